@@ -1,0 +1,67 @@
+"""What the reverse walk goes over: ops that ran, eagerly or as nodes of a graph, under one interface.
+
+A call has `op`, `attrs`, `inputs` and `outputs` (tensors). Tensors are told apart by `key_of`: an eager tensor by
+identity, a symbolic one by its value.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Hashable, Sequence
+
+from runtime.graph.builder import Builder
+from runtime.graph.ir import Node, Value
+from runtime.tensor import SymbolicTensor
+from runtime.types import StackType, TensorType, TokenType, Type
+
+
+class EagerCall:
+    """An op that ran eagerly. Holds its tensors, so their identities stay unique while the tape lives."""
+
+    __slots__ = ("op", "inputs", "attrs", "outputs")
+
+    def __init__(self, op: Any, inputs: tuple, attrs: dict, outputs: tuple) -> None:
+        self.op = op
+        self.inputs = inputs
+        self.attrs = attrs
+        self.outputs = outputs
+
+
+class NodeCall:
+    """A node of a graph. Reads the node's operands when asked, because adjoints of loops add results to loops."""
+
+    __slots__ = ("node", "builder")
+
+    def __init__(self, node: Node, builder: Builder | None) -> None:
+        self.node = node
+        self.builder = builder
+
+    @property
+    def op(self) -> Any:
+        return self.node.op
+
+    @property
+    def attrs(self) -> dict:
+        return self.node.attrs
+
+    @property
+    def inputs(self) -> tuple[SymbolicTensor, ...]:
+        return self._tensors(self.node.inputs)
+
+    @property
+    def outputs(self) -> tuple[SymbolicTensor, ...]:
+        return self._tensors(self.node.outputs)
+
+    def _tensors(self, values: Sequence[Value]) -> tuple[SymbolicTensor, ...]:
+        return tuple([SymbolicTensor(v, self.builder) for v in values if not isinstance(v.type, TokenType)])
+
+
+def key_of(tensor: Any) -> Hashable:
+    """What identifies a tensor on a tape."""
+    return tensor.value if type(tensor) is SymbolicTensor else id(tensor)
+
+
+def is_differentiable(type_: Type) -> bool:
+    """Whether values of this type can have a cotangent: floating tensors, and stacks of them."""
+    if isinstance(type_, StackType):
+        type_ = type_.element
+    return isinstance(type_, TensorType) and type_.dtype.is_differentiable

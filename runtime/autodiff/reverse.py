@@ -1,0 +1,83 @@
+"""The reverse walk: from cotangents of results to cotangents of operands, call by call, last call first.
+
+Baydin et al., "Automatic Differentiation in Machine Learning: a Survey" (2018), section 3.2. Each op's own rule is in
+its row of the op table; control flow's rules are in `loops.py` and `branches.py`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Hashable, Iterable, Sequence
+
+from runtime.autodiff.calls import NodeCall, is_differentiable, key_of
+from runtime.ops.dispatch import apply
+from runtime.ops.table import OPS
+from runtime.tensor import SymbolicTensor
+
+# Adjoints of ops with regions: (call, output cotangents, tracked) -> cotangents of the call's inputs.
+RegionRule = Callable[[Any, Sequence[Any], Callable[[Any], bool]], Sequence[Any]]
+REGION_RULES: dict[str, RegionRule] = {}
+
+
+class Cotangents:
+    """Sums of cotangents by tensor."""
+
+    def __init__(self) -> None:
+        self._sums: dict[Hashable, Any] = {}
+
+    def add(self, tensor: Any, cotangent: Any) -> None:
+        key = key_of(tensor)
+        known = self._sums.get(key)
+        self._sums[key] = cotangent if known is None else accumulate(known, cotangent)
+
+    def get(self, tensor: Any) -> Any:
+        return self._sums.get(key_of(tensor))
+
+    def take(self, tensor: Any) -> Any:
+        """Like `get`, and forgets it: nothing before the defining call can ask again."""
+        return self._sums.pop(key_of(tensor), None)
+
+
+def accumulate(total: Any, part: Any) -> Any:
+    """`total + part`. A part that was just scattered into zeros is added at its place instead, so that summing the
+    gradients of the rows of a matrix costs a row each, not a matrix each."""
+    if type(part) is SymbolicTensor and part.value.node is not None:
+        node = part.value.node
+        if node.op.add_into is not None:
+            return node.op.add_into(NodeCall(node, part.builder), total)
+    return apply(OPS["add"], [total, part])
+
+
+def walk_back(
+    calls: Iterable[Any],
+    cotangents: Cotangents,
+    tracked: Callable[[Any], bool],
+    keep: Callable[[Any], bool] = lambda tensor: False,
+) -> None:
+    """Pulls `cotangents` back through `calls` (in program order; the walk reverses them).
+
+    tracked   whether a tensor depends on a source: others get no cotangent
+    keep      whether the cotangent of a call's output is wanted after the walk has passed the call
+    Raises LookupError for a call on the path whose op has no gradient.
+    """
+    for call in reversed(list(calls)):
+        outputs = call.outputs
+        arrived = [cotangents.get(t) if keep(t) else cotangents.take(t) for t in outputs]
+        if all(c is None for c in arrived):
+            continue
+        inputs = call.inputs
+        if not any(tracked(t) for t in inputs):
+            continue
+        for tensor, cotangent in zip(inputs, _pull_back(call, arrived, tracked)):
+            if cotangent is not None and tracked(tensor):
+                cotangents.add(tensor, cotangent)
+
+
+def _pull_back(call: Any, arrived: Sequence[Any], tracked: Callable[[Any], bool]) -> Sequence[Any]:
+    rule = REGION_RULES.get(call.op.name)
+    if rule is not None:
+        return rule(call, arrived, tracked)
+    if call.op.grad is None:
+        if any(is_differentiable(t.type) and tracked(t) for t in call.inputs):
+            raise LookupError(f"gradient registry has no entry for: {call.op.name}")
+        return [None] * len(call.inputs)
+    return call.op.grad(call, *arrived)

@@ -1,0 +1,169 @@
+"""Data types of tensors and TensorFlow's rules for turning Python and NumPy values into them.
+
+>>> float32.name, float32.size, float32.is_floating
+('float32', 4, True)
+>>> as_dtype('int32') is int32, as_dtype(np.float64) is float64
+(True, True)
+"""
+
+from __future__ import annotations
+
+from typing import Any, Union
+
+import numpy as np
+
+
+class DType:
+    """An element type. There is one instance per type; compare with `==` or `is`."""
+
+    __slots__ = ("name", "_np", "_rank", "__weakref__")
+
+    def __init__(self, name: str, numpy_type: Any) -> None:
+        self.name = name
+        self._np = np.dtype(numpy_type)
+
+    @property
+    def as_numpy_dtype(self) -> type:
+        """The NumPy scalar type, such as `numpy.float32` (`object` for strings, as in TensorFlow)."""
+        return self._np.type
+
+    @property
+    def np(self) -> np.dtype:
+        """The `numpy.dtype` that holds elements of this type."""
+        return self._np
+
+    @property
+    def size(self) -> int:
+        """Bytes per element."""
+        return self._np.itemsize
+
+    @property
+    def is_floating(self) -> bool:
+        return self._np.kind == "f"
+
+    @property
+    def is_complex(self) -> bool:
+        return self._np.kind == "c"
+
+    @property
+    def is_integer(self) -> bool:
+        return self._np.kind in "iu"
+
+    @property
+    def is_unsigned(self) -> bool:
+        return self._np.kind == "u"
+
+    @property
+    def is_bool(self) -> bool:
+        return self._np.kind == "b"
+
+    @property
+    def is_numeric(self) -> bool:
+        return self._np.kind in "iufc"
+
+    @property
+    def is_differentiable(self) -> bool:
+        return self._np.kind in "fc"
+
+    @property
+    def min(self) -> Any:
+        """Smallest representable value; raises TypeError for types that have none."""
+        return self._limits().min
+
+    @property
+    def max(self) -> Any:
+        """Largest representable value; raises TypeError for types that have none."""
+        return self._limits().max
+
+    def _limits(self) -> Any:
+        if self.is_integer:
+            return np.iinfo(self._np)
+        if self.is_floating:
+            return np.finfo(self._np)
+        raise TypeError(f"Cannot find minimum or maximum value of {self!r}.")
+
+    @property
+    def base_dtype(self) -> DType:
+        return self
+
+    @property
+    def real_dtype(self) -> DType:
+        return self
+
+    def is_compatible_with(self, other: Any) -> bool:
+        return as_dtype(other) is self
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if other is None or isinstance(other, DType):
+            return False
+        try:
+            return as_dtype(other) is self
+        except TypeError:
+            return False
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    def __repr__(self) -> str:
+        return f"tf.{self.name}"
+
+    def __str__(self) -> str:
+        return f"<dtype: '{self.name}'>"
+
+    def __reduce__(self) -> tuple:
+        return as_dtype, (self.name,)
+
+
+bool_ = DType("bool", np.bool_)
+int8, int16, int32, int64 = (DType(f"int{n}", f"int{n}") for n in (8, 16, 32, 64))
+uint8, uint16, uint32, uint64 = (DType(f"uint{n}", f"uint{n}") for n in (8, 16, 32, 64))
+float16, float32, float64 = (DType(f"float{n}", f"float{n}") for n in (16, 32, 64))
+string = DType("string", object)
+
+half, double = float16, float64
+
+ALL: tuple[DType, ...] = (
+    bool_, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, float32, float64, string,
+)  # fmt: skip
+
+DTypeLike = Union[DType, str, type, np.dtype, None]
+
+_BY_KEY: dict[Any, DType] = {}
+for _dtype in ALL:
+    _BY_KEY[_dtype.name] = _dtype
+    if _dtype is not string:
+        _BY_KEY[_dtype._np] = _dtype
+        _BY_KEY[_dtype._np.type] = _dtype
+_BY_KEY.update({"half": float16, "double": float64, "float": float32, bool: bool_, int: int32, float: float32})
+_BY_KEY.update({str: string, bytes: string, object: string, np.dtype(object): string})
+_BY_KEY.update({np.str_: string, np.bytes_: string})
+
+
+def as_dtype(value: Any) -> DType:
+    """The `DType` for a name, a NumPy type or dtype, or a Python type.
+
+    Raises TypeError where there is none, saying which are known.
+    """
+    if isinstance(value, DType):
+        return value
+    try:
+        return _BY_KEY[value]
+    except (KeyError, TypeError):
+        pass
+    try:
+        dtype = np.dtype(value)
+    except TypeError:
+        dtype = None
+    if dtype is not None:
+        if dtype.kind in "SU":
+            return string
+        found = _BY_KEY.get(dtype.newbyteorder("="))
+        if found is not None:
+            return found
+    known = ", ".join(d.name for d in ALL)
+    raise TypeError(f"Cannot convert {value!r} to a dtype. Known dtypes: {known}.")

@@ -1,0 +1,59 @@
+"""Exceptions of the runtime, under TensorFlow's names (`ag.errors`)."""
+
+from __future__ import annotations
+
+
+class OpError(Exception):
+    """Base of the errors that running an op raises."""
+
+    def __init__(self, message: str, op: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.op = op
+
+
+class InvalidArgumentError(OpError):
+    """An op got a value, shape or dtype that it can't take."""
+
+
+class FailedPreconditionError(OpError):
+    """The system is not in a state that the operation needs."""
+
+
+class NotFoundError(OpError):
+    """Something that was asked for doesn't exist."""
+
+
+class OutOfRangeError(OpError):
+    """An iterator ran past its end."""
+
+
+class UnimplementedError(OpError):
+    """A documented combination that has no implementation."""
+
+
+class InternalError(OpError):
+    """An invariant of this project is broken; please report it."""
+
+
+class OperatorNotAllowedInGraphError(TypeError):
+    """A symbolic tensor was used where Python needs a value (`if t:`, `int(t)`, iterating it)."""
+
+
+class InaccessibleTensorError(ValueError):
+    """A symbolic tensor was used outside the function that it was traced in."""
+
+
+class KernelError(InternalError):
+    """Generated code could not be compiled; the interpreter takes over, with a warning."""
+
+
+# What generated code may raise at run time, by the name that the IR stores.
+BY_NAME: dict[str, type[Exception]] = {
+    cls.__name__: cls
+    for cls in (
+        InvalidArgumentError, FailedPreconditionError, NotFoundError, OutOfRangeError, UnimplementedError, InternalError,
+        AssertionError, UnboundLocalError, ValueError, TypeError, IndexError, ZeroDivisionError, RuntimeError,
+        OverflowError, ArithmeticError, KeyError,
+    )
+}  # fmt: skip

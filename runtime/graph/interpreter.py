@@ -1,0 +1,118 @@
+"""Runs a graph node by node with the ops' NumPy kernels: the living definition of the IR, and tier 0 of the engine.
+
+A graph is first flattened to a program: a list of instructions over numbered slots, kept on the graph. Arrays and NumPy
+scalars stand for tensors, `Stack` for stacks, None for order tokens.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, Callable, Sequence
+
+from runtime import errors
+from runtime.graph.ir import Graph, Node
+from runtime.graph.spans import at_span
+from runtime.ops.dispatch import explain_failure
+
+# Called every so often by a running loop with the node and its current operands; may finish the loop in native code and
+# give the results, or None to go on here.
+Accelerator = Callable[[Node, Sequence[Any]], "Sequence[Any] | None"]
+
+# Trips between two questions to the accelerator: rare enough to cost nothing, often enough to switch within milliseconds.
+TRIPS_PER_QUESTION = 64
+
+
+def interpret(graph: Graph, inputs: Sequence[Any], accelerator: Accelerator | None = None) -> list[Any]:
+    """The values of the graph's outputs for `inputs` (arrays, NumPy scalars, stacks).
+
+    Raises what the ops raise, with the user's line in the message.
+    """
+    program = graph.program
+    if program is None:
+        program = graph.program = Program(graph)
+    return program.run(inputs, accelerator)
+
+
+class Program:
+    """A graph with its values numbered."""
+
+    def __init__(self, graph: Graph) -> None:
+        slot = {value: index for index, value in enumerate(graph.inputs)}
+        for node in graph.nodes:
+            for value in node.outputs:
+                slot[value] = len(slot)
+        self.size = len(slot)
+        self.outputs = [slot[v] for v in graph.outputs]
+        self.instructions: list[tuple] = []
+        last_use: dict[int, int] = {}
+        for index, node in enumerate(graph.nodes):
+            for value in node.inputs:
+                last_use[slot[value]] = index
+        keep = set(self.outputs)
+        for index, node in enumerate(graph.nodes):
+            inputs = [slot[v] for v in node.inputs]
+            outputs = [slot[v] for v in node.outputs]
+            run = _executor(node)
+            if node.op.effect:
+                inputs, outputs = inputs[:-1], outputs[:-1]
+            # Slots are emptied after their last use, so that big intermediates are freed as early as in eager code.
+            dead = [s for s in inputs if last_use[s] == index and s not in keep]
+            self.instructions.append((run, inputs, outputs, dead, node))
+
+    def run(self, inputs: Sequence[Any], accelerator: Accelerator | None) -> list[Any]:
+        slots: list[Any] = [None] * self.size
+        slots[: len(inputs)] = inputs
+        node = None
+        try:
+            for run, sources, targets, dead, node in self.instructions:
+                if node.regions:
+                    results = run([slots[s] for s in sources], accelerator)
+                    for target, result in zip(targets, results):
+                        slots[target] = result
+                elif node.op.multiple:
+                    for target, result in zip(targets, run(*[slots[s] for s in sources])):
+                        slots[target] = result
+                elif targets:
+                    slots[targets[0]] = run(*[slots[s] for s in sources])
+                else:
+                    run(*[slots[s] for s in sources])
+                for s in dead:
+                    slots[s] = None
+        except (ValueError, TypeError, IndexError) as error:
+            if node is None or node.regions or node.op.effect:
+                raise
+            types = [v.type for v in node.inputs]
+            raise at_span(explain_failure(node.op, types, node.attrs, error), node.span) from None
+        except errors.OpError as error:
+            if node is None:
+                raise
+            raise at_span(error, node.span) from None
+        return [slots[s] for s in self.outputs]
+
+
+def _executor(node: Node) -> Callable[..., Any]:
+    if node.op.name == "cond":
+        return functools.partial(_run_cond, node)
+    if node.op.name == "while":
+        return functools.partial(_run_while, node)
+    if node.attrs:
+        return functools.partial(node.op.kernel, **node.attrs)
+    return node.op.kernel
+
+
+def _run_cond(node: Node, operands: list[Any], accelerator: Accelerator | None) -> list[Any]:
+    return interpret(node.regions[0 if operands[0] else 1], operands[1:], accelerator)
+
+
+def _run_while(node: Node, operands: list[Any], accelerator: Accelerator | None) -> list[Any]:
+    test, body = node.regions
+    carries = node.attrs["carries"]
+    trips = 0
+    while interpret(test, operands, accelerator)[0]:
+        operands[:carries] = interpret(body, operands, accelerator)
+        trips += 1
+        if accelerator is not None and trips % TRIPS_PER_QUESTION == 0:
+            finished = accelerator(node, operands)
+            if finished is not None:
+                return list(finished)
+    return operands[:carries]

@@ -1,0 +1,182 @@
+"""The intermediate representation: graphs of SSA values, with regions for control flow.
+
+    graph   ::= Graph(name, inputs: value*, nodes: node*, outputs: value*)
+    node    ::= Node(op, inputs: value*, attrs, outputs: value*, regions: graph*, span)
+    value   ::= Value(type, name)                     defined once: a graph input or a node output
+    type    ::= see runtime/types.py
+    op      ::= a row of the op table; two of them have regions:
+                  cond(pred, capture*)      regions (then, else): capture* -> output*
+                  while(init*, capture*)    regions (test, body): carry*, capture* -> bool  |  carry*, capture* -> carry*
+                                            attrs: carries = number of carries; outputs = the last carries
+    span    ::= (file, line, function) of the user's statement
+
+A region sees only its own inputs: whatever it uses from outside is passed in as a capture. Nodes stand in program
+order, each after the nodes that define its inputs. A node with an effect takes the current order token as its last
+input and gives the next as its last output, so nothing else needs to know about order.
+
+What is absent: mutation (a variable's value is an input and an output), undefined values, implicit conversions.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any, Iterator, Sequence
+
+import numpy as np
+
+from runtime.ops.table import OpDef
+from runtime.types import TensorType, TokenType, Type
+
+_ids = itertools.count()
+
+
+class Value:
+    """One SSA value. `node` is its defining node, or None for a graph input; `graph` is where it lives."""
+
+    __slots__ = ("id", "type", "name", "node", "graph")
+
+    def __init__(self, type_: Type, graph: Graph, node: Node | None = None, name: str | None = None) -> None:
+        self.id = next(_ids)
+        self.type = type_
+        self.graph = graph
+        self.node = node
+        self.name = name
+
+    @property
+    def dtype(self) -> Any:
+        return self.type.dtype  # type: ignore[union-attr]
+
+    @property
+    def shape(self) -> Any:
+        return self.type.shape  # type: ignore[union-attr]
+
+    @property
+    def is_tensor(self) -> bool:
+        return isinstance(self.type, TensorType)
+
+    def __repr__(self) -> str:
+        return f"%{self.name or self.id}: {self.type}"
+
+
+class Node:
+    """One application of an op."""
+
+    __slots__ = ("op", "inputs", "attrs", "outputs", "regions", "span", "graph")
+
+    def __init__(
+        self,
+        op: OpDef,
+        inputs: Sequence[Value],
+        attrs: dict[str, Any],
+        output_types: Sequence[Type],
+        graph: Graph,
+        regions: Sequence[Graph] = (),
+        span: Any = None,
+    ) -> None:
+        self.op = op
+        self.inputs = list(inputs)
+        self.attrs = attrs
+        self.regions = tuple(regions)
+        self.span = span
+        self.graph = graph
+        self.outputs = [Value(t, graph, self) for t in output_types]
+
+    @property
+    def has_effect(self) -> bool:
+        """Whether the node orders itself by a token: its own op acts, or an op in one of its regions does."""
+        return bool(self.outputs) and any(isinstance(v.type, TokenType) for v in self.outputs)
+
+    def __repr__(self) -> str:
+        return f"{', '.join(map(repr, self.outputs))} = {self.op.name}({', '.join(map(repr, self.inputs))})"
+
+
+class Graph:
+    """A list of nodes from `inputs` to `outputs`."""
+
+    __slots__ = ("name", "inputs", "nodes", "outputs", "program", "__weakref__")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.inputs: list[Value] = []
+        self.nodes: list[Node] = []
+        self.outputs: list[Value] = []
+        # The interpreter's compiled form (runtime.graph.interpreter); dropped whenever the graph changes.
+        self.program: Any = None
+
+    def add_input(self, type_: Type, name: str | None = None) -> Value:
+        value = Value(type_, self, None, name)
+        self.inputs.append(value)
+        return value
+
+    def add_node(
+        self, op: OpDef, inputs: Sequence[Value], attrs: dict, types: Sequence[Type], regions: Any = (), span: Any = None
+    ) -> Node:
+        node = Node(op, inputs, attrs, types, self, regions, span)
+        self.nodes.append(node)
+        return node
+
+    def walk(self) -> Iterator[Node]:
+        """All nodes, those of regions after the node that holds them."""
+        for node in self.nodes:
+            yield node
+            for region in node.regions:
+                yield from region.walk()
+
+    def __str__(self) -> str:
+        from runtime.graph.printer import as_text
+
+        return as_text(self)
+
+
+class ConstantArray:
+    """A NumPy array as an attribute: hashable by content, never written to."""
+
+    __slots__ = ("array", "_key")
+
+    def __init__(self, array: Any) -> None:
+        array = np.asarray(array)
+        if array.flags.writeable:
+            array = array.copy()
+            array.flags.writeable = False
+        self.array = array
+        content: Any = tuple(array.ravel().tolist()) if array.dtype == object else array.tobytes()
+        self._key = (array.dtype.str, array.shape, content)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ConstantArray) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def __repr__(self) -> str:
+        text = np.array2string(self.array, threshold=8, separator=", ").replace("\n", "")
+        return text
+
+
+class Substitution(dict):
+    """A map from the values of one graph to those of another; what it doesn't hold maps to itself."""
+
+    def __missing__(self, key: Value) -> Value:
+        return key
+
+
+def copy_nodes(nodes: Sequence[Node], target: Graph, mapping: Substitution) -> None:
+    """Appends copies of `nodes` to `target`, reading inputs through `mapping` and adding the new outputs to it."""
+    for node in nodes:
+        types = [v.type for v in node.outputs]
+        regions = [copy_graph(region) for region in node.regions]
+        copy = target.add_node(node.op, [mapping[v] for v in node.inputs], dict(node.attrs), types, regions, node.span)
+        for old, new in zip(node.outputs, copy.outputs):
+            new.name = old.name
+            mapping[old] = new
+
+
+def copy_graph(graph: Graph) -> Graph:
+    """A deep copy that shares only ops and attributes."""
+    copy = Graph(graph.name)
+    mapping = Substitution()
+    for value in graph.inputs:
+        mapping[value] = copy.add_input(value.type, value.name)
+    copy_nodes(graph.nodes, copy, mapping)
+    copy.outputs = [mapping[v] for v in graph.outputs]
+    return copy

@@ -1,0 +1,98 @@
+"""Checks that a graph is what `ir.py` says a graph is. Tests run it after each pass; it names the pass that broke it."""
+
+from __future__ import annotations
+
+from runtime import shapes
+from runtime.graph.ir import Graph, Node, Value
+from runtime.types import StackType, TensorType, TokenType, Type
+
+
+class VerificationError(Exception):
+    """A graph that breaks an invariant, with the invariant, the node and (when known) the pass."""
+
+
+def verify(graph: Graph, after: str = "building") -> None:
+    """Raises VerificationError unless every value is defined once and before use, every node's types agree with its
+    op's rule, regions see only their own inputs, and tokens form one chain."""
+    try:
+        _verify_graph(graph)
+    except VerificationError as error:
+        raise VerificationError(f"after {after}, graph '{graph.name}': {error}\n{graph}") from None
+
+
+def fits(expected: Type, actual: Type) -> bool:
+    """Whether a value of type `actual` may stand where `expected` is declared (shapes may be more precise)."""
+    if isinstance(expected, TensorType) and isinstance(actual, TensorType):
+        return expected.dtype is actual.dtype and shapes.covers(expected.shape, actual.shape)
+    if isinstance(expected, StackType) and isinstance(actual, StackType):
+        return expected.element.dtype is actual.element.dtype and expected.element.rank == actual.element.rank
+    return isinstance(expected, TokenType) and isinstance(actual, TokenType)
+
+
+def _verify_graph(graph: Graph) -> None:
+    defined: set[Value] = set()
+
+    def define(value: Value, node: Node | None) -> None:
+        if value in defined:
+            raise VerificationError(f"{value!r} is defined twice")
+        if value.node is not node or value.graph is not graph:
+            raise VerificationError(f"{value!r} doesn't know its node or graph")
+        defined.add(value)
+
+    for value in graph.inputs:
+        define(value, None)
+    spent: set[Value] = set()
+    for node in graph.nodes:
+        for value in node.inputs:
+            if value not in defined:
+                raise VerificationError(f"{node!r} reads {value!r}, which isn't defined before it in this graph")
+            if isinstance(value.type, TokenType):
+                if value in spent:
+                    raise VerificationError(f"{node!r} reads an order token that an earlier effect has used")
+                spent.add(value)
+        _verify_node(node)
+        for value in node.outputs:
+            define(value, node)
+    for value in graph.outputs:
+        if value not in defined:
+            raise VerificationError(f"output {value!r} isn't defined in this graph")
+
+
+def _verify_node(node: Node) -> None:
+    name = node.op.name
+    if name == "cond":
+        _verify_regions(node, node.inputs[1:], [node.outputs, node.outputs])
+    elif name == "while":
+        carries = node.attrs["carries"]
+        _verify_regions(node, node.inputs, [[None], node.outputs])
+        for start, output in zip(node.inputs, node.outputs):
+            if not fits(output.type, start.type):
+                raise VerificationError(f"while starts carry {output!r} from {start!r}")
+        if len(node.outputs) != carries:
+            raise VerificationError(f"while has {carries} carries and {len(node.outputs)} outputs")
+    else:
+        inputs = [v.type for v in node.inputs]
+        outputs = [v.type for v in node.outputs]
+        if node.op.effect:
+            if not (inputs and isinstance(inputs.pop(), TokenType) and isinstance(outputs.pop(), TokenType)):
+                raise VerificationError(f"effect {node!r} isn't ordered by a token")
+        expected = node.op.infer(inputs, node.attrs)
+        if len(expected) != len(outputs) or not all(map(fits, outputs, expected)):
+            raise VerificationError(f"{node!r}: the type rule of {name} gives {expected}")
+
+
+def _verify_regions(node: Node, arguments: list[Value], results: list) -> None:
+    for region, outputs in zip(node.regions, results):
+        _verify_graph(region)
+        if len(region.inputs) != len(arguments) or not all(
+            fits(inner.type, outer.type) for inner, outer in zip(region.inputs, arguments)
+        ):
+            raise VerificationError(f"{node.op.name} hands {arguments} to a region with inputs {region.inputs}")
+        if len(region.outputs) != len(outputs):
+            raise VerificationError(f"a region of {node.op.name} gives {region.outputs} for {outputs}")
+        for inner, outer in zip(region.outputs, outputs):
+            if outer is None:
+                if not isinstance(inner.type, TensorType) or inner.dtype.name != "bool" or inner.shape != ():
+                    raise VerificationError(f"the test of a while must be a scalar bool, not {inner!r}")
+            elif not fits(outer.type, inner.type):
+                raise VerificationError(f"a region of {node.op.name} gives {inner!r} for {outer!r}")

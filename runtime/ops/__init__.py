@@ -1,0 +1,1 @@
+"""The op table and the public functions over it, one file per family."""

@@ -1,0 +1,145 @@
+"""Stacks: last-in first-out stores of tensors of one dtype and rank, which loop adjoints keep their residuals in.
+
+A `Stack` is a value: pushing gives a new handle. Handles share one contiguous, growing buffer as long as pushes go on
+at its top, which is how generated code uses them; a push on an older handle copies. Shapes may differ from element to
+element (their dimensions are kept beside the data), so nothing has to be known of a loop's trip count or shapes.
+
+    stack_empty()            -> stack
+    stack_push(stack, value) -> stack          adjoint: pop from the cotangent stack
+    stack_pop(stack)         -> stack, value   adjoint: push on the cotangent stack
+"""
+
+from __future__ import annotations
+
+from typing import Any, Sequence
+
+import numpy as np
+
+from runtime.ops.table import OpDef, register
+from runtime.types import StackType, TensorType
+
+_FIRST_CAPACITY = 16
+
+
+class Store:
+    """The shared buffers: elements one after the other, flattened, and `rank` dimensions per element."""
+
+    __slots__ = ("data", "dims", "used", "dims_used")
+
+    def __init__(self, data: np.ndarray, dims: np.ndarray, used: int, dims_used: int) -> None:
+        self.data = data
+        self.dims = dims
+        self.used = used
+        self.dims_used = dims_used
+
+
+class Stack:
+    """A handle on the first `top` scalars (and `dims_top` dimensions) of a store."""
+
+    __slots__ = ("store", "top", "dims_top", "rank")
+
+    def __init__(self, store: Store, top: int, dims_top: int, rank: int) -> None:
+        self.store = store
+        self.top = top
+        self.dims_top = dims_top
+        self.rank = rank
+
+    @staticmethod
+    def empty(dtype: np.dtype, rank: int) -> Stack:
+        return Stack(Store(np.empty(0, dtype), np.empty(0, np.int64), 0, 0), 0, 0, rank)
+
+    def push(self, value: Any) -> Stack:
+        value = np.asarray(value)
+        store = self.store
+        if store.used != self.top or store.dims_used != self.dims_top:
+            store = Store(store.data[: self.top].copy(), store.dims[: self.dims_top].copy(), self.top, self.dims_top)
+        top, dims_top = self.top + value.size, self.dims_top + self.rank
+        store.data = _reserve(store.data, self.top, top)
+        store.data[self.top : top] = value.reshape(-1)
+        if self.rank:
+            store.dims = _reserve(store.dims, self.dims_top, dims_top)
+            store.dims[self.dims_top : dims_top] = value.shape
+        store.used, store.dims_used = top, dims_top
+        return Stack(store, top, dims_top, self.rank)
+
+    def pop(self) -> tuple[Stack, Any]:
+        """The rest and the last value. Raises IndexError on an empty stack."""
+        if self.top == 0 and self.dims_top == 0:
+            raise IndexError("pop from an empty stack")
+        store = self.store
+        if not self.rank:
+            return Stack(store, self.top - 1, 0, 0), store.data[self.top - 1]
+        shape = tuple(store.dims[self.dims_top - self.rank : self.dims_top].tolist())
+        top = self.top - int(np.prod(shape, dtype=np.int64))
+        value = store.data[top : self.top].reshape(shape).copy()
+        return Stack(store, top, self.dims_top - self.rank, self.rank), value
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes in use."""
+        return self.top * self.store.data.itemsize + self.dims_top * 8
+
+
+def _reserve(buffer: np.ndarray, used: int, needed: int) -> np.ndarray:
+    if needed <= buffer.size:
+        return buffer
+    grown = np.empty(max(needed, 2 * buffer.size, _FIRST_CAPACITY), buffer.dtype)
+    grown[:used] = buffer[:used]
+    return grown
+
+
+def _push_type(inputs: Sequence[Any], attrs: dict) -> tuple:
+    stack, value = inputs
+    if stack.element.dtype is not value.dtype or stack.element.rank != value.rank:
+        raise TypeError(f"can't push {value} on {stack}")
+    return (stack,)
+
+
+def _grad_push(call: Any, cotangent: Any) -> Sequence[Any]:
+    from runtime.ops.dispatch import apply
+
+    if cotangent is None:
+        return None, None
+    return apply(POP, [cotangent])
+
+
+def _grad_pop(call: Any, rest: Any, value: Any) -> Sequence[Any]:
+    from runtime.ops.api import zeros_like
+    from runtime.ops.dispatch import apply
+
+    stack = call.inputs[0]
+    if rest is None:
+        rest = empty(stack.value.type.element)
+    if value is None:
+        value = zeros_like(call.outputs[1])
+    return (apply(PUSH, [rest, value]),)
+
+
+def empty(element: TensorType) -> Any:
+    """An empty stack for tensors of `element`'s dtype and rank, in the graph being traced."""
+    from runtime.ops.dispatch import apply
+
+    return apply(EMPTY, [], {"dtype": element.dtype, "shape": element.shape})
+
+
+EMPTY = register(
+    OpDef(
+        "stack_empty",
+        lambda inputs, attrs: (StackType(TensorType(attrs["dtype"], attrs["shape"])),),
+        lambda dtype, shape: Stack.empty(dtype.np, len(shape)),
+        doc="An empty stack.",
+    )
+)
+PUSH = register(
+    OpDef("stack_push", _push_type, lambda stack, value: stack.push(value), grad=_grad_push, doc="Puts a value on top.")
+)
+POP = register(
+    OpDef(
+        "stack_pop",
+        lambda inputs, attrs: (inputs[0], inputs[0].element),
+        lambda stack: stack.pop(),
+        grad=_grad_pop,
+        multiple=True,
+        doc="The stack without its top, and the top.",
+    )
+)

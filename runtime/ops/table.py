@@ -1,0 +1,71 @@
+"""The op table: what an op is. One row holds everything that the rest of the runtime asks about it.
+
+An op takes tensors (`inputs`) and hashable Python values (`attrs`); it gives one or several tensors.
+
+    name      unique; also the name in printed graphs
+    infer     type rule: (input types, attrs) -> output types; raises ValueError/TypeError for inputs it can't take
+    kernel    NumPy: kernel(*arrays, **attrs) -> array, or a tuple for several outputs
+    scalar    elementwise ops: text of the expression for generated code, such as "({0} + {1})", or a function
+              (argument texts, input dtypes, output dtype) -> text. Ops without one have a row in `codegen` or
+              stay on the interpreter.
+    grad      reverse rule: grad(op_call, *output_cotangents) -> one cotangent (or None) per input. It is written with
+              public ops, so that it runs eagerly and traces alike and can be differentiated again.
+              `op_call` has .inputs .outputs .attrs. A cotangent that never arrived is None.
+    effect    runs for what it does (print, assert, random): never removed, merged, folded or reordered
+
+Constants, control flow and stacks are rows too; `graph/ir.py` says what their regions mean.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Callable, Sequence, Union
+
+from runtime.types import Type
+
+InferRule = Callable[[Sequence[Any], dict], tuple]
+ScalarRule = Union[str, Callable[[Sequence[str], Sequence[Any], Any], str]]
+GradRule = Callable[..., Sequence[Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class OpDef:
+    name: str
+    infer: InferRule
+    kernel: Callable[..., Any]
+    scalar: ScalarRule | None = None
+    grad: GradRule | None = None
+    effect: bool = False
+    # Several outputs: the kernel gives a tuple.
+    multiple: bool = False
+    # What a recomputing adjoint may repeat: cheap arithmetic, as against transcendental functions, products, loops.
+    cheap: bool = False
+    # For ops that scatter into zeros: (call, total) -> total + result, without forming the result.
+    add_into: Callable[[Any, Any], Any] | None = None
+    # Text in the docs: what the op does, in one line.
+    doc: str = ""
+    # How systematic tests call it: see tests/ops/.
+    samples: Any = field(default=None, repr=False)
+
+    @property
+    def is_elementwise(self) -> bool:
+        return self.scalar is not None
+
+    def __repr__(self) -> str:
+        return f"<op {self.name}>"
+
+
+OPS: dict[str, OpDef] = {}
+
+
+def register(op: OpDef) -> OpDef:
+    """Adds a row. Raises ValueError when the name is taken."""
+    if op.name in OPS:
+        raise ValueError(f"op {op.name!r} is registered twice")
+    OPS[op.name] = op
+    return op
+
+
+def infer_types(op: OpDef, inputs: Sequence[Type], attrs: dict) -> tuple[Type, ...]:
+    """Applies the op's type rule."""
+    return tuple(op.infer(inputs, attrs))

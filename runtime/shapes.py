@@ -1,0 +1,220 @@
+"""Static shapes: what is known of a tensor's dimensions before it has a value.
+
+Inside the runtime a shape is a plain tuple of `int | None` (None: known only at run time), or None when
+even the rank is unknown. `TensorShape` is the public face of the same facts.
+
+>>> broadcast((3, 1), (None, 4))
+(3, 4)
+>>> broadcast((2,), (3,))
+Traceback (most recent call last):
+ValueError: Incompatible shapes: (2,) and (3,)
+>>> TensorShape([None, 3])
+TensorShape([None, 3])
+"""
+
+from __future__ import annotations
+
+from typing import Any, Iterator, Optional, Sequence, Tuple
+
+Shape = Optional[Tuple[Optional[int], ...]]
+
+
+def is_static(shape: Shape) -> bool:
+    """Whether every dimension is known."""
+    return shape is not None and None not in shape
+
+
+def broadcast_dim(a: int | None, b: int | None) -> int | None:
+    """One dimension of a broadcast. An unknown dimension against n > 1 must be 1 or n, so the result is n."""
+    if a == b or b == 1:
+        return a
+    if a == 1:
+        return b
+    if a is None:
+        return b
+    if b is None:
+        return a
+    raise ValueError
+
+
+def broadcast(a: Shape, b: Shape) -> Shape:
+    """The static shape of `a op b`. Raises ValueError when no run-time values could make them broadcast."""
+    if a is None or b is None:
+        return None
+    if a == b:
+        return a
+    rank = max(len(a), len(b))
+    left = (1,) * (rank - len(a)) + a
+    right = (1,) * (rank - len(b)) + b
+    try:
+        return tuple(map(broadcast_dim, left, right))
+    except ValueError:
+        raise ValueError(f"Incompatible shapes: {a} and {b}") from None
+
+
+def merge(a: Shape, b: Shape) -> Shape:
+    """What both facts say together. Raises ValueError when they contradict."""
+    if a is None:
+        return b
+    if b is None or a == b:
+        return a
+    if len(a) != len(b) or any(x is not None and y is not None and x != y for x, y in zip(a, b)):
+        raise ValueError(f"Shapes {a} and {b} are incompatible")
+    return tuple(x if x is not None else y for x, y in zip(a, b))
+
+
+def widen(a: Shape, b: Shape) -> Shape:
+    """The most precise shape that covers both."""
+    if a is None or b is None or len(a) != len(b):
+        return None
+    return tuple(x if x == y else None for x, y in zip(a, b))
+
+
+def covers(general: Shape, special: Shape) -> bool:
+    """Whether every tensor of shape `special` also has shape `general`."""
+    if general is None:
+        return True
+    if special is None or len(general) != len(special):
+        return False
+    return all(g is None or g == s for g, s in zip(general, special))
+
+
+def element_count(shape: Shape) -> int | None:
+    """Number of elements, or None when unknown."""
+    if shape is None or None in shape:
+        return None
+    count = 1
+    for dim in shape:
+        count *= dim  # type: ignore[operator]
+    return count
+
+
+class TensorShape:
+    """TensorFlow's shape object: a list of dimensions, each an int or None, or of unknown rank.
+
+    Compares equal to lists and tuples; `as_list()` raises ValueError for an unknown rank.
+    """
+
+    __slots__ = ("_dims",)
+
+    def __init__(self, dims: Any = None) -> None:
+        self._dims: Shape = as_shape(dims)
+
+    @property
+    def rank(self) -> int | None:
+        return None if self._dims is None else len(self._dims)
+
+    @property
+    def ndims(self) -> int | None:
+        return self.rank
+
+    @property
+    def dims(self) -> list[int | None] | None:
+        return None if self._dims is None else list(self._dims)
+
+    def as_list(self) -> list[int | None]:
+        """The dimensions as a list. Raises ValueError for an unknown rank."""
+        return list(self._known())
+
+    def _known(self) -> tuple[int | None, ...]:
+        if self._dims is None:
+            raise ValueError("as_list() is not defined on an unknown TensorShape.")
+        return self._dims
+
+    def is_fully_defined(self) -> bool:
+        return is_static(self._dims)
+
+    def num_elements(self) -> int | None:
+        return element_count(self._dims)
+
+    def is_compatible_with(self, other: Any) -> bool:
+        try:
+            merge(self._dims, as_shape(other))
+        except ValueError:
+            return False
+        return True
+
+    def assert_is_compatible_with(self, other: Any) -> None:
+        """Raises ValueError when no tensor could have both shapes."""
+        if not self.is_compatible_with(other):
+            raise ValueError(f"Shapes {self} and {TensorShape(other)} are incompatible")
+
+    def merge_with(self, other: Any) -> TensorShape:
+        """What both shapes say together. Raises ValueError when they contradict."""
+        return TensorShape(merge(self._dims, as_shape(other)))
+
+    def concatenate(self, other: Any) -> TensorShape:
+        right = as_shape(other)
+        return TensorShape(None if self._dims is None or right is None else self._dims + right)
+
+    def __iter__(self) -> Iterator[int | None]:
+        return iter(self._known())
+
+    def __len__(self) -> int:
+        if self._dims is None:
+            raise ValueError("Cannot take the length of shape with unknown rank.")
+        return len(self._dims)
+
+    def __bool__(self) -> bool:
+        return self._dims is not None
+
+    def __getitem__(self, key: Any) -> Any:
+        if self._dims is None:
+            return TensorShape(None) if isinstance(key, slice) else None
+        return TensorShape(self._dims[key]) if isinstance(key, slice) else self._dims[key]
+
+    def __add__(self, other: Any) -> TensorShape:
+        return self.concatenate(other)
+
+    def __radd__(self, other: Any) -> TensorShape:
+        return TensorShape(other).concatenate(self)
+
+    def __eq__(self, other: object) -> bool:
+        try:
+            return self._dims == as_shape(other)
+        except (TypeError, ValueError):
+            return NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._dims)
+
+    def __repr__(self) -> str:
+        return f"TensorShape({'None' if self._dims is None else list(self._dims)})"
+
+    def __str__(self) -> str:
+        return format_shape(self._dims)
+
+    def __reduce__(self) -> tuple:
+        return TensorShape, (self._dims,)
+
+
+def format_shape(shape: Shape) -> str:
+    """`(2, None)`, or `<unknown>`: how TensorFlow prints a shape."""
+    return "<unknown>" if shape is None else str(shape)
+
+
+def as_shape(value: Any) -> Shape:
+    """A tuple of `int | None`, or None, from a TensorShape, a sequence, an int or None.
+
+    Raises TypeError for anything else, ValueError for a negative dimension.
+    """
+    if value is None:
+        return None
+    if isinstance(value, TensorShape):
+        return value._dims
+    if isinstance(value, (str, bytes)):
+        raise TypeError(f"Cannot convert {value!r} to a shape")
+    if not isinstance(value, Sequence) and hasattr(value, "__index__") and not getattr(value, "shape", ()):
+        value = (value,)
+    dims = tuple(None if d is None else _dimension(d) for d in value)
+    return dims
+
+
+def _dimension(value: Any) -> int:
+    try:
+        dim = value.__index__()
+    except AttributeError:
+        raise TypeError(f"Dimension value must be integer or None, got {value!r} of type {type(value)}") from None
+    if dim < 0:
+        raise ValueError(f"Dimension {dim} must be >= 0")
+    return dim

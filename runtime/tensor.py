@@ -1,0 +1,262 @@
+"""`Tensor`: what users hold. Eager tensors wrap a NumPy array; symbolic ones name a value of a graph being traced.
+
+Operators (`+`, `[]`, ...) are installed by `runtime.ops.operators`, so that this module knows no op.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Iterator
+
+import numpy as np
+
+from runtime import dtypes, errors
+from runtime.dtypes import DType
+from runtime.shapes import Shape, TensorShape, format_shape
+from runtime.types import TensorType
+
+_DTYPE_OF = {dtype.np: dtype for dtype in dtypes.ALL}
+
+
+class Tensor:
+    """An immutable multi-dimensional array with one dtype.
+
+    `Tensor` is the type to test with `isinstance`; make one with `ag.constant` or `ag.convert_to_tensor`.
+    """
+
+    __slots__ = ("__weakref__",)
+    __array_priority__ = 100
+    # Annotations for the type checker; both subclasses define them.
+    dtype: DType
+
+    @property
+    def shape(self) -> TensorShape:
+        """The static shape: dimensions that are known only at run time are None."""
+        return TensorShape(self._shape)
+
+    @property
+    def _shape(self) -> Shape:
+        raise NotImplementedError
+
+    @property
+    def ndim(self) -> int:
+        """The rank. Raises ValueError when it is unknown."""
+        shape = self._shape
+        if shape is None:
+            raise ValueError("The rank of this tensor is unknown.")
+        return len(shape)
+
+    def get_shape(self) -> TensorShape:
+        return self.shape
+
+    def __hash__(self) -> int:
+        raise TypeError("Tensor is unhashable. Instead, use tensor.ref() as the key.")
+
+    def ref(self) -> TensorReference:
+        """A hashable reference that compares by identity, for use in sets and as dictionary key."""
+        return TensorReference(self)
+
+
+class EagerTensor(Tensor):
+    """A tensor with a value: a read-only NumPy array (or NumPy scalar for rank 0) of exactly `dtype`."""
+
+    __slots__ = ("_array", "dtype")
+
+    def __init__(self, array: Any, dtype: DType | None = None) -> None:
+        self._array = array
+        self.dtype = dtype if dtype is not None else _DTYPE_OF[array.dtype]
+
+    @property
+    def _shape(self) -> Shape:
+        return self._array.shape
+
+    @property
+    def type(self) -> TensorType:
+        return TensorType(self.dtype, self._array.shape)
+
+    def numpy(self) -> Any:
+        """The value: a NumPy scalar for rank 0 (Python `bytes` for strings), else an array of its own memory."""
+        array = self._array
+        if isinstance(array, np.ndarray):
+            return array.copy() if array.ndim else array[()]
+        return array
+
+    @property
+    def device(self) -> str:
+        return "/job:localhost/replica:0/task:0/device:CPU:0"
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        array = np.asarray(self._array)
+        if dtype is not None and array.dtype != dtype:
+            return array.astype(dtype)
+        # The array may be shared with other tensors, so nobody may write to it.
+        return array.copy()
+
+    def __len__(self) -> int:
+        if not self._array.shape:
+            raise TypeError("Scalar tensor has no `len()`")
+        return self._array.shape[0]
+
+    def __iter__(self) -> Iterator[Tensor]:
+        if not self._array.shape:
+            raise TypeError("Cannot iterate over a scalar tensor.")
+        return (self[i] for i in range(self._array.shape[0]))  # type: ignore[index]
+
+    def __bool__(self) -> bool:
+        return bool(self._array)
+
+    def __int__(self) -> int:
+        return int(self._array)
+
+    def __float__(self) -> float:
+        return float(self._array)
+
+    def __complex__(self) -> complex:
+        return complex(self._array)
+
+    def __index__(self) -> int:
+        return self._array.__index__()
+
+    def __round__(self, digits: int = 0) -> Any:
+        return EagerTensor(np.round(self._array, digits), self.dtype)
+
+    def __format__(self, spec: str) -> str:
+        if self._array.shape == () and spec:
+            return format(self.numpy(), spec)
+        return format(str(self), spec)
+
+    def __copy__(self) -> EagerTensor:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> EagerTensor:
+        return self
+
+    def __reduce__(self) -> tuple:
+        return EagerTensor, (self._array, self.dtype)
+
+    def __repr__(self) -> str:
+        return f"<tf.Tensor: shape={self._array.shape}, dtype={self.dtype.name}, numpy={self._text(repr)}>"
+
+    def __str__(self) -> str:
+        return f"tf.Tensor({self._text(str)}, shape={self._array.shape}, dtype={self.dtype.name})"
+
+    def _text(self, show: Any) -> str:
+        array = self._array
+        if array.shape == () if hasattr(array, "shape") else True:
+            value = array[()] if isinstance(array, np.ndarray) else array
+            # `np.str` would show `np.float32(2.0)`; TensorFlow shows the bare number.
+            return repr(value) if isinstance(value, bytes) else str(value)
+        text = show(array)
+        # A line break sets the rows of a matrix apart from the text before them, as TensorFlow prints them.
+        return "\n" + text if "\n" in text else text
+
+
+class SymbolicTensor(Tensor):
+    """A tensor that has no value yet: it stands for `value` in the graph that `builder` builds."""
+
+    __slots__ = ("value", "builder")
+
+    def __init__(self, value: Any, builder: Any) -> None:
+        self.value = value
+        self.builder = builder
+
+    @property
+    def dtype(self) -> DType:  # type: ignore[override]
+        return self.value.type.dtype
+
+    @property
+    def _shape(self) -> Shape:
+        return self.value.type.shape
+
+    @property
+    def type(self) -> TensorType:
+        return self.value.type
+
+    @property
+    def name(self) -> str:
+        return f"{self.value.name or self.value.id}:0"
+
+    @property
+    def graph(self) -> Any:
+        return self.builder.graph
+
+    def numpy(self) -> Any:
+        raise AttributeError(
+            f"{self!r} has no value: it is symbolic, part of the function '{self.builder.name}' being traced. "
+            "Return it from the function and call .numpy() outside, or print it with ag.print."
+        )
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        raise NotImplementedError(
+            f"Cannot convert a symbolic tensor ({self}) to a NumPy array. It has no value while its function is "
+            "being traced. Use the function of the same name in `ag` instead of the one in NumPy."
+        )
+
+    def __len__(self) -> int:
+        shape = self._shape
+        if not shape:
+            raise TypeError("len is not well defined for a symbolic tensor of rank 0 or unknown rank.")
+        if shape[0] is None:
+            raise TypeError(f"len is not known while tracing {self}; use ag.shape(x)[0].")
+        return shape[0]
+
+    def __iter__(self) -> Iterator[Tensor]:
+        shape = self._shape
+        if not shape or shape[0] is None:
+            raise errors.OperatorNotAllowedInGraphError(
+                f"Iterating over a symbolic tensor of shape {format_shape(shape)} needs a `for` statement that "
+                "`ag.function` converted; its length isn't known while tracing."
+            )
+        return (self[i] for i in range(shape[0]))  # type: ignore[index]
+
+    def __bool__(self) -> bool:
+        raise errors.OperatorNotAllowedInGraphError(
+            f"Using a symbolic tensor as a Python bool is not allowed: {self} has no value while its function is "
+            "being traced. Use it in an `if`, `while`, `and`, `or`, `not` of a converted function, or ag.cond."
+        )
+
+    def _no_value(self, what: str) -> TypeError:
+        return errors.OperatorNotAllowedInGraphError(
+            f"{what}() needs a value, but {self} is symbolic: it has none while its function is being traced. "
+            "Use ag.cast to change its dtype."
+        )
+
+    def __int__(self) -> int:
+        raise self._no_value("int")
+
+    def __float__(self) -> float:
+        raise self._no_value("float")
+
+    def __index__(self) -> int:
+        raise self._no_value("index")
+
+    def __repr__(self) -> str:
+        return f"<tf.Tensor '{self.name}' shape={format_shape(self._shape)} dtype={self.dtype.name}>"
+
+    def __str__(self) -> str:
+        return f'Tensor("{self.name}", shape={format_shape(self._shape)}, dtype={self.dtype.name})'
+
+
+class TensorReference:
+    """Hashable stand-in for a tensor or variable, equal only to references to the same object."""
+
+    __slots__ = ("_wrapped",)
+
+    def __init__(self, wrapped: Any) -> None:
+        self._wrapped = wrapped
+
+    def deref(self) -> Any:
+        return self._wrapped
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, TensorReference) and self._wrapped is other._wrapped
+
+    def __hash__(self) -> int:
+        return id(self._wrapped)
+
+    def __repr__(self) -> str:
+        return f"<Reference wrapping {self._wrapped!r}>"
+
+
+def is_symbolic(value: Any) -> bool:
+    """Whether `value` is a tensor of a graph being traced."""
+    return type(value) is SymbolicTensor
