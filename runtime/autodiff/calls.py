@@ -11,7 +11,7 @@ from typing import Any, Hashable, Sequence
 from runtime.graph.builder import Builder
 from runtime.graph.ir import Node, Value
 from runtime.tensor import SymbolicTensor
-from runtime.types import StackType, TensorType, TokenType, Type
+from runtime.types import StackType, TensorType, Type
 
 
 class EagerCall:
@@ -52,7 +52,9 @@ class NodeCall:
         return self._tensors(self.node.outputs)
 
     def _tensors(self, values: Sequence[Value]) -> tuple[SymbolicTensor, ...]:
-        return tuple([SymbolicTensor(v, self.builder) for v in values if not isinstance(v.type, TokenType)])
+        # An effect's token isn't an operand; among the inputs of control flow it keeps its place.
+        count = len(values) - 1 if self.node.op.effect else len(values)
+        return tuple([SymbolicTensor(v, self.builder) for v in values[:count]])
 
 
 def key_of(tensor: Any) -> Hashable:

@@ -61,7 +61,7 @@ class Value:
 class Node:
     """One application of an op."""
 
-    __slots__ = ("op", "inputs", "attrs", "outputs", "regions", "span", "graph")
+    __slots__ = ("op", "inputs", "attrs", "outputs", "regions", "span", "graph", "added")
 
     def __init__(
         self,
@@ -80,6 +80,8 @@ class Node:
         self.span = span
         self.graph = graph
         self.outputs = [Value(t, graph, self) for t in output_types]
+        # What gradients have added to a loop: {reason: result}. Copies of the node start without.
+        self.added: dict[Any, Value] = {}
 
     @property
     def has_effect(self) -> bool:

@@ -1,0 +1,115 @@
+"""The adjoint of `cond`: another `cond` on the same predicate, whose branches run the branch again and walk it back.
+
+    y = cond(p, x): then: exp(x) · x     →     dx = cond(p, x, dy): then: e = exp(x); dy · e · x + dy · e
+                    else: x                                         else: dy
+
+Running the branch again costs less than it looks: what its gradient doesn't need is dropped, and in exchange nothing is
+kept for the branch that isn't taken. Results of effects (random numbers, host calls) can't be had a second time: the
+forward node hands them out.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Sequence
+
+from runtime.autodiff.calls import NodeCall, is_differentiable
+from runtime.autodiff.reverse import REGION_RULES, Cotangents, walk_back
+from runtime.autodiff.zeros import empty_like_type, zeros_for
+from runtime.context import ctx
+from runtime.errors import UnimplementedError
+from runtime.graph.builder import emit_cond, trace_region
+from runtime.graph.ir import Graph, Node, Substitution, Value, copy_nodes
+from runtime.graph.passes.dead_code import remove_dead_code
+from runtime.types import TensorType, TokenType
+
+
+def adjoint_of_cond(call: NodeCall, arrived: Sequence[Any], tracked: Callable[[Any], bool]) -> list[Any]:
+    """Cotangents of (predicate, captures...)."""
+    node = call.node
+    _hand_out_effects(node)
+    captures = [v for v in node.inputs[1:]]
+    wanted = [i for i, v in enumerate(captures) if is_differentiable(v.type) and tracked(call.builder.tensor(v))]
+    if not wanted:
+        return [None] * len(node.inputs)
+
+    def adjoint_region(region: Graph, handed: dict[Value, Value]) -> Any:
+        def trace() -> list[Any]:
+            return _walk_branch(node, region, handed, captures, wanted, arrived)
+
+        return trace_region(f"adjoint of {region.name}", trace)
+
+    regions = [adjoint_region(r, dict(_handed_out(node, r))) for r in node.regions]
+    for region in regions:
+        region.builder.graph.outputs = region.outputs
+        remove_dead_code(region.builder.graph, region.builder)
+    results = emit_cond(node.inputs[0], *regions)
+    found: list[Any] = [None] * len(node.inputs)
+    for index, result in zip(wanted, results):
+        found[1 + index] = result
+    return found
+
+
+def _walk_branch(
+    node: Node, region: Graph, handed: dict[Value, Value], captures: list[Value], wanted: list[int], arrived: Sequence[Any]
+) -> list[Any]:
+    builder = ctx.builder
+    mapping = Substitution()
+    for own, outer in zip(region.inputs, captures):
+        if not isinstance(outer.type, TokenType):
+            mapping[own] = builder.use(outer)
+    for own, outer in handed.items():
+        mapping[own] = builder.use(outer)
+    start = len(builder.graph.nodes)
+    copy_nodes([n for n in region.nodes if not n.has_effect], builder.graph, mapping)
+    copied = builder.graph.nodes[start:]
+    varied = {mapping[region.inputs[i]] for i in wanted}
+    for inner in copied:
+        if any(v in varied for v in inner.inputs):
+            varied.update(v for v in inner.outputs if is_differentiable(v.type))
+    cotangents = Cotangents()
+    for output, cotangent in zip(region.outputs, arrived):
+        if cotangent is not None:
+            cotangents.add(builder.tensor(mapping[output]), cotangent)
+    walk_back([NodeCall(n, builder) for n in copied], cotangents, lambda t: builder.use(t) in varied)
+    results = []
+    for index in wanted:
+        own = builder.tensor(mapping[region.inputs[index]])
+        cotangent = cotangents.get(own)
+        results.append(zeros_for(own) if cotangent is None else cotangent)
+    return results
+
+
+def _handed_out(node: Node, region: Graph) -> list[tuple[Value, Value]]:
+    """(value in the region, output of the node) for each result of an effect in the region."""
+    effects = {v for n in region.nodes if n.has_effect for v in n.outputs if isinstance(v.type, TensorType)}
+    return [(own, outer) for own, outer in zip(region.outputs, node.outputs) if own in effects]
+
+
+def _hand_out_effects(node: Node) -> None:
+    """Makes the results of effects in either branch outputs of the node; the other branch gives empty placeholders."""
+    for region in node.regions:
+        for inner in region.nodes:
+            if not inner.has_effect:
+                continue
+            results = [v for v in inner.outputs if isinstance(v.type, TensorType) and v not in region.outputs]
+            if results and inner.regions:
+                raise UnimplementedError(
+                    f"gradient through effects nested in control flow inside a branch ({inner.op.name} holds random or "
+                    "host calls): compute the random numbers before the `if`"
+                )
+            for value in results:
+                _add_output(node, region, value)
+
+
+def _add_output(node: Node, region: Graph, value: Value) -> None:
+    other = node.regions[1] if region is node.regions[0] else node.regions[0]
+    region.outputs.append(value)
+    other.outputs.append(empty_like_type(other, value.type))
+    rank = value.type.rank
+    type_ = value.type if not rank else TensorType(value.type.dtype, (None,) * rank)
+    node.outputs.append(Value(type_, node.graph, node))
+    for graph in (region, other, node.graph):
+        graph.program = None
+
+
+REGION_RULES["cond"] = adjoint_of_cond

@@ -1,0 +1,317 @@
+"""The adjoint of `while`: a loop that runs the trips backwards.
+
+    n, S = 0, []                                     for k = n … 1:
+    while test(c):                                       S, r = pop(S)
+        S = push(S, what the adjoint needs of c)  →      dc, du = adjoint of body(r; dc, du)
+        c = body(c, u); n = n + 1
+
+The forward loop is extended in place: it counts its trips and pushes the residuals. What the adjoint of the body needs
+of the forward trip is had as cheaply as possible (`residuals.py` decides): invariants are there anyway, cheap
+arithmetic is repeated, integer counters are run backwards, only the rest is pushed. A loop inside the body pushes on
+the same stack trip after trip: its empty stack becomes a carry of the outer loop, and the adjoint pops in the reverse
+order. So nothing bounds the trip count, and a loop that only accumulates keeps nothing.
+
+The adjoint is an ordinary loop: it can be differentiated again. The push/pop scheme is that of Griewank & Walther,
+"Evaluating Derivatives" (2008), chapter 4.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Sequence
+
+import numpy as np
+
+from runtime import dtypes
+from runtime.autodiff.calls import NodeCall, is_differentiable
+from runtime.autodiff.residuals import Plan, plan_residuals
+from runtime.autodiff.reverse import REGION_RULES, Cotangents, walk_back
+from runtime.autodiff.zeros import zeros_for
+from runtime.context import ctx
+from runtime.graph.builder import Builder, emit_while, join_types, trace_region
+from runtime.graph.ir import ConstantArray, Graph, Node, Substitution, Value, copy_nodes
+from runtime.graph.passes.dead_code import remove_dead_code
+from runtime.graph.structural import CONSTANT
+from runtime.ops import stack
+from runtime.ops.dispatch import apply
+from runtime.ops.table import OPS
+from runtime.types import StackType, TensorType, Type
+
+COUNT_TYPE = TensorType(dtypes.int64, ())
+
+
+def adjoint_of_while(call: NodeCall, arrived: Sequence[Any], tracked: Callable[[Any], bool]) -> list[Any]:
+    """Cotangents of (initial carries..., captures...), aligned with the node's inputs before this call."""
+    node, outer = call.node, call.builder
+    inputs = list(node.inputs)
+    arrived = [*arrived, *[None] * (node.attrs["carries"] - len(arrived))]
+    is_active_input = [is_differentiable(v.type) and tracked(outer.tensor(v)) for v in inputs]
+    varied = _varied_values(node, is_active_input)
+    carries = _active_carries(node, arrived, varied)
+    reached = _reached_inputs(node.regions[1], carries, varied)
+    captures = [
+        i for i in range(node.attrs["carries"], len(inputs)) if is_active_input[i] and node.regions[1].inputs[i] in reached
+    ]
+    if not carries:
+        return [None] * len(inputs)
+
+    adjoint = _Adjoint(node, carries, captures, varied)
+    plan = adjoint.plan
+    forward = ForwardLoop(node)
+    stacks = [forward.saved(v) for v in plan.saved]
+    threads = [forward.threaded(v) for v in plan.threaded]
+    count = forward.trip_count()
+    start = [outer.tensor(count), *map(outer.tensor, stacks), *map(outer.tensor, threads)]
+    start += [outer.tensor(node.outputs[i]) for i in plan.stepped_back]
+    start += [outer.tensor(node.outputs[i]) for i in plan.shifted]
+    start += [zeros_for(outer.tensor(node.outputs[i])) if arrived[i] is None else arrived[i] for i in carries]
+    start += [zeros_for(outer.tensor(inputs[i])) for i in captures]
+    finished = adjoint.emit(start)
+    if isinstance(ctx.builder, AdjointBuilder):
+        ctx.builder.rests.update(zip([*stacks, *threads], [t.value for t in finished[1:]]))
+
+    found: list[Any] = [None] * len(inputs)
+    results = finished[-(len(carries) + len(captures)) :]
+    for index, result in zip([*carries, *captures], results):
+        found[index] = result
+    return found
+
+
+class AdjointBuilder(Builder):
+    """Traces the adjoint of a loop body. `rests` maps each stack of a loop in the body to what is left of it after the
+    adjoint of that loop has popped its share."""
+
+    def __init__(self, name: str, parent: Builder, body: Graph) -> None:
+        super().__init__(name, parent, [body])
+        self.rests: dict[Value, Value] = {}
+
+
+class _Adjoint:
+    """The adjoint of a loop body: first walked back freely, then given its residuals."""
+
+    def __init__(self, node: Node, carries: list[int], captures: list[int], varied: set[Value]) -> None:
+        self.node = node
+        self.body = node.regions[1]
+        self.carries = carries
+        self.captures = captures
+        self.builder = AdjointBuilder(f"adjoint of {self.body.name}", ctx.builder, self.body)
+        body_outputs = [self.body.outputs[i] for i in carries]
+        self.arrived = [self.builder.add_input(v.type, _d(v)) for v in body_outputs]
+        self.totals = [self.builder.add_input(self.body.inputs[i].type, _d(self.body.inputs[i])) for i in captures]
+        # Only differentiable nodes matter; listed before the walk, which extends inner loops.
+        calls = [NodeCall(n, self.builder) for n in self.body.nodes]
+        with self.builder:
+            self.builder.graph.outputs = self._walk(calls, varied)
+        remove_dead_code(self.builder.graph, self.builder)
+        self.plan: Plan = plan_residuals(node, self.builder)
+
+    def _walk(self, calls: list[NodeCall], varied: set[Value]) -> list[Value]:
+        wrap = self.builder.tensor
+        cotangents = Cotangents()
+        for index, own in zip(self.captures, self.totals):
+            # Starting from the running total lets scattered parts be added to it in place.
+            cotangents.add(wrap(self.body.inputs[index]), wrap(own))
+        for index, own in zip(self.carries, self.arrived):
+            cotangents.add(wrap(self.body.outputs[index]), wrap(own))
+        walk_back(calls, cotangents, lambda t: t.value in varied)
+        results = []
+        for index in [*self.carries, *self.captures]:
+            value = self.body.inputs[index]
+            cotangent = cotangents.get(wrap(value))
+            results.append(self.builder.use(zeros_for(wrap(value)) if cotangent is None else cotangent))
+        return results
+
+    def emit(self, start: Sequence[Any]) -> list[Any]:
+        """The backward loop in the current builder."""
+        types = [t.type for t in start]
+        while True:
+            trip = trace_region("adjoint", self._trip, types)
+            joined = [join_types(a, b) for a, b in zip(types, trip.types)]
+            if joined == types:
+                break
+            # Cotangents whose shapes differ from trip to trip: their dimensions become unknown.
+            types = joined
+        return emit_while(trace_region("trips left", lambda left, *rest: [_positive(left)], types), trip, start)
+
+    def _trip(self, left: Any, *state: Any) -> list[Any]:
+        plan, builder, graph = self.plan, ctx.builder, self.builder.graph
+        state_of = iter(state)
+        take = lambda values: [next(state_of) for _ in values]  # noqa: E731
+        stacks, threads = take(plan.saved), take(plan.threaded)
+        after_step, shifted = take(plan.stepped_back), take(plan.shifted)
+        arrived, totals = take(self.carries), take(self.captures)
+
+        forward = Substitution()  # values of the body, in this trip
+        rests = []
+        for value, pile in zip(plan.saved, stacks):
+            rest, popped = apply(stack.POP, [pile])
+            rests.append(rest)
+            forward[value] = popped.value
+        for last, pile in zip(plan.threaded, threads):
+            forward[last] = builder.use(pile)
+        for index, following in zip(plan.shifted, shifted):
+            forward[self.body.outputs[index]] = builder.use(following)
+        for own, outer in zip(self.body.inputs, self.node.inputs):
+            if own in plan.invariant:
+                forward[own] = builder.use(outer)
+        before_step = []
+        for index, later in zip(plan.stepped_back, after_step):
+            earlier = _step_back(self.body, index, later, forward)
+            before_step.append(earlier)
+            forward[self.body.inputs[index]] = builder.use(earlier)
+        copy_nodes(plan.repeated, builder.graph, forward)
+
+        mapping = Substitution()
+        for outer, own in self.builder.captured.items():
+            mapping[own] = forward[outer] if outer.graph is self.body else builder.use(outer)
+        for own, given in zip([*self.arrived, *self.totals], [*arrived, *totals]):
+            mapping[own] = builder.use(given)
+        copy_nodes(graph.nodes, builder.graph, mapping)
+        one = builder.constant(np.int64(1))
+        return [
+            apply(OPS["subtract"], [left, one]),
+            *rests,
+            *[builder.tensor(mapping[self.builder.rests[v]]) for v in plan.threaded],
+            *before_step,
+            *[builder.tensor(forward[self.body.inputs[i]]) for i in plan.shifted],
+            *[builder.tensor(mapping[v]) for v in graph.outputs],
+        ]
+
+
+class ForwardLoop:
+    """Extends a `while` node in place with a trip counter and stacks; what an earlier gradient added is used again."""
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        self.test, self.body = node.regions
+        self.added = node.added
+
+    def trip_count(self) -> Value:
+        if "count" not in self.added:
+            zero = self._before(CONSTANT, {"value": ConstantArray(np.zeros((), np.int64))}, COUNT_TYPE)
+            own = self._add_carry("count", zero)
+            attrs = {"value": ConstantArray(np.ones((), np.int64))}
+            one = self.body.add_node(CONSTANT, (), attrs, [COUNT_TYPE]).outputs[0]
+            self.body.outputs.append(self.body.add_node(OPS["add"], [own, one], {}, [COUNT_TYPE]).outputs[0])
+        return self.added["count"]
+
+    def saved(self, value: Value) -> Value:
+        """The stack of all trips' values of `value`, after the loop."""
+        key = ("saved", value)
+        if key not in self.added:
+            element: Any = value.type
+            attrs = {"dtype": element.dtype, "shape": element.shape}
+            own = self._add_carry(key, self._before(stack.EMPTY, attrs, StackType(element)))
+            self.body.outputs.append(self.body.add_node(stack.PUSH, [own, value], {}, [own.type]).outputs[0])
+        return self.added[key]
+
+    def threaded(self, last: Value) -> Value:
+        """Makes the stack whose last state in a trip is `last` one stack over all trips."""
+        key = ("threaded", last)
+        if key not in self.added:
+            empty = _origin(last)
+            attrs = dict(empty.attrs)
+            own = self._add_carry(key, self._before(stack.EMPTY, attrs, empty.outputs[0].type))
+            for node in self.body.nodes:
+                node.inputs = [own if v is empty.outputs[0] else v for v in node.inputs]
+            self.body.nodes = [n for n in self.body.nodes if n is not empty]
+            self.body.outputs.append(last)
+        return self.added[key]
+
+    def _before(self, op: Any, attrs: dict, type_: Type) -> Value:
+        graph = self.node.graph
+        new = Node(op, (), attrs, [type_], graph)
+        graph.nodes.insert(next(i for i, n in enumerate(graph.nodes) if n is self.node), new)
+        graph.program = None
+        return new.outputs[0]
+
+    def _add_carry(self, key: Any, start: Value) -> Value:
+        """A new last carry; the caller appends its next value to the body's outputs."""
+        node, position = self.node, self.node.attrs["carries"]
+        node.inputs.insert(position, start)
+        for region in node.regions:
+            region.inputs.insert(position, Value(start.type, region))
+            region.program = None
+        result = Value(start.type, node.graph, node)
+        node.outputs.append(result)
+        node.attrs = {**node.attrs, "carries": position + 1}
+        self.added[key] = result
+        for recorder in ctx.recorders:
+            recorder.extend(node, result)
+        return self.body.inputs[position]
+
+
+def _origin(last: Value) -> Node:
+    """The `stack_empty` node that a stack in a loop body grew from."""
+    value = last
+    while True:
+        node = value.node
+        if node is None:
+            raise AssertionError(f"{last!r} doesn't start from an empty stack in its graph")
+        if node.op is stack.EMPTY:
+            return node
+        value = node.inputs[node.outputs.index(value)]
+
+
+def _step_back(body: Graph, index: int, later: Any, forward: Substitution) -> Any:
+    """A counter's value before the trip, from its value after it: the inverse of `i + step` or `i - step`."""
+    update = body.outputs[index].node
+    assert update is not None
+    own = body.inputs[index]
+    step = update.inputs[1] if update.inputs[0] is own else update.inputs[0]
+    builder = ctx.builder
+    if step.node is not None:
+        local = Substitution(forward)
+        copy_nodes([step.node], builder.graph, local)
+        step_here = local[step]
+    else:
+        step_here = builder.use(forward[step])
+    inverse = "subtract" if update.op.name == "add" else "add"
+    return apply(OPS[inverse], [later, builder.tensor(step_here)])
+
+
+def _positive(left: Any) -> Any:
+    return apply(OPS["greater"], [left, ctx.builder.constant(np.int64(0))])
+
+
+def _d(value: Value) -> str | None:
+    return f"d_{value.name}" if value.name else None
+
+
+def _varied_values(node: Node, is_active_input: Sequence[bool]) -> set[Value]:
+    """Values of the body that depend differentiably on an active input, over any number of trips."""
+    body, count = node.regions[1], node.attrs["carries"]
+    active = list(is_active_input)
+    while True:
+        varied = {v for v, a in zip(body.inputs, active) if a}
+        for inner in body.nodes:
+            if any(v in varied for v in inner.inputs):
+                varied.update(v for v in inner.outputs if is_differentiable(v.type))
+        grown = [a or (i < count and body.outputs[i] in varied) for i, a in enumerate(active)]
+        if grown == active:
+            return varied
+        active = grown
+
+
+def _active_carries(node: Node, arrived: Sequence[Any], varied: set[Value]) -> list[int]:
+    """Carries that depend on a source and that an arrived cotangent depends on, over any number of trips."""
+    body, count = node.regions[1], node.attrs["carries"]
+    useful = {i for i in range(count) if arrived[i] is not None}
+    while True:
+        reached = _reached_inputs(body, sorted(useful), varied)
+        grown = useful | {i for i in range(count) if body.inputs[i] in reached}
+        if grown == useful:
+            break
+        useful = grown
+    return [i for i in sorted(useful) if body.inputs[i] in varied]
+
+
+def _reached_inputs(body: Graph, carries: Sequence[int], varied: set[Value]) -> set[Value]:
+    """The varied values that the next values of `carries` are computed from."""
+    reached = {body.outputs[i] for i in carries if body.outputs[i] in varied}
+    for inner in reversed(body.nodes):
+        if any(v in reached for v in inner.outputs):
+            reached.update(v for v in inner.inputs if v in varied)
+    return reached
+
+
+REGION_RULES["while"] = adjoint_of_while

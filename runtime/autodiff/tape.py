@@ -1,0 +1,259 @@
+"""`GradientTape`: records ops while it is open and pulls cotangents back through them.
+
+It follows `tf.GradientTape`. On eager code it sees each op; inside a function being traced it sees the nodes of the
+graph, and its gradient becomes part of that graph.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+from typing import Any, Hashable, Iterator
+
+from runtime import nest
+from runtime.autodiff.calls import EagerCall, NodeCall, is_differentiable, key_of
+from runtime.autodiff.reverse import Cotangents, walk_back
+from runtime.autodiff.zeros import zeros_for
+from runtime.context import ctx
+from runtime.ops.convert import convert_to_tensor
+from runtime.ops.dispatch import apply
+from runtime.ops.table import OPS
+from runtime.tensor import SymbolicTensor, Tensor
+from runtime.variable import Variable
+
+
+class GradientTape:
+    """Records operations for automatic differentiation.
+
+    Args:
+        persistent: whether `gradient` may be called more than once.
+        watch_accessed_variables: whether trainable variables that are read are watched by themselves.
+
+    >>> x = constant(3.0)
+    >>> with GradientTape() as tape:
+    ...     tape.watch(x)
+    ...     y = x * x
+    >>> tape.gradient(y, x).numpy()
+    6.0
+    """
+
+    def __init__(self, persistent: bool = False, watch_accessed_variables: bool = True) -> None:
+        self._persistent = persistent
+        self._watch_accessed = watch_accessed_variables
+        self.builder: Any = None
+        self._used = False
+        self._open = False
+        self._clear()
+
+    def _clear(self) -> None:
+        self._calls: list[Any] = []
+        self._tracked: dict[Hashable, Any] = {}  # key -> the tensor, kept alive so that the key stays its own
+        self._reads: dict[int, list[Any]] = {}  # id of a variable -> the tensors it was read as
+        self._variables: dict[int, Variable] = {}
+
+    # --- opening and closing -------------------------------------------------------------------------------------
+
+    def __enter__(self) -> GradientTape:
+        if self._open:
+            raise ValueError("Tape is still recording, this can happen if you try to re-enter an already-active tape.")
+        self.builder = ctx.builder
+        self._start()
+        return self
+
+    def __exit__(self, *exception: Any) -> None:
+        if self._open:
+            self._stop()
+
+    def _start(self) -> None:
+        ctx.recorders = (*ctx.recorders, self)
+        self._open = True
+
+    def _stop(self) -> None:
+        ctx.recorders = tuple(r for r in ctx.recorders if r is not self)
+        self._open = False
+
+    @contextlib.contextmanager
+    def stop_recording(self) -> Iterator[None]:
+        """Pauses the tape for the block. Raises ValueError when it isn't recording."""
+        if not self._open:
+            raise ValueError("Tape is not recording.")
+        self._stop()
+        try:
+            yield
+        finally:
+            self._start()
+
+    def reset(self) -> None:
+        """Forgets everything recorded so far."""
+        self._clear()
+        self._used = False
+
+    # --- recording -----------------------------------------------------------------------------------------------
+
+    def watch(self, tensor: Any) -> None:
+        """Makes gradients with respect to `tensor` (a tensor, a variable, or a structure of them) available.
+
+        Raises ValueError for things that aren't tensors. Tensors that aren't floating are ignored, with a warning.
+        """
+        for one in nest.flatten(tensor):
+            if isinstance(one, Variable):
+                self._watch_variable(one)
+            elif isinstance(one, Tensor):
+                if not one.dtype.is_differentiable:
+                    warnings.warn(
+                        f"The dtype of the watched tensor must be floating (e.g. tf.float32), got {one.dtype!r}", stacklevel=2
+                    )
+                    continue
+                self._track(one)
+            else:
+                raise ValueError(f"Passed in object {one!r} of type {type(one).__name__}, not tf.Tensor or tf.Variable")
+
+    def _key(self, tensor: Any) -> Hashable:
+        return self.builder.use(tensor) if self.builder is not None else id(tensor)
+
+    def _track(self, tensor: Any) -> None:
+        self._tracked[self._key(tensor)] = tensor
+
+    def _is_tracked(self, tensor: Any) -> bool:
+        return key_of(tensor) in self._tracked
+
+    def record(self, op: Any, inputs: tuple, attrs: dict, outputs: tuple) -> None:
+        """Called for each op that runs in the tape's builder."""
+        tracked = self._tracked
+        if self.builder is None:
+            for tensor in inputs:
+                if id(tensor) in tracked:
+                    break
+            else:
+                return
+            self._calls.append(EagerCall(op, inputs, attrs, outputs))
+            for tensor in outputs:
+                if tensor.dtype.is_differentiable:
+                    tracked[id(tensor)] = tensor
+            return
+        if not outputs or not any(self.builder.use(t) in tracked for t in inputs):
+            return
+        node = outputs[0].value.node
+        self._calls.append(NodeCall(node, self.builder))
+        for tensor in outputs:
+            if is_differentiable(tensor.type):
+                tracked[tensor.value] = tensor
+
+    def extend(self, node: Any, result: Any) -> None:
+        """Called when a gradient adds a result to a loop that is recorded already."""
+        if is_differentiable(result.type) and any(v in self._tracked for v in node.outputs):
+            self._tracked[result] = self.builder.tensor(result)
+
+    def record_read(self, variable: Variable, tensor: Any) -> None:
+        """Called when a variable is read in the tape's builder."""
+        if id(variable) not in self._variables:
+            if not (self._watch_accessed and variable.trainable):
+                return
+            self._watch_variable(variable)
+        if tensor.dtype.is_differentiable:
+            self._tracked[key_of(tensor)] = tensor
+            reads = self._reads.setdefault(id(variable), [])
+            if not reads or all(key_of(r) != key_of(tensor) for r in reads[-4:]):
+                reads.append(tensor)
+
+    def _watch_variable(self, variable: Variable) -> None:
+        self._variables[id(variable)] = variable
+
+    def watched_variables(self) -> tuple[Variable, ...]:
+        """The variables watched so far, in the order in which they were first used."""
+        return tuple(self._variables.values())
+
+    # --- gradients -----------------------------------------------------------------------------------------------
+
+    def gradient(
+        self, target: Any, sources: Any, output_gradients: Any = None, unconnected_gradients: Any = "none"
+    ) -> Any:
+        """The gradient of `target` (summed over its elements, and over targets if several) for each of `sources`.
+
+        Args:
+            target: a tensor or variable, or a structure of them.
+            sources: a tensor or variable, or a structure of them; the result has the same structure.
+            output_gradients: cotangents of the targets, one per target; ones by default.
+            unconnected_gradients: 'none' (None for sources that the target doesn't depend on) or 'zero'.
+
+        Raises RuntimeError when a tape that isn't persistent is used a second time; LookupError for an op without
+        gradient on the way.
+        """
+        if self._used and not self._persistent:
+            raise RuntimeError(
+                "A non-persistent GradientTape can only be used to compute one set of gradients (or jacobians)"
+            )
+        zero = _wants_zero(unconnected_gradients)
+        if self._open and not self._persistent:
+            self._stop()
+        self._used = True
+        cotangents = Cotangents()
+        seeds = nest.flatten(output_gradients) if output_gradients is not None else None
+        targets = nest.flatten(target)
+        if seeds is not None and len(seeds) != len(targets):
+            raise ValueError(f"{len(targets)} targets but {len(seeds)} output_gradients")
+        for index, one in enumerate(targets):
+            self._seed(cotangents, one, None if seeds is None else seeds[index])
+        flat_sources = nest.flatten(sources)
+        keys = {k for source in flat_sources for k in self._source_keys(source)}
+        walk_back(self._calls, cotangents, self._is_tracked, lambda t: key_of(t) in keys)
+        found = [self._result(cotangents, source, zero) for source in flat_sources]
+        if not self._persistent:
+            self._calls, self._tracked, self._reads = [], {}, {}
+        return nest.pack_sequence_as(sources, found)
+
+    def _seed(self, cotangents: Cotangents, target: Any, seed: Any) -> None:
+        if isinstance(target, Variable):
+            for tensor in self._reads.get(id(target), [])[-1:]:
+                self._seed(cotangents, tensor, seed)
+            return
+        if not isinstance(target, Tensor):
+            raise TypeError(f"The target of a gradient must be a tensor or variable, not {type(target).__name__}")
+        if not target.dtype.is_differentiable:
+            warnings.warn(
+                f"The dtype of the target tensor must be floating (e.g. tf.float32) when calling "
+                f"GradientTape.gradient, got {target.dtype!r}",
+                stacklevel=3,
+            )
+            return
+        if self.builder is not None:
+            target = self.builder.tensor(self.builder.use(target))
+        if seed is None:
+            seed = apply(OPS["ones_like"], [target])
+        else:
+            seed = convert_to_tensor(seed, dtype=target.dtype)
+            if not target.shape.is_compatible_with(seed.shape):
+                raise ValueError(f"output gradient of shape {seed.shape} for a target of shape {target.shape}")
+        cotangents.add(target, seed)
+
+    def _source_keys(self, source: Any) -> list[Hashable]:
+        if isinstance(source, Variable):
+            return [key_of(t) for t in self._reads.get(id(source), ())]
+        if not isinstance(source, Tensor):
+            raise ValueError(
+                f"Passed in object {source!r} of type {type(source).__name__}, not tf.Tensor or tf.Variable"
+            )
+        return [self._key(source)]
+
+    def _result(self, cotangents: Cotangents, source: Any, zero: bool) -> Any:
+        total = None
+        if isinstance(source, Variable):
+            for tensor in self._reads.get(id(source), ()):
+                part = cotangents.get(tensor)
+                if part is not None:
+                    total = part if total is None else apply(OPS["add"], [total, part])
+        else:
+            own = self.builder.tensor(self.builder.use(source)) if self.builder is not None else source
+            if key_of(own) in self._tracked:
+                total = cotangents.get(own)
+        if total is None and zero:
+            value = convert_to_tensor(source)
+            return zeros_for(value) if isinstance(value, SymbolicTensor) else apply(OPS["zeros_like"], [value])
+        return total
+
+
+def _wants_zero(unconnected_gradients: Any) -> bool:
+    value = getattr(unconnected_gradients, "value", unconnected_gradients)
+    if value not in ("none", "zero"):
+        raise ValueError(f"Unknown value for unconnected_gradients: {unconnected_gradients!r}; 'none' or 'zero'.")
+    return value == "zero"

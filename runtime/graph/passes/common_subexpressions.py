@@ -1,0 +1,39 @@
+"""Common-subexpression elimination.
+
+    %2 = exp(%x)                       %2 = exp(%x)
+    %3 = exp(%x)                 →     %4 = add(%2, %2)
+    %4 = add(%2, %3)                   return %4
+    return %4
+
+Two nodes are the same when op, attributes and operands are, and neither has an effect or regions. Regions start afresh:
+what the outer graph computes would have to be captured, which pays only for costly ops.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from runtime.graph.ir import Graph, Substitution, Value
+from runtime.types import TensorType
+
+
+def merge_common_subexpressions(graph: Graph) -> None:
+    """Merges in place, in regions too."""
+    mapping = Substitution()
+    seen: dict[Any, list[Value]] = {}
+    kept = []
+    for node in graph.nodes:
+        node.inputs = [mapping[v] for v in node.inputs]
+        for region in node.regions:
+            merge_common_subexpressions(region)
+        if not node.op.effect and not node.regions and all(isinstance(v.type, TensorType) for v in node.outputs):
+            key = (node.op, tuple(node.inputs), tuple(sorted(node.attrs.items())))
+            earlier = seen.get(key)
+            if earlier is not None:
+                mapping.update(zip(node.outputs, earlier))
+                continue
+            seen[key] = node.outputs
+        kept.append(node)
+    graph.nodes = kept
+    graph.outputs = [mapping[v] for v in graph.outputs]
+    graph.program = None

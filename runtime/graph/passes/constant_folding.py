@@ -1,0 +1,78 @@
+"""Constant folding: nodes whose operands are all constants become constants.
+
+    %1 = constant() {value=2.0}
+    %2 = constant() {value=3.0}        →      %3 = constant() {value=6.0}
+    %3 = multiply(%1, %2)                     return %3
+    return %3
+
+A `cond` on a constant becomes the branch it takes. Results over a size limit stay computations, so that a graph never
+grows by a folded `zeros([10000, 10000])`. A node whose kernel fails (a division by zero, an index out of range) is left
+to fail at run time, and only if it runs.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from runtime.graph.ir import ConstantArray, Graph, Node, Substitution, Value, copy_nodes
+from runtime.graph.structural import CONSTANT
+from runtime.types import TensorType
+
+MAX_ELEMENTS = 64
+
+
+def fold_constants(graph: Graph) -> None:
+    """Folds in place, in regions too."""
+    mapping = Substitution()
+    nodes, graph.nodes = graph.nodes, []
+    known: dict[Value, Any] = {}
+    for node in nodes:
+        node.inputs = [mapping[v] for v in node.inputs]
+        if node.op is CONSTANT:
+            known[node.outputs[0]] = node.attrs["value"].array
+        elif node.op.name == "cond" and node.inputs[0] in known and not node.has_effect:
+            _take_branch(graph, node, bool(known[node.inputs[0]]), mapping)
+            continue
+        elif _is_foldable(node, known):
+            results = _evaluate(node, known)
+            if results is not None:
+                for old, array in zip(node.outputs, results):
+                    attrs = {"value": ConstantArray(array)}
+                    new = graph.add_node(CONSTANT, (), attrs, CONSTANT.infer((), attrs), (), node.span).outputs[0]
+                    new.name = old.name
+                    mapping[old] = new
+                    known[new] = attrs["value"].array
+                continue
+        for region in node.regions:
+            fold_constants(region)
+        graph.nodes.append(node)
+    graph.outputs = [mapping[v] for v in graph.outputs]
+    graph.program = None
+
+
+def _take_branch(graph: Graph, node: Node, taken: bool, mapping: Substitution) -> None:
+    region = node.regions[0 if taken else 1]
+    fold_constants(region)
+    inner = Substitution(zip(region.inputs, node.inputs[1:]))
+    copy_nodes(region.nodes, graph, inner)
+    for old, value in zip(node.outputs, region.outputs):
+        mapping[old] = inner[value]
+
+
+def _is_foldable(node: Node, known: dict[Value, Any]) -> bool:
+    if node.op.effect or node.regions or not node.inputs and node.op.name != "range":
+        return False
+    if not all(isinstance(v.type, TensorType) for v in node.outputs):
+        return False
+    return all(v in known for v in node.inputs)
+
+
+def _evaluate(node: Node, known: dict[Value, Any]) -> list[Any] | None:
+    try:
+        result = node.op.kernel(*[known[v] for v in node.inputs], **node.attrs)
+    except Exception:  # noqa: BLE001 - whatever it is, it must surface when and where the node runs, not here
+        return None
+    results = [np.asarray(r) for r in (result if node.op.multiple else (result,))]
+    return results if all(r.size <= MAX_ELEMENTS for r in results) else None

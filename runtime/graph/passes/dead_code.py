@@ -1,0 +1,103 @@
+"""Dead-code elimination.
+
+    %2 = exp(%x)                       %3 = sin(%x)
+    %3 = sin(%x)                 →     return %3
+    return %3
+
+Nodes with effects stay. A `while` loses the carries that reach neither its results nor its test, a `cond` the outputs
+that nobody reads, both the captures that their regions don't use.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from runtime.graph.ir import Graph, Node, Value
+from runtime.types import TokenType
+
+
+def remove_dead_code(graph: Graph, builder: Any = None) -> None:
+    """Removes what doesn't reach the outputs, in place. With `builder`, also its captures that nothing uses any more."""
+    live = set(graph.outputs)
+    kept: list[Node] = []
+    for node in reversed(graph.nodes):
+        if not node.has_effect and not any(v in live for v in node.outputs):
+            continue
+        if node.op.name == "while":
+            _prune_while(node, live)
+        elif node.op.name == "cond":
+            _prune_cond(node, live)
+        live.update(node.inputs)
+        kept.append(node)
+    graph.nodes = kept[::-1]
+    graph.program = None
+    if builder is not None:
+        for outer in [outer for outer, own in builder.captured.items() if own not in live]:
+            own = builder.captured.pop(outer)
+            graph.inputs = [v for v in graph.inputs if v is not own]
+
+
+def _prune_cond(node: Node, live: set[Value]) -> None:
+    keep = [i for i, v in enumerate(node.outputs) if v in live or isinstance(v.type, TokenType)]
+    node.outputs = [node.outputs[i] for i in keep]
+    node.attrs = {**node.attrs, "types": tuple(v.type for v in node.outputs)}
+    for region in node.regions:
+        region.outputs = [region.outputs[i] for i in keep]
+        remove_dead_code(region)
+    _prune_captures(node, 1)
+
+
+def _prune_while(node: Node, live: set[Value]) -> None:
+    test, body = node.regions
+    count = node.attrs["carries"]
+    remove_dead_code(test)
+    used_by_test = _used(test)
+    needed = {
+        i
+        for i in range(count)
+        if node.outputs[i] in live or test.inputs[i] in used_by_test or isinstance(node.outputs[i].type, TokenType)
+    }
+    # A carry is needed too when another needed carry's next value, or an effect in the body, is computed from it.
+    while True:
+        reached = _reaching(body, [body.outputs[i] for i in needed])
+        grown = needed | {i for i in range(count) if body.inputs[i] in reached}
+        if grown == needed:
+            break
+        needed = grown
+    keep = sorted(needed)
+    rest = list(range(count, len(node.inputs)))
+    node.outputs = [node.outputs[i] for i in keep]
+    node.inputs = [node.inputs[i] for i in keep + rest]
+    for region in node.regions:
+        region.inputs = [region.inputs[i] for i in keep + rest]
+    body.outputs = [body.outputs[i] for i in keep]
+    node.attrs = {**node.attrs, "carries": len(keep)}
+    remove_dead_code(body)
+    _prune_captures(node, len(keep))
+
+
+def _reaching(graph: Graph, outputs: list[Value]) -> set[Value]:
+    """The values that `outputs` and the graph's effects are computed from."""
+    reached = set(outputs)
+    for node in reversed(graph.nodes):
+        if node.has_effect or any(v in reached for v in node.outputs):
+            reached.update(node.inputs)
+    return reached
+
+
+def _prune_captures(node: Node, first: int) -> None:
+    """Drops the inputs from `first` on that no region uses. (A cond's inputs are shifted by its predicate.)"""
+    used = [_used(region) for region in node.regions]
+    offset = 1 if node.op.name == "cond" else 0
+    keep = list(range(first))
+    for i in range(first, len(node.inputs)):
+        if any(region.inputs[i - offset] in use for region, use in zip(node.regions, used)):
+            keep.append(i)
+    node.inputs = [node.inputs[i] for i in keep]
+    for region in node.regions:
+        region.inputs = [region.inputs[i - offset] for i in keep if i >= offset]
+        region.program = None
+
+
+def _used(graph: Graph) -> set[Value]:
+    return {v for node in graph.nodes for v in node.inputs} | set(graph.outputs)
