@@ -1,0 +1,65 @@
+"""Called functions are converted when they are called.
+
+    y = f(x, *rest, key=k)      →      y = ag__.converted_call(f)(x, *rest, key=k)
+
+Not wrapped: operators, lambdas called where they stand, and the built-in functions below, which need no conversion and
+never meet a tensor's missing value -- as long as nothing shadows their names.
+"""
+
+from __future__ import annotations
+
+import builtins
+from typing import Any
+
+import gast
+
+from autograph.convert.context import Context
+from autograph.convert.expressions import ExpressionPass, is_operator_call
+from autograph.syntax import templates
+
+_NAMES = """
+    ascii bin breakpoint bytearray bytes callable chr classmethod compile delattr dict dir eval exec format frozenset
+    getattr globals hasattr hash hex id input isinstance issubclass locals memoryview object oct open ord print property
+    repr set setattr slice staticmethod str super tuple type vars
+"""
+_TYPES = {name: value for name, value in vars(builtins).items() if isinstance(value, type)}
+_EXCEPTIONS = {name for name, value in _TYPES.items() if issubclass(value, BaseException)}
+LEFT_ALONE = frozenset(_NAMES.split()) | _EXCEPTIONS
+
+
+def lower(tree: Any, context: Context) -> Any:
+    """Wraps the calls in a tree."""
+    return _Calls(context, _bound_names(tree)).visit(tree)
+
+
+class _Calls(ExpressionPass):
+    def __init__(self, context: Context, bound: set[str]) -> None:
+        super().__init__(context)
+        self.bound = bound
+
+    def visit_Call(self, node: Any) -> Any:
+        self.generic_visit(node)
+        if is_operator_call(node) or isinstance(node.func, gast.Lambda) or self.is_left_alone(node.func):
+            return node
+        node.func = templates.expression("ag__.converted_call(function)", at=node.func, function=node.func)
+        return node
+
+    def is_left_alone(self, function: Any) -> bool:
+        if not isinstance(function, gast.Name) or function.id not in LEFT_ALONE:
+            return False
+        return function.id not in self.bound and function.id not in self.context.shadowed
+
+
+def _bound_names(tree: Any) -> set[str]:
+    """Every name that anything in the tree binds, in whatever scope."""
+    found: set[str] = set()
+    for node in gast.walk(tree):
+        if isinstance(node, gast.Name) and not isinstance(node.ctx, gast.Load):
+            found.add(node.id)
+        elif isinstance(node, (gast.FunctionDef, gast.AsyncFunctionDef, gast.ClassDef)):
+            found.add(node.name)
+        elif isinstance(node, gast.alias):
+            found.add((node.asname or node.name).partition(".")[0])
+        elif isinstance(node, (gast.Global, gast.Nonlocal)):
+            found.update(node.names)
+    return found

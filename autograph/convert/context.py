@@ -1,0 +1,81 @@
+"""What the passes of one conversion share: the function's origin and the names that are free to use."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import gast
+
+from autograph.convert.tree import functions
+from autograph.syntax.scopes import function_scope
+
+OPERATORS = "ag__"
+
+
+class Context:
+    """One conversion.
+
+    filename     the user's file, for messages
+    class_name   innermost class around the function, for private names (``__x``), or None
+    shadowed     names that don't mean the built-in of that name where the function was defined
+    """
+
+    def __init__(
+        self,
+        tree: Any,
+        filename: str = "<string>",
+        class_name: str | None = None,
+        shadowed: frozenset[str] | Mapping[str, Any] = frozenset(),
+    ) -> None:
+        self.filename = filename
+        self.class_name = class_name
+        self.shadowed = shadowed
+        self.identifiers = _identifiers(tree)
+        self._taken: dict[Any, set[str]] = {}
+        self._covered: dict[Any, set[str]] = {}
+        self._locals = {function: function_scope(function).locals for function in functions(tree)}
+
+    def new_name(self, function: Any, base: str) -> str:
+        """A name like ``base`` that nothing in the tree uses, and no earlier call gave out for ``function``.
+
+        Nested functions may get the same name: a name made here is always local to its function.
+        """
+        taken = self._taken.setdefault(function, set())
+        name, count = base, 0
+        while name in taken or name in self.identifiers:
+            count += 1
+            name = f"{base}_{count}"
+        taken.add(name)
+        return name
+
+    def free_name(self, base: str) -> str:
+        """A name like ``base`` that the user's code doesn't use; the same one every time."""
+        name, count = base, 0
+        while name in self.identifiers:
+            count += 1
+            name = f"{base}_{count}"
+        return name
+
+    def mark_covered(self, function: Any, name: str) -> None:
+        """Note that every read of the converter's own ``name`` stands behind a flag, so it may be left unbound."""
+        self._covered.setdefault(function, set()).add(name)
+
+    def locals_before(self, function: Any) -> frozenset[str]:
+        """The local variables that the user's function had, also those that only unreachable code sets."""
+        return self._locals[function]
+
+    def covered(self, function: Any) -> frozenset[str]:
+        return frozenset(self._covered.get(function, ()))
+
+
+def _identifiers(tree: Any) -> frozenset[str]:
+    found: set[str] = {OPERATORS}
+    for node in gast.walk(tree):
+        for field in ("id", "name", "rest", "asname", "arg"):
+            value = getattr(node, field, None)
+            if isinstance(value, str):
+                found.add(value.partition(".")[0])
+        if isinstance(node, (gast.Global, gast.Nonlocal)):
+            found.update(node.names)
+    return frozenset(found)

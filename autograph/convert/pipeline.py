@@ -1,0 +1,58 @@
+"""The conversion: a list of passes over a function's syntax tree."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from autograph.convert import (
+    asserts,
+    breaks,
+    calls,
+    comparison,
+    control_flow,
+    logic,
+    loop_else,
+    returns,
+    super_calls,
+    ternary,
+)
+from autograph.convert.context import Context
+
+Pass = Callable[[Any, Context], Any]
+
+PASSES: tuple[tuple[str, Pass], ...] = (
+    ("super", super_calls.lower),  # needs the user's own functions: blocks have no `self`
+    ("loop else", loop_else.lower),  # before breaks, which it tells what flag to use
+    ("return", returns.lower),  # turns returns in loops into breaks
+    ("break and continue", breaks.lower),  # leaves no jump out of a block that is to become a function
+    ("control flow", control_flow.lower),  # the analyses want plain names: before anything adds lambdas
+    ("assert", asserts.lower),
+    ("comparison", comparison.lower),  # makes `and`s for the next one
+    ("logic", logic.lower),
+    ("conditional expression", ternary.lower),
+    ("call", calls.lower),  # last, since it must see which calls are the operators'
+)
+
+
+def convert_tree(
+    node: Any,
+    *,
+    filename: str = "<string>",
+    class_name: str | None = None,
+    shadowed: frozenset[str] | Mapping[str, Any] = frozenset(),
+    after_pass: Callable[[str, Any], None] | None = None,
+) -> Any:
+    """Converts a gast function definition or lambda in place and returns it.
+
+    shadowed: names that mean something else than the built-in of that name. after_pass: called with the name of each
+    pass and the tree after it.
+    """
+    context = Context(node, filename, class_name, shadowed)
+    if hasattr(node, "decorator_list"):
+        node.decorator_list = []
+    for name, lower in PASSES:
+        node = lower(node, context)
+        if after_pass is not None:
+            after_pass(name, node)
+    return node

@@ -1,0 +1,104 @@
+"""Walking statements of one function: its blocks, without entering the functions and classes nested in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import gast
+
+LOOPS = (gast.For, gast.While, gast.AsyncFor)
+FUNCTIONS = (gast.FunctionDef, gast.AsyncFunctionDef)
+SCOPES = (gast.FunctionDef, gast.AsyncFunctionDef, gast.ClassDef, gast.Lambda)
+# Compound statements that become functions, unless they are pinned (see pins.py).
+CONVERTIBLE = (gast.If, gast.For, gast.While)
+
+Block = list[Any]
+
+
+def blocks(stmt: Any) -> Iterator[Block]:
+    """The statement lists directly inside a statement; none for function and class definitions."""
+    if isinstance(stmt, SCOPES):
+        return
+    for holder in (stmt, *getattr(stmt, "handlers", ()), *getattr(stmt, "cases", ())):
+        for field in ("body", "orelse", "finalbody"):
+            block = getattr(holder, field, None)
+            if isinstance(block, list) and block:
+                yield block
+
+
+def map_blocks(stmt: Any, change: Callable[[Block], Block]) -> None:
+    """Replace each non-empty block directly inside a statement by ``change(block)``."""
+    if isinstance(stmt, SCOPES):
+        return
+    for holder in (stmt, *getattr(stmt, "handlers", ()), *getattr(stmt, "cases", ())):
+        for field in ("body", "orelse", "finalbody"):
+            block = getattr(holder, field, None)
+            if isinstance(block, list) and block:
+                setattr(holder, field, change(block))
+
+
+def statements(block: Block) -> Iterator[Any]:
+    """Every statement of a block and of the blocks in it, outer ones first."""
+    for stmt in block:
+        yield stmt
+        for inner in blocks(stmt):
+            yield from statements(inner)
+
+
+def functions(tree: Any) -> Iterator[Any]:
+    """Every function definition in a tree, the tree itself included, outer ones first."""
+    for node in gast.walk(tree):
+        if isinstance(node, FUNCTIONS):
+            yield node
+
+
+def own_jumps(block: Block) -> list[Any]:
+    """The ``break`` and ``continue`` statements of a loop's body that belong to that loop."""
+    found: list[Any] = []
+    for stmt in block:
+        if isinstance(stmt, (gast.Break, gast.Continue)):
+            found.append(stmt)
+        elif isinstance(stmt, LOOPS):
+            found.extend(own_jumps(stmt.orelse))
+        else:
+            for inner in blocks(stmt):
+                found.extend(own_jumps(inner))
+    return found
+
+
+def is_true(node: Any) -> bool:
+    """Whether an expression is a constant that always holds."""
+    return isinstance(node, gast.Constant) and bool(node.value)
+
+
+def is_endless(stmt: Any) -> bool:
+    """Whether a statement is a loop that only ``return`` or an exception can leave."""
+    if not isinstance(stmt, gast.While) or not is_true(stmt.test):
+        return False
+    return not any(isinstance(jump, gast.Break) for jump in own_jumps(stmt.body))
+
+
+def leaves(block: Block, *, loop: bool = False) -> bool:
+    """Whether control can't run off the end of a block: it surely returns or raises, or with ``loop`` jumps."""
+    return any(_leaves(stmt, loop) for stmt in block)
+
+
+def _leaves(stmt: Any, loop: bool) -> bool:
+    if isinstance(stmt, (gast.Return, gast.Raise)):
+        return True
+    if isinstance(stmt, (gast.Break, gast.Continue)):
+        return loop
+    if isinstance(stmt, gast.If):
+        return leaves(stmt.body, loop=loop) and leaves(stmt.orelse, loop=loop)
+    if isinstance(stmt, (gast.Try, gast.TryStar)):
+        if leaves(stmt.finalbody, loop=loop):
+            return True
+        body = leaves(stmt.body, loop=loop) or leaves(stmt.orelse, loop=loop)
+        return body and all(leaves(handler.body, loop=loop) for handler in stmt.handlers)
+    if isinstance(stmt, gast.Match):
+        last = stmt.cases[-1]
+        complete = last.guard is None and isinstance(last.pattern, gast.MatchAs) and last.pattern.pattern is None
+        return complete and all(leaves(case.body, loop=loop) for case in stmt.cases)
+    # A `with` never counts: its context manager may swallow the exception that kept the body from returning.
+    return is_endless(stmt)
