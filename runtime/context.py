@@ -9,7 +9,8 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import threading
-from typing import Any, Callable, Iterator, Protocol
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -18,6 +19,8 @@ class Recorder(Protocol):
     """What `ctx.recorders` holds: something that wants to see each op that runs (a GradientTape)."""
 
     builder: Any  # the builder it was opened in; it sees only the ops of that builder (None: eager)
+
+    def is_tracking(self, tensor: Any) -> bool: ...
 
     def record(self, op: Any, inputs: tuple, attrs: dict, outputs: tuple) -> None: ...
 

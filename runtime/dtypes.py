@@ -16,11 +16,15 @@ import numpy as np
 class DType:
     """An element type. There is one instance per type; compare with `==` or `is`."""
 
-    __slots__ = ("name", "_np", "_rank", "__weakref__")
+    # `kind` is NumPy's letter: b bool, i int, u unsigned int, f float, O string.
+    # `label` is the name that TensorFlow's op errors use: "float" for float32, "double", "half".
+    __slots__ = ("name", "kind", "label", "_np", "__weakref__")
 
     def __init__(self, name: str, numpy_type: Any) -> None:
         self.name = name
         self._np = np.dtype(numpy_type)
+        self.kind = self._np.kind
+        self.label = {"float16": "half", "float32": "float", "float64": "double"}.get(name, name)
 
     @property
     def as_numpy_dtype(self) -> type:

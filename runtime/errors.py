@@ -16,6 +16,13 @@ class InvalidArgumentError(OpError):
     """An op got a value, shape or dtype that it can't take."""
 
 
+class DTypeError(InvalidArgumentError, TypeError):
+    """Operands of dtypes that an op doesn't take, or that don't mix.
+
+    TensorFlow raises InvalidArgumentError for this in eager code and TypeError while tracing; this is both.
+    """
+
+
 class FailedPreconditionError(OpError):
     """The system is not in a state that the operation needs."""
 

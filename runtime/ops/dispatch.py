@@ -5,13 +5,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Sequence
-
-import numpy as np
+from collections.abc import Sequence
+from typing import Any
 
 from runtime import errors
 from runtime.context import ctx
-from runtime.ops.table import OpDef
+from runtime.ops.table import OPS, OpDef
 from runtime.tensor import EagerTensor, SymbolicTensor, Tensor
 
 
@@ -20,31 +19,51 @@ def apply(op: OpDef, inputs: Sequence[Tensor], attrs: dict[str, Any] | None = No
 
     Raises InvalidArgumentError where the op's kernel or type rule refuses the inputs.
     """
-    if attrs is None:
-        attrs = {}
     builder = ctx.builder
     if builder is not None:
+        if attrs is None:
+            attrs = {}
         outputs = builder.emit(op, inputs, attrs)
     else:
-        outputs = _run(op, inputs, attrs)
+        # This is the hot path of eager code: an op on two scalars should cost about a microsecond.
+        try:
+            arrays = [t._array for t in inputs]  # type: ignore[attr-defined]
+            if op.effect:
+                result = op.kernel(*arrays, **(attrs or {}))
+            elif attrs:
+                result = ctx.quiet(op.kernel, *arrays, **attrs)
+            else:
+                result = ctx.quiet(op.kernel, *arrays)
+        except Exception as error:
+            result = _recover(op, inputs, attrs or {}, error)
+        if op.multiple:
+            outputs = tuple([EagerTensor(array) for array in result])
+        else:
+            outputs = (EagerTensor(result),)
     if ctx.recorders:
         for recorder in ctx.recorders:
             if recorder.builder is builder:
-                recorder.record(op, tuple(inputs), attrs, outputs)
+                recorder.record(op, tuple(inputs), attrs or {}, outputs)
     return outputs if op.multiple else outputs[0]
 
 
-def _run(op: OpDef, inputs: Sequence[Any], attrs: dict[str, Any]) -> tuple[Tensor, ...]:
-    try:
-        result = op.kernel(*[t._array for t in inputs], **attrs)
-    except AttributeError:
+def call(name: str, *inputs: Any, **attrs: Any) -> Any:
+    """Runs the row of that name. Gradients use it for rows of families that are built on theirs."""
+    return apply(OPS[name], inputs, attrs)
+
+
+def _recover(op: OpDef, inputs: Sequence[Any], attrs: dict[str, Any], error: Exception) -> Any:
+    """Raises the error that the user should see, or runs the kernel again when only the quiet context was in use."""
+    if isinstance(error, RuntimeError) and "cannot enter context" in str(error):
+        # A finalizer or callback runs an op while a kernel runs, so warnings are off already.
+        return op.kernel(*[t._array for t in inputs], **attrs)
+    if isinstance(error, AttributeError):
         _refuse_symbolic(inputs)
-        raise
-    except (ValueError, TypeError, IndexError) as error:
+    if isinstance(error, errors.OpError) and "[Op:" not in error.message and not op.effect:
+        raise type(error)(f"{error.message} [Op:{op.label}]", op.name) from None
+    if isinstance(error, (ValueError, TypeError, IndexError)) and not op.effect:
         raise explain_failure(op, [t.type for t in inputs], attrs, error) from None
-    if op.multiple:
-        return tuple([EagerTensor(array) for array in result])
-    return (EagerTensor(result),)
+    raise error
 
 
 def _refuse_symbolic(inputs: Sequence[Any]) -> None:
@@ -65,10 +84,5 @@ def explain_failure(op: OpDef, types: Sequence[Any], attrs: dict[str, Any], erro
     except errors.OpError as refined:
         return refined
     except (ValueError, TypeError) as refined:
-        return errors.InvalidArgumentError(f"{refined} [Op:{op.name}]", op.name)
-    return errors.InvalidArgumentError(f"{error} [Op:{op.name}]", op.name)
-
-
-def empty_array(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
-    """An uninitialised array, for kernels that fill it."""
-    return np.empty(shape, dtype)
+        return errors.InvalidArgumentError(f"{refined} [Op:{op.label}]", op.name)
+    return errors.InvalidArgumentError(f"{error} [Op:{op.label}]", op.name)

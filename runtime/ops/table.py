@@ -18,14 +18,32 @@ Constants, control flow and stacks are rows too; `graph/ir.py` says what their r
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Callable, Sequence, Union
+from typing import Any, Union
 
 from runtime.types import Type
 
 InferRule = Callable[[Sequence[Any], dict], tuple]
 ScalarRule = Union[str, Callable[[Sequence[str], Sequence[Any], Any], str]]
 GradRule = Callable[..., Sequence[Any]]
+
+
+@dataclass(frozen=True)
+class Sample:
+    """How a systematic test calls an op: random operands of these shapes, and the attributes.
+
+    low, high   the range that elements are drawn from, for the operands of the dtype under test
+    fixed       operands that don't have the dtype under test: index -> NumPy array
+    gradient    operands that the gradient is checked for; None means all of the dtype under test
+    """
+
+    shapes: tuple[tuple[int, ...], ...]
+    attrs: dict[str, Any] = field(default_factory=dict)
+    low: float = -3.0
+    high: float = 3.0
+    fixed: dict[int, Any] = field(default_factory=dict)
+    gradient: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,8 +62,21 @@ class OpDef:
     add_into: Callable[[Any, Any], Any] | None = None
     # Text in the docs: what the op does, in one line.
     doc: str = ""
-    # How systematic tests call it: see tests/ops/.
-    samples: Any = field(default=None, repr=False)
+    # How systematic tests call it: see `Sample` and tests/ops/.
+    samples: tuple[Sample, ...] | None = field(default=None, repr=False)
+    # TensorFlow's name of the op, for error messages ("AddV2"); "" means the row's name in camel case.
+    label: str = ""
+    # Kinds (NumPy's letters: b bool, i int, u unsigned, f float, O string) that the data operands may have.
+    kinds: str = "biufO"
+    # For integer dtypes: the operand that must not be zero / not be negative. Generated code checks it first.
+    divisor: int | None = None
+    exponent: int | None = None
+    # Operands of which only dtype and shape matter, never the elements.
+    shape_only: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.label:
+            object.__setattr__(self, "label", "".join(part.capitalize() for part in self.name.split("_")))
 
     @property
     def is_elementwise(self) -> bool:

@@ -1,0 +1,287 @@
+"""Elementwise arithmetic: sums, products, divisions, powers, extremes."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from runtime import dtypes, errors
+from runtime.dtypes import DType
+from runtime.ops.convert import convert_to_tensor, is_tensor_like, operands
+from runtime.ops.define import UnaryFunction, binary, unary
+from runtime.ops.dispatch import apply, call
+from runtime.ops.rules import binary_samples, typed, unbroadcast
+from runtime.ops.table import OPS, OpDef, Sample, register
+from runtime.tensor import Tensor
+
+
+def _grad_add(op: Any, dy: Any) -> Sequence[Any]:
+    x, y = op.inputs
+    return unbroadcast(dy, x, y), unbroadcast(dy, y, x)
+
+
+def _grad_subtract(op: Any, dy: Any) -> Sequence[Any]:
+    x, y = op.inputs
+    return unbroadcast(dy, x, y), unbroadcast(-dy, y, x)
+
+
+def _grad_multiply(op: Any, dy: Any) -> Sequence[Any]:
+    x, y = op.inputs
+    return unbroadcast(dy * y, x, y), unbroadcast(dy * x, y, x)
+
+
+def _grad_divide(op: Any, dy: Any) -> Sequence[Any]:
+    x, y = op.inputs
+    return unbroadcast(dy / y, x, y), unbroadcast(-dy * op.outputs[0] / y, y, x)
+
+
+def _grad_pow(op: Any, dy: Any) -> Sequence[Any]:
+    x, y = op.inputs
+    positive = x > 0
+    # The logarithm only counts where x > 0; elsewhere the derivative by the exponent is taken as 0.
+    log_x = call("select", positive, call("log", call("select", positive, x, _ones(x))), _zeros(x))
+    return unbroadcast(dy * y * x ** (y - 1), x, y), unbroadcast(dy * op.outputs[0] * log_x, y, x)
+
+
+def _ones(x: Any) -> Any:
+    return convert_to_tensor(1, x.dtype)
+
+
+def _zeros(x: Any) -> Any:
+    return convert_to_tensor(0, x.dtype)
+
+
+def _grad_floormod(op: Any, dy: Any) -> Sequence[Any]:
+    x, y = op.inputs
+    return unbroadcast(dy, x, y), unbroadcast(-dy * floordiv(x, y), y, x)
+
+
+def _grad_extreme(wins: Any) -> Any:
+    """Gradient of maximum and minimum: all of it to the operand that won, to x where they tie."""
+
+    def grad(op: Any, dy: Any) -> Sequence[Any]:
+        x, y = op.inputs
+        first = wins(x, y)
+        zero = _zeros(dy)
+        return (
+            unbroadcast(call("select", first, dy, zero), x, y),
+            unbroadcast(call("select", first, zero, dy), y, x),
+        )
+
+    return grad
+
+
+def _grad_squared_difference(op: Any, dy: Any) -> Sequence[Any]:
+    x, y = op.inputs
+    scaled = dy * (x - y) * 2
+    return unbroadcast(scaled, x, y), unbroadcast(-scaled, y, x)
+
+
+def _need_divisor(y: Any) -> None:
+    if y.dtype.kind != "f" and not (y.all() if y.ndim else y):
+        raise errors.InvalidArgumentError("Integer division by zero")
+
+
+def _floordiv(x: Any, y: Any) -> Any:
+    _need_divisor(y)
+    # floor(x / y) rather than NumPy's floor_divide, which rounds differently: TensorFlow's definition for floats.
+    return np.floor(x / y) if x.dtype.kind == "f" else np.floor_divide(x, y)
+
+
+def _floormod(x: Any, y: Any) -> Any:
+    _need_divisor(y)
+    return np.mod(x, y)
+
+
+def _truncatediv(x: Any, y: Any) -> Any:
+    _need_divisor(y)
+    if x.dtype.kind == "f":
+        return np.trunc(x / y)
+    quotient = np.floor_divide(x, y)
+    if x.dtype.kind == "u":
+        return quotient
+    inexact = (quotient * y != x) & ((x < 0) != (y < 0))
+    return (quotient + inexact).astype(x.dtype)
+
+
+def _pow(x: Any, y: Any) -> Any:
+    if y.dtype.kind == "i" and np.any(y < 0):
+        raise errors.InvalidArgumentError("Integers to negative integer powers are not allowed [Op:Pow]")
+    return np.power(x, y)
+
+
+def _by_kind(for_floats: Any, for_integers: Any) -> Any:
+    """A scalar rule with one text for floats and one for integers."""
+
+    def text(arguments: Sequence[str], inputs: Sequence[DType], output: DType) -> str:
+        template = for_floats if output.kind == "f" else for_integers
+        return template.format(*arguments, T=f"np.{output.name}")
+
+    return text
+
+
+_NONZERO = (
+    *binary_samples(0.5, 4.0),
+    Sample(((2, 3), (3,)), low=-4.0, high=-0.5),
+    Sample(((3,), (3,)), fixed={1: np.array([-2.0, 3.0, -1.0])}, gradient=()),
+)
+
+_add_numbers = binary(
+    "add", operator.add, "({0} + {1})", "x + y.", _grad_add, cheap=True, label="AddV2"
+)  # fmt: skip
+subtract = binary("subtract", operator.sub, "({0} - {1})", "x - y.", _grad_subtract, cheap=True, label="Sub")
+multiply = binary("multiply", operator.mul, "({0} * {1})", "x * y.", _grad_multiply, cheap=True, label="Mul")
+_divide = binary(
+    "divide", operator.truediv, "({0} / {1})", "x / y of floats.", _grad_divide, kinds="f",
+    samples=_NONZERO, cheap=True, label="RealDiv",
+)  # fmt: skip
+floordiv = binary(
+    "floordiv", _floordiv, _by_kind("np.floor({0} / {1})", "({0} // {1})"),
+    "x / y rounded to the next integer below. Raises InvalidArgumentError for an integer division by zero.",
+    lambda op, dy: (None, None), samples=_NONZERO, cheap=True, label="FloorDiv", divisor=1,
+)  # fmt: skip
+floormod = binary(
+    "floormod", _floormod, "({0} % {1})",
+    "x - floordiv(x, y) * y: the remainder with the divisor's sign. Raises InvalidArgumentError for an integer "
+    "division by zero.",
+    _grad_floormod, samples=binary_samples(0.5, 0.9) + _NONZERO[-1:], cheap=True, label="FloorMod", divisor=1,
+)  # fmt: skip
+truncatediv = binary(
+    "truncatediv", _truncatediv,
+    _by_kind("np.trunc({0} / {1})", "({T}({0} // {1}) + {T}(({0} % {1} != 0) and (({0} < 0) != ({1} < 0))))"),
+    "x / y rounded towards zero. Raises InvalidArgumentError for an integer division by zero.",
+    lambda op, dy: (None, None), samples=_NONZERO, cheap=True, label="TruncateDiv", divisor=1,
+)  # fmt: skip
+pow = binary(
+    "pow", _pow, "({0} ** {1})",
+    "x to the power y. Raises InvalidArgumentError for an integer to a negative integer power.",
+    _grad_pow, samples=binary_samples(0.3, 2.5), label="Pow", exponent=1,
+)  # fmt: skip
+maximum = binary(
+    "maximum", np.maximum, "({0} if {0} >= {1} or {0} != {0} else {1})", "The larger of x and y; NaN if either is.",
+    _grad_extreme(lambda x, y: x >= y), cheap=True,
+)  # fmt: skip
+minimum = binary(
+    "minimum", np.minimum, "({0} if {0} <= {1} or {0} != {0} else {1})", "The smaller of x and y; NaN if either is.",
+    _grad_extreme(lambda x, y: x <= y), cheap=True,
+)  # fmt: skip
+squared_difference = binary(
+    "squared_difference", lambda x, y: np.square(x - y), "(({0} - {1}) * ({0} - {1}))", "(x - y) squared.",
+    _grad_squared_difference, cheap=True,
+)  # fmt: skip
+
+
+def _grad_atan2(op: Any, dy: Any) -> Sequence[Any]:
+    y, x = op.inputs
+    scaled = dy / (x * x + y * y)
+    return unbroadcast(x * scaled, y, x), unbroadcast(-y * scaled, x, y)
+
+
+atan2 = binary(
+    "atan2", np.arctan2, "math.atan2({0}, {1})", "The angle of the point (y, x): atan2(y, x).",
+    _grad_atan2, kinds="f", samples=binary_samples(0.5, 3.0),
+)  # fmt: skip
+
+negative = unary(
+    "negative", operator.neg, "(-{0})", "-x.", lambda op, dy: (-dy,), kinds="if", cheap=True, label="Neg"
+)
+abs = unary(
+    "abs", np.abs, "abs({0})", "The absolute value.", lambda op, dy: (dy * sign(op.inputs[0]),), kinds="if", cheap=True
+)  # fmt: skip
+sign: UnaryFunction = unary(
+    "sign", np.sign,
+    typed("({0} if {0} != {0} else ({T}(1) if {0} > 0 else ({T}(-1) if {0} < 0 else {T}(0))))"),
+    "-1, 0 or 1; NaN for NaN.", lambda op, dy: (None,), kinds="if", cheap=True,
+)  # fmt: skip
+square = unary(
+    "square", np.square, "({0} * {0})", "x * x.", lambda op, dy: (dy * op.inputs[0] * 2,), kinds="iuf", cheap=True
+)
+reciprocal = unary(
+    "reciprocal", lambda x: (1 / x).astype(x.dtype), typed("({T}(1) / {0})"), "1 / x.",
+    lambda op, dy: (-dy * square(op.outputs[0]),), cheap=True,
+    samples=(Sample(((2, 3),), low=0.5), Sample(((),), low=1.0)),
+)  # fmt: skip
+
+
+# --- public functions over several rows ----------------------------------------------------------------------------
+
+
+def add(x: Any, y: Any, name: str | None = None) -> Tensor:
+    """x + y; strings are joined. Broadcasts.
+
+    Raises InvalidArgumentError for operands of different dtypes, for bool and for shapes that don't broadcast.
+    """
+    x, y = operands("AddV2", x, y)
+    return apply(_JOIN, (x, y)) if x.dtype is dtypes.string else _add_numbers(x, y)
+
+
+def divide(x: Any, y: Any, name: str | None = None) -> Tensor:
+    """x / y, as Python 3 divides: integers become float64 (float32 for 8 and 16 bits) first. Broadcasts.
+
+    Raises InvalidArgumentError for operands of different dtypes and for shapes that don't broadcast.
+    """
+    if not is_tensor_like(x) and not is_tensor_like(y) and isinstance(x, int) and isinstance(y, float):
+        x = float(x)
+    x, y = operands("RealDiv", x, y)
+    dtype = x.dtype
+    if dtype.kind in "iu":
+        wide = dtypes.float32 if dtype.size <= 2 else dtypes.float64
+        x, y = call("cast", x, dtype=wide), call("cast", y, dtype=wide)
+    return _divide(x, y)
+
+
+truediv = divide
+
+
+def divide_no_nan(x: Any, y: Any, name: str | None = None) -> Tensor:
+    """x / y, and 0 where y is 0 (also in the gradient)."""
+    x, y = operands("DivNoNan", x, y)
+    zero = call("equal", y, _zeros(y))
+    safe = call("select", zero, _ones(y), y)
+    return call("select", zero, _zeros(x), divide(x, safe))
+
+
+def add_n(inputs: Sequence[Any], name: str | None = None) -> Tensor:
+    """The sum of a list of tensors of one shape and dtype. Raises ValueError for an empty list."""
+    if not isinstance(inputs, (list, tuple)) or not inputs:
+        raise ValueError("inputs must be a non-empty list of tensors")
+    total = convert_to_tensor(inputs[0])
+    for term in inputs[1:]:
+        total = add(total, term)
+    return total
+
+
+def clip_by_value(t: Any, clip_value_min: Any, clip_value_max: Any, name: str | None = None) -> Tensor:
+    """min(max(t, clip_value_min), clip_value_max), elementwise. The bounds broadcast to t."""
+    return minimum(maximum(t, clip_value_min), clip_value_max)
+
+
+# --- strings -------------------------------------------------------------------------------------------------------
+
+
+def _join_kernel(x: Any, y: Any) -> Any:
+    result: Any = np.empty(np.broadcast_shapes(x.shape, y.shape), np.dtype(object))
+    result[...] = x + y
+    return result
+
+
+_JOIN = register(
+    OpDef(
+        "string_add", OPS["add"].infer, _join_kernel, kinds="O", label="AddV2",
+        doc="The strings of x followed by those of y.",
+    )
+)  # fmt: skip
+
+
+def strings_join(inputs: Sequence[Any], separator: str = "", name: str | None = None) -> Tensor:
+    """The strings of the inputs one after the other, with `separator` between them. Broadcasts."""
+    tensors = operands("StringJoin", *inputs)
+    total = tensors[0]
+    for term in tensors[1:]:
+        total = add(add(total, separator), term) if separator else add(total, term)
+    return total
+
+

@@ -1,0 +1,424 @@
+"""Shapes: reading them, changing them, and spreading or summing values over them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from runtime import dtypes, errors
+from runtime.context import ctx
+from runtime.dtypes import DTypeLike
+from runtime.ops.convert import convert_to_tensor, fill_holes, int_list, scalar_int, shape_args
+from runtime.ops.dispatch import apply, call
+from runtime.ops.rules import brackets, dims, infer_same, shape_attr, unary_samples, unbroadcast
+from runtime.ops.table import OpDef, Sample, register
+from runtime.shapes import Shape, as_shape, broadcast, element_count, merge
+from runtime.tensor import Tensor
+from runtime.types import TensorType
+
+
+def _no_gradient(op: Any, *dy: Any) -> Sequence[Any]:
+    return [None] * len(op.inputs)
+
+
+def known_rank(tensor: Tensor, what: str) -> int:
+    """The rank. Raises ValueError when it isn't known while tracing."""
+    shape = tensor._shape
+    if shape is None:
+        raise ValueError(f"{what} needs a tensor of known rank; give its TensorSpec a shape.")
+    return len(shape)
+
+
+def normal_axis(axis: int, rank: int, what: str) -> int:
+    if not -rank <= axis < rank:
+        raise errors.InvalidArgumentError(f"{what}: axis = {axis} not in [{-rank}, {rank})")
+    return axis % rank
+
+
+# --- reading shapes ------------------------------------------------------------------------------------------------
+
+
+def _infer_shape(inputs: Sequence[Any], attrs: dict) -> tuple:
+    return (TensorType(attrs["dtype"], (inputs[0].rank,)),)
+
+
+def _infer_scalar(inputs: Sequence[Any], attrs: dict) -> tuple:
+    return (TensorType(attrs.get("dtype", dtypes.int32), ()),)
+
+
+_INT_DTYPES = ({"dtype": dtypes.int32}, {"dtype": dtypes.int64})
+SHAPE = register(
+    OpDef(
+        "shape", _infer_shape, lambda x, dtype: np.array(x.shape, dtype._np), grad=_no_gradient, shape_only=(0,),
+        cheap=True, doc="The dimensions, as a vector.",
+        samples=tuple(Sample((s,), a) for s in [(2, 3), (), (0, 2)] for a in _INT_DTYPES),
+    )
+)  # fmt: skip
+DIM = register(
+    OpDef(
+        "dim", _infer_scalar, lambda x, axis: np.int32(x.shape[axis]), grad=_no_gradient, shape_only=(0,), cheap=True,
+        doc="One dimension, an int32 scalar.", samples=(Sample(((2, 3),), {"axis": 1}), Sample(((0,),), {"axis": 0})),
+    )
+)  # fmt: skip
+SIZE = register(
+    OpDef(
+        "size", _infer_scalar, lambda x, dtype: dtype._np.type(x.size), grad=_no_gradient, shape_only=(0,), cheap=True,
+        doc="The number of elements.",
+        samples=tuple(Sample((s,), a) for s in [(2, 3), (), (0, 2)] for a in _INT_DTYPES),
+    )
+)  # fmt: skip
+RANK = register(
+    OpDef(
+        "rank", _infer_scalar, lambda x: np.int32(x.ndim), grad=_no_gradient, shape_only=(0,), cheap=True,
+        doc="The number of dimensions.", samples=(Sample(((2, 3),)), Sample(((),))),
+    )
+)  # fmt: skip
+
+
+def shape(input: Any, out_type: DTypeLike = dtypes.int32, name: str | None = None) -> Tensor:
+    """The dimensions of a tensor as an int32 vector; a constant where they are all known."""
+    x = convert_to_tensor(input)
+    dtype = dtypes.as_dtype(out_type)
+    static = x._shape
+    if static is not None and None not in static:
+        return convert_to_tensor(np.array(static, dtype._np))
+    return apply(SHAPE, (x,), {"dtype": dtype})
+
+
+def size(input: Any, out_type: DTypeLike = dtypes.int32, name: str | None = None) -> Tensor:
+    """The number of elements, an int32 scalar; a constant where it is known."""
+    x = convert_to_tensor(input)
+    dtype = dtypes.as_dtype(out_type)
+    count = element_count(x._shape)
+    return apply(SIZE, (x,), {"dtype": dtype}) if count is None else convert_to_tensor(count, dtype)
+
+
+def rank(input: Any, name: str | None = None) -> Tensor:
+    """The number of dimensions, an int32 scalar."""
+    x = convert_to_tensor(input)
+    return apply(RANK, (x,)) if x._shape is None else convert_to_tensor(len(x._shape), dtypes.int32)
+
+
+# --- reshape, expand, squeeze, transpose ---------------------------------------------------------------------------
+
+
+def _infer_reshape(inputs: Sequence[Any], attrs: dict) -> tuple:
+    x = inputs[0]
+    target: list[int | None] = list(attrs["shape"])
+    if target.count(-1) > 1:
+        first = target.index(-1)
+        raise ValueError(f"Only one input size may be -1, not both {first} and {target.index(-1, first + 1)}")
+    count = element_count(x.shape)
+    if count is not None and None not in target:
+        known = element_count(tuple(d for d in target if d != -1)) or 0
+        if -1 in target:
+            if (known == 0 and count) or (known and count % known):
+                raise ValueError(
+                    f"Input to reshape is a tensor with {count} values, but the requested shape requires a multiple "
+                    f"of {known}"
+                )
+            target[target.index(-1)] = count // known if known else 0
+        elif known != count:
+            raise ValueError(
+                f"Input to reshape is a tensor with {count} values, but the requested shape has {known}"
+            )
+    return (TensorType(x.dtype, tuple(None if d == -1 else d for d in target)),)
+
+
+def _reshape_kernel(x: Any, *holes: Any, shape: tuple[int | None, ...]) -> Any:
+    target = fill_holes(shape, holes)
+    result = np.reshape(x, target)
+    return result if target or x.dtype == object else result[()]
+
+
+def _grad_reshape(op: Any, dy: Any) -> Sequence[Any]:
+    attr, extra = shape_attr(dims(op.inputs[0]))
+    return (call("reshape", dy, *extra, shape=attr), *[None] * (len(op.inputs) - 1))
+
+
+RESHAPE = register(
+    OpDef(
+        "reshape", _infer_reshape, _reshape_kernel, grad=_grad_reshape, cheap=True,
+        doc="The same elements, in row-major order, in another shape.",
+        samples=(
+            Sample(((2, 3),), {"shape": (3, 2)}), Sample(((2, 3),), {"shape": (-1,)}), Sample(((1, 1),), {"shape": ()}),
+            Sample(((),), {"shape": (1, -1)}), Sample(((0, 3),), {"shape": (3, 0, 2)}),
+            Sample(((2, 3), ()), {"shape": (None, 2)}, fixed={1: np.int32(3)}, gradient=(0,)),
+        ),
+    )
+)  # fmt: skip
+
+
+def reshape(tensor: Any, shape: Any, name: str | None = None) -> Tensor:
+    """The elements of `tensor`, in row-major order, in another shape; one entry may be -1 and is found out.
+
+    Raises InvalidArgumentError when the number of elements doesn't fit.
+    """
+    x = convert_to_tensor(tensor)
+    attr, holes = shape_args(shape)
+    return apply(RESHAPE, (x, *holes), {"shape": attr})
+
+
+def _over(name: str, cases: Sequence[tuple[tuple[int, ...], tuple[int, ...]]]) -> tuple[Sample, ...]:
+    """One operand and one attribute per case."""
+    return tuple(Sample((shape,), {name: value}) for shape, value in cases)
+
+
+def _infer_expand(inputs: Sequence[Any], attrs: dict) -> tuple:
+    shape = inputs[0].shape
+    if shape is None:
+        return (inputs[0],)
+    result = list(shape)
+    for axis in attrs["axis"]:
+        result.insert(axis, 1)
+    return (TensorType(inputs[0].dtype, tuple(result)),)
+
+
+def _expand_kernel(x: Any, axis: tuple[int, ...]) -> Any:
+    return np.expand_dims(x, axis)
+
+
+EXPAND_DIMS = register(
+    OpDef(
+        "expand_dims", _infer_expand, _expand_kernel, cheap=True,
+        grad=lambda op, dy: (call("squeeze", dy, axis=op.attrs["axis"]),),
+        doc="With dimensions of size 1 at the given places of the result.",
+        samples=_over("axis", [((2, 3), (0,)), ((2, 3), (1, 3)), ((), (0,)), ((0,), (1,))]),
+    )
+)  # fmt: skip
+
+
+def expand_dims(input: Any, axis: Any, name: str | None = None) -> Tensor:
+    """With a dimension of size 1 inserted at `axis` (negative counts from the end of the result)."""
+    x = convert_to_tensor(input)
+    r = known_rank(x, "expand_dims")
+    position = scalar_int(axis, "axis")
+    if not isinstance(position, int):
+        raise TypeError(f"axis must be known while tracing, got {axis!r}")
+    if not -r - 1 <= position <= r:
+        raise errors.InvalidArgumentError(
+            f"Tried to expand dim index {position} for tensor with {r} dimensions. [Op:ExpandDims]", "expand_dims"
+        )
+    return apply(EXPAND_DIMS, (x,), {"axis": (position % (r + 1),)})
+
+
+def _infer_squeeze(inputs: Sequence[Any], attrs: dict) -> tuple:
+    shape, axes = inputs[0].shape, attrs["axis"]
+    if shape is None:
+        return (inputs[0],)
+    for a in axes:
+        if shape[a] not in (1, None):
+            raise ValueError(f"Can not squeeze dim[{a}], expected a dimension of 1, got {shape[a]}")
+    return (TensorType(inputs[0].dtype, tuple(d for i, d in enumerate(shape) if i not in axes)),)
+
+
+SQUEEZE = register(
+    OpDef(
+        "squeeze", _infer_squeeze, lambda x, axis: np.squeeze(x, axis),
+        grad=lambda op, dy: (call("expand_dims", dy, axis=op.attrs["axis"]),), cheap=True,
+        doc="Without the given dimensions of size 1.",
+        samples=_over("axis", [((2, 1), (1,)), ((1, 1), (0, 1)), ((1, 3, 1), (0, 2)), ((2,), ())]),
+    )
+)  # fmt: skip
+
+
+def squeeze(input: Any, axis: Any = None, name: str | None = None) -> Tensor:
+    """Without the dimensions of size 1, or without those in `axis`. Raises InvalidArgumentError for a longer one."""
+    x = convert_to_tensor(input)
+    r = known_rank(x, "squeeze")
+    chosen = [] if axis is None else int_list(axis, "axis")
+    if chosen:
+        axes = tuple(sorted({normal_axis(a, r, "squeeze") for a in chosen}))  # type: ignore[arg-type]
+    else:
+        static = x._shape or ()
+        if None in static:
+            raise ValueError(f"squeeze of {brackets(static)} needs an axis: not all dimensions are known.")
+        axes = tuple(i for i, d in enumerate(static) if d == 1)
+    return apply(SQUEEZE, (x,), {"axis": axes})
+
+
+def _infer_transpose(inputs: Sequence[Any], attrs: dict) -> tuple:
+    shape, perm = inputs[0].shape, attrs["perm"]
+    if shape is None:
+        return (TensorType(inputs[0].dtype, (None,) * len(perm)),)
+    if len(shape) != len(perm):
+        raise ValueError(
+            f"transpose expects a vector of size {len(shape)}. But input(1) is a vector of size {len(perm)}"
+        )
+    if sorted(perm) != list(range(len(perm))):
+        raise ValueError(f"perm must be a permutation of 0..{len(perm) - 1}, got {list(perm)}")
+    return (TensorType(inputs[0].dtype, tuple(shape[p] for p in perm)),)
+
+
+def _grad_transpose(op: Any, dy: Any) -> Sequence[Any]:
+    inverse = tuple(int(i) for i in np.argsort(op.attrs["perm"]))
+    return (call("transpose", dy, perm=inverse),)
+
+
+TRANSPOSE = register(
+    OpDef(
+        "transpose", _infer_transpose, lambda x, perm: np.transpose(x, perm), grad=_grad_transpose, cheap=True,
+        doc="Dimensions in another order.",
+        samples=_over("perm", [((2, 3), (1, 0)), ((2, 3, 4), (2, 0, 1)), ((), ()), ((0, 2), (1, 0))]),
+    )
+)  # fmt: skip
+
+
+def transpose(a: Any, perm: Any = None, conjugate: bool = False, name: str | None = None) -> Tensor:
+    """Dimensions in the order `perm`; reversed by default."""
+    x = convert_to_tensor(a)
+    if perm is None:
+        order = tuple(reversed(range(known_rank(x, "transpose"))))
+    else:
+        entries = int_list(perm, "perm")
+        if not all(isinstance(e, int) for e in entries):
+            raise TypeError(f"perm must be known while tracing, got {perm!r}")
+        r = len(entries)
+        order = tuple(e + r if e < 0 else e for e in entries)  # type: ignore[operator,misc]
+    return apply(TRANSPOSE, (x,), {"perm": order})
+
+
+# --- broadcasting --------------------------------------------------------------------------------------------------
+
+
+def _infer_broadcast_to(inputs: Sequence[Any], attrs: dict) -> tuple:
+    x, target = inputs[0], attrs["shape"]
+    try:
+        joined = broadcast(x.shape, target)
+        merge(joined, target)
+    except ValueError:
+        raise ValueError(f"Incompatible shapes: {brackets(x.shape)} vs. {brackets(target)}") from None
+    return (TensorType(x.dtype, target),)
+
+
+def _broadcast_kernel(x: Any, *holes: Any, shape: tuple[int | None, ...]) -> Any:
+    target = fill_holes(shape, holes)
+    return np.broadcast_to(x, target) if target else x
+
+
+BROADCAST_TO = register(
+    OpDef(
+        "broadcast_to", _infer_broadcast_to, _broadcast_kernel, cheap=True,
+        grad=lambda op, dy: (unbroadcast(dy, op.inputs[0]), *[None] * (len(op.inputs) - 1)),
+        doc="Repeated along dimensions of size 1, and new leading ones, to a shape.",
+        samples=(
+            Sample(((3,),), {"shape": (2, 3)}), Sample(((2, 1),), {"shape": (2, 3)}), Sample(((),), {"shape": ()}),
+            Sample(((),), {"shape": (2, 0)}),
+            Sample(((3,), ()), {"shape": (None, 3)}, fixed={1: np.int32(2)}, gradient=(0,)),
+        ),
+    )
+)  # fmt: skip
+
+
+def broadcast_to(input: Any, shape: Any, name: str | None = None) -> Tensor:
+    """Repeated to `shape` by the broadcasting rules. Raises InvalidArgumentError when they don't allow it."""
+    x = convert_to_tensor(input)
+    attr, holes = shape_args(shape)
+    return apply(BROADCAST_TO, (x, *holes), {"shape": attr})
+
+
+def broadcast_static_shape(shape_x: Any, shape_y: Any) -> Any:
+    """The TensorShape of an elementwise op on two shapes. Raises ValueError when they don't broadcast."""
+    from runtime.shapes import TensorShape
+
+    return TensorShape(broadcast(as_shape(shape_x), as_shape(shape_y)))
+
+
+def _infer_like(inputs: Sequence[Any], attrs: dict) -> tuple:
+    return (TensorType(inputs[0].dtype, inputs[1].shape),)
+
+
+def _sum_to_kernel(x: Any, like: Any) -> Any:
+    target = like.shape
+    if x.shape == target:
+        return x
+    lead = x.ndim - len(target)
+    axes = tuple(range(lead)) + tuple(i + lead for i, d in enumerate(target) if d == 1 and x.shape[i + lead] != 1)
+    return np.add.reduce(x, axis=axes, dtype=x.dtype).reshape(target)[()]
+
+
+SUM_TO = register(
+    OpDef(
+        "sum_to_shape_of", _infer_like, _sum_to_kernel, kinds="iuf", shape_only=(1,),
+        grad=lambda op, dy: (call("broadcast_like", dy, op.inputs[0]), None),
+        doc="The adjoint of broadcasting: x summed over the dimensions that broadcasting `like` would repeat.",
+        samples=tuple(
+            Sample(shapes, gradient=(0,)) for shapes in [((2, 3), (3,)), ((2, 3), (2, 1)), ((3,), ()), ((0, 2), (1, 2))]
+        ),
+    )
+)  # fmt: skip
+BROADCAST_LIKE = register(
+    OpDef(
+        "broadcast_like", _infer_like, lambda x, like: np.broadcast_to(x, like.shape) if like.ndim else x,
+        kinds="biuf", shape_only=(1,), cheap=True,
+        grad=lambda op, dy: (call("sum_to_shape_of", dy, op.inputs[0]), None),
+        doc="x broadcast to the shape of another tensor.",
+        samples=tuple(
+            Sample(shapes, gradient=(0,)) for shapes in [((3,), (2, 3)), ((2, 1), (2, 3)), ((), ()), ((), (0, 2))]
+        ),
+    )
+)  # fmt: skip
+
+
+# --- identity ------------------------------------------------------------------------------------------------------
+
+IDENTITY = register(
+    OpDef(
+        "identity", infer_same, lambda x: x, grad=lambda op, dy: (dy,), cheap=True,
+        doc="The same tensor, another node.", samples=unary_samples(),
+    )
+)  # fmt: skip
+STOP_GRADIENT = register(
+    OpDef("stop_gradient", infer_same, lambda x: x, cheap=True, doc="The same values, cut off from gradients.")
+)
+
+
+def identity(input: Any, name: str | None = None) -> Tensor:
+    """A tensor of the same value, distinct for gradients and names."""
+    return apply(IDENTITY, (convert_to_tensor(input),))
+
+
+def stop_gradient(input: Any, name: str | None = None) -> Tensor:
+    """The same values, through which no gradient flows."""
+    return apply(STOP_GRADIENT, (convert_to_tensor(input),))
+
+
+def ensure_shape(x: Any, shape: Any, name: str | None = None) -> Tensor:
+    """x, known to have `shape` (None for free dimensions). Raises InvalidArgumentError when it has another."""
+    tensor = convert_to_tensor(x)
+    wanted: Shape = as_shape(shape)
+    try:
+        merged = merge(tensor._shape, wanted)
+    except ValueError:
+        raise errors.InvalidArgumentError(
+            f"Shape of tensor {'input' if ctx.builder is None else tensor} {brackets(tensor._shape)} is not compatible "
+            f"with expected shape {brackets(wanted)}. [Op:EnsureShape]",
+            "ensure_shape",
+        ) from None
+    return tensor if merged == tensor._shape else apply(ENSURE_SHAPE, (tensor,), {"shape": wanted})
+
+
+def _infer_ensure(inputs: Sequence[Any], attrs: dict) -> tuple:
+    return (TensorType(inputs[0].dtype, merge(inputs[0].shape, attrs["shape"])),)
+
+
+def _ensure_kernel(x: Any, shape: Shape) -> Any:
+    try:
+        merge(x.shape, shape)
+    except ValueError:
+        raise errors.InvalidArgumentError(
+            f"Shape of tensor input {brackets(x.shape)} is not compatible with expected shape {brackets(shape)}. "
+            "[Op:EnsureShape]",
+            "ensure_shape",
+        ) from None
+    return x
+
+
+ENSURE_SHAPE = register(
+    OpDef(
+        "ensure_shape", _infer_ensure, _ensure_kernel, grad=lambda op, dy: (dy,), doc="x, checked to have a shape.",
+        samples=(Sample(((2, 3),), {"shape": (None, 3)}), Sample(((),), {"shape": ()})),
+    )
+)  # fmt: skip

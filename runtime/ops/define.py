@@ -1,0 +1,98 @@
+"""Defines an elementwise op in one statement: the row of the table and the public function over it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from runtime.ops.convert import check_kind, convert_to_tensor, mismatch, operands
+from runtime.ops.dispatch import apply
+from runtime.ops.rules import (
+    binary_samples,
+    infer_binary,
+    infer_same,
+    unary_samples,
+)
+from runtime.ops.table import GradRule, InferRule, OpDef, Sample, ScalarRule, register
+from runtime.tensor import EagerTensor, Tensor
+
+UnaryFunction = Callable[..., Tensor]
+BinaryFunction = Callable[..., Tensor]
+
+
+def unary(
+    name: str,
+    kernel: Callable[..., Any],
+    scalar: ScalarRule,
+    doc: str,
+    grad: GradRule | None = None,
+    kinds: str = "f",
+    infer: InferRule = infer_same,
+    samples: tuple[Sample, ...] | None = None,
+    cheap: bool = False,
+    label: str = "",
+) -> UnaryFunction:
+    """Registers `name` and gives its public function `f(x, name=None)`."""
+    row = register(
+        OpDef(
+            name, infer, kernel, scalar, grad, kinds=kinds, cheap=cheap, doc=doc, label=label,
+            samples=unary_samples() if samples is None else samples,
+        )
+    )  # fmt: skip
+
+    def function(x: Any, name: str | None = None) -> Tensor:
+        if x.__class__ is not EagerTensor:
+            x = convert_to_tensor(x)
+        if x.dtype.kind not in kinds:
+            check_kind(row, x.dtype)
+        return apply(row, (x,))
+
+    return _public(function, row, "x: a tensor, or what `convert_to_tensor` takes.")
+
+
+def binary(
+    name: str,
+    kernel: Callable[..., Any],
+    scalar: ScalarRule,
+    doc: str,
+    grad: GradRule | None = None,
+    kinds: str = "iuf",
+    infer: InferRule = infer_binary,
+    samples: tuple[Sample, ...] | None = None,
+    cheap: bool = False,
+    label: str = "",
+    divisor: int | None = None,
+    exponent: int | None = None,
+) -> BinaryFunction:
+    """Registers `name` and gives its public function `f(x, y, name=None)`, which broadcasts its operands."""
+    row = register(
+        OpDef(
+            name, infer, kernel, scalar, grad, kinds=kinds, cheap=cheap, doc=doc, label=label, divisor=divisor,
+            exponent=exponent, samples=binary_samples() if samples is None else samples,
+        )
+    )  # fmt: skip
+
+    def function(x: Any, y: Any, name: str | None = None) -> Tensor:
+        if x.__class__ is not EagerTensor or y.__class__ is not EagerTensor:
+            x, y = operands(row.label, x, y)
+        dtype = x.dtype
+        if dtype is not y.dtype:
+            raise mismatch(row.label, 1, dtype, y.dtype)
+        if dtype.kind not in kinds:
+            check_kind(row, dtype)
+        return apply(row, (x, y))
+
+    return _public(function, row, "x, y: tensors of one dtype, or values that take the other's dtype; they broadcast.")
+
+
+def _public(function: Callable[..., Tensor], row: OpDef, arguments: str) -> Callable[..., Tensor]:
+    from runtime import dtypes
+
+    names = ", ".join(d.name for d in dtypes.ALL if d.kind in row.kinds)
+    function.__name__ = function.__qualname__ = row.name
+    function.__doc__ = (
+        f"{row.doc}\n\n    {arguments}\n    Dtypes: {names}. Raises InvalidArgumentError for others, and for shapes "
+        "that don't broadcast.\n    "
+    )
+    function.row = row  # type: ignore[attr-defined]
+    return function

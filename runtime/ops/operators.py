@@ -1,0 +1,170 @@
+"""Python's operators on tensors and variables: `install` gives a class `+`, `[]`, `@`, comparisons and the others.
+
+`==` and `!=` compare elementwise, as in TensorFlow 2; against None they are False and True, and for shapes that don't
+broadcast one False (True).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from runtime import dtypes
+from runtime.context import ctx
+from runtime.ops import arithmetic, compare
+from runtime.ops.convert import convert_to_tensor, is_tensor_like, operands, quick_scalar
+from runtime.ops.dispatch import apply
+from runtime.ops.slicing import getitem
+from runtime.ops.table import OPS
+from runtime.shapes import broadcast
+from runtime.tensor import EagerTensor, Tensor
+
+
+def _is_foreign(value: Any) -> bool:
+    """Types that know tensors and want to handle the operator themselves."""
+    return getattr(type(value), "__ag_priority__", 0) > 0
+
+
+def _operator(function: Callable[..., Tensor], row: str, kinds: str) -> tuple[Callable, Callable]:
+    """The operator and its reflected form, with a short way for two eager tensors of one dtype."""
+    op = OPS[row]
+
+    def forward(self: Any, other: Any) -> Any:
+        if other.__class__ is EagerTensor and self.__class__ is EagerTensor:
+            dtype = self.dtype
+            if dtype is other.dtype and dtype.kind in kinds:
+                return apply(op, (self, other))
+        elif other.__class__ is float or other.__class__ is int:
+            if self.__class__ is EagerTensor and self.dtype.kind in kinds and ctx.builder is None:
+                scalar = quick_scalar(other, self.dtype)
+                if scalar is not None:
+                    return apply(op, (self, scalar))
+        elif _is_foreign(other):
+            return NotImplemented
+        return function(self, other)
+
+    def reflected(self: Any, other: Any) -> Any:
+        if _is_foreign(other):
+            return NotImplemented
+        return function(other, self)
+
+    return forward, reflected
+
+
+def _logic(logical: Callable[..., Tensor], bitwise: Callable[..., Tensor]) -> tuple[Callable, Callable]:
+    """`&`, `|`, `^`: logic on bools, bits on integers."""
+
+    def function(x: Any, y: Any) -> Tensor:
+        x, y = operands(bitwise.row.label, x, y)  # type: ignore[attr-defined]
+        return (logical if x.dtype is dtypes.bool_ else bitwise)(x, y)
+
+    def forward(self: Any, other: Any) -> Any:
+        return NotImplemented if _is_foreign(other) else function(self, other)
+
+    def reflected(self: Any, other: Any) -> Any:
+        return NotImplemented if _is_foreign(other) else function(other, self)
+
+    return forward, reflected
+
+
+def _power(forward: Callable, reflected: Callable) -> tuple[Callable, Callable]:
+    """`x ** 2` is a square: faster, and differentiable without a logarithm."""
+
+    def power(self: Any, other: Any) -> Any:
+        if other.__class__ is int and other == 2:
+            return arithmetic.square(self)
+        return forward(self, other)
+
+    return power, reflected
+
+
+def _invert(self: Any) -> Tensor:
+    x = convert_to_tensor(self)
+    return compare.logical_not(x) if x.dtype is dtypes.bool_ else compare.invert(x)
+
+
+def _equality(negated: bool) -> Callable[[Any, Any], Any]:
+    function = compare.not_equal if negated else compare.equal
+    label = "NotEqual" if negated else "Equal"
+
+    def compare_elements(self: Any, other: Any) -> Any:
+        if other is None:
+            return negated
+        if _is_foreign(other):
+            return NotImplemented
+        if not is_tensor_like(other) and not _comparable(other):
+            return NotImplemented
+        x, y = operands(label, self, other)
+        try:
+            broadcast(x._shape, y._shape)
+        except ValueError:
+            return convert_to_tensor(negated)
+        return function(x, y)
+
+    return compare_elements
+
+
+def _comparable(value: Any) -> bool:
+    return isinstance(value, (bool, int, float, str, bytes, list, tuple)) or hasattr(value, "__array__")
+
+
+def _matmul(x: Any, y: Any) -> Tensor:
+    from runtime.ops.linalg import matmul
+
+    return matmul(x, y)
+
+
+def _divmod(x: Any, y: Any) -> tuple[Tensor, Tensor]:
+    return arithmetic.floordiv(x, y), arithmetic.floormod(x, y)
+
+
+def _simple(function: Callable[..., Any]) -> tuple[Callable, Callable]:
+    return (lambda self, other: function(self, other)), (lambda self, other: function(other, self))
+
+
+_NUMBERS = "iuf"
+_BINARY: dict[str, tuple[Callable, Callable]] = {
+    "add": _operator(arithmetic.add, "add", _NUMBERS),
+    "sub": _operator(arithmetic.subtract, "subtract", _NUMBERS),
+    "mul": _operator(arithmetic.multiply, "multiply", _NUMBERS),
+    "truediv": _operator(arithmetic.divide, "divide", "f"),
+    "floordiv": _operator(arithmetic.floordiv, "floordiv", _NUMBERS),
+    "mod": _operator(arithmetic.floormod, "floormod", _NUMBERS),
+    "pow": _power(*_operator(arithmetic.pow, "pow", _NUMBERS)),
+    "matmul": _simple(_matmul),
+    "divmod": _simple(_divmod),
+    "and": _logic(compare.logical_and, compare.bitwise_and),
+    "or": _logic(compare.logical_or, compare.bitwise_or),
+    "xor": _logic(compare.logical_xor, compare.bitwise_xor),
+}
+_COMPARISONS: dict[str, Callable] = {
+    "lt": _operator(compare.less, "less", _NUMBERS)[0],
+    "le": _operator(compare.less_equal, "less_equal", _NUMBERS)[0],
+    "gt": _operator(compare.greater, "greater", _NUMBERS)[0],
+    "ge": _operator(compare.greater_equal, "greater_equal", _NUMBERS)[0],
+    "eq": _equality(False),
+    "ne": _equality(True),
+}
+_UNARY: dict[str, Callable] = {
+    "neg": lambda self: arithmetic.negative(self),
+    "pos": lambda self: convert_to_tensor(self),
+    "abs": lambda self: arithmetic.abs(self),
+    "invert": _invert,
+}
+
+
+def install(cls: type) -> None:
+    """Gives `cls` the operators, as methods."""
+    for name, (forward, reflected) in _BINARY.items():
+        setattr(cls, f"__{name}__", forward)
+        setattr(cls, f"__r{name}__", reflected)
+    for name, function in {**_COMPARISONS, **_UNARY, "getitem": _getitem}.items():
+        setattr(cls, f"__{name}__", function)
+
+
+def _getitem(self: Any, key: Any) -> Tensor:
+    """Indexing; see `runtime.ops.slicing.getitem`."""
+    return getitem(self if isinstance(self, Tensor) else convert_to_tensor(self), key)
+
+
+install(Tensor)

@@ -1,0 +1,404 @@
+"""Reductions over axes, positions of extremes, running sums and products.
+
+A reduction's attributes: `axis`, a sorted tuple of non-negative ints (None: all axes, only for unknown rank), and
+`keepdims`.
+"""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from runtime import dtypes, errors
+from runtime.dtypes import DTypeLike
+from runtime.ops.convert import check_kind, convert_to_tensor, int_list, scalar_int
+from runtime.ops.dispatch import apply, call
+from runtime.ops.rules import brackets, dims, shape_attr
+from runtime.ops.table import OpDef, Sample, register
+from runtime.shapes import Shape
+from runtime.tensor import Tensor
+from runtime.types import TensorType
+
+Axis = tuple[int, ...] | None
+
+
+def reduced_shape(shape: Shape, axis: Axis, keepdims: bool) -> Shape:
+    if axis is None:
+        return None if keepdims and shape is None else ()
+    if shape is None:
+        return None
+    if keepdims:
+        return tuple(1 if i in axis else d for i, d in enumerate(shape))
+    return tuple(d for i, d in enumerate(shape) if i not in axis)
+
+
+def _infer(inputs: Sequence[Any], attrs: dict) -> tuple:
+    return (TensorType(inputs[0].dtype, reduced_shape(inputs[0].shape, attrs["axis"], attrs["keepdims"])),)
+
+
+def _expanded(value: Any, op: Any) -> Any:
+    """A reduction's result or cotangent with the reduced axes back as size 1."""
+    axis = op.attrs["axis"]
+    if op.attrs["keepdims"] or not axis:
+        return value
+    return call("expand_dims", value, axis=axis)
+
+
+def _spread(value: Any, op: Any) -> Any:
+    """The same, broadcast to the shape of the operand."""
+    return call("broadcast_like", _expanded(value, op), op.inputs[0]) if _dynamic(op) else call(
+        "broadcast_to", _expanded(value, op), shape=op.inputs[0]._shape
+    )
+
+
+def _dynamic(op: Any) -> bool:
+    shape = op.inputs[0]._shape
+    return shape is None or None in shape
+
+
+def _grad_sum(op: Any, dy: Any) -> Sequence[Any]:
+    return (_spread(dy, op),)
+
+
+def _count(op: Any) -> Any:
+    """How many elements go into each result: an int or a scalar tensor of the operand's dtype."""
+    x, axis = op.inputs[0], op.attrs["axis"]
+    if x._shape is None:
+        return call("cast", call("size", x, dtype=dtypes.int64), dtype=x.dtype)
+    sizes = [d for i, d in enumerate(dims(x)) if i in axis]
+    known = int(np.prod([d for d in sizes if isinstance(d, int)], dtype=np.int64))
+    total: Any = convert_to_tensor(float(known), x.dtype)
+    for size in sizes:
+        if not isinstance(size, int):
+            total = total * call("cast", size, dtype=x.dtype)
+    return total
+
+
+def _grad_mean(op: Any, dy: Any) -> Sequence[Any]:
+    return (_spread(dy / _count(op), op),)
+
+
+def _grad_extreme(op: Any, dy: Any) -> Sequence[Any]:
+    """Shared equally among the elements that are the extreme."""
+    x = op.inputs[0]
+    hit = call("cast", call("equal", x, _expanded(op.outputs[0], op)), dtype=x.dtype)
+    ties = call("reduce_sum", hit, axis=op.attrs["axis"], keepdims=True)
+    return (hit / ties * _expanded(dy, op),)
+
+
+def _grad_prod(op: Any, dy: Any) -> Sequence[Any]:
+    """dy times the product of the other elements, from running products on both sides, so that zeros are no harm."""
+    x, axis = op.inputs[0], op.attrs["axis"]
+    rank = len(x._shape)
+    kept = [i for i in range(rank) if i not in axis]
+    order = (*kept, *axis)
+    moved = call("transpose", x, perm=order)
+    sizes = dims(moved)
+    shape, extra = shape_attr(sizes[: len(kept)])
+    flat = call("reshape", moved, *extra, shape=(*shape, -1)) if axis else x
+    if not axis:
+        return (dy,)
+    last = len(kept)
+    left = cumprod(flat, last, exclusive=True)
+    right = cumprod(flat, last, exclusive=True, reverse=True)
+    others = left * right
+    full, extra = shape_attr(sizes)
+    back = call("transpose", call("reshape", others, *extra, shape=full), perm=tuple(int(i) for i in np.argsort(order)))
+    return (back * _expanded(dy, op),)
+
+
+def _sum_kernel(x: Any, axis: Axis, keepdims: bool) -> Any:
+    return np.sum(x, axis=axis, dtype=x.dtype, keepdims=keepdims)
+
+
+def _prod_kernel(x: Any, axis: Axis, keepdims: bool) -> Any:
+    return np.prod(x, axis=axis, dtype=x.dtype, keepdims=keepdims)
+
+
+def _mean_kernel(x: Any, axis: Axis, keepdims: bool) -> Any:
+    if x.dtype.kind == "f":
+        return np.mean(x, axis=axis, keepdims=keepdims)
+    total = np.sum(x, axis=axis, dtype=x.dtype, keepdims=keepdims)
+    # TensorFlow divides integers rounding towards zero.
+    count = x.size // builtins.max(1, total.size)
+    if count == 0:
+        raise errors.InvalidArgumentError("Integer division by zero: the mean of no elements [Op:Mean]")
+    return np.trunc(total / count).astype(x.dtype)[()]
+
+
+def _lowest(dtype: Any) -> Any:
+    if dtype.kind == "f":
+        return dtype.type(-np.inf)
+    return False if dtype.kind == "b" else np.iinfo(dtype).min
+
+
+def _highest(dtype: Any) -> Any:
+    if dtype.kind == "f":
+        return dtype.type(np.inf)
+    return True if dtype.kind == "b" else np.iinfo(dtype).max
+
+
+def _max_kernel(x: Any, axis: Axis, keepdims: bool) -> Any:
+    return np.max(x, axis=axis, keepdims=keepdims, initial=_lowest(x.dtype))
+
+
+def _min_kernel(x: Any, axis: Axis, keepdims: bool) -> Any:
+    return np.min(x, axis=axis, keepdims=keepdims, initial=_highest(x.dtype))
+
+
+def _any_kernel(x: Any, axis: Axis, keepdims: bool) -> Any:
+    return np.any(x, axis=axis, keepdims=keepdims)
+
+
+def _all_kernel(x: Any, axis: Axis, keepdims: bool) -> Any:
+    return np.all(x, axis=axis, keepdims=keepdims)
+
+
+def _samples(low: float = -3.0, high: float = 3.0, empty: bool = True) -> tuple[Sample, ...]:
+    cases = [((3, 4), (0,)), ((3, 4), (1,)), ((3, 4), (0, 1)), ((2, 3, 2), (0, 2)), ((), ()), ((2,), ())]
+    if empty:
+        cases += [((0, 3), (0,)), ((0, 3), (1,))]
+    return tuple(
+        Sample((shape,), {"axis": axis, "keepdims": keep}, low=low, high=high)
+        for shape, axis in cases
+        for keep in (False, True)
+    )
+
+
+def _normalise(axis: Any, shape: Shape, label: str) -> Axis:
+    """The attribute for a user's axis argument. Raises InvalidArgumentError for one out of range or given twice."""
+    if axis is None:
+        return None if shape is None else tuple(range(len(shape)))
+    if shape is None:
+        raise ValueError("A reduction over given axes needs a tensor of known rank.")
+    axes = []
+    for entry in int_list(axis, "axis"):
+        if not isinstance(entry, int):
+            raise TypeError(f"axis must be known while tracing, got {entry!r}")
+        axes.append(normal_axis(entry, len(shape), label))
+    for a in axes:
+        if axes.count(a) > 1:
+            raise errors.InvalidArgumentError(
+                f"Invalid reduction arguments: Axes contains duplicate dimension: {a} [Op:{label}]"
+            )
+    return tuple(sorted(axes))
+
+
+def normal_axis(axis: int, rank: int, label: str) -> int:
+    """A non-negative axis. Raises InvalidArgumentError when it is out of range."""
+    if not -rank <= axis < rank:
+        raise errors.InvalidArgumentError(
+            f"Invalid reduction dimension ({axis} for input with {rank} dimension(s) [Op:{label}]"
+        )
+    return axis + rank if axis < 0 else axis
+
+
+def _reduction(
+    name: str, label: str, kernel: Callable, doc: str, grad: Any = None, kinds: str = "iuf", samples: Any = None
+) -> Callable[..., Tensor]:
+    row = register(
+        OpDef(
+            name, _infer, kernel, grad=grad, kinds=kinds, doc=doc, label=label,
+            samples=_samples() if samples is None else samples,
+        )
+    )  # fmt: skip
+
+    def function(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Tensor:
+        x = convert_to_tensor(input_tensor)
+        if x.dtype.kind not in kinds:
+            check_kind(row, x.dtype)
+        return apply(row, (x,), {"axis": _normalise(axis, x._shape, label), "keepdims": bool(keepdims)})
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = (
+        f"{doc}\n\n    axis: an int, several, or None for all. keepdims: keep the reduced axes with size 1.\n"
+        "    Raises InvalidArgumentError for an axis that isn't there and for dtypes that it doesn't take.\n    "
+    )
+    return function
+
+
+reduce_sum = _reduction("reduce_sum", "Sum", _sum_kernel, "The sum over axes.", _grad_sum)
+reduce_prod = _reduction(
+    "reduce_prod", "Prod", _prod_kernel, "The product over axes.", _grad_prod, samples=_samples(0.5, 2.0)
+)
+reduce_mean = _reduction(
+    "reduce_mean", "Mean", _mean_kernel, "The mean over axes; of integers rounded towards zero.", _grad_mean,
+    samples=_samples(empty=False),
+)  # fmt: skip
+reduce_max = _reduction("reduce_max", "Max", _max_kernel, "The largest element over axes.", _grad_extreme)
+reduce_min = _reduction("reduce_min", "Min", _min_kernel, "The smallest element over axes.", _grad_extreme)
+reduce_any = _reduction("reduce_any", "Any", _any_kernel, "Whether any element is true, over axes.", kinds="b")
+reduce_all = _reduction("reduce_all", "All", _all_kernel, "Whether all elements are true, over axes.", kinds="b")
+
+
+def reduce_logsumexp(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Tensor:
+    """log(sum(exp(x))) over axes, without overflow."""
+    x = convert_to_tensor(input_tensor)
+    top = call("stop_gradient", reduce_max(x, axis, keepdims=True))
+    # An infinite maximum would make inf - inf.
+    top = call("select", call("is_finite", top), top, convert_to_tensor(0, x.dtype))
+    total = call("log", reduce_sum(call("exp", x - top), axis, keepdims=keepdims))
+    if not keepdims:
+        top = reduce_sum(top, axis)
+    return total + top
+
+
+def reduce_variance(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Tensor:
+    """The mean squared distance from the mean, over axes (population variance). Floats only."""
+    x = convert_to_tensor(input_tensor)
+    if x.dtype.kind != "f":
+        raise TypeError("Input must be either real or complex")
+    return reduce_mean(call("squared_difference", x, reduce_mean(x, axis, keepdims=True)), axis, keepdims)
+
+
+def reduce_std(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Tensor:
+    """The square root of the variance, over axes. Floats only."""
+    return call("sqrt", reduce_variance(input_tensor, axis, keepdims))
+
+
+def count_nonzero(
+    input: Any, axis: Any = None, keepdims: bool = False, dtype: DTypeLike = dtypes.int64, name: str | None = None
+) -> Tensor:
+    """How many elements are not zero, over axes."""
+    x = convert_to_tensor(input)
+    zero: Any = {"O": b"", "b": False}.get(x.dtype.kind, 0)
+    hit = call("not_equal", x, convert_to_tensor(zero, x.dtype))
+    return reduce_sum(call("cast", hit, dtype=dtypes.as_dtype(dtype)), axis, keepdims)
+
+
+# --- positions of extremes -----------------------------------------------------------------------------------------
+
+
+def _infer_arg(inputs: Sequence[Any], attrs: dict) -> tuple:
+    shape = inputs[0].shape
+    axis = attrs["axis"]
+    if shape is not None and shape[axis] == 0:
+        raise ValueError(f"Reduction axis {axis} is empty in shape {brackets(shape)}")
+    return (TensorType(attrs["output_type"], None if shape is None else shape[:axis] + shape[axis + 1 :]),)
+
+
+def _arg_kernel(function: Callable) -> Callable:
+    def kernel(x: Any, axis: int, output_type: Any) -> Any:
+        return function(x, axis=axis).astype(output_type._np)
+
+    return kernel
+
+
+def _arg_rows(name: str, label: str, function: Callable, doc: str) -> Callable[..., Tensor]:
+    samples = tuple(
+        Sample((shape,), {"axis": axis, "output_type": dtype})
+        for shape, axis in [((3, 4), 0), ((3, 4), 1), ((5,), 0), ((2, 0), 0)]
+        for dtype in (dtypes.int64, dtypes.int32)
+    )
+    row = register(
+        OpDef(
+            name, _infer_arg, _arg_kernel(function), grad=lambda op, dy: (None,), kinds="biuf", label=label, doc=doc,
+            samples=samples,
+        )
+    )  # fmt: skip
+
+    def public(input: Any, axis: Any = None, output_type: DTypeLike = dtypes.int64, name: str | None = None) -> Tensor:
+        x = convert_to_tensor(input)
+        check_kind(row, x.dtype)
+        if x._shape is None:
+            raise ValueError(f"{row.name} needs a tensor of known rank.")
+        position = 0 if axis is None else scalar_int(axis, "axis")
+        if not isinstance(position, int):
+            raise TypeError(f"axis must be known while tracing, got {axis!r}")
+        if not -len(x._shape) <= position < len(x._shape):
+            raise errors.InvalidArgumentError(
+                f"Expected dimension in the range [{-len(x._shape)}, {len(x._shape)}), but got {position} [Op:{label}]"
+            )
+        return apply(row, (x,), {"axis": position % len(x._shape), "output_type": dtypes.as_dtype(output_type)})
+
+    public.__name__ = public.__qualname__ = name
+    public.__doc__ = f"{doc} `axis` defaults to 0. The first one where several tie."
+    return public
+
+
+argmax = _arg_rows("argmax", "ArgMax", np.argmax, "The index of the largest element along an axis.")
+argmin = _arg_rows("argmin", "ArgMin", np.argmin, "The index of the smallest element along an axis.")
+
+
+# --- running sums --------------------------------------------------------------------------------------------------
+
+
+def _running(function: Any, neutral: int) -> Callable:
+    def kernel(x: Any, axis: int, exclusive: bool, reverse: bool) -> Any:
+        if reverse:
+            x = np.flip(x, axis)
+        result = function.accumulate(x, axis=axis, dtype=x.dtype)
+        if exclusive:
+            shifted = np.full_like(result, neutral)
+            into = [slice(None)] * x.ndim
+            source = list(into)
+            into[axis], source[axis] = slice(1, None), slice(None, -1)
+            shifted[tuple(into)] = result[tuple(source)]
+            result = shifted
+        return np.flip(result, axis) if reverse else result
+
+    return kernel
+
+
+def _infer_running(inputs: Sequence[Any], attrs: dict) -> tuple:
+    return (inputs[0],)
+
+
+def _grad_cumsum(op: Any, dy: Any) -> Sequence[Any]:
+    return (call("cumsum", dy, **{**op.attrs, "reverse": not op.attrs["reverse"]}),)
+
+
+def _grad_cumprod(op: Any, dy: Any) -> Sequence[Any]:
+    attrs = {**op.attrs, "reverse": not op.attrs["reverse"]}
+    return (call("cumsum", op.outputs[0] * dy, **attrs) / op.inputs[0],)
+
+
+def _running_samples(low: float, high: float) -> tuple[Sample, ...]:
+    return tuple(
+        Sample((shape,), {"axis": axis, "exclusive": exclusive, "reverse": reverse}, low=low, high=high)
+        for shape, axis in [((3, 4), 0), ((3, 4), 1), ((4,), 0), ((0, 2), 0)]
+        for exclusive in (False, True)
+        for reverse in (False, True)
+    )
+
+
+CUMSUM = register(
+    OpDef(
+        "cumsum", _infer_running, _running(np.add, 0), grad=_grad_cumsum, kinds="iuf", doc="Running sums.",
+        samples=_running_samples(-3.0, 3.0),
+    )
+)  # fmt: skip
+CUMPROD = register(
+    OpDef(
+        "cumprod", _infer_running, _running(np.multiply, 1), grad=_grad_cumprod, kinds="iuf", doc="Running products.",
+        samples=_running_samples(0.5, 2.0),
+    )
+)  # fmt: skip
+
+
+def _run_along(row: OpDef, x: Any, axis: Any, exclusive: bool, reverse: bool) -> Tensor:
+    tensor = convert_to_tensor(x)
+    check_kind(row, tensor.dtype)
+    position = scalar_int(axis, "axis")
+    if not isinstance(position, int) or tensor._shape is None:
+        raise TypeError(f"{row.name} needs an axis and a rank that are known while tracing")
+    if not -len(tensor._shape) <= position < len(tensor._shape):
+        raise errors.InvalidArgumentError(
+            f"{row.label}: Expected scan axis in the range [{-len(tensor._shape)}, {len(tensor._shape)}), but got "
+            f"{position} [Op:{row.label}]"
+        )
+    attrs = {"axis": position % len(tensor._shape), "exclusive": bool(exclusive), "reverse": bool(reverse)}
+    return apply(row, (tensor,), attrs)
+
+
+def cumsum(x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None) -> Tensor:
+    """Running sums along an axis. exclusive: without the element itself; reverse: from the end."""
+    return _run_along(CUMSUM, x, axis, exclusive, reverse)
+
+
+def cumprod(x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None) -> Tensor:
+    """Running products along an axis. exclusive: without the element itself; reverse: from the end."""
+    return _run_along(CUMPROD, x, axis, exclusive, reverse)

@@ -1,0 +1,324 @@
+"""Basic indexing: `strided_slice`, its adjoint `slice_grad`, and `slice_add`, which accumulates into a slice.
+
+    spec ::= tuple of items, one per dimension of the operand, with `newaxis` items in between:
+             ('index', i)  ('slice', start, stop, step)  ('newaxis',)  ('ellipsis',)
+    i, start, stop, step ::= int | None (slices only) | '?': the next of the scalar int inputs that follow
+
+An ellipsis, and the dimensions after the last item, are written out as full slices when the rank is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from runtime import errors
+from runtime.context import ctx
+from runtime.ops.convert import convert_to_tensor, fill_holes, is_tensor_like, scalar_int
+from runtime.ops.dispatch import apply, call
+from runtime.ops.rules import dims, shape_attr
+from runtime.ops.table import OpDef, Sample, register
+from runtime.shapes import Shape
+from runtime.tensor import EagerTensor, Tensor
+from runtime.types import TensorType
+
+Spec = tuple[tuple[Any, ...], ...]
+HOLE = "?"
+FULL = ("slice", None, None, None)
+_BAD_INDEX = (
+    "Only integers, slices (`:`), ellipsis (`...`), tf.newaxis (`None`) and scalar tf.int32/tf.int64 tensors are valid "
+    "indices, got {!r}"
+)
+
+
+# --- from a Python key to a spec -----------------------------------------------------------------------------------
+
+
+def getitem(tensor: Any, key: Any) -> Tensor:
+    """`tensor[key]`: ints, slices, `...`, `None`, scalar int tensors; one int array or tensor picks rows; one bool
+    array or tensor of the leading shape masks.
+
+    Raises TypeError for other keys, InvalidArgumentError for an index out of bounds or too many of them.
+    """
+    if tensor.__class__ is EagerTensor and ctx.builder is None and not ctx.recorders:
+        kind = key.__class__
+        if kind is int or (kind is slice and _is_plain(key)):
+            try:
+                return EagerTensor(tensor._array[key])
+            except (IndexError, ValueError, TypeError):
+                pass  # the general way words the error
+    if not isinstance(key, (tuple, list)):
+        special = _array_key(tensor, key)
+        if special is not None:
+            return special
+    spec, holes = parse_key(key, tensor._shape)
+    return apply(STRIDED_SLICE, (tensor, *holes), {"spec": spec})
+
+
+def _is_plain(key: slice) -> bool:
+    return all(part is None or part.__class__ is int for part in (key.start, key.stop, key.step))
+
+
+def _array_key(tensor: Any, key: Any) -> Tensor | None:
+    if isinstance(key, (Tensor, np.ndarray)) or is_tensor_like(key):
+        index = convert_to_tensor(key)
+        if index.dtype.kind == "b":
+            return call("boolean_mask", tensor, index)
+        if index._shape != () and index.dtype.kind in "iu":
+            return call("gather", tensor, index, axis=0)
+    return None
+
+
+def parse_key(key: Any, shape: Shape) -> tuple[Spec, list[Tensor]]:
+    """The spec of a Python key, and the tensors for its holes."""
+    keys = key if isinstance(key, (tuple, list)) else (key,)
+    items: list[tuple[Any, ...]] = []
+    holes: list[Tensor] = []
+
+    def part(value: Any) -> Any:
+        try:
+            known = scalar_int(value)
+        except TypeError:
+            raise TypeError(_BAD_INDEX.format(value)) from None
+        if isinstance(known, int):
+            return known
+        holes.append(known)
+        return HOLE
+
+    for entry in keys:
+        if isinstance(entry, slice):
+            bounds = [None if p is None else part(p) for p in (entry.start, entry.stop, entry.step)]
+            if bounds[2] == 0:
+                raise errors.InvalidArgumentError(f"strides[{len(items)}] must be non-zero [Op:StridedSlice]")
+            items.append(("slice", *bounds))
+        elif entry is None:
+            items.append(("newaxis",))
+        elif entry is Ellipsis:
+            items.append(("ellipsis",))
+        else:
+            items.append(("index", part(entry)))
+    return expand(items, shape), holes
+
+
+def expand(items: Sequence[tuple[Any, ...]], shape: Shape) -> Spec:
+    """Writes out the ellipsis and the trailing dimensions. Raises InvalidArgumentError for too many indices."""
+    ellipses = sum(item[0] == "ellipsis" for item in items)
+    if ellipses > 1:
+        raise errors.InvalidArgumentError("Multiple ellipses in slice spec not allowed [Op:StridedSlice]")
+    if shape is None:
+        return tuple(items) if ellipses else (*items, ("ellipsis",))
+    used = sum(item[0] in ("index", "slice") for item in items)
+    if used > len(shape):
+        raise errors.InvalidArgumentError(
+            "Attempting to slice scalar input. [Op:StridedSlice]"
+            if not shape
+            else f"Index out of range using input dim {len(shape)}; input has only {len(shape)} dims [Op:StridedSlice]"
+        )
+    rest = (FULL,) * (len(shape) - used)
+    if not ellipses:
+        return (*items, *rest)
+    at = next(i for i, item in enumerate(items) if item[0] == "ellipsis")
+    return (*items[:at], *rest, *items[at + 1 :])
+
+
+# --- kernels -------------------------------------------------------------------------------------------------------
+
+
+def _index(spec: Spec, holes: Sequence[Any]) -> tuple[Any, ...]:
+    """The NumPy index that the spec and the values of its holes stand for."""
+    values: Iterator[Any] = iter(holes)
+
+    def value(part: Any) -> Any:
+        return int(next(values)) if part == HOLE else part
+
+    index: list[Any] = []
+    for item in spec:
+        if item[0] == "index":
+            index.append(value(item[1]))
+        elif item[0] == "slice":
+            index.append(slice(value(item[1]), value(item[2]), value(item[3])))
+        else:
+            index.append(None if item[0] == "newaxis" else Ellipsis)
+    return tuple(index)
+
+
+def _static_part(item: tuple[Any, ...]) -> Any:
+    return item[1] if item[0] == "index" else slice(*[None if p == HOLE else p for p in item[1:]])
+
+
+def _check_bounds(shape: Sequence[int | None], spec: Spec, index: Sequence[Any]) -> None:
+    dim = 0
+    for item, part in zip(spec, index):
+        if item[0] == "newaxis":
+            continue
+        size = shape[dim] if dim < len(shape) else None
+        if item[0] == "index" and size is not None and isinstance(part, int) and not -size <= part < size:
+            shown = part + size if part < 0 else part
+            raise errors.InvalidArgumentError(
+                f"slice index {shown} of dimension {dim} out of bounds. [Op:StridedSlice]", "strided_slice"
+            )
+        if item[0] == "slice" and part.step == 0:
+            raise errors.InvalidArgumentError(f"strides[{dim}] must be non-zero [Op:StridedSlice]", "strided_slice")
+        dim += 1
+
+
+def _slice_kernel(x: Any, *holes: Any, spec: Spec) -> Any:
+    index = _index(spec, holes)
+    try:
+        result = x[index]
+    except (IndexError, ValueError):
+        _check_bounds(x.shape, spec, index)
+        raise
+    if x.dtype == object and not isinstance(result, np.ndarray):
+        scalar = np.empty((), object)
+        scalar[()] = result
+        return scalar
+    return result
+
+
+def _grad_kernel(dy: Any, *rest: Any, spec: Spec, shape: tuple[int | None, ...]) -> Any:
+    count = shape.count(None)
+    result = np.zeros(fill_holes(shape, rest[:count]), dy.dtype)
+    result[_index(spec, rest[count:])] = dy
+    return result if result.ndim else result[()]
+
+
+def _add_kernel(acc: Any, dy: Any, *holes: Any, spec: Spec) -> Any:
+    result = np.array(acc)
+    index = _index(spec, holes)
+    _check_bounds(result.shape, spec, index)
+    result[index] += dy
+    return result if result.ndim else result[()]
+
+
+# --- type rules ----------------------------------------------------------------------------------------------------
+
+
+def slice_shape(shape: Shape, spec: Spec) -> Shape:
+    """The static shape of a slice."""
+    if shape is None or any(item[0] == "ellipsis" for item in spec):
+        return None
+    result: list[int | None] = []
+    dim = 0
+    for item in spec:
+        if item[0] == "newaxis":
+            result.append(1)
+            continue
+        size = shape[dim]
+        if item[0] == "slice":
+            parts = item[1:]
+            if size is None or HOLE in parts:
+                result.append(0 if size == 0 else None)
+            else:
+                result.append(len(range(*slice(*parts).indices(size))))
+        dim += 1
+    return tuple(result)
+
+
+def _infer_slice(inputs: Sequence[Any], attrs: dict) -> tuple:
+    x = inputs[0]
+    spec = attrs["spec"]
+    if x.shape is not None:
+        _check_bounds(x.shape, spec, [None if item[0] == "newaxis" else _static_part(item) for item in spec])
+    return (TensorType(x.dtype, slice_shape(x.shape, spec)),)
+
+
+def _infer_grad(inputs: Sequence[Any], attrs: dict) -> tuple:
+    return (TensorType(inputs[0].dtype, attrs["shape"]),)
+
+
+def _infer_add(inputs: Sequence[Any], attrs: dict) -> tuple:
+    return (inputs[0],)
+
+
+# --- rows ----------------------------------------------------------------------------------------------------------
+
+
+def _grad_slice(op: Any, dy: Any) -> Sequence[Any]:
+    x, *holes = op.inputs
+    shape, extra = shape_attr(dims(x))
+    return (call("slice_grad", dy, *extra, *holes, spec=op.attrs["spec"], shape=shape), *[None] * len(holes))
+
+
+def _grad_slice_grad(op: Any, dy: Any) -> Sequence[Any]:
+    count = op.attrs["shape"].count(None)
+    holes = op.inputs[1 + count :]
+    return (call("strided_slice", dy, *holes, spec=op.attrs["spec"]), *[None] * (len(op.inputs) - 1))
+
+
+def _grad_slice_add(op: Any, dy: Any) -> Sequence[Any]:
+    holes = op.inputs[2:]
+    return (dy, call("strided_slice", dy, *holes, spec=op.attrs["spec"]), *[None] * len(holes))
+
+
+_ROW = (("index", 1), FULL)
+_STEPS = (("slice", None, None, -1), ("slice", 0, 3, 2))
+_NEW = (("newaxis",), ("index", -1), ("slice", 1, None, None))
+_HOLES = (("index", HOLE), ("slice", HOLE, None, 2))
+_ONE, _TWO = np.int32(1), np.int32(2)
+
+STRIDED_SLICE = register(
+    OpDef(
+        "strided_slice", _infer_slice, _slice_kernel, grad=_grad_slice, cheap=True,
+        doc="x[key] for ints, slices, `...` and `None`.",
+        samples=(
+            Sample(((3, 4),), {"spec": _ROW}), Sample(((3, 4),), {"spec": _STEPS}), Sample(((3, 4),), {"spec": _NEW}),
+            Sample(((3, 4), (), ()), {"spec": _HOLES}, fixed={1: _TWO, 2: _ONE}, gradient=(0,)),
+            Sample(((0, 2),), {"spec": (FULL, ("index", 0))}),
+            Sample(((2, 3),), {"spec": (("index", 0), ("index", -1))}),
+            Sample(((3,),), {"spec": (("slice", -2, -9, -1),)}),
+        ),
+    )
+)  # fmt: skip
+SLICE_GRAD = register(
+    OpDef(
+        "slice_grad", _infer_grad, _grad_kernel, grad=_grad_slice_grad, kinds="biuf",
+        doc="Zeros of a shape with dy in a slice: the adjoint of strided_slice.",
+        samples=(
+            Sample(((4,),), {"spec": _ROW, "shape": (3, 4)}), Sample(((3, 2),), {"spec": _STEPS, "shape": (3, 4)}),
+            Sample(
+                ((2,), (), (), ()), {"spec": _HOLES, "shape": (3, None)},
+                fixed={1: np.int32(4), 2: _TWO, 3: _ONE}, gradient=(0,),
+            ),
+        ),
+    )
+)  # fmt: skip
+SLICE_ADD = register(
+    OpDef(
+        "slice_add", _infer_add, _add_kernel, grad=_grad_slice_add, kinds="iuf",
+        doc="acc with dy added in a slice.",
+        samples=(
+            Sample(((3, 4), (4,)), {"spec": _ROW}), Sample(((3, 4), (3, 2)), {"spec": _STEPS}),
+            Sample(((3, 4), (2,), (), ()), {"spec": _HOLES}, fixed={2: _TWO, 3: _ONE}, gradient=(0, 1)),
+        ),
+    )
+)  # fmt: skip
+
+
+def strided_slice(x: Any, key: Any) -> Tensor:
+    """`x[key]` for a key of ints, slices, `...`, `None` and scalar int tensors."""
+    return getitem(convert_to_tensor(x), key)
+
+
+def slice_(input_: Any, begin: Any, size: Any, name: str | None = None) -> Tensor:
+    """The block of `input_` from `begin` of `size` elements in each dimension; a size of -1 takes the rest.
+
+    Raises InvalidArgumentError when the block leaves the tensor.
+    """
+    from runtime.ops.convert import int_list
+
+    tensor = convert_to_tensor(input_)
+    starts, sizes = int_list(begin, "begin"), int_list(size, "size")
+    shape = tensor._shape
+    for axis, (start, count) in enumerate(zip(starts, sizes)):
+        dim = None if shape is None else shape[axis]
+        if isinstance(start, int) and isinstance(count, int) and dim is not None:
+            end = dim if count == -1 else start + count
+            if not 0 <= start <= end <= dim:
+                raise errors.InvalidArgumentError(
+                    f"Expected size[{axis}] in [0, {dim - start}], but got {count} [Op:Slice]", "slice"
+                )
+    key = tuple(slice(b, None if isinstance(s, int) and s == -1 else b + s) for b, s in zip(starts, sizes))  # type: ignore[operator]
+    return getitem(tensor, key)
