@@ -1,0 +1,188 @@
+"""Which values are still needed, and which reads may find nothing.
+
+Backward data flow over the control flow graph, on bit sets. Where in doubt a name counts as live: names that a nested
+function reads or rebinds are live everywhere after its definition, names declared global or nonlocal everywhere, and
+a path that a statement modifies (``self.h = ...``) is live after that statement, since the object may outlive it.
+
+Example::
+
+    >>> function = parse("def f(a, b):\\n    if a:\\n        b = t = 1\\n    return b").body[0]
+    >>> sorted(live_out(function)[function.body[0]])
+    ['b']
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from autograph.syntax.cfg import Graph, Point, build
+from autograph.syntax.scopes import activity, function_scope
+
+
+@dataclass(frozen=True)
+class Liveness:
+    """Names and paths (as text) that may be read from some place on.
+
+    before, after: on the way into each statement, and upon its normal completion.
+    iteration: at the start of each iteration of a loop (and at its end: the next iteration or what comes after), so
+        what the loop's body modifies and this holds, the loop must carry.
+    """
+
+    before: dict[Any, frozenset[str]]
+    after: dict[Any, frozenset[str]]
+    iteration: dict[Any, frozenset[str]]
+
+
+def live_out(function: Any) -> dict[Any, frozenset[str]]:
+    """For each statement in a function the names and paths that may be read after it completes normally.
+
+    For statements in a loop that includes what the next iteration reads.
+    """
+    return liveness(function).after
+
+
+def liveness(function: Any) -> Liveness:
+    """Live names and paths around every statement of a gast function definition (nested functions not included)."""
+    graph = build(function)
+    flow = _Live(graph)
+    own_paths: dict[Any, frozenset[str]] = {}
+
+    def with_own_paths(stmt: Any, names: frozenset[str]) -> frozenset[str]:
+        if stmt not in own_paths:
+            own_paths[stmt] = frozenset(map(str, activity(stmt).paths_modified))
+        return names | own_paths[stmt]
+
+    return Liveness(
+        before={stmt: flow.names(point) for stmt, point in graph.before.items()},
+        after={stmt: with_own_paths(stmt, flow.names(point)) for stmt, point in graph.after.items()},
+        iteration={stmt: with_own_paths(stmt, flow.names(point)) for stmt, point in graph.header.items()},
+    )
+
+
+def maybe_unbound(function: Any) -> list[Any]:
+    """The Name nodes in a function that may read a local variable while it is unbound, in order of evaluation.
+
+    Reads in nested functions aren't judged: they happen at some later time. ``del x`` counts as a read of ``x``.
+    """
+    graph = build(function)
+    scope = function_scope(function)
+    bits = _Bits(scope.locals)
+    everything = bits.of(scope.locals)
+    # Bound for certain on arrival at each point; starts from "everything", so unreachable points report nothing.
+    arriving = dict.fromkeys(graph.points, everything)
+    arriving[graph.entry] = bits.of(scope.params)
+    pending = [graph.entry]
+    seen: set[Point] = set()
+    while pending:
+        point = pending.pop()
+        seen.add(point)
+        before = arriving[point]
+        after = (before & ~bits.of(point.effects.unbound)) | bits.of(point.effects.bound)
+        for targets, state in ((point.next, after), (point.raises, before & after)):
+            for target in targets:
+                if arriving[target] & state != arriving[target] or target not in seen:
+                    arriving[target] &= state
+                    pending.append(target)
+    return [
+        node
+        for point in graph.points
+        if point in seen
+        for node in point.effects.reads
+        if node.id in scope.locals and not arriving[point] & bits.of([node.id])
+    ]
+
+
+class _Bits:
+    """Sets of names as integers."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self.names = sorted(names)
+        self.bit = {name: 1 << index for index, name in enumerate(self.names)}
+
+    def of(self, names: Iterable[str]) -> int:
+        found = 0
+        for name in names:
+            found |= self.bit.get(name, 0)
+        return found
+
+    def set(self, bits: int) -> frozenset[str]:
+        found = []
+        while bits:
+            low = bits & -bits
+            found.append(self.names[low.bit_length() - 1])
+            bits ^= low
+        return frozenset(found)
+
+
+class _Live:
+    """Solves the data flow equations once; ``names`` looks a point up."""
+
+    def __init__(self, graph: Graph) -> None:
+        scope = function_scope(graph.function)
+        paths = {path for point in graph.points for path in point.effects.paths}
+        declared = scope.globals | scope.nonlocals
+        self.bits = _Bits(scope.locals | declared | {str(path) for path in paths})
+        # Once a name in it is bound anew, a path means another place.
+        self.paths_with: dict[str, set[str]] = {}
+        for path in paths:
+            for name in path.names:
+                self.paths_with.setdefault(name, set()).add(str(path))
+        self.always = self.bits.of(declared)
+        captured = self._captured(graph.points)
+        self.live = self._solve(graph.points, captured)
+
+    def names(self, point: Point) -> frozenset[str]:
+        return self.bits.set(self.live[point] | self.always)
+
+    def _rebound(self, names: Iterable[str]) -> int:
+        found = self.bits.of(names)
+        for name in names:
+            found |= self.bits.of(self.paths_with.get(name, ()))
+        return found
+
+    def _captured(self, points: list[Point]) -> dict[Point, int]:
+        """The names that functions defined on some way to each point may read."""
+        made = {point: self.bits.of(point.effects.captured) for point in points}
+        arriving = dict.fromkeys(points, 0)
+        pending = [point for point in points if made[point]]
+        while pending:
+            point = pending.pop()
+            leaving = arriving[point] | made[point]
+            for target in (*point.next, *point.raises):
+                if leaving & ~arriving[target]:
+                    arriving[target] |= leaving
+                    pending.append(target)
+        return arriving
+
+    def _solve(self, points: list[Point], captured: dict[Point, int]) -> dict[Point, int]:
+        before: dict[Point, list[Point]] = {point: [] for point in points}
+        reads: dict[Point, int] = {}
+        kept: dict[Point, int] = {}
+        for point in points:
+            effects = point.effects
+            reads[point] = captured[point] | self.bits.of(
+                {node.id for node in effects.reads} | effects.captured | {str(path) for path in effects.paths}
+            )
+            kept[point] = ~self._rebound(effects.bound | effects.unbound)
+            for target in (*point.next, *point.raises):
+                before[target].append(point)
+        live = dict(reads)
+        pending = list(points)
+        waiting = set(points)
+        while pending:
+            point = pending.pop()
+            waiting.discard(point)
+            found = reads[point]
+            for target in point.next:
+                found |= live[target] & kept[point]
+            for target in point.raises:
+                found |= live[target]
+            if found != live[point]:
+                live[point] = found
+                for source in before[point]:
+                    if source not in waiting:
+                        waiting.add(source)
+                        pending.append(source)
+        return live
