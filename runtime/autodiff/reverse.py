@@ -9,9 +9,11 @@ from __future__ import annotations
 from typing import Any, Callable, Hashable, Iterable, Sequence
 
 from runtime.autodiff.calls import NodeCall, is_differentiable, key_of
+from runtime.ops import stack
 from runtime.ops.dispatch import apply
 from runtime.ops.table import OPS
 from runtime.tensor import SymbolicTensor
+from runtime.types import StackType
 
 # Adjoints of ops with regions: (call, output cotangents, tracked) -> cotangents of the call's inputs.
 RegionRule = Callable[[Any, Sequence[Any], Callable[[Any], bool]], Sequence[Any]]
@@ -40,6 +42,8 @@ class Cotangents:
 def accumulate(total: Any, part: Any) -> Any:
     """`total + part`. A part that was just scattered into zeros is added at its place instead, so that summing the
     gradients of the rows of a matrix costs a row each, not a matrix each."""
+    if isinstance(part.type, StackType):
+        return apply(stack.ADD, [total, part])
     if type(part) is SymbolicTensor and part.value.node is not None:
         node = part.value.node
         if node.op.add_into is not None:

@@ -114,7 +114,8 @@ class GradientTape:
     def _track(self, tensor: Any) -> None:
         self._tracked[self._key(tensor)] = tensor
 
-    def _is_tracked(self, tensor: Any) -> bool:
+    def is_tracking(self, tensor: Any) -> bool:
+        """Whether a gradient can flow back from `tensor` to something watched."""
         return key_of(tensor) in self._tracked
 
     def record(self, op: Any, inputs: tuple, attrs: dict, outputs: tuple) -> None:
@@ -196,7 +197,7 @@ class GradientTape:
             self._seed(cotangents, one, None if seeds is None else seeds[index])
         flat_sources = nest.flatten(sources)
         keys = {k for source in flat_sources for k in self._source_keys(source)}
-        walk_back(self._calls, cotangents, self._is_tracked, lambda t: key_of(t) in keys)
+        walk_back(self._calls, cotangents, self.is_tracking, lambda t: key_of(t) in keys)
         found = [self._result(cotangents, source, zero) for source in flat_sources]
         if not self._persistent:
             self._calls, self._tracked, self._reads = [], {}, {}

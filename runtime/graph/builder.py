@@ -157,7 +157,17 @@ class Builder:
     def inline(self, graph: Graph, arguments: Sequence[Any]) -> list[Value]:
         """Copies the nodes of `graph` here, with `arguments` for its inputs; gives the values of its outputs."""
         mapping = Substitution(zip(graph.inputs, [self.use(a) for a in arguments]))
+        start = len(self.graph.nodes)
         copy_nodes(graph.nodes, self.graph, mapping)
+        recorders = [r for r in ctx.recorders if r.builder is self]
+        if recorders:
+            for node in self.graph.nodes[start:]:
+                # An assignment cuts a variable's value off from what was assigned, on tapes too.
+                if node.op is not ASSIGN:
+                    count = -1 if node.op.effect else None
+                    inputs = tuple(self.tensor(v) for v in node.inputs[:count])
+                    for recorder in recorders:
+                        recorder.record(node.op, inputs, node.attrs, tuple(self.tensor(v) for v in node.outputs[:count]))
         return [mapping[v] for v in graph.outputs]
 
     # --- state ---------------------------------------------------------------------------------------------------
@@ -176,6 +186,13 @@ class Builder:
         self.read_state(key)
         self.state[key] = value
         self.written[key] = None
+
+    def read_token(self) -> Value:
+        """The current order token."""
+        return self.read_state(TOKEN)
+
+    def write_token(self, value: Value) -> None:
+        self.write_state(TOKEN, value)
 
     def read_variable(self, variable: Any) -> SymbolicTensor:
         tensor = SymbolicTensor(self.read_state(variable), self)

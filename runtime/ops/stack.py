@@ -11,11 +11,15 @@ element (their dimensions are kept beside the data), so nothing has to be known 
 
 from __future__ import annotations
 
-from typing import Any, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
+from runtime.ops.dispatch import apply
 from runtime.ops.table import OpDef, register
+from runtime.ops.zeros import zeros_of
+from runtime.tensor import EagerTensor
 from runtime.types import StackType, TensorType
 
 _FIRST_CAPACITY = 16
@@ -74,6 +78,18 @@ class Stack:
         value = store.data[top : self.top].reshape(shape).copy()
         return Stack(store, top, self.dims_top - self.rank, self.rank), value
 
+    def zeros_like(self) -> Stack:
+        """A stack of zeros with the same elements."""
+        return self.plus(None)
+
+    def plus(self, other: Stack | None) -> Stack:
+        """A stack whose elements are the sums of both (None: zeros of this one's layout)."""
+        data = np.zeros(self.top, self.store.data.dtype)
+        if other is not None:
+            np.add(self.store.data[: self.top], other.store.data[: other.top], out=data)
+        store = Store(data, self.store.dims[: self.dims_top].copy(), self.top, self.dims_top)
+        return Stack(store, self.top, self.dims_top, self.rank)
+
     @property
     def nbytes(self) -> int:
         """Bytes in use."""
@@ -88,6 +104,16 @@ def _reserve(buffer: np.ndarray, used: int, needed: int) -> np.ndarray:
     return grown
 
 
+class EagerStack(EagerTensor):
+    """A stack as an operand of eager calls: what a forward kernel hands to its backward kernel."""
+
+    __slots__ = ()
+
+    @property
+    def type(self) -> Any:
+        return StackType(TensorType(self.dtype, (None,) * self._array.rank))
+
+
 def _push_type(inputs: Sequence[Any], attrs: dict) -> tuple:
     stack, value = inputs
     if stack.element.dtype is not value.dtype or stack.element.rank != value.rank:
@@ -96,32 +122,33 @@ def _push_type(inputs: Sequence[Any], attrs: dict) -> tuple:
 
 
 def _grad_push(call: Any, cotangent: Any) -> Sequence[Any]:
-    from runtime.ops.dispatch import apply
-
     if cotangent is None:
         return None, None
     return apply(POP, [cotangent])
 
 
 def _grad_pop(call: Any, rest: Any, value: Any) -> Sequence[Any]:
-    from runtime.ops.api import zeros_like
-    from runtime.ops.dispatch import apply
-
-    stack = call.inputs[0]
     if rest is None:
-        rest = empty(stack.value.type.element)
+        rest = empty(call.inputs[0].type.element)
     if value is None:
-        value = zeros_like(call.outputs[1])
+        value = zeros_of(call.outputs[1])
     return (apply(PUSH, [rest, value]),)
 
 
 def empty(element: TensorType) -> Any:
     """An empty stack for tensors of `element`'s dtype and rank, in the graph being traced."""
-    from runtime.ops.dispatch import apply
-
     return apply(EMPTY, [], {"dtype": element.dtype, "shape": element.shape})
 
 
+ADD = register(
+    OpDef(
+        "stack_add",
+        lambda inputs, attrs: (inputs[0],),
+        lambda a, b: a.plus(b),
+        grad=lambda call, cotangent: (cotangent, cotangent),
+        doc="Sums two stacks element by element.",
+    )
+)
 EMPTY = register(
     OpDef(
         "stack_empty",

@@ -18,6 +18,7 @@ import numpy as np
 
 from runtime.graph.ir import ConstantArray, Graph, Node, Substitution, Value, copy_nodes
 from runtime.graph.structural import CONSTANT
+from runtime.shapes import element_count
 from runtime.types import TensorType
 
 MAX_ELEMENTS = 64
@@ -62,10 +63,11 @@ def _take_branch(graph: Graph, node: Node, taken: bool, mapping: Substitution) -
 
 
 def _is_foldable(node: Node, known: dict[Value, Any]) -> bool:
-    if node.op.effect or node.regions or not node.inputs and node.op.name != "range":
+    if node.op.effect or node.regions or not node.inputs:
         return False
-    if not all(isinstance(v.type, TensorType) for v in node.outputs):
-        return False
+    for value in node.outputs:
+        if not isinstance(value.type, TensorType) or (element_count(value.type.shape) or 0) > MAX_ELEMENTS:
+            return False
     return all(v in known for v in node.inputs)
 
 

@@ -1,0 +1,1 @@
+"""`@ag.function`: from a Python function to traced graphs, one per signature."""

@@ -1,0 +1,200 @@
+"""What tells one trace of a function from another: the arguments' structure, dtypes, shapes and Python values.
+
+A call's arguments are put into one canonical form (positional as far as possible, defaults filled in) and reduced to a
+key and a flat list of tensors:
+
+    f(x, scale=2.0)      x: float32 tensor of shape (3,)
+    key (float32, (3,), (float, 2.0)), tensors [x]
+
+Tensors count by dtype and shape, Python scalars and strings by type and value, containers by structure, NumPy arrays as
+tensors, and any other object by identity.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import inspect
+import weakref
+from typing import Any, Callable, Hashable
+
+import numpy as np
+
+from runtime import nest
+from runtime.ops.convert import convert_to_tensor
+from runtime.spec import TensorSpec
+from runtime.tensor import EagerTensor, SymbolicTensor, Tensor
+from runtime.variable import Variable
+
+_VALUES = frozenset({int, float, bool, complex, str, bytes, type(None), type, type(Ellipsis), range})
+
+
+class InputError(TypeError, ValueError):
+    """Arguments that don't fit a function's signature."""
+
+
+class Arguments:
+    """Canonical arguments of one function.
+
+    Raises TypeError from `bind`, worded as Python does, when a call doesn't fit the function's parameters.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        try:
+            self.signature: inspect.Signature | None = inspect.signature(function)
+        except (TypeError, ValueError):
+            self.signature = None
+        self.positional: list[str] = []
+        self._plain = self.signature is not None
+        self.has_varargs = False
+        for parameter in self.signature.parameters.values() if self.signature else ():
+            if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
+                self.positional.append(parameter.name)
+            else:
+                self._plain = False
+                self.has_varargs |= parameter.kind is parameter.VAR_POSITIONAL
+
+    def bind(self, args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
+        """The call's arguments as (positional, keyword-only) with defaults filled in."""
+        if self._plain and not kwargs and len(args) == len(self.positional):
+            return args, kwargs
+        if self.signature is None:
+            return args, kwargs
+        bound = self.signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        return bound.args, bound.kwargs
+
+    def name_of(self, index: int) -> str:
+        return self.positional[index] if index < len(self.positional) else f"args_{index}"
+
+
+def key_of_call(args: tuple, kwargs: dict[str, Any], tensors: list) -> Hashable:
+    """The key of canonical arguments; appends their tensors to `tensors`, in the order of `nest.flatten`."""
+    key: list[Any] = []
+    for value in args:
+        # The commonest argument by far is worth not recursing for.
+        if type(value) is EagerTensor:
+            tensors.append(value)
+            key.append(value.dtype)
+            key.append(value._array.shape)
+        else:
+            _add_key(value, key, tensors)
+    if kwargs:
+        for name in sorted(kwargs):
+            key.append(name)
+            _add_key(kwargs[name], key, tensors)
+    return tuple(key)
+
+
+def _add_key(value: Any, key: list[Any], tensors: list) -> None:
+    kind = type(value)
+    if kind is EagerTensor or kind is SymbolicTensor:
+        tensors.append(value)
+        key += (value.dtype, value._shape)
+    elif kind in _VALUES:
+        # -0.0 == 0.0 and nan != nan, but a trace bakes in which one it is.
+        key += (kind, repr(value) if kind in (float, complex) else value)
+    elif isinstance(value, np.ndarray) or isinstance(value, np.generic):
+        tensor = convert_to_tensor(np.asarray(value))
+        tensors.append(tensor)
+        key += (tensor.dtype, tensor._shape)
+    elif isinstance(value, TensorSpec):
+        tensors.append(value)
+        key += (value.dtype, value._shape)
+    elif isinstance(value, Variable):
+        key += (Variable, Identity(value))
+    elif isinstance(value, dict):
+        names = sorted(value, key=_sort_key)
+        key += (kind, tuple(names))
+        for name in names:
+            _add_key(value[name], key, tensors)
+    elif isinstance(value, (list, tuple)):
+        key += (kind, len(value))
+        for item in value:
+            _add_key(item, key, tensors)
+    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+        key.append(kind)
+        for field in dataclasses.fields(value):
+            _add_key(getattr(value, field.name), key, tensors)
+    elif isinstance(value, (np.dtype, frozenset)) or _is_enum(value) or hasattr(value, "as_numpy_dtype"):
+        key += (kind, value)
+    else:
+        key += (kind, Identity(value))
+
+
+def _sort_key(name: Any) -> tuple[str, Any]:
+    return type(name).__name__, name
+
+
+def _is_enum(value: Any) -> bool:
+    return isinstance(value, enum.Enum)
+
+
+class Identity:
+    """Stands for an object in a key: equal only for the same object, and for none once the object is gone."""
+
+    __slots__ = ("_id", "_reference", "_strong")
+
+    def __init__(self, value: Any) -> None:
+        self._id = id(value)
+        self._strong = None
+        try:
+            self._reference: Any = weakref.ref(value)
+        except TypeError:
+            self._reference = None
+            self._strong = value
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Identity) or self._id != other._id:
+            return False
+        if self._reference is None or other._reference is None:
+            return self._strong is other._strong
+        mine = self._reference()
+        return mine is not None and mine is other._reference()
+
+    def __hash__(self) -> int:
+        return self._id
+
+
+def is_tensor_like(value: Any) -> bool:
+    """Whether an argument becomes a symbolic input of the trace."""
+    return isinstance(value, (Tensor, np.ndarray, np.generic, TensorSpec))
+
+
+def check_input_signature(args: tuple, input_signature: tuple, arguments: Arguments) -> tuple:
+    """Arguments converted to tensors of the declared dtypes.
+
+    Raises InputError when they don't fit the input signature.
+    """
+    if len(args) > len(input_signature):
+        defaults = args[len(input_signature) :]
+        args = args[: len(input_signature)]
+    else:
+        defaults = ()
+    try:
+        nest.assert_same_structure(args, input_signature)
+        flat = [
+            _convert_to_spec(value, spec) if isinstance(spec, TensorSpec) else value
+            for value, spec in zip(nest.flatten(args), nest.flatten(input_signature))
+        ]
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"Python inputs incompatible with input_signature:\n  inputs: ({_indented(args)})\n"
+            f"  input_signature: ({_indented(input_signature)})\n  {error}"
+        ) from None
+    return (*nest.pack_sequence_as(args, flat), *defaults)
+
+
+def _convert_to_spec(value: Any, spec: TensorSpec) -> Any:
+    if isinstance(value, TensorSpec):
+        dtype, shape = value.dtype, value._shape
+    else:
+        value = convert_to_tensor(value, dtype=None if isinstance(value, Tensor) else spec.dtype)
+        dtype, shape = value.dtype, value._shape
+    if not spec.covers(dtype, shape):
+        raise ValueError(f"{value!r} doesn't fit {spec}")
+    return value
+
+
+def _indented(values: tuple) -> str:
+    return "".join(f"\n    {value}" for value in values)

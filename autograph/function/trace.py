@@ -1,0 +1,134 @@
+"""Tracing: one run of the converted Python function on symbolic tensors, giving a `ConcreteFunction`."""
+
+from __future__ import annotations
+
+from typing import Any, Callable
+
+from autograph.function.concrete import ConcreteFunction
+from autograph.function.signature import Arguments, is_tensor_like
+from runtime import nest
+from runtime.context import ctx
+from runtime.dtypes import as_dtype
+from runtime.graph.builder import TOKEN, Builder
+from runtime.graph.ir import Value
+from runtime.graph.passes.pipeline import optimize
+from runtime.ops.convert import convert_to_tensor
+from runtime.spec import TensorSpec
+from runtime.tensor import Tensor
+from runtime.types import TensorType
+
+
+def trace(
+    python_function: Callable[..., Any],
+    name: str,
+    args: tuple,
+    kwargs: dict[str, Any],
+    arguments: Arguments,
+    jit_compile: bool | None = None,
+) -> ConcreteFunction:
+    """Runs `python_function` once, with a symbolic tensor for each tensor (or spec) among its arguments.
+
+    Other arguments are passed as they are. Raises TypeError when the function returns something that isn't a tensor,
+    a number, None or a structure of these, and whatever the function itself raises.
+    """
+    builder = TracingBuilder(name, ctx.builder)
+    with builder:
+        inputs: list[Value] = []
+        specs: list[TensorSpec] = []
+        names = _input_names(args, kwargs, arguments)
+
+        def placeholder(value: Any) -> Any:
+            name = next(names)
+            if not is_tensor_like(value):
+                return value
+            if not isinstance(value, (Tensor, TensorSpec)):
+                dtype, shape = _array_type(value)
+            else:
+                dtype, shape = value.dtype, value._shape
+            spec_name = getattr(value, "name", None) if isinstance(value, TensorSpec) else None
+            specs.append(TensorSpec(shape, dtype, spec_name or name))
+            inputs.append(builder.add_input(TensorType(dtype, shape), spec_name or name))
+            return builder.tensor(inputs[-1])
+
+        symbolic_args, symbolic_kwargs = nest.map_structure(placeholder, (args, kwargs))
+        result = python_function(*symbolic_args, **symbolic_kwargs)
+        flat = nest.flatten(result)
+        outputs = [_as_output(value, name) for value in flat]
+    builder.graph.outputs = [builder.use(t) for t in outputs if t is not None]
+    return _finish(builder, inputs, specs, result, outputs, (args, kwargs), jit_compile)
+
+
+class TracingBuilder(Builder):
+    """The builder of a function's graph. Symbolic tensors of a trace around it are captured, as eager tensors are."""
+
+    def __init__(self, name: str, outer: Builder | None) -> None:
+        super().__init__(name)
+        self.outer = outer
+
+    def use(self, tensor: Any) -> Value:
+        value = getattr(tensor, "value", tensor)
+        if isinstance(value, Value) and value.graph is not self.graph and self.outer is not None:
+            return self.captured.get(value) or self._capture(self.outer.use(value))
+        return super().use(tensor)
+
+
+def _finish(
+    builder: TracingBuilder, inputs: list[Value], specs: list, result: Any, outputs: list, structure: Any, jit: Any
+) -> ConcreteFunction:
+    graph = builder.graph
+    eager = list(builder.eager_captures.values())
+    captured = list(builder.captured.items())
+    variables = [k for k in builder.state_inputs if k is not TOKEN]
+    graph.inputs = [*inputs, *[v for _, v in eager], *[v for _, v in captured], *[builder.state_inputs[k] for k in variables]]
+    if TOKEN in builder.state_inputs:
+        graph.inputs.append(builder.state_inputs[TOKEN])
+    written = [k for k in builder.written if k is not TOKEN]
+    graph.outputs = [*graph.outputs, *[builder.state[k] for k in written]]
+    if TOKEN in builder.written:
+        graph.outputs.append(builder.state[TOKEN])
+    optimize(graph)
+    return ConcreteFunction(
+        graph=graph,
+        specs=specs,
+        arguments=structure,
+        captures=[t for t, _ in eager],
+        symbolic_captures=[outer for outer, _ in captured],
+        variables=variables,
+        written=written,
+        result=nest.map_structure(lambda value: None, result),
+        is_none=[t is None for t in outputs],
+        jit_compile=jit,
+    )
+
+
+def _as_output(value: Any, name: str) -> Tensor | None:
+    if value is None or isinstance(value, Tensor):
+        return value
+    try:
+        return convert_to_tensor(value)
+    except (TypeError, ValueError):
+        raise TypeError(
+            "To be compatible with ag.function, Python functions must return zero or more tensors, numbers, strings or "
+            f"None values, or structures of them; '{name}' returned {value!r} of type {type(value).__name__}."
+        ) from None
+
+
+def _array_type(value: Any) -> tuple[Any, Any]:
+    return as_dtype(value.dtype), value.shape
+
+
+def _input_names(args: tuple, kwargs: dict[str, Any], arguments: Arguments) -> Any:
+    """Names for the leaves of the arguments, in the order of `nest.flatten`."""
+    for index, value in enumerate(args):
+        base = arguments.name_of(index)
+        count = len(nest.flatten(value))
+        for i in range(count):
+            yield base if count == 1 and not _is_container(value) else f"{base}_{i}"
+    for key in sorted(kwargs):
+        count = len(nest.flatten(kwargs[key]))
+        for i in range(count):
+            yield key if count == 1 and not _is_container(kwargs[key]) else f"{key}_{i}"
+
+
+def _is_container(value: Any) -> bool:
+    return isinstance(value, (list, tuple, dict))

@@ -1,0 +1,178 @@
+"""Growable arrays: a buffer whose rows (first axis) are written one at a time; it grows when a row beyond it is written.
+
+    array_write(buffer, index, value, size)   the buffer with row `index` set; it gets at least `size` rows (new ones are
+                                              zeros), and twice as many as before when it must grow beyond that
+    resize_rows(buffer, count)                the first `count` rows, with zeros for those that don't exist
+
+A buffer may have more rows than were written; who owns it knows how many count. `TensorArray` and staged Python lists
+are built on these two rows. Generated code writes in place where nobody else holds the buffer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from runtime import errors
+from runtime.ops.dispatch import apply, call
+from runtime.ops.table import OpDef, Sample, register
+from runtime.shapes import covers, widen
+from runtime.types import TensorType
+
+
+def _infer_write(inputs: Sequence[Any], attrs: dict) -> tuple:
+    buffer, index, value, size = inputs
+    if buffer.dtype is not value.dtype:
+        raise TypeError(f"a {value.dtype.name} value can't be written to a {buffer.dtype.name} array")
+    if buffer.shape is not None and value.shape is not None:
+        if len(buffer.shape) != len(value.shape) + 1:
+            raise ValueError(f"a value of shape {value.shape} can't be a row of an array of shape {buffer.shape}")
+        rows = buffer.shape[0] if attrs["fixed"] and buffer.shape[0] else None
+        element = buffer.shape[1:]
+        if not covers(element, value.shape):
+            element = widen(element, value.shape)
+        return (TensorType(buffer.dtype, (rows, *(element or ()))),)
+    return (TensorType(buffer.dtype, None),)
+
+
+def _write_kernel(buffer: Any, index: Any, value: Any, size: Any, fixed: bool) -> Any:
+    index, size = int(index), int(size)
+    if index < 0 or (fixed and index >= size):
+        raise errors.OutOfRangeError(
+            f"Tried to write to index {index} but array is not resizeable and size is: {size}"
+            if index >= 0
+            else f"Tried to write to index {index}, which is negative"
+        )
+    rows = len(buffer)
+    needed = max(size, index + 1)
+    if rows < needed:
+        capacity = needed if needed <= size else max(needed, 2 * rows)
+        grown = np.zeros((capacity, *np.shape(value)), buffer.dtype)
+        if rows:
+            grown[:rows] = buffer
+    else:
+        grown = buffer.copy()
+    if grown.shape[1:] != np.shape(value):
+        raise errors.InvalidArgumentError(
+            f"A value of shape {np.shape(value)} can't be written to an array whose elements have shape {grown.shape[1:]}"
+        )
+    grown[index] = value
+    return grown
+
+
+def _grad_write(op: Any, dy: Any) -> Sequence[Any]:
+    _, index, value, size = op.inputs
+    zeros = call("zeros_like", value)
+    below = apply(ARRAY_WRITE, (dy, index, zeros, size), op.attrs)
+    return below, None, call("row", dy, index), None
+
+
+def _infer_resize(inputs: Sequence[Any], attrs: dict) -> tuple:
+    buffer = inputs[0]
+    if buffer.shape is None:
+        return (buffer,)
+    return (TensorType(buffer.dtype, (attrs["static"], *buffer.shape[1:])),)
+
+
+def _resize_kernel(buffer: Any, count: Any, static: int | None) -> Any:
+    count, rows = int(count), len(buffer)
+    if count <= rows:
+        return buffer[:count]
+    resized = np.zeros((count, *buffer.shape[1:]), buffer.dtype)
+    resized[:rows] = buffer
+    return resized
+
+
+def _grad_resize(op: Any, dy: Any) -> Sequence[Any]:
+    buffer = op.inputs[0]
+    rows = buffer._shape[0] if buffer._shape else None
+    return apply(RESIZE_ROWS, (dy, call("dim", buffer, axis=0)), {"static": rows}), None
+
+
+def _row_kernel(buffer: Any, index: Any) -> Any:
+    index = int(index)
+    if not 0 <= index < len(buffer):
+        raise errors.OutOfRangeError(f"Tried to read from index {index} but array size is: {len(buffer)}")
+    return buffer[index]
+
+
+ARRAY_WRITE = register(
+    OpDef(
+        "array_write",
+        _infer_write,
+        _write_kernel,
+        grad=_grad_write,
+        doc="A growable array with one row set.",
+        samples=(
+            Sample(((4, 2), (), (2,), ()), {"fixed": True}, fixed={1: np.int32(3), 3: np.int32(4)}),
+            Sample(((2,), (), (), ()), {"fixed": False}, fixed={1: np.int32(5), 3: np.int32(0)}),
+        ),
+    )
+)
+RESIZE_ROWS = register(
+    OpDef(
+        "resize_rows",
+        _infer_resize,
+        _resize_kernel,
+        grad=_grad_resize,
+        doc="The first rows of a growable array.",
+        samples=(
+            Sample(((4, 2), ()), {"static": None}, fixed={1: np.int32(3)}),
+            Sample(((3,), ()), {"static": 5}, fixed={1: np.int32(5)}),
+        ),
+    )
+)
+ROW = register(
+    OpDef(
+        "row",
+        lambda inputs, attrs: (
+            TensorType(inputs[0].dtype, None if inputs[0].shape is None else inputs[0].shape[1:]),
+        ),
+        _row_kernel,
+        grad=lambda op, dy: (
+            apply(ROW_GRAD, (op.inputs[0], op.inputs[1], dy)),
+            None,
+        ),
+        cheap=True,
+        doc="One row of a growable array.",
+        samples=(Sample(((4, 2), ()), fixed={1: np.int32(3)}), Sample(((3,), ()), fixed={1: np.int32(0)})),
+    )
+)
+
+
+def _row_grad_kernel(like: Any, index: Any, dy: Any) -> Any:
+    result = np.zeros(like.shape, dy.dtype)
+    result[int(index)] = dy
+    return result
+
+
+def _row_add_kernel(total: Any, index: Any, dy: Any) -> Any:
+    result = total.copy()
+    result[int(index)] += dy
+    return result
+
+
+ROW_GRAD = register(
+    OpDef(
+        "row_grad",
+        lambda inputs, attrs: (inputs[0],),
+        _row_grad_kernel,
+        grad=lambda op, dy: (None, None, apply(ROW, (dy, op.inputs[1]))),
+        add_into=lambda op, total: apply(ROW_ADD, (total, op.inputs[1], op.inputs[2])),
+        shape_only=(0,),
+        doc="Zeros like a growable array, with one row set.",
+        samples=(Sample(((4, 2), (), (2,)), fixed={1: np.int32(3)}, gradient=(2,)),),
+    )
+)
+ROW_ADD = register(
+    OpDef(
+        "row_add",
+        lambda inputs, attrs: (inputs[0],),
+        _row_add_kernel,
+        grad=lambda op, dy: (dy, None, apply(ROW, (dy, op.inputs[1]))),
+        doc="A growable array with a value added to one row.",
+        samples=(Sample(((4, 2), (), (2,)), fixed={1: np.int32(1)}),),
+    )
+)

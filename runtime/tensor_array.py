@@ -1,0 +1,167 @@
+"""`TensorArray`: a list of tensors of one dtype and shape that staged loops can write and read by index.
+
+It is a value: `write` gives the array to go on with. Inside a function it is a buffer tensor and a size, so it passes
+through loops and gradients like any pair of tensors; `__tf_flatten__` and `__tf_unflatten__` say so to `nest`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Sequence
+
+import numpy as np
+
+from runtime import dtypes, errors
+from runtime.ops.array import reshape
+from runtime.ops.convert import convert_to_tensor, static_value
+from runtime.ops.dispatch import apply, call
+from runtime.ops.growable import ARRAY_WRITE, RESIZE_ROWS, ROW
+from runtime.shapes import Shape, TensorShape, as_shape
+from runtime.tensor import Tensor
+
+
+class TensorArray:
+    """A growable array of tensors, as `tf.TensorArray`.
+
+    Args:
+        dtype: of the elements.
+        size: number of elements, an int or scalar int tensor.
+        dynamic_size: whether writing beyond `size` grows the array; otherwise it raises OutOfRangeError.
+        element_shape: static shape of an element, if known before the first write.
+
+    Reading an element that was never written gives zeros, as in TensorFlow. Use the result of `write`; the array it was
+    called on keeps its old contents.
+    """
+
+    def __init__(
+        self,
+        dtype: Any,
+        size: Any = None,
+        dynamic_size: bool | None = None,
+        clear_after_read: bool | None = None,
+        tensor_array_name: str | None = None,
+        *,
+        infer_shape: bool = True,
+        element_shape: Any = None,
+        name: str | None = None,
+    ) -> None:
+        self.dtype = dtypes.as_dtype(dtype)
+        self.dynamic_size = bool(dynamic_size)
+        self._element: Shape = as_shape(element_shape)
+        self._size = convert_to_tensor(0 if size is None else size, dtype=None if isinstance(size, Tensor) else dtypes.int32)
+        self._buffer: Tensor | None = None
+
+    # --- structure -----------------------------------------------------------------------------------------------
+
+    def __tf_flatten__(self) -> tuple[Any, tuple]:
+        return (self.dtype, self.dynamic_size, self._element), (self._buffer, self._size)
+
+    @classmethod
+    def __tf_unflatten__(cls, metadata: Any, components: Sequence[Any]) -> TensorArray:
+        array = cls.__new__(cls)
+        array.dtype, array.dynamic_size, array._element = metadata
+        array._buffer, array._size = components
+        return array
+
+    def _with(self, buffer: Tensor, size: Tensor) -> TensorArray:
+        return self.__tf_unflatten__((self.dtype, self.dynamic_size, self._element), (buffer, size))
+
+    # --- elements ------------------------------------------------------------------------------------------------
+
+    @property
+    def element_shape(self) -> Any:
+        return TensorShape(self._buffer._shape[1:] if self._buffer is not None and self._buffer._shape else self._element)
+
+    def size(self, name: str | None = None) -> Tensor:
+        """The number of elements, a scalar int32 tensor."""
+        return self._size
+
+    def write(self, index: Any, value: Any, name: str | None = None) -> TensorArray:
+        """The array with element `index` set to `value`.
+
+        Raises OutOfRangeError for an index beyond the size of an array that isn't dynamic, ValueError for another dtype.
+        """
+        value = convert_to_tensor(value, dtype=None if isinstance(value, Tensor) else self.dtype)
+        if value.dtype is not self.dtype:
+            raise ValueError(f"TensorArray of {self.dtype.name} can't hold a value of dtype {value.dtype.name}: {value!r}")
+        index = convert_to_tensor(index)
+        buffer = self._buffer
+        if buffer is None:
+            element = self._element if self._element is not None else value._shape
+            if element is None:
+                raise ValueError("The rank of a TensorArray's elements must be known; give it element_shape.")
+            # With a known size the buffer has its final shape from the start, also as the carry of a loop.
+            size = None if self.dynamic_size else static_value(self._size)
+            shape = (0 if size is None else int(size), *[d or 0 for d in element])
+            buffer = call("broadcast_to", convert_to_tensor(np.zeros((), self.dtype.np)), shape=shape)
+        fixed = not self.dynamic_size
+        buffer = apply(ARRAY_WRITE, (buffer, index, value, self._size), {"fixed": fixed})
+        if fixed:
+            return self._with(buffer, self._size)
+        position = call("cast", index, dtype=self._size.dtype) if index.dtype is not self._size.dtype else index
+        return self._with(buffer, call("maximum", self._size, position + 1))
+
+    def read(self, index: Any, name: str | None = None) -> Tensor:
+        """Element `index`. Raises OutOfRangeError beyond the array."""
+        return apply(ROW, (self._rows(), convert_to_tensor(index)))
+
+    def _rows(self) -> Tensor:
+        """All elements, exactly `size` rows."""
+        count = static_value(self._size)
+        static = None if count is None else int(count)
+        if self._buffer is None:
+            if self._element is None or None in self._element:
+                if static == 0:
+                    return convert_to_tensor(np.zeros((0,), self.dtype.np))
+                raise errors.InvalidArgumentError(
+                    "TensorArray has no element yet and its element_shape isn't fully known, so its elements have no shape."
+                )
+            empty = convert_to_tensor(np.zeros((0, *self._element), self.dtype.np))  # type: ignore[misc]
+            return apply(RESIZE_ROWS, (empty, self._size), {"static": static})
+        return apply(RESIZE_ROWS, (self._buffer, self._size), {"static": static})
+
+    def stack(self, name: str | None = None) -> Tensor:
+        """The elements as one tensor, along a new first axis."""
+        return self._rows()
+
+    def concat(self, name: str | None = None) -> Tensor:
+        """The elements joined along their first axis."""
+        rows = self._rows()
+        shape = rows._shape
+        if shape is None or len(shape) < 2:
+            raise ValueError(f"TensorArray.concat needs elements of rank 1 or more, not rows of {shape}")
+        return reshape(rows, [-1, *shape[2:]])
+
+    def gather(self, indices: Any, name: str | None = None) -> Tensor:
+        """The elements at `indices` (a vector), stacked."""
+        return call("gather", self._rows(), convert_to_tensor(indices), axis=0)
+
+    def unstack(self, value: Any, name: str | None = None) -> TensorArray:
+        """An array whose elements are the rows of `value`."""
+        value = convert_to_tensor(value, dtype_hint=self.dtype)
+        count = call("dim", value, axis=0)
+        return self._with(value, count)
+
+    def identity(self) -> TensorArray:
+        return self
+
+    def scatter(self, indices: Any, value: Any, name: str | None = None) -> TensorArray:
+        """Writes the rows of `value` at `indices`, which must be known."""
+        positions = static_value(convert_to_tensor(indices))
+        if positions is None:
+            raise ValueError("TensorArray.scatter needs known indices")
+        array = self
+        for row, position in enumerate(positions.tolist()):
+            array = array.write(position, value[row])
+        return array
+
+    def close(self, name: str | None = None) -> None:
+        """Does nothing; memory goes with the last reference."""
+
+    def __len__(self) -> int:
+        size = static_value(self._size)
+        if size is None:
+            raise TypeError("the size of this TensorArray isn't known while tracing; use .size()")
+        return int(size)
+
+    def __repr__(self) -> str:
+        return f"<ag.TensorArray dtype={self.dtype.name} element_shape={self.element_shape}>"

@@ -1,0 +1,174 @@
+"""Each graph pass on a small graph, before and after, and on graphs with regions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import runtime.ops.array
+import runtime.ops.elementwise
+import runtime.ops.operators  # noqa: F401 - the three register the ops used here
+from runtime.context import ctx
+from runtime.graph.builder import Builder, emit_cond, emit_while, trace_region
+from runtime.graph.interpreter import interpret
+from runtime.graph.ir import Graph, copy_graph
+from runtime.graph.passes.common_subexpressions import merge_common_subexpressions
+from runtime.graph.passes.constant_folding import fold_constants
+from runtime.graph.passes.dead_code import remove_dead_code
+from runtime.graph.passes.pipeline import optimize
+from runtime.graph.printer import as_text
+from runtime.graph.verify import VerificationError, verify
+from runtime.ops.dispatch import call
+from runtime.types import TensorType
+from tests.autodiff.graphs import F64, I32, integer, number
+
+
+def trace(function: Callable[..., list], *types: TensorType) -> Graph:
+    builder = Builder("f")
+    inputs = [builder.add_input(t, name) for t, name in zip(types, "xyz")]
+    with builder:
+        builder.graph.outputs = [builder.use(t) for t in function(*map(builder.tensor, inputs))]
+    verify(builder.graph)
+    return builder.graph
+
+
+def lines(graph: Graph) -> list[str]:
+    return [line.strip() for line in as_text(graph).splitlines()]
+
+
+def test_dead_code() -> None:
+    def f(x: Any) -> list:
+        call("exp", x)
+        return [call("sin", x)]
+
+    graph = trace(f, F64)
+    remove_dead_code(graph)
+    assert lines(graph) == ["graph f(%x: float64[]):", "%1: float64[] = sin(%x)", "return %1"]
+
+
+def test_dead_code_prunes_carries_and_captures() -> None:
+    def f(x: Any, n: Any) -> list:
+        def body(i: Any, y: Any, z: Any) -> list:
+            return [i + 1, y * x, z + x]
+
+        types = [I32, F64, F64]
+        test = trace_region("test", lambda i, y, z: [i < n], types)
+        return emit_while(test, trace_region("body", body, types), [integer(0), number(1), number(0)])[1:2]
+
+    graph = trace(f, F64, I32)
+    remove_dead_code(graph)
+    verify(graph, "dead code")
+    loop = next(n for n in graph.nodes if n.op.name == "while")
+    assert loop.attrs["carries"] == 2
+    assert interpret(graph, [np.float64(3), np.int32(4)]) == [81]
+
+
+def test_dead_code_keeps_a_carry_that_feeds_the_test_through_another() -> None:
+    def f(x: Any) -> list:
+        types = [F64, F64]
+        test = trace_region("test", lambda a, b: [a < 100.0], types)
+        return emit_while(test, trace_region("body", lambda a, b: [a + b, b * 2.0], types), [x, number(1)])[:1]
+
+    graph = trace(f, F64)
+    remove_dead_code(graph)
+    verify(graph, "dead code")
+    assert interpret(graph, [np.float64(0)]) == [127]
+
+
+def test_dead_code_prunes_the_outputs_of_a_branch() -> None:
+    def f(x: Any) -> list:
+        then = trace_region("then", lambda: [call("exp", x), x])
+        other = trace_region("else", lambda: [call("sin", x), x])
+        return emit_cond(x > 0.0, then, other)[1:]
+
+    graph = trace(f, F64)
+    remove_dead_code(graph)
+    verify(graph, "dead code")
+    assert [n.op.name for n in graph.walk()] == ["constant", "greater", "cond"]
+
+
+def test_constant_folding() -> None:
+    graph = trace(lambda x: [x * (number(2) * number(3))], F64)
+    optimize(graph, verify)
+    assert lines(graph) == [
+        "graph f(%x: float64[]):",
+        "%1: float64[] = constant() {value=6.}",
+        "%2: float64[] = multiply(%x, %1)",
+        "return %2",
+    ]
+
+
+def test_folding_takes_the_known_branch() -> None:
+    def f(x: Any) -> list:
+        pred = number(1) < number(2)
+        return emit_cond(pred, trace_region("then", lambda: [x * x]), trace_region("else", lambda: [call("exp", x)]))
+
+    graph = optimize(trace(f, F64), verify)
+    assert [n.op.name for n in graph.nodes] == ["multiply"]
+    assert interpret(graph, [np.float64(3)]) == [9]
+
+
+def test_folding_leaves_failures_to_run_time() -> None:
+    def f(x: Any) -> list:
+        bad = call("floordiv", integer(1), integer(0))
+        return emit_cond(x > 0.0, trace_region("then", lambda: [bad]), trace_region("else", lambda: [integer(7)]))
+
+    graph = trace(f, F64)
+    fold_constants(graph)
+    verify(graph, "folding")
+    assert "floordiv" in as_text(graph)
+
+
+def test_folding_does_not_make_large_constants() -> None:
+    graph = trace(lambda x: [call("broadcast_to", number(1), shape=(1000,)) + x], F64)
+    fold_constants(graph)
+    assert "broadcast_to" in as_text(graph)
+
+
+def test_common_subexpressions() -> None:
+    graph = trace(lambda x: [call("exp", x) + call("exp", x)], F64)
+    merge_common_subexpressions(graph)
+    assert lines(graph)[1:] == ["%1: float64[] = exp(%x)", "%2: float64[] = add(%1, %1)", "return %2"]
+
+
+def test_common_subexpressions_tell_attributes_apart() -> None:
+    graph = trace(lambda x: [call("cast", x, dtype=I32.dtype) + call("cast", call("floor", x), dtype=I32.dtype)], F64)
+    merge_common_subexpressions(graph)
+    assert as_text(graph).count("cast") == 2
+
+
+def test_a_copy_is_independent() -> None:
+    graph = trace(lambda x: [call("exp", x)], F64)
+    copy = copy_graph(graph)
+    copy.nodes.clear()
+    copy.outputs = list(copy.inputs)
+    verify(copy)
+    assert len(graph.nodes) == 1 and interpret(graph, [np.float64(0)]) == [1]
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda g: g.nodes.reverse(), "isn't defined before it"),
+        (lambda g: g.nodes.append(g.nodes[0]), "defined twice"),
+        (lambda g: g.outputs.append(g.nodes[0].outputs[0].__class__(F64, g)), "isn't defined in this graph"),
+        (lambda g: setattr(g.nodes[0].outputs[0], "type", I32), "the type rule"),
+    ],
+)
+def test_the_verifier_names_what_is_broken(damage: Callable[[Graph], Any], message: str) -> None:
+    graph = trace(lambda x: [call("exp", call("sin", x))], F64)
+    damage(graph)
+    with pytest.raises(VerificationError, match=message) as caught:
+        verify(graph, "test pass")
+    assert "test pass" in str(caught.value)
+
+
+def test_a_symbolic_tensor_of_another_function_is_refused() -> None:
+    kept: list[Any] = []
+    trace(lambda x: kept.append(x) or [x], F64)
+    with pytest.raises(ValueError, match="can't see it"):
+        trace(lambda x: [x + kept[0]], F64)
+    assert ctx.builder is None
