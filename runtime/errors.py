@@ -55,6 +55,10 @@ class KernelError(InternalError):
     """Generated code could not be compiled; the interpreter takes over, with a warning."""
 
 
+class CompilationWarning(RuntimeWarning):
+    """A graph stays on the interpreter because its native code could not be made; please report it."""
+
+
 # What generated code may raise at run time, by the name that the IR stores.
 BY_NAME: dict[str, type[Exception]] = {
     cls.__name__: cls

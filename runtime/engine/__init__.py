@@ -1,0 +1,6 @@
+"""Running a graph: interpreter, background compilation, native code."""
+
+from runtime.engine.executable import Executable
+from runtime.engine.settings import kernel_counters, set_jit, wait_for_background
+
+__all__ = ["Executable", "kernel_counters", "set_jit", "wait_for_background"]

@@ -1,0 +1,334 @@
+"""Printed forms of control flow, constants and variable assignment.
+
+    %i, %h = while(%i0, %h0) test(...) body(...)        i = i0
+                                                        h = h0
+                                                →       while i < n:
+                                                            ...
+                                                            h = a_1
+                                                            i = i + 1
+
+A loop's carries are variables; an array carry is its buffer variable and, where the loop may change its shape, variables
+for dimensions. The body is printed under the guess that shapes don't change, and once more where the guess was wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from runtime.codegen import cpu
+from runtime.codegen.inplace import updated_carries
+from runtime.codegen.lowering import Lowering, constant_array, emitter
+from runtime.codegen.names import words
+from runtime.codegen.refs import TOKEN, Array, Buffer, Scalar, StackRef, Virtual
+from runtime.graph.ir import Node, Value
+from runtime.types import StackType, TensorType, TokenType
+
+
+@emitter("constant")
+def _constant(low: Lowering, node: Node) -> None:
+    low.define(node.outputs[0], constant_array(low, node.attrs["value"].array))
+
+
+@emitter("assign")
+def _assign(low: Lowering, node: Node) -> None:
+    low.define(node.outputs[0], low.ref(node.inputs[1]))
+
+
+# --- cond ------------------------------------------------------------------------------------------------------------
+
+
+@emitter("cond")
+def _cond(low: Lowering, node: Node) -> None:
+    predicate = cpu.strip(low.scalar(node.inputs[0]))
+    operands = [_held(low, v, may_pass=True) for v in node.inputs[1:]]
+    low.fusion.flush_all()
+    variables = [_result_variables(low, v) for v in node.outputs]
+    blocks: list[list] = []
+    results: list[list[Any]] = []
+    for region in node.regions:
+        with low.nested() as block:
+            refs = low.emit_graph(region, [_own_copy_of_ref(r) for r in operands])
+            refs = [low.solid(r, v.name) if _is_array(v) else r for r, v in zip(refs, node.outputs)]
+        blocks.append(block)
+        results.append(refs)
+    outside = [_result_dims(low, value, pair) for value, pair in zip(node.outputs, zip(*results))]
+    for block, refs in zip(blocks, results):
+        for names, dims, ref in zip(variables, outside, refs):
+            block += [f"{a} = {cpu.strip(b)}" for a, b in _assignments(names, dims, ref)]
+    _print_branches(low, predicate, blocks)
+    for value, names, dims, pair in zip(node.outputs, variables, outside, zip(*results)):
+        low.define(value, _joined(value, names, dims, pair))
+
+
+def _print_branches(low: Lowering, predicate: str, blocks: list[list]) -> None:
+    then, other = blocks
+    if then:
+        low.line(f"if {predicate}:")
+        low.block.append(then)
+        if other:
+            low.line("else:")
+            low.block.append(other)
+    elif other:
+        low.line(f"if not {_negatable(predicate)}:")
+        low.block.append(other)
+
+
+def _negatable(text: str) -> str:
+    return text if text.isidentifier() else f"({text})"
+
+
+def _held(low: Lowering, value: Value, may_pass: bool = False) -> Any:
+    """An operand of a region: scalars in variables, arrays in memory, so that nothing is computed again inside."""
+    ref = low.ref(value)
+    if isinstance(ref, Scalar):
+        return Scalar(low.scalar_name(value), ref.dtype) if not _is_plain(ref.text) else ref
+    if (isinstance(ref, Virtual) and not ref.uniform) or (isinstance(ref, Array) and ref.strides is not None):
+        return low.array(value)
+    if isinstance(ref, Array) and may_pass and low.may_overwrite(value):
+        return ref
+    return _unowned(ref)
+
+
+def _is_plain(text: str) -> bool:
+    return not words(text) - {"np", "float32", "float64", "True", "False"} or text.isidentifier()
+
+
+def _unowned(ref: Any) -> Any:
+    """The same array, seen from a region that must not write into it."""
+    if isinstance(ref, Array) and ref.buffer.owned:
+        return Array(Buffer(ref.buffer.name, ref.dtype), ref.dims)
+    if isinstance(ref, StackRef):
+        return replace(ref, shared=True)
+    return ref
+
+
+def _own_copy_of_ref(ref: Any) -> Any:
+    """Each branch tracks by itself what it does with a buffer it may overwrite."""
+    if isinstance(ref, Array) and ref.strides is None:
+        return Array(Buffer(ref.buffer.name, ref.dtype, ref.buffer.owned), ref.dims)
+    return ref
+
+
+def _is_array(value: Value) -> bool:
+    return isinstance(value.type, TensorType) and bool(value.type.rank)
+
+
+def _result_variables(low: Lowering, value: Value) -> tuple[str, ...]:
+    base = value.name or "r"
+    if isinstance(value.type, TokenType):
+        return ()
+    if isinstance(value.type, StackType):
+        parts = ("data", "top") if not value.type.element.rank else ("data", "top", "dims", "dims_top")
+        return tuple(low.names.fresh(f"{base}_{part}") for part in parts)
+    return (low.names.fresh(base),)
+
+
+def _result_dims(low: Lowering, value: Value, pair: Sequence[Any]) -> list[str]:
+    """Atoms of a result's dimensions, or fresh variables where the branches differ."""
+    if not _is_array(value):
+        return []
+    dims = []
+    for size, then, other in zip(value.type.shape, pair[0].dims, pair[1].dims):  # type: ignore[union-attr,arg-type]
+        if size is not None:
+            dims.append(low.static_dim(size))
+        elif then == other and low.is_visible(then):
+            dims.append(then)
+        else:
+            dims.append(low.names.fresh(f"{value.name or 'r'}_d"))
+    return dims
+
+
+def _assignments(names: Sequence[str], dims: Sequence[str], ref: Any) -> list[tuple[str, str]]:
+    """What to assign to which variable so that (`names`, `dims`) stand for `ref`."""
+    if ref is TOKEN:
+        return []
+    if isinstance(ref, Scalar):
+        pairs = [(names[0], ref.text)]
+    elif isinstance(ref, StackRef):
+        pairs = list(zip(names, ref.variables))
+    else:
+        pairs = [(names[0], ref.buffer.name), *zip(dims, ref.dims)]
+    return [(a, b) for a, b in pairs if a != b and not a.isdigit()]
+
+
+def _joined(value: Value, names: Sequence[str], dims: Sequence[str], refs: Sequence[Any]) -> Any:
+    if isinstance(value.type, TokenType):
+        return TOKEN
+    if isinstance(value.type, StackType):
+        return stack_ref(value.type, names, any(r.shared for r in refs))
+    if not value.type.rank:
+        return Scalar(names[0], value.dtype)
+    return Array(Buffer(names[0], value.dtype, all(r.buffer.owned for r in refs)), tuple(dims))
+
+
+def stack_ref(type_: StackType, names: Sequence[str], shared: bool) -> StackRef:
+    """A stack in variables named in the order data, top, dims, dims_top (rank 0: only two)."""
+    data, top, *rest = names
+    rank = type_.element.rank or 0
+    dims, dims_top = rest if rest else ("", "")
+    return StackRef(type_.element.dtype, rank, data, dims, top, dims_top, shared)
+
+
+def own_stack(low: Lowering, ref: StackRef) -> StackRef:
+    """The stack with buffers that no other handle sees."""
+    data = low.assign(f"lib.copied({ref.data}, {ref.top})", ref.data)
+    dims = low.assign(f"lib.copied({ref.dims}, {ref.dims_top})", ref.dims) if ref.rank else ""
+    return replace(ref, data=data, dims=dims, shared=False)
+
+
+# --- while -----------------------------------------------------------------------------------------------------------
+
+
+@emitter("while")
+def _while(low: Lowering, node: Node) -> None:
+    count = node.attrs["carries"]
+    captures = [_held(low, v) for v in node.inputs[count:]]
+    wanted = updated_carries(node)
+    starts = [_start(low, node, k, k in wanted) for k in range(count)]
+    low.fusion.flush_all()
+    names = [_result_variables(low, _named(node, k)) for k in range(count)]
+    entered: set[str] = set()
+    for name, ref in zip(names, starts):
+        for target, text in _assignments(name, (), ref) if not isinstance(ref, Array) else [(name[0], ref.buffer.name)]:
+            low.line(f"{target} = {cpu.strip(text)}")
+            entered.add(target)
+    varying: set[int] = set()
+    while True:
+        saved = low.snapshot()
+        dims, entry = _carry_dims(low, node, starts, varying)
+        carries = [_carry(node, k, names[k], dims[k], starts[k], k in wanted) for k in range(count)]
+        with low.nested() as block:
+            results = _trip(low, node, block, carries, captures, wanted)
+        wrong = {k for k in range(count) if isinstance(results[k], Array) and k not in varying and results[k].dims != dims[k]}
+        if not wrong:
+            break
+        low.restore(saved)
+        varying |= wrong
+    for target, text in entry:
+        low.line(f"{target} = {text}")
+    low.block += _loop(low, block)
+    for k, value in enumerate(node.outputs):
+        low.define(value, _carry(node, k, names[k], dims[k], results[k], k in wanted))
+
+
+def _named(node: Node, k: int) -> Value:
+    """The value whose name a carry's variable takes: the body's input."""
+    return node.regions[1].inputs[k]
+
+
+def _start(low: Lowering, node: Node, k: int, overwritten: bool) -> Any:
+    """A carry's first value; an array that the loop writes in place must be this loop's own."""
+    value = node.inputs[k]
+    ref = low.ref(value)
+    if not _is_array(value):
+        if isinstance(ref, StackRef):
+            # Copied once here, so that no push inside the loop has to.
+            shared = ref.shared or low.region.uses[value] > 1
+            pushes = any(inner.op.name == "stack_push" for inner in node.regions[1].walk())
+            return own_stack(low, ref) if shared and pushes else replace(ref, shared=shared)
+        return ref
+    solid = low.array(value)
+    if overwritten and not low.may_overwrite(value):
+        return low.copied(solid, value.name)
+    return solid
+
+
+def _carry_dims(
+    low: Lowering, node: Node, starts: Sequence[Any], varying: set[int]
+) -> tuple[list[tuple[str, ...]], list[tuple[str, str]]]:
+    """The dimension atoms of the carries inside the loop, and what to assign to new variables before it."""
+    dims: list[tuple[str, ...]] = []
+    entry: list[tuple[str, str]] = []
+    for k, start in enumerate(starts):
+        if not isinstance(start, Array):
+            dims.append(())
+            continue
+        atoms = []
+        for size, atom in zip(node.outputs[k].type.shape, start.dims):  # type: ignore[union-attr,arg-type]
+            if size is not None:
+                atom = low.static_dim(size)
+            elif k in varying:
+                name = low.names.fresh(f"{_named(node, k).name or 'r'}_d")
+                entry.append((name, atom))
+                atom = name
+            atoms.append(atom)
+        dims.append(tuple(atoms))
+    return dims, entry
+
+
+def _carry(node: Node, k: int, names: Sequence[str], dims: Sequence[str], like: Any, owned: bool) -> Any:
+    value = node.outputs[k]
+    if like is TOKEN:
+        return TOKEN
+    if isinstance(like, StackRef):
+        assert isinstance(value.type, StackType)
+        return stack_ref(value.type, names, like.shared)
+    if isinstance(like, Scalar):
+        return Scalar(names[0], value.dtype)
+    return Array(Buffer(names[0], value.dtype, owned), tuple(dims))
+
+
+def _trip(
+    low: Lowering, node: Node, block: list, carries: Sequence[Any], captures: Sequence[Any], wanted: set[int]
+) -> list[Any]:
+    """Prints test, exit, body and the assignment of the carries; gives the refs of the body's results."""
+    test, body = node.regions
+    operands = [*map(_unowned, carries), *captures]
+    go = low.emit_graph(test, operands)[0]
+    low.line(f"if not {_negatable(cpu.strip(go.text))}:")
+    block.append(["break"])
+    results = low.emit_graph(body, [*carries, *captures])
+    pairs: list[tuple[str, str]] = []
+    taken: set[str] = set()
+    for k, (carry, value) in enumerate(zip(carries, node.outputs)):
+        ref = results[k]
+        if _is_array(value):
+            ref = low.solid(ref, value.name)
+            if k in wanted and (not ref.buffer.owned or ref.buffer.name in taken):
+                ref = low.copied(ref, value.name)
+            taken.add(ref.buffer.name)
+            results[k] = ref
+        if carry is not TOKEN:
+            names = carry.variables if isinstance(carry, StackRef) else (_name_of(carry),)
+            pairs += _assignments(names, carry.dims if isinstance(carry, Array) else (), ref)
+    for line in parallel_assignment(low, pairs):
+        low.line(line)
+    return results
+
+
+def _name_of(ref: Any) -> str:
+    return ref.text if isinstance(ref, Scalar) else ref.buffer.name
+
+
+def parallel_assignment(low: Lowering, pairs: Sequence[tuple[str, str]]) -> list[str]:
+    """Lines that assign all texts to their variables at once: in an order that needs no temporary where there is one.
+
+    [(a, b), (b, a + b)]  →  b_1 = a + b;  a = b;  b = b_1
+    """
+    pending = [(target, cpu.strip(text)) for target, text in pairs if target != text]
+    lines: list[str] = []
+    late: list[str] = []
+    while pending:
+        for index, (target, text) in enumerate(pending):
+            if not any(target in words(other) for i, (_, other) in enumerate(pending) if i != index):
+                lines.append(f"{target} = {text}")
+                del pending[index]
+                break
+        else:
+            target, text = pending.pop(0)
+            keep = low.names.fresh(f"{target}_next")
+            lines.append(f"{keep} = {text}")
+            late.append(f"{target} = {keep}")
+    return lines + late
+
+
+def _loop(low: Lowering, block: list) -> list:
+    """`while True: if not (test): break` becomes `while test:` where the test is one expression."""
+    first = block[0]
+    if isinstance(first, str) and first.startswith("if not ") and block[1] == ["break"]:
+        test = cpu.strip(first[len("if not ") : -1])
+        rest = block[2:]
+        return [f"while {test}:", rest or ["pass"]]
+    return ["while True:", block]

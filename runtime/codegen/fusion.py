@@ -1,0 +1,108 @@
+"""The fusion plan: which elementwise nodes share a loop nest.
+
+    %a = mul(%x, %w)            for i in range(n):
+    %b = tanh(%a)         →         b_i = math.tanh(x[i] * w[i])
+    %c = reduce_sum(%b)             c = lib.add(c, b_i)
+
+Nodes are taken in program order. An elementwise node joins the open group with the same dimensions (the same atoms, so
+equality is certain) and is not printed yet; a reduction joins the group of its operand. A group is printed as soon as a
+value of it is asked for by anything that isn't in it: by then all of its inputs exist, since whatever a member takes from
+another group makes that group be printed when the member joins. Hence open groups never depend on each other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from runtime.codegen.nests import Nest, broadcast_dims
+from runtime.codegen.reductions import REDUCTIONS
+from runtime.codegen.refs import Buffer, Dims, Scalar
+from runtime.graph.ir import Node, Value
+
+# Members of a group; a longer loop body spills registers and takes longer to compile than two loops.
+_GROUP_LIMIT = 64
+
+
+@dataclass(eq=False)
+class Group:
+    """Nodes over one iteration space."""
+
+    dims: Dims
+    nodes: list[Node] = field(default_factory=list)
+    # Reductions in this group all reduce the same axes.
+    axes: tuple[int, ...] | None = None
+    members: set[Value] = field(default_factory=set)
+
+
+@dataclass(frozen=True, eq=False)
+class Pending:
+    """A value that an open group will compute."""
+
+    group: Group
+    dims: Dims
+
+
+class Fusion:
+    """The open groups of the region being printed."""
+
+    def __init__(self, low: Any) -> None:
+        self.low = low
+        self.groups: dict[Dims, Group] = {}
+
+    def add(self, node: Node) -> None:
+        """Takes an elementwise node over arrays."""
+        dims: Dims = ()
+        for value in node.inputs:
+            dims = broadcast_dims(self.low, dims, self.low.dims(value), node)
+        dims = self.low.type_dims(node.outputs[0].type, dims)
+        self._join(node, dims, node.outputs[0], dims)
+
+    def add_reduction(self, node: Node, axes: tuple[int, ...], dims: Dims) -> None:
+        """Takes a reduction of `axes`; `dims` are its result's."""
+        source = node.inputs[0]
+        space = self.low.dims(source)
+        group = self.groups.get(space)
+        if group is not None and group.axes is not None and group.axes != axes:
+            self.flush(group)
+        group = self._join(node, space, node.outputs[0], dims)
+        group.axes = axes
+
+    def _join(self, node: Node, space: Dims, output: Value, dims: Dims) -> Group:
+        low = self.low
+        group = self.groups.get(space)
+        if group is not None and (len(group.nodes) >= _GROUP_LIMIT or self._feeds_on_reduction(group, node)):
+            self.flush(group)
+            group = None
+        for value in node.inputs:
+            found = low.region.env[value]
+            if isinstance(found, Pending) and found.group is not group:
+                low.ref(value)
+            elif isinstance(found, Scalar):
+                low.scalar_name(value)
+        # Asking for the inputs may have printed the group itself.
+        group = self.groups.get(space)
+        if group is None:
+            group = self.groups[space] = Group(space)
+        group.nodes.append(node)
+        group.members.add(output)
+        low.region.env[output] = Pending(group, dims)
+        return group
+
+    @staticmethod
+    def _feeds_on_reduction(group: Group, node: Node) -> bool:
+        return any(v in group.members and v.node is not None and v.node.op.name in REDUCTIONS for v in node.inputs)
+
+    def flush(self, group: Group) -> None:
+        """Prints a group and binds those of its values that something outside it uses."""
+        if self.groups.get(group.dims) is group:
+            del self.groups[group.dims]
+        Nest(self.low, group).print()
+
+    def flush_all(self) -> None:
+        for group in list(self.groups.values()):
+            self.flush(group)
+
+    def copy_into(self, buffer: Buffer, ref: Any) -> None:
+        """Prints a loop that writes the elements of an array or virtual array into a buffer."""
+        Nest.copy(self.low, buffer, ref)

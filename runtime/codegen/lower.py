@@ -1,0 +1,179 @@
+"""Lowers a graph to the text of one Python function for numba.
+
+    graph f(x: float32[], n: int32[]):          def kernel(x, n):
+      %i, %y = while(0, x, n) ...         →         y = x
+                                                    i = np.int32(0)
+                                                    while i < n:
+                                                        y = y * np.float32(2.0)
+                                                        i = np.int32(i + np.int32(1))
+                                                    return y
+
+The text depends on dtypes, ranks and equal dimensions, never on the dimensions themselves: those are read from the
+arguments or passed as further ones. So equal subgraphs of different sizes give the same text, and share one kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from runtime import dtypes
+from runtime.codegen import control, cpu, reduce_forms
+from runtime.codegen.lowering import EMITTERS, Lowering
+from runtime.codegen.names import words
+from runtime.codegen.refs import TOKEN, Array, Buffer, Scalar, StackRef
+from runtime.codegen.source import KernelSource, NotNative, Slot, signature_of
+from runtime.dtypes import DType
+from runtime.graph.ir import Graph, Node, Value
+from runtime.types import StackType, TensorType, TokenType, Type
+
+# Modules that fill the table of emitters by being imported.
+FORMS = (control, reduce_forms)
+
+_NATIVE_DTYPES = frozenset(
+    ["bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64"]
+)  # fmt: skip
+
+def slot_of(type_: Type) -> Slot:
+    """How a value of this type crosses the boundary of a kernel. Raises NotNative for types that can't."""
+    if isinstance(type_, TokenType):
+        return Slot("token")
+    element = type_.element if isinstance(type_, StackType) else type_
+    if element.dtype.name not in _NATIVE_DTYPES:
+        raise NotNative(f"dtype {element.dtype.name} has no native form")
+    if element.rank is None:
+        raise NotNative("a tensor of unknown rank has no native form")
+    if isinstance(type_, StackType):
+        return Slot("stack", element.dtype, element.rank)
+    return Slot("array" if element.rank else "scalar", element.dtype, element.rank)
+
+
+def is_native(node: Node) -> bool:
+    """Whether generated code has a form for the node and all that its regions hold."""
+    try:
+        _check_native(node)
+    except NotNative:
+        return False
+    return True
+
+
+def _check_native(node: Node) -> None:
+    if not (node.op.is_elementwise or node.op.name in EMITTERS):
+        raise NotNative(f"op '{node.op.name}' has no native form", node)
+    for value in (*node.inputs, *node.outputs):
+        try:
+            slot_of(value.type)
+        except NotNative as reason:
+            raise NotNative(f"op '{node.op.name}': {reason}", node) from None
+    for region in node.regions:
+        for value in region.inputs:
+            slot_of(value.type)
+        for inner in region.nodes:
+            _check_native(inner)
+
+
+def lower(graph: Graph) -> KernelSource:
+    """Prints the graph as one kernel. Raises NotNative, with the node, where something in it has no native form."""
+    for node in graph.nodes:
+        _check_native(node)
+    low = Lowering(graph)
+    parameters: list[str] = []
+    inputs = tuple(slot_of(v.type) for v in graph.inputs)
+    refs = [_declare_input(low, value, slot, parameters) for value, slot in zip(graph.inputs, inputs)]
+    results = low.emit_graph(graph, refs)
+    passed = {i: graph.inputs.index(v) for i, v in enumerate(graph.outputs) if v in graph.inputs}
+    outputs = tuple(slot_of(v.type) for v in graph.outputs)
+    returned: list[str] = []
+    blanks: list[str] = []
+    for index, (ref, slot) in enumerate(zip(results, outputs)):
+        if index not in passed:
+            _return_value(low, ref, slot, returned, blanks)
+    details = low.details
+
+    def format_fail(item: Any) -> str:
+        extra = [*item.details, *["0"] * (details - len(item.details))]
+        return "return " + ", ".join([str(item.code), *extra, *blanks])
+
+    if low.errors:
+        returned = ["0", *["0"] * details, *returned]
+    low.line("return " + (", ".join(returned) if returned else "0"))
+    body = [f"{name} = {text}" for name, text in low.prologue.items()]
+    body += [f"{name} = {cpu.allocate('0', dtype)}" for dtype, name in low.empty_buffers.items()]
+    parameters += [name for name, _ in low.constants]
+    used = "\n".join(cpu.indented(low.block, 1, format_fail))
+    body = [text for text in body if _is_used(text.split(" = ")[0], used, body)]
+    head = [f"def kernel({', '.join(parameters)}):", *[cpu.INDENT + text for text in body]]
+    text = f"{cpu.HEAD}\n\n" + "\n".join(head) + "\n" + used + "\n"
+    values = tuple(value for _, value in low.constants)
+    return KernelSource(
+        graph.name, text, signature_of(inputs, values), inputs, outputs, values, passed, tuple(low.errors), details
+    )
+
+
+def _is_used(name: str, text: str, others: Sequence[str]) -> bool:
+    return name in words(text) or any(name in words(other.split(" = ", 1)[1]) for other in others)
+
+
+def _declare_input(low: Lowering, value: Value, slot: Slot, parameters: list[str]) -> Any:
+    if slot.kind == "token":
+        return TOKEN
+    assert slot.dtype is not None
+    name = low.names.fresh(value.name or "x")
+    if slot.kind == "scalar":
+        parameters.append(name)
+        return Scalar(name, slot.dtype)
+    if slot.kind == "stack":
+        variables = [low.names.fresh(f"{name}_{part}") for part in ("data", "top", "dims", "dims_top")]
+        parameters += variables[: 4 if slot.rank else 2]
+        return StackRef(slot.dtype, slot.rank, variables[0], variables[2], variables[1], variables[3], shared=True)
+    if slot.rank == 1:
+        parameters.append(name)
+        buffer = name
+    else:
+        parameters.append(name)
+        buffer = low.names.fresh(f"{name}_flat")
+        low.prologue[buffer] = f"lib.flat({name})"
+    assert isinstance(value.type, TensorType) and value.type.shape is not None
+    dims: list[str] = []
+    for axis, size in enumerate(value.type.shape):
+        atom = low.static.get(size) if size is not None else None
+        if atom is None:
+            atom = low.names.fresh(f"{name}_d{axis}")
+            low.prologue[atom] = f"{name}.shape[{axis}]"
+            if size is not None:
+                low.static[size] = atom
+        dims.append(atom)
+    return Array(Buffer(buffer, slot.dtype), tuple(dims))
+
+
+def _return_value(low: Lowering, ref: Any, slot: Slot, returned: list[str], blanks: list[str]) -> None:
+    assert slot.kind == "token" or slot.dtype is not None
+    if slot.kind == "token":
+        return
+    dtype: DType = slot.dtype  # type: ignore[assignment]
+    if slot.kind == "scalar":
+        returned.append(cpu.strip(ref.text))
+        blanks.append(cpu.literal(0, dtype))
+        return
+    if slot.kind == "stack":
+        returned += ref.variables
+        blanks += [ref.data, "0"] if slot.rank == 0 else [ref.data, "0", ref.dims, "0"]
+        empty = _empty_buffer(low, dtype)
+        blanks[-len(ref.variables)] = empty
+        if slot.rank:
+            blanks[-2] = _empty_buffer(low, dtypes.int64)
+        return
+    solid = low.solid(ref)
+    if slot.rank == 1:
+        returned.append(solid.buffer.name)
+        blanks.append(_empty_buffer(low, dtype))
+    else:
+        returned.append(f"lib.shaped(({', '.join(solid.dims)}), {solid.buffer.name})")
+        blanks.append(f"lib.shaped(({', '.join('0' * slot.rank)}), {_empty_buffer(low, dtype)})")
+
+
+def _empty_buffer(low: Lowering, dtype: DType) -> str:
+    name = low.empty_buffers.get(dtype)
+    if name is None:
+        name = low.empty_buffers[dtype] = low.names.fresh(f"no_{dtype.name}")
+    return name

@@ -1,0 +1,390 @@
+"""The state of printing one kernel, and the table of ops' printed forms.
+
+Rank-0 tensors are scalar expressions, arrays are flat buffers with their dimensions in variables (`refs.py`);
+elementwise nodes gather in fusion groups (`fusion.py`) that are printed when a value of theirs is needed elsewhere.
+Each op's form is a row of `EMITTERS`; elementwise ops need none.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from runtime import dtypes
+from runtime.codegen import cpu
+from runtime.codegen.fusion import Fusion, Pending
+from runtime.codegen.names import Names
+from runtime.codegen.refs import Array, Buffer, Dims, Ref, Scalar, Vector, Virtual, product
+from runtime.codegen.source import ErrorSite, NotNative
+from runtime.dtypes import DType
+from runtime.graph.ir import Graph, Node, Value
+from runtime.types import TensorType
+
+Emitter = Callable[["Lowering", Node], None]
+# op name -> how it is printed. Filled by the emit_* modules.
+EMITTERS: dict[str, Emitter] = {}
+
+# Longest expression that is written where it is used instead of into a variable.
+_INLINE_LIMIT = 64
+
+
+def emitter(*names: str) -> Callable[[Emitter], Emitter]:
+    """Registers the form of the named ops."""
+
+    def add(function: Emitter) -> Emitter:
+        for name in names:
+            EMITTERS[name] = function
+        return function
+
+    return add
+
+
+@dataclass(frozen=True)
+class Fail:
+    """An early return with an error status; printed last, when it is known what a return looks like."""
+
+    code: int
+    details: tuple[str, ...]
+
+
+class Region:
+    """What is known about the graph whose nodes are being printed."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.env: dict[Value, Any] = {}
+        self.index = 0
+        self.last_use: dict[Value, float] = {}
+        self.uses: Counter[Value] = Counter()
+        self.users: dict[Value, list[Node]] = {}
+        for index, node in enumerate(graph.nodes):
+            for value in node.inputs:
+                self.last_use[value] = index
+                self.uses[value] += 1
+                self.users.setdefault(value, []).append(node)
+        self.outputs = set(graph.outputs)
+        for value in graph.outputs:
+            self.last_use[value] = float("inf")
+            self.uses[value] += 1
+        self.live = _live_nodes(graph)
+
+
+def _live_nodes(graph: Graph) -> set[Node]:
+    needed = set(graph.outputs)
+    live: set[Node] = set()
+    for node in reversed(graph.nodes):
+        if node.has_effect or any(v in needed for v in node.outputs):
+            live.add(node)
+            needed.update(node.inputs)
+    return live
+
+
+class Lowering:
+    """The state of printing one kernel."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.names = Names()
+        self.block: list[Any] = []
+        self.errors: list[ErrorSite] = []
+        self.details = 0
+        self.constants: list[tuple[str, Any]] = []  # parameter name, value
+        self.static: dict[int, str] = {0: "0", 1: "1"}  # dimension -> atom
+        self.prologue: dict[str, str] = {}  # variable -> expression over the parameters
+        self.broadcasts: list[dict[tuple[str, str], str]] = [{}]  # per open block: (a, b) -> their broadcast
+        self.region: Region = Region(graph)
+        self.fusion = Fusion(self)
+        self.hidden: set[str] = set()  # names set inside blocks that are closed
+        self.empty_buffers: dict[DType, str] = {}
+
+    # --- text ----------------------------------------------------------------------------------------------------
+
+    def line(self, text: str) -> None:
+        self.block.append(text)
+
+    @contextlib.contextmanager
+    def nested(self) -> Iterator[list]:
+        """Collects what is printed meanwhile as a deeper block, which the caller places with `self.block.append`."""
+        outer, self.block = self.block, []
+        self.broadcasts.append({})
+        try:
+            yield self.block
+        finally:
+            self.hidden |= _assigned(self.block)
+            self.broadcasts.pop()
+            self.block = outer
+
+    def assign(self, text: str, base: str | None = None) -> str:
+        """A new variable with this value."""
+        name = self.names.fresh(base)
+        self.line(f"{name} = {cpu.strip(text)}")
+        return name
+
+    def atom(self, text: str, base: str | None = "n") -> str:
+        """A dimension (or other integer) as a name or literal."""
+        text = cpu.strip(text)
+        return text if text.isidentifier() or text.isdigit() else self.assign(text, base)
+
+    def fail_when(
+        self, condition: str, error: str, message: str, node: Node, details: Sequence[str] = (), op: str | None = None
+    ) -> None:
+        """Prints a check that leaves the kernel with an error."""
+        self.line(f"if {cpu.strip(condition)}:")
+        self.block.append([self.fail(error, message, node, details, op)])
+
+    def fail(self, error: str, message: str, node: Node, details: Sequence[str] = (), op: str | None = None) -> Fail:
+        self.errors.append(ErrorSite(error, message, node.span, op))
+        self.details = max(self.details, len(details))
+        return Fail(len(self.errors), tuple(details))
+
+    # --- values --------------------------------------------------------------------------------------------------
+
+    def ref(self, value: Value) -> Ref:
+        """What stands for the value; a fusion group that was going to compute it is printed now."""
+        found = self.region.env[value]
+        if isinstance(found, Pending):
+            self.fusion.flush(found.group)
+            found = self.region.env[value]
+        return found
+
+    def define(self, value: Value, ref: Any) -> None:
+        """Binds a value. Dimensions that its type knows replace those that were computed."""
+        if isinstance(ref, (Array, Virtual, Vector)) and isinstance(value.type, TensorType):
+            ref = self.with_dims(ref, self.type_dims(value.type, ref.dims))
+        if isinstance(ref, Array):
+            ref.buffer.values.append(value)
+        self.region.env[value] = ref
+
+    @staticmethod
+    def with_dims(ref: Any, dims: Dims) -> Any:
+        if ref.dims == dims:
+            return ref
+        if isinstance(ref, Array):
+            return Array(ref.buffer, dims, ref.strides, ref.offset)
+        if isinstance(ref, Virtual):
+            return Virtual(ref.dtype, dims, ref.element, ref.uniform)
+        return Vector(ref.dtype, ref.items, dims)
+
+    def type_dims(self, type_: TensorType, known: Sequence[str]) -> Dims:
+        assert type_.shape is not None
+        return tuple(atom if d is None else self.static_dim(d) for d, atom in zip(type_.shape, known))
+
+    def static_dim(self, size: int) -> str:
+        """The atom of a dimension known while tracing: its value isn't part of the text."""
+        atom = self.static.get(size)
+        if atom is None:
+            atom = self.static[size] = self.names.fresh("n")
+            self.constants.append((atom, size))
+        return atom
+
+    def scalar(self, value: Value) -> str:
+        """The expression of a rank-0 value, closed (usable as an operand)."""
+        ref = self.ref(value)
+        assert isinstance(ref, Scalar), (value, ref)
+        return ref.text
+
+    def scalar_name(self, value: Value) -> str:
+        """The same as a variable or literal, for use in several places."""
+        ref = self.ref(value)
+        assert isinstance(ref, Scalar), (value, ref)
+        if ref.is_name:
+            return ref.text
+        name = self.assign(ref.text, value.name)
+        self.region.env[value] = Scalar(name, ref.dtype)
+        return name
+
+    def dims(self, value: Value) -> Dims:
+        """The dimension atoms of a value, without computing it."""
+        found = self.region.env[value]
+        return () if isinstance(found, Scalar) else found.dims
+
+    def array(self, value: Value) -> Array:
+        """The value as a contiguous array in memory."""
+        ref = self.ref(value)
+        solid = self.solid(ref, value.name)
+        if solid is not ref:
+            self.region.env[value] = solid
+        return solid
+
+    def solid(self, ref: Any, base: str | None = None) -> Array:
+        """A contiguous array in memory with the elements of `ref`."""
+        if isinstance(ref, Array) and ref.strides is None:
+            return ref
+        buffer = self.new_buffer(product(ref.dims) if not isinstance(ref, Scalar) else "1", ref.dtype, base)
+        if isinstance(ref, Scalar):
+            self.line(f"{buffer.name}[0] = {cpu.strip(ref.text)}")
+            return Array(buffer, ())
+        if isinstance(ref, Vector):
+            for index, item in enumerate(ref.items):
+                self.line(f"{buffer.name}[{index}] = {cpu.strip(item)}")
+        else:
+            self.fusion.copy_into(buffer, ref)
+        return Array(buffer, ref.dims)
+
+    def new_buffer(self, size: str, dtype: DType, base: str | None = None) -> Buffer:
+        name = self.names.fresh(base or "a")
+        self.line(f"{name} = {cpu.allocate(size, dtype)}")
+        return Buffer(name, dtype, owned=True)
+
+    def copied(self, array: Array, base: str | None = None) -> Array:
+        """The same elements in a buffer of this kernel's own."""
+        buffer = self.new_buffer(product(array.dims), array.dtype, base)
+        self.fusion.copy_into(buffer, array)
+        return Array(buffer, array.dims)
+
+    def is_visible(self, atom: str) -> bool:
+        """Whether a dimension's variable is set on every path to here, not only inside a block that was printed."""
+        return atom not in self.hidden
+
+    def snapshot(self) -> tuple:
+        """What must be forgotten when a piece of text is thrown away to be printed again."""
+        return (
+            self.names.snapshot(), list(self.errors), self.details, list(self.constants), dict(self.static),
+            dict(self.prologue), set(self.hidden), dict(self.empty_buffers),
+        )  # fmt: skip
+
+    def restore(self, saved: tuple) -> None:
+        self.names.restore(saved[0])
+        self.errors, self.details, self.constants, self.static, self.prologue, self.hidden, self.empty_buffers = saved[1:]
+
+    def may_overwrite(self, value: Value) -> bool:
+        """Whether the current node is the last to see the value's memory, which this kernel owns."""
+        ref = self.region.env[value]
+        if not isinstance(ref, Array) or ref.strides is not None or not ref.buffer.owned:
+            return False
+        region = self.region
+        current = region.graph.nodes[region.index]
+        if current.inputs.count(value) > 1:
+            return False
+        return all(
+            region.last_use.get(other, -1) <= region.index and (other is value or other not in current.inputs)
+            for other in ref.buffer.values
+        )
+
+    # --- nodes ---------------------------------------------------------------------------------------------------
+
+    def emit_graph(self, graph: Graph, inputs: Sequence[Any]) -> list[Any]:
+        """Prints a region's nodes here; gives the refs of its outputs (groups that compute them are printed)."""
+        outer = self.region
+        self.region = Region(graph)
+        fusion, self.fusion = self.fusion, Fusion(self)
+        try:
+            for value, ref in zip(graph.inputs, inputs):
+                self.define(value, ref)
+            for index, node in enumerate(graph.nodes):
+                self.region.index = index
+                if node in self.region.live:
+                    self.emit(node)
+            self.region.index = len(graph.nodes)
+            return [self.ref(v) for v in graph.outputs]
+        finally:
+            self.region, self.fusion = outer, fusion
+
+    def emit(self, node: Node) -> None:
+        form = EMITTERS.get(node.op.name)
+        if form is not None:
+            form(self, node)
+        elif node.op.is_elementwise:
+            self.emit_elementwise(node)
+        else:
+            raise NotNative(f"op '{node.op.name}' has no native form", node)
+
+    def emit_elementwise(self, node: Node) -> None:
+        output = node.outputs[0]
+        if output.type.rank:  # type: ignore[union-attr]
+            self.fusion.add(node)
+            return
+        if output.dtype.is_integer:
+            self.check_operands(node, self.scalar_name)
+        self.define_scalar(node, self.expression(node, [self.scalar(v) for v in node.inputs]))
+
+    def check_operands(self, node: Node, name_of: Callable[[Value], str]) -> None:
+        """Prints the checks that an integer op's row asks for: a divisor isn't zero, an exponent isn't negative."""
+        op = node.op
+        if op.divisor is not None:
+            text = name_of(node.inputs[op.divisor])
+            self.fail_when(f"{text} == 0", "InvalidArgumentError", f"Integer division by zero [Op:{op.label}]", node)
+        if op.exponent is not None and not node.outputs[0].dtype.is_unsigned:
+            text = name_of(node.inputs[op.exponent])
+            message = f"Integers to negative integer powers are not allowed [Op:{op.label}]"
+            self.fail_when(f"{text} < 0", "InvalidArgumentError", message, node)
+
+    def expression(self, node: Node, operands: Sequence[str]) -> str:
+        """The text of an elementwise op on the given operand texts, of exactly the output's dtype."""
+        output = node.outputs[0].dtype
+        sources = [v.dtype for v in node.inputs]
+        if node.op.name == "cast":
+            return cpu.convert(operands[0], sources[0], output)
+        text = _fill(node.op.scalar, operands, sources, output)
+        for index, operand in enumerate(operands):
+            if not (operand.isidentifier() or _is_literal(operand)) and text.count(operand) > operands.count(operand):
+                # The rule uses this operand more than once.
+                named = [*operands[:index], self.assign(operand, "t"), *operands[index + 1 :]]
+                return self.expression(node, named)
+        return cpu.narrow(text, output)
+
+    def define_scalar(self, node: Node, text: str, pure: bool = True) -> None:
+        """Binds a node's rank-0 output; short single-use expressions stay text. `pure`: doesn't read memory."""
+        value = node.outputs[0]
+        if not (pure and self.stays_text(value, text)):
+            text = self.assign(text, value.name)
+        self.define(value, Scalar(text, value.dtype))
+
+    def stays_text(self, value: Value, text: str) -> bool:
+        if text.isidentifier() or _is_literal(text):
+            return True
+        region = self.region
+        if region.uses[value] != 1 or len(text) > _INLINE_LIMIT or value.name is not None:
+            return False
+        users = region.users.get(value)
+        if not users:
+            return True  # an output
+        user = users[0]
+        if user.op.is_elementwise:
+            rank = user.outputs[0].type.rank  # type: ignore[union-attr]
+            return rank == 0 and user in region.live
+        return user.op.name == "cond" and user.inputs[0] is value
+
+
+def _fill(rule: Any, operands: Sequence[str], sources: Sequence[DType], output: DType) -> str:
+    return rule.format(*operands) if isinstance(rule, str) else rule(operands, sources, output)
+
+
+def _assigned(block: Sequence[Any]) -> set[str]:
+    found: set[str] = set()
+    for item in block:
+        if isinstance(item, list):
+            found |= _assigned(item)
+        elif isinstance(item, str) and " = " in item:
+            found.add(item.split(" = ", 1)[0])
+    return found
+
+
+def _is_literal(text: str) -> bool:
+    if text in ("True", "False"):
+        return True
+    inner = text[text.find("(") + 1 : -1] if text.startswith("np.") and text.endswith(")") else text.strip("()")
+    try:
+        float(inner)
+    except ValueError:
+        return inner in ("np.nan", "np.inf", "-np.inf")
+    return True
+
+
+def constant_array(low: Lowering, array: np.ndarray) -> Ref:
+    """A constant: scalars are part of the text, arrays are passed as arguments."""
+    dtype = dtypes.as_dtype(array.dtype)
+    if array.ndim == 0:
+        return Scalar(cpu.literal(array[()], dtype), dtype)
+    name = low.names.fresh("c")
+    low.constants.append((name, np.ascontiguousarray(array)))
+    buffer = name
+    if array.ndim > 1:
+        buffer = low.names.fresh(f"{name}_flat")
+        low.prologue[buffer] = f"lib.flat({name})"
+    return Array(Buffer(buffer, dtype), tuple(low.static_dim(d) for d in array.shape))

@@ -1,0 +1,106 @@
+"""A compiled graph as a function of a list of values: arguments in, kernel, results out.
+
+The glue is generated as text too, since a loop over descriptors would cost more than many kernels do:
+
+    def call(arguments):
+        x, n = arguments
+        status, result = entry(x, n)
+        if status:
+            raise failure(status)
+        return [float32(result)]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from runtime.codegen.compile import compile_kernel
+from runtime.codegen.source import KernelSource, Slot
+from runtime.ops.stack import Stack, Store
+
+NativeCall = Callable[[Sequence[Any]], "list[Any]"]
+
+
+def load(source: KernelSource) -> NativeCall:
+    """Compiles (or finds) the kernel and gives a function from the graph's inputs to its outputs.
+
+    Inputs are arrays, NumPy scalars, stacks and None for tokens, as for the interpreter.
+    """
+    return _glue(source, compile_kernel(source))
+
+
+def _glue(source: KernelSource, entry: Callable[..., Any]) -> NativeCall:
+    space: dict[str, Any] = {"entry": entry, "contiguous": _contiguous, "Stack": Stack, "Store": Store}
+    names = [f"a{i}" for i in range(len(source.inputs))]
+    passed: list[str] = []
+    for name, slot in zip(names, source.inputs):
+        passed += _argument(name, slot, space)
+    for index, constant in enumerate(source.constants):
+        space[f"c{index}"] = constant
+        passed.append(f"c{index}")
+    targets: list[str] = []
+    results: list[str] = []
+    for index, slot in enumerate(source.outputs):
+        if index in source.passed:
+            results.append(names[source.passed[index]])
+            continue
+        parts, text = _result(index, slot, space)
+        targets += parts
+        results.append(text)
+    lines = ["def call(arguments):"]
+    if names:
+        lines.append(f"    {', '.join(names)}{',' if len(names) == 1 else ''} = arguments")
+    call = f"entry({', '.join(passed)})"
+    if source.errors:
+        details = [f"d{i}" for i in range(source.details)]
+        whole = ["status", *details, *targets]
+        lines.append(f"    {', '.join(whole)} = {call}")
+        lines.append("    if status:")
+        lines.append(f"        raise failure(status, ({''.join(d + ', ' for d in details)}))")
+        space["failure"] = lambda status, details: source.errors[status - 1].exception(details)
+    else:
+        lines.append(f"    {', '.join(targets)} = {call}" if targets else f"    {call}")
+    lines.append(f"    return [{', '.join(results)}]")
+    exec("\n".join(lines), space)
+    return space["call"]
+
+
+def _argument(name: str, slot: Slot, space: dict[str, Any]) -> list[str]:
+    if slot.kind == "token":
+        return []
+    if slot.kind == "scalar":
+        return [name]
+    if slot.kind == "stack":
+        parts = [f"{name}.store.data", f"{name}.top"]
+        return parts + [f"{name}.store.dims", f"{name}.dims_top"] if slot.rank else parts
+    assert slot.dtype is not None
+    dtype = f"np_{slot.dtype.name}"
+    space[dtype] = slot.dtype.np
+    return [f"({name} if {name}.flags.c_contiguous and {name}.dtype is {dtype} else contiguous({name}, {dtype}))"]
+
+
+def _result(index: int, slot: Slot, space: dict[str, Any]) -> tuple[list[str], str]:
+    """Names that a kernel's result is unpacked to, and the expression of the output."""
+    name = f"r{index}"
+    if slot.kind == "token":
+        return [], "None"
+    if slot.kind == "array":
+        return [name], name
+    assert slot.dtype is not None
+    if slot.kind == "scalar":
+        kind = f"to_{slot.dtype.name}"
+        space[kind] = slot.dtype.np.type
+        return [name], f"{kind}({name})"
+    # The buffers may be those of an argument, so a later push must copy: a store that claims to be used otherwise.
+    if slot.rank:
+        parts = [f"{name}_data", f"{name}_top", f"{name}_dims", f"{name}_dims_top"]
+        return parts, f"Stack(Store({parts[0]}, {parts[2]}, -1, -1), {parts[1]}, {parts[3]}, {slot.rank})"
+    space["no_dims"] = np.empty(0, np.int64)
+    return [f"{name}_data", f"{name}_top"], f"Stack(Store({name}_data, no_dims, -1, -1), {name}_top, 0, 0)"
+
+
+def _contiguous(array: Any, dtype: np.dtype) -> np.ndarray:
+    return np.require(array, dtype, ["C_CONTIGUOUS", "ALIGNED"])

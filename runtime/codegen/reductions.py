@@ -1,0 +1,89 @@
+"""How reductions accumulate: start value, step and result, as text.
+
+Sums and products of float32 accumulate in float64; of float64 in float64. `lib.add` may be reassociated, so the
+machine keeps several partial sums in vector registers: as accurate as blocked summation, and as fast as memory.
+Integers accumulate in 64 bits and wrap at the end, which is the same as wrapping at each step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from runtime import dtypes
+from runtime.codegen import cpu
+from runtime.dtypes import DType
+
+Step = Callable[[str, str, DType], str]
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """start(dtype) gives the neutral element; step(accumulator, value name, accumulator dtype) the next one."""
+
+    start: Callable[[DType], object]
+    step: Step
+    wide: bool = False  # accumulates in 64 bits
+    mean: bool = False
+
+
+def _lowest(dtype: DType) -> object:
+    if dtype.is_floating:
+        return -np.inf
+    return False if dtype.is_bool else np.iinfo(dtype.np).min
+
+
+def _highest(dtype: DType) -> object:
+    if dtype.is_floating:
+        return np.inf
+    return True if dtype.is_bool else np.iinfo(dtype.np).max
+
+
+def _arithmetic(sign: str, function: str) -> Step:
+    def step(total: str, value: str, dtype: DType) -> str:
+        if dtype.is_floating:
+            return f"lib.{function}({total}, {value})"
+        return cpu.narrow(f"({total} {sign} {cpu.type_name(dtype)}({value}))", dtype)
+
+    return step
+
+
+def _extreme(sign: str) -> Step:
+    def step(best: str, value: str, dtype: DType) -> str:
+        # NaN wins, as in NumPy.
+        nan = f" or {value} != {value}" if dtype.is_floating else ""
+        return f"({value} if {value} {sign} {best}{nan} else {best})"
+
+    return step
+
+
+REDUCTIONS: dict[str, Reduction] = {
+    "reduce_sum": Reduction(lambda dtype: 0, _arithmetic("+", "add"), wide=True),
+    "reduce_mean": Reduction(lambda dtype: 0, _arithmetic("+", "add"), wide=True, mean=True),
+    "reduce_prod": Reduction(lambda dtype: 1, _arithmetic("*", "mul"), wide=True),
+    "reduce_max": Reduction(_lowest, _extreme(">")),
+    "reduce_min": Reduction(_highest, _extreme("<")),
+    "reduce_any": Reduction(lambda dtype: False, lambda a, v, dtype: f"({a} or {v})"),
+    "reduce_all": Reduction(lambda dtype: True, lambda a, v, dtype: f"({a} and {v})"),
+}
+
+
+def accumulator(reduction: Reduction, dtype: DType) -> DType:
+    """The dtype in which values of `dtype` are accumulated."""
+    if not reduction.wide or dtype.name == "uint64":
+        return dtype
+    return dtypes.float64 if dtype.is_floating else dtypes.int64
+
+
+def result(reduction: Reduction, total: str, count: str, dtype: DType) -> str:
+    """The reduction's value from what was accumulated over `count` elements."""
+    own = accumulator(reduction, dtype)
+    if reduction.mean and dtype.is_floating:
+        total = f"({total} / {count})"
+    elif reduction.mean:
+        # Sums wrap before they are divided, as in eager execution; the quotient rounds towards zero.
+        wrapped = total if own is dtype else f"{cpu.type_name(dtype)}({total})"
+        return f"{cpu.type_name(dtype)}(np.trunc({wrapped} / {count}))"
+    return total if own is dtype else f"{cpu.type_name(dtype)}({cpu.strip(total)})"

@@ -1,0 +1,123 @@
+"""What stands for a graph value while a kernel is printed.
+
+    ref ::= Scalar(text)                     rank 0: an expression of exactly the value's machine type
+          | Array(buffer, dims, strides)     elements in a flat buffer; strides None: contiguous
+          | Virtual(dims, element)           nothing stored: each element is an expression of its indices
+          | Vector(items)                    rank 1, a few scalars; nothing stored
+          | StackRef(data, dims, tops)       names of the variables that hold a stack
+          | TOKEN                            order tokens leave no trace: text is in program order
+
+A dimension is an *atom*: "1", or the name of a variable (equal names: provably equal dimensions).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Union
+
+from runtime.dtypes import DType
+
+Dims = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Scalar:
+    text: str
+    dtype: DType
+
+    @property
+    def is_name(self) -> bool:
+        return self.text.isidentifier()
+
+
+@dataclass(eq=False)
+class Buffer:
+    """A flat array variable. `owned`: made by this kernel for one value, so that it may be written in place when
+    that value (and the views in `values`) is dead."""
+
+    name: str
+    dtype: DType
+    owned: bool = False
+    values: list = field(default_factory=list)
+
+
+@dataclass(frozen=True, eq=False)
+class Array:
+    buffer: Buffer
+    dims: Dims
+    strides: tuple[str, ...] | None = None
+    offset: str = "0"
+
+    @property
+    def dtype(self) -> DType:
+        return self.buffer.dtype
+
+
+@dataclass(frozen=True, eq=False)
+class Virtual:
+    dtype: DType
+    dims: Dims
+    element: Callable[[Sequence[str]], str]
+    # The element doesn't depend on its indices.
+    uniform: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Vector:
+    dtype: DType
+    items: tuple[str, ...]
+    dims: Dims
+
+
+@dataclass(frozen=True, eq=False)
+class StackRef:
+    """Variables of a stack. `shared`: an older handle on the same buffers may still be used, so a push must copy."""
+
+    dtype: DType
+    rank: int
+    data: str
+    dims: str
+    top: str
+    dims_top: str
+    shared: bool = False
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        return (self.data, self.top) if self.rank == 0 else (self.data, self.top, self.dims, self.dims_top)
+
+
+class _Token:
+    def __repr__(self) -> str:
+        return "TOKEN"
+
+
+TOKEN = _Token()
+
+Ref = Union[Scalar, Array, Virtual, Vector, StackRef, _Token]
+
+
+def product(atoms: Sequence[str]) -> str:
+    """The text of a product of dimension atoms: `n * m`, or `1`."""
+    factors = [a for a in atoms if a != "1"]
+    return " * ".join(factors) if factors else "1"
+
+
+def parenthesised(text: str) -> str:
+    """The text as an operand of any operator."""
+    if text.isidentifier() or text.replace(".", "", 1).isdigit() or _is_call(text):
+        return text
+    return f"({text})"
+
+
+def _is_call(text: str) -> bool:
+    """Whether `text` is one call, subscript or bracketed expression as a whole."""
+    opening = min((i for i in (text.find("("), text.find("[")) if i >= 0), default=-1)
+    if opening < 0 or text[-1] not in ")]" or (not text[:opening].replace(".", "").replace("_", "a").isalnum() and opening):
+        return False
+    depth = 0
+    for position, char in enumerate(text):
+        depth += (char in "([") - (char in ")]")
+        if depth == 0 and position >= opening and position < len(text) - 1:
+            return False
+    return True

@@ -1,0 +1,103 @@
+"""What lowering a graph gives: the text of a kernel and how to call it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from runtime import errors
+from runtime.dtypes import DType
+from runtime.graph.spans import at_span
+
+
+class NotNative(Exception):
+    """A node that generated code has no form for; the interpreter runs it."""
+
+    def __init__(self, reason: str, node: Any = None) -> None:
+        super().__init__(reason)
+        self.node = node
+
+
+@dataclass(frozen=True)
+class Slot:
+    """One argument or result. kind: 'scalar', 'array', 'stack' or 'token'."""
+
+    kind: str
+    dtype: DType | None = None
+    rank: int = 0
+
+
+@dataclass(frozen=True)
+class ErrorSite:
+    """A check in the kernel: the exception it stands for, and the user's span.
+
+    `{0}` and `{1}` in the message are the two numbers that the kernel gives with its status.
+    """
+
+    error: str
+    message: str
+    span: Any
+    op: str | None = None
+
+    def exception(self, details: Sequence[int]) -> Exception:
+        cls = errors.BY_NAME[self.error]
+        message = self.message
+        for index, detail in enumerate(details):
+            message = message.replace("{%d}" % index, str(detail))
+        error = cls(message, self.op) if issubclass(cls, errors.OpError) else cls(message)
+        return at_span(error, self.span)
+
+
+@dataclass(frozen=True)
+class KernelSource:
+    """A printed kernel.
+
+    text         the module text; the function is `kernel`
+    signature    numba types of its parameters, as text
+    inputs       one slot per graph input; a stack takes 2 (rank 0) or 4 parameters, a token none
+    outputs      one slot per graph output
+    constants    further arguments: arrays and dimensions that the text must not depend on
+    passed       outputs that are graph inputs: output index -> input index; the kernel doesn't return them
+    details      numbers that accompany an error status (0..2); `errors` empty: no status is returned
+    """
+
+    name: str
+    text: str
+    signature: str
+    inputs: tuple[Slot, ...]
+    outputs: tuple[Slot, ...]
+    constants: tuple[Any, ...] = ()
+    passed: dict[int, int] = field(default_factory=dict)
+    errors: tuple[ErrorSite, ...] = ()
+    details: int = 0
+
+
+def numba_type(dtype: DType, rank: int) -> str:
+    """`float32`, `float32[:,::1]`: how a signature names a C-contiguous array."""
+    name = "boolean" if dtype.is_bool else dtype.name
+    if rank == 0:
+        return name
+    return f"{name}[{':,' * (rank - 1)}::1]"
+
+
+def signature_of(slots: Sequence[Slot], constants: Sequence[Any]) -> str:
+    """The parameter types of a kernel as numba reads them."""
+    parts: list[str] = []
+    for slot in slots:
+        if slot.kind == "stack":
+            assert slot.dtype is not None
+            parts += [numba_type(slot.dtype, 1), "int64"]
+            if slot.rank:
+                parts += ["int64[::1]", "int64"]
+        elif slot.kind != "token":
+            assert slot.dtype is not None
+            parts.append(numba_type(slot.dtype, slot.rank))
+    for constant in constants:
+        if isinstance(constant, np.ndarray):
+            parts.append(f"{'boolean' if constant.dtype.kind == 'b' else constant.dtype.name}[{':,' * (constant.ndim - 1)}::1]")
+        else:
+            parts.append("int64")
+    return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"

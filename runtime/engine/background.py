@@ -1,0 +1,105 @@
+"""The one background thread that compiles while the interpreter answers.
+
+It is made when there is something to do and lives until the process ends. At exit it is told to stop where it is, so
+that a long compilation doesn't delay the end; a fork waits for the kernel in work, so that the child inherits no lock in
+the middle of something, and starts with a thread of its own.
+"""
+
+from __future__ import annotations
+
+import atexit
+import collections
+import ctypes
+import os
+import threading
+import time
+from collections.abc import Callable
+
+from runtime.codegen import compile as kernels
+
+_EXIT_PATIENCE = 5.0  # seconds that the end of the process may wait for native compiler code to return
+
+
+class _Stopped(BaseException):
+    """Thrown into the thread at exit."""
+
+
+class Worker:
+    """A queue and its thread."""
+
+    def __init__(self) -> None:
+        self._condition = threading.Condition()
+        self._jobs: collections.deque[Callable[[], None]] = collections.deque()
+        self._busy = False
+        self._closed = False
+        self._thread: threading.Thread | None = None
+
+    def submit(self, job: Callable[[], None]) -> None:
+        """Runs `job` later; it must handle its own errors. After the end of the process has begun, it never runs."""
+        with self._condition:
+            if self._closed:
+                return
+            self._jobs.append(job)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="autograph-compiler", daemon=True)
+                self._thread.start()
+            self._condition.notify_all()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Waits until nothing is queued or running; False when `timeout` seconds didn't suffice."""
+        with self._condition:
+            return self._condition.wait_for(lambda: not self._jobs and not self._busy, timeout)
+
+    def _run(self) -> None:
+        try:
+            while True:
+                with self._condition:
+                    self._condition.wait_for(lambda: self._jobs or self._closed)
+                    if self._closed:
+                        return
+                    job = self._jobs.popleft()
+                    self._busy = True
+                try:
+                    job()
+                finally:
+                    with self._condition:
+                        self._busy = False
+                        self._condition.notify_all()
+        except _Stopped:
+            return
+
+    def close(self) -> None:
+        """Drops what is queued and stops what is running."""
+        with self._condition:
+            self._closed = True
+            self._jobs.clear()
+            self._condition.notify_all()
+        thread = self._thread
+        if thread is None or thread is threading.current_thread():
+            return
+        deadline = time.monotonic() + _EXIT_PATIENCE
+        while thread.is_alive() and time.monotonic() < deadline:
+            if self._busy and thread.ident is not None:
+                # Takes effect between two bytecodes, so native compiler code finishes first.
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), ctypes.py_object(_Stopped))
+            thread.join(0.05)
+
+
+worker = Worker()
+
+
+def _renew() -> None:
+    global worker
+    worker = Worker()
+    kernels.compiling.release()
+
+
+def _at_exit() -> None:
+    worker.close()
+
+
+atexit.register(_at_exit)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=kernels.compiling.acquire, after_in_parent=kernels.compiling.release, after_in_child=_renew
+    )

@@ -1,0 +1,150 @@
+"""A graph that can be called: on the interpreter at first, in native code as soon as that is ready.
+
+    jit_compile=True    compiles before the first run
+    jit_compile=None    the interpreter answers while a background thread compiles; later calls, and the next trips of
+                        a loop that is still running, take the native code
+    jit_compile=False   stays on the interpreter
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from runtime import errors
+from runtime.codegen.source import NotNative
+from runtime.engine import background, settings
+from runtime.engine.partition import compile_graph
+from runtime.graph.interpreter import Accelerator, interpret
+from runtime.graph.ir import Graph, Node, Substitution, copy_nodes
+
+Call = Callable[[Sequence[Any]], "list[Any]"]
+
+# A running loop is hot after this long (seconds) between questions of the interpreter.
+_HOT = 0.010
+
+
+class Executable:
+    """Runs `graph` on lists of values: arrays and NumPy scalars, stacks, None for order tokens."""
+
+    def __init__(self, graph: Graph, jit_compile: bool | None = None) -> None:
+        self.graph = graph
+        self.jit_compile = jit_compile
+        self._call: Call | None = None
+        self._lock = threading.Lock()
+        self._requested = False
+        self._loops: dict[int, _Loop] = {}
+
+    @property
+    def is_native(self) -> bool:
+        """Whether calls run native code (at least for parts of the graph)."""
+        return self._call is not None
+
+    def __call__(self, inputs: Sequence[Any]) -> list[Any]:
+        """The graph's outputs. Raises what its ops raise, with the user's line in the message."""
+        call = self._call
+        return call(inputs) if call is not None else self._first_calls(inputs)
+
+    def _first_calls(self, inputs: Sequence[Any]) -> list[Any]:
+        mode = settings.jit_mode(self.jit_compile)
+        if mode is False:
+            return interpret(self.graph, inputs)
+        if mode is True:
+            self.compile()
+            call = self._call
+            return call(inputs) if call is not None else interpret(self.graph, inputs)
+        if not self._requested:
+            with self._lock:
+                if not self._requested:
+                    self._requested = True
+                    background.worker.submit(self._compile_guarded)
+        return interpret(self.graph, inputs, self._accelerate)
+
+    def compile(self) -> None:
+        """Compiles now, once; does nothing where the graph has no native part.
+
+        With `AUTOGRAPH_STRICT=1` raises KernelError when code generation fails; otherwise warns, and the interpreter
+        stays.
+        """
+        with self._lock:
+            self._requested = True
+            if self._call is None:
+                self._call = _guarded(lambda: compile_graph(self.graph), self.graph)
+                if self._call is None:
+                    self._call = self._interpret
+
+    def _interpret(self, inputs: Sequence[Any]) -> list[Any]:
+        return interpret(self.graph, inputs)
+
+    def _compile_guarded(self) -> None:
+        # Without the lock: calls meanwhile only look at `_requested`.
+        call = _guarded(lambda: compile_graph(self.graph), self.graph, in_background=True)
+        with self._lock:
+            if self._call is None and call is not None:
+                self._call = call
+
+    # --- jumping into native code from a running loop ------------------------------------------------------------
+
+    def _accelerate(self, node: Node, operands: Sequence[Any]) -> Sequence[Any] | None:
+        """The interpreter's hook (see `runtime.graph.interpreter.Accelerator`)."""
+        loop = self._loops.get(id(node))
+        if loop is None:
+            loop = self._loops.setdefault(id(node), _Loop(node))
+        return loop.finish(operands)
+
+
+class _Loop:
+    """A `while` node that the interpreter is running, and its native form on its own once that is there."""
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        self.first_asked = time.perf_counter()
+        self.requested = False
+        self.call: Call | None = None
+
+    def finish(self, operands: Sequence[Any]) -> Sequence[Any] | None:
+        if self.call is not None:
+            return self.call(operands)
+        if not self.requested and time.perf_counter() - self.first_asked > _HOT:
+            self.requested = True
+            background.worker.submit(self._compile)
+        return None
+
+    def _compile(self) -> None:
+        graph = Graph(f"loop of {self.node.graph.name}")
+        mapping = Substitution()
+        arguments = [graph.add_input(v.type, v.name) for v in self.node.inputs]
+        # By position: the same value may be several operands.
+        copy_nodes([self.node], graph, mapping)
+        (copy,) = graph.nodes
+        copy.inputs = arguments
+        graph.outputs = list(copy.outputs)
+        self.call = _guarded(lambda: compile_graph(graph, whole=True), graph, in_background=True)
+
+
+def _guarded(compile_it: Callable[[], Call | None], graph: Graph, in_background: bool = False) -> Call | None:
+    """The compiled form, or None where there is none; errors of this project's own become a warning."""
+    try:
+        return compile_it()
+    except NotNative:
+        return None
+    except Exception as error:
+        if os.environ.get("AUTOGRAPH_STRICT") == "1":
+            if not in_background:
+                raise
+            settings.note_background_error(error)
+            return None
+        warnings.warn(
+            f"'{graph.name}' stays on the interpreter, because its native code could not be made: "
+            f"{type(error).__name__}: {error}",
+            errors.CompilationWarning,
+            stacklevel=2,
+        )
+        return None
+
+
+__all__ = ["Accelerator", "Call", "Executable"]

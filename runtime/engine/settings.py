@@ -1,0 +1,48 @@
+"""Process-wide switches of the engine, for `ag.config` and for tests."""
+
+from __future__ import annotations
+
+import threading
+
+from runtime.codegen.compile import Counters, counters
+from runtime.engine import background
+
+_default: bool | None = None
+_lock = threading.Lock()
+_background_errors: list[Exception] = []
+
+
+def set_jit(mode: bool | None) -> None:
+    """How functions run that don't say it themselves: True compiles before the first run, None in the background, False
+    never."""
+    global _default
+    _default = mode
+
+
+def jit_mode(own: bool | None) -> bool | None:
+    """The mode of a function whose `jit_compile` is `own`."""
+    return _default if own is None else own
+
+
+def wait_for_background(timeout: float | None = None) -> bool:
+    """Waits until all requested kernels are compiled; False after `timeout` seconds.
+
+    Raises the first error that a background compilation met with `AUTOGRAPH_STRICT=1`.
+    """
+    done = background.worker.wait(timeout)
+    with _lock:
+        failed = _background_errors[:]
+        _background_errors.clear()
+    if failed:
+        raise failed[0]
+    return done
+
+
+def note_background_error(error: Exception) -> None:
+    with _lock:
+        _background_errors.append(error)
+
+
+def kernel_counters() -> Counters:
+    """Kernels compiled, loaded from the cache, and shared, in this process so far."""
+    return counters
