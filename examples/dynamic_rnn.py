@@ -1,8 +1,10 @@
-"""A recurrent network as a Python loop over time: the forward pass, its gradient and the optimiser in one native function.
+"""A recurrent network as a Python loop over time: forward pass, gradient and optimiser in one native function.
 
-The network sees a random signal and learns to repeat it two steps late, which it can only do by keeping it in its state.
+The network sees a random signal and learns to repeat it two steps late, which it can only do by keeping it in its
+state.
 
-Run it: `python examples/dynamic_rnn.py`. It checks the untrained forward pass against NumPy, trains, and prints the loss.
+Run it: `python examples/dynamic_rnn.py`. It checks the untrained forward pass against NumPy, trains, and prints the
+loss.
 """
 
 import time

@@ -1,7 +1,7 @@
 """The Mandelbrot set, pixel by pixel, as anyone would first write it: loops, an `if`, a `break`.
 
-Run it: `python examples/mandelbrot.py [FILE.png] [WIDTH]`. It draws the set twice, with a scalar loop for each pixel and
-with whole-array arithmetic, checks that both agree, prints their times, and writes the picture.
+Run it: `python examples/mandelbrot.py [FILE.png] [WIDTH]`. It draws the set twice, with a scalar loop for each pixel
+and with whole-array arithmetic, checks that both agree, prints their times, and writes the picture.
 """
 
 import struct

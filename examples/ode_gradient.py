@@ -1,14 +1,14 @@
 """Fit a predator-prey model to a century-old record by differentiating an adaptive ODE solver.
 
-The solver below is plain imperative Python: a `while` whose number of steps depends on the data, an `if` that accepts or
-rejects a step, a `break` when the step size collapses. `@ag.function` turns it into native code, and `GradientTape` gives
-its exact gradient, the step-size control included. Gradient descent then finds the four Lotka-Volterra parameters that
-best explain the hare and lynx pelts that the Hudson's Bay Company took in from 1900 to 1920.
+The solver below is plain imperative Python: a `while` whose number of steps depends on the data, an `if` that accepts
+or rejects a step, a `break` when the step size collapses. `@ag.function` turns it into native code, and `GradientTape`
+gives its exact gradient, the step-size control included. Gradient descent then finds the four Lotka-Volterra parameters
+that best explain the hare and lynx pelts that the Hudson's Bay Company took in from 1900 to 1920.
 
     hare' = a hare - b hare lynx          lynx' = d hare lynx - c lynx
 
-Run it: `python examples/ode_gradient.py`. It prints the fit, and checks the solution against `scipy.integrate.solve_ivp`
-and the gradient against central differences.
+Run it: `python examples/ode_gradient.py`. It prints the fit, and checks the solution against scipy's `solve_ivp` and
+the gradient against central differences.
 """
 
 import csv
@@ -50,33 +50,15 @@ def try_step(y, k1, h, rates):
     k2 = field(y + h * (k1 / 5.0), rates)
     k3 = field(y + h * (3.0 / 40.0 * k1 + 9.0 / 40.0 * k2), rates)
     k4 = field(y + h * (44.0 / 45.0 * k1 - 56.0 / 15.0 * k2 + 32.0 / 9.0 * k3), rates)
-    k5 = field(
-        y + h * (19372.0 / 6561.0 * k1 - 25360.0 / 2187.0 * k2 + 64448.0 / 6561.0 * k3 - 212.0 / 729.0 * k4), rates
-    )
-    k6 = field(
-        y
-        + h
-        * (
-            9017.0 / 3168.0 * k1
-            - 355.0 / 33.0 * k2
-            + 46732.0 / 5247.0 * k3
-            + 49.0 / 176.0 * k4
-            - 5103.0 / 18656.0 * k5
-        ),
-        rates,
-    )
-    y_new = y + h * (
-        35.0 / 384.0 * k1 + 500.0 / 1113.0 * k3 + 125.0 / 192.0 * k4 - 2187.0 / 6784.0 * k5 + 11.0 / 84.0 * k6
-    )
+    slope = 19372.0 / 6561.0 * k1 - 25360.0 / 2187.0 * k2 + 64448.0 / 6561.0 * k3 - 212.0 / 729.0 * k4
+    k5 = field(y + h * slope, rates)
+    slope = 9017.0 / 3168.0 * k1 - 355.0 / 33.0 * k2 + 46732.0 / 5247.0 * k3 + 49.0 / 176.0 * k4 - 5103.0 / 18656.0 * k5
+    k6 = field(y + h * slope, rates)
+    slope = 35.0 / 384.0 * k1 + 500.0 / 1113.0 * k3 + 125.0 / 192.0 * k4 - 2187.0 / 6784.0 * k5 + 11.0 / 84.0 * k6
+    y_new = y + h * slope
     k7 = field(y_new, rates)
-    gap = h * (
-        71.0 / 57600.0 * k1
-        - 71.0 / 16695.0 * k3
-        + 71.0 / 1920.0 * k4
-        - 17253.0 / 339200.0 * k5
-        + 22.0 / 525.0 * k6
-        - k7 / 40.0
-    )
+    slope = 71.0 / 57600.0 * k1 - 71.0 / 16695.0 * k3 + 71.0 / 1920.0 * k4 - 17253.0 / 339200.0 * k5 + 22.0 / 525.0 * k6
+    gap = h * (slope - k7 / 40.0)
     scale = TOLERANCE + TOLERANCE * ag.maximum(ag.abs(y), ag.abs(y_new))
     error = ag.sqrt(ag.reduce_mean(ag.square(gap / scale)))
     return y_new, k7, ag.where(error < 1e10, error, 1e10)  # a step so long that it overflows is rejected as well
@@ -205,8 +187,11 @@ def main() -> None:
     gap = np.max(np.abs(gradient - differences) / np.abs(differences))
     print(f"gradient: {np.array2string(gradient, precision=6)}, within {gap:.1e} (relative) of central differences")
     found = fit()
-    print(f"loss:     {found.losses[0]:.4f} at the start, {min(found.losses):.4f} after {len(found.losses)} steps", end="")
-    print(f" ({found.seconds:.1f} s, compiling included), gradient's norm {found.gradient_norm:.1e}")
+    print(
+        f"loss:     {found.losses[0]:.4f} at the start, {min(found.losses):.4f} after {len(found.losses)} steps",
+        end=", ",
+    )
+    print(f"{found.seconds:.1f} s with compiling; gradient's norm {found.gradient_norm:.1e}")
     a, b, c, d = found.rates
     print(f"fit:      hare' = {a:.3f} hare - {b:.4f} hare lynx,  lynx' = {d:.4f} hare lynx - {c:.3f} lynx")
     years, counts = read_data()

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from examples import dynamic_rnn
 
 import autograph as ag
+from examples import dynamic_rnn
 
 
 def test_forward_pass_is_numpys():

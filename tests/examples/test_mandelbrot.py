@@ -4,9 +4,9 @@ import struct
 import zlib
 
 import numpy as np
-from examples import mandelbrot
 
 import autograph as ag
+from examples import mandelbrot
 
 
 def counts_by_python(xs, ys, depth):

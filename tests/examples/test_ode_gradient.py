@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from examples import ode_gradient
 
 import autograph as ag
+from examples import ode_gradient
 
 LOG_RATES = [ode_gradient.START, np.log([0.44, 0.022, 1.0, 0.034]), np.log([0.7, 0.02, 0.6, 0.01])]
 

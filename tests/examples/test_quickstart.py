@@ -3,9 +3,9 @@
 import re
 
 import pytest
-from examples import quickstart
 
 import autograph as ag
+from examples import quickstart
 
 START = (30.0, 25.0, 2.0)
 

@@ -1,0 +1,7 @@
+"""`python -m autograph` is the `autograph` command."""
+
+import sys
+
+from autograph.cli import main
+
+sys.exit(main())

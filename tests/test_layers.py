@@ -1,0 +1,212 @@
+"""The map of the project, kept by reading every import: which room may use which, and no circles between modules.
+
+`ROOMS` is the map. A room is a package or a single module; its entry names all the rooms that it may import. Imports
+inside functions and under `if TYPE_CHECKING:` count as well: a circle hidden in a function body is still a circle.
+"""
+
+import ast
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGES = ("autograph", "runtime")
+MAX_LINES = 450
+# path → why it may be longer. Keep it empty: a long file has two purposes.
+LONG_FILES: dict[str, str] = {}
+
+BASE = {"runtime.dtypes", "runtime.shapes", "runtime.types", "runtime.errors", "runtime.context", "runtime.spec"}
+RUNTIME = {*BASE, "runtime.tensor", "runtime.ops", "runtime.graph", "runtime.autodiff", "runtime.engine"}
+ROOMS: dict[str, set[str]] = {
+    # runtime: dtypes, shapes, types ← tensor ← ops ← graph ← autodiff; graph ← codegen ← engine
+    "runtime.dtypes": BASE,
+    "runtime.shapes": BASE,
+    "runtime.types": BASE,
+    "runtime.errors": BASE,
+    "runtime.context": BASE,
+    "runtime.spec": BASE,
+    "runtime.tensor": BASE,
+    "runtime.ops": {*BASE, "runtime.tensor"},
+    "runtime.graph": {*BASE, "runtime.tensor", "runtime.ops"},
+    "runtime.autodiff": {*BASE, "runtime.tensor", "runtime.ops", "runtime.graph"},
+    "runtime.codegen": {*BASE, "runtime.tensor", "runtime.ops", "runtime.graph"},
+    "runtime.engine": {*BASE, "runtime.tensor", "runtime.ops", "runtime.graph", "runtime.codegen"},
+    # autograph: syntax ← convert ← operators ← function
+    "autograph.errors": {"runtime.errors"},
+    "autograph.syntax": set(),
+    "autograph.convert": {"autograph.errors", "autograph.syntax"},
+    "autograph.operators": {"autograph.errors", "autograph.syntax", "autograph.convert", *RUNTIME},
+    "autograph.function": {
+        *("autograph.errors", "autograph.syntax", "autograph.convert", "autograph.operators"),
+        *RUNTIME,
+    },
+    "autograph.cli": {"autograph", "autograph.errors", "autograph.syntax", "autograph.convert"},
+    "autograph.__main__": {"autograph.cli"},
+    # The public namespaces hand names on from everywhere below them.
+    "runtime": RUNTIME,
+    "autograph": {*RUNTIME, "autograph.errors", "autograph.convert", "autograph.operators", "autograph.function"},
+}
+
+# third-party package → the rooms that may import it (None: any)
+THIRD_PARTY: dict[str, set[str] | None] = {
+    "numpy": {room for room in ROOMS if room not in ("autograph.syntax", "autograph.convert")},
+    "gast": {"autograph.syntax", "autograph.convert"},
+    "astunparse": {"autograph.syntax"},
+    "numba": {"runtime.codegen", "runtime.engine"},
+    "llvmlite": {"runtime.codegen", "runtime.engine"},
+    "scipy": {"runtime.ops", "runtime.codegen", "runtime.engine"},
+}
+
+
+def module_name(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+SOURCES = {module_name(path): path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))}
+
+
+def room_of(module: str) -> str | None:
+    """The innermost room that holds the module; a package's own `__init__` is the room, not what lies under it."""
+    if module in ROOMS:
+        return module
+    parts = module.split(".")
+    for length in range(len(parts) - 1, 1, -1):
+        if (room := ".".join(parts[:length])) in ROOMS:
+            return room
+    return None
+
+
+def imports_of(module: str, text: str, is_package: bool) -> set[tuple[str, int]]:
+    """Every (absolute module name, line) that the text imports, `from x import y` as x.y where that is a module."""
+    found = set()
+    package = module.split(".") if is_package else module.split(".")[:-1]
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import):
+            found |= {(alias.name, node.lineno) for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            start = package[: len(package) - (node.level - 1)] if node.level else []
+            base = ".".join([*start, *([node.module] if node.module else [])])
+            for alias in node.names:
+                name = f"{base}.{alias.name}"
+                found.add((name if name in SOURCES else base, node.lineno))
+    return found
+
+
+IMPORTS = {
+    module: imports_of(module, path.read_text(encoding="utf-8"), path.name == "__init__.py")
+    for module, path in SOURCES.items()
+}
+
+
+def find_circle(graph: dict[str, set[str]]) -> list[str]:
+    """One circle of the graph, its first module repeated at the end, or nothing."""
+    done: set[str] = set()
+
+    def walk(module: str, trail: list[str]) -> list[str]:
+        if module in trail:
+            return [*trail[trail.index(module) :], module]
+        if module in done:
+            return []
+        for other in sorted(graph.get(module, ())):
+            if circle := walk(other, [*trail, module]):
+                return circle
+        done.add(module)
+        return []
+
+    for module in sorted(graph):
+        if circle := walk(module, []):
+            return circle
+    return []
+
+
+def where(module: str, line: int) -> str:
+    return f"{SOURCES[module].relative_to(ROOT)}:{line}"
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_there_is_something_to_read(package):
+    assert sum(module.startswith(package + ".") for module in SOURCES) > 10
+
+
+def test_every_module_has_a_place_on_the_map():
+    lost = [module for module in SOURCES if room_of(module) is None]
+    assert not lost, f"not in ROOMS of {Path(__file__).name}: {lost}"
+
+
+def test_imports_follow_the_directions():
+    wrong = []
+    for module, imports in IMPORTS.items():
+        room = room_of(module)
+        for name, line in imports:
+            if room is None or name.split(".")[0] not in PACKAGES:
+                continue
+            target = room_of(name)
+            if target != room and target not in ROOMS[room]:
+                wrong.append(f"{where(module, line)}: {room} must not import {name}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_runtime_never_imports_autograph():
+    wrong = [
+        f"{where(module, line)}: {name}"
+        for module, imports in IMPORTS.items()
+        for name, line in imports
+        if module.split(".")[0] == "runtime" and name.split(".")[0] == "autograph"
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_third_party_packages_stay_in_their_rooms():
+    wrong = []
+    for module, imports in IMPORTS.items():
+        for name, line in imports:
+            top = name.split(".")[0]
+            if top in PACKAGES or top in sys.stdlib_module_names:
+                continue
+            if room_of(module) not in THIRD_PARTY.get(top, set()):
+                wrong.append(f"{where(module, line)}: {room_of(module)} must not import {name}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_no_import_circles():
+    graph = {module: {name for name, _ in imports if name in SOURCES} for module, imports in IMPORTS.items()}
+    circle = find_circle(graph)
+    assert not circle, " → ".join(circle)
+
+
+def test_files_are_short():
+    folders = (*PACKAGES, "tests", "examples", "benchmarks")
+    lengths = {
+        str(path.relative_to(ROOT)): len(path.read_text(encoding="utf-8").splitlines())
+        for folder in folders
+        for path in (ROOT / folder).rglob("*.py")
+        if "golden" not in path.parts
+    }
+    long = {path: length for path, length in lengths.items() if length > MAX_LINES and path not in LONG_FILES}
+    assert not long, f"over {MAX_LINES} lines: {long}"
+    stale = [path for path in LONG_FILES if lengths.get(path, 0) <= MAX_LINES]
+    assert not stale, f"no longer long, take off LONG_FILES: {stale}"
+    assert all(len(reason) > 20 for reason in LONG_FILES.values()), "each exception needs its reason"
+
+
+class TestTheReaderItself:
+    """A check that can't fail protects nothing: each rule is shown to see what it forbids."""
+
+    def test_sees_imports_in_functions_and_relative_ones(self):
+        text = "def f():\n    from . import parse\n    import numba.core\nfrom ..convert.pipeline import x\n"
+        found = imports_of("autograph.syntax.names", text, is_package=False)
+        assert ("autograph.syntax.parse", 2) in found
+        assert ("numba.core", 3) in found
+        assert ("autograph.convert.pipeline", 4) in found
+
+    def test_sees_a_circle(self):
+        assert find_circle({"a": {"b"}, "b": {"c"}, "c": {"b"}}) == ["b", "c", "b"]
+        assert find_circle({"a": {"b", "c"}, "b": {"c"}, "c": set()}) == []
+
+    def test_rooms_of_packages_and_modules(self):
+        assert room_of("runtime.ops.arithmetic") == "runtime.ops"
+        assert room_of("runtime.tensor") == "runtime.tensor"
+        assert room_of("autograph") == "autograph"
+        assert room_of("autograph.nowhere") is None
