@@ -1,0 +1,7 @@
+"""How fast is it, beside what people would use instead? `python -m benchmarks --help`.
+
+harness.py    build, check, time: every figure is a ratio measured in one run, interleaved
+peers.py      the libraries that may be installed beside ours
+report.py     the tables, on the terminal and in docs/benchmarks.md
+the rest      one workload a file: the same computation written for each library
+"""

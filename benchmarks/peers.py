@@ -1,0 +1,57 @@
+"""The libraries that are measured beside ours, each imported only when a workload asks for it."""
+
+import importlib
+import os
+from importlib import metadata
+from typing import Any
+
+# distribution name of each importable library, for its version
+DISTRIBUTIONS = {
+    "autograph": "autograph-numba",
+    "numba": "numba",
+    "numpy": "numpy",
+    "jax": "jax",
+    "tensorflow": "tensorflow-cpu",
+    "torch": "torch",
+}
+
+AUTOGRAPH = "autograph"
+NUMBA = "numba, hand-written"
+NUMBA_THREADS = "numba, hand-written, threads"
+NUMPY = "NumPy"
+PYTHON = "plain Python"
+JAX = "jax.jit"
+TF = "tf.function"
+TF_XLA = "tf.function, XLA"
+TORCH = "torch, eager"
+
+
+class Absent(Exception):
+    """A library that isn't installed."""
+
+
+def load(name: str) -> Any:
+    """Imports a library, or raises Absent."""
+    if name == "tensorflow":
+        os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        if error.name is not None and error.name.split(".")[0] != name.split(".")[0]:
+            raise  # installed, and broken: that should be seen
+        raise Absent(f"{name} is not installed") from error
+
+
+def version(name: str) -> str | None:
+    """The version of a library, without importing it; None if it isn't installed."""
+    for distribution in (DISTRIBUTIONS[name], name):
+        try:
+            return metadata.version(distribution)
+        except metadata.PackageNotFoundError:
+            continue
+    return None
+
+
+def tf_function(xla: bool) -> Any:
+    """`tf.function` with or without XLA, as a decorator."""
+    return load("tensorflow").function(jit_compile=xla)

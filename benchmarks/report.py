@@ -1,0 +1,126 @@
+"""Results as tables: plain text for a terminal, Markdown for docs/benchmarks.md."""
+
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from benchmarks import peers
+from benchmarks.harness import Case, Row
+
+_INTRODUCTION = """\
+# Benchmarks
+
+Written by `python -m benchmarks`; every figure comes from one run on one machine.
+
+Each workload is first checked to give the same result in every library. Then blocks of calls of every implementation
+are timed in turn, several rounds of them, and the medians compared, so that a change in the machine's speed meets them
+all. First calls are measured apart: they trace and compile, with empty kernel caches.
+
+- **time**: a call, in the steady state
+- **ours / theirs**: our time divided by theirs; below 1, ours is faster
+- **first call**: the first call in the process, after importing the library; a library's first workload also pays for
+  starting its compiler
+"""
+
+
+def seconds(value: float | None) -> str:
+    """A time with a fitting unit, three digits."""
+    if value is None:
+        return ""
+    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
+        if value >= scale:
+            return f"{value / scale:.3g} {unit}"
+    return f"{value / 1e-9:.3g} ns"
+
+
+def ratio(ours: Row, theirs: Row) -> str:
+    """Our time over theirs, two digits."""
+    if ours.median is None or theirs.median is None:
+        return ""
+    value = ours.median / theirs.median
+    return f"{value:.2f}" if value >= 0.095 else f"{value:.2g}"
+
+
+def cells(rows: list[Row]) -> list[list[str]]:
+    """One line of text cells for each row, a heading first. Ours is the first row."""
+    table = [["", "time", "ours / theirs", "first call"]]
+    for row in rows:
+        if row.median is None:
+            table.append([row.label, row.note, "", ""])
+        else:
+            table.append([row.label, seconds(row.median), ratio(rows[0], row), seconds(row.first_call)])
+    return table
+
+
+def plain(title: str, table: list[list[str]]) -> str:
+    """A table for a terminal."""
+    # A note runs on to the right, so it has no say in how wide its column is.
+    measured = [line for line in table if any(line[2:])]
+    widths = [max(len(line[0]) for line in table), *(max(len(line[i]) for line in measured) for i in (1, 2, 3))]
+    lines = [title]
+    for line in table:
+        if any(line[2:]):
+            numbers = "  ".join(cell.rjust(width) for cell, width in zip(line[1:], widths[1:], strict=True))
+            lines.append(f"  {line[0].ljust(widths[0])}  {numbers}")
+        else:
+            lines.append(f"  {line[0].ljust(widths[0])}  {line[1]}")
+    return "\n".join(lines) + "\n"
+
+
+def markdown(title: str, table: list[list[str]]) -> str:
+    """The same table in Markdown."""
+    lines = [f"## {title}", "", "| " + " | ".join(table[0]) + " |", "| --- | ---: | ---: | ---: |"]
+    lines += ["| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in table[1:]]
+    return "\n".join(lines) + "\n"
+
+
+def page(results: list[tuple[Case, list[Row]]], imports: dict[str, float | None]) -> str:
+    """The whole of docs/benchmarks.md."""
+    sections = [_INTRODUCTION, machine()]
+    sections += [markdown(case.title, cells(rows)) for case, rows in results]
+    lines = [
+        "## Importing",
+        "",
+        "A fresh process importing the library, less a bare one.",
+        "",
+        "| | time |",
+        "| --- | ---: |",
+    ]
+    lines += [f"| {name} | {seconds(value) or 'not installed'} |" for name, value in imports.items()]
+    return "\n".join([*sections, "\n".join(lines) + "\n"])
+
+
+def machine() -> str:
+    """What the figures depend on; nothing that names the machine."""
+    model = platform.processor() or platform.machine()
+    information = Path("/proc/cpuinfo")
+    if information.exists():
+        named = [line for line in information.read_text().splitlines() if line.startswith("model name")]
+        if named:
+            model = named[0].partition(":")[2].strip()
+    versions = [f"{name} {peers.version(name) or 'not installed'}" for name in peers.DISTRIBUTIONS]
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return (
+        f"Machine: {model}, {cores} cores, {platform.system()}. "
+        f"Python {platform.python_version()}; {', '.join(versions)}. {time.strftime('%Y-%m-%d')}.\n"
+    )
+
+
+def import_times(rounds: int = 3) -> dict[str, float | None]:
+    """Seconds that a fresh process takes to import each library, less those of an empty one; None if it isn't there."""
+    installed = [name for name in peers.DISTRIBUTIONS if peers.version(name) is not None]
+    if "autograph" not in installed:
+        installed.append("autograph")  # run from a checkout
+    times: dict[str, list[float]] = {name: [] for name in ("", *installed)}
+    for _ in range(rounds):
+        for name, measured in times.items():
+            began = time.perf_counter()
+            code = f"import {name}" if name else ""
+            subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, timeout=120)
+            measured.append(time.perf_counter() - began)
+    empty = statistics.median(times.pop(""))
+    return {name: statistics.median(times[name]) - empty if name in times else None for name in peers.DISTRIBUTIONS}

@@ -1,0 +1,36 @@
+"""`python -m tests`: everything that must hold before a change is handed in, each step with its time.
+
+    ruff check, ruff format --check, mypy, pytest
+
+All of them run, whatever the earlier ones say; the exit code is 1 if any of them fails. Arguments go to pytest.
+"""
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+STEPS = {
+    "ruff check": ["ruff", "check", "."],
+    "ruff format": ["ruff", "format", "--check", "."],
+    "mypy": ["mypy"],
+    "pytest": ["pytest", *sys.argv[1:]],  # last: its closing line is what a reader of the log looks for
+}
+
+
+def main() -> int:
+    failed, spent = [], []
+    for name, command in STEPS.items():
+        print(f"== {name}", flush=True)
+        began = time.perf_counter()
+        done = subprocess.run([sys.executable, "-m", *command], cwd=ROOT, check=False)
+        spent.append(f"{name} {time.perf_counter() - began:.0f} s")
+        if done.returncode != 0:
+            failed.append(name)
+    print(f"== {', '.join(spent)}; {'failed: ' + ', '.join(failed) if failed else 'all good'}", flush=True)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
