@@ -7,8 +7,8 @@
                                   else:
                                       x += 1
 
-The statements after an ``if`` whose one branch surely jumps move into the other branch, so most jumps need no guard, and
-a ``continue`` at the end of the body needs nothing at all. A ``for`` loop tests its flag at the end of its body, so that
+When one branch of an ``if`` surely jumps, the statements after it move into the other branch: most jumps need no guard,
+and a last ``continue`` needs nothing at all. A ``for`` loop tests its flag at the end of its body, so that
 a ``break`` pulls no further element; control_flow.py takes that last statement for the loop's extra test::
 
     for x in xs:              did_break = False

@@ -1,0 +1,177 @@
+"""Conversion as a whole: a function in, its converted form or its converted source out.
+
+    converted(f)(x)        runs f with its control flow staged on tensors
+    to_code(f)             the converted source as text
+    do_not_convert(f)      f, never converted when converted code calls it
+
+The converted code of a function is kept as long as the function's own code object lives, so a closure that is made anew
+a million times is converted once.
+"""
+
+from __future__ import annotations
+
+import builtins
+import functools
+from collections.abc import Callable
+from types import CellType, CodeType, FunctionType, MethodType
+from typing import Any
+
+from autograph import operators
+from autograph.convert.context import OPERATORS
+from autograph.convert.pipeline import convert_tree
+from autograph.errors import ConversionError, Location
+from autograph.operators.calls import converted_call, install_converter, maker_of
+from autograph.syntax.load import is_loaded_code, load
+from autograph.syntax.source import FunctionSource, SourceUnavailable, find
+
+_operators_cell = CellType(operators)
+
+
+def converted(function: Any) -> Any:
+    """The converted form of a function, method, callable object, partial or class.
+
+    A function that can't be converted because it has no source (built in, made by ``exec``), or must not be (library
+    code, `do_not_convert`), is given back as it is. Raises ConversionError when the conversion fails.
+    """
+    if type(function) is FunctionType:
+        if is_loaded_code(function.__code__):
+            return function
+        maker = _converter(function) if maker_of(function) is None else maker_of(function)
+        return function if maker is None else _like(function, maker(function))
+    if type(function) is MethodType:
+        inner = converted(function.__func__)
+        return function if inner is function.__func__ else MethodType(inner, function.__self__)
+    return converted_call(function)
+
+
+def to_code(function: Any, after_pass: Callable[[str, str], None] | None = None) -> str:
+    """The converted source of a function, as text that does the same.
+
+    after_pass: called with the name of each pass and the text after it. Raises ConversionError when there is no source.
+    """
+    from autograph.syntax.unparse import unparse
+
+    function = _python_function(function)
+
+    def report(name: str, tree: Any) -> None:
+        assert after_pass is not None
+        after_pass(name, unparse(tree))
+
+    node = _convert(function, _source(function), None if after_pass is None else report)
+    return unparse(node).strip("\n") + "\n"
+
+
+def to_graph(function: Any) -> Any:
+    """The converted form of a function; raises ConversionError when there is no source."""
+    inner = _python_function(function)
+    _source(inner)
+    made = converted(inner)
+    return MethodType(made, function.__self__) if type(function) is MethodType else made
+
+
+def do_not_convert(function: Any = None) -> Any:
+    """A function that converted code calls as it is. Usable as a decorator, with or without parentheses."""
+    if function is None:
+        return do_not_convert
+
+    @functools.wraps(function)
+    def call_unconverted(*args: Any, **kwargs: Any) -> Any:
+        return function(*args, **kwargs)
+
+    return call_unconverted
+
+
+class _Maker:
+    """Makes converted functions from functions that share one code object."""
+
+    def __init__(self, original: CodeType, code: CodeType) -> None:
+        self.code = code
+        places = {name: index for index, name in enumerate(original.co_freevars)}
+        self.cells = tuple(places.get(name) for name in code.co_freevars)
+
+    def __call__(self, function: FunctionType) -> FunctionType:
+        own = function.__closure__
+        closure = tuple([_operators_cell if index is None else own[index] for index in self.cells])  # type: ignore[index]
+        made = FunctionType(self.code, function.__globals__, function.__name__, function.__defaults__, closure)
+        if function.__kwdefaults__:
+            made.__kwdefaults__ = function.__kwdefaults__
+        return made
+
+
+def _converter(function: FunctionType) -> _Maker | None:
+    """What `operators.calls` asks the first time that it sees a code object."""
+    if is_loaded_code(function.__code__):
+        return None
+    try:
+        source = find(function)
+    except SourceUnavailable:
+        return None
+    node = _convert(function, source)
+    try:
+        made = load(function, node, {OPERATORS: operators}, source.class_name)
+    except (SyntaxError, ValueError) as error:
+        raise ConversionError(
+            f"the converted form of {function.__qualname__} is not valid Python",
+            location=Location(source.filename, source.node.lineno, function.__name__),
+            cause=str(error),
+            fix="decorate the function with @ag.autograph.experimental.do_not_convert, and please report this",
+        ) from error
+    return _Maker(function.__code__, made.__code__)
+
+
+def _convert(
+    function: FunctionType, source: FunctionSource, after_pass: Callable[[str, Any], None] | None = None
+) -> Any:
+    names = {*function.__globals__.keys(), *function.__code__.co_freevars}
+    shadowed = frozenset(names.intersection(vars(builtins)))
+    return convert_tree(
+        source.node,
+        filename=source.filename,
+        class_name=source.class_name,
+        shadowed=shadowed,
+        after_pass=after_pass,
+    )
+
+
+def _python_function(function: Any) -> FunctionType:
+    inner = function
+    while not isinstance(inner, FunctionType):
+        if isinstance(inner, MethodType):
+            inner = inner.__func__
+        elif isinstance(inner, functools.partial):
+            inner = inner.func
+        elif isinstance(getattr(inner, "python_function", None), (FunctionType, MethodType)):
+            inner = inner.python_function
+        elif isinstance(vars(type(inner)).get("__call__"), FunctionType):
+            inner = type(inner).__call__
+        else:
+            raise ConversionError(
+                f"{function!r} can't be converted",
+                cause="it is not a Python function",
+                fix="give a function, lambda, method or an object with a __call__ method",
+            )
+    return inner
+
+
+def _source(function: FunctionType) -> FunctionSource:
+    try:
+        return find(function)
+    except SourceUnavailable as error:
+        raise ConversionError(
+            f"{function.__qualname__} can't be converted",
+            cause=str(error),
+            fix="define the function in a file, or register its text with linecache",
+        ) from error
+
+
+def _like(original: FunctionType, made: FunctionType) -> FunctionType:
+    """Gives a converted function the original's names and attributes."""
+    functools.update_wrapper(made, original)
+    del made.__wrapped__  # type: ignore[attr-defined]
+    made.__dict__.update(original.__dict__)
+    if hasattr(original, "__type_params__"):
+        made.__type_params__ = original.__type_params__
+    return made
+
+
+install_converter(_converter)

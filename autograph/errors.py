@@ -1,0 +1,115 @@
+"""Errors of conversion and staging: where in the user's file, what is wrong, why, and what to do about it.
+
+    StagingValueError: 'y' has no value in the `else` branch of a conditional on a tensor
+      model.py:12, in step
+        if x > 0:
+        ^
+      cause: both branches become part of the program, and 'y' is used after them
+      fix: give 'y' a value before the `if`, or in both branches
+"""
+
+from __future__ import annotations
+
+import linecache
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any
+
+_ROOT = Path(__file__).resolve().parents[1]
+_OWN = (str(_ROOT / "autograph"), str(_ROOT / "runtime"))
+
+
+@dataclass(frozen=True)
+class Location:
+    """A place in the user's source; ``column`` counts from 0 and may be unknown."""
+
+    filename: str
+    line: int
+    function: str | None = None
+    column: int | None = None
+
+    def describe(self) -> str:
+        """The file, line and function; then the source line with a caret under the place."""
+        text = f"{self.filename}:{self.line}" + (f", in {self.function}" if self.function else "")
+        source = linecache.getline(self.filename, self.line).rstrip()
+        stripped = source.lstrip()
+        if not stripped:
+            return text
+        indent = len(source) - len(stripped)
+        # Columns count UTF-8 bytes; the caret must count characters.
+        before = source.encode()[: self.column].decode(errors="ignore") if self.column is not None else ""
+        return f"{text}\n    {stripped}\n    {' ' * max(len(before) - indent, 0)}^"
+
+
+class AutographError(Exception):
+    """Base of the errors that name a place in the user's source, a cause and a fix."""
+
+    def __init__(
+        self, message: str, *, location: Location | None = None, cause: str | None = None, fix: str | None = None
+    ) -> None:
+        self.message = message
+        self.location = location
+        self.cause = cause
+        self.fix = fix
+        lines = [message]
+        if location is not None:
+            lines += ["  " + line for line in location.describe().splitlines()]
+        if cause:
+            lines.append(f"  cause: {cause}")
+        if fix:
+            lines.append(f"  fix: {fix}")
+        super().__init__("\n".join(lines))
+
+
+class ConversionError(AutographError):
+    """A function can't be converted."""
+
+
+class StagingError(AutographError):
+    """Control flow on tensors can't become part of the program as it is written."""
+
+
+class StagingTypeError(StagingError, TypeError):
+    """Values that must agree differ in type, dtype or structure."""
+
+
+class StagingValueError(StagingError, ValueError):
+    """A value that must exist doesn't."""
+
+
+def user_frame() -> FrameType | None:
+    """The innermost frame of the calling thread that isn't this project's own."""
+    frame: Any = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(_OWN):
+        frame = frame.f_back
+    return frame
+
+
+def user_location() -> Location | None:
+    """Where the user's code stands that called into this project."""
+    frame = user_frame()
+    if frame is None:
+        return None
+    code = frame.f_code
+    return Location(code.co_filename, frame.f_lineno, _user_function(code), _column(code, frame.f_lasti))
+
+
+def _user_function(code: CodeType) -> str:
+    """The name of the user's function that a block function was made from."""
+    qualname: str = getattr(code, "co_qualname", code.co_name)
+    parts = [part for part in qualname.split(".") if part != "<locals>"]
+    while len(parts) > 1 and parts[-1].rstrip("_0123456789") in ("if_body", "else_body", "loop_body", "loop_test"):
+        parts.pop()
+    return parts[-1]
+
+
+def _column(code: CodeType, instruction: int) -> int | None:
+    positions = getattr(code, "co_positions", None)  # Python 3.11 and later
+    if positions is None:
+        return None
+    for index, (_, _, column, _) in enumerate(positions()):
+        if index == instruction // 2:
+            return column
+    return None

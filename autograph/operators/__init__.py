@@ -1,0 +1,21 @@
+"""What converted code calls at run time, as ``ag__``: Python's meaning on Python values, staging on tensors."""
+
+from autograph.operators.assertion import assert_stmt
+from autograph.operators.calls import converted_call
+from autograph.operators.conditional import if_exp, if_stmt
+from autograph.operators.logic import and_, in_, not_, not_in, or_
+from autograph.operators.loops import for_stmt, while_stmt
+
+__all__ = [
+    "and_",
+    "assert_stmt",
+    "converted_call",
+    "for_stmt",
+    "if_exp",
+    "if_stmt",
+    "in_",
+    "not_",
+    "not_in",
+    "or_",
+    "while_stmt",
+]

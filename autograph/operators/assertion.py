@@ -1,0 +1,21 @@
+"""``assert``: Python's own on Python values, checked when the program runs on symbolic tensors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from autograph.operators.state import Block
+from autograph.operators.symbolic import condition, symbolic
+
+
+def assert_stmt(test: Any, message: Block | None = None) -> None:
+    """Raises AssertionError with ``message()`` unless ``test`` holds."""
+    tensor = symbolic(test)
+    if tensor is None:
+        if not test:
+            raise AssertionError(message()) if message is not None else AssertionError()
+        return
+    from runtime.ops.control import assert_op
+
+    text = "" if message is None else str(message())
+    assert_op(condition(tensor, "assert"), text, "AssertionError")

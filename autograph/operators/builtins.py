@@ -1,0 +1,126 @@
+"""Built-in functions that do something of their own on symbolic tensors; on anything else they are Python's.
+
+``OVERLOADS`` maps a built-in function to the one that converted code calls in its place.
+"""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable
+from functools import reduce
+from typing import Any
+
+from autograph.operators.iterables import enumerate_, range_, reversed_, zip_
+from autograph.operators.symbolic import symbolic
+from runtime import dtypes
+from runtime.ops.arithmetic import maximum, minimum
+from runtime.ops.array import shape as shape_of
+from runtime.ops.elementwise import cast
+from runtime.ops.elementwise import round as round_tensor
+from runtime.ops.reduce import reduce_all, reduce_any, reduce_max, reduce_min, reduce_sum
+
+
+def len_(value: Any) -> Any:
+    """``len``; of a symbolic tensor its first dimension, as a tensor where it is known only at run time."""
+    tensor = symbolic(value)
+    if tensor is None or tensor.type.shape == () or (tensor.type.shape and tensor.type.shape[0] is not None):
+        return builtins.len(value)
+    return shape_of(tensor)[0]
+
+
+def int_(*arguments: Any, **options: Any) -> Any:
+    """``int``; of a symbolic tensor its int32 (or own integer) value, cut off towards zero."""
+    tensor = symbolic(arguments[0]) if len(arguments) == 1 and not options else None
+    if tensor is None:
+        return builtins.int(*arguments, **options)
+    return tensor if tensor.dtype.is_integer else cast(tensor, dtypes.int32)
+
+
+def float_(*arguments: Any) -> Any:
+    """``float``; of a symbolic tensor its float32 (or own floating) value."""
+    tensor = symbolic(arguments[0]) if len(arguments) == 1 else None
+    if tensor is None:
+        return builtins.float(*arguments)
+    return tensor if tensor.dtype.is_floating else cast(tensor, dtypes.float32)
+
+
+def bool_(*arguments: Any) -> Any:
+    """``bool``; of a symbolic tensor whether it isn't zero."""
+    tensor = symbolic(arguments[0]) if len(arguments) == 1 else None
+    return builtins.bool(*arguments) if tensor is None else cast(tensor, dtypes.bool_)
+
+
+def round_(number: Any, ndigits: Any = None) -> Any:
+    """``round``; of a symbolic tensor the nearest whole value, halves to even, in its own dtype."""
+    tensor = symbolic(number)
+    if tensor is None:
+        return builtins.round(number, ndigits)
+    if ndigits is None:
+        return round_tensor(tensor)
+    scale = 10.0**ndigits
+    return round_tensor(tensor * scale) / scale
+
+
+def sum_(iterable: Any, /, start: Any = 0) -> Any:
+    """``sum``; of a symbolic tensor along its first axis."""
+    tensor = symbolic(iterable)
+    if tensor is None or not tensor.type.shape:
+        return builtins.sum(iterable, start)
+    total = reduce_sum(tensor, axis=0)
+    return total if type(start) is int and start == 0 else start + total
+
+
+def any_(iterable: Any) -> Any:
+    """``any``; of a symbolic tensor whether one of its elements holds."""
+    tensor = symbolic(iterable)
+    return builtins.any(iterable) if tensor is None else reduce_any(cast(tensor, dtypes.bool_))
+
+
+def all_(iterable: Any) -> Any:
+    """``all``; of a symbolic tensor whether all of its elements hold."""
+    tensor = symbolic(iterable)
+    return builtins.all(iterable) if tensor is None else reduce_all(cast(tensor, dtypes.bool_))
+
+
+def min_(*arguments: Any, **options: Any) -> Any:
+    """``min``; of symbolic tensors elementwise, of a single one its smallest element."""
+    return _extreme(builtins.min, minimum, reduce_min, arguments, options)
+
+
+def max_(*arguments: Any, **options: Any) -> Any:
+    """``max``; of symbolic tensors elementwise, of a single one its largest element."""
+    return _extreme(builtins.max, maximum, reduce_max, arguments, options)
+
+
+def _extreme(python: Any, pairwise: Any, whole: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    if options:
+        return python(*arguments, **options)
+    if len(arguments) == 1:
+        tensor = symbolic(arguments[0])
+        if tensor is not None and tensor.type.shape != ():
+            return whole(tensor)
+        items = arguments[0]
+        if type(items) in (list, tuple) and any(symbolic(each) is not None for each in items):
+            return reduce(pairwise, items)
+        return python(*arguments)
+    if any(symbolic(each) is not None for each in arguments):
+        return reduce(pairwise, arguments)
+    return python(*arguments)
+
+
+OVERLOADS: dict[Any, Callable[..., Any]] = {
+    builtins.all: all_,
+    builtins.any: any_,
+    builtins.bool: bool_,
+    builtins.enumerate: enumerate_,
+    builtins.float: float_,
+    builtins.int: int_,
+    builtins.len: len_,
+    builtins.max: max_,
+    builtins.min: min_,
+    builtins.range: range_,
+    builtins.reversed: reversed_,
+    builtins.round: round_,
+    builtins.sum: sum_,
+    builtins.zip: zip_,
+}

@@ -1,0 +1,143 @@
+"""Calls in converted code: which callee is converted, replaced or left as it is.
+
+    converted_call(f)(x)
+
+Left as they are: built-in functions and C code, classes and functions of the standard library, of the numerical
+libraries and of this project, functions without source. Converted: the user's functions, lambdas and methods, the
+functions behind ``functools.partial`` and callable objects, and the constructors of the user's classes.
+
+How a function is converted is told by `install_converter`, so that this package needs no compiler to be imported.
+"""
+
+from __future__ import annotations
+
+import functools
+import sysconfig
+import weakref
+from collections.abc import Callable
+from types import CodeType, FunctionType, MethodType
+from typing import Any
+
+from autograph.operators.builtins import OVERLOADS
+
+# Makes from a function the maker of its converted form, or None if it must be called as it is.
+Maker = Callable[[FunctionType], Callable[..., Any]]
+Converter = Callable[[FunctionType], "Maker | None"]
+
+LIBRARIES = frozenset({"autograph", "runtime", "numpy", "scipy", "numba", "llvmlite", "gast", "astunparse"})
+_STANDARD = tuple({sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")})
+_THIRD_PARTY = ("site-packages", "dist-packages")
+
+_converter: Converter | None = None
+# By id of the code object; the weak reference clears its entry when the code object goes, so that no id is taken twice.
+_makers: dict[int, tuple[Any, Maker | None]] = {}
+
+
+def install_converter(converter: Converter) -> None:
+    """Sets what converts functions. The conversion's API does this when it is imported."""
+    global _converter
+    _converter = converter
+
+
+def converted_call(callee: Any) -> Any:
+    """What to call in place of ``callee``."""
+    kind = type(callee)
+    if kind is FunctionType:
+        maker = maker_of(callee)
+        return callee if maker is None else maker(callee)
+    if kind is MethodType:
+        function = callee.__func__
+        if type(function) is FunctionType:
+            maker = maker_of(function)
+            return callee if maker is None else MethodType(maker(function), callee.__self__)
+        return callee
+    try:
+        overload = OVERLOADS.get(callee)
+    except TypeError:  # an unhashable callable object
+        overload = None
+    if overload is not None:
+        return overload
+    if isinstance(callee, functools.partial):
+        return _partial(callee)
+    if isinstance(callee, type):
+        return _constructor(callee)
+    if callable(callee):
+        return _callable_object(callee)
+    return callee
+
+
+def maker_of(function: FunctionType) -> Maker | None:
+    """The maker of a function's converted form, found once for every code object."""
+    code = function.__code__
+    entry = _makers.get(id(code))
+    if entry is not None:
+        return entry[1]
+    maker = None if is_library(function) or _converter is None else _converter(function)
+    remember(code, maker)
+    return maker
+
+
+def remember(code: CodeType, maker: Maker | None) -> None:
+    """Notes how functions with this code are converted; None: they are called as they are."""
+    key = id(code)
+    _makers[key] = (weakref.ref(code, lambda _: _makers.pop(key, None)), maker)
+
+
+def is_library(function: FunctionType) -> bool:
+    """Whether a function belongs to the standard library, the numerical libraries or this project."""
+    module = function.__globals__.get("__name__") or ""
+    if module.partition(".")[0] in LIBRARIES:
+        return True
+    filename = function.__code__.co_filename
+    if filename.startswith("<frozen "):
+        return True
+    return filename.startswith(_STANDARD) and not any(part in filename for part in _THIRD_PARTY)
+
+
+def _partial(callee: functools.partial[Any]) -> Any:
+    if type(callee) is not functools.partial:
+        return callee
+    function = converted_call(callee.func)
+    return callee if function is callee.func else functools.partial(function, *callee.args, **callee.keywords)
+
+
+def _callable_object(callee: Any) -> Any:
+    """An object with a ``__call__`` of the user's."""
+    function = type(callee).__call__
+    if type(function) is not FunctionType:
+        return callee
+    maker = maker_of(function)
+    return callee if maker is None else MethodType(maker(function), callee)
+
+
+def _constructor(cls: type) -> Any:
+    """The construction of an instance with the ``__init__`` of the user's class converted."""
+    if type(cls).__call__ is not type.__call__:
+        return cls
+    init = cls.__init__  # type: ignore[misc]
+    if type(init) is not FunctionType:
+        return cls
+    maker = maker_of(init)
+    if maker is None:
+        return cls
+
+    def construct(*args: Any, **kwargs: Any) -> Any:
+        made = cls.__new__(cls, *args, **kwargs)
+        if isinstance(made, cls):
+            function = type(made).__init__  # type: ignore[misc]
+            if type(function) is FunctionType:
+                its_maker = maker_of(function)
+                function = function if its_maker is None else its_maker(function)  # type: ignore[assignment]
+            result = function(made, *args, **kwargs)
+            if result is not None:
+                raise TypeError(f"__init__() should return None, not '{type(result).__name__}'")
+        return made
+
+    return construct
+
+
+def forget_all() -> None:
+    """Drops what is known about all functions; they are looked at again when they are called."""
+    _makers.clear()
+
+

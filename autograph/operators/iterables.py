@@ -1,0 +1,242 @@
+"""What a staged ``for`` loop runs over: tensors along their first axis, ranges, and combinations of them.
+
+``range``, ``enumerate``, ``zip`` and ``reversed`` of tensors give these objects; only a ``for`` statement of a
+converted function understands them.
+"""
+
+from __future__ import annotations
+
+import builtins
+from typing import Any
+
+from autograph.errors import StagingTypeError, StagingValueError, user_location
+from autograph.operators.symbolic import symbolic
+from runtime import dtypes
+from runtime.context import ctx
+from runtime.errors import OperatorNotAllowedInGraphError
+from runtime.ops.arithmetic import floordiv, maximum, minimum
+from runtime.ops.array import shape as shape_of
+from runtime.ops.convert import convert_to_tensor, is_tensor_like, operands, static_value
+from runtime.ops.elementwise import cast
+from runtime.tensor import EagerTensor, SymbolicTensor
+
+
+class Staged:
+    """A sequence whose length may be known only at run time."""
+
+    def count(self) -> Any:
+        """The number of items: a Python int or a scalar tensor of the index's dtype."""
+        raise NotImplementedError
+
+    def item(self, index: Any) -> Any:
+        """The item at an index, a scalar tensor from 0 to ``count() - 1``."""
+        raise NotImplementedError
+
+    def first_index(self) -> Any:
+        """The index 0."""
+        return convert_to_tensor(0, dtypes.int32)
+
+    def __iter__(self) -> Any:
+        raise OperatorNotAllowedInGraphError(
+            f"a {type(self).__name__} of symbolic tensors has no length while tracing; only a `for` statement of a "
+            "converted function can run over it"
+        )
+
+
+class TensorItems(Staged):
+    """A tensor along its first axis."""
+
+    def __init__(self, tensor: Any) -> None:
+        static = tensor.type.shape
+        if static == ():
+            raise StagingTypeError(
+                "a loop over a scalar tensor",
+                location=user_location(),
+                cause="a `for` loop runs along the first axis of a tensor, and a scalar has none",
+                fix="use range(n) or ag.range(n) to count up to n",
+            )
+        self.tensor = tensor
+        self.length = None if static is None else static[0]
+
+    def count(self) -> Any:
+        return self.length if self.length is not None else shape_of(self.tensor)[0]
+
+    def item(self, index: Any) -> Any:
+        return self.tensor[index]
+
+
+class StagedRange(Staged):
+    """``range(start, stop, step)`` of tensors."""
+
+    def __init__(self, start: Any, stop: Any, step: Any) -> None:
+        self.start, self.stop, self.step = operands("range", start, stop, step)
+        if not self.start.dtype.is_numeric:
+            raise StagingTypeError(
+                f"range() of a {self.start.dtype.name} tensor",
+                location=user_location(),
+                cause="a range counts with numbers",
+                fix="convert the bounds with ag.cast(x, ag.int32)",
+            )
+        if static_value(self.step) is not None and static_value(self.step) == 0:
+            raise ValueError("range() arg 3 must not be zero")
+
+    def __len__(self) -> int:
+        raise StagingTypeError(
+            "len() of a range of symbolic tensors",
+            location=user_location(),
+            cause="the length is known only at run time, and Python's len() must be an int",
+            fix="compute it from the bounds",
+        )
+
+    def _is(self, tensor: Any, value: int) -> bool:
+        static = static_value(tensor)
+        return static is not None and bool(static == value)
+
+    def count(self) -> Any:
+        span = self.stop if self._is(self.start, 0) else self.stop - self.start
+        if self._is(self.step, 1):
+            return span
+        if span.dtype.is_floating:
+            from runtime.ops.elementwise import ceil
+
+            return cast(ceil(span / self.step), dtypes.int32)
+        # Rounding up without leaving the integers: -(-span // step); an empty range counts below zero.
+        return maximum(-floordiv(-span, self.step), 0)
+
+    def first_index(self) -> Any:
+        dtype = self.start.dtype
+        return convert_to_tensor(0, dtype if dtype.is_integer or self._is(self.step, 1) else dtypes.int32)
+
+    def item(self, index: Any) -> Any:
+        offset = index
+        if not self._is(self.step, 1):
+            offset = cast(index, self.step.dtype) * self.step
+        return offset if self._is(self.start, 0) else self.start + offset
+
+
+class StagedEnumerate(Staged):
+    """``enumerate(iterable, start)``."""
+
+    def __init__(self, source: Staged, start: Any) -> None:
+        self.source = source
+        self.begin = start
+
+    def count(self) -> Any:
+        return self.source.count()
+
+    def first_index(self) -> Any:
+        return self.source.first_index()
+
+    def item(self, index: Any) -> Any:
+        number = index if type(self.begin) is int and self.begin == 0 else index + self.begin
+        return number, self.source.item(index)
+
+
+class StagedZip(Staged):
+    """``zip(...)``: as long as the shortest of its parts."""
+
+    def __init__(self, sources: list[Staged]) -> None:
+        self.sources = sources
+
+    def count(self) -> Any:
+        counts = [source.count() for source in self.sources]
+        known = [count for count in counts if isinstance(count, int)]
+        tensors = [cast(count, dtypes.int32) for count in counts if not isinstance(count, int)]
+        result: Any = min(known) if known else tensors.pop()
+        for tensor in tensors:
+            result = minimum(result, tensor)
+        return result
+
+    def item(self, index: Any) -> Any:
+        return tuple(source.item(cast(index, source.first_index().dtype)) for source in self.sources)
+
+
+class StagedReversed(Staged):
+    """``reversed(...)``."""
+
+    def __init__(self, source: Staged) -> None:
+        self.source = source
+
+    def count(self) -> Any:
+        return self.source.count()
+
+    def first_index(self) -> Any:
+        return self.source.first_index()
+
+    def item(self, index: Any) -> Any:
+        return self.source.item(self.source.count() - 1 - index)
+
+
+def staged(iterable: Any) -> Staged | None:
+    """The staged form of what a ``for`` statement runs over, or None if Python can run over it."""
+    kind = type(iterable)
+    if kind in (list, tuple, dict, range, str):
+        return None
+    if isinstance(iterable, Staged):
+        return iterable
+    if kind is EagerTensor:
+        # A tensor from outside the trace: a loop over it is a loop of the program, not a thousand copies of its body.
+        return TensorItems(iterable) if ctx.builder is not None else None
+    tensor = symbolic(iterable)
+    if tensor is None:
+        return None
+    return _range_behind(tensor) or TensorItems(tensor)
+
+
+def _range_behind(tensor: SymbolicTensor) -> StagedRange | None:
+    """The range whose elements a tensor holds: a loop over it needs no array."""
+    node = tensor.value.node
+    if node is None or node.op.name != "range" or len(node.inputs) != 3:
+        return None
+    start, stop, step = (SymbolicTensor(value, tensor.builder) for value in node.inputs)
+    return StagedRange(start, stop, step) if start.dtype.is_integer else None
+
+
+# --- the built-in functions ----------------------------------------------------------------------------------------
+
+
+def range_(*arguments: Any) -> Any:
+    """``range``; staged when a bound is a symbolic tensor."""
+    if not any(symbolic(each) is not None for each in arguments):
+        return builtins.range(*arguments)
+    if len(arguments) > 3:
+        raise TypeError(f"range expected at most 3 arguments, got {len(arguments)}")
+    start, stop, step = (0, *arguments, 1) if len(arguments) == 1 else (*arguments, 1)[:3]
+    for bound in (start, stop, step):
+        if is_tensor_like(bound) and not convert_to_tensor(bound).dtype.is_integer:
+            name = convert_to_tensor(bound).dtype.name
+            raise TypeError(f"'{name}' tensor cannot be interpreted as an integer in range()")
+    return StagedRange(start, stop, step)
+
+
+def enumerate_(iterable: Any, start: Any = 0) -> Any:
+    """``enumerate``; staged when it runs over a staged iterable."""
+    source = staged(iterable)
+    return builtins.enumerate(iterable, start) if source is None else StagedEnumerate(source, start)
+
+
+def zip_(*iterables: Any, **options: Any) -> Any:
+    """``zip``; staged when its iterables are, unless one of them can be run over only by Python."""
+    sources = [staged(each) for each in iterables]
+    if not any(sources):
+        return builtins.zip(*iterables, **options)
+    found = [source for source in sources if source is not None]
+    if len(found) != len(sources):
+        for source in found:
+            if not (isinstance(source, TensorItems) and source.length is not None):
+                raise StagingValueError(
+                    "zip() of a Python iterable and a staged one",
+                    location=user_location(),
+                    cause="the number of iterations is known only at run time, but the Python iterable runs now",
+                    fix="convert the Python iterable to a tensor",
+                )
+        return builtins.zip(*iterables, **options)
+    return StagedZip(found)
+
+
+def reversed_(sequence: Any) -> Any:
+    """``reversed``; staged when it runs over a staged iterable."""
+    source = staged(sequence)
+    return builtins.reversed(sequence) if source is None else StagedReversed(source)
+
+

@@ -1,0 +1,164 @@
+"""``while`` and ``for`` loops: Python's own on Python values, staged on symbolic tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from autograph.errors import StagingError, user_location
+from autograph.operators.iterables import Staged, staged
+from autograph.operators.logic import and_
+from autograph.operators.staged_if import Frame, stage_branches
+from autograph.operators.staged_loop import stage_while
+from autograph.operators.state import Block, LocalSlot, slots
+from autograph.operators.symbolic import condition, symbolic
+from autograph.operators.unbound import as_unbound_local, run
+from runtime.context import ctx
+from runtime.ops.convert import convert_to_tensor
+
+# An endless iterator whose loop only a tensor could leave is unrolled at most this far.
+_MOST_UNROLLED = 10_000
+
+
+def while_stmt(test: Block, body: Block, names: tuple[str, ...] = ()) -> None:
+    """Runs ``body`` as long as ``test`` holds.
+
+    names: the variables that it sets and that matter in the next iteration or afterwards. A test that turns out to be
+    a symbolic tensor, at first or after some iterations on Python values, stages the loop from there on.
+    """
+    builder = ctx.builder
+    probe = None
+    try:
+        while True:
+            if builder is not None:
+                probe = _Probe(builder, test)
+            going = test()
+            if builder is not None and symbolic(going) is not None:
+                break
+            if not going:
+                return
+            body()
+    except NameError as error:
+        changed = as_unbound_local(error, test.__code__, body.__code__)
+        if changed is error:
+            raise
+    else:
+        assert probe is not None
+        _stage_while(probe, going, test, body, names)
+        return
+    raise changed
+
+
+def for_stmt(iterable: Any, body: Block, test: Block | None = None, names: tuple[str, ...] = ()) -> None:
+    """Runs ``body`` for each item; after an iteration ``test`` tells whether to go on."""
+    source = staged(iterable)
+    if source is not None:
+        _stage_for(source, body, test, names)
+        return
+    # Only the loop itself may keep the iterator alive, as in Python: a generator is closed when its loop is left.
+    holder = [iterable]
+    del iterable
+    try:
+        if test is None:
+            for item in holder.pop():
+                body(item)
+        else:
+            holder.append(iter(holder.pop()))
+            for item in holder[0]:
+                body(item)
+                going = test()
+                if symbolic(going) is not None:
+                    _unroll_rest(holder[0], body, test, names)
+                    break
+                if not going:
+                    break
+    except NameError as error:
+        changed = as_unbound_local(error, body.__code__)
+        if changed is error:
+            raise
+    else:
+        return
+    finally:
+        holder.clear()
+    raise changed
+
+
+def _stage_while(probe: _Probe, going: Any, test: Block, body: Block, names: tuple[str, ...]) -> None:
+    state, blocks = slots(names, (test, body)), (test, body)
+    if not probe.test_sets_variables():
+        probe.undo()
+        stage_while(lambda: run(test), lambda: run(body), state, blocks)
+        return
+    # `while (y := f(x)) > 0`: what the test sets, the body reads. The test runs before the loop and after each body.
+    go = LocalSlot("go", condition(going, "while"))
+
+    def step() -> None:
+        run(body)
+        go.set(condition(convert_to_tensor(run(test)), "while"))
+
+    stage_while(go.get, step, [go, *state], blocks)
+
+
+def _unroll_rest(iterator: Iterator[Any], body: Block, test: Block, names: tuple[str, ...]) -> None:
+    """The iterations after a ``break`` that may or may not have happened: each runs under a condition."""
+    blocks = (body, test)
+    for count, item in enumerate(iterator):
+        if count >= _MOST_UNROLLED:
+            raise StagingError(
+                f"a loop over a Python iterator that only a tensor can end was unrolled {count} times",
+                location=user_location(),
+                cause="whether a `break` on a tensor happens is known only at run time, but the iterator runs now",
+                fix="loop over ag.range(...) or a tensor, or with `while`",
+            )
+        going = run(test)
+        tensor = symbolic(going)
+        if tensor is None:
+            if not going:
+                return
+            run(body, item)
+            continue
+        branches: list[Callable[[], Any]] = [lambda item=item: run(body, item), lambda: None]  # type: ignore[misc]
+        stage_branches(condition(tensor, "break"), branches, slots(names, blocks), Frame(blocks))
+
+
+def _stage_for(source: Staged, body: Block, test: Block | None, names: tuple[str, ...]) -> None:
+    """A loop over a tensor or a range: a ``while`` loop that counts."""
+    count = source.count()
+    index = LocalSlot("index", source.first_index())
+
+    def more() -> Any:
+        going = index.get() < count
+        return going if test is None else and_(going, lambda: run(test))
+
+    def step() -> None:
+        position = index.get()
+        run(body, source.item(position))
+        index.set(position + 1)
+
+    blocks = (body,) if test is None else (body, test)
+    stage_while(more, step, [index, *slots(names, blocks)], blocks)
+
+
+class _Probe:
+    """What a builder held before a loop's test was evaluated, to take it back: the staged loop evaluates it again."""
+
+    def __init__(self, builder: Any, test: Block) -> None:
+        self.builder = builder
+        self.count = len(builder.graph.nodes)
+        self.state = dict(builder.state)
+        self.written = dict(builder.written)
+        self.frame = Frame((test,))
+
+    def test_sets_variables(self) -> bool:
+        return self.frame.has_changed()
+
+    def undo(self) -> None:
+        builder = self.builder
+        del builder.graph.nodes[self.count :]
+        # A first read of state makes an input of the graph, which stays; only values made by dropped nodes go.
+        for key, value in builder.state.items():
+            self.state.setdefault(key, value if value.node is None else builder.state_inputs[key])
+        builder.state.clear()
+        builder.state.update(self.state)
+        builder.written.clear()
+        builder.written.update(self.written)

@@ -1,0 +1,186 @@
+"""``if`` on a symbolic tensor: both branches are traced from the same state, then their results are merged.
+
+A variable that both branches leave alone, or set to equal Python values, stays what it is. Others become outputs of the
+``cond`` node, Python numbers taking the dtype of the tensor that the other branch holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from autograph.errors import StagingTypeError, StagingValueError, user_location
+from autograph.operators.state import UNSET, Block, Slot, cells, read_cell, slots, write_cell
+from autograph.operators.structure import children, rebuild, same_structure
+from autograph.operators.symbolic import (
+    common_dtype,
+    condition,
+    conflict,
+    describe,
+    is_tensorable,
+    placeholder,
+    same_python_value,
+    type_of,
+)
+from autograph.operators.unbound import run
+from runtime.dtypes import DType
+from runtime.graph.builder import Region, emit_cond, trace_region
+from runtime.ops.convert import convert_to_tensor
+
+# Makes a merged value from the outputs of the node.
+_Plan = Callable[[Sequence[Any]], Any]
+_BRANCHES = ("in the first branch", "in the `else` branch")
+
+
+def stage_if(test: Any, body: Block, orelse: Block | None, names: Sequence[str], statement: str = "if") -> Any:
+    """Emits a ``cond`` node; gives the merged results of the branches and sets the variables that they changed."""
+    blocks = [block for block in (body, orelse) if block is not None]
+    branches = [lambda: run(body), lambda: None if orelse is None else run(orelse)]
+    return stage_branches(condition(test, statement), branches, slots(names, blocks), Frame(blocks))
+
+
+def stage_branches(
+    predicate: Any, branches: Sequence[Callable[[], Any]], state: Sequence[Slot], frame: Frame
+) -> Any:
+    """``stage_if`` for branches that aren't block functions; ``frame`` knows the variables that they may change."""
+    traces = [_trace(name, branch, state, frame) for name, branch in zip(("then", "else"), branches)]
+    one, other = traces
+    merge = _Merge(one.region, other.region)
+    plans = [
+        merge.plan(f"'{slot.label}'", before, after, slot.covered)
+        for slot, before, after in zip(state, one.values, other.values)
+    ]
+    result = merge.plan("the returned value", one.result, other.result, False)
+    outputs = merge.emit(predicate)
+    for slot, plan in zip(state, plans):
+        slot.set(plan(outputs))
+    return result(outputs)
+
+
+class Frame:
+    """The variables that blocks share with the function around them, as they were when this was made."""
+
+    def __init__(self, blocks: Sequence[Block]) -> None:
+        self.before = {cell: read_cell(cell) for cell in cells(blocks).values()}
+
+    def has_changed(self) -> bool:
+        return any(read_cell(cell) is not value for cell, value in self.before.items())
+
+    def restore(self) -> None:
+        for cell, value in self.before.items():
+            if read_cell(cell) is not value:
+                write_cell(cell, value)
+
+
+@dataclass
+class _Trace:
+    region: Region
+    result: Any
+    values: list[Any]  # of the state after the branch
+
+
+def _trace(name: str, branch: Callable[[], Any], state: Sequence[Slot], frame: Frame) -> _Trace:
+    before = [slot.get() for slot in state]
+    trace = _Trace(None, None, [])  # type: ignore[arg-type]
+
+    def function() -> list[Any]:
+        trace.result = branch()
+        trace.values = [slot.get() for slot in state]
+        return []
+
+    try:
+        trace.region = trace_region(name, function)
+    finally:
+        for slot, value in zip(state, before):
+            if slot.get() is not value:
+                slot.set(value)
+        frame.restore()
+    return trace
+
+
+class _Merge:
+    """Collects what must become outputs of the two regions."""
+
+    def __init__(self, one: Region, other: Region) -> None:
+        self.regions = (one, other)
+        self.pairs: list[tuple[Any, Any, DType]] = []
+
+    def plan(self, label: str, one: Any, other: Any, covered: bool) -> _Plan:
+        """How to make the value of a variable from its values after the branches."""
+        if one is UNSET or other is UNSET:
+            if one is other:
+                return lambda outputs: UNSET
+            if not covered:
+                raise _unset(label, one is UNSET)
+            return self._with_unset(label, one, other)
+        if one is other:
+            return lambda outputs: one
+        first, second = children(one), children(other)
+        if first is not None and second is not None and same_structure(one, other):
+            plans = [self.plan(label + key, a, b, covered) for (key, a), (_, b) in zip(first, second)]
+            return lambda outputs: rebuild(one, [plan(outputs) for plan in plans])
+        if same_python_value(one, other):
+            return lambda outputs: one
+        if first is None and second is None and is_tensorable(one) and is_tensorable(other):
+            return self._output(label, one, other)
+        raise _mismatch(label, one, other)
+
+    def _output(self, label: str, one: Any, other: Any) -> _Plan:
+        dtype = common_dtype(one, other)
+        if dtype is None:
+            raise conflict(label, one, other, _BRANCHES)
+        return self._add(one, other, dtype)
+
+    def _add(self, one: Any, other: Any, dtype: DType) -> _Plan:
+        index = len(self.pairs)
+        self.pairs.append((one, other, dtype))
+        return lambda outputs: outputs[index]
+
+    def _with_unset(self, label: str, one: Any, other: Any) -> _Plan:
+        value = other if one is UNSET else one
+        items = children(value)
+        if items is not None:
+            plans = [
+                self._with_unset(label + key, *((UNSET, item) if one is UNSET else (item, UNSET)))
+                for key, item in items
+            ]
+            return lambda outputs: rebuild(value, [plan(outputs) for plan in plans])
+        if not is_tensorable(value):
+            return lambda outputs: value
+        return self._add(one, other, type_of(value).dtype)
+
+    def emit(self, predicate: Any) -> list[Any]:
+        """Adds the node to the current builder; gives its outputs."""
+        for side, region in enumerate(self.regions):
+            with region.builder:
+                for pair in self.pairs:
+                    value = placeholder(type_of(pair[1 - side])) if pair[side] is UNSET else pair[side]
+                    region.outputs.append(region.builder.use(convert_to_tensor(value, pair[2])))
+        return emit_cond(predicate, *self.regions)
+
+
+def _unset(label: str, first: bool) -> StagingValueError:
+    return StagingValueError(
+        f"{label} has no value {_BRANCHES[0 if first else 1]} of a condition on a tensor",
+        location=user_location(),
+        cause=f"both branches become part of the program, and {label} may be used after them",
+        fix=f"give {label} a value before the `if`, or in both branches",
+    )
+
+
+def _mismatch(label: str, one: Any, other: Any) -> StagingTypeError:
+    names = [describe(each) for each in (one, other)]
+    if label == "the returned value" and (one is None or other is None):
+        return StagingTypeError(
+            f"the function returns {names[0]} {_BRANCHES[0]} of a condition on a tensor, {names[1]} {_BRANCHES[1]}",
+            location=user_location(),
+            cause="which one would be known only at run time (a way through without `return` gives None)",
+            fix="return a value of the same type in both cases",
+        )
+    return StagingTypeError(
+        f"{label} is {names[0]} {_BRANCHES[0]} of a condition on a tensor, {names[1]} {_BRANCHES[1]}",
+        location=user_location(),
+        cause="which one would be known only at run time, and then only numbers and tensors can be chosen",
+        fix=f"make {label} a value of the same type and structure in both branches",
+    )

@@ -1,0 +1,110 @@
+"""``and``, ``or``, ``not`` and ``in`` on symbolic tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from autograph.errors import StagingTypeError, user_location
+from autograph.operators.state import Block
+from autograph.operators.symbolic import condition, describe, symbolic
+from autograph.operators.unbound import run
+from runtime import dtypes
+from runtime.context import ctx
+from runtime.graph.builder import Region, emit_cond, trace_region
+from runtime.ops.compare import equal, logical_and, logical_not, logical_or
+from runtime.ops.convert import convert_to_tensor, is_tensor_like
+from runtime.ops.reduce import reduce_all, reduce_any
+
+# Elementwise ops that can fail at run time on integers; behind `and` they may be guarded by what stands before.
+_MAY_FAIL = frozenset({"floordiv", "floormod", "truncatediv", "divide", "pow"})
+
+
+def stage_and(first: Any, others: Sequence[Block]) -> Any:
+    """``first and others[0]() and ...`` for a tensor ``first``."""
+    return _chain(first, others, is_and=True)
+
+
+def stage_or(first: Any, others: Sequence[Block]) -> Any:
+    """``first or others[0]() or ...`` for a tensor ``first``."""
+    return _chain(first, others, is_and=False)
+
+
+def stage_not(value: Any) -> Any:
+    """``not value`` for a tensor."""
+    return logical_not(_boolean(value, "not"))
+
+
+def stage_contains(item: Any, container: Any) -> Any:
+    """``item in container`` where one of them is a tensor."""
+    if symbolic(container) is not None:
+        return reduce_any(equal(container, item))
+    found: Any = False
+    for each in container:
+        if each is item:
+            return True
+        same = each == item
+        if symbolic(same) is not None:
+            same = reduce_all(same)
+            found = same if found is False else logical_or(found, same)
+        elif same:
+            return True
+    return found
+
+
+def _chain(first: Any, others: Sequence[Block], is_and: bool) -> Any:
+    word = "and" if is_and else "or"
+    result = _boolean(first, word)
+    for other in others:
+        region = trace_region(word, lambda other=other: [_operand(run(other), word)])  # type: ignore[misc]
+        if _is_cheap(region):
+            builder = ctx.builder
+            outer = list(region.builder.captured)
+            region.builder.graph.outputs = region.outputs
+            (value,) = builder.inline(region.builder.graph, outer)
+            tensor = builder.tensor(value)
+            result = logical_and(result, tensor) if is_and else logical_or(result, tensor)
+        else:
+            # Whatever the operand does happens only when the ones before it ask for it.
+            known = trace_region("known", lambda: [convert_to_tensor(not is_and)])
+            branches = (region, known) if is_and else (known, region)
+            (result,) = emit_cond(result, *branches)
+    return result
+
+
+def _operand(value: Any, word: str) -> Any:
+    if isinstance(value, bool):
+        return convert_to_tensor(value)
+    if not is_tensor_like(value):
+        raise StagingTypeError(
+            f"an operand of `{word}` is {describe(value)} beside a tensor",
+            location=user_location(),
+            cause=f"which operand `{word}` gives would be known only at run time",
+            fix="compare it, so that every operand is a boolean",
+        )
+    return _boolean(convert_to_tensor(value), word)
+
+
+def _boolean(tensor: Any, word: str) -> Any:
+    if tensor.dtype is not dtypes.bool_:
+        raise StagingTypeError(
+            f"an operand of `{word}` is {describe(tensor)}",
+            location=user_location(),
+            cause=f"on tensors `{word}` is a boolean operation",
+            fix="compare it: `x != 0`",
+        )
+    return condition(tensor, word) if tensor.type.shape != () else tensor
+
+
+def _is_cheap(region: Region) -> bool:
+    """Whether a region may as well run always: elementwise on scalars, and nothing in it can fail or be seen."""
+    if region.builder.state_inputs:
+        return False
+    for node in region.builder.graph.nodes:
+        if node.op.name == "constant":
+            continue
+        if not node.op.is_elementwise or node.op.effect or any(value.type.shape != () for value in node.outputs):
+            return False
+        if node.op.name in _MAY_FAIL and not node.outputs[0].dtype.is_floating:
+            return False
+    return True

@@ -1,0 +1,235 @@
+"""Reading and writing the variables of a converted function from outside.
+
+The blocks of a converted function share variables through closure cells (names) or reach them through objects (paths
+such as ``self.h``). A `Slot` is one such place. An unbound variable is an empty cell; `UNSET` stands for that here and
+never leaves this package.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
+from types import CellType
+from typing import Any
+
+
+class _Unset:
+    def __repr__(self) -> str:
+        return "<unset>"
+
+
+UNSET: Any = _Unset()
+
+Block = Callable[..., Any]
+
+
+class Slot:
+    """A place that holds a variable.
+
+    label     how the user spells it
+    covered   whether every read of it is known to stand behind a flag, so that it may be left unset
+    """
+
+    def __init__(self, label: str, covered: bool = False) -> None:
+        self.label = label
+        self.covered = covered
+
+    def get(self) -> Any:
+        """The value, or UNSET."""
+        raise NotImplementedError
+
+    def set(self, value: Any) -> None:
+        """Stores a value; UNSET unbinds the variable."""
+        raise NotImplementedError
+
+
+class CellSlot(Slot):
+    """A local variable of the converted function."""
+
+    def __init__(self, label: str, cell: CellType, covered: bool = False) -> None:
+        super().__init__(label, covered)
+        self.cell = cell
+
+    def get(self) -> Any:
+        return read_cell(self.cell)
+
+    def set(self, value: Any) -> None:
+        write_cell(self.cell, value)
+
+
+class GlobalSlot(Slot):
+    """A variable of the module."""
+
+    def __init__(self, label: str, namespace: dict[str, Any]) -> None:
+        super().__init__(label)
+        self.namespace = namespace
+
+    def get(self) -> Any:
+        return self.namespace.get(self.label, UNSET)
+
+    def set(self, value: Any) -> None:
+        if value is UNSET:
+            self.namespace.pop(self.label, None)
+        else:
+            self.namespace[self.label] = value
+
+
+class PathSlot(Slot):
+    """An attribute or an item of an object."""
+
+    def __init__(self, label: str, owner: Callable[[], Any], kind: str, key: Callable[[], Any]) -> None:
+        super().__init__(label)
+        self.owner = owner
+        self.kind = kind
+        self.key = key
+
+    def get(self) -> Any:
+        try:
+            owner = self.owner()
+            return getattr(owner, self.key()) if self.kind == "." else owner[self.key()]
+        except (AttributeError, LookupError):
+            return UNSET
+
+    def set(self, value: Any) -> None:
+        owner, key = self.owner(), self.key()
+        if self.kind == ".":
+            if value is not UNSET:
+                setattr(owner, key, value)
+            elif hasattr(owner, key):
+                delattr(owner, key)
+        elif value is not UNSET:
+            owner[key] = value
+        elif key in owner:
+            del owner[key]
+
+
+class LocalSlot(Slot):
+    """A variable of an operator's own, such as the index of a loop over a tensor."""
+
+    def __init__(self, label: str, value: Any) -> None:
+        super().__init__(label)
+        self.value = value
+
+    def get(self) -> Any:
+        return self.value
+
+    def set(self, value: Any) -> None:
+        self.value = value
+
+
+def read_cell(cell: CellType) -> Any:
+    """A cell's content, or UNSET."""
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return UNSET
+
+
+def write_cell(cell: CellType, value: Any) -> None:
+    """Fills a cell, or empties it when the value is UNSET."""
+    if value is not UNSET:
+        cell.cell_contents = value
+    elif read_cell(cell) is not UNSET:
+        del cell.cell_contents
+
+
+def slots(names: Iterable[str], blocks: Sequence[Block]) -> list[Slot]:
+    """The places that ``names`` stand for in the functions that use them.
+
+    A name may start with ``?`` (see `Slot.covered`); one that no block mentions is left out.
+    """
+    found = []
+    for name in names:
+        covered = name.startswith("?")
+        slot = _slot(name.lstrip("?"), blocks, covered)
+        if slot is not None:
+            found.append(slot)
+    return found
+
+
+def cells(blocks: Sequence[Block]) -> dict[str, CellType]:
+    """Every variable that functions share with the ones around them, by name."""
+    found: dict[str, CellType] = {}
+    for block in blocks:
+        for name, cell in zip(block.__code__.co_freevars, block.__closure__ or ()):
+            found.setdefault(name, cell)
+    return found
+
+
+def _slot(name: str, blocks: Sequence[Block], covered: bool) -> Slot | None:
+    root, steps = _parsed(name)
+    if steps:
+        return _path_slot(name, root, steps, blocks)
+    for block in blocks:
+        code = block.__code__
+        if name in code.co_freevars:
+            return CellSlot(name, block.__closure__[code.co_freevars.index(name)], covered)
+    for block in blocks:
+        if name in block.__code__.co_names:
+            return GlobalSlot(name, block.__globals__)
+    return None
+
+
+def _path_slot(name: str, root: str, steps: tuple[Any, ...], blocks: Sequence[Block]) -> Slot:
+    def lookup(variable: str) -> Any:
+        for block in blocks:
+            code = block.__code__
+            if variable in code.co_freevars:
+                value = read_cell(block.__closure__[code.co_freevars.index(variable)])
+                if value is not UNSET:
+                    return value
+        namespace = blocks[0].__globals__
+        if variable in namespace:
+            return namespace[variable]
+        value = getattr(builtins, variable, UNSET)
+        if value is UNSET:
+            raise LookupError(variable)
+        return value
+
+    def walk(root: str, steps: tuple[Any, ...]) -> Any:
+        value = lookup(root)
+        for kind, key in steps:
+            value = getattr(value, key) if kind == "." else value[key_of(key)]
+        return value
+
+    def key_of(key: Any) -> Any:
+        return walk(*key.value) if isinstance(key, _Reference) else key
+
+    kind, last = steps[-1]
+    return PathSlot(name, lambda: walk(root, steps[:-1]), kind, lambda: key_of(last))
+
+
+class _Reference:
+    """A subscript key that is itself a path: (root, steps)."""
+
+    def __init__(self, value: tuple[str, tuple[Any, ...]]) -> None:
+        self.value = value
+
+
+@lru_cache(maxsize=4096)
+def _parsed(path: str) -> tuple[str, tuple[Any, ...]]:
+    if path.isidentifier():
+        return path, ()
+    return _steps(ast.parse(path, mode="eval").body)
+
+
+def _steps(node: ast.expr) -> tuple[str, tuple[Any, ...]]:
+    if isinstance(node, ast.Name):
+        return node.id, ()
+    if isinstance(node, ast.Attribute):
+        root, steps = _steps(node.value)
+        return root, (*steps, (".", node.attr))
+    if isinstance(node, ast.Subscript):
+        root, steps = _steps(node.value)
+        return root, (*steps, ("[", _key(node.slice)))
+    raise ValueError(f"not a path: {ast.unparse(node)}")
+
+
+def _key(node: ast.expr) -> Any:
+    if isinstance(node, ast.Constant):
+        return node.value
+    if isinstance(node, ast.UnaryOp):
+        return ast.literal_eval(node)
+    return _Reference(_steps(node))

@@ -1,0 +1,150 @@
+"""Which values stage, and what Python values become when they must be tensors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from autograph.errors import StagingTypeError, StagingValueError, user_location
+from runtime import dtypes
+from runtime.context import ctx
+from runtime.dtypes import DType
+from runtime.ops.array import reshape
+from runtime.ops.compare import not_equal
+from runtime.ops.convert import convert_to_tensor, is_tensor_like
+from runtime.tensor import SymbolicTensor, Tensor
+from runtime.types import TensorType
+
+_WEAK: dict[type, DType] = {
+    bool: dtypes.bool_,
+    int: dtypes.int32,
+    float: dtypes.float32,
+    str: dtypes.string,
+    bytes: dtypes.string,
+}
+_RANK = {bool: 0, int: 1, float: 2}
+
+
+def symbolic(value: Any) -> SymbolicTensor | None:
+    """The symbolic tensor that a value is (or, for a variable in a trace, holds); else None."""
+    kind = type(value)
+    if kind is SymbolicTensor:
+        return value
+    if kind is bool or ctx.builder is None or isinstance(value, Tensor) or not hasattr(kind, "__tf_tensor__"):
+        return None
+    tensor = convert_to_tensor(value)
+    return tensor if type(tensor) is SymbolicTensor else None
+
+
+def condition(tensor: Any, statement: str) -> Tensor:
+    """A scalar tensor as the boolean that a statement tests. Raises StagingValueError for several elements."""
+    shape = tensor.type.shape
+    if shape is not None and shape != ():
+        if any(size != 1 for size in shape):
+            raise StagingValueError(
+                f"a tensor of shape {tensor.shape} can't decide `{statement}`",
+                location=user_location(),
+                cause="the truth value of a tensor with several elements is ambiguous",
+                fix="use ag.reduce_any(x) or ag.reduce_all(x)",
+            )
+        tensor = reshape(tensor, ())
+    if tensor.dtype is dtypes.bool_:
+        return tensor
+    return not_equal(tensor, "" if tensor.dtype is dtypes.string else 0)
+
+
+def is_tensorable(value: Any) -> bool:
+    """Whether a value can become a tensor beside others: a tensor, a variable, a number, a string, a NumPy array."""
+    return type(value) in _WEAK or isinstance(value, (np.ndarray, np.generic)) or is_tensor_like(value)
+
+
+def is_weak(value: Any) -> bool:
+    """Whether a value takes the dtype of the tensors that it meets: a Python number or string."""
+    return type(value) in _WEAK
+
+
+def same_python_value(one: Any, other: Any) -> bool:
+    """Whether two values are interchangeable while tracing; tensors are only if they are the same object."""
+    if one is other:
+        return True
+    if type(one) is not type(other) or is_tensor_like(one):
+        return False
+    if isinstance(one, np.ndarray):
+        return one.dtype == other.dtype and one.shape == other.shape and bool(np.array_equal(one, other))
+    try:
+        # Not equal to itself but the same text: a nan. And 0.0 is not -0.0.
+        return bool(one == other or one != one) and (not is_weak(one) or repr(one) == repr(other))
+    except Exception:
+        # A comparison of the user's own that fails here says only that the two can't be taken for the same.
+        return False
+
+
+def type_of(value: Any) -> TensorType:
+    """The type that a tensorable value has as a tensor."""
+    if is_weak(value):
+        return TensorType(_WEAK[type(value)], ())
+    if isinstance(value, (np.ndarray, np.generic)):
+        return TensorType(dtypes.as_dtype(value.dtype), np.shape(value))
+    return convert_to_tensor(value).type  # type: ignore[attr-defined]
+
+
+def common_dtype(one: Any, other: Any) -> DType | None:
+    """The dtype that two tensorable values can share without changing a tensor's; None when there is none.
+
+    Python numbers take the dtype of a tensor that can hold them. Two of them share the wider one's.
+    """
+    if is_weak(one) and is_weak(other):
+        kinds = {type(one), type(other)}
+        if kinds <= _RANK.keys():
+            return _WEAK[max(kinds, key=_RANK.__getitem__)]
+        return dtypes.string if not kinds & _RANK.keys() else None
+    if is_weak(one):
+        one, other = other, one
+    dtype = type_of(one).dtype
+    if not is_weak(other):
+        return dtype if type_of(other).dtype is dtype else None
+    return dtype if accepts(dtype, type(other)) else None
+
+
+def accepts(dtype: DType, kind: type) -> bool:
+    """Whether a Python value of a type can become a tensor of a dtype without loss of kind."""
+    if kind is bool:
+        return dtype.is_bool
+    if kind is int:
+        return dtype.is_integer or dtype.is_floating
+    if kind is float:
+        return dtype.is_floating
+    return dtype is dtypes.string
+
+
+def placeholder(type_: TensorType) -> Tensor:
+    """A tensor of a type for a variable that has no value; nothing reads it."""
+    if type_.shape is None or None in type_.shape or np.prod(type_.shape) > 64:
+        from runtime.ops.creation import zeros
+
+        return zeros([size or 0 for size in type_.shape or ()], type_.dtype)
+    if type_.dtype is dtypes.string:
+        return convert_to_tensor(np.full(type_.shape, "", object), dtypes.string)
+    return convert_to_tensor(np.zeros(type_.shape, type_.dtype.np))  # type: ignore[arg-type]
+
+
+def conflict(label: str, one: Any, other: Any, names: tuple[str, str]) -> StagingTypeError:
+    """The error for a variable that would have two different types."""
+    first, second = describe(one), describe(other)
+    return StagingTypeError(
+        f"{label} is {first} {names[0]} and {second} {names[1]}",
+        location=user_location(),
+        cause="a variable set under a condition on tensors, or in a loop on them, needs one type",
+        fix="convert one of them with ag.cast, or keep them in two variables",
+    )
+
+
+def describe(value: Any) -> str:
+    """A value's type and, for a tensor made in a trace, the line that made it."""
+    if not is_tensor_like(value):
+        return "None" if value is None else f"a Python {type(value).__name__}"
+    tensor = convert_to_tensor(value)
+    text = f"a {tensor.dtype.name} tensor of shape {tensor.shape}"
+    node = tensor.value.node if isinstance(tensor, SymbolicTensor) else None
+    return f"{text} (line {node.span[1]})" if node is not None and node.span else text
