@@ -1,4 +1,4 @@
-"""Text to gast, gast to the running Python's own ast.
+"""Text to gast, gast to the running Python's own ast, and back.
 
 Example::
 
@@ -19,12 +19,19 @@ import gast
 
 def parse(text: str, filename: str = "<string>", first_line: int = 1) -> Any:
     """The gast Module of ``text``, whose first line is line ``first_line`` of ``filename``. Raises SyntaxError."""
-    tree = ast.parse(text, filename)
-    if first_line != 1:
-        ast.increment_lineno(tree, first_line - 1)
-    return gast.ast_to_gast(tree)
+    return from_ast(positions_from_line(ast.parse(text, filename), first_line))
+
+
+def from_ast(node: Any) -> Any:
+    """The gast node of an ast node; the ast node stays as it is and shares nothing with it."""
+    return gast.ast_to_gast(node)
 
 
 def to_ast(node: Any) -> Any:
-    """The ast node of the running Python that a gast node stands for."""
+    """The ast node of the running Python that a gast node stands for; shares nothing with it."""
     return gast.gast_to_ast(node)
+
+
+def positions_from_line(tree: Any, first_line: int) -> Any:
+    """Move the positions of a tree whose text was taken to begin at line 1, in place; returns the tree."""
+    return tree if first_line == 1 else ast.increment_lineno(tree, first_line - 1)

@@ -45,7 +45,8 @@ CASES = [
     ("with a as b, c as (d, e.f):\n    g", "a c e g", "b d", ""),
     ("try:\n    a\nexcept E as e:\n    b(e)\nelse:\n    c\nfinally:\n    d", "a E b e c d", "e", "e"),
     (
-        "match s:\n    case [x, *rest] if g: pass\n    case {'k': v, **kw}: pass\n    case C(f=z) as w: pass\n    case m.K | 1: pass",
+        "match s:\n    case [x, *rest] if g: pass\n    case {'k': v, **kw}: pass\n"
+        "    case C(f=z) as w: pass\n    case m.K | 1: pass",
         "s g C m",
         "x rest v kw z w",
         "",

@@ -1,0 +1,73 @@
+"""Make a function object from a syntax tree, in place of the function that the tree was made from.
+
+The new function has its own code only. All else is the original's: the closure cells themselves (so late binding and
+``nonlocal`` hold), globals, the default values (not evaluated again), annotations, attributes, names. Decorators are
+not applied again. The code is compiled under the user's file name, with the positions of the tree's nodes.
+
+Example::
+
+    >>> def scale(x, by=2):
+    ...     return x * by
+    >>> source = find(scale)
+    >>> tripled = load(scale, parse("def scale(x, by=0): return 3 * x * by").body[0], {})
+    >>> tripled(5)
+    30
+"""
+
+from __future__ import annotations
+
+import types
+import weakref
+from collections.abc import Mapping
+from typing import Any
+
+from autograph.syntax.compiled import class_of, compile_like
+from autograph.syntax.parse import to_ast
+
+_loaded: dict[int, weakref.ref[types.CodeType]] = {}
+
+_INFER = object()
+
+
+def load(fn: Any, node: Any, extra: Mapping[str, object], class_name: Any = _INFER) -> Any:
+    """A function like ``fn`` whose code comes from ``node``, a gast function definition or lambda.
+
+    ``extra`` are names that the code may use besides, with their values; they live in closure cells of their own.
+    ``class_name`` is the class for mangling private names; without it, the class that ``fn`` is written in. Raises
+    ValueError when a name is both extra and a closure variable of ``fn``.
+    """
+    fn = getattr(fn, "__func__", fn)
+    original = fn.__code__
+    clash = extra.keys() & set(original.co_freevars)
+    if clash:
+        raise ValueError(f"{', '.join(sorted(clash))}: already a closure variable of {fn.__qualname__}")
+    owner: str | None = class_of(fn) if class_name is _INFER else class_name
+    code = compile_like(to_ast(node), fn, owner, extra)
+    cells = dict(zip(original.co_freevars, fn.__closure__ or ()))
+    closure = tuple(cells[name] if name in cells else types.CellType(extra[name]) for name in code.co_freevars)
+    made = types.FunctionType(code, fn.__globals__, fn.__name__, fn.__defaults__, closure)
+    made.__kwdefaults__ = fn.__kwdefaults__
+    made.__annotations__ = fn.__annotations__
+    made.__qualname__ = fn.__qualname__
+    made.__module__ = fn.__module__
+    made.__doc__ = fn.__doc__
+    made.__dict__.update(fn.__dict__)
+    if hasattr(fn, "__type_params__"):
+        setattr(made, "__type_params__", fn.__type_params__)  # noqa: B010  (Python 3.12 on)
+    _remember(code)
+    return made
+
+
+def is_loaded_code(code: types.CodeType) -> bool:
+    """Whether this very code object, or one that it is nested in, was made by ``load``."""
+    known = _loaded.get(id(code))
+    return known is not None and known() is code
+
+
+def _remember(code: types.CodeType) -> None:
+    # By identity: code objects compare equal by value, and an equal one may be the user's own.
+    key = id(code)
+    _loaded[key] = weakref.ref(code, lambda _, key=key: _loaded.pop(key, None))  # type: ignore[misc]
+    for const in code.co_consts:
+        if isinstance(const, types.CodeType):
+            _remember(const)

@@ -1,0 +1,291 @@
+"""Find the source of a function: its syntax tree, at its place in the user's file.
+
+Works for functions in files, in ``exec``-ed text, the interactive prompt and notebooks (wherever ``linecache`` knows
+the text), nested, decorated, methods, and lambdas, several on a line too. Nothing is unwrapped: for a decorated
+function give the function inside. The cost goes with the length of the function, not of the file; only lambdas need the
+whole file parsed, once.
+
+Example::
+
+    >>> source = find(function)
+    >>> source.filename, source.node.name, source.line(source.node.lineno)
+    ('.../model.py', 'step', 'def step(x):\\n')
+"""
+
+from __future__ import annotations
+
+import ast
+import collections
+import itertools
+import linecache
+import os
+import sys
+import time
+import types
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from autograph.syntax.compiled import class_of, compile_like, same_code
+from autograph.syntax.parse import from_ast, positions_from_line
+
+_HEADS = ("def", "async", "@")
+_FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+
+# A file that changed since then may differ from what was imported.
+_STARTED = time.time()
+
+
+class SourceUnavailable(Exception):
+    """The source of a function can't be found, or isn't what the function was compiled from."""
+
+
+@dataclass(frozen=True)
+class FunctionSource:
+    """A function's source.
+
+    node: a new gast FunctionDef, AsyncFunctionDef (decorators still on it) or Lambda; its positions are the file's.
+    filename: as in the function's code object.
+    lines: the lines of the whole file or cell, each with its line end; ``line(n)`` counts from 1.
+    class_name: the innermost class around the function, whose private names (``__x``) Python mangles, or None.
+    module: the name of the function's module.
+    """
+
+    node: Any
+    filename: str
+    lines: list[str]
+    class_name: str | None
+    module: str | None
+
+    def line(self, number: int) -> str:
+        """Line ``number`` of the file, counted from 1; empty when there is none."""
+        return self.lines[number - 1] if 0 < number <= len(self.lines) else ""
+
+    @property
+    def text(self) -> str:
+        """The function's own source lines, decorators included."""
+        first = min([self.node.lineno, *(each.lineno for each in getattr(self.node, "decorator_list", ()))])
+        return "".join(self.lines[first - 1 : self.node.end_lineno])
+
+
+def find(fn: Any) -> FunctionSource:
+    """The source of a Python function or bound method; raises SourceUnavailable, saying why."""
+    fn = getattr(fn, "__func__", fn)
+    code = getattr(fn, "__code__", None)
+    if not isinstance(code, types.CodeType):
+        raise SourceUnavailable(f"{fn!r} is not a Python function")
+    lines = _lines(fn, code)
+    class_name = class_of(fn)
+    found = _find_lambda(fn, code, lines, class_name) if code.co_name == "<lambda>" else _find_def(code, lines)
+    if _changed_lately(code.co_filename) and not _is_source_of(found, fn, class_name, lines):
+        raise _stale(code)
+    return FunctionSource(from_ast(found), code.co_filename, lines, class_name, fn.__module__)
+
+
+def _lines(fn: Any, code: types.CodeType) -> list[str]:
+    linecache.checkcache(code.co_filename)
+    lines = linecache.getlines(code.co_filename, fn.__globals__)
+    if not lines:
+        raise SourceUnavailable(
+            f"no source text is known for {code.co_name} (file {code.co_filename!r}): the file is missing, or the code"
+            " was made by exec() without registering its text with linecache"
+        )
+    if code.co_firstlineno > len(lines):
+        raise _stale(code)
+    return lines
+
+
+def _stale(code: types.CodeType) -> SourceUnavailable:
+    return SourceUnavailable(
+        f"the text at line {code.co_firstlineno} of {code.co_filename!r} is not that of {code.co_name}: it has changed"
+        " since the function was defined; reload the module or run the cell again"
+    )
+
+
+def _changed_lately(filename: str) -> bool:
+    try:
+        return os.stat(filename).st_mtime > _STARTED
+    except OSError:
+        return False  # not a file: a cell, the prompt, an archive
+
+
+def _is_source_of(node: _FunctionNode, fn: Any, class_name: str | None, lines: list[str]) -> bool:
+    """Whether a function definition compiles to the code that ``fn`` has."""
+    imported = _parsed_file(fn.__code__.co_filename, lines).imported
+    return same_code(compile_like(node, fn, class_name, imported=imported), fn.__code__)
+
+
+# Functions made by def
+
+
+def _find_def(code: types.CodeType, lines: list[str]) -> Any:
+    first = _first_line(code.co_firstlineno, lines)
+    indented = lines[first - 1][:1].isspace()
+    # A block under an `if` parses as it stands: no dedenting, which would change strings that span lines.
+    head = "if 1:\n" if indented else ""
+    for end in itertools.islice(_ends(lines, first, _last_line(code)), 8):
+        try:
+            tree = _parse(head + "".join(lines[first - 1 : end]))
+        except (SyntaxError, ValueError):
+            continue  # the line is inside a string or brackets, so the block goes on
+        outer: Any = tree.body[0]
+        node = positions_from_line(outer.body[0] if indented else outer, first - 1 if indented else first)
+        if _describes(node, code):
+            return node
+        raise _stale(code)
+    # A long text that only looks like the end of the block over and over: let the whole file tell.
+    for node in _parsed_file(code.co_filename, lines).functions.get(code.co_firstlineno, ()):
+        if _describes(node, code):
+            return node
+    raise _stale(code)
+
+
+def _parse(text: str) -> ast.Module:
+    if "\\" not in text:
+        return ast.parse(text)
+    with warnings.catch_warnings():
+        # Python has already warned of invalid escapes when the user's file was compiled.
+        warnings.simplefilter("ignore")
+        return ast.parse(text)
+
+
+def _first_line(first: int, lines: list[str]) -> int:
+    """Where the function's text begins: Python counts from its first decorator, but not from a lonely ``@(``."""
+    for number in range(first, max(first - 10, 0), -1):
+        if lines[number - 1].lstrip().startswith(_HEADS):
+            return number
+    return first
+
+
+def _ends(lines: list[str], first: int, last: int) -> Iterator[int]:
+    """The lines where the block that begins at ``first`` and reaches ``last`` at least may end."""
+    indent = _indent(lines[first - 1])
+    for number in range(last, len(lines)):
+        text = lines[number]
+        if text.strip() and not text.lstrip().startswith("#") and _indent(text) <= indent:
+            yield number
+    yield len(lines)
+
+
+def _indent(line: str) -> int:
+    expanded = line.expandtabs(8)
+    return len(expanded) - len(expanded.lstrip())
+
+
+def _last_line(code: types.CodeType) -> int:
+    """The last line that has code; the text may go on after it."""
+    last = code.co_firstlineno
+    for _, _, line in code.co_lines():
+        if line is not None and line > last:
+            last = line
+    for const in code.co_consts:
+        if isinstance(const, types.CodeType):
+            last = max(last, _last_line(const))
+    return last
+
+
+def _describes(node: Any, code: types.CodeType) -> bool:
+    if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) or node.name != code.co_name:
+        return False
+    first = node.decorator_list[0].lineno if node.decorator_list else node.lineno
+    return first == code.co_firstlineno and _last_line(code) <= (node.end_lineno or 0) and _same_parameters(node, code)
+
+
+def _same_parameters(node: _FunctionNode, code: types.CodeType) -> bool:
+    args = node.args
+    names = [arg.arg for arg in (*args.posonlyargs, *args.args, *args.kwonlyargs)]
+    names += [arg.arg for arg in (args.vararg, args.kwarg) if arg is not None]
+    # Private names of parameters are mangled in the code object.
+    return len(names) == _parameter_count(code) and all(
+        there == here or (here.startswith("__") and there.endswith(here))
+        for here, there in zip(names, code.co_varnames)
+    )
+
+
+def _parameter_count(code: types.CodeType) -> int:
+    stars = bool(code.co_flags & 0x04) + bool(code.co_flags & 0x08)  # CO_VARARGS, CO_VARKEYWORDS
+    return code.co_argcount + code.co_kwonlyargcount + stars
+
+
+# Lambdas
+
+
+def _find_lambda(fn: Any, code: types.CodeType, lines: list[str], class_name: str | None) -> Any:
+    here = _parsed_file(code.co_filename, lines).functions.get(code.co_firstlineno, ())
+    found = [node for node in here if isinstance(node, ast.Lambda) and _same_parameters(node, code)]
+    if len(found) > 1:
+        found = _by_position(found, code) or found
+    if len(found) > 1:
+        # Lambdas that compile to the same code mean the same: any will do.
+        found = [node for node in found if _is_source_of(node, fn, class_name, lines)][:1]
+    if not found:
+        raise _stale(code)
+    return found[0]
+
+
+@dataclass(frozen=True)
+class _File:
+    """A parsed file: its functions and lambdas by first line, and the names that its top level imports."""
+
+    lines: list[str]
+    functions: dict[int, list[Any]]
+    imported: frozenset[str]
+
+
+_parsed: collections.OrderedDict[str, _File] = collections.OrderedDict()
+
+
+def _parsed_file(filename: str, lines: list[str]) -> _File:
+    """A whole file, remembered until its text changes."""
+    known = _parsed.get(filename)
+    if known is not None and known.lines == lines:
+        return known
+    try:
+        tree = _parse("".join(lines))
+    except (SyntaxError, ValueError) as error:
+        raise SourceUnavailable(f"the text of {filename!r} can't be parsed: {error}") from error
+    functions: dict[int, list[Any]] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+            decorators = getattr(node, "decorator_list", None)
+            functions.setdefault(decorators[0].lineno if decorators else node.lineno, []).append(node)
+    _parsed[filename] = _File(lines, functions, frozenset(_imported(tree)))
+    if len(_parsed) > 64:
+        _parsed.popitem(last=False)
+    return _parsed[filename]
+
+
+def _imported(tree: ast.AST) -> Iterator[str]:
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.alias):
+            name = node.asname or node.name.partition(".")[0]
+            if name != "*":
+                yield name
+        elif not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef, ast.expr)):
+            yield from _imported(node)
+
+
+def _by_position(nodes: list[ast.Lambda], code: types.CodeType) -> list[ast.Lambda]:
+    """The lambda whose body the instructions come from, where Python (3.11 on) records their columns."""
+    if sys.version_info < (3, 11):
+        return []
+    # Instructions without a width belong to entering the function, not to its body.
+    spans = {
+        (line, column, end_line, end_column)
+        for line, end_line, column, end_column in code.co_positions()
+        if None not in (line, end_line, column, end_column) and end_column
+    }
+    if not spans:
+        return []
+
+    def holds(node: ast.Lambda) -> bool:
+        first, last = _span(node.body)[:2], _span(node.body)[2:]
+        return all(first <= span[:2] and span[2:] <= last for span in spans)
+
+    # Of lambdas inside each other the innermost that holds all instructions.
+    return sorted(filter(holds, nodes), key=lambda node: _span(node.body)[:2], reverse=True)[:1]
+
+
+def _span(node: Any) -> tuple[int, int, int, int]:
+    return node.lineno, node.col_offset, node.end_lineno, node.end_col_offset
