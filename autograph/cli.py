@@ -11,17 +11,14 @@ import difflib
 import os
 import sys
 import tokenize
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from importlib import metadata
 from typing import Any
 
-import gast
-
 from autograph.convert.pipeline import convert_tree
 from autograph.errors import AutographError
+from autograph.syntax.definitions import Definition, definitions
 from autograph.syntax.parse import parse
-from autograph.syntax.scopes import activity, function_scope
 from autograph.syntax.unparse import unparse
 
 _EXAMPLES = """\
@@ -31,21 +28,10 @@ examples:
   autograph to-code model.py:make.inner               a function inside a function
   autograph to-code --each-pass model.py:train_step   the text after each pass of the conversion
 """
-_FUNCTIONS = (gast.FunctionDef, gast.AsyncFunctionDef)
 
 
 class UsageError(Exception):
     """Something that the person at the keyboard can correct, told in one line."""
-
-
-@dataclass(frozen=True)
-class _Definition:
-    """A function in a file: its dotted name, its node, and what surrounds it."""
-
-    name: str
-    node: Any
-    class_name: str | None
-    outer_names: frozenset[str]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -133,56 +119,21 @@ def _read(path: str) -> str:
         raise UsageError(f"cannot decode {path}: {error}") from error
 
 
-def _find(module: Any, name: str, path: str) -> _Definition:
+def _find(module: Any, name: str, path: str) -> Definition:
     wanted = name.replace(".<locals>", "")
-    definitions = {found.name: found for found in _definitions(module)}  # of two, the last one counts, as in Python
-    if wanted in definitions:
-        return definitions[wanted]
-    if not definitions:
+    known = {found.name: found for found in definitions(module)}  # of two, the last one counts, as in Python
+    if wanted in known:
+        return known[wanted]
+    if not known:
         raise UsageError(f"no function {name!r} in {path}: it defines none")
-    close = difflib.get_close_matches(wanted, definitions, n=3, cutoff=0.5)
-    close += [other for other in definitions if other.endswith(f".{wanted}") and other not in close]
-    hint = f"did you mean {' or '.join(close)}?" if close else f"it has {_some([*definitions])}"
+    close = difflib.get_close_matches(wanted, known, n=3, cutoff=0.5)
+    close += [other for other in known if other.endswith(f".{wanted}") and other not in close]
+    hint = f"did you mean {' or '.join(close)}?" if close else f"it has {_some([*known])}"
     raise UsageError(f"no function {name!r} in {path}: {hint}")
 
 
 def _some(names: list[str], most: int = 8) -> str:
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
-
-
-def _definitions(module: Any) -> Iterator[_Definition]:
-    """Every function of a file, lambdas that are given a name at once included."""
-    return _definitions_in(module.body, "", None, frozenset(activity(module.body).bound))
-
-
-def _definitions_in(
-    body: list[Any], prefix: str, class_name: str | None, outer: frozenset[str]
-) -> Iterator[_Definition]:
-    for node in body:
-        if isinstance(node, _FUNCTIONS):
-            yield _Definition(prefix + node.name, node, class_name, outer)
-            inner = outer | function_scope(node).locals
-            yield from _definitions_in(node.body, f"{prefix}{node.name}.", class_name, inner)
-        elif isinstance(node, gast.ClassDef):
-            # A class's own names are not seen from inside its methods.
-            yield from _definitions_in(node.body, f"{prefix}{node.name}.", node.name, outer)
-        elif isinstance(node, gast.Assign) and isinstance(node.value, gast.Lambda):
-            for target in node.targets:
-                if isinstance(target, gast.Name):
-                    yield _Definition(prefix + target.id, node.value, class_name, outer)
-        else:
-            for inner_body in _bodies(node):
-                yield from _definitions_in(inner_body, prefix, class_name, outer)
-
-
-def _bodies(node: Any) -> Iterator[list[Any]]:
-    """The statement lists of a compound statement: `if`, `try`, `with`, loops, `match`."""
-    for field in ("body", "orelse", "finalbody"):
-        statements = getattr(node, field, None)
-        if isinstance(statements, list):
-            yield statements
-    for part in (*getattr(node, "handlers", ()), *getattr(node, "cases", ())):
-        yield part.body
 
 
 if __name__ == "__main__":

@@ -82,14 +82,8 @@ def page(results: list[tuple[Case, list[Row]]], imports: dict[str, float | None]
     """The whole of docs/benchmarks.md."""
     sections = [_INTRODUCTION, machine()]
     sections += [markdown(case.title, cells(rows)) for case, rows in results]
-    lines = [
-        "## Importing",
-        "",
-        "A fresh process importing the library, less a bare one.",
-        "",
-        "| | time |",
-        "| --- | ---: |",
-    ]
+    lines = ["## Importing", "", "A fresh process that imports the library, less one that doesn't.", ""]
+    lines += ["| | time |", "| --- | ---: |"]
     lines += [f"| {name} | {seconds(value) or 'not installed'} |" for name, value in imports.items()]
     return "\n".join([*sections, "\n".join(lines) + "\n"])
 

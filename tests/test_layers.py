@@ -17,39 +17,40 @@ MAX_LINES = 450
 LONG_FILES: dict[str, str] = {}
 
 BASE = {"runtime.dtypes", "runtime.shapes", "runtime.types", "runtime.errors", "runtime.context", "runtime.spec"}
-RUNTIME = {*BASE, "runtime.tensor", "runtime.ops", "runtime.graph", "runtime.autodiff", "runtime.engine"}
+BASE |= {"runtime.nest", "runtime.device"}
+VALUES = {*BASE, "runtime.tensor", "runtime.ops", "runtime.variable", "runtime.tensor_array"}
+RUNTIME = {*VALUES, "runtime.graph", "runtime.autodiff", "runtime.engine"}
+CONVERSION = {"autograph.errors", "autograph.syntax", "autograph.convert"}
+AUTOGRAPH = {*CONVERSION, "autograph.convert.api", "autograph.operators"}
+
 ROOMS: dict[str, set[str]] = {
     # runtime: dtypes, shapes, types ← tensor ← ops ← graph ← autodiff; graph ← codegen ← engine
-    "runtime.dtypes": BASE,
-    "runtime.shapes": BASE,
-    "runtime.types": BASE,
-    "runtime.errors": BASE,
-    "runtime.context": BASE,
-    "runtime.spec": BASE,
+    **dict.fromkeys(BASE, BASE),
     "runtime.tensor": BASE,
     "runtime.ops": {*BASE, "runtime.tensor"},
+    "runtime.variable": {*BASE, "runtime.tensor", "runtime.ops"},
+    "runtime.tensor_array": {*BASE, "runtime.tensor", "runtime.ops"},
     "runtime.graph": {*BASE, "runtime.tensor", "runtime.ops"},
-    "runtime.autodiff": {*BASE, "runtime.tensor", "runtime.ops", "runtime.graph"},
+    "runtime.autodiff": {*VALUES, "runtime.graph"},
     "runtime.codegen": {*BASE, "runtime.tensor", "runtime.ops", "runtime.graph"},
-    "runtime.engine": {*BASE, "runtime.tensor", "runtime.ops", "runtime.graph", "runtime.codegen"},
-    # autograph: syntax ← convert ← operators ← function
+    "runtime.engine": {*VALUES, "runtime.graph", "runtime.autodiff", "runtime.codegen"},
+    # autograph: syntax ← convert; operators ← function. The passes know nothing of tensors; only the way in,
+    # convert.api, brings them together with the operators that converted code calls.
     "autograph.errors": {"runtime.errors"},
     "autograph.syntax": set(),
     "autograph.convert": {"autograph.errors", "autograph.syntax"},
-    "autograph.operators": {"autograph.errors", "autograph.syntax", "autograph.convert", *RUNTIME},
-    "autograph.function": {
-        *("autograph.errors", "autograph.syntax", "autograph.convert", "autograph.operators"),
-        *RUNTIME,
-    },
-    "autograph.cli": {"autograph", "autograph.errors", "autograph.syntax", "autograph.convert"},
+    "autograph.operators": {"autograph.errors", "autograph.syntax", *RUNTIME},
+    "autograph.convert.api": {*CONVERSION, "autograph.operators"},
+    "autograph.function": {*AUTOGRAPH, *RUNTIME},
+    "autograph.cli": CONVERSION,
     "autograph.__main__": {"autograph.cli"},
     # The public namespaces hand names on from everywhere below them.
     "runtime": RUNTIME,
-    "autograph": {*RUNTIME, "autograph.errors", "autograph.convert", "autograph.operators", "autograph.function"},
+    "autograph": {*AUTOGRAPH, *RUNTIME, "autograph.function"},
 }
 
-# third-party package → the rooms that may import it (None: any)
-THIRD_PARTY: dict[str, set[str] | None] = {
+# third-party package → the rooms that may import it; numba in one place means that everything else runs without it
+THIRD_PARTY: dict[str, set[str]] = {
     "numpy": {room for room in ROOMS if room not in ("autograph.syntax", "autograph.convert")},
     "gast": {"autograph.syntax", "autograph.convert"},
     "astunparse": {"autograph.syntax"},
