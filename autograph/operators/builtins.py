@@ -20,66 +20,73 @@ from runtime.ops.elementwise import round as round_tensor
 from runtime.ops.reduce import reduce_all, reduce_any, reduce_max, reduce_min, reduce_sum
 
 
-def len_(value: Any) -> Any:
+def _single(arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    """The symbolic tensor that is the only argument, or None."""
+    return symbolic(arguments[0]) if len(arguments) == 1 and not options else None
+
+
+def len_(*arguments: Any, **options: Any) -> Any:
     """``len``; of a symbolic tensor its first dimension, as a tensor where it is known only at run time."""
-    tensor = symbolic(value)
+    tensor = _single(arguments, options)
     if tensor is None or tensor.type.shape == () or (tensor.type.shape and tensor.type.shape[0] is not None):
-        return builtins.len(value)
+        return builtins.len(*arguments, **options)
     return shape_of(tensor)[0]
 
 
 def int_(*arguments: Any, **options: Any) -> Any:
     """``int``; of a symbolic tensor its int32 (or own integer) value, cut off towards zero."""
-    tensor = symbolic(arguments[0]) if len(arguments) == 1 and not options else None
+    tensor = _single(arguments, options)
     if tensor is None:
         return builtins.int(*arguments, **options)
     return tensor if tensor.dtype.is_integer else cast(tensor, dtypes.int32)
 
 
-def float_(*arguments: Any) -> Any:
+def float_(*arguments: Any, **options: Any) -> Any:
     """``float``; of a symbolic tensor its float32 (or own floating) value."""
-    tensor = symbolic(arguments[0]) if len(arguments) == 1 else None
+    tensor = _single(arguments, options)
     if tensor is None:
-        return builtins.float(*arguments)
+        return builtins.float(*arguments, **options)
     return tensor if tensor.dtype.is_floating else cast(tensor, dtypes.float32)
 
 
-def bool_(*arguments: Any) -> Any:
+def bool_(*arguments: Any, **options: Any) -> Any:
     """``bool``; of a symbolic tensor whether it isn't zero."""
-    tensor = symbolic(arguments[0]) if len(arguments) == 1 else None
-    return builtins.bool(*arguments) if tensor is None else cast(tensor, dtypes.bool_)
+    tensor = _single(arguments, options)
+    return builtins.bool(*arguments, **options) if tensor is None else cast(tensor, dtypes.bool_)
 
 
-def round_(number: Any, ndigits: Any = None) -> Any:
+def round_(*arguments: Any, **options: Any) -> Any:
     """``round``; of a symbolic tensor the nearest whole value, halves to even, in its own dtype."""
-    tensor = symbolic(number)
+    tensor = symbolic(arguments[0]) if arguments else None
     if tensor is None:
-        return builtins.round(number, ndigits)
-    if ndigits is None:
+        return builtins.round(*arguments, **options)
+    digits = arguments[1] if len(arguments) > 1 else options.get("ndigits")
+    if digits is None:
         return round_tensor(tensor)
-    scale = 10.0**ndigits
+    scale = 10.0**digits
     return round_tensor(tensor * scale) / scale
 
 
-def sum_(iterable: Any, /, start: Any = 0) -> Any:
+def sum_(*arguments: Any, **options: Any) -> Any:
     """``sum``; of a symbolic tensor along its first axis."""
-    tensor = symbolic(iterable)
+    tensor = symbolic(arguments[0]) if arguments else None
     if tensor is None or not tensor.type.shape:
-        return builtins.sum(iterable, start)
+        return builtins.sum(*arguments, **options)
     total = reduce_sum(tensor, axis=0)
+    start = arguments[1] if len(arguments) > 1 else options.get("start", 0)
     return total if type(start) is int and start == 0 else start + total
 
 
-def any_(iterable: Any) -> Any:
+def any_(*arguments: Any, **options: Any) -> Any:
     """``any``; of a symbolic tensor whether one of its elements holds."""
-    tensor = symbolic(iterable)
-    return builtins.any(iterable) if tensor is None else reduce_any(cast(tensor, dtypes.bool_))
+    tensor = _single(arguments, options)
+    return builtins.any(*arguments, **options) if tensor is None else reduce_any(cast(tensor, dtypes.bool_))
 
 
-def all_(iterable: Any) -> Any:
+def all_(*arguments: Any, **options: Any) -> Any:
     """``all``; of a symbolic tensor whether all of its elements hold."""
-    tensor = symbolic(iterable)
-    return builtins.all(iterable) if tensor is None else reduce_all(cast(tensor, dtypes.bool_))
+    tensor = _single(arguments, options)
+    return builtins.all(*arguments, **options) if tensor is None else reduce_all(cast(tensor, dtypes.bool_))
 
 
 def min_(*arguments: Any, **options: Any) -> Any:

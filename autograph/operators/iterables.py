@@ -195,10 +195,10 @@ def _range_behind(tensor: SymbolicTensor) -> StagedRange | None:
 # --- the built-in functions ----------------------------------------------------------------------------------------
 
 
-def range_(*arguments: Any) -> Any:
+def range_(*arguments: Any, **options: Any) -> Any:
     """``range``; staged when a bound is a symbolic tensor."""
-    if not any(symbolic(each) is not None for each in arguments):
-        return builtins.range(*arguments)
+    if options or not any(symbolic(each) is not None for each in arguments):
+        return builtins.range(*arguments, **options)
     if len(arguments) > 3:
         raise TypeError(f"range expected at most 3 arguments, got {len(arguments)}")
     start, stop, step = (0, *arguments, 1) if len(arguments) == 1 else (*arguments, 1)[:3]
@@ -209,10 +209,12 @@ def range_(*arguments: Any) -> Any:
     return StagedRange(start, stop, step)
 
 
-def enumerate_(iterable: Any, start: Any = 0) -> Any:
+def enumerate_(*arguments: Any, **options: Any) -> Any:
     """``enumerate``; staged when it runs over a staged iterable."""
-    source = staged(iterable)
-    return builtins.enumerate(iterable, start) if source is None else StagedEnumerate(source, start)
+    source = staged(arguments[0]) if arguments else None
+    if source is None:
+        return builtins.enumerate(*arguments, **options)
+    return StagedEnumerate(source, arguments[1] if len(arguments) > 1 else options.get("start", 0))
 
 
 def zip_(*iterables: Any, **options: Any) -> Any:
@@ -234,9 +236,7 @@ def zip_(*iterables: Any, **options: Any) -> Any:
     return StagedZip(found)
 
 
-def reversed_(sequence: Any) -> Any:
+def reversed_(*arguments: Any, **options: Any) -> Any:
     """``reversed``; staged when it runs over a staged iterable."""
-    source = staged(sequence)
-    return builtins.reversed(sequence) if source is None else StagedReversed(source)
-
-
+    source = staged(arguments[0]) if arguments else None
+    return builtins.reversed(*arguments, **options) if source is None else StagedReversed(source)
