@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Union
+from typing import Any
 
 import numpy as np
 
@@ -135,7 +135,7 @@ ALL: tuple[DType, ...] = (
     bool_, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, float32, float64, string,
 )  # fmt: skip
 
-DTypeLike = Union[DType, str, type, np.dtype, None]
+DTypeLike = DType | str | type | np.dtype | None
 
 _BY_KEY: dict[Any, DType] = {}
 for _dtype in ALL:

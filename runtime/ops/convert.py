@@ -20,18 +20,9 @@ from runtime.context import ctx
 from runtime.dtypes import DType, DTypeLike
 from runtime.ops.dispatch import call
 from runtime.ops.table import OpDef
+from runtime.ops.values import collect_types, quiet_cast, to_array
 from runtime.shapes import TensorShape, as_shape
 from runtime.tensor import EagerTensor, SymbolicTensor, Tensor
-
-_INT32 = range(-(2**31), 2**31)
-# Which Python scalars may become a tensor of a dtype whose kind is the key.
-_ACCEPTS: dict[str, tuple[type, ...]] = {
-    "f": (bool, int, float),
-    "i": (bool, int),
-    "u": (bool, int),
-    "b": (bool,),
-    "O": (str, bytes),
-}
 
 
 def convert_to_tensor(
@@ -79,215 +70,34 @@ def constant(value: Any, dtype: DTypeLike = None, shape: Any = None, name: str |
         raise TypeError(f"ag.constant needs a known shape, got {shape!r}")
     size = int(np.prod(static, dtype=np.int64))  # type: ignore[arg-type]
     if array.size == size:
-        return _wrap(np.reshape(array, static), tensor.dtype)
+        return convert_to_tensor(np.reshape(array, static))
     if array.size == 1:
-        return _wrap(np.full(static, np.reshape(array, ())[()], array.dtype), tensor.dtype)
+        return convert_to_tensor(np.full(static, np.reshape(array, ())[()], array.dtype))
     raise TypeError(
         f"Eager execution of tf.constant with unsupported shape. Tensor {array} (converted from {value!r}) has "
         f"{array.size} elements, but got `shape` {static} with {size} elements)."
     )
 
 
-def _wrap(array: Any, dtype: DType) -> Tensor:
+def _convert(value: Any, wanted: DType | None) -> Tensor:
+    if isinstance(value, (list, tuple)):
+        kinds: set[type] = set()
+        collect_types(value, kinds)
+        if any(issubclass(k, Tensor) or hasattr(k, "__tf_tensor__") for k in kinds):
+            return _pack(value, wanted)
+    array, dtype = to_array(value, wanted)
     builder = ctx.builder
     return EagerTensor(array, dtype) if builder is None else builder.constant(array)
-
-
-def _convert(value: Any, wanted: DType | None) -> Tensor:
-    kind = type(value)
-    if kind is float:
-        dtype = dtypes.float32 if wanted is None else wanted
-        if dtype.kind == "f":
-            return _wrap(_quiet_cast(dtype, value), dtype)
-    elif kind is int:
-        dtype = _int_dtype(value) if wanted is None else wanted
-        if dtype.kind in "iuf":
-            return _wrap(_fit(value, dtype), dtype)
-    elif kind is bool:
-        dtype = dtypes.bool_ if wanted is None else wanted
-        if dtype.kind != "O":
-            return _wrap(dtype._np.type(value), dtype)
-    elif kind is str or kind is bytes:
-        if wanted is None or wanted is dtypes.string:
-            return _wrap(_string_scalar(value), dtypes.string)
-    elif isinstance(value, (np.ndarray, np.generic)):
-        return _convert_array(value, wanted)
-    elif isinstance(value, (list, tuple)):
-        return _convert_sequence(value, wanted)
-    else:
-        return _convert_other(value, wanted)
-    raise TypeError(f"Cannot convert {value!r} to EagerTensor of dtype {wanted.label if wanted else 'unknown'}")
 
 
 def quick_scalar(value: float | int, dtype: DType) -> EagerTensor | None:
     """The eager tensor of a Python number in `dtype`, or None where that takes the general way (and its errors)."""
     if value.__class__ is float:
-        return EagerTensor(_quiet_cast(dtype, value), dtype) if dtype.kind == "f" else None
+        return EagerTensor(quiet_cast(dtype, value), dtype) if dtype.kind == "f" else None
     try:
         return EagerTensor(dtype._np.type(value), dtype)
     except OverflowError:
         return None
-
-
-def _quiet_cast(dtype: DType, value: Any) -> Any:
-    """`value` as a NumPy scalar; a float too large for the dtype is infinity, without NumPy's warning."""
-    try:
-        return ctx.quiet(dtype._np.type, value)
-    except RuntimeError:  # inside a kernel already, where warnings are off
-        return dtype._np.type(value)
-
-
-def _int_dtype(value: int) -> DType:
-    if value in _INT32:
-        return dtypes.int32
-    if -(2**63) <= value < 2**63:
-        return dtypes.int64
-    raise ValueError("Can't convert Python sequence with out-of-range integer to Tensor.")
-
-
-def _fit(value: int, dtype: DType) -> Any:
-    try:
-        return dtype._np.type(value)
-    except OverflowError:
-        if dtype.kind == "f":
-            return dtype._np.type(np.inf if value > 0 else -np.inf)
-        raise ValueError(
-            f"Cannot convert {value} to a tensor of dtype {dtype.name}: it doesn't fit "
-            f"({dtype.name} holds {dtype.min} to {dtype.max})."
-        ) from None
-
-
-def _string_scalar(value: str | bytes) -> np.ndarray:
-    array = np.empty((), object)
-    array[()] = value.encode() if isinstance(value, str) else value
-    return array
-
-
-def _unsupported(value: Any) -> ValueError:
-    return ValueError(f"Attempt to convert a value ({value!r}) with an unsupported type ({type(value)}) to a Tensor.")
-
-
-def _convert_array(array: Any, wanted: DType | None) -> Tensor:
-    kind = array.dtype.kind
-    if kind in "SUO":
-        if wanted is not None and wanted is not dtypes.string:
-            raise TypeError(f"Cannot convert {array!r} to EagerTensor of dtype {wanted.label}")
-        return _wrap(_encode_strings(array), dtypes.string)
-    if kind not in "biuf":
-        raise _unsupported(array)
-    own = dtypes.as_dtype(array.dtype)
-    if wanted is None or wanted is own:
-        # A copy: the caller may write to its array later. NumPy scalars are immutable.
-        if isinstance(array, np.ndarray):
-            array = np.array(array, own._np, order="C") if array.ndim else array.astype(own._np)[()]
-        return _wrap(array, own)
-    if wanted is dtypes.string:
-        raise TypeError(f"Cannot convert {array!r} to EagerTensor of dtype string")
-    with np.errstate(all="ignore"):
-        array = array.astype(wanted._np, order="C")
-    return _wrap(array if array.ndim else array[()], wanted)
-
-
-def _encode_strings(array: Any) -> np.ndarray:
-    result = np.empty(array.shape, object)
-    for index, item in np.ndenumerate(np.asarray(array)):
-        if isinstance(item, str):
-            item = item.encode()
-        if not isinstance(item, bytes):
-            raise _unsupported(item)
-        # Plain bytes: NumPy hands out np.bytes_, whose repr differs.
-        result[index] = bytes(item)
-    return result
-
-
-def _convert_sequence(value: Sequence[Any], wanted: DType | None) -> Tensor:
-    kinds: set[type] = set()
-    _collect_types(value, kinds)
-    if any(issubclass(k, Tensor) or hasattr(k, "__tf_tensor__") for k in kinds):
-        return _pack(value, wanted)
-    text = {k for k in kinds if issubclass(k, (str, bytes))}
-    if text and text != kinds:
-        raise ValueError("Can't convert Python sequence with mixed types to Tensor.")
-    if text:
-        if wanted is not None and wanted is not dtypes.string:
-            raise TypeError(f"Cannot convert {value!r} to EagerTensor of dtype {wanted.label}")
-        return _wrap(_encode_strings(_rectangular(value, object)), dtypes.string)
-    numpy_like = [k for k in kinds if issubclass(k, (np.generic, np.ndarray)) or hasattr(k, "__array__")]
-    plain = [k for k in kinds if k in (bool, int, float) or (issubclass(k, (int, float)) and k not in numpy_like)]
-    if len(numpy_like) + len(plain) < len(kinds):
-        odd = next(k for k in kinds if k not in numpy_like and k not in plain)
-        if odd is not type(None) and len(kinds) == 1:
-            raise _unsupported(value)
-        raise ValueError("Can't convert Python sequence with mixed types to Tensor.")
-    if numpy_like:
-        return _convert_array(_rectangular(value, None), wanted)
-    return _convert_plain(value, set(plain), wanted)
-
-
-def _convert_plain(value: Sequence[Any], kinds: set[type], wanted: DType | None) -> Tensor:
-    """Nested sequences of Python's own bool, int and float."""
-    if bool in kinds and kinds != {bool} and wanted is None and isinstance(_first_leaf(value), bool):
-        raise ValueError("Can't convert Python sequence with mixed types to Tensor.")
-    if wanted is not None:
-        for kind in kinds:
-            if not issubclass(kind, _ACCEPTS[wanted.kind]) or (wanted.kind == "b" and kind is not bool):
-                leaf = _first_leaf(value, kind)
-                raise TypeError(f"Cannot convert {leaf!r} to EagerTensor of dtype {wanted.label}")
-        dtype = wanted
-    elif not kinds or float in kinds or any(issubclass(k, float) for k in kinds):
-        dtype = dtypes.float32
-    elif kinds == {bool}:
-        dtype = dtypes.bool_
-    else:
-        dtype = dtypes.int32
-    try:
-        with np.errstate(over="ignore"):
-            return _wrap(_rectangular(value, dtype._np), dtype)
-    except OverflowError:
-        pass
-    if wanted is None and dtype is dtypes.int32:
-        try:
-            return _wrap(_rectangular(value, np.dtype(np.int64)), dtypes.int64)
-        except OverflowError:
-            raise ValueError("Can't convert Python sequence with out-of-range integer to Tensor.") from None
-    raise ValueError(
-        f"Cannot convert {value!r} to a tensor of dtype {dtype.name}: an element doesn't fit "
-        f"({dtype.name} holds {dtype.min} to {dtype.max})."
-    )
-
-
-def _rectangular(value: Any, dtype: Any) -> np.ndarray:
-    try:
-        array = np.array(value, dtype)
-    except ValueError as error:
-        if "inhomogeneous" in str(error) or "sequence" in str(error):
-            raise ValueError("Can't convert non-rectangular Python sequence to Tensor.") from None
-        raise
-    if array.dtype == object and any(isinstance(item, (list, tuple)) for item in array.flat):
-        raise ValueError("Can't convert non-rectangular Python sequence to Tensor.")
-    return array
-
-
-def _collect_types(value: Sequence[Any], found: set[type]) -> None:
-    """Adds the types of the leaves of a nested sequence."""
-    kinds = set(map(type, value))
-    nested = tuple(k for k in kinds if issubclass(k, (list, tuple)))
-    found.update(kinds.difference(nested))
-    if nested:
-        for item in value:
-            if isinstance(item, nested):
-                _collect_types(item, found)
-
-
-def _first_leaf(value: Any, kind: type | None = None) -> Any:
-    stack = [value]
-    while stack:
-        item = stack.pop()
-        if isinstance(item, (list, tuple)):
-            stack.extend(reversed(item))
-        elif kind is None or type(item) is kind:
-            return item
-    return None
 
 
 def _pack(value: Sequence[Any], wanted: DType | None) -> Tensor:
@@ -304,21 +114,6 @@ def _pack(value: Sequence[Any], wanted: DType | None) -> Tensor:
     items = [convert_to_tensor(item, dtype_hint=wanted) for item in value]
     check_same_dtype("Pack", items)
     return call("stack", *items, axis=0)
-
-
-def _convert_other(value: Any, wanted: DType | None) -> Tensor:
-    if isinstance(value, TensorShape):
-        if not value.is_fully_defined():
-            raise ValueError(f"Cannot convert a partially known TensorShape {value} to a Tensor.")
-        return _wrap(np.array(value.as_list(), (wanted or dtypes.int32)._np), wanted or dtypes.int32)
-    if isinstance(value, (bool, int, float, str, bytes)):  # subclasses, such as IntEnum
-        base: Any = next(t for t in (bool, int, float, str, bytes) if isinstance(value, t))
-        return _convert(base(value), wanted)
-    if isinstance(value, range):
-        return _convert_sequence(list(value), wanted)
-    if hasattr(value, "__array__"):
-        return _convert_array(np.asarray(value), wanted)
-    raise _unsupported(value)
 
 
 # --- operands of an op ---------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from typing import Any
 
 from runtime import dtypes
 from runtime.context import ctx
-from runtime.ops import arithmetic, compare
+from runtime.ops import arithmetic, compare, linalg
 from runtime.ops.convert import convert_to_tensor, is_tensor_like, operands, quick_scalar
 from runtime.ops.dispatch import apply
 from runtime.ops.slicing import getitem
@@ -109,9 +109,7 @@ def _comparable(value: Any) -> bool:
 
 
 def _matmul(x: Any, y: Any) -> Tensor:
-    from runtime.ops.linalg import matmul
-
-    return matmul(x, y)
+    return linalg.matmul(x, y)
 
 
 def _divmod(x: Any, y: Any) -> tuple[Tensor, Tensor]:

@@ -20,12 +20,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Union
+from typing import Any
 
 from runtime.types import Type
 
 InferRule = Callable[[Sequence[Any], dict], tuple]
-ScalarRule = Union[str, Callable[[Sequence[str], Sequence[Any], Any], str]]
+ScalarRule = str | Callable[[Sequence[str], Sequence[Any], Any], str]
 GradRule = Callable[..., Sequence[Any]]
 
 

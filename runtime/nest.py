@@ -1,0 +1,231 @@
+"""Nested structures: lists, tuples, dictionaries (keys sorted), named tuples, dataclasses, attrs classes.
+
+Everything else is a leaf (an "atom"). None is a leaf too.
+
+>>> flatten({'b': 1, 'a': (2, [3])})
+[2, 3, 1]
+>>> pack_sequence_as([1, (2, 3)], 'xyz')
+['x', ('y', 'z')]
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+_LEAVES = frozenset({int, float, bool, str, bytes, type(None)})
+
+
+def is_nested(structure: Any) -> bool:
+    """Whether the value is a structure, as against a leaf."""
+    kind = type(structure)
+    if kind in _LEAVES:
+        return False
+    return kind in (list, tuple, dict) or _is_structure_type(kind)
+
+
+def _is_structure_type(kind: type) -> bool:
+    if issubclass(kind, (list, tuple, Mapping)):
+        return True
+    return _field_names(kind) is not None
+
+
+_fields: dict[type, tuple[str, ...] | None] = {}
+
+
+def _field_names(kind: type) -> tuple[str, ...] | None:
+    """The fields of a dataclass or attrs class, else None."""
+    try:
+        return _fields[kind]
+    except KeyError:
+        pass
+    names: tuple[str, ...] | None = None
+    # Exactly this class: a subclass that isn't decorated itself still has the fields.
+    if dataclasses.is_dataclass(kind):
+        names = tuple(f.name for f in dataclasses.fields(kind) if f.init)
+    elif hasattr(kind, "__attrs_attrs__"):
+        names = tuple(a.name for a in kind.__attrs_attrs__)
+    _fields[kind] = names
+    return names
+
+
+def sorted_keys(mapping: Mapping) -> list[Any]:
+    """Keys in sorted order. Raises TypeError when they can't be compared, as TensorFlow does."""
+    try:
+        return sorted(mapping)
+    except TypeError:
+        raise TypeError("nest only supports dicts with sortable keys.") from None
+
+
+def children(structure: Any) -> list[Any]:
+    """The direct parts of a structure, in order. Raises TypeError for a leaf."""
+    kind = type(structure)
+    if kind is list or kind is tuple:
+        return list(structure)
+    if isinstance(structure, Mapping):
+        return [structure[key] for key in sorted_keys(structure)]
+    if isinstance(structure, (list, tuple)):
+        return list(structure)
+    names = _field_names(kind)
+    if names is None:
+        raise TypeError(f"{structure!r} is not a nested structure")
+    return [getattr(structure, name) for name in names]
+
+
+def rebuild(structure: Any, parts: Sequence[Any]) -> Any:
+    """A structure of the same type with other direct parts."""
+    kind = type(structure)
+    if kind is list:
+        return list(parts)
+    if kind is tuple:
+        return tuple(parts)
+    if isinstance(structure, Mapping):
+        by_key = dict(zip(sorted_keys(structure), parts))
+        ordered = [(key, by_key[key]) for key in structure]
+        if hasattr(structure, "default_factory"):
+            return kind(structure.default_factory, ordered)
+        return kind(ordered)
+    if hasattr(structure, "_fields"):
+        return kind(*parts)
+    if isinstance(structure, (list, tuple)):
+        return kind(parts)
+    names = _field_names(kind) or ()
+    if dataclasses.is_dataclass(structure):
+        return dataclasses.replace(structure, **dict(zip(names, parts)))  # type: ignore[type-var]
+    return kind(**{name.lstrip("_"): part for name, part in zip(names, parts)})
+
+
+def flatten(structure: Any, expand_composites: bool = False) -> list[Any]:
+    """The leaves, in order. A leaf gives a list of itself."""
+    kind = type(structure)
+    if kind in _LEAVES:
+        return [structure]
+    result: list[Any] = []
+    _flatten_into(structure, result)
+    return result
+
+
+def _flatten_into(structure: Any, result: list[Any]) -> None:
+    kind = type(structure)
+    if kind is list or kind is tuple:
+        for part in structure:
+            if type(part) in _LEAVES:
+                result.append(part)
+            else:
+                _flatten_into(part, result)
+    elif kind is dict:
+        for key in sorted_keys(structure):
+            _flatten_into(structure[key], result)
+    elif kind not in _LEAVES and _is_structure_type(kind):
+        for part in children(structure):
+            _flatten_into(part, result)
+    else:
+        result.append(structure)
+
+
+def pack_sequence_as(structure: Any, flat_sequence: Iterable[Any], expand_composites: bool = False) -> Any:
+    """`structure` with its leaves replaced by those of `flat_sequence`.
+
+    Raises ValueError when their number differs.
+    """
+    leaves = list(flat_sequence)
+    if not is_nested(structure):
+        if len(leaves) != 1:
+            raise ValueError(
+                f"The target structure is of type `{type(structure)}`\n  {structure!r}\n"
+                f"However the input is a sequence ({type(flat_sequence)}) of length {len(leaves)}.\n  {leaves}\n"
+                "nest cannot guarantee that it is safe to map one to the other."
+            )
+        return leaves[0]
+    position = 0
+
+    def build(part: Any) -> Any:
+        nonlocal position
+        if not is_nested(part):
+            if position >= len(leaves):
+                raise IndexError
+            position += 1
+            return leaves[position - 1]
+        return rebuild(part, [build(p) for p in children(part)])
+
+    try:
+        packed = build(structure)
+    except IndexError:
+        position = -1
+    if position != len(leaves):
+        raise ValueError(
+            f"Could not pack sequence. Structure had {len(flatten(structure))} atoms, but flat_sequence had "
+            f"{len(leaves)} items.  Structure: {structure!r}, flat_sequence: {leaves!r}."
+        )
+    return packed
+
+
+def map_structure(func: Callable[..., Any], *structure: Any, **kwargs: Any) -> Any:
+    """func applied to the corresponding leaves of one or several structures, in the shape of the first.
+
+    Raises ValueError or TypeError when the structures differ.
+    """
+    if not callable(func):
+        raise TypeError(f"func must be callable, got: {func}")
+    if not structure:
+        raise ValueError("Must provide at least one structure")
+    kwargs.pop("expand_composites", None)
+    check_types = kwargs.pop("check_types", True)
+    if kwargs:
+        raise ValueError(f"Only valid keyword arguments are check_types and expand_composites, not: {list(kwargs)}")
+    first = structure[0]
+    for other in structure[1:]:
+        assert_same_structure(first, other, check_types)
+    if not is_nested(first):
+        return func(*structure)
+    flat = [flatten(s) for s in structure]
+    return pack_sequence_as(first, [func(*leaves) for leaves in zip(*flat)])
+
+
+def assert_same_structure(nest1: Any, nest2: Any, check_types: bool = True, expand_composites: bool = False) -> None:
+    """Raises ValueError when the structures have different shapes, TypeError when sequence types or keys differ."""
+    problem = _difference(nest1, nest2, check_types)
+    if problem is not None:
+        error, detail = problem
+        raise error(
+            "The two structures don't have the same nested structure.\n\n"
+            f"First structure: type={type(nest1).__name__} str={nest1}\n\n"
+            f"Second structure: type={type(nest2).__name__} str={nest2}\n\n"
+            f"More specifically: {detail}"
+        )
+
+
+def _difference(a: Any, b: Any, check_types: bool) -> tuple[type[Exception], str] | None:
+    nested_a, nested_b = is_nested(a), is_nested(b)
+    shown = f"First structure: type={type(a).__name__} str={a}. Second structure: type={type(b).__name__} str={b}"
+    if nested_a != nested_b:
+        which = "first" if nested_a else "second"
+        return ValueError, f"Substructure of the {which} structure is a sequence and the other is not. {shown}"
+    if not nested_a:
+        return None
+    if check_types and not _same_kind(a, b):
+        return TypeError, (
+            "The two structures don't have the same sequence type. First structure has type "
+            f"{type(a).__name__}, while second structure has type {type(b).__name__}."
+        )
+    parts_a, parts_b = children(a), children(b)
+    if len(parts_a) != len(parts_b):
+        return ValueError, f"The two structures don't have the same number of elements. {shown}"
+    if isinstance(a, Mapping) and isinstance(b, Mapping) and set(a) != set(b):
+        return ValueError, f"The two dictionaries don't have the same set of keys. {set(a)} and {set(b)}"
+    for part_a, part_b in zip(parts_a, parts_b):
+        problem = _difference(part_a, part_b, check_types)
+        if problem is not None:
+            return problem
+    return None
+
+
+def _same_kind(a: Any, b: Any) -> bool:
+    if type(a) is type(b):
+        return True
+    if isinstance(a, Mapping) and isinstance(b, Mapping):
+        return True
+    if hasattr(a, "_fields") and hasattr(b, "_fields"):
+        return type(a).__name__ == type(b).__name__ and a._fields == b._fields
+    return False

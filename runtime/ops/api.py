@@ -1,0 +1,191 @@
+"""The public ops, under TensorFlow's names. Importing this module registers every row and installs the operators."""
+
+
+from __future__ import annotations
+
+from runtime.ops import nn, operators, random
+from runtime.ops.arithmetic import (
+    abs,
+    add,
+    add_n,
+    atan2,
+    clip_by_value,
+    divide,
+    divide_no_nan,
+    floordiv,
+    floormod,
+    maximum,
+    minimum,
+    multiply,
+    negative,
+    pow,
+    reciprocal,
+    sign,
+    square,
+    squared_difference,
+    strings_join,
+    subtract,
+    truediv,
+    truncatediv,
+)  # fmt: skip
+from runtime.ops.array import (
+    ensure_shape,
+    expand_dims,
+    identity,
+    rank,
+    reshape,
+    shape,
+    size,
+    squeeze,
+    stop_gradient,
+    transpose,
+)  # fmt: skip
+from runtime.ops.broadcasting import broadcast_static_shape, broadcast_to
+from runtime.ops.compare import (
+    bitwise_and,
+    bitwise_or,
+    bitwise_xor,
+    equal,
+    greater,
+    greater_equal,
+    invert,
+    is_finite,
+    is_inf,
+    is_nan,
+    left_shift,
+    less,
+    less_equal,
+    logical_and,
+    logical_not,
+    logical_or,
+    logical_xor,
+    not_equal,
+    right_shift,
+    where,
+)  # fmt: skip
+from runtime.ops.control import (
+    Assert,
+    assert_equal,
+    assert_greater,
+    assert_greater_equal,
+    assert_less,
+    assert_less_equal,
+    assert_none_equal,
+    assert_op,
+    numpy_function,
+    print_,
+    py_function,
+)  # fmt: skip
+from runtime.ops.convert import (
+    constant,
+    convert_to_tensor,
+)  # fmt: skip
+from runtime.ops.creation import (
+    eye,
+    fill,
+    linspace,
+    meshgrid,
+    ones,
+    ones_like,
+    range,
+    zeros,
+    zeros_like,
+)  # fmt: skip
+from runtime.ops.elementwise import (
+    acos,
+    acosh,
+    asin,
+    asinh,
+    atan,
+    atanh,
+    cast,
+    ceil,
+    cos,
+    cosh,
+    erf,
+    erfc,
+    exp,
+    expm1,
+    floor,
+    log,
+    log1p,
+    relu,
+    rint,
+    round,
+    rsqrt,
+    sigmoid,
+    sin,
+    sinh,
+    softplus,
+    sqrt,
+    tan,
+    tanh,
+    trunc,
+)  # fmt: skip
+from runtime.ops.gather import (
+    boolean_mask,
+    gather,
+    one_hot,
+    row_update,
+)  # fmt: skip
+from runtime.ops.joining import concat, split, stack, unstack
+from runtime.ops.linalg import (
+    diag,
+    diag_part,
+    matmul,
+    matrix_transpose,
+    matvec,
+    norm,
+    tensordot,
+    trace,
+)  # fmt: skip
+from runtime.ops.rearrange import pad, reverse, roll, tile
+from runtime.ops.reduce import (
+    argmax,
+    argmin,
+    count_nonzero,
+    reduce_all,
+    reduce_any,
+    reduce_logsumexp,
+    reduce_max,
+    reduce_mean,
+    reduce_min,
+    reduce_prod,
+    reduce_std,
+    reduce_sum,
+    reduce_variance,
+)  # fmt: skip
+from runtime.ops.scan import (
+    cumprod,
+    cumsum,
+)  # fmt: skip
+from runtime.ops.scatter import (
+    gather_nd,
+    scatter_nd,
+    tensor_scatter_nd_add,
+    tensor_scatter_nd_update,
+)  # fmt: skip
+from runtime.ops.slicing import (
+    slice_,
+    strided_slice,
+)  # fmt: skip
+
+__all__ = [
+    "nn", "operators", "random", "Assert", "abs", "acos", "acosh", "add", "add_n", "argmax", "argmin", "asin",
+    "asinh", "assert_equal", "assert_greater", "assert_greater_equal", "assert_less", "assert_less_equal",
+    "assert_none_equal", "assert_op", "atan", "atan2", "atanh", "bitwise_and", "bitwise_or", "bitwise_xor",
+    "boolean_mask", "broadcast_static_shape", "broadcast_to", "cast", "ceil", "clip_by_value", "concat", "constant",
+    "convert_to_tensor", "cos", "cosh", "count_nonzero", "cumprod", "cumsum", "diag", "diag_part", "divide",
+    "divide_no_nan", "ensure_shape", "equal", "erf", "erfc", "exp", "expand_dims", "expm1", "eye", "fill", "floor",
+    "floordiv", "floormod", "gather", "gather_nd", "greater", "greater_equal", "identity", "invert", "is_finite",
+    "is_inf", "is_nan", "left_shift", "less", "less_equal", "linspace", "log", "log1p", "logical_and", "logical_not",
+    "logical_or", "logical_xor", "matmul", "matrix_transpose", "matvec", "maximum", "meshgrid", "minimum",
+    "multiply", "negative", "norm", "not_equal", "numpy_function", "one_hot", "ones", "ones_like", "pad", "pow",
+    "print_", "py_function", "range", "rank", "reciprocal", "reduce_all", "reduce_any", "reduce_logsumexp",
+    "reduce_max", "reduce_mean", "reduce_min", "reduce_prod", "reduce_std", "reduce_sum", "reduce_variance", "relu",
+    "reshape", "reverse", "right_shift", "rint", "roll", "round", "row_update", "rsqrt", "scatter_nd", "shape",
+    "sigmoid", "sign", "sin", "sinh", "size", "slice_", "softplus", "split", "sqrt", "square", "squared_difference",
+    "squeeze", "stack", "stop_gradient", "strided_slice", "strings_join", "subtract", "tan", "tanh",
+    "tensor_scatter_nd_add", "tensor_scatter_nd_update", "tensordot", "tile", "trace", "transpose", "truediv",
+    "trunc", "truncatediv", "unstack", "where", "zeros", "zeros_like",
+]  # fmt: skip

@@ -1,0 +1,233 @@
+"""Ops that act: assertions, printing, calls of Python functions. All are effects, so they keep program order.
+
+    assert(cond, *data; message, error, summarize)      raises `error` with the message when cond is false
+    print(*tensors; template, stream, end, summarize)   template: pieces of text, and indices of tensors
+    host_call(*tensors; function, types, arrays)        calls function with tensors or NumPy arrays
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from runtime import dtypes, errors
+from runtime.context import init_scope
+from runtime.dtypes import DType
+from runtime.ops.convert import convert_to_tensor, is_tensor_like, operands
+from runtime.ops.dispatch import apply, call
+from runtime.ops.reduce import reduce_all
+from runtime.ops.table import OpDef, Sample, register
+from runtime.ops.text import format_tensor
+from runtime.tensor import EagerTensor, Tensor
+from runtime.types import TensorType
+
+
+def _no_outputs(inputs: Sequence[Any], attrs: dict) -> tuple:
+    return ()
+
+
+def _nothing(op: Any, *dy: Any) -> Sequence[Any]:
+    return [None] * len(op.inputs)
+
+
+# --- assert --------------------------------------------------------------------------------------------------------
+
+
+def make_error(name: str, message: str) -> Exception:
+    """The exception that a failed assertion raises; `name` is a key of `errors.BY_NAME`."""
+    return errors.BY_NAME[name](message) if message else errors.BY_NAME[name]()
+
+
+def _assert_kernel(condition: Any, *data: Any, message: str, error: str, summarize: int) -> tuple:
+    if not np.all(condition):
+        shown = [format_tensor(d, summarize) for d in data]
+        parts = [message] if message else []
+        if issubclass(errors.BY_NAME[error], errors.OpError) and not message:
+            parts = ["assertion failed"]
+        text = "".join(parts)
+        if shown:
+            text += (": " if text and not text.endswith("=") else " ") + ", ".join(shown)
+        raise make_error(error, text.lstrip())
+    return ()
+
+
+ASSERT = register(
+    OpDef(
+        "assert", _no_outputs, _assert_kernel, grad=_nothing, effect=True, multiple=True,
+        doc="Raises unless cond holds.",
+        samples=(
+            Sample(((),), {"message": "no", "error": "AssertionError", "summarize": 3}, fixed={0: np.array(True)}),
+        ),
+    )
+)  # fmt: skip
+
+
+def assert_op(
+    condition: Any, message: str = "", error: str = "InvalidArgumentError", data: Sequence[Any] = (), summarize: int = 3
+) -> None:
+    """Raises `error` (a name in `errors.BY_NAME`) with `message` and `data` when `condition`, a bool, is false."""
+    tensors = [convert_to_tensor(d) for d in data]
+    attrs = {"message": message, "error": error, "summarize": summarize}
+    apply(ASSERT, (convert_to_tensor(condition, dtypes.bool_), *tensors), attrs)
+
+
+def Assert(condition: Any, data: Sequence[Any], summarize: int | None = None, name: str | None = None) -> None:
+    """Raises InvalidArgumentError showing `data` when `condition` is false."""
+    flag = convert_to_tensor(condition, dtypes.bool_)
+    message = "Expected 'False' to be true. Summarized data"
+    assert_op(flag, message, data=list(data), summarize=3 if summarize is None else summarize)
+
+
+def _comparison(symbol: str, row: str, name: str) -> Callable[..., None]:
+    def check(
+        x: Any, y: Any, message: str | None = None, summarize: int | None = None, name: str | None = None
+    ) -> None:
+        a, b = operands(row, x, y)
+        text = f"Condition x {symbol} y did not hold. x, y ="
+        assert_op(
+            reduce_all(call(row, a, b)), f"{message}\n{text}" if message else text, data=(a, b),
+            summarize=3 if summarize is None else summarize,
+        )  # fmt: skip
+
+    check.__name__ = check.__qualname__ = name
+    check.__doc__ = f"Raises InvalidArgumentError unless x {symbol} y holds for all elements; they broadcast."
+    return check
+
+
+assert_equal = _comparison("==", "equal", "assert_equal")
+assert_none_equal = _comparison("!=", "not_equal", "assert_none_equal")
+assert_less = _comparison("<", "less", "assert_less")
+assert_less_equal = _comparison("<=", "less_equal", "assert_less_equal")
+assert_greater = _comparison(">", "greater", "assert_greater")
+assert_greater_equal = _comparison(">=", "greater_equal", "assert_greater_equal")
+
+
+# --- print ---------------------------------------------------------------------------------------------------------
+
+
+def _stream(stream: Any) -> Any:
+    """The standard streams are looked up when printing, so that redirecting them later works."""
+    return getattr(sys, stream) if isinstance(stream, str) else stream
+
+
+def _print_kernel(*tensors: Any, template: tuple, stream: Any, end: str, summarize: int) -> tuple:
+    text = "".join(p if isinstance(p, str) else format_tensor(tensors[p], summarize) for p in template)
+    _stream(stream).write(text + end)
+    return ()
+
+
+PRINT = register(
+    OpDef(
+        "print", _no_outputs, _print_kernel, grad=_nothing, effect=True, multiple=True, label="PrintV2",
+        doc="Writes tensors and text to a stream.",
+        samples=(Sample(((2,),), {"template": ("x ", 0), "stream": "stdout", "end": "\n", "summarize": 3}),),
+    )
+)  # fmt: skip
+
+
+def _template(value: Any, tensors: list[Tensor], top: bool) -> list[Any]:
+    """Pieces of text and tensor positions for a value, nested structures included."""
+    if is_tensor_like(value):
+        tensors.append(convert_to_tensor(value))
+        return [len(tensors) - 1]
+    if isinstance(value, str) and top:
+        return [value]
+    if isinstance(value, dict):
+        pieces: list[Any] = ["{"]
+        for i, (key, item) in enumerate(value.items()):
+            pieces += [", " if i else "", f"{key!r}: ", *_template(item, tensors, False)]
+        return [*pieces, "}"]
+    if isinstance(value, (list, tuple)):
+        opening, closing = "[]" if isinstance(value, list) else "()"
+        pieces = [opening]
+        for i, item in enumerate(value):
+            pieces += [", " if i else "", *_template(item, tensors, False)]
+        return [*pieces, ",)" if isinstance(value, tuple) and len(value) == 1 else closing]
+    return [repr(value)]
+
+
+def print_(
+    *inputs: Any, output_stream: Any = None, summarize: int = 3, sep: str = " ", end: str = "\n",
+    name: str | None = None,
+) -> None:  # fmt: skip
+    """Prints tensors, structures of them and Python values when the program runs; to standard error by default.
+
+    output_stream: sys.stdout, sys.stderr or another object with `write`. summarize: how many elements to show at each
+    end of a dimension; -1 for all.
+    """
+    tensors: list[Tensor] = []
+    pieces: list[Any] = []
+    for i, value in enumerate(inputs):
+        pieces += [sep] if i else []
+        pieces += _template(value, tensors, True)
+    stream = {id(sys.stdout): "stdout", id(sys.stderr): "stderr"}.get(id(output_stream), output_stream)
+    attrs = {"template": tuple(pieces), "stream": stream or "stderr", "end": end, "summarize": summarize}
+    apply(PRINT, tensors, attrs)
+
+
+# --- calls of Python functions -------------------------------------------------------------------------------------
+
+
+def _infer_host(inputs: Sequence[Any], attrs: dict) -> tuple:
+    return attrs["types"]
+
+
+def _host_kernel(*values: Any, function: Callable, types: tuple, arrays: bool) -> tuple:
+    with init_scope():
+        arguments = [np.asarray(v) if arrays else EagerTensor(v) for v in values]
+        result = function(*arguments)
+    results = list(result) if isinstance(result, (list, tuple)) else [] if result is None else [result]
+    if len(results) != len(types):
+        raise errors.InvalidArgumentError(f"{function} returned {len(results)} values, expected {len(types)}")
+    outputs = []
+    for value, type_ in zip(results, types):
+        if isinstance(value, Tensor):
+            value = value._array  # type: ignore[attr-defined]
+        array = np.asarray(value, dtype=None if type_.dtype is dtypes.string else type_.dtype._np)
+        outputs.append(array if array.ndim or array.dtype == object else array[()])
+    return tuple(outputs)
+
+
+HOST_CALL = register(
+    OpDef(
+        "host_call", _infer_host, _host_kernel, grad=_nothing, effect=True, multiple=True, label="EagerPyFunc",
+        doc="Calls a Python function.",
+        samples=(
+            Sample(
+                ((2,),),
+                {"function": np.negative, "types": (TensorType(dtypes.float64, (2,)),), "arrays": True}, gradient=(),
+            ),
+        ),
+    )
+)  # fmt: skip
+
+
+def _host_call(function: Callable, inputs: Any, Tout: Any, arrays: bool) -> Any:
+    if not callable(function):
+        raise ValueError(f"Expected `func` to be callable. Received func={function} of type {type(function)}.")
+    several = isinstance(Tout, (list, tuple))
+    kinds: list[DType] = [dtypes.as_dtype(t) for t in (Tout if several else [] if Tout is None else [Tout])]
+    tensors = [convert_to_tensor(v) for v in inputs]
+    attrs = {"function": function, "types": tuple(TensorType(k, None) for k in kinds), "arrays": arrays}
+    outputs = apply(HOST_CALL, tensors, attrs)
+    if several:
+        return list(outputs)
+    return outputs[0] if outputs else None
+
+
+def numpy_function(
+    func: Callable | None = None, inp: Any = (), Tout: Any = None, stateful: bool = True, name: str | None = None
+) -> Any:
+    """Calls `func` with NumPy arrays when the program runs; its results become tensors of dtypes `Tout`.
+
+    No gradient flows through it. Raises InvalidArgumentError when the number of results differs from `Tout`.
+    """
+    return _host_call(func, inp, Tout, arrays=True)  # type: ignore[arg-type]
+
+
+def py_function(func: Callable | None = None, inp: Any = (), Tout: Any = None, name: str | None = None) -> Any:
+    """Calls `func` with eager tensors when the program runs; its results become tensors of dtypes `Tout`."""
+    return _host_call(func, inp, Tout, arrays=False)  # type: ignore[arg-type]

@@ -1,0 +1,230 @@
+"""Random tensors: `set_seed`, uniform, normal, truncated normal, shuffle.
+
+Each random op draws from a Philox stream whose key comes from the global seed and the op's own. TensorFlow's rules:
+without either seed the numbers differ from run to run; with one, a program gives the same numbers each run; calling
+`set_seed` starts all streams again. The rows are effects: never merged, removed or reordered.
+
+    random_uniform(*dims; shape, dtype, seed)   random_normal(...)   random_integers(low, high, *dims; ...)
+    attr seed: the op's own seed, or None
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from runtime import dtypes, errors
+from runtime.dtypes import DType, DTypeLike
+from runtime.ops import philox
+from runtime.ops.array import known_rank
+from runtime.ops.convert import convert_to_tensor, fill_holes, shape_args, static_value
+from runtime.ops.dispatch import apply, call
+from runtime.ops.table import OpDef, Sample, register
+from runtime.tensor import Tensor
+from runtime.types import TensorType
+
+# TensorFlow's default for the global seed when only the op has one.
+_DEFAULT_SEED = 87654321
+
+
+class _Streams:
+    """The state of all streams: per key the next block."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.global_seed: int | None = None
+        self.fresh = philox.key_from_seeds(int.from_bytes(os.urandom(8), "little"))
+        self.counters: dict[int, int] = {}
+
+    def set_seed(self, seed: int | None) -> None:
+        with self.lock:
+            self.global_seed = seed
+            self.counters.clear()
+
+    def draw(self, seed: int | None, count: int) -> tuple[int, int]:
+        """Key and first block for `count` numbers, which are then used up."""
+        with self.lock:
+            if seed is None:
+                key = self.fresh if self.global_seed is None else philox.key_from_seeds(self.global_seed)
+            else:
+                key = philox.key_from_seeds(_DEFAULT_SEED if self.global_seed is None else self.global_seed, seed)
+            start = self.counters.get(key, 0)
+            self.counters[key] = start + philox.blocks_for(count)
+            return key, start
+
+
+STREAMS = _Streams()
+
+
+def set_seed(seed: int | None) -> None:
+    """Sets the global seed and starts all random streams again; None makes them unpredictable."""
+    STREAMS.set_seed(None if seed is None else int(seed))
+
+
+def _infer_drawn(inputs: Sequence[Any], attrs: dict) -> tuple:
+    return (TensorType(attrs["dtype"], attrs["shape"]),)
+
+
+def _size(shape: tuple[int, ...]) -> int:
+    for entry in shape:
+        if entry < 0:
+            raise errors.InvalidArgumentError(f"Dimension {entry} must be >= 0 [Op:RandomUniform]")
+    return int(np.prod(shape, dtype=np.int64))
+
+
+def _draw_kernel(function: Any) -> Any:
+    def kernel(*holes: Any, shape: tuple[int | None, ...], dtype: DType, seed: int | None) -> Any:
+        full = fill_holes(shape, holes)
+        count = _size(full)
+        return function(*STREAMS.draw(seed, count), count, dtype._np).reshape(full)[()]
+
+    return kernel
+
+
+def _integers_kernel(
+    low: Any, high: Any, *holes: Any, shape: tuple[int | None, ...], dtype: DType, seed: int | None
+) -> Any:
+    full = fill_holes(shape, holes)
+    count = _size(full)
+    if low >= high:
+        raise errors.InvalidArgumentError(f"Need minval < maxval, got {low} >= {high} [Op:RandomUniformInt]")
+    return philox.integers(*STREAMS.draw(seed, count), count, int(low), int(high), dtype._np).reshape(full)[()]
+
+
+def _nothing(op: Any, dy: Any) -> Sequence[Any]:
+    return [None] * len(op.inputs)
+
+
+_DRAWS = tuple(
+    Sample((), {"shape": shape, "dtype": dtype, "seed": 1})
+    for shape in [(3,), (), (0, 2), (2, 5)]
+    for dtype in (dtypes.float16, dtypes.float32, dtypes.float64)
+)
+RANDOM_UNIFORM = register(
+    OpDef(
+        "random_uniform", _infer_drawn, _draw_kernel(philox.uniform), grad=_nothing, effect=True,
+        doc="Uniform in [0, 1).", samples=_DRAWS,
+    )
+)  # fmt: skip
+RANDOM_NORMAL = register(
+    OpDef(
+        "random_normal", _infer_drawn, _draw_kernel(philox.normal), grad=_nothing, effect=True,
+        doc="Standard normal.", samples=_DRAWS,
+    )
+)  # fmt: skip
+RANDOM_INTEGERS = register(
+    OpDef(
+        "random_integers", _infer_drawn, _integers_kernel, grad=_nothing, effect=True, doc="Integers in [low, high).",
+        samples=tuple(
+            Sample(((), ()), {"shape": (4,), "dtype": dtype, "seed": None}, fixed={0: low, 1: high})
+            for dtype, low, high in [(dtypes.int32, np.int32(2), np.int32(9)), (dtypes.int64, np.int64(2), np.int64(9))]
+        ),
+    )
+)  # fmt: skip
+
+
+def _drawn(row: OpDef, shape: Any, dtype: DType, seed: Any, *inputs: Tensor) -> Tensor:
+    attr, holes = shape_args(shape)
+    return apply(
+        row, (*inputs, *holes), {"shape": attr, "dtype": dtype, "seed": None if seed is None else int(seed)}
+    )
+
+
+def _need_float(dtype: DTypeLike) -> DType:
+    wanted = dtypes.as_dtype(dtype)
+    if not wanted.is_floating:
+        raise ValueError(f"Argument `dtype` got invalid value {wanted.name}: random numbers need a float dtype here")
+    return wanted
+
+
+def normal(
+    shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: DTypeLike = dtypes.float32, seed: int | None = None,
+    name: str | None = None,
+) -> Tensor:  # fmt: skip
+    """Normally distributed numbers. `mean` and `stddev` broadcast to `shape`."""
+    wanted = _need_float(dtype)
+    drawn = _drawn(RANDOM_NORMAL, shape, wanted, seed)
+    return drawn * convert_to_tensor(stddev, wanted) + convert_to_tensor(mean, wanted)
+
+
+def uniform(
+    shape: Any, minval: Any = 0, maxval: Any = None, dtype: DTypeLike = dtypes.float32, seed: int | None = None,
+    name: str | None = None,
+) -> Tensor:  # fmt: skip
+    """Uniformly distributed numbers in [minval, maxval); integers need `maxval`.
+
+    Raises ValueError for an integer dtype without `maxval`.
+    """
+    wanted = dtypes.as_dtype(dtype)
+    if wanted.is_integer:
+        if maxval is None:
+            raise ValueError(f"Must specify maxval for integer dtype {wanted!r}")
+        return _drawn(
+            RANDOM_INTEGERS, shape, wanted, seed, convert_to_tensor(minval, wanted), convert_to_tensor(maxval, wanted)
+        )
+    _need_float(wanted)
+    drawn = _drawn(RANDOM_UNIFORM, shape, wanted, seed)
+    low = convert_to_tensor(minval, wanted)
+    high = convert_to_tensor(1 if maxval is None else maxval, wanted)
+    if static_value(low) is not None and np.all(static_value(low) == 0) and maxval is None:
+        return drawn
+    return drawn * (high - low) + low
+
+
+def truncated_normal(
+    shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: DTypeLike = dtypes.float32, seed: int | None = None,
+    name: str | None = None,
+) -> Tensor:  # fmt: skip
+    """Normally distributed numbers no further than two standard deviations from the mean.
+
+    The bound is kept by inverting the distribution function rather than by drawing again, so that the number of
+    random words that are used is fixed.
+    """
+    wanted = _need_float(dtype)
+    attr, holes = shape_args(shape)
+    drawn = apply(
+        RANDOM_TRUNCATED, holes, {"shape": attr, "dtype": wanted, "seed": None if seed is None else int(seed)}
+    )
+    return drawn * convert_to_tensor(stddev, wanted) + convert_to_tensor(mean, wanted)
+
+
+def _truncated(key: int, counter: int, count: int, dtype: Any) -> np.ndarray:
+    from scipy.special import ndtr, ndtri
+
+    low, high = ndtr(-2.0), ndtr(2.0)
+    spread = low + philox.uniform(key, counter, count, np.float64) * (high - low)
+    return np.clip(ndtri(spread), -2.0, 2.0).astype(dtype)
+
+
+RANDOM_TRUNCATED = register(
+    OpDef(
+        "random_truncated_normal", _infer_drawn, _draw_kernel(_truncated), grad=_nothing, effect=True,
+        doc="Standard normal, within two standard deviations.", samples=_DRAWS,
+    )
+)  # fmt: skip
+
+
+def shuffle(value: Any, seed: int | None = None, name: str | None = None) -> Tensor:
+    """The rows of a tensor in random order."""
+    x = convert_to_tensor(value)
+    known_rank(x, "shuffle")
+    order = apply(RANDOM_PERMUTATION, (call("dim", x, axis=0),), {"seed": None if seed is None else int(seed)})
+    return call("gather", x, order, axis=0)
+
+
+def _permutation_kernel(count: Any, seed: int | None) -> Any:
+    key, start = STREAMS.draw(seed, 2 * int(count))
+    return np.argsort(philox.uniform(key, start, int(count), np.float64), kind="stable").astype(np.int32)
+
+
+RANDOM_PERMUTATION = register(
+    OpDef(
+        "random_permutation", lambda inputs, attrs: (TensorType(dtypes.int32, (None,)),), _permutation_kernel,
+        grad=_nothing, effect=True, doc="0 .. count - 1 in random order.",
+        samples=tuple(Sample(((),), {"seed": s}, fixed={0: np.int32(n)}) for s, n in [(3, 5), (None, 0)]),
+    )
+)  # fmt: skip

@@ -1,0 +1,157 @@
+"""Reading and writing at index vectors: gather_nd, scatter_nd and tensor_scatter_nd_*.
+
+Indices are checked: one out of range raises InvalidArgumentError, as TensorFlow does on the CPU.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from runtime import errors
+from runtime.ops.convert import convert_to_tensor, fill_holes, operands, shape_args
+from runtime.ops.dispatch import apply, call
+from runtime.ops.rules import brackets, dims, shape_attr
+from runtime.ops.table import OpDef, Sample, register
+from runtime.tensor import Tensor
+from runtime.types import TensorType
+
+
+def _need_ints(operand: Any) -> None:
+    if operand.dtype.kind not in "iu":
+        raise TypeError(f"indices must be integers, got {operand.dtype.label}")
+
+
+def _check_nd(indices: Any, shape: Sequence[int], label: str) -> tuple[Any, ...]:
+    depth = indices.shape[-1]
+    bounds = np.array(shape[:depth])
+    bad = ((indices < 0) | (indices >= bounds)).any(-1)
+    if np.any(bad):
+        place = np.argwhere(bad)[0]
+        value = brackets(tuple(int(v) for v in indices[tuple(place)]))
+        raise errors.InvalidArgumentError(
+            f"indices[{','.join(map(str, place))}] = {value} does not index into shape {brackets(tuple(shape))} "
+            f"[Op:{label}]",
+            label,
+        )
+    return tuple(np.moveaxis(indices, -1, 0))
+
+
+def _nd_shape(params: Any, indices: Any) -> Any:
+    if params is None or indices is None or indices[-1] is None:
+        return None
+    return indices[:-1] + params[indices[-1] :]
+
+
+def _infer_gather_nd(inputs: Sequence[Any], attrs: dict) -> tuple:
+    params, indices = inputs
+    _need_ints(indices)
+    return (TensorType(params.dtype, _nd_shape(params.shape, indices.shape)),)
+
+
+def _infer_scatter_nd(inputs: Sequence[Any], attrs: dict) -> tuple:
+    _need_ints(inputs[0])
+    return (TensorType(inputs[1].dtype, attrs["shape"]),)
+
+
+def _scatter_nd_kernel(indices: Any, updates: Any, *holes: Any, shape: tuple[int | None, ...]) -> Any:
+    result = np.zeros(fill_holes(shape, holes), updates.dtype)
+    np.add.at(result, _check_nd(indices, result.shape, "ScatterNd"), updates)
+    return result
+
+
+def _update_kernel(label: str, how: Any) -> Any:
+    def kernel(tensor: Any, indices: Any, updates: Any) -> Any:
+        result = np.array(tensor)
+        index = _check_nd(indices, result.shape, label)
+        if how is None:
+            result[index] = updates
+        else:
+            how.at(result, index, updates)
+        return result
+
+    return kernel
+
+
+def _grad_gather_nd(op: Any, dy: Any) -> Sequence[Any]:
+    shape, extra = shape_attr(dims(op.inputs[0]))
+    return call("scatter_nd", op.inputs[1], dy, *extra, shape=shape), None
+
+
+def _grad_update(op: Any, dy: Any) -> Sequence[Any]:
+    _, indices, updates = op.inputs
+    cleared = call("tensor_scatter_nd_update", dy, indices, call("zeros_like", updates))
+    return cleared, None, call("gather_nd", dy, indices)
+
+
+_ND = np.array([[2], [0]], np.int32)
+_PAIRS = np.array([[2, 1], [0, 0]], np.int32)
+GATHER_ND = register(
+    OpDef(
+        "gather_nd", _infer_gather_nd, lambda params, indices: params[_check_nd(indices, params.shape, "GatherNd")],
+        grad=_grad_gather_nd, doc="Slices of params at index vectors.",
+        samples=(Sample(((3, 2), (2, 1)), fixed={1: _ND}), Sample(((3, 2), (2, 2)), fixed={1: _PAIRS})),
+    )
+)  # fmt: skip
+SCATTER_ND = register(
+    OpDef(
+        "scatter_nd", _infer_scatter_nd, _scatter_nd_kernel, kinds="iuf",
+        grad=lambda op, dy: (
+            None, call("gather_nd", dy, op.inputs[0]), *[None] * (len(op.inputs) - 2)
+        ),
+        doc="Zeros of a shape with updates added at index vectors.",
+        samples=(
+            Sample(((2, 1), (2, 2)), {"shape": (3, 2)}, fixed={0: _ND}),
+            Sample(((2, 2), (2,), ()), {"shape": (None, 2)}, fixed={0: _PAIRS, 2: np.int32(3)}),
+        ),
+    )
+)  # fmt: skip
+SCATTER_UPDATE = register(
+    OpDef(
+        "tensor_scatter_nd_update", lambda inputs, attrs: (inputs[0],), _update_kernel("TensorScatterUpdate", None),
+        grad=_grad_update, label="TensorScatterUpdate", doc="A tensor with slices replaced at index vectors.",
+        samples=(
+            Sample(((3, 2), (2, 1), (2, 2)), fixed={1: _ND}), Sample(((3, 2), (2, 2), (2,)), fixed={1: _PAIRS}),
+        ),
+    )
+)  # fmt: skip
+SCATTER_ADD = register(
+    OpDef(
+        "tensor_scatter_nd_add", lambda inputs, attrs: (inputs[0],), _update_kernel("TensorScatterAdd", np.add),
+        grad=lambda op, dy: (dy, None, call("gather_nd", dy, op.inputs[1])), label="TensorScatterAdd", kinds="iuf",
+        doc="A tensor with slices added at index vectors.",
+        samples=(
+            Sample(((3, 2), (2, 1), (2, 2)), fixed={1: _ND}), Sample(((3, 2), (2, 2), (2,)), fixed={1: _PAIRS}),
+        ),
+    )
+)  # fmt: skip
+
+
+def gather_nd(params: Any, indices: Any, batch_dims: int = 0, name: str | None = None) -> Tensor:
+    """The slices of `params` at the index vectors in the last dimension of `indices`."""
+    if batch_dims:
+        raise errors.UnimplementedError("gather_nd with batch_dims is not implemented; use gather with batch_dims.")
+    return apply(GATHER_ND, (convert_to_tensor(params), convert_to_tensor(indices)))
+
+
+def scatter_nd(indices: Any, updates: Any, shape: Any, name: str | None = None) -> Tensor:
+    """Zeros of `shape` with `updates` added at the index vectors in the last dimension of `indices`."""
+    attr, holes = shape_args(shape)
+    return apply(SCATTER_ND, (convert_to_tensor(indices), convert_to_tensor(updates), *holes), {"shape": attr})
+
+
+def _scatter(row: OpDef, tensor: Any, indices: Any, updates: Any) -> Tensor:
+    x, values = operands(row.label, tensor, updates)
+    return apply(row, (x, convert_to_tensor(indices), values))
+
+
+def tensor_scatter_nd_update(tensor: Any, indices: Any, updates: Any, name: str | None = None) -> Tensor:
+    """A copy of `tensor` with the slices at the index vectors replaced. Raises InvalidArgumentError out of range."""
+    return _scatter(SCATTER_UPDATE, tensor, indices, updates)
+
+
+def tensor_scatter_nd_add(tensor: Any, indices: Any, updates: Any, name: str | None = None) -> Tensor:
+    """A copy of `tensor` with `updates` added to the slices at the index vectors."""
+    return _scatter(SCATTER_ADD, tensor, indices, updates)

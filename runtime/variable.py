@@ -1,0 +1,264 @@
+"""`Variable`: a value that can be assigned, kept between calls of functions.
+
+Eager, it holds a NumPy array that is never written to: assigning replaces the array, so a tensor that was read before
+keeps its value. While a function is traced, reads and assignments go to the builder (`ctx.builder`), for which a
+variable is a piece of state: an input and, when assigned, an output of the graph.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from runtime import dtypes
+from runtime.context import ctx, init_scope
+from runtime.dtypes import DType, DTypeLike
+from runtime.ops.api import add, subtract
+from runtime.ops.convert import convert_to_tensor
+from runtime.ops.operators import install
+from runtime.shapes import Shape, TensorShape, as_shape, format_shape, merge
+from runtime.tensor import EagerTensor, SymbolicTensor, Tensor, TensorReference
+from runtime.types import TensorType
+
+_ids = itertools.count()
+
+
+class Variable:
+    """A tensor-like object whose value can change.
+
+    initial_value   what `convert_to_tensor` takes, or a function of no arguments that returns it
+    trainable       whether gradient tapes watch it by themselves (default: True for floats)
+    dtype           of the value; default: the initial value's
+    shape           what assigned values must fit (None dimensions: any); default: the initial value's shape
+
+    Raises ValueError for a missing or symbolic initial value.
+    """
+
+    __array_priority__ = 100
+
+    def __init__(
+        self,
+        initial_value: Any = None,
+        trainable: bool | None = None,
+        validate_shape: bool = True,
+        caching_device: Any = None,
+        name: str | None = None,
+        variable_def: Any = None,
+        dtype: DTypeLike = None,
+        import_scope: str | None = None,
+        constraint: Callable | None = None,
+        synchronization: Any = None,
+        aggregation: Any = None,
+        shape: Any = None,
+    ) -> None:
+        if initial_value is None:
+            raise ValueError("The `initial_value` arg to `tf.Variable` must be specified: it can't be None.")
+        self._id = next(_ids)
+        self._name = name or "Variable"
+        self.constraint = constraint
+        self._array: Any = None
+        if ctx.builder is not None:
+            if ctx.lifting is None:
+                raise ValueError(
+                    "tf.function-decorated function tried to create variables on a call that is not its first. A "
+                    "variable is created once: make it outside of the function, or keep it in an attribute that is "
+                    "None on the first call."
+                )
+            # The function that is tracing says when and how its variables come to be.
+            self._declare(ctx.lifting.create_variable(self, initial_value, dtype), shape, trainable)
+            return
+        with init_scope():
+            if callable(initial_value):
+                initial_value = initial_value()
+            value = convert_to_tensor(initial_value, dtype)
+        if isinstance(value, SymbolicTensor):
+            raise ValueError(f"The initial value of a variable must not be a symbolic tensor: {value}")
+        self._array = np.array(value._array) if value._shape else value._array  # type: ignore[attr-defined]
+        self._declare(value.type, shape, trainable)  # type: ignore[attr-defined]
+
+    def _declare(self, type_: TensorType, shape: Any, trainable: bool | None) -> None:
+        self.dtype: DType = type_.dtype
+        self._shape: Shape = type_.shape if shape is None else as_shape(shape)
+        if shape is not None:
+            try:
+                merge(self._shape, type_.shape)
+            except ValueError:
+                raise ValueError(
+                    f"Initial value's shape ({format_shape(type_.shape)}) is not compatible with the explicitly "
+                    f"supplied `shape` argument ({format_shape(self._shape)})."
+                ) from None
+        self._trainable = True if trainable is None else bool(trainable)
+
+    # --- facts ---------------------------------------------------------------------------------------------------
+
+    @property
+    def name(self) -> str:
+        return f"{self._name}:0"
+
+    @property
+    def shape(self) -> TensorShape:
+        """The static shape that values must fit."""
+        return TensorShape(self._shape)
+
+    @property
+    def trainable(self) -> bool:
+        return self._trainable
+
+    @property
+    def ndim(self) -> int | None:
+        return None if self._shape is None else len(self._shape)
+
+    @property
+    def device(self) -> str:
+        return "/job:localhost/replica:0/task:0/device:CPU:0"
+
+    def get_shape(self) -> TensorShape:
+        return self.shape
+
+    def _state_type(self) -> TensorType:
+        """The type of the value as state of a graph."""
+        return TensorType(self.dtype, self._shape)
+
+    def ref(self) -> TensorReference:
+        """A hashable reference that compares by identity."""
+        return TensorReference(self)
+
+    def __hash__(self) -> int:
+        raise TypeError(f"Variable is unhashable. Instead, use variable.ref() as the key. (Variable: {self!r})")
+
+    # --- reading -------------------------------------------------------------------------------------------------
+
+    def read_value(self) -> Tensor:
+        """The current value as a tensor, which later assignments don't change."""
+        builder = ctx.builder
+        if builder is not None:
+            return builder.read_variable(self)
+        tensor = EagerTensor(self._need_array(), self.dtype)
+        if ctx.recorders:
+            for recorder in ctx.recorders:
+                if recorder.builder is None:
+                    recorder.record_read(self, tensor)
+        return tensor
+
+    def value(self) -> Tensor:
+        """The same as `read_value`."""
+        return self.read_value()
+
+    def _need_array(self) -> Any:
+        if self._array is None:
+            raise RuntimeError(f"The variable {self.name} has no value yet: the function that creates it hasn't run.")
+        return self._array
+
+    def numpy(self) -> Any:
+        """The current value: a NumPy scalar for rank 0, else an array of its own memory."""
+        if ctx.builder is not None:
+            raise NotImplementedError("numpy() is only available when eager execution is enabled.")
+        return EagerTensor(self._need_array(), self.dtype).numpy()
+
+    def __tf_tensor__(self, dtype: DTypeLike = None, name: str | None = None) -> Tensor:
+        if dtype is not None and self.dtype is not dtypes.as_dtype(dtype):
+            raise ValueError(
+                f"Incompatible type conversion requested to type {dtypes.as_dtype(dtype).name} for `tf.Variable of "
+                f"type {self.dtype.name}. (Variable: {self!r})"
+            )
+        return self.read_value()
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return self.read_value().__array__(dtype)  # type: ignore[attr-defined]
+
+    # --- assigning -----------------------------------------------------------------------------------------------
+
+    def assign(self, value: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True) -> Any:
+        """Sets the value, of the variable's dtype and a shape that fits; gives the variable.
+
+        Raises ValueError for a tensor of another dtype or shape, TypeError for a Python value that doesn't fit.
+        """
+        tensor = convert_to_tensor(value, self.dtype)
+        self._check_shape(tensor._shape)
+        builder = ctx.builder
+        if builder is not None:
+            builder.assign_variable(self, tensor)
+        else:
+            # The tensor's array may be a view of a larger one, which it would keep alive.
+            array = tensor._array  # type: ignore[attr-defined]
+            self._array = array.copy() if getattr(array, "base", None) is not None else array
+        return self if read_value else None
+
+    def assign_add(
+        self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
+    ) -> Any:
+        """Adds to the value; gives the variable. Raises as `assign`."""
+        return self._update(add, delta, "assign_add", read_value)
+
+    def assign_sub(
+        self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
+    ) -> Any:
+        """Subtracts from the value; gives the variable. Raises as `assign`."""
+        return self._update(subtract, delta, "assign_sub", read_value)
+
+    def _update(self, function: Callable[..., Tensor], delta: Any, what: str, read_value: bool) -> Any:
+        change = convert_to_tensor(delta, self.dtype)
+        self._check_shape(change._shape)
+        # Tapes don't see the update: gradients don't flow through a variable's state.
+        recorders, ctx.recorders = ctx.recorders, ()
+        try:
+            updated = function(self.read_value(), change)
+        finally:
+            ctx.recorders = recorders
+        return self.assign(updated, read_value=read_value)
+
+    def _check_shape(self, shape: Shape) -> None:
+        try:
+            merge(self._shape, shape)
+        except ValueError:
+            raise ValueError(
+                f"Cannot assign value to variable ' {self.name}': Shape mismatch.The variable shape "
+                f"{format_shape(self._shape)}, and the assigned value shape {format_shape(shape)} are incompatible."
+            ) from None
+
+    # --- Python protocols ----------------------------------------------------------------------------------------
+
+    def __bool__(self) -> bool:
+        return bool(self.read_value())
+
+    def __int__(self) -> int:
+        return int(self.read_value())  # type: ignore[call-overload]
+
+    def __float__(self) -> float:
+        return float(self.read_value())  # type: ignore[arg-type]
+
+    def __index__(self) -> int:
+        return self.read_value().__index__()  # type: ignore[attr-defined]
+
+    def __len__(self) -> int:
+        return len(self.read_value())  # type: ignore[arg-type]
+
+    def __iter__(self) -> Any:
+        return iter(self.read_value())
+
+    def __format__(self, spec: str) -> str:
+        return format(self.read_value(), spec) if spec else str(self)
+
+    def __copy__(self) -> Variable:
+        return self.__deepcopy__({})
+
+    def __deepcopy__(self, memo: dict) -> Variable:
+        twin = Variable(self._need_array(), self.trainable, name=self._name, dtype=self.dtype, shape=self._shape)
+        memo[id(self)] = twin
+        return twin
+
+    def __reduce__(self) -> tuple:
+        arguments = (self._need_array(), self.trainable, True, None, self._name, None, self.dtype.name)
+        return Variable, arguments
+
+    def __repr__(self) -> str:
+        facts = f"<tf.Variable '{self.name}' shape={format_shape(self._shape)} dtype={self.dtype.name}"
+        if ctx.builder is not None or self._array is None:
+            return facts + ">"
+        return f"{facts}, numpy={EagerTensor(self._array, self.dtype)._text(repr)}>"
+
+
+install(Variable)
