@@ -65,3 +65,8 @@ def init_scope() -> Iterator[None]:
         yield
     finally:
         ctx.builder, ctx.recorders = builder, recorders
+
+
+def executing_eagerly() -> bool:
+    """Whether ops run at once, as against being traced into a function."""
+    return ctx.builder is None

@@ -1,0 +1,178 @@
+"""`import autograph as ag`: the public names, those of TensorFlow 2's core. Nothing is defined here.
+
+This module shadows several built-in names (`abs`, `bool`, `print`, `range`, `round`, ...), as `tensorflow` does.
+"""
+
+# `ag.errors` is the namespace of TensorFlow's errors; importing the module `autograph.errors` first keeps a later
+# import of it from taking the name over. The same goes for any name below that a file of this package has too.
+import autograph.errors
+from autograph.function.polymorphic import function
+from autograph.namespaces import (
+    bitwise,
+    config,
+    debugging,
+    dtypes,
+    errors,
+    linalg,
+    math,
+    nest,
+    nn,
+    random,
+    strings,
+)
+from autograph.namespaces import conversion as autograph
+from runtime.autodiff.tape import GradientTape
+from runtime.context import executing_eagerly, init_scope
+from runtime.device import device
+from runtime.dtypes import (
+    DType,
+    as_dtype,
+    double,
+    float16,
+    float32,
+    float64,
+    half,
+    int8,
+    int16,
+    int32,
+    int64,
+    string,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+)
+from runtime.dtypes import bool_ as bool
+from runtime.ops.api import (
+    Assert,
+    abs,
+    acos,
+    acosh,
+    add,
+    add_n,
+    argmax,
+    argmin,
+    asin,
+    asinh,
+    atan,
+    atan2,
+    atanh,
+    boolean_mask,
+    broadcast_static_shape,
+    broadcast_to,
+    cast,
+    clip_by_value,
+    concat,
+    constant,
+    convert_to_tensor,
+    cos,
+    cosh,
+    cumsum,
+    divide,
+    ensure_shape,
+    equal,
+    exp,
+    expand_dims,
+    eye,
+    fill,
+    floor,
+    gather,
+    gather_nd,
+    greater,
+    greater_equal,
+    identity,
+    less,
+    less_equal,
+    linspace,
+    logical_and,
+    logical_not,
+    logical_or,
+    matmul,
+    maximum,
+    meshgrid,
+    minimum,
+    multiply,
+    negative,
+    norm,
+    not_equal,
+    numpy_function,
+    one_hot,
+    ones,
+    ones_like,
+    pad,
+    pow,
+    py_function,
+    range,
+    rank,
+    reduce_all,
+    reduce_any,
+    reduce_logsumexp,
+    reduce_max,
+    reduce_mean,
+    reduce_min,
+    reduce_prod,
+    reduce_sum,
+    reshape,
+    reverse,
+    roll,
+    round,
+    scatter_nd,
+    shape,
+    sigmoid,
+    sign,
+    sin,
+    sinh,
+    size,
+    split,
+    sqrt,
+    square,
+    squeeze,
+    stack,
+    stop_gradient,
+    strided_slice,
+    subtract,
+    tan,
+    tanh,
+    tensor_scatter_nd_add,
+    tensor_scatter_nd_update,
+    tensordot,
+    tile,
+    transpose,
+    truediv,
+    truncatediv,
+    unstack,
+    where,
+    zeros,
+    zeros_like,
+)
+from runtime.ops.api import (
+    print_ as print,
+)
+from runtime.ops.api import (
+    slice_ as slice,
+)
+from runtime.shapes import TensorShape
+from runtime.spec import TensorSpec
+from runtime.tensor import Tensor
+from runtime.tensor_array import TensorArray
+from runtime.variable import Variable
+
+newaxis = None
+
+__all__ = [
+    "Assert", "DType", "GradientTape", "Tensor", "TensorArray", "TensorShape", "TensorSpec", "Variable", "abs",
+    "acos", "acosh", "add", "add_n", "argmax", "argmin", "as_dtype", "asin", "asinh", "atan", "atan2", "atanh",
+    "autograph", "bitwise", "bool", "boolean_mask", "broadcast_static_shape", "broadcast_to", "cast",
+    "clip_by_value", "concat", "config", "constant", "convert_to_tensor", "cos", "cosh", "cumsum", "debugging",
+    "device", "divide", "double", "dtypes", "ensure_shape", "equal", "errors", "executing_eagerly", "exp",
+    "expand_dims", "eye", "fill", "float16", "float32", "float64", "floor", "function", "gather", "gather_nd",
+    "greater", "greater_equal", "half", "identity", "init_scope", "int16", "int32", "int64", "int8", "less",
+    "less_equal", "linalg", "linspace", "logical_and", "logical_not", "logical_or", "math", "matmul", "maximum",
+    "meshgrid", "minimum", "multiply", "negative", "nest", "newaxis", "nn", "norm", "not_equal", "numpy_function",
+    "one_hot", "ones", "ones_like", "pad", "pow", "print", "py_function", "random", "range", "rank", "reduce_all",
+    "reduce_any", "reduce_logsumexp", "reduce_max", "reduce_mean", "reduce_min", "reduce_prod", "reduce_sum",
+    "reshape", "reverse", "roll", "round", "scatter_nd", "shape", "sigmoid", "sign", "sin", "sinh", "size", "slice",
+    "split", "sqrt", "square", "squeeze", "stack", "stop_gradient", "strided_slice", "string", "strings", "subtract",
+    "tan", "tanh", "tensor_scatter_nd_add", "tensor_scatter_nd_update", "tensordot", "tile", "transpose", "truediv",
+    "truncatediv", "uint16", "uint32", "uint64", "uint8", "unstack", "where", "zeros", "zeros_like",
+]  # fmt: skip

@@ -1,0 +1,30 @@
+"""`ag.dtypes`: data types."""
+
+from __future__ import annotations
+
+from runtime.dtypes import (
+    DType,
+    as_dtype,
+    double,
+    float16,
+    float32,
+    float64,
+    half,
+    int8,
+    int16,
+    int32,
+    int64,
+    string,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+)  # fmt: skip
+from runtime.dtypes import (
+    bool_ as bool,
+)
+
+__all__ = [
+    "DType", "as_dtype", "bool", "double", "float16", "float32", "float64", "half", "int16", "int32", "int64",
+    "int8", "string", "uint16", "uint32", "uint64", "uint8",
+]  # fmt: skip

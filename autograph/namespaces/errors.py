@@ -1,0 +1,30 @@
+"""`ag.errors`: what ops raise, under TensorFlow's names, and what conversion and staging raise."""
+
+from __future__ import annotations
+
+from autograph.errors import (
+    AutographError,
+    ConversionError,
+    StagingError,
+    StagingTypeError,
+    StagingValueError,
+)  # fmt: skip
+from runtime.errors import (
+    DTypeError,
+    FailedPreconditionError,
+    InaccessibleTensorError,
+    InternalError,
+    InvalidArgumentError,
+    KernelError,
+    NotFoundError,
+    OperatorNotAllowedInGraphError,
+    OpError,
+    OutOfRangeError,
+    UnimplementedError,
+)  # fmt: skip
+
+__all__ = [
+    "AutographError", "ConversionError", "StagingError", "StagingTypeError", "StagingValueError", "DTypeError",
+    "FailedPreconditionError", "InaccessibleTensorError", "InternalError", "InvalidArgumentError", "KernelError",
+    "NotFoundError", "OpError", "OperatorNotAllowedInGraphError", "OutOfRangeError", "UnimplementedError",
+]  # fmt: skip
