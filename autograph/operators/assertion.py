@@ -6,6 +6,7 @@ from typing import Any
 
 from autograph.operators.state import Block
 from autograph.operators.symbolic import condition, symbolic
+from runtime.ops.control import assert_op
 
 
 def assert_stmt(test: Any, message: Block | None = None) -> None:
@@ -15,7 +16,5 @@ def assert_stmt(test: Any, message: Block | None = None) -> None:
         if not test:
             raise AssertionError(message()) if message is not None else AssertionError()
         return
-    from runtime.ops.control import assert_op
-
     text = "" if message is None else str(message())
     assert_op(condition(tensor, "assert"), text, "AssertionError")

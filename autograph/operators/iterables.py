@@ -17,7 +17,7 @@ from runtime.errors import OperatorNotAllowedInGraphError
 from runtime.ops.arithmetic import floordiv, maximum, minimum
 from runtime.ops.array import shape as shape_of
 from runtime.ops.convert import convert_to_tensor, is_tensor_like, operands, static_value
-from runtime.ops.elementwise import cast
+from runtime.ops.elementwise import cast, ceil
 from runtime.tensor import EagerTensor, SymbolicTensor
 
 
@@ -97,8 +97,6 @@ class StagedRange(Staged):
         if self._is(self.step, 1):
             return span
         if span.dtype.is_floating:
-            from runtime.ops.elementwise import ceil
-
             return cast(ceil(span / self.step), dtypes.int32)
         # Rounding up without leaving the integers: -(-span // step); an empty range counts below zero.
         return maximum(-floordiv(-span, self.step), 0)

@@ -62,13 +62,13 @@ class Frame:
     """The variables that blocks share with the function around them, as they were when this was made."""
 
     def __init__(self, blocks: Sequence[Block]) -> None:
-        self.before = {cell: read_cell(cell) for cell in cells(blocks).values()}
+        self.before = [(cell, read_cell(cell)) for cell in cells(blocks).values()]
 
     def has_changed(self) -> bool:
-        return any(read_cell(cell) is not value for cell, value in self.before.items())
+        return any(read_cell(cell) is not value for cell, value in self.before)
 
     def restore(self) -> None:
-        for cell, value in self.before.items():
+        for cell, value in self.before:
             if read_cell(cell) is not value:
                 write_cell(cell, value)
 

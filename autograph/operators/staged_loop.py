@@ -32,6 +32,7 @@ from autograph.operators.symbolic import (
 )
 from runtime.context import ctx
 from runtime.graph.builder import Region, emit_while, trace_region
+from runtime.ops.control import assert_op
 from runtime.ops.convert import convert_to_tensor, is_tensor_like
 from runtime.shapes import widen
 from runtime.types import TensorType
@@ -317,8 +318,6 @@ class _Loop:
             variable.slot.set(variable.assemble(values))
         if self.ran is None:
             return
-        from runtime.ops.control import assert_op
-
         for variable in self.variables:
             if variable.born_inside and variable.structure is not UNSET and not variable.slot.covered:
                 label = variable.slot.label

@@ -7,12 +7,14 @@ from typing import Any
 import numpy as np
 
 from autograph.errors import StagingTypeError, StagingValueError, user_location
+import runtime.ops.operators  # noqa: F401  installs the operators of tensors
 from runtime import dtypes
 from runtime.context import ctx
 from runtime.dtypes import DType
 from runtime.ops.array import reshape
 from runtime.ops.compare import not_equal
 from runtime.ops.convert import convert_to_tensor, is_tensor_like
+from runtime.ops.creation import zeros
 from runtime.tensor import SymbolicTensor, Tensor
 from runtime.types import TensorType
 
@@ -121,8 +123,6 @@ def accepts(dtype: DType, kind: type) -> bool:
 def placeholder(type_: TensorType) -> Tensor:
     """A tensor of a type for a variable that has no value; nothing reads it."""
     if type_.shape is None or None in type_.shape or np.prod(type_.shape) > 64:
-        from runtime.ops.creation import zeros
-
         return zeros([size or 0 for size in type_.shape or ()], type_.dtype)
     if type_.dtype is dtypes.string:
         return convert_to_tensor(np.full(type_.shape, "", object), dtypes.string)

@@ -9,7 +9,11 @@ import io
 import pytest
 
 from autograph.convert.api import converted
+from tests.convert import programs_blocks, programs_expressions, programs_flow, programs_scopes
 from tests.convert.programs import CASES
+
+# Importing them fills the table.
+MODULES = (programs_blocks, programs_expressions, programs_flow, programs_scopes)
 
 RUNS = [
     pytest.param(function, arguments, id=f"{function.__name__}-{index}")

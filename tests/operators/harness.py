@@ -1,0 +1,64 @@
+"""Runs a converted function staged: traced into a graph from symbolic arguments, verified, and interpreted."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from autograph.convert.api import converted
+from autograph.operators.structure import flatten, map_leaves
+from runtime.graph.builder import Builder
+from runtime.graph.interpreter import interpret
+from runtime.graph.verify import verify
+from runtime.ops.convert import convert_to_tensor
+from runtime.types import TensorType
+
+
+class Staged:
+    """One trace of a function. Arguments that are NumPy arrays or scalars become symbolic, others stay Python values.
+
+    dynamic: leave every dimension of the arguments unknown.
+    """
+
+    def __init__(self, function, arguments, dynamic=False):
+        builder = Builder(function.__name__)
+        self.arrays = []
+        given = []
+        for index, argument in enumerate(arguments):
+            if not isinstance(argument, (np.ndarray, np.generic)):
+                given.append(argument)
+                continue
+            value = convert_to_tensor(argument)
+            shape = tuple(None if dynamic else size for size in np.shape(argument))
+            given.append(builder.tensor(builder.add_input(TensorType(value.dtype, shape), f"arg{index}")))
+            self.arrays.append(argument)
+        with builder:
+            self.structure = converted(function)(*given)
+            tensors = [convert_to_tensor(leaf) for _, leaf in flatten(self.structure) if leaf is not None]
+            builder.graph.outputs = [builder.use(tensor) for tensor in tensors]
+        for tensor, _ in builder.eager_captures.values():
+            self.arrays.append(tensor.numpy())
+        state = [value for key, value in builder.state_inputs.items()]
+        self.state = [None if key == "order token" else key for key in builder.state_inputs]
+        assert len(state) == len(self.state)
+        self.builder = builder
+        self.graph = builder.graph
+        verify(self.graph)
+
+    @property
+    def ops(self):
+        return [node.op.name for node in self.graph.walk()]
+
+    def run(self, *arrays):
+        """The results, in the structure that the function returned."""
+        arrays = list(arrays) if arrays else self.arrays
+        named = iter(arrays)
+        inputs = []
+        states = set(self.builder.state_inputs.values())
+        for value in self.graph.inputs:
+            inputs.append(None if value in states else next(named))
+        results = iter(interpret(self.graph, inputs))
+        return map_leaves(self.structure, lambda leaf: None if leaf is None else next(results))
+
+
+def run_staged(function, *arguments, dynamic=False):
+    return Staged(function, arguments, dynamic).run()
