@@ -23,6 +23,7 @@ from autograph.errors import ConversionError, Location
 from autograph.operators.calls import converted_call, install_converter, maker_of
 from autograph.syntax.load import is_loaded_code, load
 from autograph.syntax.source import FunctionSource, SourceUnavailable, find
+from autograph.syntax.unparse import unparse
 
 _operators_cell = CellType(operators)
 
@@ -49,8 +50,6 @@ def to_code(function: Any, after_pass: Callable[[str, str], None] | None = None)
 
     after_pass: called with the name of each pass and the text after it. Raises ConversionError when there is no source.
     """
-    from autograph.syntax.unparse import unparse
-
     function = _python_function(function)
 
     def report(name: str, tree: Any) -> None:

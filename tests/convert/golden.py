@@ -1,0 +1,42 @@
+"""Golden files: small cases of input and expected output, which `pytest --update-golden` rewrites.
+
+    [case name]
+    input lines
+    [out]
+    expected lines
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+FOLDER = Path(__file__).resolve().parents[1] / "golden"
+_CASE = re.compile(r"^\[case (\w+)\]\n", re.MULTILINE)
+
+
+@dataclass
+class Case:
+    path: Path
+    name: str
+    source: str
+    expected: str
+
+
+def read(path: Path) -> list[Case]:
+    pieces = _CASE.split(path.read_text())
+    found = []
+    for name, text in zip(pieces[1::2], pieces[2::2]):
+        source, _, expected = text.partition("[out]\n")
+        found.append(Case(path, name, source.strip("\n") + "\n", expected.strip("\n") + "\n"))
+    return found
+
+
+def write(path: Path, cases: list[Case]) -> None:
+    texts = [f"[case {case.name}]\n{case.source}[out]\n{case.expected}" for case in cases]
+    path.write_text("\n".join(texts))
+
+
+def all_cases() -> list[Case]:
+    return [case for path in sorted(FOLDER.glob("*.test")) for case in read(path)]

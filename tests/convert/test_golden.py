@@ -1,0 +1,49 @@
+"""The converted text of each construct is what tests/golden says; ``pytest --update-golden`` rewrites it."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from autograph.convert.pipeline import convert_tree
+from autograph.syntax.parse import parse
+from autograph.syntax.unparse import unparse
+from tests.convert import golden
+
+CASES = golden.all_cases()
+
+
+def convert_text(source):
+    return unparse(convert_tree(parse(source).body[0])).strip("\n") + "\n"
+
+
+def test_names_are_unique():
+    names = [case.name for case in CASES]
+    assert sorted(names) == sorted(set(names))
+    assert len(names) >= 40
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_golden(case, request):
+    converted = convert_text(case.source)
+    ast.parse(converted)
+    if request.config.getoption("--update-golden"):
+        cases = golden.read(case.path)
+        next(each for each in cases if each.name == case.name).expected = converted
+        golden.write(case.path, cases)
+    else:
+        assert converted == case.expected
+
+
+def test_text_after_each_pass_is_python():
+    for case in CASES:
+        seen = []
+
+        def check(name, tree, seen=seen):
+            ast.parse(unparse(tree))
+            seen.append(name)
+
+        convert_tree(parse(case.source).body[0], after_pass=check)
+        assert seen[0] == "super"
+        assert seen[-1] == "call"
