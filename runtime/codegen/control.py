@@ -98,7 +98,7 @@ def _is_plain(text: str) -> bool:
 def _unowned(ref: Any) -> Any:
     """The same array, seen from a region that must not write into it."""
     if isinstance(ref, Array) and ref.buffer.owned:
-        return Array(Buffer(ref.buffer.name, ref.dtype), ref.dims)
+        return replace(ref, buffer=Buffer(ref.buffer.name, ref.dtype))
     if isinstance(ref, StackRef):
         return replace(ref, shared=True)
     return ref
@@ -106,8 +106,8 @@ def _unowned(ref: Any) -> Any:
 
 def _own_copy_of_ref(ref: Any) -> Any:
     """Each branch tracks by itself what it does with a buffer it may overwrite."""
-    if isinstance(ref, Array) and ref.strides is None:
-        return Array(Buffer(ref.buffer.name, ref.dtype, ref.buffer.owned), ref.dims)
+    if isinstance(ref, Array):
+        return replace(ref, buffer=Buffer(ref.buffer.name, ref.dtype, ref.buffer.owned))
     return ref
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from runtime.codegen.nests import Nest, broadcast_dims
 from runtime.codegen.reductions import REDUCTIONS
-from runtime.codegen.refs import Buffer, Dims, Scalar
+from runtime.codegen.refs import Dims, Scalar
 from runtime.graph.ir import Node, Value
 
 # Members of a group; a longer loop body spills registers and takes longer to compile than two loops.
@@ -33,6 +33,8 @@ class Group:
     # Reductions in this group all reduce the same axes.
     axes: tuple[int, ...] | None = None
     members: set[Value] = field(default_factory=set)
+    # Dimensions of the results of reductions.
+    results: dict[Node, Dims] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,6 +69,7 @@ class Fusion:
             self.flush(group)
         group = self._join(node, space, node.outputs[0], dims)
         group.axes = axes
+        group.results[node] = dims
 
     def _join(self, node: Node, space: Dims, output: Value, dims: Dims) -> Group:
         low = self.low
@@ -102,7 +105,3 @@ class Fusion:
     def flush_all(self) -> None:
         for group in list(self.groups.values()):
             self.flush(group)
-
-    def copy_into(self, buffer: Buffer, ref: Any) -> None:
-        """Prints a loop that writes the elements of an array or virtual array into a buffer."""
-        Nest.copy(self.low, buffer, ref)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from runtime.graph.ir import Graph, Node
 
 # Ops whose output may take over the memory of their first input.
-UPDATES = frozenset({"row_update", "slice_add", "index_add"})
+UPDATES = frozenset({"row_update", "slice_add", "index_add", "row_add", "array_write"})
 
 
 def updated_carries(node: Node) -> set[int]:

@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 from numba import njit, types
 from numba.core import cgutils
+from llvmlite import ir
 from numba.extending import intrinsic
+from numba.np.linalg import ensure_blas
 
 
 @intrinsic
@@ -78,6 +80,25 @@ add = _reassociable("fadd")
 mul = _reassociable("fmul")
 
 
+@intrinsic
+def bits(typing_context: Any, value: Any) -> Any:
+    """The bits of a float, as float64, in an integer: how a number travels with an error status."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        wide = context.cast(builder, arguments[0], signature.args[0], types.float64)
+        return builder.bitcast(wide, ir.IntType(64))
+
+    return types.int64(value), generate
+
+
+@njit(nogil=True)
+def all_true(buffer: Any) -> bool:
+    for i in range(buffer.size):
+        if not buffer[i]:
+            return False
+    return True
+
+
 @njit(nogil=True)
 def copied(buffer: Any, used: int) -> Any:
     """The first `used` elements in a buffer of their own."""
@@ -140,3 +161,154 @@ def to_uint64(x: Any) -> Any:
     if x < 9223372036854775808.0:
         return np.uint64(to_int64(x))
     return np.uint64(to_int64(x - 9223372036854775808.0)) + np.uint64(2**63)
+
+
+@njit(nogil=True)
+def resized(buffer: Any, used: int, size: int) -> Any:
+    """A buffer of `size` elements that starts with the first `used` ones of `buffer`; zeros follow."""
+    if size == buffer.size:
+        return buffer
+    result = np.empty(size, buffer.dtype)
+    kept = min(used, size)
+    for i in range(kept):
+        result[i] = buffer[i]
+    for i in range(kept, size):
+        result[i] = 0
+    return result
+
+
+@njit(nogil=True)
+def capacity(rows: int, needed: int, size: int) -> int:
+    """How many rows a growable array gets: `size` while that is enough, else at least twice as many as before."""
+    return size if needed <= size else max(needed, 2 * rows)
+
+
+# --- slices and ranges -----------------------------------------------------------------------------------------------
+
+
+@njit(nogil=True)
+def clamped(position: int, size: int) -> int:
+    """A bound of a forward slice, which may count from the end, as a position in [0, size]."""
+    if position < 0:
+        position += size
+    return min(max(position, 0), size)
+
+
+@njit(nogil=True)
+def slice_start(start: int, missing: bool, step: int, size: int) -> int:
+    """Where a slice begins, as Python's `slice.indices` says."""
+    low, high = (0, size) if step > 0 else (-1, size - 1)
+    if missing:
+        return low if step > 0 else high
+    if start < 0:
+        start += size
+    return min(max(start, low), high)
+
+
+@njit(nogil=True)
+def slice_count(start: int, stop: int, missing: bool, step: int, size: int) -> int:
+    """How many elements a slice from `start` (as `slice_start` gives it) has."""
+    low, high = (0, size) if step > 0 else (-1, size - 1)
+    if missing:
+        stop = high if step > 0 else low
+    else:
+        if stop < 0:
+            stop += size
+        stop = min(max(stop, low), high)
+    if step > 0:
+        return max((stop - start + step - 1) // step, 0)
+    return max((start - stop - step - 1) // -step, 0)
+
+
+@njit(nogil=True)
+def int_range_length(start: Any, limit: Any, delta: Any) -> int:
+    return -((np.int64(start) - np.int64(limit)) // np.int64(delta))
+
+
+@njit(nogil=True)
+def float_range_length(start: Any, limit: Any, delta: Any) -> int:
+    return np.int64(np.ceil(abs((np.float64(limit) - np.float64(start)) / np.float64(delta))))
+
+
+# --- matrix products -------------------------------------------------------------------------------------------------
+
+# Products with fewer multiplications than this run as plain loops: calling BLAS costs more than that.
+_SMALL_PRODUCT = 4096
+
+
+@njit(nogil=True)
+def int_matmul(
+    a: Any, a0: int, b: Any, b0: int, out: Any, out0: int, rows: int, inner: int, columns: int, flip_a: bool, flip_b: bool
+) -> None:
+    """out = a @ b for flat row-major matrices from the given places on; `flip`: stored the other way round.
+
+    The loops run along rows of `b` and `out`, so that the innermost one is contiguous.
+    """
+    for i in range(rows):
+        for j in range(columns):
+            out[out0 + i * columns + j] = 0
+        for k in range(inner):
+            factor = a[a0 + k * rows + i] if flip_a else a[a0 + i * inner + k]
+            if flip_b:
+                for j in range(columns):
+                    out[out0 + i * columns + j] += factor * b[b0 + j * inner + k]
+            else:
+                for j in range(columns):
+                    out[out0 + i * columns + j] += factor * b[b0 + k * columns + j]
+
+
+@njit(nogil=True)
+def matmul(
+    a: Any, a0: int, b: Any, b0: int, out: Any, out0: int, rows: int, inner: int, columns: int, flip_a: bool, flip_b: bool
+) -> None:
+    """The same for floats, through BLAS when it is worth it."""
+    if rows * inner * columns < _SMALL_PRODUCT or rows == 0 or columns == 0 or inner == 0:
+        int_matmul(a, a0, b, b0, out, out0, rows, inner, columns, flip_a, flip_b)
+    else:
+        _gemm(a, a0, b, b0, out, out0, rows, inner, columns, flip_a, flip_b)
+
+
+@intrinsic
+def _gemm(
+    typing_context: Any, a: Any, a0: Any, b: Any, b0: Any, out: Any, out0: Any, rows: Any, inner: Any, columns: Any,
+    flip_a: Any, flip_b: Any,
+) -> Any:  # fmt: skip
+    """BLAS `gemm` through the symbol that numba provides, which saves compiling numba's own wrapper around it."""
+    ensure_blas()
+    arguments_ = (a, a0, b, b0, out, out0, rows, inner, columns, flip_a, flip_b)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        pointer = ir.IntType(8).as_pointer()
+        char, number = ir.IntType(8), context.get_value_type(types.intp)
+
+        def place(position: int) -> Any:
+            array = context.make_array(signature.args[position])(context, builder, arguments[position])
+            return builder.bitcast(builder.gep(array.data, [arguments[position + 1]]), pointer)
+
+        def at(value: Any) -> Any:
+            return builder.bitcast(cgutils.alloca_once_value(builder, value), pointer)
+
+        def letter(flag: Any) -> Any:
+            return builder.select(flag, ir.Constant(char, ord("t")), ir.Constant(char, ord("n")))
+
+        flips = [context.cast(builder, f, t, types.boolean) for f, t in zip(arguments[9:], signature.args[9:])]
+        m, k, n = arguments[6:9]
+        one, zero = context.get_constant(out.dtype, 1.0), context.get_constant(out.dtype, 0.0)
+        kind = ir.Constant(char, ord("s" if out.dtype == types.float32 else "d"))
+        # BLAS counts columns first, so the row-major product is the product of the transposes in the other order.
+        lead_a, lead_b = builder.select(flips[0], m, k), builder.select(flips[1], k, n)
+        function_type = ir.FunctionType(
+            ir.IntType(32),
+            [char] * 3 + [number] * 3 + [pointer, pointer, number, pointer, number, pointer, pointer, number],
+        )
+        function = cgutils.get_or_insert_function(builder.module, function_type, "numba_xxgemm")
+        builder.call(
+            function,
+            [
+                kind, letter(flips[1]), letter(flips[0]), n, m, k, at(one), place(2), lead_b, place(0), lead_a,
+                at(zero), place(4), n,
+            ],
+        )  # fmt: skip
+        return context.get_dummy_value()
+
+    return types.void(*arguments_), generate

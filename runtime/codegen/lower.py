@@ -18,7 +18,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from runtime import dtypes
-from runtime.codegen import control, cpu, reduce_forms
+from runtime.codegen import (
+    control, cpu, effect_forms, gather_forms, join_forms, linalg_forms, reduce_forms, scan_forms, slice_forms, stack_forms, view_forms,
+)  # fmt: skip
 from runtime.codegen.lowering import EMITTERS, Lowering
 from runtime.codegen.names import words
 from runtime.codegen.refs import TOKEN, Array, Buffer, Scalar, StackRef
@@ -28,7 +30,9 @@ from runtime.graph.ir import Graph, Node, Value
 from runtime.types import StackType, TensorType, TokenType, Type
 
 # Modules that fill the table of emitters by being imported.
-FORMS = (control, reduce_forms)
+FORMS = (
+    control, effect_forms, gather_forms, join_forms, linalg_forms, reduce_forms, scan_forms, slice_forms, stack_forms, view_forms,
+)  # fmt: skip
 
 _NATIVE_DTYPES = frozenset(
     ["bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64"]

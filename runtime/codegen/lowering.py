@@ -19,7 +19,8 @@ from runtime import dtypes
 from runtime.codegen import cpu
 from runtime.codegen.fusion import Fusion, Pending
 from runtime.codegen.names import Names
-from runtime.codegen.refs import Array, Buffer, Dims, Ref, Scalar, Vector, Virtual, product
+from runtime.codegen.nests import Nest
+from runtime.codegen.refs import Array, Buffer, Dims, Ref, Scalar, Spread, Vector, Virtual, product
 from runtime.codegen.source import ErrorSite, NotNative
 from runtime.dtypes import DType
 from runtime.graph.ir import Graph, Node, Value
@@ -99,6 +100,8 @@ class Lowering:
         self.broadcasts: list[dict[tuple[str, str], str]] = [{}]  # per open block: (a, b) -> their broadcast
         self.region: Region = Region(graph)
         self.fusion = Fusion(self)
+        self.sizes: dict[str, str] = {}  # scalar text -> the dimension atom that it is a copy of
+        self.index_names: list[str] = []  # loop variables by depth
         self.hidden: set[str] = set()  # names set inside blocks that are closed
         self.empty_buffers: dict[DType, str] = {}
 
@@ -131,16 +134,15 @@ class Lowering:
         return text if text.isidentifier() or text.isdigit() else self.assign(text, base)
 
     def fail_when(
-        self, condition: str, error: str, message: str, node: Node, details: Sequence[str] = (), op: str | None = None
-    ) -> None:
-        """Prints a check that leaves the kernel with an error."""
-        self.line(f"if {cpu.strip(condition)}:")
-        self.block.append([self.fail(error, message, node, details, op)])
-
-    def fail(self, error: str, message: str, node: Node, details: Sequence[str] = (), op: str | None = None) -> Fail:
-        self.errors.append(ErrorSite(error, message, node.span, op))
+        self, condition: str, error: str, message: str, node: Node, details: Sequence[str] = (), op: str | None = None,
+        dtypes: Sequence[DType] = (), summarize: int = 3,
+    ) -> None:  # fmt: skip
+        """Prints a check that leaves the kernel with an error. `details` are the integers that the message shows; those
+        that stand for other scalars (see `lib.bits`) have their dtype in `dtypes`."""
+        self.errors.append(ErrorSite(error, message, node.span, op, tuple(dtypes), summarize))
         self.details = max(self.details, len(details))
-        return Fail(len(self.errors), tuple(details))
+        self.line(f"if {cpu.strip(condition)}:")
+        self.block.append([Fail(len(self.errors), tuple(details))])
 
     # --- values --------------------------------------------------------------------------------------------------
 
@@ -154,10 +156,12 @@ class Lowering:
 
     def define(self, value: Value, ref: Any) -> None:
         """Binds a value. Dimensions that its type knows replace those that were computed."""
-        if isinstance(ref, (Array, Virtual, Vector)) and isinstance(value.type, TensorType):
+        if isinstance(ref, (Array, Spread, Virtual, Vector)) and isinstance(value.type, TensorType):
             ref = self.with_dims(ref, self.type_dims(value.type, ref.dims))
         if isinstance(ref, Array):
             ref.buffer.values.append(value)
+        elif isinstance(ref, Spread):
+            ref.source.buffer.values.append(value)
         self.region.env[value] = ref
 
     @staticmethod
@@ -166,6 +170,8 @@ class Lowering:
             return ref
         if isinstance(ref, Array):
             return Array(ref.buffer, dims, ref.strides, ref.offset)
+        if isinstance(ref, Spread):
+            return Spread(ref.source, dims)
         if isinstance(ref, Virtual):
             return Virtual(ref.dtype, dims, ref.element, ref.uniform)
         return Vector(ref.dtype, ref.items, dims)
@@ -195,8 +201,25 @@ class Lowering:
         if ref.is_name:
             return ref.text
         name = self.assign(ref.text, value.name)
+        if ref.text in self.sizes:
+            self.sizes[name] = self.sizes[ref.text]
         self.region.env[value] = Scalar(name, ref.dtype)
         return name
+
+    def size_of(self, value: Value) -> str:
+        """A rank-0 integer as a dimension atom; one that was read off a tensor is that tensor's own."""
+        text = self.scalar(value)
+        if text in self.sizes:
+            return self.sizes[text]
+        name = self.scalar_name(value)
+        atom = self.assign(f"np.int64({name})", "n")
+        return atom
+
+    def index_name(self, depth: int) -> str:
+        """The variable of a loop over array elements; loops at the same depth share one."""
+        while len(self.index_names) <= depth:
+            self.index_names.append(self.names.fresh("ijklmnpq"[len(self.index_names) % 8]))
+        return self.index_names[depth]
 
     def dims(self, value: Value) -> Dims:
         """The dimension atoms of a value, without computing it."""
@@ -213,7 +236,7 @@ class Lowering:
 
     def solid(self, ref: Any, base: str | None = None) -> Array:
         """A contiguous array in memory with the elements of `ref`."""
-        if isinstance(ref, Array) and ref.strides is None:
+        if isinstance(ref, Array) and ref.is_plain:
             return ref
         buffer = self.new_buffer(product(ref.dims) if not isinstance(ref, Scalar) else "1", ref.dtype, base)
         if isinstance(ref, Scalar):
@@ -223,7 +246,7 @@ class Lowering:
             for index, item in enumerate(ref.items):
                 self.line(f"{buffer.name}[{index}] = {cpu.strip(item)}")
         else:
-            self.fusion.copy_into(buffer, ref)
+            self.copy_into(Array(buffer, ref.dims), ref)
         return Array(buffer, ref.dims)
 
     def new_buffer(self, size: str, dtype: DType, base: str | None = None) -> Buffer:
@@ -231,10 +254,20 @@ class Lowering:
         self.line(f"{name} = {cpu.allocate(size, dtype)}")
         return Buffer(name, dtype, owned=True)
 
+    def copy_into(self, target: Array, ref: Any, add: bool = False, dims: Dims | None = None) -> None:
+        """Prints a loop that writes (or adds) the elements of `ref` into those of `target` (see `Nest.copy`)."""
+        Nest.copy(self, target, ref, add, dims)
+
+    def strides(self, array: Array) -> tuple[str, ...]:
+        """How far elements lie apart in the buffer, for each dimension."""
+        if array.strides is not None:
+            return array.strides
+        return tuple(self.atom(product(array.dims[axis + 1 :]), "stride") for axis in range(len(array.dims)))
+
     def copied(self, array: Array, base: str | None = None) -> Array:
         """The same elements in a buffer of this kernel's own."""
         buffer = self.new_buffer(product(array.dims), array.dtype, base)
-        self.fusion.copy_into(buffer, array)
+        self.copy_into(Array(buffer, array.dims), array)
         return Array(buffer, array.dims)
 
     def is_visible(self, atom: str) -> bool:
@@ -245,17 +278,20 @@ class Lowering:
         """What must be forgotten when a piece of text is thrown away to be printed again."""
         return (
             self.names.snapshot(), list(self.errors), self.details, list(self.constants), dict(self.static),
-            dict(self.prologue), set(self.hidden), dict(self.empty_buffers),
+            dict(self.prologue), set(self.hidden), dict(self.empty_buffers), dict(self.sizes), list(self.index_names),
         )  # fmt: skip
 
     def restore(self, saved: tuple) -> None:
         self.names.restore(saved[0])
-        self.errors, self.details, self.constants, self.static, self.prologue, self.hidden, self.empty_buffers = saved[1:]
+        (
+            self.errors, self.details, self.constants, self.static, self.prologue, self.hidden, self.empty_buffers,
+            self.sizes, self.index_names,
+        ) = saved[1:]  # fmt: skip
 
     def may_overwrite(self, value: Value) -> bool:
         """Whether the current node is the last to see the value's memory, which this kernel owns."""
         ref = self.region.env[value]
-        if not isinstance(ref, Array) or ref.strides is not None or not ref.buffer.owned:
+        if not isinstance(ref, Array) or not ref.is_plain or not ref.buffer.owned:
             return False
         region = self.region
         current = region.graph.nodes[region.index]

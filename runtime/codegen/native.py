@@ -56,8 +56,7 @@ def _glue(source: KernelSource, entry: Callable[..., Any]) -> NativeCall:
     call = f"entry({', '.join(passed)})"
     if source.errors:
         details = [f"d{i}" for i in range(source.details)]
-        whole = ["status", *details, *targets]
-        lines.append(f"    {', '.join(whole)} = {call}")
+        lines.append(f"    {', '.join(['status', *details, *targets])} = {call}")
         lines.append("    if status:")
         lines.append(f"        raise failure(status, ({''.join(d + ', ' for d in details)}))")
         space["failure"] = lambda status, details: source.errors[status - 1].exception(details)

@@ -21,11 +21,10 @@ from typing import Any
 
 from runtime.codegen import cpu
 from runtime.codegen.reductions import REDUCTIONS, accumulator, result
-from runtime.codegen.refs import Array, Buffer, Dims, Scalar, Vector, Virtual, product
+from runtime.codegen.refs import Array, Buffer, Dims, Scalar, Spread, Vector, Virtual, product
 from runtime.graph.ir import Node, Value
 
 _INLINE_LIMIT = 72
-_INDEX_NAMES = "ijklmnpq"
 
 
 @dataclass
@@ -78,7 +77,7 @@ class Access:
 
     def __init__(self, low: Any, ref: Any, dims: Dims) -> None:
         self.low = low
-        self.ref = ref
+        self.ref = ref = ref.source if isinstance(ref, Spread) else ref
         self.lead = len(dims) - len(ref.dims)
         own = ("1",) * self.lead + tuple(ref.dims)
         # full: walks with the nest; one: stays; step: decided at run time
@@ -133,6 +132,8 @@ class Access:
                 text = f"{_closed(text)} * {_closed(size)}"
             if index != "0":
                 text = index if text == "0" else f"{text} + {index}"
+        if ref.offset != "0":
+            text = ref.offset if text == "0" else f"{ref.offset} + {text}"
         return name_offset(text)
 
 
@@ -205,8 +206,7 @@ class Nest:
         depth = 0
         for loop in self.loops:
             if loop.size != "1":
-                base = _INDEX_NAMES[min(depth, len(_INDEX_NAMES) - 1)]
-                loop.index = self.low.names.fresh(base)
+                loop.index = self.low.index_name(depth)
                 depth += 1
                 if not loop.size.isidentifier():
                     loop.size = self.low.assign(loop.size, "n") if not loop.size.isdigit() else loop.size
@@ -321,7 +321,7 @@ class Nest:
             reduction = REDUCTIONS[node.op.name]
             dtype = accumulator(reduction, node.inputs[0].dtype)
             start = cpu.literal(reduction.start(dtype), dtype)
-            total = totals[node] = self.low.assign(start, node.outputs[0].name or node.op.name.removeprefix("reduce_"))
+            total = totals[node] = self.low.assign(start, node.outputs[0].name or node.op.name.removeprefix("reduce_").split("_")[0])
             steps[node] = self._step(reduction, total, total, dtype)
         self._print_loops(inside, lambda: self._print_body(buffers, steps))
         return totals
@@ -352,10 +352,7 @@ class Nest:
             self.low.define(output, Virtual(output.dtype, dims, lambda indices: text, uniform=True))
 
     def _define_array(self, node: Node, buffer: Buffer) -> None:
-        dims = self._kept_dims()
-        if not node.attrs["keepdims"]:
-            dims = tuple(d for axis, d in enumerate(dims) if axis not in self.group.axes)
-        self.low.define(node.outputs[0], Array(buffer, dims))
+        self.low.define(node.outputs[0], Array(buffer, self.group.results[node]))
 
     def _reduce_into_buffers(self, nodes: Sequence[Node], buffers: dict[Node, Buffer]) -> None:
         """Reduced dimensions outside kept ones: whole rows are accumulated at once."""
@@ -369,7 +366,7 @@ class Nest:
             reduction = REDUCTIONS[node.op.name]
             dtype = accumulator(reduction, node.inputs[0].dtype)
             total = totals[node] = low.new_buffer(size, dtype, node.outputs[0].name)
-            index = low.names.fresh("i")
+            index = low.index_name(0)
             low.line(f"for {index} in range({size}):")
             low.block.append([f"{total.name}[{index}] = {cpu.literal(reduction.start(dtype), dtype)}"])
             access = Access(low, Array(total, out_dims), self.dims)
@@ -381,7 +378,7 @@ class Nest:
             total = totals[node]
             text = self._result(node, f"{total.name}[i]")
             if text != f"{total.name}[i]":
-                index = low.names.fresh("i")
+                index = low.index_name(0)
                 out = low.new_buffer(size, dtype, node.outputs[0].name)
                 low.line(f"for {index} in range({size}):")
                 low.block.append([f"{out.name}[{index}] = {cpu.strip(self._result(node, f'{total.name}[{index}]'))}"])
@@ -398,18 +395,25 @@ class Nest:
     # --- copies --------------------------------------------------------------------------------------------------
 
     @staticmethod
-    def copy(low: Any, buffer: Buffer, ref: Any) -> None:
-        """Prints a loop that writes the elements of `ref` into `buffer` in row-major order."""
-        nest = Nest(low, _CopyGroup(ref.dims))
-        access = Access(low, ref, ref.dims)
-        nest.accesses[_COPIED] = access
+    def copy(low: Any, target: Array, ref: Any, add: bool = False, dims: Dims | None = None) -> None:
+        """Prints a loop that writes (or adds) the elements of `ref` into those of `target`, whose dimensions they have
+        or broadcast to. With `dims`, those of `ref`, the target may be smaller: then it is the one that broadcasts."""
+        dims = target.dims if dims is None else dims
+        nest = Nest(low, _CopyGroup(dims))
+        if isinstance(ref, Scalar):
+            text = ref.text if ref.is_name else low.assign(ref.text)
+            ref = Virtual(ref.dtype, (), lambda indices: text, uniform=True)
+        elif isinstance(ref, Vector):
+            ref = low.solid(ref)
+        source, place = Access(low, ref, dims), Access(low, target, dims)
+        nest.accesses = {_SOURCE: source, _TARGET: place}
         nest._plan_loops()
 
         def body() -> None:
             nest.offsets = {}
-            text = access.text(nest.loops, nest._name_offset)
-            whole = Access(low, Array(buffer, ref.dims), ref.dims)
-            low.line(f"{buffer.name}[{whole.offset(nest.loops, nest._name_offset)}] = {cpu.strip(text)}")
+            text = source.text(nest.loops, nest._name_offset)
+            into = place.text(nest.loops, nest._name_offset)
+            low.line(f"{into} = {cpu.strip(cpu.narrow(f'({into} + {text})', target.dtype) if add else text)}")
 
         nest._print_loops(nest.loops, body)
 
@@ -422,4 +426,5 @@ class _CopyGroup:
     members: frozenset = frozenset()
 
 
-_COPIED: Any = object()
+_SOURCE: Any = object()
+_TARGET: Any = object()

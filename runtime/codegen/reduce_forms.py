@@ -5,10 +5,11 @@ from __future__ import annotations
 from runtime.codegen import cpu
 from runtime.codegen.lowering import Lowering, emitter
 from runtime.codegen.reductions import REDUCTIONS, accumulator, result
+from runtime.codegen.refs import Array, Virtual, product
 from runtime.graph.ir import Node
 
 
-@emitter(*REDUCTIONS)
+@emitter(*(name for name in REDUCTIONS if name.startswith("reduce_")))
 def _reduce(low: Lowering, node: Node) -> None:
     source = node.inputs[0]
     rank = source.type.rank  # type: ignore[union-attr]
@@ -30,3 +31,34 @@ def _reduce(low: Lowering, node: Node) -> None:
     low.fusion.add_reduction(node, axes, out)
 
 
+
+
+@emitter("sum_to_shape_of")
+def _sum_to_shape_of(low: Lowering, node: Node) -> None:
+    """Sums over what broadcasting the second operand to the first repeats; which that is may show at run time only."""
+    source, like = node.inputs
+    old, new = low.dims(source), low.dims(like)
+    lead = len(old) - len(new)
+    axes = (*range(lead), *(lead + i for i, d in enumerate(new) if d == "1" and old[lead + i] != "1"))
+    if all(d in ("1", old[lead + i]) for i, d in enumerate(new)):
+        if axes:
+            low.fusion.add_reduction(node, axes, new)
+        else:
+            low.define(node.outputs[0], low.ref(source))
+        return
+    for i, wanted in enumerate(new):
+        got = old[lead + i]
+        if wanted not in ("1", got):
+            message = "Incompatible shapes: a dimension of {0} can't be summed to {1} [Op:SumToShapeOf]"
+            low.fail_when(f"{wanted} != {got} and {wanted} != 1", "InvalidArgumentError", message, node, (got, wanted))
+    dtype = source.dtype
+    wide = accumulator(REDUCTIONS[node.op.name], dtype)
+    ref = low.ref(source)
+    total = low.solid(Virtual(wide, new, lambda indices: cpu.literal(0, wide), uniform=True), node.outputs[0].name)
+    low.copy_into(total, ref, add=True, dims=old)
+    if wide is not dtype:
+        element = f"{total.buffer.name}[{{}}]"
+        at = low.atom(product(new))
+        narrow = Virtual(dtype, (at,), lambda indices: cpu.convert(element.format(indices[0]), wide, dtype))
+        total = Array(low.solid(narrow, node.outputs[0].name).buffer, new)
+    low.define(node.outputs[0], total)

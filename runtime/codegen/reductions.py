@@ -63,6 +63,7 @@ REDUCTIONS: dict[str, Reduction] = {
     "reduce_sum": Reduction(lambda dtype: 0, _arithmetic("+", "add"), wide=True),
     "reduce_mean": Reduction(lambda dtype: 0, _arithmetic("+", "add"), wide=True, mean=True),
     "reduce_prod": Reduction(lambda dtype: 1, _arithmetic("*", "mul"), wide=True),
+    "sum_to_shape_of": Reduction(lambda dtype: 0, _arithmetic("+", "add"), wide=True),
     "reduce_max": Reduction(_lowest, _extreme(">")),
     "reduce_min": Reduction(_highest, _extreme("<")),
     "reduce_any": Reduction(lambda dtype: False, lambda a, v, dtype: f"({a} or {v})"),

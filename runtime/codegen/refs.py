@@ -1,7 +1,8 @@
 """What stands for a graph value while a kernel is printed.
 
     ref ::= Scalar(text)                     rank 0: an expression of exactly the value's machine type
-          | Array(buffer, dims, strides)     elements in a flat buffer; strides None: contiguous
+          | Array(buffer, dims, strides)     elements in a flat buffer from `offset` on; strides None: row-major, no gaps
+          | Spread(source, dims)             a row-major array, broadcast to `dims`
           | Virtual(dims, element)           nothing stored: each element is an expression of its indices
           | Vector(items)                    rank 1, a few scalars; nothing stored
           | StackRef(data, dims, tops)       names of the variables that hold a stack
@@ -14,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Union
 
 from runtime.dtypes import DType
 
@@ -48,10 +48,28 @@ class Array:
     dims: Dims
     strides: tuple[str, ...] | None = None
     offset: str = "0"
+    # The buffer holds nothing else.
+    whole: bool = True
 
     @property
     def dtype(self) -> DType:
         return self.buffer.dtype
+
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the elements are exactly those of the buffer, in its order."""
+        return self.strides is None and self.offset == "0" and self.whole
+
+
+@dataclass(frozen=True, eq=False)
+class Spread:
+    source: Array
+    dims: Dims
+
+    @property
+    def dtype(self) -> DType:
+        return self.source.dtype
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +112,7 @@ class _Token:
 
 TOKEN = _Token()
 
-Ref = Union[Scalar, Array, Virtual, Vector, StackRef, _Token]
+Ref = Scalar | Array | Spread | Virtual | Vector | StackRef | _Token
 
 
 def product(atoms: Sequence[str]) -> str:

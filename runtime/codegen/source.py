@@ -11,6 +11,7 @@ import numpy as np
 from runtime import errors
 from runtime.dtypes import DType
 from runtime.graph.spans import at_span
+from runtime.ops.text import format_tensor
 
 
 class NotNative(Exception):
@@ -34,21 +35,31 @@ class Slot:
 class ErrorSite:
     """A check in the kernel: the exception it stands for, and the user's span.
 
-    `{0}` and `{1}` in the message are the two numbers that the kernel gives with its status.
+    `{0}`, `{1}`, ... in the message are the numbers that the kernel gives with its status; `dtypes` says of which
+    scalars they are the bits, where they are not plain integers.
     """
 
     error: str
     message: str
     span: Any
     op: str | None = None
+    dtypes: tuple[DType, ...] = ()
+    summarize: int = 3
 
     def exception(self, details: Sequence[int]) -> Exception:
         cls = errors.BY_NAME[self.error]
         message = self.message
         for index, detail in enumerate(details):
-            message = message.replace("{%d}" % index, str(detail))
-        error = cls(message, self.op) if issubclass(cls, errors.OpError) else cls(message)
+            message = message.replace(f"{{{index}}}", self._shown(index, detail))
+        error = cls(message, self.op) if issubclass(cls, errors.OpError) else cls(*([message] if message else []))
         return at_span(error, self.span)
+
+    def _shown(self, index: int, detail: int) -> str:
+        if index >= len(self.dtypes):
+            return str(detail)
+        dtype = self.dtypes[index]
+        value = np.int64(detail).view(np.float64) if dtype.is_floating else detail
+        return format_tensor(dtype.np.type(value), self.summarize)
 
 
 @dataclass(frozen=True)

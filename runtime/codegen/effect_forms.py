@@ -1,0 +1,45 @@
+"""Printed form of assertions. Other effects (print, host calls, random numbers) stay on the interpreter."""
+
+from __future__ import annotations
+
+from runtime import errors
+from runtime.codegen import cpu
+from runtime.codegen.lowering import Lowering, emitter
+from runtime.codegen.refs import TOKEN, Scalar
+from runtime.graph.ir import Node
+
+
+@emitter("assert")
+def _assert(low: Lowering, node: Node) -> None:
+    condition, *data = node.inputs[:-1]
+    # What was to be computed before is computed before: its errors come first.
+    low.fusion.flush_all()
+    ref = low.ref(condition)
+    if isinstance(ref, Scalar):
+        holds = cpu.strip(ref.text)
+        negated = f"not {holds}" if holds.isidentifier() else f"not ({holds})"
+    else:
+        negated = f"not lib.all_true({low.array(condition).buffer.name})"
+    shown: list[str] = []
+    details: list[str] = []
+    dtypes = []
+    for value in data:
+        if isinstance(value.type.rank, int) and value.type.rank == 0:  # type: ignore[union-attr]
+            text = low.scalar_name(value)
+            details.append(f"lib.bits({text})" if value.dtype.is_floating else f"np.int64({text})")
+            shown.append("{%d}" % len(dtypes))
+            dtypes.append(value.dtype)
+        else:
+            shown.append(f"<{value.type}>")
+    attrs = node.attrs
+    message = attrs["message"] or ("assertion failed" if _is_op_error(attrs["error"]) else "")
+    if shown:
+        separator = ": " if message and not message.endswith("=") else " "
+        message = (message + separator + ", ".join(shown)).lstrip()
+    low.fail_when(negated, attrs["error"], message, node, details, None, dtypes, attrs["summarize"])
+    for value in node.outputs:
+        low.define(value, TOKEN)
+
+
+def _is_op_error(name: str) -> bool:
+    return issubclass(errors.BY_NAME[name], errors.OpError)

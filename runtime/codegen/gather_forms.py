@@ -1,0 +1,228 @@
+"""Printed forms of reading and writing by computed positions, all checked: an index out of range leaves the kernel."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from runtime.codegen import cpu
+from runtime.codegen.lowering import Lowering, emitter
+from runtime.codegen.refs import Array, Buffer, Dims, product
+from runtime.codegen.slice_forms import row_view, writable, write, zeros
+from runtime.codegen.view_forms import bind, filled
+from runtime.graph.ir import Node, Value
+
+
+def _int64(low: Lowering, value: Value, base: str = "row") -> str:
+    """A rank-0 integer as a 64-bit variable."""
+    return low.assign(f"np.int64({low.scalar_name(value)})", base)
+
+
+def _any_array(low: Lowering, value: Value) -> Array:
+    ref = low.ref(value)
+    return ref if isinstance(ref, Array) else low.array(value)
+
+
+# --- gather and its adjoints -----------------------------------------------------------------------------------------
+
+
+@emitter("gather")
+def _gather(low: Lowering, node: Node) -> None:
+    params, indices = node.inputs
+    axis = node.attrs["axis"]
+    if not indices.type.rank:  # type: ignore[union-attr]
+        array = _any_array(low, params)
+        row = _int64(low, indices)
+        _check(low, node, row, array.dims[axis], "indices = {0} is not in [0, {1}) [Op:GatherV2]")
+        if axis == 0:
+            bind(low, node, row_view(low, array, row))
+            return
+        strides = low.strides(array)
+        offset = f"{row} * {strides[axis]}" if array.offset == "0" else f"{array.offset} + {row} * {strides[axis]}"
+        dims = array.dims[:axis] + array.dims[axis + 1 :]
+        view = Array(array.buffer, dims, strides[:axis] + strides[axis + 1 :], low.atom(offset, "at"), whole=False)
+        bind(low, node, view)
+        return
+    array, positions = low.array(params), low.array(indices)
+    dims = array.dims[:axis] + positions.dims + array.dims[axis + 1 :]
+    out = low.new_buffer(product(dims), array.dtype, node.outputs[0].name)
+
+    def body(source: str, target: str) -> str:
+        return f"{out.name}[{target}] = {array.buffer.name}[{source}]"
+
+    _walk(low, node, array.dims, positions, axis, "GatherV2", body)
+    low.define(node.outputs[0], Array(out, dims))
+
+
+def _check(low: Lowering, node: Node, index: str, size: str, message: str, error: str = "InvalidArgumentError") -> None:
+    low.fail_when(f"{index} < 0 or {index} >= {size}", error, message, node, (index, size), node.op.label)
+
+
+def _walk(low: Lowering, node: Node, table: Dims, positions: Array, axis: int, label: str, body: Any) -> None:
+    """Prints loops over all slices that `positions` names along `axis` of an array with dimensions `table`.
+
+    `body(source, target)` gives the innermost statement from the place in the table and in the gathered array.
+    """
+    outer, inner = low.atom(product(table[:axis])), low.atom(product(table[axis + 1 :]))
+    count = low.atom(product(positions.dims))
+    names = [low.index_name(depth) for depth in range(3)]
+    block: list[Any] = []
+    with low.nested() as checks:
+        row = low.assign(f"np.int64({positions.buffer.name}[{names[0]}])", "row")
+        place, details = _place(positions.dims, names[0])
+        message = f"indices[{place}] = {{0}} is not in [0, {{1}}) [Op:{label}]"
+        low.fail_when(
+            f"{row} < 0 or {row} >= {table[axis]}", "InvalidArgumentError", message, node, (row, table[axis], *details), label
+        )
+    o, j = names[1], names[2]
+    base_source = row if outer == "1" else f"({o} * {table[axis]} + {row})"
+    base_target = names[0] if outer == "1" else f"({o} * {count} + {names[0]})"
+    if inner == "1":
+        innermost: list[Any] = [body(cpu.strip(base_source), cpu.strip(base_target))]
+    else:
+        innermost = [
+            f"for {j} in range({inner}):",
+            [body(f"{base_source} * {inner} + {j}", f"{base_target} * {inner} + {j}")],
+        ]
+    block = [*checks, *(innermost if outer == "1" else [f"for {o} in range({outer}):", innermost])]
+    low.line(f"for {names[0]} in range({count}):")
+    low.block.append(block)
+
+
+def _place(dims: Dims, index: str) -> tuple[str, list[str]]:
+    """The position for a message (`{2},{3}`) of a flat index, and the texts of its parts."""
+    parts = []
+    for axis in range(len(dims)):
+        rest = product(dims[axis + 1 :])
+        text = index if rest == "1" else f"{index} // ({rest})"
+        parts.append(text if axis == 0 else f"({text}) % {dims[axis]}")
+    return ",".join("{%d}" % (position + 2) for position in range(len(dims))), parts
+
+
+@emitter("gather_grad")
+def _gather_grad(low: Lowering, node: Node) -> None:
+    dims = filled(low, node, node.attrs["shape"], node.inputs[2:])
+    total = zeros(low, node, dims)
+    _scatter_add(low, node, total, node.inputs[1], node.inputs[0], "GatherGrad")
+
+
+@emitter("index_add")
+def _index_add(low: Lowering, node: Node) -> None:
+    # The operands come first: making the target writable may need their memory printed.
+    for value in node.inputs[1:]:
+        low.ref(value)
+    total = writable(low, node)
+    _scatter_add(low, node, total, node.inputs[1], node.inputs[2], "IndexAdd")
+
+
+def _scatter_add(low: Lowering, node: Node, total: Array, indices: Value, values: Value, label: str) -> None:
+    axis = node.attrs["axis"]
+    if not indices.type.rank:  # type: ignore[union-attr]
+        row = _int64(low, indices)
+        _check(low, node, row, total.dims[axis], f"indices = {{0}} is not in [0, {{1}}) [Op:{label}]")
+        strides = low.strides(total)
+        dims = total.dims[:axis] + total.dims[axis + 1 :]
+        view = Array(total.buffer, dims, strides[:axis] + strides[axis + 1 :], low.atom(f"{row} * {strides[axis]}", "at"))
+        write(low, node, row_view(low, total, row) if axis == 0 else view, values, add=True)
+    else:
+        source, positions = low.array(values), low.array(indices)
+
+        def body(place: str, origin: str) -> str:
+            into = f"{total.buffer.name}[{place}]"
+            text = cpu.narrow(f"({into} + {source.buffer.name}[{origin}])", total.dtype)
+            return f"{into} = {cpu.strip(text)}"
+
+        _walk(low, node, total.dims, positions, axis, label, body)
+    low.define(node.outputs[0], total)
+
+
+# --- rows ------------------------------------------------------------------------------------------------------------
+
+
+@emitter("row_update")
+def _row_update(low: Lowering, node: Node) -> None:
+    _write_row(low, node, "index {0} is not in [0, {1}) [Op:RowUpdate]", "InvalidArgumentError", value=2, index=1)
+
+
+@emitter("row_add")
+def _row_add(low: Lowering, node: Node) -> None:
+    message = "Tried to add to index {0} but array size is: {1}"
+    _write_row(low, node, message, "OutOfRangeError", value=2, index=1, add=True)
+
+
+def _write_row(
+    low: Lowering, node: Node, message: str, error: str, value: int, index: int, add: bool = False
+) -> None:
+    low.ref(node.inputs[value])
+    row = _int64(low, node.inputs[index])
+    _check(low, node, row, low.dims(node.inputs[0])[0], message, error)
+    total = writable(low, node)
+    write(low, node, row_view(low, total, row), node.inputs[value], add)
+    low.define(node.outputs[0], total)
+
+
+@emitter("row_grad")
+def _row_grad(low: Lowering, node: Node) -> None:
+    dims = low.dims(node.inputs[0])
+    row = _int64(low, node.inputs[1])
+    _check(low, node, row, dims[0], "Tried to write to index {0} but array size is: {1}", "OutOfRangeError")
+    total = zeros(low, node, dims)
+    write(low, node, row_view(low, total, row), node.inputs[2])
+    low.define(node.outputs[0], total)
+
+
+@emitter("row")
+def _row(low: Lowering, node: Node) -> None:
+    array = _any_array(low, node.inputs[0])
+    row = _int64(low, node.inputs[1])
+    _check(low, node, row, array.dims[0], "Tried to read from index {0} but array size is: {1}", "OutOfRangeError")
+    bind(low, node, row_view(low, array, row))
+
+
+# --- growable arrays -------------------------------------------------------------------------------------------------
+
+
+@emitter("array_write")
+def _array_write(low: Lowering, node: Node) -> None:
+    buffer, index, value, size = node.inputs
+    low.ref(value)
+    row, least = _int64(low, index), _int64(low, size, "size")
+    low.fail_when(
+        f"{row} < 0", "OutOfRangeError", "Tried to write to index {0}, which is negative", node, (row,), node.op.label
+    )
+    if node.attrs["fixed"]:
+        message = "Tried to write to index {0} but array is not resizeable and size is: {1}"
+        low.fail_when(f"{row} >= {least}", "OutOfRangeError", message, node, (row, least), node.op.label)
+    old = low.dims(buffer)
+    element = low.dims(value)
+    for got, wanted in zip(old[1:], element):
+        if got != wanted:
+            message = "A value with a dimension of {0} can't be written to an array whose elements have {1} there"
+            low.fail_when(
+                f"{old[0]} > 0 and {got} != {wanted}", "InvalidArgumentError", message, node, (wanted, got), node.op.label
+            )
+    total = writable(low, node)
+    length = low.atom(product(element), "length")
+    rows, data = low.assign(old[0], "rows"), low.assign(total.buffer.name, node.outputs[0].name or "rows")
+    capacity = low.names.fresh("capacity")
+    low.line(f"if {rows} < max({least}, {row} + 1):")
+    low.block.append([
+        f"{capacity} = lib.capacity({rows}, {row} + 1, {least})",
+        f"{data} = lib.resized({data}, {rows} * {length}, {capacity} * {length})",
+        f"{rows} = {capacity}",
+    ])  # fmt: skip
+    grown = Array(Buffer(data, total.dtype, total.buffer.owned), (rows, *element))
+    write(low, node, row_view(low, grown, row), value)
+    low.define(node.outputs[0], grown)
+
+
+@emitter("resize_rows")
+def _resize_rows(low: Lowering, node: Node) -> None:
+    array = low.array(node.inputs[0])
+    count = low.size_of(node.inputs[1])
+    length = low.atom(product(array.dims[1:]), "length")
+    data = low.assign(
+        f"lib.resized({array.buffer.name}, {array.dims[0]} * {length}, {count} * {length})", node.outputs[0].name or "rows"
+    )
+    low.define(node.outputs[0], Array(Buffer(data, array.dtype), (count, *array.dims[1:])))
+
+

@@ -1,0 +1,171 @@
+"""Printed forms of ops that put arrays together or take them apart: pieces are copied into views, or are views."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from runtime.codegen import cpu
+from runtime.codegen.lowering import Lowering, emitter
+from runtime.codegen.refs import Array, Scalar, Spread, Vector, Virtual, product
+from runtime.codegen.view_forms import bind
+from runtime.graph.ir import Node
+
+# Vectors of scalars up to this length stay variables.
+_FEW = 16
+
+
+def _need_equal(low: Lowering, node: Node, got: str, wanted: str) -> None:
+    if got != wanted:
+        message = f"Dimensions {{0}} and {{1}} must be equal [Op:{node.op.label}]"
+        low.fail_when(f"{got} != {wanted}", "InvalidArgumentError", message, node, (got, wanted), node.op.label)
+
+
+def _part(low: Lowering, whole: Array, axis: int, start: str, size: str) -> Array:
+    """The block of `size` from `start` on along an axis."""
+    strides = low.strides(whole)
+    dims = (*whole.dims[:axis], size, *whole.dims[axis + 1 :])
+    offset = "" if start == "0" else start if strides[axis] == "1" else f"{start} * {strides[axis]}"
+    if whole.offset != "0":
+        offset = f"{whole.offset} + {offset}" if offset else whole.offset
+    contiguous = whole.strides is None and all(d == "1" for d in whole.dims[:axis])
+    return Array(whole.buffer, dims, None if contiguous else strides, low.atom(offset or "0", "at"), whole=False)
+
+
+@emitter("concat")
+def _concat(low: Lowering, node: Node) -> None:
+    axis = node.attrs["axis"]
+    refs: list[Any] = [low.ref(v) for v in node.inputs]
+    dims = list(refs[0].dims)
+    for ref in refs[1:]:
+        for position, (got, wanted) in enumerate(zip(ref.dims, dims)):
+            if position != axis:
+                _need_equal(low, node, got, wanted)
+    if all(isinstance(ref, Vector) for ref in refs) and sum(len(ref.items) for ref in refs) <= _FEW:
+        items = tuple(item for ref in refs for item in ref.items)
+        low.define(node.outputs[0], Vector(refs[0].dtype, items, (low.static_dim(len(items)),)))
+        return
+    total = low.atom(" + ".join(ref.dims[axis] for ref in refs))
+    dims[axis] = total
+    out = Array(low.new_buffer(product(dims), node.outputs[0].dtype, node.outputs[0].name), tuple(dims))
+    start = "0"
+    for position, ref in enumerate(refs):
+        low.copy_into(_part(low, out, axis, start, ref.dims[axis]), ref)
+        if position < len(refs) - 1:
+            start = ref.dims[axis] if start == "0" else low.atom(f"{start} + {ref.dims[axis]}", "start")
+    low.define(node.outputs[0], out)
+
+
+@emitter("stack")
+def _stack(low: Lowering, node: Node) -> None:
+    axis = node.attrs["axis"]
+    output = node.outputs[0]
+    refs: list[Any] = [low.ref(v) for v in node.inputs]
+    count = low.static_dim(len(refs))
+    if isinstance(refs[0], Scalar):
+        items = tuple(low.scalar_name(v) for v in node.inputs)
+        vector = Vector(output.dtype, items, (count,))
+        low.define(output, vector if len(items) <= _FEW else low.solid(vector, output.name))
+        return
+    for ref in refs[1:]:
+        for got, wanted in zip(ref.dims, refs[0].dims):
+            _need_equal(low, node, got, wanted)
+    dims = (*refs[0].dims[:axis], count, *refs[0].dims[axis:])
+    out = Array(low.new_buffer(product(dims), output.dtype, output.name), dims)
+    for index, ref in enumerate(refs):
+        low.copy_into(_slice_at(low, out, axis, str(index)), ref)
+    low.define(output, out)
+
+
+def _slice_at(low: Lowering, array: Array, axis: int, index: str) -> Array:
+    part = _part(low, array, axis, index, "1")
+    dims = part.dims[:axis] + part.dims[axis + 1 :]
+    strides = None if part.strides is None else part.strides[:axis] + part.strides[axis + 1 :]
+    return replace(part, dims=dims, strides=strides)
+
+
+@emitter("unstack")
+def _unstack(low: Lowering, node: Node) -> None:
+    axis, number = node.attrs["axis"], node.attrs["num"]
+    ref: Any = low.ref(node.inputs[0])
+    if isinstance(ref, Vector):
+        for output, item in zip(node.outputs, ref.items):
+            low.define(output, Scalar(item, output.dtype))
+        return
+    array = ref if isinstance(ref, Array) else low.array(node.inputs[0])
+    _need_equal(low, node, array.dims[axis], low.static_dim(number))
+    for index in range(number):
+        bind(low, node, _slice_at(low, array, axis, str(index)), index)
+
+
+@emitter("split")
+def _split(low: Lowering, node: Node) -> None:
+    axis, sizes = node.attrs["axis"], node.attrs["sizes"]
+    ref: Any = low.ref(node.inputs[0])
+    array = ref if isinstance(ref, Array) else low.array(node.inputs[0])
+    atoms = [low.static_dim(size) for size in sizes]
+    if node.inputs[0].shape[axis] is None:
+        total = low.atom(" + ".join(atoms))
+        message = "The sizes of a split add up to {1}, but the dimension is {0} [Op:Split]"
+        low.fail_when(
+            f"{array.dims[axis]} != {total}", "InvalidArgumentError", message, node, (array.dims[axis], total), "split"
+        )
+    start = "0"
+    for index, atom in enumerate(atoms):
+        low.define(node.outputs[index], _part(low, array, axis, start, atom))
+        if index < len(atoms) - 1:
+            start = atom if start == "0" else low.atom(f"{start} + {atom}", "start")
+
+
+@emitter("tile")
+def _tile(low: Lowering, node: Node) -> None:
+    """Copies next to each other: the operand broadcast to (m0, d0, m1, d1, ...)."""
+    source, output = node.inputs[0], node.outputs[0]
+    ref = low.ref(source)
+    if isinstance(ref, Scalar):
+        low.define(output, ref)
+        return
+    holes = iter(node.inputs[1:])
+    old = low.dims(source)
+    factors = []
+    for factor in node.attrs["multiples"]:
+        if factor is None:
+            atom = low.size_of(next(holes))
+            message = "Expected multiples >= 0, got {0} [Op:Tile]"
+            low.fail_when(f"{atom} < 0", "InvalidArgumentError", message, node, (atom,), "tile")
+            factors.append(atom)
+        else:
+            factors.append(low.static_dim(factor))
+    dims = tuple(low.atom(product((f, d))) for f, d in zip(factors, old))
+    if isinstance(ref, Virtual) and ref.uniform:
+        low.define(output, Virtual(ref.dtype, dims, ref.element, uniform=True))
+        return
+    wide = tuple(atom for pair in zip(factors, old) for atom in pair)
+    narrow = tuple(atom for d in old for atom in ("1", d))
+    buffer = low.new_buffer(product(dims), output.dtype, output.name)
+    low.copy_into(Array(buffer, wide), Spread(replace(low.array(source), dims=narrow), wide))
+    low.define(output, Array(buffer, dims))
+
+
+@emitter("pad")
+def _pad(low: Lowering, node: Node) -> None:
+    source, output = node.inputs[0], node.outputs[0]
+    ref = low.ref(source)
+    paddings = node.attrs["paddings"]
+    if isinstance(ref, Scalar):
+        low.define(output, ref)
+        return
+    old = low.dims(source)
+    dims = tuple(
+        d if (a, b) == (0, 0) else low.atom(f"{low.static_dim(a)} + {d} + {low.static_dim(b)}")
+        for d, (a, b) in zip(old, paddings)
+    )
+    dims = low.type_dims(output.type, dims)  # type: ignore[arg-type]
+    text = cpu.literal(node.attrs["constant_values"], output.dtype)
+    out = low.solid(Virtual(output.dtype, dims, lambda indices: text, uniform=True), output.name)
+    view = out
+    for axis, (before, _) in enumerate(paddings):
+        view = _part(low, view, axis, low.static_dim(before), old[axis])
+    strides = low.strides(out)
+    low.copy_into(replace(view, strides=strides), ref)
+    low.define(output, out)
