@@ -126,8 +126,8 @@ def _find(module: Any, name: str, path: str) -> Definition:
         return known[wanted]
     if not known:
         raise UsageError(f"no function {name!r} in {path}: it defines none")
-    close = difflib.get_close_matches(wanted, known, n=3, cutoff=0.5)
-    close += [other for other in known if other.endswith(f".{wanted}") and other not in close]
+    same_ending = [other for other in known if other.endswith(f".{wanted}")]
+    close = same_ending or difflib.get_close_matches(wanted, known, n=3, cutoff=0.5)
     hint = f"did you mean {' or '.join(close)}?" if close else f"it has {_some([*known])}"
     raise UsageError(f"no function {name!r} in {path}: {hint}")
 

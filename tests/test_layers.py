@@ -44,9 +44,11 @@ ROOMS: dict[str, set[str]] = {
     "autograph.function": {*AUTOGRAPH, *RUNTIME},
     "autograph.cli": CONVERSION,
     "autograph.__main__": {"autograph.cli"},
+    "autograph.namespaces": {*AUTOGRAPH, *RUNTIME, "autograph.function"},
     # The public namespaces hand names on from everywhere below them.
     "runtime": RUNTIME,
-    "autograph": {*AUTOGRAPH, *RUNTIME, "autograph.function"},
+    "autograph.namespaces": {*AUTOGRAPH, *RUNTIME, "autograph.function"},
+    "autograph": {*AUTOGRAPH, *RUNTIME, "autograph.function", "autograph.namespaces"},
 }
 
 # third-party package → the rooms that may import it; numba in one place means that everything else runs without it
