@@ -26,7 +26,7 @@ examples:
   autograph to-code model.py:train_step               a function
   autograph to-code model.py:Cell.call                a method
   autograph to-code model.py:make.inner               a function inside a function
-  autograph to-code --each-pass model.py:train_step   the text after each pass of the conversion
+  autograph to-code --each-pass model.py:train_step   the text after each pass of the conversion that changes it
 """
 
 
@@ -42,8 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.print_help()
         return 0
     try:
-        print(to_code(options.function, each_pass=options.each_pass))
-        sys.stdout.flush()
+        print(to_code(options.function, each_pass=options.each_pass), flush=True)
     except UsageError as error:
         print(f"autograph: {error}", file=sys.stderr)
         return 2
@@ -69,16 +68,18 @@ def to_code(target: str, *, each_pass: bool = False) -> str:
     except (ValueError, RecursionError) as error:  # null bytes (before Python 3.12); absurd nesting
         raise UsageError(f"{path}: not Python source: {error}") from error
     found = _find(module, name, path)
-    sections: list[str] = []
+    texts: dict[str, str] = {}
 
     def after_pass(pass_name: str, tree: Any) -> None:
-        if each_pass:
-            sections.append(f"# after {pass_name}\n{unparse(tree).strip()}\n")
+        if each_pass and (text := unparse(tree).strip()) not in texts.values():
+            texts[pass_name] = text
 
     tree = convert_tree(
         found.node, filename=path, class_name=found.class_name, shadowed=found.outer_names, after_pass=after_pass
     )
-    return "\n".join(sections).rstrip() if each_pass else unparse(tree).strip()
+    if each_pass:
+        return "\n\n".join(f"# after {pass_name}\n{text}" for pass_name, text in texts.items())
+    return unparse(tree).strip()
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -98,7 +99,7 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     convert.add_argument("function", metavar="FILE.py:function", help="a file and a dotted name in it")
-    convert.add_argument("--each-pass", action="store_true", help="print the text after each pass of the conversion")
+    convert.add_argument("--each-pass", action="store_true", help="print the text after each pass that changes it")
     return parser
 
 

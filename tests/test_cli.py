@@ -112,7 +112,8 @@ def test_each_pass(module, capsys):
     code, out, _ = run(capsys, "to-code", "--each-pass", f"{module}:double")
     assert code == 0
     sections = out.split("# after ")
-    assert len(sections) > 5
+    assert len(sections) >= 3
+    assert len(sections) == len(set(sections))
     assert "while n > 0" in sections[1]
     assert "ag__.while_stmt" in sections[-1]
 

@@ -47,7 +47,6 @@ ROOMS: dict[str, set[str]] = {
     "autograph.namespaces": {*AUTOGRAPH, *RUNTIME, "autograph.function"},
     # The public namespaces hand names on from everywhere below them.
     "runtime": RUNTIME,
-    "autograph.namespaces": {*AUTOGRAPH, *RUNTIME, "autograph.function"},
     "autograph": {*AUTOGRAPH, *RUNTIME, "autograph.function", "autograph.namespaces"},
 }
 
