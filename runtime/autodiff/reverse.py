@@ -6,7 +6,8 @@ its row of the op table; control flow's rules are in `loops.py` and `branches.py
 
 from __future__ import annotations
 
-from typing import Any, Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import Any
 
 from runtime.autodiff.calls import NodeCall, is_differentiable, key_of
 from runtime.ops import stack
@@ -24,19 +25,19 @@ class Cotangents:
     """Sums of cotangents by tensor."""
 
     def __init__(self) -> None:
-        self._sums: dict[Hashable, Any] = {}
+        self.sums: dict[Hashable, Any] = {}
 
     def add(self, tensor: Any, cotangent: Any) -> None:
         key = key_of(tensor)
-        known = self._sums.get(key)
-        self._sums[key] = cotangent if known is None else accumulate(known, cotangent)
+        known = self.sums.get(key)
+        self.sums[key] = cotangent if known is None else accumulate(known, cotangent)
 
     def get(self, tensor: Any) -> Any:
-        return self._sums.get(key_of(tensor))
+        return self.sums.get(key_of(tensor))
 
     def take(self, tensor: Any) -> Any:
         """Like `get`, and forgets it: nothing before the defining call can ask again."""
-        return self._sums.pop(key_of(tensor), None)
+        return self.sums.pop(key_of(tensor), None)
 
 
 def accumulate(total: Any, part: Any) -> Any:
@@ -74,6 +75,31 @@ def walk_back(
         for tensor, cotangent in zip(inputs, _pull_back(call, arrived, tracked)):
             if cotangent is not None and tracked(tensor):
                 cotangents.add(tensor, cotangent)
+
+
+def walk_back_eagerly(calls: Sequence[Any], cotangents: Cotangents, tracked: Mapping[int, Any], keep: set[int]) -> None:
+    """`walk_back` for eager calls, whose tensors are known by `id`: the same steps with as little Python as possible,
+    because they run once per op and per training step."""
+    sums = cotangents.sums
+    for call in reversed(calls):
+        arrived = []
+        found = False
+        for tensor in call.outputs:
+            key = id(tensor)
+            cotangent = sums.get(key) if key in keep else sums.pop(key, None)
+            arrived.append(cotangent)
+            found = found or cotangent is not None
+        if not found:
+            continue
+        rule = call.op.grad
+        if rule is None:
+            raise LookupError(f"gradient registry has no entry for: {call.op.name}")
+        for tensor, cotangent in zip(call.inputs, rule(call, *arrived)):
+            if cotangent is not None:
+                key = id(tensor)
+                if key in tracked:
+                    known = sums.get(key)
+                    sums[key] = cotangent if known is None else accumulate(known, cotangent)
 
 
 def _pull_back(call: Any, arrived: Sequence[Any], tracked: Callable[[Any], bool]) -> Sequence[Any]:

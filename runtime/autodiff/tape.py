@@ -11,8 +11,9 @@ import warnings
 from typing import Any, Hashable, Iterator
 
 from runtime import nest
+from runtime.autodiff import rules  # noqa: F401 - adjoints of control flow
 from runtime.autodiff.calls import EagerCall, NodeCall, is_differentiable, key_of
-from runtime.autodiff.reverse import Cotangents, walk_back
+from runtime.autodiff.reverse import Cotangents, walk_back, walk_back_eagerly
 from runtime.autodiff.zeros import zeros_for
 from runtime.context import ctx
 from runtime.ops.convert import convert_to_tensor
@@ -69,7 +70,7 @@ class GradientTape:
         self._open = True
 
     def _stop(self) -> None:
-        ctx.recorders = tuple(r for r in ctx.recorders if r is not self)
+        ctx.recorders = tuple([r for r in ctx.recorders if r is not self])
         self._open = False
 
     @contextlib.contextmanager
@@ -196,8 +197,11 @@ class GradientTape:
         for index, one in enumerate(targets):
             self._seed(cotangents, one, None if seeds is None else seeds[index])
         flat_sources = nest.flatten(sources)
-        keys = {k for source in flat_sources for k in self._source_keys(source)}
-        walk_back(self._calls, cotangents, self.is_tracking, lambda t: key_of(t) in keys)
+        keys: set[Any] = {k for source in flat_sources for k in self._source_keys(source)}
+        if self.builder is None:
+            walk_back_eagerly(self._calls, cotangents, self._tracked, keys)  # type: ignore[arg-type]
+        else:
+            walk_back(self._calls, cotangents, self.is_tracking, lambda t: key_of(t) in keys)
         found = [self._result(cotangents, source, zero) for source in flat_sources]
         if not self._persistent:
             self._calls, self._tracked, self._reads = [], {}, {}

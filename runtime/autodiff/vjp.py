@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Sequence
 
+from runtime.autodiff import rules  # noqa: F401 - adjoints of control flow
 from runtime.autodiff.calls import NodeCall, is_differentiable
 from runtime.autodiff.residuals import can_repeat
 from runtime.autodiff.reverse import Cotangents, walk_back

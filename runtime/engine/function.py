@@ -16,6 +16,7 @@ from runtime.context import ctx
 from runtime.dtypes import as_dtype
 from runtime.engine.executable import Executable
 from runtime.graph.ir import Graph
+from runtime.graph.passes.custom_gradients import without_custom_gradients
 from runtime.graph.passes.pipeline import optimize
 from runtime.ops.dispatch import apply
 from runtime.ops.stack import EagerStack, Stack
@@ -34,7 +35,7 @@ class GraphFunction:
         self.graph = graph
         self.name = graph.name
         self.jit_compile = jit_compile
-        self.executable = Executable(graph, jit_compile)
+        self.executable = Executable(without_custom_gradients(graph), jit_compile)
         self._dtypes = [getattr(v.type, "dtype", None) for v in graph.outputs]
         self._vjps: dict[tuple, _Gradient] = {}
         self._lock = threading.Lock()

@@ -6,7 +6,7 @@ builders, made by `trace_region`, make the bodies of `cond` and `while`.
     body = trace_region("body", lambda i: [i + 1], [TensorType(int32, ())])
     (i,) = emit_while(test, body, [i0])
 
-Variables and the effect order are *state*: a key (the variable, or `TOKEN`) with a current value in each builder.
+Variables and the effect order are *state*: a key (a reference to the variable, or `TOKEN`) with a current value in each builder.
 A region that only reads state captures it; one that writes it carries it (`while`) or gives it out (`cond`).
 """
 
@@ -176,8 +176,9 @@ class Builder:
         """The current value of a state key; the first read in a graph makes it an input."""
         value = self.state.get(key)
         if value is None:
-            type_ = TokenType() if key is TOKEN else key._state_type()
-            value = self.state[key] = self.state_inputs[key] = self.add_input(type_, None if key is TOKEN else key.name)
+            type_ = TokenType() if key is TOKEN else key.deref()._state_type()
+            name = None if key is TOKEN else key.deref().name.partition(":")[0]
+            value = self.state[key] = self.state_inputs[key] = self.add_input(type_, name)
             if self.parent is not None:
                 self.parent.read_state(key)
         return value
@@ -195,7 +196,7 @@ class Builder:
         self.write_state(TOKEN, value)
 
     def read_variable(self, variable: Any) -> SymbolicTensor:
-        tensor = SymbolicTensor(self.read_state(variable), self)
+        tensor = SymbolicTensor(self.read_state(variable.ref()), self)
         self._record_read(variable, tensor)
         return tensor
 
@@ -206,9 +207,10 @@ class Builder:
 
     def assign_variable(self, variable: Any, tensor: Any) -> SymbolicTensor:
         """Sets a variable's value from here on. The new value is cut off from `tensor` for gradients."""
-        old = self.read_state(variable)
+        key = variable.ref()
+        old = self.read_state(key)
         node = self.graph.add_node(ASSIGN, [old, self.use(tensor)], {}, [old.type], (), user_span())
-        self.write_state(variable, node.outputs[0])
+        self.write_state(key, node.outputs[0])
         return SymbolicTensor(node.outputs[0], self)
 
 
@@ -298,7 +300,7 @@ def _emit_regions(
     for region in regions:
         for key in region.builder.state_inputs:
             if key is not TOKEN:
-                parent._record_read(key, parent.tensor(parent.read_state(key)))
+                parent._record_read(key.deref(), parent.tensor(parent.read_state(key)))
     node = parent.graph.add_node(op, inputs, attrs, types, graphs, user_span())
     count = len(types) - len(keys)
     for key, value in zip(keys, node.outputs[count:]):

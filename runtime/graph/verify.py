@@ -71,6 +71,8 @@ def _verify_node(node: Node) -> None:
         if len(node.outputs) != carries:
             raise VerificationError(f"while has {carries} carries and {len(node.outputs)} outputs")
     else:
+        for region in node.regions:  # the gradient of a custom_gradient
+            _verify_graph(region)
         inputs = [v.type for v in node.inputs]
         outputs = [v.type for v in node.outputs]
         if node.op.effect:

@@ -6,8 +6,6 @@ from typing import Any, Callable, Sequence
 
 import numpy as np
 
-import runtime.autodiff.branches
-import runtime.autodiff.loops  # noqa: F401 - both register the adjoints of control flow
 from runtime import dtypes
 from runtime.autodiff.vjp import build_vjp
 from runtime.context import ctx
