@@ -5,7 +5,7 @@ This module shadows several built-in names (`abs`, `bool`, `print`, `range`, `ro
 
 # `ag.errors` is the namespace of TensorFlow's errors; importing the module `autograph.errors` first keeps a later
 # import of it from taking the name over. The same goes for any name below that a file of this package has too.
-import autograph.errors
+import autograph.errors as _errors_of_conversion  # noqa: F401
 from autograph.function.polymorphic import function
 from autograph.namespaces import (
     bitwise,

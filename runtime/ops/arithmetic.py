@@ -147,7 +147,7 @@ floormod = binary(
     "floormod", _floormod, "({0} % {1})",
     "x - floordiv(x, y) * y: the remainder with the divisor's sign. Raises InvalidArgumentError for an integer "
     "division by zero.",
-    _grad_floormod, samples=binary_samples(0.5, 0.9) + _NONZERO[-1:], cheap=True, label="FloorMod", divisor=1,
+    _grad_floormod, samples=_NONZERO, cheap=True, label="FloorMod", divisor=1,
 )  # fmt: skip
 truncatediv = binary(
     "truncatediv", _truncatediv,

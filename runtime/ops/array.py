@@ -289,7 +289,10 @@ IDENTITY = register(
     )
 )  # fmt: skip
 STOP_GRADIENT = register(
-    OpDef("stop_gradient", infer_same, lambda x: x, cheap=True, doc="The same values, cut off from gradients.")
+    OpDef(
+        "stop_gradient", infer_same, lambda x: x, grad=lambda op, dy: (None,), cheap=True,
+        doc="The same values, cut off from gradients.",
+    )
 )
 
 

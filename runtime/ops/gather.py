@@ -17,7 +17,7 @@ from runtime.ops.convert import convert_to_tensor, fill_holes, operands, scalar_
 from runtime.ops.creation import range as range_
 from runtime.ops.dispatch import apply, call
 from runtime.ops.joining import static_axis
-from runtime.ops.rules import brackets, dims, shape_attr
+from runtime.ops.rules import brackets, dims, product, shape_attr
 from runtime.ops.table import OpDef, Sample, register
 from runtime.tensor import Tensor
 from runtime.types import TensorType
@@ -162,13 +162,11 @@ def gather(
 def _gather_batched(x: Tensor, positions: Tensor, batch: int) -> Tensor:
     """One batch of rows after the other in a flat table, and indices moved on by a table's length per batch."""
     sizes, places = dims(x), dims(positions)
-    lead: Any = 1
-    for d in sizes[:batch]:
-        lead = lead * d
+    lead = product(sizes[:batch])
     length = sizes[batch]
     rows_attr, rows_extra = shape_attr([lead * length, *sizes[batch + 1 :]])
     rows = call("reshape", x, *rows_extra, shape=rows_attr)
-    flat_attr, flat_extra = shape_attr([lead, -1])
+    flat_attr, flat_extra = shape_attr([lead, product(places[batch:])])
     flat = call("reshape", positions, *flat_extra, shape=flat_attr)
     base = call("cast", call("expand_dims", range_(lead), axis=(1,)), dtype=flat.dtype)
     shifted = flat + base * call("cast", convert_to_tensor(length), dtype=flat.dtype)

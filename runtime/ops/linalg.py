@@ -13,7 +13,7 @@ from runtime.ops.array import known_rank
 from runtime.ops.convert import check_kind, convert_to_tensor, mismatch, operands
 from runtime.ops.dispatch import apply, call
 from runtime.ops.reduce import reduce_max, reduce_sum
-from runtime.ops.rules import brackets, dims, shape_attr, unbroadcast
+from runtime.ops.rules import brackets, dims, product, shape_attr, unbroadcast
 from runtime.ops.table import OpDef, Sample, register
 from runtime.shapes import broadcast
 from runtime.tensor import Tensor
@@ -144,7 +144,7 @@ def tensordot(a: Any, b: Any, axes: Any, name: str | None = None) -> Tensor:
     sizes_x, sizes_y = dims(x), dims(y)
 
     def flat(tensor: Any, order: list[int], leading: list[Any], trailing: list[Any]) -> Any:
-        shape, extra = shape_attr([_count(leading), _count(trailing)])
+        shape, extra = shape_attr([product(leading), product(trailing)])
         return call("reshape", call("transpose", tensor, perm=tuple(order)), *extra, shape=shape)
 
     inner = [sizes_x[i] for i in left]
@@ -152,13 +152,6 @@ def tensordot(a: Any, b: Any, axes: Any, name: str | None = None) -> Tensor:
     columns = flat(y, right + free_y, [sizes_y[i] for i in right], [sizes_y[i] for i in free_y])
     shape, extra = shape_attr([sizes_x[i] for i in free_x] + [sizes_y[i] for i in free_y])
     return call("reshape", matmul(rows, columns), *extra, shape=shape)
-
-
-def _count(sizes: list[Any]) -> Any:
-    total: Any = 1
-    for size in sizes:
-        total = size * total
-    return total
 
 
 def trace(x: Any, name: str | None = None) -> Tensor:

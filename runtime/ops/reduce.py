@@ -16,7 +16,7 @@ from runtime import dtypes, errors
 from runtime.dtypes import DTypeLike
 from runtime.ops.convert import check_kind, convert_to_tensor, int_list, scalar_int
 from runtime.ops.dispatch import apply, call
-from runtime.ops.rules import brackets, dims, shape_attr
+from runtime.ops.rules import brackets, dims, product, shape_attr
 from runtime.ops.table import OpDef, Sample, register
 from runtime.shapes import Shape
 from runtime.tensor import Tensor
@@ -97,10 +97,10 @@ def _grad_prod(op: Any, dy: Any) -> Sequence[Any]:
     order = (*kept, *axis)
     moved = call("transpose", x, perm=order)
     sizes = dims(moved)
-    shape, extra = shape_attr(sizes[: len(kept)])
-    flat = call("reshape", moved, *extra, shape=(*shape, -1)) if axis else x
     if not axis:
         return (dy,)
+    shape, extra = shape_attr([*sizes[: len(kept)], product(sizes[len(kept) :])])
+    flat = call("reshape", moved, *extra, shape=shape)
     last = len(kept)
     left = call("cumprod", flat, axis=last, exclusive=True, reverse=False)
     right = call("cumprod", flat, axis=last, exclusive=True, reverse=True)

@@ -128,6 +128,14 @@ def dims(tensor: Any) -> list[Any]:
     return [d if d is not None else call("dim", tensor, axis=i) for i, d in enumerate(tensor._shape)]
 
 
+def product(sizes: Sequence[Any]) -> Any:
+    """The number of elements for dimensions that are ints or scalar tensors."""
+    total: Any = 1
+    for size in sizes:
+        total = size if total == 1 and isinstance(total, int) else total * size
+    return total
+
+
 def shape_attr(sizes: Sequence[Any]) -> tuple[tuple[int | None, ...], list[Any]]:
     """`dims` as attribute and extra inputs."""
     return tuple(d if isinstance(d, int) else None for d in sizes), [d for d in sizes if not isinstance(d, int)]
