@@ -1,11 +1,11 @@
 """Errors of conversion and staging: where in the user's file, what is wrong, why, and what to do about it.
 
-    StagingValueError: 'y' has no value in the `else` branch of a conditional on a tensor
-      model.py:12, in step
-        if x > 0:
-        ^
-      cause: both branches become part of the program, and 'y' is used after them
-      fix: give 'y' a value before the `if`, or in both branches
+StagingValueError: 'y' has no value in the `else` branch of a conditional on a tensor
+  model.py:12, in step
+    if x > 0:
+    ^
+  cause: both branches become part of the program, and 'y' is used after them
+  fix: give 'y' a value before the `if`, or in both branches
 """
 
 from __future__ import annotations

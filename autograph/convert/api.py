@@ -163,13 +163,13 @@ def _source(function: FunctionType) -> FunctionSource:
         ) from error
 
 
-def _like(original: FunctionType, made: FunctionType) -> FunctionType:
+def _like(original: Any, made: Any) -> FunctionType:
     """Gives a converted function the original's names and attributes."""
     functools.update_wrapper(made, original)
-    del made.__wrapped__  # type: ignore[attr-defined]
+    del made.__wrapped__
     made.__dict__.update(original.__dict__)
     if hasattr(original, "__type_params__"):
-        made.__type_params__ = original.__type_params__
+        made.__type_params__ = original.__type_params__  # Python 3.12 and later
     return made
 
 

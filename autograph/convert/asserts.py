@@ -11,6 +11,7 @@ from typing import Any
 
 from autograph.convert.context import Context
 from autograph.convert.expressions import ExpressionPass, can_defer
+from autograph.convert.tree import head
 from autograph.syntax import templates
 
 
@@ -22,8 +23,8 @@ def lower(tree: Any, context: Context) -> Any:
 class _Asserts(ExpressionPass):
     def visit_Assert(self, node: Any) -> Any:
         if node.msg is None:
-            return templates.replace("ag__.assert_stmt(test)", at=node, test=node.test)[0]
+            return templates.replace("ag__.assert_stmt(test)", at=head(node), test=node.test)[0]
         if not can_defer(node.msg):
             return node
         template = "ag__.assert_stmt(test, lambda: message)"
-        return templates.replace(template, at=node, test=node.test, message=node.msg)[0]
+        return templates.replace(template, at=head(node), test=node.test, message=node.msg)[0]

@@ -24,7 +24,7 @@ import gast
 from autograph.convert.context import Context
 from autograph.convert.homes import Place, homes, split_extra_test
 from autograph.convert.pins import pinned
-from autograph.convert.tree import CONVERTIBLE, FUNCTIONS, Block, functions, map_blocks, statements
+from autograph.convert.tree import CONVERTIBLE, FUNCTIONS, Block, functions, head, map_blocks, statements
 from autograph.syntax import templates
 from autograph.syntax.liveness import liveness
 from autograph.syntax.names import Path
@@ -93,23 +93,23 @@ class _Function:
         names = self.state(activity(branches), self.live.after[stmt], (body, other))
         returns = any(isinstance(inner, gast.Return) for inner in statements(branches))
         body_name, else_name = self.context.free_name("if_body"), self.context.free_name("else_body")
-        made = self.function_of(body_name, [], stmt.body, body, stmt)
+        made = self.function_of(body_name, [], stmt.body, body, head(stmt))
         arguments = [stmt.test, body_name]
         if stmt.orelse:
-            made += self.function_of(else_name, [], stmt.orelse, other, stmt)
+            made += self.function_of(else_name, [], stmt.orelse, other, head(stmt))
             arguments.append(else_name)
         elif names:
-            arguments.append(templates.literal(None, at=stmt))
+            arguments.append(templates.literal(None, at=head(stmt)))
         template = "return ag__.if_stmt(arguments)" if returns else "ag__.if_stmt(arguments)"
-        return made + _call(template, arguments, names, stmt)
+        return made + _call(template, arguments, names, head(stmt))
 
     def while_loop(self, stmt: Any, place: Place) -> Block:
         test, body = (*place, (stmt, "test")), (*place, (stmt, "body"))
         names = self.state(activity([stmt.test, *stmt.body]), self.carried(stmt), (test, body))
         test_name, body_name = self.context.free_name("loop_test"), self.context.free_name("loop_body")
         made = self.test_function(test_name, stmt.test, test)
-        made += self.function_of(body_name, [], stmt.body, body, stmt)
-        return made + _call("ag__.while_stmt(arguments)", [test_name, body_name], names, stmt)
+        made += self.function_of(body_name, [], stmt.body, body, head(stmt))
+        return made + _call("ag__.while_stmt(arguments)", [test_name, body_name], names, head(stmt))
 
     def for_loop(self, stmt: Any, place: Place) -> Block:
         test, body = (*place, (stmt, "test")), (*place, (stmt, "body"))
@@ -121,15 +121,15 @@ class _Function:
         else:
             item = self.context.free_name("item")
             bind = templates.replace("target = item", at=stmt.target, target=stmt.target, item=item)
-        made = self.function_of(body_name, [item], block, body, stmt, bind)
+        made = self.function_of(body_name, [item], block, body, head(stmt), bind)
         arguments = [stmt.iter, body_name]
         if flag is not None:
             test_name = self.context.free_name("loop_test")
             made += self.test_function(test_name, templates.expression("not flag", at=flag, flag=flag), test)
             arguments.append(test_name)
         elif names:
-            arguments.append(templates.literal(None, at=stmt))
-        return made + _call("ag__.for_stmt(arguments)", arguments, names, stmt)
+            arguments.append(templates.literal(None, at=head(stmt)))
+        return made + _call("ag__.for_stmt(arguments)", arguments, names, head(stmt))
 
     def carried(self, loop: Any) -> frozenset[str]:
         return self.live.iteration[loop] | self.live.after[loop]
@@ -138,10 +138,7 @@ class _Function:
         """The names and paths that a statement modifies and that matter after it, as the operators expect them."""
         outlive = live | self.scope.globals | self.scope.nonlocals
         names = {name for name in seen.modified & outlive if not self.is_inside(name, inside)}
-        found = [
-            ("?" if name in self.covered else "") + _mangled(name, self.class_name)
-            for name in sorted(names)
-        ]
+        found = [("?" if name in self.covered else "") + _mangled(name, self.class_name) for name in sorted(names)]
         # A path is state only if it names the same place all through the block.
         paths = {path for path in seen.paths_modified if not path.names & seen.modified}
         outermost = [path for path in paths if not any(prefix in paths for prefix in path.prefixes)]

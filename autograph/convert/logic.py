@@ -14,6 +14,7 @@ import gast
 
 from autograph.convert.context import Context
 from autograph.convert.expressions import ExpressionPass, can_defer
+from autograph.convert.tree import head
 from autograph.syntax import templates
 
 
@@ -30,13 +31,13 @@ class _Logic(ExpressionPass):
             return node
         name = "and_" if isinstance(node.op, gast.And) else "or_"
         deferred = [templates.expression("lambda: value", at=each, value=each) for each in others]
-        return templates.expression("ag__.name(operands)", at=node, name=name, operands=[first, *deferred])
+        return templates.expression("ag__.name(operands)", at=head(node), name=name, operands=[first, *deferred])
 
     def visit_UnaryOp(self, node: Any) -> Any:
         self.generic_visit(node)
         if not isinstance(node.op, gast.Not):
             return node
-        return templates.expression("ag__.not_(value)", at=node, value=node.operand)
+        return templates.expression("ag__.not_(value)", at=head(node), value=node.operand)
 
     def visit_Compare(self, node: Any) -> Any:
         self.generic_visit(node)
@@ -44,5 +45,5 @@ class _Logic(ExpressionPass):
             return node
         name = "in_" if isinstance(node.ops[0], gast.In) else "not_in"
         return templates.expression(
-            "ag__.name(item, container)", at=node, name=name, item=node.left, container=node.comparators[0]
+            "ag__.name(item, container)", at=head(node), name=name, item=node.left, container=node.comparators[0]
         )

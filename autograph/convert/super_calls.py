@@ -1,6 +1,6 @@
 """``super()`` is spelled out, because Python's shorthand looks at the frame that it stands in.
 
-    super().forward(x)      →      super(__class__, self).forward(x)
+super().forward(x)      →      super(__class__, self).forward(x)
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ from typing import Any
 
 from autograph.convert.context import Context
 from autograph.convert.expressions import ExpressionPass, can_defer
+from autograph.convert.tree import head
 from autograph.syntax import templates
 
 
@@ -25,4 +26,4 @@ class _Ternaries(ExpressionPass):
         if not (can_defer(node.body) and can_defer(node.orelse)):
             return node
         template = "ag__.if_exp(test, lambda: body, lambda: orelse)"
-        return templates.expression(template, at=node, test=node.test, body=node.body, orelse=node.orelse)
+        return templates.expression(template, at=head(node), test=node.test, body=node.body, orelse=node.orelse)

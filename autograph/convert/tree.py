@@ -67,6 +67,20 @@ def own_jumps(block: Block) -> list[Any]:
     return found
 
 
+def head(node: Any) -> Any:
+    """A location for what replaces a node: its start, or as much of its header as stands on its first line.
+
+    Python takes a method call to happen on the last line of the method's name, so that must not be the block's last.
+    """
+    place = gast.copy_location(gast.Pass(), node)
+    if getattr(node, "end_lineno", None) not in (None, node.lineno):
+        test = getattr(node, "test", getattr(node, "iter", None))
+        on_line = test is not None and test.end_lineno == node.lineno
+        place.end_lineno = node.lineno
+        place.end_col_offset = test.end_col_offset if on_line else node.col_offset + 1
+    return place
+
+
 def is_true(node: Any) -> bool:
     """Whether an expression is a constant that always holds."""
     return isinstance(node, gast.Constant) and bool(node.value)

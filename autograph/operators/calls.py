@@ -114,7 +114,7 @@ def _constructor(cls: type) -> Any:
     """The construction of an instance with the ``__init__`` of the user's class converted."""
     if type(cls).__call__ is not type.__call__:
         return cls
-    init = cls.__init__  # type: ignore[misc]
+    init: Any = cls.__init__  # type: ignore[misc]
     if type(init) is not FunctionType:
         return cls
     maker = maker_of(init)
@@ -124,10 +124,10 @@ def _constructor(cls: type) -> Any:
     def construct(*args: Any, **kwargs: Any) -> Any:
         made = cls.__new__(cls, *args, **kwargs)
         if isinstance(made, cls):
-            function = type(made).__init__  # type: ignore[misc]
+            function = type(made).__init__
             if type(function) is FunctionType:
                 its_maker = maker_of(function)
-                function = function if its_maker is None else its_maker(function)  # type: ignore[assignment]
+                function = function if its_maker is None else its_maker(function)
             result = function(made, *args, **kwargs)
             if result is not None:
                 raise TypeError(f"__init__() should return None, not '{type(result).__name__}'")
@@ -139,5 +139,3 @@ def _constructor(cls: type) -> Any:
 def forget_all() -> None:
     """Drops what is known about all functions; they are looked at again when they are called."""
     _makers.clear()
-
-

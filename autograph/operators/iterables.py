@@ -178,7 +178,8 @@ def staged(iterable: Any) -> Staged | None:
     tensor = symbolic(iterable)
     if tensor is None:
         return None
-    return _range_behind(tensor) or TensorItems(tensor)
+    behind = _range_behind(tensor)
+    return TensorItems(tensor) if behind is None else behind
 
 
 def _range_behind(tensor: SymbolicTensor) -> StagedRange | None:

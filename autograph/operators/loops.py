@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from autograph.errors import StagingError, user_location
+from autograph.operators.frame import Frame
 from autograph.operators.iterables import Staged, staged
 from autograph.operators.logic import and_
-from autograph.operators.staged_if import Frame, stage_branches
+from autograph.operators.staged_if import stage_branches
 from autograph.operators.staged_loop import stage_while
-from autograph.operators.state import Block, LocalSlot, slots
+from autograph.operators.state import Block, LocalSlot, read_cell, slots
 from autograph.operators.symbolic import condition, symbolic
 from autograph.operators.unbound import as_unbound_local, run
 from runtime.context import ctx
@@ -147,10 +148,10 @@ class _Probe:
         self.count = len(builder.graph.nodes)
         self.state = dict(builder.state)
         self.written = dict(builder.written)
-        self.frame = Frame((test,))
+        self.variables = [(cell, read_cell(cell)) for cell in test.__closure__ or ()]
 
     def test_sets_variables(self) -> bool:
-        return self.frame.has_changed()
+        return any(read_cell(cell) is not value for cell, value in self.variables)
 
     def undo(self) -> None:
         builder = self.builder

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from autograph.errors import StagingTypeError, StagingValueError, user_location
-from autograph.operators.state import UNSET, Block, Slot, cells, read_cell, slots, write_cell
+from autograph.operators.frame import Frame
+from autograph.operators.state import UNSET, Block, Slot, slots
 from autograph.operators.structure import children, rebuild, same_structure
 from autograph.operators.symbolic import (
     common_dtype,
@@ -40,12 +41,11 @@ def stage_if(test: Any, body: Block, orelse: Block | None, names: Sequence[str],
     return stage_branches(condition(test, statement), branches, slots(names, blocks), Frame(blocks))
 
 
-def stage_branches(
-    predicate: Any, branches: Sequence[Callable[[], Any]], state: Sequence[Slot], frame: Frame
-) -> Any:
+def stage_branches(predicate: Any, branches: Sequence[Callable[[], Any]], state: Sequence[Slot], frame: Frame) -> Any:
     """``stage_if`` for branches that aren't block functions; ``frame`` knows the variables that they may change."""
     traces = [_trace(name, branch, state, frame) for name, branch in zip(("then", "else"), branches)]
     one, other = traces
+    state = [*state, *_far_state(traces)]
     merge = _Merge(one.region, other.region)
     plans = [
         merge.plan(f"'{slot.label}'", before, after, slot.covered)
@@ -58,35 +58,23 @@ def stage_branches(
     return result(outputs)
 
 
-class Frame:
-    """The variables that blocks share with the function around them, as they were when this was made."""
-
-    def __init__(self, blocks: Sequence[Block]) -> None:
-        self.before = [(cell, read_cell(cell)) for cell in cells(blocks).values()]
-
-    def has_changed(self) -> bool:
-        return any(read_cell(cell) is not value for cell, value in self.before)
-
-    def restore(self) -> None:
-        for cell, value in self.before:
-            if read_cell(cell) is not value:
-                write_cell(cell, value)
-
-
 @dataclass
 class _Trace:
     region: Region
     result: Any
     values: list[Any]  # of the state after the branch
+    far: list[tuple[Slot, Any]]  # what else has changed: see frame.py
 
 
 def _trace(name: str, branch: Callable[[], Any], state: Sequence[Slot], frame: Frame) -> _Trace:
     before = [slot.get() for slot in state]
-    trace = _Trace(None, None, [])  # type: ignore[arg-type]
+    known = {slot.place for slot in state}
+    trace = _Trace(None, None, [], [])  # type: ignore[arg-type]
 
     def function() -> list[Any]:
         trace.result = branch()
         trace.values = [slot.get() for slot in state]
+        trace.far = [(slot, value) for slot, value in frame.changes() if slot.place not in known]
         return []
 
     try:
@@ -97,6 +85,15 @@ def _trace(name: str, branch: Callable[[], Any], state: Sequence[Slot], frame: F
                 slot.set(value)
         frame.restore()
     return trace
+
+
+def _far_state(traces: Sequence[_Trace]) -> list[Slot]:
+    """The state that the branches reached through functions and objects; its values join those of the traces."""
+    slots = {slot.place: slot for trace in traces for slot, _ in trace.far}
+    for trace in traces:
+        after = {slot.place: value for slot, value in trace.far}
+        trace.values.extend(after[place] if place in after else slot.get() for place, slot in slots.items())
+    return list(slots.values())
 
 
 class _Merge:

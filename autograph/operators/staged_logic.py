@@ -31,8 +31,8 @@ def stage_or(first: Any, others: Sequence[Block]) -> Any:
 
 
 def stage_not(value: Any) -> Any:
-    """``not value`` for a tensor."""
-    return logical_not(_boolean(value, "not"))
+    """``not value`` for a tensor; a number holds when it isn't zero."""
+    return logical_not(condition(value, "not"))
 
 
 def stage_contains(item: Any, container: Any) -> Any:
@@ -56,7 +56,7 @@ def _chain(first: Any, others: Sequence[Block], is_and: bool) -> Any:
     word = "and" if is_and else "or"
     result = _boolean(first, word)
     for other in others:
-        region = trace_region(word, lambda other=other: [_operand(run(other), word)])  # type: ignore[misc]
+        region = trace_region(word, lambda other=other: [_operand(run(other), word)])
         if _is_cheap(region):
             builder = ctx.builder
             outer = list(region.builder.captured)
@@ -103,7 +103,7 @@ def _is_cheap(region: Region) -> bool:
     for node in region.builder.graph.nodes:
         if node.op.name == "constant":
             continue
-        if not node.op.is_elementwise or node.op.effect or any(value.type.shape != () for value in node.outputs):
+        if not node.op.is_elementwise or node.op.effect or any(value.shape != () for value in node.outputs):
             return False
         if node.op.name in _MAY_FAIL and not node.outputs[0].dtype.is_floating:
             return False

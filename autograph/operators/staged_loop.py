@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from autograph.errors import StagingError, StagingTypeError, StagingValueError, user_location
-from autograph.operators.staged_if import Frame
+from autograph.operators.frame import Frame
 from autograph.operators.state import UNSET, Block, LocalSlot, Slot
 from autograph.operators.structure import flatten, map_leaves
 from autograph.operators.symbolic import (
@@ -75,6 +75,16 @@ class _Variable:
         found = [] if self.born_inside else flatten(self.structure, slot.label)
         self.leaves = [_Leaf(label, value) for label, value in found]
 
+    def guess(self) -> None:
+        """Chooses what is a carry before any trace."""
+        for leaf in self.leaves:
+            if is_tensor_like(leaf.init):
+                leaf.carry(type_of(leaf.init))
+            elif type(leaf.init) in (int, bool):
+                # Counters and flags: nearly always changed, and then with this type. A wrong guess costs a trace.
+                leaf.carry(type_of(leaf.init))
+                leaf.guessed = True
+
     def adopt(self, value: Any) -> None:
         """Takes the structure of the value that the body gives to a variable born in it."""
         self.structure = value
@@ -99,14 +109,11 @@ class _Loop:
         self.frame = frame
         self.before = [(slot, slot.get()) for slot in state]
         self.variables = [_Variable(slot) for slot in state]
+        self.known = {slot.place for slot in state}
+        self.discovered: list[Slot] = []
         self.ran: LocalSlot | None = None
-        for leaf in self.leaves:
-            if is_tensor_like(leaf.init):
-                leaf.carry(type_of(leaf.init))
-            elif type(leaf.init) in (int, bool):
-                # Counters and flags: nearly always changed, and then with this type. A wrong guess costs a trace.
-                leaf.carry(type_of(leaf.init))
-                leaf.guessed = True
+        for variable in self.variables:
+            variable.guess()
 
     @property
     def leaves(self) -> list[_Leaf]:
@@ -138,10 +145,23 @@ class _Loop:
                 continue
             for leaf in self.leaves:
                 leaf.guessed = False
+            if self.discovered:
+                self.add_discovered()
+                continue
             after = self.compare(values, self.inputs(region))
             if after is not None:
                 return region, after
         raise StagingError("the types of this loop's variables never settle", location=user_location())
+
+    def add_discovered(self) -> None:
+        """State that the body changes through functions and objects is carried too."""
+        for slot in self.discovered:
+            self.before.append((slot, slot.get()))
+            variable = _Variable(slot)
+            variable.guess()
+            self.variables.append(variable)
+            self.known.add(slot.place)
+        self.discovered = []
 
     def inputs(self, region: Region) -> dict[_Leaf, Any]:
         return {leaf: region.builder.tensor(value) for leaf, value in zip(self.carried, region.carries)}
@@ -163,6 +183,7 @@ class _Loop:
                 variable.slot.set(UNSET if any(each is UNSET for each in current) else variable.assemble(current))
             outputs = function()
             values.extend(variable.slot.get() for variable in self.variables)
+            self.discovered = [slot for slot, _ in self.frame.changes() if slot.place not in self.known]
             return outputs
 
         types = [leaf.type for leaf in self.carried]
@@ -278,7 +299,8 @@ class _Loop:
     def emit(self, test: Region, body: Region, after: dict[_Leaf, Any]) -> None:
         parent = ctx.builder
         inputs = self.inputs(body)
-        carried, constant = [], []
+        carried: list[_Leaf] = []
+        constant: list[_Leaf] = []
         for leaf in self.carried:
             unchanged = after[leaf] is inputs[leaf] or same_python_value(leaf.init, after[leaf])
             (constant if unchanged and leaf.init is not UNSET else carried).append(leaf)

@@ -36,6 +36,11 @@ class Slot:
         self.label = label
         self.covered = covered
 
+    @property
+    def place(self) -> Any:
+        """What two slots have in common exactly when they are the same place."""
+        return id(self)
+
     def get(self) -> Any:
         """The value, or UNSET."""
         raise NotImplementedError
@@ -52,6 +57,10 @@ class CellSlot(Slot):
         super().__init__(label, covered)
         self.cell = cell
 
+    @property
+    def place(self) -> Any:
+        return id(self.cell)
+
     def get(self) -> Any:
         return read_cell(self.cell)
 
@@ -65,6 +74,10 @@ class GlobalSlot(Slot):
     def __init__(self, label: str, namespace: dict[str, Any]) -> None:
         super().__init__(label)
         self.namespace = namespace
+
+    @property
+    def place(self) -> Any:
+        return id(self.namespace), self.label
 
     def get(self) -> Any:
         return self.namespace.get(self.label, UNSET)
@@ -84,6 +97,16 @@ class PathSlot(Slot):
         self.owner = owner
         self.kind = kind
         self.key = key
+
+    @property
+    def place(self) -> Any:
+        try:
+            owner = self.owner()
+        except (AttributeError, LookupError):
+            return id(self)
+        if self.kind == "." and isinstance(getattr(owner, "__dict__", None), dict):
+            return id(owner.__dict__), self.key()
+        return id(owner), repr(self.key())
 
     def get(self) -> Any:
         try:
@@ -164,7 +187,7 @@ def _slot(name: str, blocks: Sequence[Block], covered: bool) -> Slot | None:
         return _path_slot(name, root, steps, blocks)
     for block in blocks:
         code = block.__code__
-        if name in code.co_freevars:
+        if name in code.co_freevars and block.__closure__ is not None:
             return CellSlot(name, block.__closure__[code.co_freevars.index(name)], covered)
     for block in blocks:
         if name in block.__code__.co_names:
@@ -176,7 +199,7 @@ def _path_slot(name: str, root: str, steps: tuple[Any, ...], blocks: Sequence[Bl
     def lookup(variable: str) -> Any:
         for block in blocks:
             code = block.__code__
-            if variable in code.co_freevars:
+            if variable in code.co_freevars and block.__closure__ is not None:
                 value = read_cell(block.__closure__[code.co_freevars.index(variable)])
                 if value is not UNSET:
                     return value

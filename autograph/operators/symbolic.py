@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
-from autograph.errors import StagingTypeError, StagingValueError, user_location
 import runtime.ops.operators  # noqa: F401  installs the operators of tensors
+from autograph.errors import StagingTypeError, StagingValueError, user_location
 from runtime import dtypes
 from runtime.context import ctx
 from runtime.dtypes import DType
@@ -122,11 +123,12 @@ def accepts(dtype: DType, kind: type) -> bool:
 
 def placeholder(type_: TensorType) -> Tensor:
     """A tensor of a type for a variable that has no value; nothing reads it."""
-    if type_.shape is None or None in type_.shape or np.prod(type_.shape) > 64:
-        return zeros([size or 0 for size in type_.shape or ()], type_.dtype)
+    sizes = [size or 0 for size in type_.shape or ()]
+    if math.prod(sizes) != 1:
+        return zeros(sizes, type_.dtype)
     if type_.dtype is dtypes.string:
-        return convert_to_tensor(np.full(type_.shape, "", object), dtypes.string)
-    return convert_to_tensor(np.zeros(type_.shape, type_.dtype.np))  # type: ignore[arg-type]
+        return convert_to_tensor(np.full(sizes, "", object), dtypes.string)
+    return convert_to_tensor(np.zeros(sizes, type_.dtype.np))
 
 
 def conflict(label: str, one: Any, other: Any, names: tuple[str, str]) -> StagingTypeError:

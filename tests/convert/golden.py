@@ -1,9 +1,9 @@
 """Golden files: small cases of input and expected output, which `pytest --update-golden` rewrites.
 
-    [case name]
-    input lines
-    [out]
-    expected lines
+[case name]
+input lines
+[out]
+expected lines
 """
 
 from __future__ import annotations

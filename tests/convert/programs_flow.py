@@ -97,8 +97,6 @@ def imports_in_branch(x):
     return m and m.sqrt(x) and path.join("a", "b")
 
 
-
-
 @case((0,), (5,))
 def counting(n):
     i = total = 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.operators.harness import Staged, run_staged
+from tests.operators.harness import run_staged
 
 i32 = np.int32
 f32 = np.float32
@@ -15,7 +15,8 @@ CASES = []
 
 def case(*argument_lists):
     def register(function):
-        CASES.extend(pytest.param(function, args, id=f"{function.__name__}-{i}") for i, args in enumerate(argument_lists))
+        for index, arguments in enumerate(argument_lists):
+            CASES.append(pytest.param(function, arguments, id=f"{function.__name__}-{index}"))
         return function
 
     return register
@@ -431,6 +432,54 @@ def helper_functions(n):
     for i in range(n):
         total += square(i)
     return total, (lambda x: x if x > 2 else -x)(n)
+
+
+@case((i32(4),), (i32(0),))
+def state_behind_methods(n):
+    class Acc:
+        def __init__(self, start):
+            self.total = start if n > 0 else start - 1
+            self.calls = 0
+
+        def add(self, x):
+            self.calls += 1
+            if x > 2:
+                self.total += x * x
+            return self
+
+    acc = Acc(n * 0)
+    for i in range(n):
+        acc.add(i)
+    if n > 3:
+        acc.add(n)
+    return acc.total, acc.calls
+
+
+@case((i32(4),), (i32(0),))
+def state_behind_functions(n):
+    total = calls = 0
+
+    def add(x):
+        nonlocal total, calls
+        calls += 1
+        if x > 1:
+            total += x
+
+    i = 0
+    while i < n:
+        add(i)
+        i += 1
+    return total, calls
+
+
+@case((i32(5),), (i32(2),))
+def numbers_as_conditions(n):
+    odd = 0
+    for i in range(n):
+        if not i % 2:
+            continue
+        odd += 1
+    return odd
 
 
 @pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])

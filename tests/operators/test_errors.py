@@ -1,0 +1,276 @@
+"""What can't be staged says which variable, where, why, and what to do; what fails at run time fails as in Python."""
+
+from __future__ import annotations
+
+import inspect
+
+import numpy as np
+import pytest
+
+from autograph.convert.api import converted
+from autograph.errors import StagingError, StagingTypeError, StagingValueError
+from runtime import errors
+from tests.operators.harness import Staged, run_staged
+
+X = np.float32(1)
+N = np.int32(3)
+
+
+def failure(function, *arguments):
+    with pytest.raises(Exception) as caught:
+        Staged(function, arguments)
+    return caught.value
+
+
+def line_of(function, text):
+    lines, first = inspect.getsourcelines(function)
+    return first + next(index for index, line in enumerate(lines) if text in line)
+
+
+def test_unset_in_else_branch():
+    def f(x):
+        if x > 0:
+            y = x
+        return y
+
+    error = failure(f, X)
+    assert isinstance(error, StagingValueError)
+    assert isinstance(error, ValueError)
+    assert "'y' has no value in the `else` branch" in error.message
+    assert (error.location.filename, error.location.line) == (__file__, line_of(f, "if x > 0"))
+    assert error.location.function == "f"
+    assert "if x > 0:\n" in str(error)
+    assert "cause: " in str(error)
+    assert "fix: give 'y' a value before the `if`" in str(error)
+
+
+def test_unset_in_first_branch():
+    def f(x):
+        if x > 0:
+            pass
+        else:
+            y = x
+        return y
+
+    assert "'y' has no value in the first branch" in failure(f, X).message
+
+
+def test_dtype_conflict_in_branches_names_lines():
+    def f(x, n):
+        if x > 0:
+            y = x * 2
+        else:
+            y = n + 1
+        return y
+
+    error = failure(f, X, N)
+    assert isinstance(error, StagingTypeError)
+    assert isinstance(error, TypeError)
+    assert "'y'" in error.message
+    assert f"float32 tensor of shape () (line {line_of(f, 'y = x * 2')})" in error.message
+    assert f"int32 tensor of shape () (line {line_of(f, 'y = n + 1')})" in error.message
+
+
+def test_dtype_conflict_in_loop():
+    def f(n, x):
+        s = n
+        while n > 0:
+            s = x * 2
+            n -= 1
+        return s
+
+    error = failure(f, N, X)
+    assert isinstance(error, StagingTypeError)
+    assert "'s' is a int32 tensor of shape () before the loop" in error.message
+    assert f"float32 tensor of shape () (line {line_of(f, 's = x * 2')}) after an iteration" in error.message
+
+
+def test_float_does_not_become_int():
+    def f(x, n):
+        return n if x > 0 else 0.5
+
+    assert "the returned value" in failure(f, X, N).message
+
+
+def test_none_in_one_branch():
+    def f(x):
+        if x > 0:
+            return x
+
+    error = failure(f, X)
+    assert "the function returns a float32 tensor" in error.message
+    assert "None in the `else` branch" in error.message
+
+
+def test_python_object_in_branch():
+    def f(x):
+        y = object()
+        if x > 0:
+            y = object()
+        return y
+
+    assert "'y' is a Python object" in failure(f, X).message
+
+
+def test_python_object_changes_in_loop():
+    def f(n):
+        y = "before"
+        while n > 0:
+            y = None
+            n -= 1
+        return n, y
+
+    error = failure(f, N)
+    assert "'y' is a Python str before a loop on tensors and None after an iteration" in error.message
+
+
+def test_structure_changes_in_loop():
+    def f(n):
+        xs = []
+        while n > 0:
+            xs = [*xs, n]
+            n -= 1
+        return xs
+
+    assert "'xs' changes its structure in a loop on tensors" in failure(f, N).message
+
+
+def test_deleted_in_loop():
+    def f(n):
+        x = n
+        while n > 0:
+            n -= x
+            del x
+        return n
+
+    assert isinstance(failure(f, N), (StagingValueError, UnboundLocalError))
+
+
+def test_loop_that_ran_zero_times():
+    def f(n):
+        for i in range(n):
+            last = i
+        return last
+
+    staged = Staged(f, (N,))
+    assert staged.run() == 2
+    with pytest.raises(UnboundLocalError, match="'last'"):
+        staged.run(np.int32(0))
+
+
+def test_state_of_branches_is_restored_when_tracing_fails():
+    def f(x):
+        y = 1
+        try:
+            if x > 0:
+                y = 2
+                raise KeyError("no")
+        except KeyError:
+            return y
+
+    assert run_staged(f, X) == 1
+
+
+def test_condition_of_several_elements():
+    def f(xs):
+        if xs > 0:
+            return 1
+        return 2
+
+    error = failure(f, np.zeros(3, np.float32))
+    assert isinstance(error, StagingValueError)
+    assert "reduce_any" in str(error)
+
+
+def test_loop_over_scalar():
+    def f(x):
+        for _ in x:
+            pass
+
+    assert isinstance(failure(f, X), StagingTypeError)
+
+
+def test_endless_python_iterator():
+    def f(x):
+        import itertools
+
+        total = 0.0
+        for k in itertools.count():
+            if x < k:
+                break
+            total += k
+        return total
+
+    import autograph.operators.loops as loops
+
+    most, loops._MOST_UNROLLED = loops._MOST_UNROLLED, 20
+    try:
+        error = failure(f, X)
+    finally:
+        loops._MOST_UNROLLED = most
+    assert isinstance(error, StagingError)
+    assert "ag.range" in str(error)
+
+
+def test_symbolic_bool_outside_conversion():
+    def f(x):
+        return bool.__call__(x) if False else [1].index(x)
+
+    assert isinstance(failure(f, X), (errors.OperatorNotAllowedInGraphError, TypeError, ValueError))
+
+
+def test_assert_at_run_time():
+    def f(x):
+        assert x > 0, "must be positive"
+        return x
+
+    staged = Staged(f, (X,))
+    assert staged.run() == 1
+    with pytest.raises(AssertionError, match="must be positive"):
+        staged.run(np.float32(-1))
+
+
+def test_assert_only_in_the_branch_taken():
+    def f(x):
+        if x > 0:
+            assert x > 5
+            y = x
+        else:
+            y = -x
+        return y
+
+    staged = Staged(f, (np.float32(6),))
+    assert staged.run() == 6
+    assert staged.run(np.float32(-2)) == 2
+    with pytest.raises(AssertionError):
+        staged.run(X)
+
+
+def test_traceback_is_on_the_users_lines():
+    def f(xs):
+        for x in xs:
+            if x > 1:
+                raise ValueError(x)
+
+    import traceback
+
+    with pytest.raises(ValueError) as caught:
+        converted(f)([1, 2])
+    frames = [frame for frame in traceback.extract_tb(caught.value.__traceback__) if frame.filename == __file__]
+    assert frames[-1].lineno == line_of(f, "raise ValueError")
+    assert line_of(f, "for x in xs") in [frame.lineno for frame in frames]
+
+
+def test_range_of_floats():
+    def f(x):
+        for _ in range(x):
+            pass
+
+    assert isinstance(failure(f, X), TypeError)
+
+
+def test_and_of_numbers():
+    def f(n):
+        return n and n > 0
+
+    assert "an operand of `and` is a int32 tensor" in failure(f, N).message
