@@ -96,7 +96,7 @@ def unbroadcast(grad: Any, like: Any, *others: Any) -> Any:
             return grad
         if None not in target:
             return _sum_to(grad, target)
-        if len(target) == len(shape) and all(_never_widens(other, target) for other in others):
+        if others and len(target) == len(shape) and all(_never_widens(other, target) for other in others):
             return grad
     return call("sum_to_shape_of", grad, like)
 
@@ -132,7 +132,7 @@ def product(sizes: Sequence[Any]) -> Any:
     """The number of elements for dimensions that are ints or scalar tensors."""
     total: Any = 1
     for size in sizes:
-        total = size if total == 1 and isinstance(total, int) else total * size
+        total = size if isinstance(total, int) and total == 1 else total * size
     return total
 
 
