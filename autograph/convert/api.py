@@ -16,6 +16,8 @@ from collections.abc import Callable
 from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any
 
+import gast
+
 from autograph import operators
 from autograph.convert.context import OPERATORS
 from autograph.convert.pipeline import convert_tree
@@ -37,7 +39,7 @@ def converted(function: Any) -> Any:
     if type(function) is FunctionType:
         if is_loaded_code(function.__code__):
             return function
-        maker = _converter(function) if maker_of(function) is None else maker_of(function)
+        maker = maker_of(function, even_library=True)
         return function if maker is None else _like(function, maker(function))
     if type(function) is MethodType:
         inner = converted(function.__func__)
@@ -107,7 +109,9 @@ def _converter(function: FunctionType) -> _Maker | None:
         return None
     node = _convert(function, source)
     try:
-        made = load(function, node, {OPERATORS: operators}, source.class_name)
+        # Only private names need the class around them.
+        class_name = source.class_name if _has_private_names(node) else None
+        made = load(function, node, {OPERATORS: operators}, class_name)
     except (SyntaxError, ValueError) as error:
         raise ConversionError(
             f"the converted form of {function.__qualname__} is not valid Python",
@@ -130,6 +134,15 @@ def _convert(
         shadowed=shadowed,
         after_pass=after_pass,
     )
+
+
+def _has_private_names(tree: Any) -> bool:
+    for node in gast.walk(tree):
+        for field in ("id", "attr", "name", "arg"):
+            name = getattr(node, field, None)
+            if isinstance(name, str) and name.startswith("__") and not name.endswith("__"):
+                return True
+    return False
 
 
 def _python_function(function: Any) -> FunctionType:

@@ -75,9 +75,9 @@ def head(node: Any) -> Any:
     place = gast.copy_location(gast.Pass(), node)
     if getattr(node, "end_lineno", None) not in (None, node.lineno):
         test = getattr(node, "test", getattr(node, "iter", None))
-        on_line = test is not None and test.end_lineno == node.lineno
-        place.end_lineno = node.lineno
-        place.end_col_offset = test.end_col_offset if on_line else node.col_offset + 1
+        place.end_lineno, place.end_col_offset = node.lineno, node.col_offset + 1
+        if test is not None and test.end_lineno == node.lineno:
+            place.end_col_offset = test.end_col_offset
     return place
 
 

@@ -15,7 +15,7 @@ import functools
 import sysconfig
 import weakref
 from collections.abc import Callable
-from types import CodeType, FunctionType, MethodType
+from types import FunctionType, MethodType
 from typing import Any
 
 from autograph.operators.builtins import OVERLOADS
@@ -31,6 +31,7 @@ _THIRD_PARTY = ("site-packages", "dist-packages")
 _converter: Converter | None = None
 # By id of the code object; the weak reference clears its entry when the code object goes, so that no id is taken twice.
 _makers: dict[int, tuple[Any, Maker | None]] = {}
+_forced: dict[int, tuple[Any, Maker | None]] = {}  # the same for functions whose conversion was asked for by name
 
 
 def install_converter(converter: Converter) -> None:
@@ -66,21 +67,21 @@ def converted_call(callee: Any) -> Any:
     return callee
 
 
-def maker_of(function: FunctionType) -> Maker | None:
-    """The maker of a function's converted form, found once for every code object."""
+def maker_of(function: FunctionType, even_library: bool = False) -> Maker | None:
+    """The maker of a function's converted form, or None if it is called as it is; found once for every code object.
+
+    even_library: convert library code too.
+    """
     code = function.__code__
-    entry = _makers.get(id(code))
+    known = _forced if even_library else _makers
+    entry = known.get(id(code))
     if entry is not None:
         return entry[1]
-    maker = None if is_library(function) or _converter is None else _converter(function)
-    remember(code, maker)
-    return maker
-
-
-def remember(code: CodeType, maker: Maker | None) -> None:
-    """Notes how functions with this code are converted; None: they are called as they are."""
+    left_alone = _converter is None or (not even_library and is_library(function))
+    maker = None if left_alone else _converter(function)  # type: ignore[misc]
     key = id(code)
-    _makers[key] = (weakref.ref(code, lambda _: _makers.pop(key, None)), maker)
+    known[key] = (weakref.ref(code, lambda _: known.pop(key, None)), maker)
+    return maker
 
 
 def is_library(function: FunctionType) -> bool:
@@ -139,3 +140,4 @@ def _constructor(cls: type) -> Any:
 def forget_all() -> None:
     """Drops what is known about all functions; they are looked at again when they are called."""
     _makers.clear()
+    _forced.clear()

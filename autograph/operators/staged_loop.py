@@ -180,7 +180,7 @@ class _Loop:
             given = dict(zip(self.carried, tensors))
             for variable in self.variables:
                 current = [given.get(leaf, leaf.init) for leaf in variable.leaves]
-                variable.slot.set(UNSET if any(each is UNSET for each in current) else variable.assemble(current))
+                variable.slot.set(variable.assemble(current))
             outputs = function()
             values.extend(variable.slot.get() for variable in self.variables)
             self.discovered = [slot for slot, _ in self.frame.changes() if slot.place not in self.known]
@@ -250,8 +250,11 @@ class _Loop:
     def settled(self, leaf: _Leaf, result: Any, given: Any) -> bool:
         """Whether a leaf's value after the body fits; if not, adjusts how the next round treats it."""
         if not leaf.carried:
-            if same_python_value(leaf.init, result):
+            if leaf.init is result or same_python_value(leaf.init, result):
                 return True
+            if leaf.init is UNSET and is_tensorable(result):  # the first write to a TensorArray
+                leaf.carry(type_of(result))
+                return False
             if not (is_tensorable(leaf.init) and is_tensorable(result)):
                 raise self.changed(leaf, result)
             leaf.carry(self.join(leaf, type_of(leaf.init), result))

@@ -1,9 +1,15 @@
-"""Taking apart tuples, lists and dicts of values, and putting them together again."""
+"""Taking apart tuples, lists, dicts and composites of values, and putting them together again.
+
+A composite is an object with ``__tf_flatten__`` and ``__tf_unflatten__``, such as a TensorArray; a component that is None
+has no value yet and counts as unset.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any
+
+from autograph.operators.state import UNSET
 
 
 def children(value: Any) -> Sequence[tuple[str, Any]] | None:
@@ -15,6 +21,9 @@ def children(value: Any) -> Sequence[tuple[str, Any]] | None:
         return [(f".{name}", item) for name, item in zip(kind._fields, value)]
     if isinstance(value, dict):
         return [(f"[{key!r}]", item) for key, item in value.items()]
+    if hasattr(kind, "__tf_flatten__"):
+        components = value.__tf_flatten__()[1]
+        return [(f".{index}", UNSET if item is None else item) for index, item in enumerate(components)]
     return None
 
 
@@ -27,6 +36,8 @@ def rebuild(like: Any, items: Sequence[Any]) -> Any:
         return made
     if kind is list or kind is tuple:
         return kind(items)
+    if hasattr(kind, "__tf_flatten__"):
+        return kind.__tf_unflatten__(like.__tf_flatten__()[0], [None if item is UNSET else item for item in items])
     return kind._make(items)
 
 
@@ -36,6 +47,8 @@ def same_structure(one: Any, other: Any) -> bool:
         return False
     if isinstance(one, dict):
         return list(one) == list(other)
+    if hasattr(type(one), "__tf_flatten__"):
+        return one.__tf_flatten__()[0] == other.__tf_flatten__()[0]
     return len(one) == len(other)
 
 
