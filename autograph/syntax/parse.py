@@ -12,9 +12,13 @@ Example::
 from __future__ import annotations
 
 import ast
-from typing import Any
+import sys
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import gast
+
+T = TypeVar("T")
 
 
 def parse(text: str, filename: str = "<string>", first_line: int = 1) -> Any:
@@ -24,12 +28,33 @@ def parse(text: str, filename: str = "<string>", first_line: int = 1) -> Any:
 
 def from_ast(node: Any) -> Any:
     """The gast node of an ast node; the ast node stays as it is and shares nothing with it."""
-    return gast.ast_to_gast(node)
+    return with_deep_stack(lambda: gast.ast_to_gast(node))
 
 
 def to_ast(node: Any) -> Any:
     """The ast node of the running Python that a gast node stands for; shares nothing with it."""
-    return gast.gast_to_ast(node)
+    return with_deep_stack(lambda: gast.gast_to_ast(node))
+
+
+def is_gast(node: Any) -> bool:
+    """Whether a node is gast's rather than the running Python's own."""
+    return type(node).__module__.partition(".")[0] == "gast"
+
+
+def with_deep_stack(work: Callable[[], T]) -> T:
+    """The result of ``work``, done again with a deeper stack allowed if the usual one is too shallow.
+
+    Long chains of operators make trees that are hundreds of levels deep, and walking a level takes several calls.
+    """
+    try:
+        return work()
+    except RecursionError:
+        limit = sys.getrecursionlimit()
+        sys.setrecursionlimit(limit * 8)
+        try:
+            return work()
+        finally:
+            sys.setrecursionlimit(limit)
 
 
 def positions_from_line(tree: Any, first_line: int) -> Any:
