@@ -1,4 +1,5 @@
-"""Nested structures: lists, tuples, dictionaries (keys sorted), named tuples, dataclasses, attrs classes.
+"""Nested structures: lists, tuples, dictionaries (keys sorted), named tuples, dataclasses, attrs classes, and composites:
+objects with `__tf_flatten__() -> (metadata, components)` and the class method `__tf_unflatten__(metadata, components)`.
 
 Everything else is a leaf (an "atom"). None is a leaf too.
 
@@ -26,7 +27,7 @@ def is_nested(structure: Any) -> bool:
 
 
 def _is_structure_type(kind: type) -> bool:
-    if issubclass(kind, (list, tuple, Mapping)):
+    if issubclass(kind, (list, tuple, Mapping)) or hasattr(kind, "__tf_flatten__"):
         return True
     return _field_names(kind) is not None
 
@@ -67,6 +68,8 @@ def children(structure: Any) -> list[Any]:
         return [structure[key] for key in sorted_keys(structure)]
     if isinstance(structure, (list, tuple)):
         return list(structure)
+    if hasattr(kind, "__tf_flatten__"):
+        return list(structure.__tf_flatten__()[1])
     names = _field_names(kind)
     if names is None:
         raise TypeError(f"{structure!r} is not a nested structure")
@@ -90,6 +93,8 @@ def rebuild(structure: Any, parts: Sequence[Any]) -> Any:
         return kind(*parts)
     if isinstance(structure, (list, tuple)):
         return kind(parts)
+    if hasattr(kind, "__tf_flatten__"):
+        return kind.__tf_unflatten__(structure.__tf_flatten__()[0], parts)
     names = _field_names(kind) or ()
     if dataclasses.is_dataclass(structure):
         return dataclasses.replace(structure, **dict(zip(names, parts)))  # type: ignore[type-var]

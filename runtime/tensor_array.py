@@ -6,7 +6,8 @@ through loops and gradients like any pair of tensors; `__tf_flatten__` and `__tf
 
 from __future__ import annotations
 
-from typing import Any, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
