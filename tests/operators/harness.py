@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from autograph.convert.api import converted
 from autograph.operators.structure import flatten, map_leaves
@@ -62,3 +63,32 @@ class Staged:
 
 def run_staged(function, *arguments, dynamic=False):
     return Staged(function, arguments, dynamic).run()
+
+
+class Table:
+    """Functions with the arguments to run them on, staged and in plain Python."""
+
+    def __init__(self):
+        self.rows = []
+
+    def case(self, *argument_lists):
+        def register(function):
+            for index, arguments in enumerate(argument_lists):
+                self.rows.append(pytest.param(function, arguments, id=f"{function.__name__}-{index}"))
+            return function
+
+        return register
+
+
+def check_same_as_python(function, arguments, dynamic):
+    expected = function(*[a.copy() if isinstance(a, np.ndarray) else a for a in arguments])
+    assert_equal(run_staged(function, *arguments, dynamic=dynamic), expected)
+
+
+def assert_equal(found, expected):
+    if isinstance(expected, (tuple, list)):
+        assert len(found) == len(expected)
+        for a, b in zip(found, expected):
+            assert_equal(a, b)
+    else:
+        np.testing.assert_allclose(np.asarray(found), np.asarray(expected), rtol=1e-6)
