@@ -103,12 +103,18 @@ class Function:
             )
         self._tracing.add(key)
         try:
-            function = converted(self._python_function) if self._autograph else self._python_function
+            function = self._converted() if self._autograph else self._python_function
             concrete = trace(function, self._name, args, kwargs, self._arguments, self._jit_compile)
         finally:
             self._tracing.discard(key)
         self._own_traces.append(concrete)
         return concrete
+
+    def _converted(self) -> Callable[..., Any]:
+        function = self._python_function
+        if isinstance(function, _WeakMethod):
+            return functools.partial(converted(function.__func__), function.__self__)
+        return converted(function)
 
     def _generalise(self, args: tuple, kwargs: dict[str, Any]) -> tuple[Any, tuple]:
         """The one trace of a function with an input signature is made for the signature, not for the arguments."""
