@@ -7,6 +7,7 @@ from typing import Any
 
 import gast
 
+from autograph.convert.homes import always_covered
 from autograph.convert.tree import functions
 from autograph.syntax.scopes import function_scope
 
@@ -34,6 +35,8 @@ class Context:
         self.identifiers = _identifiers(tree)
         self._taken: dict[Any, set[str]] = {}
         self._covered: dict[Any, set[str]] = {}
+        # Facts about the user's own functions, before any pass has changed them.
+        self._never_unbound = {function: always_covered(function) for function in functions(tree)}
         self._locals = {function: function_scope(function).locals for function in functions(tree)}
 
     def new_name(self, function: Any, base: str) -> str:
@@ -64,6 +67,10 @@ class Context:
     def locals_before(self, function: Any) -> frozenset[str]:
         """The local variables that the user's function had, also those that only unreachable code sets."""
         return self._locals[function]
+
+    def never_unbound(self, function: Any) -> frozenset[str]:
+        """The user's variables that are never read without a value, whatever way control takes."""
+        return self._never_unbound[function]
 
     def covered(self, function: Any) -> frozenset[str]:
         return frozenset(self._covered.get(function, ()))

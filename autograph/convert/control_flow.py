@@ -10,7 +10,7 @@
 
 The variables that a block sets are shared with the function around it through Python's own closure cells. The last
 argument names those whose values matter later: what a loop carries, what a conditional gives out. Attributes and items
-(``self.h``) are named there too. A name that starts with ``?`` is one of the converter's own that may be left unbound.
+(``self.h``) are named there too. A name that starts with ``?`` may be left unbound: no read of it can come first.
 
 Expects the output of loop_else.py, returns.py and breaks.py; everything else that jumps is pinned and stays.
 """
@@ -22,7 +22,7 @@ from typing import Any
 import gast
 
 from autograph.convert.context import Context
-from autograph.convert.homes import Place, homes, split_extra_test
+from autograph.convert.homes import Place, homes, split_extra_test, surely_set
 from autograph.convert.pins import pinned
 from autograph.convert.tree import CONVERTIBLE, FUNCTIONS, Block, functions, head, map_blocks, statements
 from autograph.syntax import templates
@@ -52,6 +52,8 @@ class _Function:
             self.live = liveness(function)
             self.covered = context.covered(function)
             self.homes = homes(function, self.covered)
+            self.never_unbound = context.never_unbound(function)
+            self.surely_set = surely_set(function)
 
     def converts(self, stmt: Any) -> bool:
         return isinstance(stmt, CONVERTIBLE) and stmt not in self.pinned
@@ -90,7 +92,7 @@ class _Function:
     def conditional(self, stmt: Any, place: Place) -> Block:
         branches = [*stmt.body, *stmt.orelse]
         body, other = (*place, (stmt, "body")), (*place, (stmt, "orelse"))
-        names = self.state(activity(branches), self.live.after[stmt], (body, other))
+        names = self.state(activity(branches), self.live.after[stmt], (body, other), stmt)
         returns = any(isinstance(inner, gast.Return) for inner in statements(branches))
         body_name, else_name = self.context.free_name("if_body"), self.context.free_name("else_body")
         made = self.function_of(body_name, [], stmt.body, body, head(stmt))
@@ -105,7 +107,7 @@ class _Function:
 
     def while_loop(self, stmt: Any, place: Place) -> Block:
         test, body = (*place, (stmt, "test")), (*place, (stmt, "body"))
-        names = self.state(activity([stmt.test, *stmt.body]), self.carried(stmt), (test, body))
+        names = self.state(activity([stmt.test, *stmt.body]), self.carried(stmt), (test, body), stmt)
         test_name, body_name = self.context.free_name("loop_test"), self.context.free_name("loop_body")
         made = self.test_function(test_name, stmt.test, test)
         made += self.function_of(body_name, [], stmt.body, body, head(stmt))
@@ -113,7 +115,7 @@ class _Function:
 
     def for_loop(self, stmt: Any, place: Place) -> Block:
         test, body = (*place, (stmt, "test")), (*place, (stmt, "body"))
-        names = self.state(activity([stmt.target, *stmt.body]), self.carried(stmt), (test, body))
+        names = self.state(activity([stmt.target, *stmt.body]), self.carried(stmt), (test, body), stmt)
         block, flag = split_extra_test(stmt)
         body_name = self.context.free_name("loop_body")
         if isinstance(stmt.target, gast.Name) and self.homes.get(stmt.target.id) == body:
@@ -134,11 +136,12 @@ class _Function:
     def carried(self, loop: Any) -> frozenset[str]:
         return self.live.iteration[loop] | self.live.after[loop]
 
-    def state(self, seen: Activity, live: frozenset[str], inside: tuple[Place, ...]) -> tuple[str, ...]:
+    def state(self, seen: Activity, live: frozenset[str], inside: tuple[Place, ...], stmt: Any) -> tuple[str, ...]:
         """The names and paths that a statement modifies and that matter after it, as the operators expect them."""
         outlive = live | self.scope.globals | self.scope.nonlocals
         names = {name for name in seen.modified & outlive if not self.is_inside(name, inside)}
-        found = [("?" if name in self.covered else "") + _mangled(name, self.class_name) for name in sorted(names)]
+        unset = self.covered | (self.never_unbound - self.surely_set[stmt])
+        found = [("?" if name in unset else "") + _mangled(name, self.class_name) for name in sorted(names)]
         # A path is state only if it names the same place all through the block.
         paths = {path for path in seen.paths_modified if not path.names & seen.modified}
         outermost = [path for path in paths if not any(prefix in paths for prefix in path.prefixes)]

@@ -21,6 +21,7 @@ import gast
 
 from autograph.convert.pins import own_nodes, pinned, reads_frame
 from autograph.convert.tree import CONVERTIBLE, SCOPES, Block, blocks, leaves
+from autograph.syntax.liveness import maybe_unbound
 from autograph.syntax.scopes import activity, function_scope
 
 Place = tuple[tuple[Any, str], ...]
@@ -49,6 +50,24 @@ def exposed(block: Block) -> set[str]:
     scan = _Exposed()
     scan.block(block, set())
     return scan.found
+
+
+def surely_set(function: Any) -> dict[Any, set[str]]:
+    """For each statement of a function the variables that surely have a value after it; a lower bound."""
+    scan = _Exposed()
+    scan.block(function.body, set(function_scope(function).params))
+    return scan.after
+
+
+def always_covered(function: Any) -> frozenset[str]:
+    """The local variables that no statement of a function can read while they have no value."""
+    scope = function_scope(function)
+    doubtful = {node.id for node in maybe_unbound(function)}
+    for stmt in function.body:
+        for node in own_nodes(stmt):
+            if isinstance(node, _KEPT_ALIVE):  # who knows when it runs
+                doubtful |= activity(node).read
+    return scope.locals - doubtful
 
 
 class _Uses:
@@ -146,12 +165,13 @@ class _Exposed:
 
     def __init__(self) -> None:
         self.found: set[str] = set()
+        self.after: dict[Any, set[str]] = {}
 
     def block(self, block: Block, given: set[str]) -> set[str]:
         """The names surely set after the block."""
         have = set(given)
         for stmt in block:
-            have = self.statement(stmt, have)
+            have = self.after[stmt] = self.statement(stmt, have)
         return have
 
     def use(self, node: Any, have: set[str]) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 from autograph.errors import StagingTypeError, StagingValueError, user_location
 from autograph.operators.frame import Frame
 from autograph.operators.state import UNSET, Block, Slot, slots
-from autograph.operators.structure import children, rebuild, same_structure
+from autograph.operators.structure import children, is_composite, rebuild, same_structure
 from autograph.operators.symbolic import (
     common_dtype,
     condition,
@@ -115,7 +115,8 @@ class _Merge:
             return lambda outputs: one
         first, second = children(one), children(other)
         if first is not None and second is not None and same_structure(one, other):
-            plans = [self.plan(label + key, a, b, covered) for (key, a), (_, b) in zip(first, second)]
+            may_be_unset = covered or is_composite(one)
+            plans = [self.plan(label + key, a, b, may_be_unset) for (key, a), (_, b) in zip(first, second)]
             return lambda outputs: rebuild(one, [plan(outputs) for plan in plans])
         if same_python_value(one, other):
             return lambda outputs: one

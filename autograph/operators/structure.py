@@ -1,7 +1,7 @@
 """Taking apart tuples, lists, dicts and composites of values, and putting them together again.
 
-A composite is an object with ``__tf_flatten__`` and ``__tf_unflatten__``, such as a TensorArray; a component that is None
-has no value yet and counts as unset.
+A composite is an object with ``__tf_flatten__`` and ``__tf_unflatten__``, such as a TensorArray; a component that is
+None has no value yet and counts as unset.
 """
 
 from __future__ import annotations
@@ -25,6 +25,11 @@ def children(value: Any) -> Sequence[tuple[str, Any]] | None:
         components = value.__tf_flatten__()[1]
         return [(f".{index}", UNSET if item is None else item) for index, item in enumerate(components)]
     return None
+
+
+def is_composite(value: Any) -> bool:
+    """Whether a value is made of components, of which one may be unset although the value exists."""
+    return hasattr(type(value), "__tf_flatten__")
 
 
 def rebuild(like: Any, items: Sequence[Any]) -> Any:

@@ -149,6 +149,21 @@ def promotes_to_float64(n, t):
     return s
 
 
+@case((i32(9),), (i32(3),), (i32(0),))
+def covered_by_the_break(n):
+    total = i = 0
+    while i < n:
+        if i % 2 == 0:
+            if i > 4:
+                break
+            y = i
+        else:
+            y = -i * 10
+        total += y
+        i += 1
+    return total
+
+
 @case((i32(5),))
 def python_number_turns_float(n):
     x = 1
