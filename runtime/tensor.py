@@ -154,9 +154,8 @@ class EagerTensor(Tensor):
         return EagerTensor(np.round(self._array, digits), self.dtype)
 
     def __format__(self, spec: str) -> str:
-        if self._array.shape == () and spec:
-            return format(self.numpy(), spec)
-        return format(str(self), spec)
+        # The bare value, as TensorFlow formats eager tensors.
+        return format(self.numpy(), spec)
 
     def __copy__(self) -> EagerTensor:
         return self

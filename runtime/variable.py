@@ -126,9 +126,8 @@ class Variable:
         """A hashable reference that compares by identity."""
         return TensorReference(self)
 
-    # By identity: builders and tapes keep variables as dictionary keys. Two variables never have one hash, so `==`,
-    # which compares elements, is never asked. (TensorFlow's variables can't be hashed; `ref()` works as there.)
-    __hash__ = object.__hash__
+    def __hash__(self) -> int:
+        raise TypeError(f"Variable is unhashable. Instead, use variable.ref() as the key. (Variable: {self!r})")
 
     # --- reading -------------------------------------------------------------------------------------------------
 

@@ -109,7 +109,7 @@ def _pack(value: Sequence[Any], wanted: DType | None) -> Tensor:
             if isinstance(item, (list, tuple)):
                 stack.extend(reversed(item))
             elif isinstance(item, Tensor) or hasattr(item, "__tf_tensor__"):
-                wanted = item.dtype
+                wanted = _own_dtype(item)
                 break
     items = [convert_to_tensor(item, dtype_hint=wanted) for item in value]
     check_same_dtype("Pack", items)
@@ -147,6 +147,12 @@ def check_kind(op: OpDef, dtype: DType) -> None:
         )
 
 
+def _own_dtype(value: Any) -> DType:
+    """The dtype of a tensor, a variable, or another type with `__tf_tensor__`."""
+    dtype = getattr(value, "dtype", None)
+    return dtype if isinstance(dtype, DType) else convert_to_tensor(value).dtype
+
+
 def is_tensor_like(value: Any) -> bool:
     """Whether `value` has a dtype of its own as an operand: a tensor or a variable."""
     return isinstance(value, Tensor) or hasattr(type(value), "__tf_tensor__")
@@ -160,7 +166,7 @@ def operands(label: str, *values: Any) -> list[Tensor]:
     anchor = None
     for value in values:
         if is_tensor_like(value):
-            anchor = value.dtype
+            anchor = _own_dtype(value)
             break
     if anchor is None:
         first = convert_to_tensor(values[0])
@@ -170,6 +176,10 @@ def operands(label: str, *values: Any) -> list[Tensor]:
         result = [_beside(label, i, v, anchor) for i, v in enumerate(values)]
     check_same_dtype(label, result)
     return result
+
+
+# Operators whose right operand TensorFlow converts without insisting on the left one's dtype, so that the op complains.
+_HINTED = frozenset({"AddV2", "Sub", "Mul", "RealDiv", "FloorDiv", "FloorMod"})
 
 
 def _beside(label: str, index: int, value: Any, dtype: DType) -> Tensor:
@@ -185,7 +195,9 @@ def _beside(label: str, index: int, value: Any, dtype: DType) -> Tensor:
             own = convert_to_tensor(value)
         except (TypeError, ValueError):
             raise error from None
-        raise mismatch(label, index, dtype, own.dtype) from None
+        if index == 1 and label in _HINTED:
+            raise mismatch(label, index, dtype, own.dtype) from None
+        raise errors.DTypeError(str(error), label) from None
 
 
 # --- values known while tracing ------------------------------------------------------------------------------------

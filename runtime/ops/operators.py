@@ -44,7 +44,12 @@ def _operator(function: Callable[..., Tensor], row: str, kinds: str) -> tuple[Ca
         return function(self, other)
 
     def reflected(self: Any, other: Any) -> Any:
-        if _is_foreign(other):
+        if other.__class__ is float or other.__class__ is int:
+            if self.__class__ is EagerTensor and self.dtype.kind in kinds and ctx.builder is None:
+                scalar = quick_scalar(other, self.dtype)
+                if scalar is not None:
+                    return apply(op, (scalar, self))
+        elif _is_foreign(other):
             return NotImplemented
         return function(other, self)
 

@@ -44,6 +44,8 @@ def getitem(tensor: Any, key: Any) -> Tensor:
     """
     if tensor.__class__ is EagerTensor and ctx.builder is None and not ctx.recorders:
         kind = key.__class__
+        if kind is EagerTensor and key.dtype.kind in "iu" and not key._array.shape:
+            key, kind = int(key._array), int
         if kind is int or (kind is slice and _is_plain(key)):
             try:
                 return EagerTensor(tensor._array[key])

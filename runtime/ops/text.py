@@ -38,6 +38,6 @@ def _format(array: Any, summarize: int, depth: int, show: Any) -> str:
     size = len(array)
     cut = summarize >= 0 and size > 2 * summarize
     chosen = [*range(summarize), None, *range(size - summarize, size)] if cut else list(range(size))
-    items = ["..." if i is None else _format(array[i], summarize, depth + 1, show) for i in chosen]
+    items = ["..." if i is None else _format(array[i, ...], summarize, depth + 1, show) for i in chosen]
     separator = " " if array.ndim == 1 else "\n" * (array.ndim - 1) + " " * (depth + 1)
     return "[" + separator.join(items) + "]"
