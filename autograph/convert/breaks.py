@@ -28,7 +28,6 @@ from typing import Any
 import gast
 
 from autograph.convert.context import Context
-from autograph.convert.pins import pinned
 from autograph.convert.tree import LOOPS, Block, functions, is_true, leaves, map_blocks, own_jumps
 from autograph.syntax import templates
 
@@ -44,7 +43,7 @@ class _Function:
     def __init__(self, function: Any, context: Context) -> None:
         self.function = function
         self.context = context
-        self.pinned = pinned(function)
+        self.pinned = context.pinned(function)
 
     def block(self, block: Block) -> Block:
         """A block whose own jumps, if any, belong to a pinned loop."""

@@ -8,6 +8,7 @@ from typing import Any
 import gast
 
 from autograph.convert.homes import always_covered
+from autograph.convert.pins import pinned
 from autograph.convert.tree import functions
 from autograph.syntax.scopes import function_scope
 
@@ -37,6 +38,7 @@ class Context:
         self._covered: dict[Any, set[str]] = {}
         # Facts about the user's own functions, before any pass has changed them.
         self._never_unbound = {function: always_covered(function) for function in functions(tree)}
+        self._pinned = {function: pinned(function) for function in functions(tree)}
         self._locals = {function: function_scope(function).locals for function in functions(tree)}
 
     def new_name(self, function: Any, base: str) -> str:
@@ -67,6 +69,10 @@ class Context:
     def locals_before(self, function: Any) -> frozenset[str]:
         """The local variables that the user's function had, also those that only unreachable code sets."""
         return self._locals[function]
+
+    def pinned(self, function: Any) -> frozenset[Any]:
+        """The statements of a function that stay Python statements; no pass makes new ones of that kind."""
+        return self._pinned[function]
 
     def never_unbound(self, function: Any) -> frozenset[str]:
         """The user's variables that are never read without a value, whatever way control takes."""

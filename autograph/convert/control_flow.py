@@ -23,7 +23,6 @@ import gast
 
 from autograph.convert.context import Context
 from autograph.convert.homes import Place, homes, split_extra_test, surely_set
-from autograph.convert.pins import pinned
 from autograph.convert.tree import CONVERTIBLE, FUNCTIONS, Block, functions, head, map_blocks, statements
 from autograph.syntax import templates
 from autograph.syntax.liveness import liveness
@@ -45,13 +44,13 @@ class _Function:
         self.function = function
         self.context = context
         self.class_name = class_name
-        self.pinned = pinned(function)
+        self.pinned = context.pinned(function)
         self.needed = any(self.converts(stmt) for stmt in statements(function.body))
         self.scope = function_scope(function)
         if self.needed:
             self.live = liveness(function)
             self.covered = context.covered(function)
-            self.homes = homes(function, self.covered)
+            self.homes = homes(function, self.pinned, self.covered)
             self.never_unbound = context.never_unbound(function)
             self.surely_set = surely_set(function)
 

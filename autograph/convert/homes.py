@@ -19,7 +19,7 @@ from typing import Any
 
 import gast
 
-from autograph.convert.pins import own_nodes, pinned, reads_frame
+from autograph.convert.pins import own_nodes, reads_frame
 from autograph.convert.tree import CONVERTIBLE, SCOPES, Block, blocks, leaves
 from autograph.syntax.liveness import maybe_unbound
 from autograph.syntax.scopes import activity, function_scope
@@ -29,13 +29,13 @@ Place = tuple[tuple[Any, str], ...]
 _KEPT_ALIVE = (*SCOPES, gast.GeneratorExp)
 
 
-def homes(function: Any, covered: Collection[str] = ()) -> dict[str, Place]:
+def homes(function: Any, pinned: frozenset[Any], covered: Collection[str] = ()) -> dict[str, Place]:
     """The place of every local variable of a function; ``covered`` ones are never read before they are set."""
     scope = function_scope(function)
     found: dict[str, Place] = dict.fromkeys(scope.locals, ())
     if reads_frame(function):
         return found
-    uses = _Uses(function)
+    uses = _Uses(function, pinned)
     for name in scope.locals - set(scope.params) - uses.captured:
         place = uses.place.get(name, ())
         # A value that a block may read before setting it comes from outside, or from the previous trip of a loop.
@@ -73,8 +73,8 @@ def always_covered(function: Any) -> frozenset[str]:
 class _Uses:
     """Where names occur: for each the innermost place that holds all its uses."""
 
-    def __init__(self, function: Any) -> None:
-        self.pinned = pinned(function)
+    def __init__(self, function: Any, pinned: frozenset[Any]) -> None:
+        self.pinned = pinned
         self.place: dict[str, Place] = {}
         self.captured: set[str] = set()  # by nested functions, which may run at any later time
         self._contents: dict[Place, Block] = {(): function.body}

@@ -18,7 +18,6 @@ from typing import Any
 import gast
 
 from autograph.convert.context import Context
-from autograph.convert.pins import pinned
 from autograph.convert.tree import LOOPS, Block, functions, map_blocks, own_jumps
 from autograph.syntax import templates
 
@@ -26,7 +25,7 @@ from autograph.syntax import templates
 def lower(tree: Any, context: Context) -> Any:
     """Removes the ``else`` clause of every loop that isn't pinned; a ``break`` knows the flag that was set for it."""
     for function in functions(tree):
-        kept = pinned(function)
+        kept = context.pinned(function)
 
         def change(block: Block, function: Any = function, kept: frozenset[Any] = kept) -> Block:
             made: Block = []

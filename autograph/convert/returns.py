@@ -30,7 +30,6 @@ from typing import Any
 import gast
 
 from autograph.convert.context import Context
-from autograph.convert.pins import pinned
 from autograph.convert.tree import CONVERTIBLE, Block, blocks, functions, is_endless, leaves, map_blocks
 from autograph.syntax import templates
 
@@ -48,7 +47,7 @@ class _Lowering:
     def __init__(self, function: Any, context: Context) -> None:
         self.function = function
         self.context = context
-        self.pinned = pinned(function)
+        self.pinned = context.pinned(function)
         self.returning: set[Any] = set()  # every statement that is or holds a `return`
         self.needed = False
         self._find(function.body)
