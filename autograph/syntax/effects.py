@@ -186,7 +186,7 @@ class Effects(gast.NodeVisitor):
         args = node.args
         if not isinstance(node, gast.Lambda):
             self.run(node.decorator_list)
-            own = {param.name for param in node.type_params}
+            own = {param.name for param in getattr(node, "type_params", ())}
             annotations = [arg.annotation for arg in gast.walk(args) if isinstance(arg, gast.Name) and arg.annotation]
             self.run(each for each in [*annotations, node.returns] if not own)
             if own:

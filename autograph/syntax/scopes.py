@@ -252,8 +252,8 @@ class _Scan(gast.NodeVisitor):
         if not isinstance(node, gast.Lambda):
             self.visit_all(node.decorator_list)
             self.bound.add(node.name)
-            self._merge_type_params(node.type_params, _annotations(node))
-            own |= _type_param_names(node.type_params)
+            self._merge_type_params(_type_params(node), _annotations(node))
+            own |= _type_param_names(_type_params(node))
         inner = _function_body(node)
         own |= (set(parameters(node.args)) | inner.binds()) - inner.globals - inner.nonlocals
         self._merge(inner, own, inner.nonlocals)
@@ -265,18 +265,18 @@ class _Scan(gast.NodeVisitor):
     def visit_ClassDef(self, node: Any) -> None:
         self.visit_all(node.decorator_list)
         self.bound.add(node.name)
-        self._merge_type_params(node.type_params, [*node.bases, *node.keywords])
+        self._merge_type_params(_type_params(node), [*node.bases, *node.keywords])
         body = _ClassScan()
         body.visit_all(node.body)
-        type_params = _type_param_names(node.type_params)
+        type_params = _type_param_names(_type_params(node))
         self._merge(body, type_params | (body.binds() - body.nonlocals - body.globals), body.nonlocals)
         self._merge(body.nested, type_params | {"__class__"})
 
     def visit_TypeAlias(self, node: Any) -> None:
         self.visit(node.name)
         inner = _Scan()
-        inner.visit_all([*node.type_params, node.value])
-        self._merge(inner, _type_param_names(node.type_params))
+        inner.visit_all([*_type_params(node), node.value])
+        self._merge(inner, _type_param_names(_type_params(node)))
 
     def _visit_comprehension(self, node: Any) -> None:
         first, *others = node.generators
@@ -315,3 +315,8 @@ def _annotations(node: Any) -> list[Any]:
 
 def _type_param_names(type_params: Iterable[Any]) -> set[str]:
     return {param.name for param in type_params}
+
+
+def _type_params(node: Any) -> list[Any]:
+    # gast 0.6 leaves the field out of classes before Python 3.12.
+    return getattr(node, "type_params", None) or []
