@@ -108,6 +108,7 @@ GATHER_GRAD = register(
         grad=lambda op, dy: (
             call("gather", dy, op.inputs[1], axis=op.attrs["axis"]), *[None] * (len(op.inputs) - 1)
         ),
+        add_into=lambda op, total: call("index_add", total, op.inputs[1], op.inputs[0], axis=op.attrs["axis"]),
         kinds="iuf", doc="Zeros of a shape with slices added at positions of an axis: the adjoint of gather.",
         samples=(
             Sample(((3, 2), (3,)), {"axis": 0, "shape": (3, 2)}, fixed={1: _INDICES}),

@@ -101,6 +101,7 @@ SCATTER_ND = register(
         grad=lambda op, dy: (
             None, call("gather_nd", dy, op.inputs[0]), *[None] * (len(op.inputs) - 2)
         ),
+        add_into=lambda op, total: call("tensor_scatter_nd_add", total, op.inputs[0], op.inputs[1]),
         doc="Zeros of a shape with updates added at index vectors.",
         samples=(
             Sample(((2, 1), (2, 2)), {"shape": (3, 2)}, fixed={0: _ND}),

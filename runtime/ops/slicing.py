@@ -255,6 +255,11 @@ def _grad_slice_add(op: Any, dy: Any) -> Sequence[Any]:
     return (dy, call("strided_slice", dy, *holes, spec=op.attrs["spec"]), *[None] * len(holes))
 
 
+def _add_into(op: Any, total: Any) -> Any:
+    holes = op.inputs[1 + op.attrs["shape"].count(None) :]
+    return call("slice_add", total, op.inputs[0], *holes, spec=op.attrs["spec"])
+
+
 _ROW = (("index", 1), FULL)
 _STEPS = (("slice", None, None, -1), ("slice", 0, 3, 2))
 _NEW = (("newaxis",), ("index", -1), ("slice", 1, None, None))
@@ -276,7 +281,7 @@ STRIDED_SLICE = register(
 )  # fmt: skip
 SLICE_GRAD = register(
     OpDef(
-        "slice_grad", _infer_grad, _grad_kernel, grad=_grad_slice_grad, kinds="biuf",
+        "slice_grad", _infer_grad, _grad_kernel, grad=_grad_slice_grad, kinds="biuf", add_into=_add_into,
         doc="Zeros of a shape with dy in a slice: the adjoint of strided_slice.",
         samples=(
             Sample(((4,),), {"spec": _ROW, "shape": (3, 4)}), Sample(((3, 2),), {"spec": _STEPS, "shape": (3, 4)}),

@@ -27,8 +27,9 @@ class Metres:
     [
         (1.5, "float32", ()), (1, "int32", ()), (True, "bool", ()), ("a", "string", ()), (b"a", "string", ()),
         (2**31 - 1, "int32", ()), (2**31, "int64", ()), (-(2**63), "int64", ()), (Color.RED, "int32", ()),
-        ([1, 2.5], "float32", (2,)), ([[1], [2]], "int32", (2, 1)), ([], "float32", (0,)), ([[], []], "float32", (2, 0)),
-        ([1, True], "int32", (2,)), ([2**40, 1], "int64", (2,)), (["a", b"b"], "string", (2,)), ((1, (2)), "int32", (2,)),
+        ([1, 2.5], "float32", (2,)), ([[1], [2]], "int32", (2, 1)), ([], "float32", (0,)),
+        ([[], []], "float32", (2, 0)), ([1, True], "int32", (2,)), ([2**40, 1], "int64", (2,)),
+        (["a", b"b"], "string", (2,)), ((1, (2)), "int32", (2,)),
         (range(3), "int32", (3,)), (np.float64(1), "float64", ()), (np.int8(1), "int8", ()),
         (np.ones((2, 1), np.float16), "float16", (2, 1)), (np.array(["a", "bc"]), "string", (2,)),
         ([np.float64(1.5), 1], "float64", (2,)), ([np.float32(1), np.float64(1)], "float64", (2,)),
@@ -64,7 +65,7 @@ def test_natural_dtype(value, dtype, shape):
         ([["a"], ["b", "c"]], None, ValueError, "non-rectangular"),
         (object(), None, ValueError, "unsupported type"),
         (np.array([1j]), None, ValueError, "unsupported type"),
-        (ag.constant(1.0), ag.int32, ValueError, "Tensor conversion requested dtype int32 for Tensor with dtype float32"),
+        (ag.constant(1.0), ag.int32, ValueError, "requested dtype int32 for Tensor with dtype float32"),
         (ag.Variable(1.0), ag.int32, ValueError, "Incompatible type conversion requested to type int32"),
         (ag.TensorShape([None]), None, ValueError, "partially known TensorShape"),
     ],
@@ -123,7 +124,8 @@ def test_operands_take_the_tensors_dtype(other):
     [
         (
             lambda: ag.constant(1.0) + ag.constant(1),
-            "cannot compute AddV2 as input #1(zero-based) was expected to be a float tensor but is a int32 tensor [Op:AddV2]",
+            "cannot compute AddV2 as input #1(zero-based) was expected to be a float tensor but is a int32 tensor "
+            "[Op:AddV2]",
         ),
         (lambda: ag.constant(1.0) * ag.constant(1.0, ag.float64), "a float tensor but is a double tensor [Op:Mul]"),
         (lambda: ag.constant(1) + 0.5, "expected to be a int32 tensor but is a float tensor [Op:AddV2]"),
@@ -132,9 +134,9 @@ def test_operands_take_the_tensors_dtype(other):
         (lambda: ag.maximum(ag.constant(1), 2.5), "Cannot convert 2.5 to EagerTensor of dtype int32"),
         (lambda: ag.constant(1) + np.float64(1.5), "expected to be a int32 tensor but is a double tensor"),
         (lambda: ag.constant(1.0) + "a", "a float tensor but is a string tensor"),
-        (lambda: ag.constant(True) + ag.constant(True), "Value for attr 'T' of bool is not in the list of allowed values"),
+        (lambda: ag.constant(True) + ag.constant(True), "Value for attr 'T' of bool is not in the list of allowed"),
         (lambda: ag.exp(1), "Value for attr 'T' of int32 is not in the list of allowed values: half, float, double"),
-        (lambda: ag.logical_not(1), "cannot compute LogicalNot as input #0(zero-based) was expected to be a bool tensor"),
+        (lambda: ag.logical_not(1), "cannot compute LogicalNot as input #0(zero-based) was expected to be a bool"),
         (lambda: ag.where(1, 1.0, 2.0), "cannot compute SelectV2 as input #0(zero-based) was expected to be a bool"),
         (lambda: ag.concat([ag.constant([1]), ag.constant([1.0])], 0), "cannot compute ConcatV2 as input #1"),
     ],
