@@ -67,6 +67,8 @@ def open_module(name: str, text: str) -> tuple[ModuleType, bool]:
     spec = importlib.util.spec_from_file_location(f"autograph_kernels.{name}", path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
+    # numba finds the module by its name when it loads compiled code.
+    sys.modules[module.__name__] = module
     # Python's own bytecode cache goes by time stamps; compile what stands in the file.
     exec(compile(text, str(path), "exec"), module.__dict__)
     return module, True

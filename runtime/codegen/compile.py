@@ -52,6 +52,13 @@ def compile_kernel(source: KernelSource) -> Callable[..., Any]:
         return entry
 
 
+def forget_waiting() -> None:
+    """In a forked child: drops the locks of threads that exist only in the parent."""
+    global _lock
+    _lock = threading.Lock()
+    _locks.clear()
+
+
 def _load_or_compile(name: str, source: KernelSource) -> Callable[..., Any]:
     module, on_disk = cache.open_module(name, source.text)
     if on_disk:

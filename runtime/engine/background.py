@@ -91,6 +91,7 @@ worker = Worker()
 def _renew() -> None:
     global worker
     worker = Worker()
+    kernels.forget_waiting()
     kernels.compiling.release()
 
 

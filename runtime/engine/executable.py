@@ -26,6 +26,9 @@ Call = Callable[[Sequence[Any]], "list[Any]"]
 
 # A running loop is hot after this long (seconds) between questions of the interpreter.
 _HOT = 0.010
+# While its native code is compiled, a hot loop pauses for this many times the time it ran, at most so many seconds.
+_SHARE = 3.0
+_LONGEST_PAUSE = 0.010
 
 
 class Executable:
@@ -38,11 +41,12 @@ class Executable:
         self._lock = threading.Lock()
         self._requested = False
         self._loops: dict[int, _Loop] = {}
+        self._error: Exception | None = None  # of the background compiler, where the environment asks for it
 
     @property
     def is_native(self) -> bool:
         """Whether calls run native code (at least for parts of the graph)."""
-        return self._call is not None
+        return self._call is not None and self._call != self._interpret
 
     def __call__(self, inputs: Sequence[Any]) -> list[Any]:
         """The graph's outputs. Raises what its ops raise, with the user's line in the message."""
@@ -57,6 +61,8 @@ class Executable:
             self.compile()
             call = self._call
             return call(inputs) if call is not None else interpret(self.graph, inputs)
+        if self._error is not None:
+            raise self._error
         if not self._requested:
             with self._lock:
                 if not self._requested:
@@ -73,19 +79,24 @@ class Executable:
         with self._lock:
             self._requested = True
             if self._call is None:
-                self._call = _guarded(lambda: compile_graph(self.graph), self.graph)
+                self._call = _guarded(lambda: compile_graph(self.graph, self._accelerate), self.graph)
                 if self._call is None:
                     self._call = self._interpret
 
     def _interpret(self, inputs: Sequence[Any]) -> list[Any]:
-        return interpret(self.graph, inputs)
+        return interpret(self.graph, inputs, self._accelerate)
 
     def _compile_guarded(self) -> None:
         # Without the lock: calls meanwhile only look at `_requested`.
-        call = _guarded(lambda: compile_graph(self.graph), self.graph, in_background=True)
+        try:
+            call = _guarded(lambda: compile_graph(self.graph, self._accelerate), self.graph)
+        except Exception as error:
+            self._error = error
+            settings.note_background_error(error)
+            return
         with self._lock:
-            if self._call is None and call is not None:
-                self._call = call
+            if self._call is None:
+                self._call = call if call is not None else self._interpret
 
     # --- jumping into native code from a running loop ------------------------------------------------------------
 
@@ -103,15 +114,25 @@ class _Loop:
     def __init__(self, node: Node) -> None:
         self.node = node
         self.first_asked = time.perf_counter()
+        self.last_asked = self.first_asked
         self.requested = False
+        self.done = False
         self.call: Call | None = None
 
     def finish(self, operands: Sequence[Any]) -> Sequence[Any] | None:
         if self.call is not None:
             return self.call(operands)
-        if not self.requested and time.perf_counter() - self.first_asked > _HOT:
+        if self.done:
+            return None
+        now = time.perf_counter()
+        if self.requested:
+            # Python runs one thread at a time, and this one would rarely let the compiler have its turn.
+            time.sleep(min(_SHARE * (now - self.last_asked), _LONGEST_PAUSE))
+            self.last_asked = time.perf_counter()
+        elif now - self.first_asked > _HOT:
             self.requested = True
             background.worker.submit(self._compile)
+            self.last_asked = now
         return None
 
     def _compile(self) -> None:
@@ -123,21 +144,26 @@ class _Loop:
         (copy,) = graph.nodes
         copy.inputs = arguments
         graph.outputs = list(copy.outputs)
-        self.call = _guarded(lambda: compile_graph(graph, whole=True), graph, in_background=True)
+        try:
+            self.call = _guarded(lambda: compile_graph(graph, None, whole=True), graph)
+        except Exception as error:
+            settings.note_background_error(error)
+        finally:
+            self.done = self.call is None
 
 
-def _guarded(compile_it: Callable[[], Call | None], graph: Graph, in_background: bool = False) -> Call | None:
-    """The compiled form, or None where there is none; errors of this project's own become a warning."""
+def _guarded(compile_it: Callable[[], Call | None], graph: Graph) -> Call | None:
+    """The compiled form, or None where there is none; errors of this project's own become a warning.
+
+    With `AUTOGRAPH_STRICT=1` they are raised.
+    """
     try:
         return compile_it()
     except NotNative:
         return None
     except Exception as error:
         if os.environ.get("AUTOGRAPH_STRICT") == "1":
-            if not in_background:
-                raise
-            settings.note_background_error(error)
-            return None
+            raise
         warnings.warn(
             f"'{graph.name}' stays on the interpreter, because its native code could not be made: "
             f"{type(error).__name__}: {error}",

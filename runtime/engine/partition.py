@@ -12,7 +12,7 @@ from typing import Any
 
 from runtime.codegen.lower import is_native, lower
 from runtime.codegen.native import load
-from runtime.graph.interpreter import interpret
+from runtime.graph.interpreter import Accelerator, interpret
 from runtime.graph.ir import Graph, Node, Substitution, Value, copy_nodes
 
 Call = Callable[[Sequence[Any]], "list[Any]"]
@@ -21,16 +21,16 @@ Call = Callable[[Sequence[Any]], "list[Any]"]
 SEGMENT_LIMIT = 400
 
 
-def compile_graph(graph: Graph, whole: bool = False) -> Call | None:
+def compile_graph(graph: Graph, accelerator: Accelerator | None, whole: bool = False) -> Call | None:
     """A callable for the graph's inputs that runs native code where there is some; None where there is none.
 
-    whole: only as one kernel. Raises NotNative or KernelError.
+    accelerator: for the loops in interpreted parts. whole: only as one kernel. Raises NotNative or KernelError.
     """
     if all(is_native(node) for node in graph.nodes) and (whole or _weight(graph.nodes) <= SEGMENT_LIMIT):
         return load(lower(graph))
     if whole:
         return None
-    steps = [_Step(graph, native, nodes) for native, nodes in segments(graph)]
+    steps = [_Step(graph, native, nodes, accelerator) for native, nodes in segments(graph)]
     if not any(step.native for step in steps):
         return None
     for step in steps:
@@ -61,7 +61,7 @@ def segments(graph: Graph) -> list[tuple[bool, list[Node]]]:
 class _Step:
     """One segment as a graph of its own: its inputs are what it uses from before, its outputs what is used after it."""
 
-    def __init__(self, graph: Graph, native: bool, nodes: list[Node]) -> None:
+    def __init__(self, graph: Graph, native: bool, nodes: list[Node], accelerator: Accelerator | None) -> None:
         self.native = native
         own = set(nodes)
         made = {v for node in nodes for v in node.outputs}
@@ -75,7 +75,7 @@ class _Step:
             mapping[value] = self.part.add_input(value.type, value.name)
         copy_nodes(nodes, self.part, mapping)
         self.part.outputs = [mapping[v] for v in self.outputs]
-        self.call: Call = lambda inputs: interpret(self.part, inputs)
+        self.call: Call = lambda inputs: interpret(self.part, inputs, accelerator)
 
     def compile(self) -> None:
         if self.native:

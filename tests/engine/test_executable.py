@@ -1,0 +1,183 @@
+"""Tiers: the interpreter first, native code as soon as it is there, also in the middle of a running loop."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+
+import runtime.ops.operators  # noqa: F401
+from runtime import errors
+from runtime.dtypes import float32, float64
+from runtime.engine import Executable, executable, kernel_counters, partition, wait_for_background
+from runtime.graph.interpreter import interpret
+from runtime.ops.control import assert_op
+from runtime.ops.dispatch import call
+from tests.autodiff.graphs import I32, integer, while_loop
+from tests.codegen.compare import build, typed
+
+F32 = typed(float32)
+
+
+def logistic(x: Any, n: Any) -> Any:
+    return while_loop(lambda i, x: i < n, lambda i, x: (i + 1, 3.7 * x * (1.0 - x)), [integer(0), x])[1]
+
+
+START, TRIPS = np.float32(0.3), np.int32(50)
+
+
+def test_compiles_before_the_first_run_when_told_to() -> None:
+    run = Executable(build(logistic, [F32, I32]), jit_compile=True)
+    expected = interpret(run.graph, [START, TRIPS])
+    assert run([START, TRIPS]) == expected
+    assert run.is_native
+
+
+def test_never_compiles_when_told_not_to() -> None:
+    run = Executable(build(logistic, [F32, I32]), jit_compile=False)
+    run([START, TRIPS])
+    assert wait_for_background(60)
+    assert not run.is_native
+
+
+def test_answers_at_once_and_compiles_aside() -> None:
+    run = Executable(build(logistic, [F32, I32]))
+    expected = run([START, TRIPS])
+    assert wait_for_background(60)
+    assert run.is_native
+    result = run([START, TRIPS])
+    assert result == expected
+    assert result[0].dtype == np.float32
+
+
+def test_a_running_loop_jumps_into_native_code(monkeypatch: Any) -> None:
+    """The interpreter alone would take minutes for this many trips."""
+    run = Executable(build(lambda n: while_loop(lambda i: i < n, lambda i: [i + 1], [integer(0)]), [I32]))
+    many = np.int32(200_000_000)
+    finished = []
+    monkeypatch.setattr(executable._Loop, "finish", _noting(executable._Loop.finish, finished))
+    assert run([many])[0] == many
+    assert finished
+
+
+def _noting(finish: Any, finished: list) -> Any:
+    def noting(self: Any, operands: Any) -> Any:
+        result = finish(self, operands)
+        if result is not None:
+            finished.append(result)
+        return result
+
+    return noting
+
+
+def test_threads_compile_once() -> None:
+    # A constant of its own makes this text new to the process.
+    run = Executable(build(lambda x: call("exp", x * 0.73219) + x, [typed(float64, None)]), jit_compile=True)
+    before = kernel_counters().compiled + kernel_counters().loaded
+    barrier = threading.Barrier(8)
+    results: list[Any] = []
+
+    def work() -> None:
+        barrier.wait()
+        results.append(run([np.arange(4.0)])[0])
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(results) == 8
+    assert all(np.array_equal(r, results[0]) for r in results)
+    assert kernel_counters().compiled + kernel_counters().loaded == before + 1
+
+
+def test_arrays_of_other_layouts_are_taken() -> None:
+    run = Executable(build(lambda x: x * 2.0, [typed(float64, None, None)]), jit_compile=True)
+    x = np.arange(12.0).reshape(3, 4)
+    for array in (x, x.T, x[::-1], x[:, ::2], np.asfortranarray(x), x.astype(">f8")):
+        np.testing.assert_array_equal(run([array])[0], array * 2)
+
+
+def test_results_are_not_the_arguments() -> None:
+    run = Executable(build(lambda x: [x, x + 0.0, call("reshape", x, shape=(-1,))], [typed(float64, None)]), jit_compile=True)
+    x = np.arange(3.0)
+    same, new, _ = run([x])
+    assert new is not x
+    np.testing.assert_array_equal(same, x)
+
+
+def test_a_program_is_split_at_what_has_no_native_form() -> None:
+    def mixed(x: Any) -> Any:
+        before = call("exp", x) * 2.0
+        chosen = call("boolean_mask", before, before > 3.0)
+        return call("reduce_sum", call("tanh", chosen), axis=(0,), keepdims=False), before
+
+    graph = build(mixed, [typed(float64, None)])
+    assert [native for native, _ in partition.segments(graph)] == [True, False, True]
+    run = Executable(graph, jit_compile=True)
+    x = np.linspace(-1, 1, 7)
+    for got, want in zip(run([x]), interpret(graph, [x])):
+        np.testing.assert_allclose(got, want, rtol=1e-12)
+    assert run.is_native
+
+
+def test_a_program_without_native_parts_is_interpreted() -> None:
+    graph = build(lambda x: call("boolean_mask", x, x > 0.0), [typed(float64, None)])
+    parts = [native for native, _ in partition.segments(graph)]
+    run = Executable(graph, jit_compile=True)
+    assert run([np.array([1.0, -1.0])])[0].tolist() == [1.0]
+    assert parts == [True, False]
+
+
+def test_long_programs_become_several_kernels(monkeypatch: Any) -> None:
+    def long(x: Any) -> Any:
+        for _ in range(12):
+            x = call("sin", x) + 1.0
+        return x
+
+    monkeypatch.setattr(partition, "SEGMENT_LIMIT", 12)
+    graph = build(long, [typed(float64, None)])
+    assert len(partition.segments(graph)) > 2
+    x = np.arange(3.0)
+    before = kernel_counters().shared
+    np.testing.assert_allclose(Executable(graph, jit_compile=True)([x])[0], interpret(graph, [x])[0], rtol=1e-12)
+    assert kernel_counters().shared > before, "equal parts of a program share a kernel"
+
+
+def test_errors_of_the_compiler_become_a_warning(monkeypatch: Any) -> None:
+    monkeypatch.delenv("AUTOGRAPH_STRICT", raising=False)
+    monkeypatch.setattr(executable, "compile_graph", _broken)
+    run = Executable(build(logistic, [F32, I32]), jit_compile=True)
+    with pytest.warns(errors.CompilationWarning, match="stays on the interpreter.*broken on purpose"):
+        assert run([START, TRIPS]) == interpret(run.graph, [START, TRIPS])
+
+
+def test_errors_of_the_compiler_are_raised_in_tests(monkeypatch: Any) -> None:
+    monkeypatch.setenv("AUTOGRAPH_STRICT", "1")
+    monkeypatch.setattr(executable, "compile_graph", _broken)
+    graph = build(logistic, [F32, I32])
+    with pytest.raises(errors.KernelError):
+        Executable(graph, jit_compile=True)([START, TRIPS])
+    run = Executable(graph)
+    run([START, TRIPS])
+    with pytest.raises(errors.KernelError):
+        wait_for_background(60)
+    with pytest.raises(errors.KernelError):
+        run([START, TRIPS])
+
+
+def _broken(*arguments: Any, **options: Any) -> Any:
+    raise errors.KernelError("broken on purpose")
+
+
+def test_effects_of_native_parts_keep_their_order() -> None:
+    def checked(n: Any) -> Any:
+        assert_op(n > 0, "must be positive", error="ValueError")
+        return n * 2
+
+    run = Executable(build(checked, [I32]), jit_compile=True)
+    assert run([np.int32(3), None])[0] == 6
+    with pytest.raises(ValueError, match="must be positive"):
+        run([np.int32(0), None])
