@@ -16,13 +16,13 @@ def test_result_is_plain_pythons():
 
 
 def test_gradient_is_that_of_central_differences():
-    slopes = quickstart.gradient(*(ag.constant(value, ag.float64) for value in START))
+    slopes = quickstart.gradient(*(ag.constant(value) for value in START))
     for i, slope in enumerate(slopes):
         above, below = list(START), list(START)
         above[i] += 1e-6
         below[i] -= 1e-6
         difference = (quickstart.throw(*above) - quickstart.throw(*below)) / 2e-6
-        assert float(slope) == pytest.approx(difference, rel=1e-4)
+        assert float(slope) == pytest.approx(difference, rel=1e-3)  # thousands of float32 steps
 
 
 def test_prints_source_result_gradient_and_times(capsys):
