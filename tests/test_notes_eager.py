@@ -136,7 +136,8 @@ def test_named_variables(capsys):
     print("\nb\n", b.numpy())
     print("\nout_a\n", W * [1, 0] + b)
     assert capsys.readouterr().out == (
-        "W\n [[1. 1.]\n [1. 1.]]\n\nb\n [0. 0.]\n\nout_a\n tf.Tensor(\n[[1. 0.]\n [1. 0.]], shape=(2, 2), dtype=float32)\n"
+        "W\n [[1. 1.]\n [1. 1.]]\n\nb\n [0. 0.]\n"
+        "\nout_a\n tf.Tensor(\n[[1. 0.]\n [1. 0.]], shape=(2, 2), dtype=float32)\n"
     )
 
 

@@ -1,4 +1,4 @@
-"""Public functions that are made of several rows, against NumPy and SciPy; and TensorFlow's errors for their arguments."""
+"""Public functions made of several rows, against NumPy and SciPy; TensorFlow's errors for their arguments."""
 
 import numpy as np
 import pytest
@@ -177,8 +177,10 @@ def test_small_functions():
         (lambda: ag.reshape(T, (5, 2)), "Input to reshape is a tensor with 12 values, but the requested shape has 10"),
         (lambda: ag.reshape(T, (5, -1)), "the requested shape requires a multiple of 5"),
         (lambda: ag.reshape(T, (-1, -1)), "Only one input size may be -1, not both 0 and 1"),
-        (lambda: ag.concat([T, T[:, :1]], 0), "Dimension 1 in both shapes must be equal: shape[0] = [3,4] vs. shape[1] = "),
-        (lambda: ag.concat([T, T[0]], 0), "Ranks of all input tensors should match: shape[0] = [3,4] vs. shape[1] = [4]"),
+        (lambda: ag.concat([T, T[:, :1]], 0),
+         "Dimension 1 in both shapes must be equal: shape[0] = [3,4] vs. shape[1] = "),
+        (lambda: ag.concat([T, T[0]], 0),
+         "Ranks of all input tensors should match: shape[0] = [3,4] vs. shape[1] = [4]"),
         (lambda: ag.stack([T, T[0]]), "Shapes of all inputs must match: values[0].shape = [3,4] != values[1].shape"),
         (lambda: ag.reduce_sum(T, 2), "Invalid reduction dimension (2 for input with 2 dimension(s)"),
         (lambda: ag.reduce_sum(T, [0, 0]), "Axes contains duplicate dimension: 0"),
