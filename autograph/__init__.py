@@ -21,6 +21,7 @@ from autograph.namespaces import (
     strings,
 )
 from autograph.namespaces import conversion as autograph
+from runtime.autodiff.custom import custom_gradient
 from runtime.autodiff.tape import GradientTape
 from runtime.context import executing_eagerly, init_scope
 from runtime.device import device
@@ -163,7 +164,7 @@ __all__ = [
     "Assert", "DType", "GradientTape", "Tensor", "TensorArray", "TensorShape", "TensorSpec", "Variable", "abs",
     "acos", "acosh", "add", "add_n", "argmax", "argmin", "as_dtype", "asin", "asinh", "atan", "atan2", "atanh",
     "autograph", "bitwise", "bool", "boolean_mask", "broadcast_static_shape", "broadcast_to", "cast",
-    "clip_by_value", "concat", "config", "constant", "convert_to_tensor", "cos", "cosh", "cumsum", "debugging",
+    "clip_by_value", "concat", "config", "constant", "convert_to_tensor", "cos", "cosh", "cumsum", "custom_gradient", "debugging",
     "device", "divide", "double", "dtypes", "ensure_shape", "equal", "errors", "executing_eagerly", "exp",
     "expand_dims", "eye", "fill", "float16", "float32", "float64", "floor", "function", "gather", "gather_nd",
     "greater", "greater_equal", "half", "identity", "init_scope", "int16", "int32", "int64", "int8", "less",
