@@ -28,9 +28,7 @@ def list_physical_devices(device_type: str | None = None) -> list[PhysicalDevice
     return [d for d in devices if device_type is None or d.device_type == device_type]
 
 
-_NAME = re.compile(
-    r"^(/job:\w+)?(/replica:\d+)?(/task:\d+)?/?(device:)?(?P<type>[A-Za-z_]+)(:(?P<index>\d+|\*))?$"
-)
+_NAME = re.compile(r"^(/job:\w+)?(/replica:\d+)?(/task:\d+)?/?(device:)?(?P<type>[A-Za-z_]+)(:(?P<index>\d+|\*))?$")
 
 
 def parse(name: str) -> tuple[str, int]:

@@ -63,8 +63,8 @@ class CompilationWarning(RuntimeWarning):
 BY_NAME: dict[str, type[Exception]] = {
     cls.__name__: cls
     for cls in (
-        InvalidArgumentError, FailedPreconditionError, NotFoundError, OutOfRangeError, UnimplementedError, InternalError,
-        AssertionError, UnboundLocalError, ValueError, TypeError, IndexError, ZeroDivisionError, RuntimeError,
-        OverflowError, ArithmeticError, KeyError,
+        InvalidArgumentError, FailedPreconditionError, NotFoundError, OutOfRangeError, UnimplementedError,
+        InternalError, AssertionError, UnboundLocalError, ValueError, TypeError, IndexError, ZeroDivisionError,
+        RuntimeError, OverflowError, ArithmeticError, KeyError,
     )
 }  # fmt: skip

@@ -1,5 +1,6 @@
-"""Nested structures: lists, tuples, dictionaries (keys sorted), named tuples, dataclasses, attrs classes, and composites:
-objects with `__tf_flatten__() -> (metadata, components)` and the class method `__tf_unflatten__(metadata, components)`.
+"""Nested structures: lists, tuples, dictionaries (keys sorted), named tuples, dataclasses, attrs classes, and
+composites: objects with `__tf_flatten__() -> (metadata, components)` and the class method
+`__tf_unflatten__(metadata, components)`.
 
 Everything else is a leaf (an "atom"). None is a leaf too.
 

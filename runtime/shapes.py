@@ -14,9 +14,10 @@ TensorShape([None, 3])
 
 from __future__ import annotations
 
-from typing import Any, Iterator, Optional, Sequence, Tuple
+from collections.abc import Iterator, Sequence
+from typing import Any
 
-Shape = Optional[Tuple[Optional[int], ...]]
+Shape = tuple[int | None, ...] | None
 
 
 def is_static(shape: Shape) -> bool:

@@ -48,7 +48,9 @@ class TensorArray:
         self.dtype = dtypes.as_dtype(dtype)
         self.dynamic_size = bool(dynamic_size)
         self._element: Shape = as_shape(element_shape)
-        self._size = convert_to_tensor(0 if size is None else size, dtype=None if isinstance(size, Tensor) else dtypes.int32)
+        self._size = convert_to_tensor(
+            0 if size is None else size, dtype=None if isinstance(size, Tensor) else dtypes.int32
+        )
         self._buffer: Tensor | None = None
 
     # --- structure -----------------------------------------------------------------------------------------------
@@ -70,7 +72,9 @@ class TensorArray:
 
     @property
     def element_shape(self) -> Any:
-        return TensorShape(self._buffer._shape[1:] if self._buffer is not None and self._buffer._shape else self._element)
+        return TensorShape(
+            self._buffer._shape[1:] if self._buffer is not None and self._buffer._shape else self._element
+        )
 
     def size(self, name: str | None = None) -> Tensor:
         """The number of elements, a scalar int32 tensor."""
@@ -79,11 +83,14 @@ class TensorArray:
     def write(self, index: Any, value: Any, name: str | None = None) -> TensorArray:
         """The array with element `index` set to `value`.
 
-        Raises OutOfRangeError for an index beyond the size of an array that isn't dynamic, ValueError for another dtype.
+        Raises OutOfRangeError for an index beyond the size of an array that isn't dynamic, ValueError for a wrong
+        dtype.
         """
         value = convert_to_tensor(value, dtype=None if isinstance(value, Tensor) else self.dtype)
         if value.dtype is not self.dtype:
-            raise ValueError(f"TensorArray of {self.dtype.name} can't hold a value of dtype {value.dtype.name}: {value!r}")
+            raise ValueError(
+                f"TensorArray of {self.dtype.name} can't hold a value of dtype {value.dtype.name}: {value!r}"
+            )
         index = convert_to_tensor(index)
         buffer = self._buffer
         if buffer is None:
@@ -114,9 +121,9 @@ class TensorArray:
                 if static == 0:
                     return convert_to_tensor(np.zeros((0,), self.dtype.np))
                 raise errors.InvalidArgumentError(
-                    "TensorArray has no element yet and its element_shape isn't fully known, so its elements have no shape."
+                    "TensorArray has no element yet and its element_shape isn't fully known, so neither is its shape."
                 )
-            empty = convert_to_tensor(np.zeros((0, *self._element), self.dtype.np))  # type: ignore[misc]
+            empty = convert_to_tensor(np.zeros((0, *self._element), self.dtype.np))
             return apply(RESIZE_ROWS, (empty, self._size), {"static": static})
         return apply(RESIZE_ROWS, (self._buffer, self._size), {"static": static})
 

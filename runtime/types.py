@@ -1,14 +1,13 @@
 """Types of graph values, and of the operands that an op's type rule sees.
 
-    type ::= TensorType(dtype, shape)      shape: tuple of int | None, or None for an unknown rank
-           | StackType(element)            last-in first-out store of tensors, used by loop adjoints
-           | TokenType()                   orders effects (print, assert, host calls)
+type ::= TensorType(dtype, shape)      shape: tuple of int | None, or None for an unknown rank
+       | StackType(element)            last-in first-out store of tensors, used by loop adjoints
+       | TokenType()                   orders effects (print, assert, host calls)
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Union
 
 from runtime.dtypes import DType
 from runtime.shapes import Shape, format_shape
@@ -43,7 +42,7 @@ class TokenType:
         return "token"
 
 
-Type = Union[TensorType, StackType, TokenType]
+Type = TensorType | StackType | TokenType
 
 
 def describe(type_: TensorType) -> str:

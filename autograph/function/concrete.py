@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 from autograph.function.signature import is_tensor_like, key_of_call
 from runtime import dtypes, nest
@@ -183,7 +184,7 @@ class ConcreteFunction:
 
     @property
     def outputs(self) -> list[TensorSpec]:
-        return [TensorSpec(v.type.shape, v.type.dtype) for v in self.graph.outputs[: self._count]]
+        return [TensorSpec(v.shape, v.dtype) for v in self.graph.outputs[: self._count]]
 
     @property
     def structured_input_signature(self) -> tuple[tuple, dict[str, Any]]:

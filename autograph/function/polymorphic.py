@@ -7,7 +7,8 @@ import inspect
 import threading
 import types
 import weakref
-from typing import Any, Callable, Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from autograph.convert.api import converted
 from autograph.function.concrete import ConcreteFunction
@@ -49,7 +50,7 @@ class Function:
     ) -> None:
         functools.update_wrapper(self, python_function)
         self._python_function = python_function
-        self._name = name or getattr(python_function, "__name__", type(python_function).__name__)
+        self._name: str = name or getattr(python_function, "__name__", None) or type(python_function).__name__
         self._autograph = autograph
         self._jit_compile = jit_compile
         self._arguments = Arguments(python_function)
@@ -97,9 +98,9 @@ class Function:
     def _trace_new(self, key: Any, args: tuple, kwargs: dict[str, Any]) -> ConcreteFunction:
         if key in self._tracing:
             raise RecursionError(
-                f"'{self._name}' calls itself with arguments of the same signature while it is being traced, so tracing "
-                "would never end: a tensor condition can't stop a Python recursion. Write it as a loop, or pass the depth "
-                "as a Python number that changes from call to call."
+                f"'{self._name}' calls itself with arguments of the same signature while it is being traced, so "
+                "tracing would never end: a tensor condition can't stop Python's recursion. Write it as a loop or pass "
+                "the depth as a Python number that changes from call to call."
             )
         self._tracing.add(key)
         try:

@@ -16,7 +16,8 @@ import dataclasses
 import enum
 import inspect
 import weakref
-from typing import Any, Callable, Hashable
+from collections.abc import Callable, Hashable
+from typing import Any
 
 import numpy as np
 
@@ -94,7 +95,7 @@ def _add_key(value: Any, key: list[Any], tensors: list) -> None:
     elif kind in _VALUES:
         # -0.0 == 0.0 and nan != nan, but a trace bakes in which one it is.
         key += (kind, repr(value) if kind in (float, complex) else value)
-    elif isinstance(value, np.ndarray) or isinstance(value, np.generic):
+    elif isinstance(value, (np.ndarray, np.generic)):
         tensor = convert_to_tensor(np.asarray(value))
         tensors.append(tensor)
         key += (tensor.dtype, tensor._shape)
@@ -180,7 +181,7 @@ def check_input_signature(args: tuple, input_signature: tuple, arguments: Argume
     except (TypeError, ValueError) as error:
         raise InputError(
             f"Python inputs incompatible with input_signature:\n  inputs: ({_indented(args)})\n"
-            f"  input_signature: ({_indented(input_signature)})\n  {error}"
+            f"  input_signature: ({_indented(input_signature)}).\n  {error}"
         ) from None
     return (*nest.pack_sequence_as(args, flat), *defaults)
 
@@ -197,4 +198,4 @@ def _convert_to_spec(value: Any, spec: TensorSpec) -> Any:
 
 
 def _indented(values: tuple) -> str:
-    return "".join(f"\n    {value}" for value in values)
+    return ",".join(f"\n    {value!s}" for value in values)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 from autograph.function.concrete import ConcreteFunction
 from autograph.function.signature import Arguments, is_tensor_like
@@ -79,7 +80,12 @@ def _finish(
     eager = list(builder.eager_captures.values())
     captured = list(builder.captured.items())
     variables = [k for k in builder.state_inputs if k is not TOKEN]
-    graph.inputs = [*inputs, *[v for _, v in eager], *[v for _, v in captured], *[builder.state_inputs[k] for k in variables]]
+    graph.inputs = [
+        *inputs,
+        *[v for _, v in eager],
+        *[v for _, v in captured],
+        *[builder.state_inputs[k] for k in variables],
+    ]
     if TOKEN in builder.state_inputs:
         graph.inputs.append(builder.state_inputs[TOKEN])
     written = [k for k in builder.written if k is not TOKEN]

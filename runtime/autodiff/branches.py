@@ -10,7 +10,8 @@ forward node hands them out.
 
 from __future__ import annotations
 
-from typing import Any, Callable, Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from runtime.autodiff.calls import NodeCall, is_differentiable
 from runtime.autodiff.reverse import REGION_RULES, Cotangents, walk_back
@@ -25,10 +26,10 @@ from runtime.types import TensorType, TokenType
 
 def adjoint_of_cond(call: NodeCall, arrived: Sequence[Any], tracked: Callable[[Any], bool]) -> list[Any]:
     """Cotangents of (predicate, captures...)."""
-    node = call.node
+    node, wrap = call.node, call.builder.tensor
     _hand_out_effects(node)
-    captures = [v for v in node.inputs[1:]]
-    wanted = [i for i, v in enumerate(captures) if is_differentiable(v.type) and tracked(call.builder.tensor(v))]
+    captures = node.inputs[1:]
+    wanted = [i for i, v in enumerate(captures) if is_differentiable(v.type) and tracked(wrap(v))]
     if not wanted:
         return [None] * len(node.inputs)
 
@@ -50,7 +51,12 @@ def adjoint_of_cond(call: NodeCall, arrived: Sequence[Any], tracked: Callable[[A
 
 
 def _walk_branch(
-    node: Node, region: Graph, handed: dict[Value, Value], captures: list[Value], wanted: list[int], arrived: Sequence[Any]
+    node: Node,
+    region: Graph,
+    handed: dict[Value, Value],
+    captures: list[Value],
+    wanted: list[int],
+    arrived: Sequence[Any],
 ) -> list[Any]:
     builder = ctx.builder
     mapping = Substitution()
@@ -102,6 +108,7 @@ def _hand_out_effects(node: Node) -> None:
 
 
 def _add_output(node: Node, region: Graph, value: Value) -> None:
+    assert isinstance(value.type, TensorType)
     other = node.regions[1] if region is node.regions[0] else node.regions[0]
     region.outputs.append(value)
     other.outputs.append(empty_like_type(other, value.type))

@@ -6,7 +6,8 @@ identity, a symbolic one by its value.
 
 from __future__ import annotations
 
-from typing import Any, Hashable, Sequence
+from collections.abc import Hashable, Sequence
+from typing import Any
 
 from runtime.graph.builder import Builder
 from runtime.graph.ir import Node, Value
@@ -31,7 +32,7 @@ class NodeCall:
 
     __slots__ = ("node", "builder")
 
-    def __init__(self, node: Node, builder: Builder | None) -> None:
+    def __init__(self, node: Node, builder: Builder) -> None:
         self.node = node
         self.builder = builder
 

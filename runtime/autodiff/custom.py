@@ -57,8 +57,8 @@ def custom_gradient(f: Callable[..., Any]) -> Callable[..., Any]:
         returned = f(*nest.pack_sequence_as(args, leaves), **kwargs)
         if not (isinstance(returned, tuple) and len(returned) == 2 and callable(returned[1])):
             raise TypeError(
-                f"The function {f.__name__!r} decorated with custom_gradient must return (result, gradient function), not "
-                f"{returned!r}"
+                f"The function {f.__name__!r} decorated with custom_gradient must return (result, gradient function), "
+                f"not {returned!r}"
             )
         result, grad_fn = returned
         flat = [convert_to_tensor(r) for r in nest.flatten(result)]
@@ -74,7 +74,9 @@ def custom_gradient(f: Callable[..., Any]) -> Callable[..., Any]:
 def _cotangents(name: str, grad_fn: Callable[..., Any], count: int, arrived: Sequence[Any]) -> list[Any]:
     found = nest.flatten(grad_fn(*arrived))
     if len(found) != count:
-        raise ValueError(f"custom_gradient function {name!r} expected to return {count} gradients, but returned {len(found)}.")
+        raise ValueError(
+            f"custom_gradient function {name!r} expected to return {count} gradients, but returned {len(found)}."
+        )
     return [None if g is None else convert_to_tensor(g) for g in found]
 
 

@@ -17,7 +17,8 @@ The adjoint is an ordinary loop: it can be differentiated again. The push/pop sc
 
 from __future__ import annotations
 
-from typing import Any, Callable, Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -49,7 +50,9 @@ def adjoint_of_while(call: NodeCall, arrived: Sequence[Any], tracked: Callable[[
     carries = _active_carries(node, arrived, varied)
     reached = _reached_inputs(node.regions[1], carries, varied)
     captures = [
-        i for i in range(node.attrs["carries"], len(inputs)) if is_active_input[i] and node.regions[1].inputs[i] in reached
+        i
+        for i in range(node.attrs["carries"], len(inputs))
+        if is_active_input[i] and node.regions[1].inputs[i] in reached
     ]
     if not carries:
         return [None] * len(inputs)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import warnings
-from typing import Any, Hashable, Iterator
+from collections.abc import Hashable, Iterator
+from typing import Any
 
 from runtime import nest
 from runtime.autodiff import rules  # noqa: F401 - adjoints of control flow
@@ -102,7 +103,8 @@ class GradientTape:
             elif isinstance(one, Tensor):
                 if not one.dtype.is_differentiable:
                     warnings.warn(
-                        f"The dtype of the watched tensor must be floating (e.g. tf.float32), got {one.dtype!r}", stacklevel=2
+                        f"The dtype of the watched tensor must be floating (e.g. tf.float32), got {one.dtype!r}",
+                        stacklevel=2,
                     )
                     continue
                 self._track(one)

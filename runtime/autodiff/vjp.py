@@ -8,8 +8,8 @@ Either is a graph like any other: it can be optimised, compiled and differentiat
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Sequence
 
 from runtime.autodiff import rules  # noqa: F401 - adjoints of control flow
 from runtime.autodiff.calls import NodeCall, is_differentiable

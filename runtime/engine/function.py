@@ -1,14 +1,15 @@
 """A graph as a differentiable function of eager tensors.
 
-`GraphFunction` runs its graph through an `Executable`; when a tape is watching, it runs the forward graph with residuals
-instead and records a call whose gradient runs the backward graph. Both are again graph functions, so that gradients of
-gradients need nothing more.
+`GraphFunction` runs its graph through an `Executable`; when a tape is watching, it runs the forward graph with
+residuals instead and records a call whose gradient runs the backward graph. Both are again graph functions, so that
+gradients of gradients need nothing more.
 """
 
 from __future__ import annotations
 
 import threading
-from typing import Any, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 from runtime.autodiff.calls import is_differentiable
 from runtime.autodiff.vjp import Vjp, build_vjp
@@ -95,7 +96,11 @@ class _Gradient:
             graph = self.forward.graph
             vjp = build_vjp(graph, self.wanted, _differentiable_outputs(graph))
             jit = self.function.jit_compile
-            self._of_residuals = vjp, GraphFunction(optimize(vjp.forward), jit), GraphFunction(optimize(vjp.backward), jit)
+            self._of_residuals = (
+                vjp,
+                GraphFunction(optimize(vjp.forward), jit),
+                GraphFunction(optimize(vjp.backward), jit),
+            )
         vjp, forward, backward = self._of_residuals
         extra = iter(forward(call.inputs)[len(self.forward.graph.outputs) :])
         residuals = [next(extra) if source is None else call.inputs[source] for source in vjp.sources]

@@ -6,16 +6,18 @@ builders, made by `trace_region`, make the bodies of `cond` and `while`.
     body = trace_region("body", lambda i: [i + 1], [TensorType(int32, ())])
     (i,) = emit_while(test, body, [i0])
 
-Variables and the effect order are *state*: a key (a reference to the variable, or `TOKEN`) with a current value in each builder.
+Variables and the effect order are *state*: a key (a reference to the variable, or `TOKEN`) with a current
+value in each builder.
 A region that only reads state captures it; one that writes it carries it (`while`) or gives it out (`cond`).
 """
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Callable, Sequence
+from typing import Any
 
 from runtime import errors
 from runtime.context import ctx
@@ -142,7 +144,9 @@ class Builder:
             node = self.graph.add_node(op, values, attrs, types, (), user_span())
         return tuple([SymbolicTensor(v, self) for v in node.outputs[: len(types)]])
 
-    def _add_effect(self, op: OpDef, values: list[Value], attrs: dict, types: Sequence[Type], regions: Any = ()) -> Node:
+    def _add_effect(
+        self, op: OpDef, values: list[Value], attrs: dict, types: Sequence[Type], regions: Any = ()
+    ) -> Node:
         token = self.read_state(TOKEN)
         node = self.graph.add_node(op, [*values, token], attrs, [*types, TokenType()], regions, user_span())
         self.write_state(TOKEN, node.outputs[-1])
@@ -167,7 +171,9 @@ class Builder:
                     count = -1 if node.op.effect else None
                     inputs = tuple(self.tensor(v) for v in node.inputs[:count])
                     for recorder in recorders:
-                        recorder.record(node.op, inputs, node.attrs, tuple(self.tensor(v) for v in node.outputs[:count]))
+                        recorder.record(
+                            node.op, inputs, node.attrs, tuple(self.tensor(v) for v in node.outputs[:count])
+                        )
         return [mapping[v] for v in graph.outputs]
 
     # --- state ---------------------------------------------------------------------------------------------------
@@ -313,7 +319,9 @@ def _emit_regions(
     return outputs[:count]
 
 
-def _unify_inputs(parent: Builder, builders: Sequence[Builder], carries: Sequence[list[Value]], keys: list) -> list[Value]:
+def _unify_inputs(
+    parent: Builder, builders: Sequence[Builder], carries: Sequence[list[Value]], keys: list
+) -> list[Value]:
     """Gives both regions the same inputs: carries, then written state, then every outer value either of them uses.
 
     Returns the outer values, in that order (without carries and written state).
@@ -377,4 +385,3 @@ def join_types(a: Type, b: Type) -> Type:
     if isinstance(a, TensorType) and isinstance(b, TensorType) and a.dtype is b.dtype:
         return TensorType(a.dtype, widen(a.shape, b.shape))
     raise TypeError(f"types {a} and {b} don't agree")
-

@@ -7,7 +7,8 @@ scalars stand for tensors, `Stack` for stacks, None for order tokens.
 from __future__ import annotations
 
 import functools
-from typing import Any, Callable, Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from runtime import errors
 from runtime.graph.ir import Graph, Node
@@ -18,7 +19,7 @@ from runtime.ops.dispatch import explain_failure
 # give the results, or None to go on here.
 Accelerator = Callable[[Node, Sequence[Any]], "Sequence[Any] | None"]
 
-# Trips between two questions to the accelerator: rare enough to cost nothing, often enough to switch within milliseconds.
+# Trips between two questions to the accelerator: rare enough to cost nothing, often enough to switch in milliseconds.
 TRIPS_PER_QUESTION = 64
 
 

@@ -6,7 +6,7 @@
     type    ::= see runtime/types.py
     op      ::= a row of the op table; two of them have regions:
                   cond(pred, capture*)      regions (then, else): capture* -> output*
-                  while(init*, capture*)    regions (test, body): carry*, capture* -> bool  |  carry*, capture* -> carry*
+                  while(init*, capture*)    regions (test, body): carry*, capture* -> bool | carry*, capture* -> carry*
                                             attrs: carries = number of carries; outputs = the last carries
     span    ::= (file, line, function) of the user's statement
 
@@ -20,10 +20,12 @@ What is absent: mutation (a variable's value is an input and an output), undefin
 from __future__ import annotations
 
 import itertools
-from typing import Any, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
+from runtime.graph.printer import as_text
 from runtime.ops.table import OpDef
 from runtime.types import TensorType, TokenType, Type
 
@@ -111,7 +113,13 @@ class Graph:
         return value
 
     def add_node(
-        self, op: OpDef, inputs: Sequence[Value], attrs: dict, types: Sequence[Type], regions: Any = (), span: Any = None
+        self,
+        op: OpDef,
+        inputs: Sequence[Value],
+        attrs: dict,
+        types: Sequence[Type],
+        regions: Any = (),
+        span: Any = None,
     ) -> Node:
         node = Node(op, inputs, attrs, types, self, regions, span)
         self.nodes.append(node)
@@ -125,8 +133,6 @@ class Graph:
                 yield from region.walk()
 
     def __str__(self) -> str:
-        from runtime.graph.printer import as_text
-
         return as_text(self)
 
 

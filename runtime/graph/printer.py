@@ -12,16 +12,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from runtime.graph.ir import Graph, Node, Value
+# Graphs, nodes and values are known here by their attributes alone: `ir.py` imports this module for `str(graph)`.
 
 
-def as_text(graph: Graph, spans: bool = False) -> str:
+def as_text(graph: Any, spans: bool = False) -> str:
     """The graph as text; `spans` adds the user's file and line to each node."""
-    names: dict[Value, str] = {}
+    names: dict[Any, str] = {}
     taken: dict[str, int] = {}
     lines: list[str] = []
 
-    def name(value: Value) -> str:
+    def name(value: Any) -> str:
         if value not in names:
             base = value.name or ""
             if base and base not in taken:
@@ -31,13 +31,13 @@ def as_text(graph: Graph, spans: bool = False) -> str:
                 names[value] = f"%{len(names)}"
         return names[value]
 
-    def typed(value: Value) -> str:
+    def typed(value: Any) -> str:
         return f"{name(value)}: {value.type}"
 
     def show_attr(value: Any) -> str:
         return str(value) if not hasattr(value, "name") else value.name
 
-    def show(node: Node, indent: str) -> None:
+    def show(node: Any, indent: str) -> None:
         attrs = ", ".join(f"{k}={show_attr(v)}" for k, v in node.attrs.items() if k != "types")
         left = ", ".join(map(typed, node.outputs))
         right = f"{node.op.name}({', '.join(map(name, node.inputs))})"
@@ -47,7 +47,7 @@ def as_text(graph: Graph, spans: bool = False) -> str:
         for label, region in zip(labels, node.regions):
             show_graph(region, label, indent + "  ")
 
-    def show_graph(inner: Graph, label: str, indent: str) -> None:
+    def show_graph(inner: Any, label: str, indent: str) -> None:
         lines.append(f"{indent}{label}({', '.join(map(typed, inner.inputs))}):")
         for node in inner.nodes:
             show(node, indent + "  ")

@@ -6,7 +6,8 @@ their meaning.
 
 from __future__ import annotations
 
-from typing import Any, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 from runtime import dtypes
 from runtime.ops.table import OpDef, register

@@ -1,4 +1,4 @@
-"""Checks that a graph is what `ir.py` says a graph is. Tests run it after each pass; it names the pass that broke it."""
+"""Checks that a graph is what `ir.py` says a graph is. Tests run it after each pass; it names the culprit."""
 
 from __future__ import annotations
 
@@ -75,9 +75,9 @@ def _verify_node(node: Node) -> None:
             _verify_graph(region)
         inputs = [v.type for v in node.inputs]
         outputs = [v.type for v in node.outputs]
-        if node.op.effect:
-            if not (inputs and isinstance(inputs.pop(), TokenType) and isinstance(outputs.pop(), TokenType)):
-                raise VerificationError(f"effect {node!r} isn't ordered by a token")
+        ends = [types.pop() for types in (inputs, outputs) if node.op.effect and types]
+        if node.op.effect and not (len(ends) == 2 and all(isinstance(t, TokenType) for t in ends)):
+            raise VerificationError(f"effect {node!r} isn't ordered by a token")
         expected = node.op.infer(inputs, node.attrs)
         if len(expected) != len(outputs) or not all(map(fits, outputs, expected)):
             raise VerificationError(f"{node!r}: the type rule of {name} gives {expected}")

@@ -1,7 +1,7 @@
-"""Growable arrays: a buffer whose rows (first axis) are written one at a time; it grows when a row beyond it is written.
+"""Growable arrays: a buffer whose rows (first axis) are written one at a time; it grows when a row beyond is written.
 
-    array_write(buffer, index, value, size)   the buffer with row `index` set; it gets at least `size` rows (new ones are
-                                              zeros), and twice as many as before when it must grow beyond that
+    array_write(buffer, index, value, size)   the buffer with row `index` set; it gets at least `size` rows (new ones
+                                              are zeros), and twice as many as before when it must grow beyond that
     resize_rows(buffer, count)                the first `count` rows, with zeros for those that don't exist
 
 A buffer may have more rows than were written; who owns it knows how many count. `TensorArray` and staged Python lists
@@ -23,7 +23,7 @@ from runtime.types import TensorType
 
 
 def _infer_write(inputs: Sequence[Any], attrs: dict) -> tuple:
-    buffer, index, value, size = inputs
+    buffer, _, value, _ = inputs
     if buffer.dtype is not value.dtype:
         raise TypeError(f"a {value.dtype.name} value can't be written to a {buffer.dtype.name} array")
     if buffer.shape is not None and value.shape is not None:
@@ -56,7 +56,7 @@ def _write_kernel(buffer: Any, index: Any, value: Any, size: Any, fixed: bool) -
         grown = buffer.copy()
     if grown.shape[1:] != np.shape(value):
         raise errors.InvalidArgumentError(
-            f"A value of shape {np.shape(value)} can't be written to an array whose elements have shape {grown.shape[1:]}"
+            f"A value of shape {np.shape(value)} can't be written to an array of elements of shape {grown.shape[1:]}"
         )
     grown[index] = value
     return grown
@@ -98,7 +98,7 @@ def _row_kernel(buffer: Any, index: Any) -> Any:
     return buffer[index]
 
 
-ARRAY_WRITE = register(
+ARRAY_WRITE: OpDef = register(
     OpDef(
         "array_write",
         _infer_write,
@@ -111,7 +111,7 @@ ARRAY_WRITE = register(
         ),
     )
 )
-RESIZE_ROWS = register(
+RESIZE_ROWS: OpDef = register(
     OpDef(
         "resize_rows",
         _infer_resize,
@@ -124,12 +124,10 @@ RESIZE_ROWS = register(
         ),
     )
 )
-ROW = register(
+ROW: OpDef = register(
     OpDef(
         "row",
-        lambda inputs, attrs: (
-            TensorType(inputs[0].dtype, None if inputs[0].shape is None else inputs[0].shape[1:]),
-        ),
+        lambda inputs, attrs: (TensorType(inputs[0].dtype, None if inputs[0].shape is None else inputs[0].shape[1:]),),
         _row_kernel,
         grad=lambda op, dy: (
             apply(ROW_GRAD, (op.inputs[0], op.inputs[1], dy)),
@@ -154,7 +152,7 @@ def _row_add_kernel(total: Any, index: Any, dy: Any) -> Any:
     return result
 
 
-ROW_GRAD = register(
+ROW_GRAD: OpDef = register(
     OpDef(
         "row_grad",
         lambda inputs, attrs: (inputs[0],),
@@ -166,7 +164,7 @@ ROW_GRAD = register(
         samples=(Sample(((4, 2), (), (2,)), fixed={1: np.int32(3)}, gradient=(2,)),),
     )
 )
-ROW_ADD = register(
+ROW_ADD: OpDef = register(
     OpDef(
         "row_add",
         lambda inputs, attrs: (inputs[0],),

@@ -12,8 +12,8 @@ from runtime.shapes import is_static
 
 
 def zeros_of(tensor: Any) -> Any:
-    """Zeros of a tensor's dtype and shape. Where the shape is known while tracing, the tensor itself isn't used, so that
-    a loop need not save it."""
+    """Zeros of a tensor's dtype and shape. Where the shape is known while tracing, the tensor itself isn't used, so
+    that a loop need not save it."""
     type_ = tensor.type
     if ctx.builder is not None and is_static(type_.shape):
         zero = ctx.builder.constant(np.zeros((), type_.dtype.np))

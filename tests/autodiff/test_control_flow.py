@@ -9,7 +9,6 @@ import pytest
 
 import runtime.ops.array
 import runtime.ops.elementwise
-import runtime.ops.reduce
 import runtime.ops.operators  # noqa: F401 - installs + and * on tensors
 from runtime.ops.dispatch import call
 from runtime.types import StackType
@@ -59,7 +58,9 @@ def swap(x: Any, n: Any) -> Any:
 
 
 def counting_down(x: Any, n: Any) -> Any:
-    return while_loop(lambda i, y: i > 0, lambda i, y: (i - 1, y + sin(x * call("cast", i, dtype=x.dtype))), [n, number(0)])[1]
+    return while_loop(
+        lambda i, y: i > 0, lambda i, y: (i - 1, y + sin(x * call("cast", i, dtype=x.dtype))), [n, number(0)]
+    )[1]
 
 
 def nested(x: Any, n: Any) -> Any:
@@ -104,8 +105,8 @@ def unused_carry(x: Any, n: Any) -> Any:
 
 
 PROGRAMS = [
-    power, logistic, accumulation, left_by_value, swap, counting_down, nested, three_deep, branch_in_loop, loop_in_branch,
-    loop_in_branch_in_loop, unused_carry,
+    power, logistic, accumulation, left_by_value, swap, counting_down, nested, three_deep, branch_in_loop,
+    loop_in_branch, loop_in_branch_in_loop, unused_carry,
 ]  # fmt: skip
 
 
@@ -117,7 +118,9 @@ def test_gradient_to_third_order(program: Any) -> None:
         for trips in (0, 1, 2, 5):
             exact = run(derivative, 0.43, trips)
             approximate = differences(graph, 0.43, trips)
-            np.testing.assert_allclose(exact, approximate, rtol=2e-6, atol=2e-6, err_msg=f"order {order}, {trips} trips")
+            np.testing.assert_allclose(
+                exact, approximate, rtol=2e-6, atol=2e-6, err_msg=f"order {order}, {trips} trips"
+            )
         graph = derivative
 
 
@@ -144,7 +147,9 @@ def test_gradient_of_arrays(program: Any, size: int | None) -> None:
 def saved_per_trip(program: Any) -> list[str]:
     """The stacks that the gradient of a loop pushes on."""
     graph = gradient(build(program, [F64, I32]))
-    return [str(v.type) for n in graph.nodes if n.op.name == "while" for v in n.outputs if isinstance(v.type, StackType)]
+    return [
+        str(v.type) for n in graph.nodes if n.op.name == "while" for v in n.outputs if isinstance(v.type, StackType)
+    ]
 
 
 def test_an_accumulation_saves_nothing() -> None:

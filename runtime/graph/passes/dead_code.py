@@ -17,7 +17,7 @@ from runtime.types import TokenType
 
 
 def remove_dead_code(graph: Graph, builder: Any = None) -> None:
-    """Removes what doesn't reach the outputs, in place. With `builder`, also its captures that nothing uses any more."""
+    """Removes what doesn't reach the outputs, in place. With `builder`, also its captures that nothing uses."""
     live = set(graph.outputs)
     kept: list[Node] = []
     for node in reversed(graph.nodes):

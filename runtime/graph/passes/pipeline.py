@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Callable
+from collections.abc import Callable
 
 from runtime.graph.ir import Graph
 from runtime.graph.passes.common_subexpressions import merge_common_subexpressions
@@ -23,7 +23,7 @@ PASSES: tuple[tuple[str, Pass], ...] = (
 
 
 def optimize(graph: Graph, check: Callable[[Graph, str], None] | None = None) -> Graph:
-    """Runs all passes in place and gives the graph back. `check(graph, pass name)` runs after each; tests verify there."""
+    """Runs all passes in place and gives the graph back. `check(graph, pass name)` runs after each, for tests."""
     for name, run in PASSES:
         run(graph)
         if check is not None:
