@@ -16,8 +16,6 @@ from collections.abc import Callable
 from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any
 
-import gast
-
 from autograph import operators
 from autograph.convert.context import OPERATORS
 from autograph.convert.pipeline import convert_tree
@@ -109,9 +107,7 @@ def _converter(function: FunctionType) -> _Maker | None:
         return None
     node = _convert(function, source)
     try:
-        # Only private names need the class around them.
-        class_name = source.class_name if _has_private_names(node) else None
-        made = load(function, node, {OPERATORS: operators}, class_name)
+        made = load(function, node, {OPERATORS: operators}, source.class_name)
     except (SyntaxError, ValueError) as error:
         raise ConversionError(
             f"the converted form of {function.__qualname__} is not valid Python",
@@ -134,15 +130,6 @@ def _convert(
         shadowed=shadowed,
         after_pass=after_pass,
     )
-
-
-def _has_private_names(tree: Any) -> bool:
-    for node in gast.walk(tree):
-        for field in ("id", "attr", "name", "arg"):
-            name = getattr(node, field, None)
-            if isinstance(name, str) and name.startswith("__") and not name.endswith("__"):
-                return True
-    return False
 
 
 def _python_function(function: Any) -> FunctionType:

@@ -65,6 +65,9 @@ def compile_like(
             body.insert(0, ast.Global([node.name]))
     if class_name is not None:
         body = [_class(class_name, body)]
+        if class_name not in outside:
+            # Nor must the class hide a module variable of the same name (the class itself, when a method names it).
+            body.insert(0, ast.Global([class_name]))
     factory = _function(_FACTORY, outside, body)
     tree = ast.copy_location(factory, node)
     imports: list[Any] = [ast.Import([ast.alias(name) for name in sorted(imported)])] if imported else []
@@ -74,7 +77,10 @@ def compile_like(
     if class_name is not None:
         inner = _only_code(inner)
     inner = _only_code(inner)
-    return _requalified(inner, _qualname(inner, class_name, body), getattr(code, "co_qualname", fn.__qualname__))
+    scope = "" if isinstance(body[0], ast.Global) else f"{_FACTORY}.<locals>."
+    if class_name is not None:
+        scope += f"{class_name}."
+    return _requalified(inner, scope + inner.co_name, getattr(code, "co_qualname", fn.__qualname__))
 
 
 def same_code(one: types.CodeType, other: types.CodeType) -> bool:
@@ -148,15 +154,6 @@ def _without_type_params(node: Any) -> Any:
 def _only_code(outer: types.CodeType) -> types.CodeType:
     (inner,) = [const for const in outer.co_consts if isinstance(const, types.CodeType)]
     return inner
-
-
-def _qualname(code: types.CodeType, class_name: str | None, body: list[Any]) -> str:
-    """The qualified name that the compiler gave the function inside the factory."""
-    if class_name is not None:
-        return f"{_FACTORY}.<locals>.{class_name}.{code.co_name}"
-    if isinstance(body[0], ast.Global):
-        return code.co_name
-    return f"{_FACTORY}.<locals>.{code.co_name}"
 
 
 def _requalified(code: types.CodeType, old: str, new: str) -> types.CodeType:

@@ -256,3 +256,30 @@ def test_type_parameters(tmp_path):
     assert made(1) == module.f(1)
     assert made.__type_params__ == module.f.__type_params__
     assert reloaded(module.A.m)(module.A()) == module.A().m()
+
+
+class Ratio:
+    """Its methods name their own class, a module variable, and private names at the same time."""
+
+    __unit = 1
+
+    def doubled(self):
+        return Ratio(), self.__unit
+
+
+def test_a_method_that_names_its_own_class():
+    made = reloaded(Ratio.doubled)
+    assert made.__code__.co_freevars == ()
+    instance, unit = made(Ratio())
+    assert (type(instance), unit) == (Ratio, 1)
+
+    class Local:
+        __unit = 2
+
+        def doubled(self):
+            return Local(), self.__unit
+
+    made = reloaded(Local.doubled)
+    assert made.__code__.co_freevars == ("Local",)
+    instance, unit = made(Local())
+    assert (type(instance), unit) == (Local, 2)
