@@ -9,6 +9,7 @@ match its digest is removed and built again; without a writable folder kernels l
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import importlib.util
@@ -65,7 +66,7 @@ def open_module(name: str, text: str) -> tuple[ModuleType, bool]:
     except OSError:
         return _module_in_memory(name, text), False
     spec = importlib.util.spec_from_file_location(f"autograph_kernels.{name}", path)
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
     module = importlib.util.module_from_spec(spec)
     # numba finds the module by its name when it loads compiled code.
     sys.modules[module.__name__] = module
@@ -145,10 +146,9 @@ def seal_compiled(name: str) -> None:
 
 def discard_compiled(name: str) -> None:
     for path in _compiled_files(name):
-        try:
+        # Another process may be faster, or the folder read-only by now: compiling anew doesn't need the file gone.
+        with contextlib.suppress(OSError):
             path.unlink()
-        except OSError:
-            pass  # another process was faster, or the folder became read-only: compiling anew doesn't need it gone
 
 
 def _sum_file(name: str) -> Path:

@@ -29,7 +29,7 @@ counters = Counters()
 _entries: dict[str, Callable[..., Any]] = {}
 _locks: dict[str, threading.Lock] = {}
 _lock = threading.Lock()
-# Held while numba works. It compiles one kernel at a time anyway; a fork waits for this lock (runtime.engine.background).
+# Held while numba works, which compiles one kernel at a time anyway. A fork waits for it: see engine/background.py.
 compiling = threading.RLock()
 
 

@@ -7,8 +7,9 @@
                                                             h = a_1
                                                             i = i + 1
 
-A loop's carries are variables; an array carry is its buffer variable and, where the loop may change its shape, variables
-for dimensions. The body is printed under the guess that shapes don't change, and once more where the guess was wrong.
+A loop's carries are variables; an array carry is its buffer variable and, where the loop may change its shape,
+variables for dimensions. The body is printed under the guess that shapes don't change, and once more where the guess
+was wrong.
 """
 
 from __future__ import annotations
@@ -201,7 +202,9 @@ def _while(low: Lowering, node: Node) -> None:
         carries = [_carry(node, k, names[k], dims[k], starts[k], k in wanted) for k in range(count)]
         with low.nested() as block:
             results = _trip(low, node, block, carries, captures, wanted)
-        wrong = {k for k in range(count) if isinstance(results[k], Array) and k not in varying and results[k].dims != dims[k]}
+        wrong = {
+            k for k in range(count) if isinstance(results[k], Array) and k not in varying and results[k].dims != dims[k]
+        }
         if not wrong:
             break
         low.restore(saved)

@@ -6,6 +6,7 @@ from runtime import errors
 from runtime.codegen import cpu
 from runtime.codegen.lowering import Lowering, emitter
 from runtime.codegen.refs import TOKEN, Scalar
+from runtime.dtypes import DType
 from runtime.graph.ir import Node
 
 
@@ -22,12 +23,12 @@ def _assert(low: Lowering, node: Node) -> None:
         negated = f"not lib.all_true({low.array(condition).buffer.name})"
     shown: list[str] = []
     details: list[str] = []
-    dtypes = []
+    dtypes: list[DType] = []
     for value in data:
         if isinstance(value.type.rank, int) and value.type.rank == 0:  # type: ignore[union-attr]
             text = low.scalar_name(value)
             details.append(f"lib.bits({text})" if value.dtype.is_floating else f"np.int64({text})")
-            shown.append("{%d}" % len(dtypes))
+            shown.append(f"{{{len(dtypes)}}}")
             dtypes.append(value.dtype)
         else:
             shown.append(f"<{value.type}>")

@@ -5,9 +5,9 @@
     %c = reduce_sum(%b)             c = lib.add(c, b_i)
 
 Nodes are taken in program order. An elementwise node joins the open group with the same dimensions (the same atoms, so
-equality is certain) and is not printed yet; a reduction joins the group of its operand. A group is printed as soon as a
-value of it is asked for by anything that isn't in it: by then all of its inputs exist, since whatever a member takes from
-another group makes that group be printed when the member joins. Hence open groups never depend on each other.
+equality is certain) and is not printed yet; a reduction joins the group of its operand. A group is printed as soon as
+anything outside it asks for a value of it. By then all of its inputs exist, since whatever a member takes from another
+group makes that group be printed when the member joins. Hence open groups never depend on each other.
 """
 
 from __future__ import annotations

@@ -71,7 +71,12 @@ def _walk(low: Lowering, node: Node, table: Dims, positions: Array, axis: int, l
         place, details = _place(positions.dims, names[0])
         message = f"indices[{place}] = {{0}} is not in [0, {{1}}) [Op:{label}]"
         low.fail_when(
-            f"{row} < 0 or {row} >= {table[axis]}", "InvalidArgumentError", message, node, (row, table[axis], *details), label
+            f"{row} < 0 or {row} >= {table[axis]}",
+            "InvalidArgumentError",
+            message,
+            node,
+            (row, table[axis], *details),
+            label,
         )
     o, j = names[1], names[2]
     base_source = row if outer == "1" else f"({o} * {table[axis]} + {row})"
@@ -95,7 +100,7 @@ def _place(dims: Dims, index: str) -> tuple[str, list[str]]:
         rest = product(dims[axis + 1 :])
         text = index if rest == "1" else f"{index} // ({rest})"
         parts.append(text if axis == 0 else f"({text}) % {dims[axis]}")
-    return ",".join("{%d}" % (position + 2) for position in range(len(dims))), parts
+    return ",".join(f"{{{position + 2}}}" for position in range(len(dims))), parts
 
 
 @emitter("gather_grad")
@@ -121,7 +126,9 @@ def _scatter_add(low: Lowering, node: Node, total: Array, indices: Value, values
         _check(low, node, row, total.dims[axis], f"indices = {{0}} is not in [0, {{1}}) [Op:{label}]")
         strides = low.strides(total)
         dims = total.dims[:axis] + total.dims[axis + 1 :]
-        view = Array(total.buffer, dims, strides[:axis] + strides[axis + 1 :], low.atom(f"{row} * {strides[axis]}", "at"))
+        view = Array(
+            total.buffer, dims, strides[:axis] + strides[axis + 1 :], low.atom(f"{row} * {strides[axis]}", "at")
+        )
         write(low, node, row_view(low, total, row) if axis == 0 else view, values, add=True)
     else:
         source, positions = low.array(values), low.array(indices)
@@ -149,9 +156,7 @@ def _row_add(low: Lowering, node: Node) -> None:
     _write_row(low, node, message, "OutOfRangeError", value=2, index=1, add=True)
 
 
-def _write_row(
-    low: Lowering, node: Node, message: str, error: str, value: int, index: int, add: bool = False
-) -> None:
+def _write_row(low: Lowering, node: Node, message: str, error: str, value: int, index: int, add: bool = False) -> None:
     low.ref(node.inputs[value])
     row = _int64(low, node.inputs[index])
     _check(low, node, row, low.dims(node.inputs[0])[0], message, error)
@@ -198,7 +203,12 @@ def _array_write(low: Lowering, node: Node) -> None:
         if got != wanted:
             message = "A value with a dimension of {0} can't be written to an array whose elements have {1} there"
             low.fail_when(
-                f"{old[0]} > 0 and {got} != {wanted}", "InvalidArgumentError", message, node, (wanted, got), node.op.label
+                f"{old[0]} > 0 and {got} != {wanted}",
+                "InvalidArgumentError",
+                message,
+                node,
+                (wanted, got),
+                node.op.label,
             )
     total = writable(low, node)
     length = low.atom(product(element), "length")
@@ -221,8 +231,7 @@ def _resize_rows(low: Lowering, node: Node) -> None:
     count = low.size_of(node.inputs[1])
     length = low.atom(product(array.dims[1:]), "length")
     data = low.assign(
-        f"lib.resized({array.buffer.name}, {array.dims[0]} * {length}, {count} * {length})", node.outputs[0].name or "rows"
+        f"lib.resized({array.buffer.name}, {array.dims[0]} * {length}, {count} * {length})",
+        node.outputs[0].name or "rows",
     )
     low.define(node.outputs[0], Array(Buffer(data, array.dtype), (count, *array.dims[1:])))
-
-

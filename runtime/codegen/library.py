@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from llvmlite import ir
 from numba import njit, types
 from numba.core import cgutils
-from llvmlite import ir
 from numba.extending import intrinsic
 from numba.np.linalg import ensure_blas
 
@@ -80,6 +80,35 @@ add = _reassociable("fadd")
 mul = _reassociable("fmul")
 
 
+def _extreme(name: str) -> Any:
+    """llvm.maximum and llvm.minimum: NaN if either is NaN, and the order doesn't matter."""
+
+    def function(typing_context: Any, a: Any, b: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            element = context.get_value_type(a)
+            declared = builder.module.declare_intrinsic(
+                f"llvm.{name}", [element], ir.FunctionType(element, [element, element])
+            )
+            return builder.call(declared, arguments)
+
+        return a(a, a), generate
+
+    function.__name__ = name
+    return intrinsic(function)
+
+
+maximum = _extreme("maximum")
+minimum = _extreme("minimum")
+
+
+@intrinsic
+def _float32_of_bits(typing_context: Any, number: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.bitcast(arguments[0], ir.FloatType())
+
+    return types.float32(types.int32), generate
+
+
 @intrinsic
 def bits(typing_context: Any, value: Any) -> Any:
     """The bits of a float, as float64, in an integer: how a number travels with an error status."""
@@ -93,7 +122,7 @@ def bits(typing_context: Any, value: Any) -> Any:
 
 @njit(nogil=True)
 def all_true(buffer: Any) -> bool:
-    for i in range(buffer.size):
+    for i in range(buffer.size):  # noqa: SIM110  numba has no `all`
         if not buffer[i]:
             return False
     return True
@@ -221,12 +250,12 @@ def slice_count(start: int, stop: int, missing: bool, step: int, size: int) -> i
 
 
 @njit(nogil=True)
-def int_range_length(start: Any, limit: Any, delta: Any) -> int:
+def int_range_length(start: Any, limit: Any, delta: Any) -> Any:
     return -((np.int64(start) - np.int64(limit)) // np.int64(delta))
 
 
 @njit(nogil=True)
-def float_range_length(start: Any, limit: Any, delta: Any) -> int:
+def float_range_length(start: Any, limit: Any, delta: Any) -> Any:
     return np.int64(np.ceil(abs((np.float64(limit) - np.float64(start)) / np.float64(delta))))
 
 
@@ -238,7 +267,17 @@ _SMALL_PRODUCT = 4096
 
 @njit(nogil=True)
 def int_matmul(
-    a: Any, a0: int, b: Any, b0: int, out: Any, out0: int, rows: int, inner: int, columns: int, flip_a: bool, flip_b: bool
+    a: Any,
+    a0: int,
+    b: Any,
+    b0: int,
+    out: Any,
+    out0: int,
+    rows: int,
+    inner: int,
+    columns: int,
+    flip_a: bool,
+    flip_b: bool,
 ) -> None:
     """out = a @ b for flat row-major matrices from the given places on; `flip`: stored the other way round.
 
@@ -259,7 +298,17 @@ def int_matmul(
 
 @njit(nogil=True)
 def matmul(
-    a: Any, a0: int, b: Any, b0: int, out: Any, out0: int, rows: int, inner: int, columns: int, flip_a: bool, flip_b: bool
+    a: Any,
+    a0: int,
+    b: Any,
+    b0: int,
+    out: Any,
+    out0: int,
+    rows: int,
+    inner: int,
+    columns: int,
+    flip_a: bool,
+    flip_b: bool,
 ) -> None:
     """The same for floats, through BLAS when it is worth it."""
     if rows * inner * columns < _SMALL_PRODUCT or rows == 0 or columns == 0 or inner == 0:
@@ -312,3 +361,54 @@ def _gemm(
         return context.get_dummy_value()
 
     return types.void(*arguments_), generate
+
+
+# --- vector math -----------------------------------------------------------------------------------------------------
+
+# Plain float32 arithmetic without branches, so that loops over it use vector registers. The polynomials are those of
+# S. Moshier's Cephes library (expf, tanhf); at most 2 ulp, see tests/codegen/test_vector_math.py.
+
+
+@njit(nogil=True, forceinline=True)
+def _power_of_two(n: Any) -> Any:
+    """2 ** n for -126 <= n <= 127."""
+    return _float32_of_bits(np.int32((n + np.int32(127)) << np.int32(23)))
+
+
+@njit(nogil=True, forceinline=True)
+def exp_f32(x: Any) -> Any:
+    one = np.float32(1)
+    # Beyond these the result is infinity or zero anyway; NaN takes the first branch and comes back at the end.
+    y = x if x < np.float32(89) else np.float32(89)
+    y = y if y > np.float32(-104) else np.float32(-104)
+    n = np.floor(y * np.float32(1.44269504088896341) + np.float32(0.5))
+    # log(2) in two parts, of which the first times n is exact.
+    r = y - n * np.float32(0.693359375)
+    r = r - n * np.float32(-2.12194440e-4)
+    p = np.float32(1.9875691500e-4)
+    p = p * r + np.float32(1.3981999507e-3)
+    p = p * r + np.float32(8.3334519073e-3)
+    p = p * r + np.float32(4.1665795894e-2)
+    p = p * r + np.float32(1.6666665459e-1)
+    p = p * r + np.float32(5.0000001201e-1)
+    p = p * r * r + r + one
+    # In two steps, so that subnormal results come out right.
+    whole = np.int32(n)
+    half = np.int32(whole >> np.int32(1))
+    result = p * _power_of_two(half) * _power_of_two(np.int32(whole - half))
+    return result if x == x else x
+
+
+@njit(nogil=True, forceinline=True)
+def tanh_f32(x: Any) -> Any:
+    size = abs(x)
+    z = x * x
+    p = np.float32(-5.70498872745e-3)
+    p = p * z + np.float32(2.06390887954e-2)
+    p = p * z + np.float32(-5.37397155531e-2)
+    p = p * z + np.float32(1.33314422036e-1)
+    p = p * z + np.float32(-3.33332819422e-1)
+    near = p * z * x + x
+    far = np.float32(1) - np.float32(2) / (exp_f32(size + size) + np.float32(1))
+    far = far if x > np.float32(0) else -far
+    return near if size < np.float32(0.625) else (far if x == x else x)

@@ -19,7 +19,17 @@ from typing import Any
 
 from runtime import dtypes
 from runtime.codegen import (
-    control, cpu, effect_forms, gather_forms, join_forms, linalg_forms, reduce_forms, scan_forms, slice_forms, stack_forms, view_forms,
+    control,
+    cpu,
+    effect_forms,
+    gather_forms,
+    join_forms,
+    linalg_forms,
+    reduce_forms,
+    scan_forms,
+    slice_forms,
+    stack_forms,
+    view_forms,
 )  # fmt: skip
 from runtime.codegen.lowering import EMITTERS, Lowering
 from runtime.codegen.names import words
@@ -31,12 +41,14 @@ from runtime.types import StackType, TensorType, TokenType, Type
 
 # Modules that fill the table of emitters by being imported.
 FORMS = (
-    control, effect_forms, gather_forms, join_forms, linalg_forms, reduce_forms, scan_forms, slice_forms, stack_forms, view_forms,
+    control, effect_forms, gather_forms, join_forms, linalg_forms, reduce_forms, scan_forms, slice_forms, stack_forms,
+    view_forms,
 )  # fmt: skip
 
 _NATIVE_DTYPES = frozenset(
     ["bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64"]
 )  # fmt: skip
+
 
 def slot_of(type_: Type) -> Slot:
     """How a value of this type crosses the boundary of a kernel. Raises NotNative for types that can't."""
@@ -137,7 +149,8 @@ def _declare_input(low: Lowering, value: Value, slot: Slot, parameters: list[str
         parameters.append(name)
         buffer = low.names.fresh(f"{name}_flat")
         low.prologue[buffer] = f"lib.flat({name})"
-    assert isinstance(value.type, TensorType) and value.type.shape is not None
+    assert isinstance(value.type, TensorType)
+    assert value.type.shape is not None
     dims: list[str] = []
     for axis, size in enumerate(value.type.shape):
         atom = low.static.get(size) if size is not None else None

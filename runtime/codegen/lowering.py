@@ -362,7 +362,7 @@ class Lowering:
                 # The rule uses this operand more than once.
                 named = [*operands[:index], self.assign(operand, "t"), *operands[index + 1 :]]
                 return self.expression(node, named)
-        return cpu.narrow(text, output)
+        return cpu.narrow(cpu.fast(text, output), output)
 
     def define_scalar(self, node: Node, text: str, pure: bool = True) -> None:
         """Binds a node's rank-0 output; short single-use expressions stay text. `pure`: doesn't read memory."""

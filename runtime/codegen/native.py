@@ -74,7 +74,7 @@ def _argument(name: str, slot: Slot, space: dict[str, Any]) -> list[str]:
         return [name]
     if slot.kind == "stack":
         parts = [f"{name}.store.data", f"{name}.top"]
-        return parts + [f"{name}.store.dims", f"{name}.dims_top"] if slot.rank else parts
+        return [*parts, f"{name}.store.dims", f"{name}.dims_top"] if slot.rank else parts
     assert slot.dtype is not None
     dtype = f"np_{slot.dtype.name}"
     space[dtype] = slot.dtype.np

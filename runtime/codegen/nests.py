@@ -9,8 +9,8 @@
                 total = lib.add(total, x[i * m + j] + b[j])
             s[i] = np.float32(total)
 
-Neighbouring dimensions that every operand walks through in memory order (or doesn't depend on) become one loop: operands
-of one shape give a single flat loop. A dimension that may be 1 or n at run time gets a step of 0 or 1.
+Neighbouring dimensions that every operand walks through in memory order (or doesn't depend on) become one loop:
+operands of one shape give a single flat loop. A dimension that may be 1 or n at run time gets a step of 0 or 1.
 """
 
 from __future__ import annotations
@@ -91,7 +91,9 @@ class Access:
         if isinstance(ref, Virtual) and ref.uniform:
             self.kinds = ["one"] * len(dims)
             self.steps = {}
-        self.scattered = (isinstance(ref, Virtual) and not ref.uniform) or (isinstance(ref, Array) and ref.strides is not None)
+        self.scattered = (isinstance(ref, Virtual) and not ref.uniform) or (
+            isinstance(ref, Array) and ref.strides is not None
+        )
 
     def may_merge(self, axis: int) -> bool:
         """Whether dimensions `axis` and `axis + 1` can be one loop."""
@@ -244,7 +246,9 @@ class Nest:
                 if not text.isidentifier() and self.low.region.uses[value] > 1:
                     text = self.low.assign(text, f"{value.name or 'v'}_{self._suffix()}")
                 whole = Access(self.low, Array(buffers[node], self.dims), self.dims)
-                self.low.line(f"{buffers[node].name}[{whole.offset(self.loops, self._name_offset)}] = {cpu.strip(text)}")
+                self.low.line(
+                    f"{buffers[node].name}[{whole.offset(self.loops, self._name_offset)}] = {cpu.strip(text)}"
+                )
             elif self.low.region.uses[value] > 1 or len(text) > _INLINE_LIMIT:
                 text = self.low.assign(text, f"{value.name or 'v'}_{self._suffix()}")
             self.texts[value] = text
@@ -314,14 +318,18 @@ class Nest:
         """The dimensions with the reduced ones as 1."""
         return tuple("1" if axis in self.group.axes else d for axis, d in enumerate(self.dims))
 
-    def _accumulate(self, nodes: Sequence[Node], inside: Sequence[Loop], buffers: dict[Node, Buffer]) -> dict[Node, str]:
+    def _accumulate(
+        self, nodes: Sequence[Node], inside: Sequence[Loop], buffers: dict[Node, Buffer]
+    ) -> dict[Node, str]:
         totals = {}
         steps: dict[Node, Callable[[str], None]] = {}
         for node in nodes:
             reduction = REDUCTIONS[node.op.name]
             dtype = accumulator(reduction, node.inputs[0].dtype)
             start = cpu.literal(reduction.start(dtype), dtype)
-            total = totals[node] = self.low.assign(start, node.outputs[0].name or node.op.name.removeprefix("reduce_").split("_")[0])
+            total = totals[node] = self.low.assign(
+                start, node.outputs[0].name or node.op.name.removeprefix("reduce_").split("_")[0]
+            )
             steps[node] = self._step(reduction, total, total, dtype)
         self._print_loops(inside, lambda: self._print_body(buffers, steps))
         return totals
@@ -348,7 +356,7 @@ class Nest:
         if output.type.rank == 0:  # type: ignore[union-attr]
             self.low.define(output, Scalar(text, output.dtype))
         else:
-            dims = ("1",) * output.type.rank  # type: ignore[union-attr]
+            dims: Dims = ("1",) * (output.type.rank or 0)  # type: ignore[union-attr]
             self.low.define(output, Virtual(output.dtype, dims, lambda indices: text, uniform=True))
 
     def _define_array(self, node: Node, buffer: Buffer) -> None:

@@ -31,8 +31,6 @@ def _reduce(low: Lowering, node: Node) -> None:
     low.fusion.add_reduction(node, axes, out)
 
 
-
-
 @emitter("sum_to_shape_of")
 def _sum_to_shape_of(low: Lowering, node: Node) -> None:
     """Sums over what broadcasting the second operand to the first repeats; which that is may show at run time only."""

@@ -52,9 +52,10 @@ def _arithmetic(sign: str, function: str) -> Step:
 
 def _extreme(sign: str) -> Step:
     def step(best: str, value: str, dtype: DType) -> str:
-        # NaN wins, as in NumPy.
-        nan = f" or {value} != {value}" if dtype.is_floating else ""
-        return f"({value} if {value} {sign} {best}{nan} else {best})"
+        if dtype.is_floating:
+            # NaN wins, as in NumPy.
+            return f"lib.{'maximum' if sign == '>' else 'minimum'}({best}, {value})"
+        return f"({value} if {value} {sign} {best} else {best})"
 
     return step
 

@@ -1,7 +1,7 @@
 """What stands for a graph value while a kernel is printed.
 
     ref ::= Scalar(text)                     rank 0: an expression of exactly the value's machine type
-          | Array(buffer, dims, strides)     elements in a flat buffer from `offset` on; strides None: row-major, no gaps
+          | Array(buffer, dims, strides)     elements in a flat buffer from `offset` on; strides None: row-major
           | Spread(source, dims)             a row-major array, broadcast to `dims`
           | Virtual(dims, element)           nothing stored: each element is an expression of its indices
           | Vector(items)                    rank 1, a few scalars; nothing stored
@@ -54,7 +54,6 @@ class Array:
     @property
     def dtype(self) -> DType:
         return self.buffer.dtype
-
 
     @property
     def is_plain(self) -> bool:
@@ -131,7 +130,11 @@ def parenthesised(text: str) -> str:
 def _is_call(text: str) -> bool:
     """Whether `text` is one call, subscript or bracketed expression as a whole."""
     opening = min((i for i in (text.find("("), text.find("[")) if i >= 0), default=-1)
-    if opening < 0 or text[-1] not in ")]" or (not text[:opening].replace(".", "").replace("_", "a").isalnum() and opening):
+    if (
+        opening < 0
+        or text[-1] not in ")]"
+        or (not text[:opening].replace(".", "").replace("_", "a").isalnum() and opening)
+    ):
         return False
     depth = 0
     for position, char in enumerate(text):

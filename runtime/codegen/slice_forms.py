@@ -1,7 +1,7 @@
 """Printed forms of basic indexing: slices are views, their adjoints write through views.
 
-    %y = strided_slice(%x, %i) {spec: x[i, 1:]}   →   if not (-n <= i < n): return …
-                                                      y: offset i * m + 1, one dimension less
+%y = strided_slice(%x, %i) {spec: x[i, 1:]}   →   if not (-n <= i < n): return …
+                                                  y: offset i * m + 1, one dimension less
 """
 
 from __future__ import annotations
@@ -186,7 +186,8 @@ def _range(low: Lowering, node: Node, parts: Sequence[Any], values: Iterator[Val
     if parts == (None, None, None) or parts == (None, None, 1) or parts == (0, None, None):
         return "0", size, "1"
     texts = [
-        None if p is None else low.size_of(next(values)) if p == _HOLE else str(p) if p >= 0 else f"({p})" for p in parts
+        None if p is None else low.size_of(next(values)) if p == _HOLE else str(p) if p >= 0 else f"({p})"
+        for p in parts
     ]
     start, stop, step = texts
     if step is None or step == "1":

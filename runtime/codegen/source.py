@@ -108,7 +108,9 @@ def signature_of(slots: Sequence[Slot], constants: Sequence[Any]) -> str:
             parts.append(numba_type(slot.dtype, slot.rank))
     for constant in constants:
         if isinstance(constant, np.ndarray):
-            parts.append(f"{'boolean' if constant.dtype.kind == 'b' else constant.dtype.name}[{':,' * (constant.ndim - 1)}::1]")
+            parts.append(
+                f"{'boolean' if constant.dtype.kind == 'b' else constant.dtype.name}[{':,' * (constant.ndim - 1)}::1]"
+            )
         else:
             parts.append("int64")
     return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"

@@ -92,7 +92,9 @@ def _pop(low: Lowering, node: Node) -> None:
     assert value.is_tensor
     atoms = []
     for axis, size in enumerate(value.shape):
-        atoms.append(low.static_dim(size) if size is not None else low.assign(f"{stack.dims}[{dims_top} + {axis}]", "n"))
+        atoms.append(
+            low.static_dim(size) if size is not None else low.assign(f"{stack.dims}[{dims_top} + {axis}]", "n")
+        )
     size = low.atom(product(atoms))
     top = low.assign(f"{stack.top} - {size}", stack.top)
     # A copy: the next push overwrites what lies above the top.

@@ -115,7 +115,12 @@ def _reshaped(low: Lowering, node: Node, old: Dims, new: Dims) -> Dims:
         size = low.assign(f"{total} // {part} if {part} != 0 else 0", "n")
         message = "Input to reshape is a tensor with {0} values, but the requested shape requires a multiple of {1}"
         low.fail_when(
-            f"{size} * {part} != {total}", "InvalidArgumentError", f"{message} [Op:Reshape]", node, (total, part), "Reshape"
+            f"{size} * {part} != {total}",
+            "InvalidArgumentError",
+            f"{message} [Op:Reshape]",
+            node,
+            (total, part),
+            "Reshape",
         )
         return tuple(size if d == "-1" else d for d in new)
     if left != right and not (None not in static and None not in node.inputs[0].shape):
@@ -305,7 +310,12 @@ def _range(low: Lowering, node: Node) -> None:
     else:
         message = "Requires start <= limit when delta > 0, start >= limit when delta < 0 [Op:Range]"
         low.fail_when(
-            f"({start} > {limit}) if {delta} > 0 else ({start} < {limit})", "InvalidArgumentError", message, node, (), "range"
+            f"({start} > {limit}) if {delta} > 0 else ({start} < {limit})",
+            "InvalidArgumentError",
+            message,
+            node,
+            (),
+            "range",
         )
         kind = "float" if output.dtype.is_floating else "int"
         size = low.assign(f"lib.{kind}_range_length({start}, {limit}, {delta})", "n")
@@ -315,4 +325,3 @@ def _range(low: Lowering, node: Node) -> None:
         return cpu.narrow(f"({start} + {own}({indices[0]}) * {delta})", output.dtype)
 
     low.define(output, Virtual(output.dtype, (size,), element))
-

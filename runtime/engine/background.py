@@ -1,8 +1,8 @@
 """The one background thread that compiles while the interpreter answers.
 
 It is made when there is something to do and lives until the process ends. At exit it is told to stop where it is, so
-that a long compilation doesn't delay the end; a fork waits for the kernel in work, so that the child inherits no lock in
-the middle of something, and starts with a thread of its own.
+that a long compilation doesn't delay the end; a fork waits for the kernel in work, so that the child inherits no lock
+in the middle of something, and starts with a thread of its own.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import atexit
 import collections
 import ctypes
+import logging
 import os
 import threading
 import time
@@ -100,6 +101,9 @@ def _at_exit() -> None:
 
 
 atexit.register(_at_exit)
+# `logging` takes its lock at a fork as well. What registers later is called earlier, and the kernel in work may want to
+# log before it is done; so logging must have registered before us.
+assert logging
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(
         before=kernels.compiling.acquire, after_in_parent=kernels.compiling.release, after_in_child=_renew

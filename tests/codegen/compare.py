@@ -54,7 +54,7 @@ def run_both(graph: Graph, inputs: Sequence[Any]) -> tuple[Any, Any]:
 
 
 def check(graph: Graph, *inputs: Any, rtol: float | None = None) -> list[Any]:
-    """Runs a graph both ways; compares values, dtypes and shapes, or classes of exceptions. Gives the native outputs."""
+    """Runs a graph both ways; compares values, dtypes and shapes, or classes of errors. Gives the native outputs."""
     expected, actual = run_both(graph, inputs)
     if isinstance(expected, Exception) or isinstance(actual, Exception):
         if type(expected) is not type(actual):

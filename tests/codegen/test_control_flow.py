@@ -113,7 +113,9 @@ def test_a_branch_that_updates_in_place_leaves_the_callers_array_alone() -> None
 def test_a_loop_keeps_the_start_of_an_updated_carry() -> None:
     def both(n: Any) -> Any:
         start = call("broadcast_to", number(0), shape=(4,)) + 1.0
-        end = while_loop(lambda i, a: i < n, lambda i, a: (i + 1, call("row_update", a, i, number(9))), [integer(0), start])
+        end = while_loop(
+            lambda i, a: i < n, lambda i, a: (i + 1, call("row_update", a, i, number(9))), [integer(0), start]
+        )
         return start, end[1], call("row_update", end[1], integer(0), number(5)), end[1] + 0.0
 
     check(build(both, [I32]), np.int32(3))

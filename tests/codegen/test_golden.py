@@ -81,5 +81,7 @@ def test_kernel_texts(request: Any) -> None:
 
 def test_the_text_does_not_depend_on_sizes() -> None:
     small = lower(build(rnn, [matrix(7, 8, 3), matrix(8, 5), matrix(3, 5), matrix(5, 5)], CASES["small rnn"][2]))
-    large = lower(build(rnn, [matrix(90, 64, 30), matrix(64, 50), matrix(30, 50), matrix(50, 50)], CASES["small rnn"][2]))
+    large = lower(
+        build(rnn, [matrix(90, 64, 30), matrix(64, 50), matrix(30, 50), matrix(50, 50)], CASES["small rnn"][2])
+    )
     assert small.text == large.text

@@ -101,7 +101,9 @@ def test_arrays_of_other_layouts_are_taken() -> None:
 
 
 def test_results_are_not_the_arguments() -> None:
-    run = Executable(build(lambda x: [x, x + 0.0, call("reshape", x, shape=(-1,))], [typed(float64, None)]), jit_compile=True)
+    run = Executable(
+        build(lambda x: [x, x + 0.0, call("reshape", x, shape=(-1,))], [typed(float64, None)]), jit_compile=True
+    )
     x = np.arange(3.0)
     same, new, _ = run([x])
     assert new is not x
