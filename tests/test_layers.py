@@ -53,7 +53,7 @@ ROOMS: dict[str, set[str]] = {
 # third-party package → the rooms that may import it; numba in one place means that everything else runs without it
 THIRD_PARTY: dict[str, set[str]] = {
     "numpy": {room for room in ROOMS if room not in ("autograph.syntax", "autograph.convert")},
-    "gast": {"autograph.syntax", "autograph.convert"},
+    "gast": {"autograph.syntax", "autograph.convert", "autograph.convert.api"},
     "astunparse": {"autograph.syntax"},
     "numba": {"runtime.codegen", "runtime.engine"},
     "llvmlite": {"runtime.codegen", "runtime.engine"},
