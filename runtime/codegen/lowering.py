@@ -357,6 +357,9 @@ class Lowering:
         if node.op.name == "cast":
             return cpu.convert(operands[0], sources[0], output)
         text = _fill(node.op.scalar, operands, sources, output)
+        if output.name == "int64" and node.op.name in ("floordiv", "truncatediv"):
+            # The one quotient that overflows: the processor traps on it, and numba makes it 0.
+            text = f"(-{operands[0]} if {operands[1]} == -1 else {text})"
         for index, operand in enumerate(operands):
             if not (operand.isidentifier() or _is_literal(operand)) and text.count(operand) > operands.count(operand):
                 # The rule uses this operand more than once.

@@ -34,6 +34,8 @@ NOT_NATIVE = {
     "where_true", "boolean_mask",
     # scatters at index vectors
     "gather_nd", "scatter_nd", "tensor_scatter_nd_update", "tensor_scatter_nd_add",
+    # taken apart before execution: runtime/graph/passes/custom_gradients.py
+    "custom_gradient",
     # the sum of whole stacks, where two parts of a backward graph write residuals of the same loop
     "stack_add",
 }  # fmt: skip
