@@ -11,7 +11,7 @@ from typing import Any
 import gast
 
 from autograph.convert.context import OPERATORS, Context
-from autograph.convert.pins import own_nodes
+from autograph.convert.pins import needs_own_frame, own_nodes
 
 
 class ExpressionPass(gast.NodeTransformer):
@@ -88,13 +88,8 @@ class ExpressionPass(gast.NodeTransformer):
 
 
 def can_defer(node: Any) -> bool:
-    """Whether an expression means the same inside a lambda: it neither suspends its function nor binds a name."""
-    for inner in own_nodes(node):
-        if isinstance(inner, (gast.Yield, gast.YieldFrom, gast.Await, gast.NamedExpr)):
-            return False
-        if isinstance(inner, gast.comprehension) and inner.is_async:
-            return False
-    return True
+    """Whether an expression means the same inside a lambda: it binds no name and doesn't need its function's frame."""
+    return not any(isinstance(inner, gast.NamedExpr) or needs_own_frame(inner) for inner in own_nodes(node))
 
 
 def is_operator_call(node: Any) -> bool:

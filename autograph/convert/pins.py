@@ -3,7 +3,8 @@
 A compound statement is *pinned*, never made into a block function, when in its own function scope it holds
 
 - ``yield`` or ``await`` (or ``async for``, ``async with``, an asynchronous comprehension),
-- a call of ``locals``, ``vars``, ``dir``, ``eval`` or ``exec``, which look at the frame they run in,
+- a call of ``locals``, ``vars``, ``dir``, ``eval`` or ``exec``, which look at the frame they run in, or of
+  ``sys._getframe`` and its like, which count the frames around it,
 - a ``break``, ``continue`` or ``return`` that leaves a ``finally`` clause (it swallows exceptions, a flag doesn't),
 - a ``break`` or ``continue`` of a pinned loop, or a ``return`` of a generator or out of a pinned loop.
 
@@ -26,6 +27,7 @@ import gast
 from autograph.convert.tree import LOOPS, SCOPES, Block, blocks
 
 FRAME_READERS = frozenset({"locals", "vars", "dir", "eval", "exec"})
+FRAME_COUNTERS = frozenset({"_getframe", "_getframemodulename", "currentframe"})
 
 _SUSPENDS = (gast.Yield, gast.YieldFrom, gast.Await, gast.AsyncFor, gast.AsyncWith)
 
@@ -43,13 +45,13 @@ def pinned(function: Any) -> frozenset[Any]:
 
 
 def reads_frame(function: Any) -> bool:
-    """Whether the function looks at its own frame's variables (``locals()``, ``eval`` ...)."""
+    """Whether the function looks at its own frame (``locals()``, ``eval`` ...)."""
     return any(_reads_frame(node) for stmt in function.body for node in own_nodes(stmt))
 
 
-def suspends(node: Any) -> bool:
-    """Whether an expression or statement suspends the function that it stands in."""
-    return any(_suspends(inner) for inner in own_nodes(node))
+def needs_own_frame(node: Any) -> bool:
+    """Whether a node by itself means something else in a function of its own."""
+    return _suspends(node) or _reads_frame(node)
 
 
 def own_nodes(node: Any) -> list[Any]:
@@ -78,7 +80,11 @@ def _suspends(node: Any) -> bool:
 
 
 def _reads_frame(node: Any) -> bool:
-    return isinstance(node, gast.Call) and isinstance(node.func, gast.Name) and node.func.id in FRAME_READERS
+    if not isinstance(node, gast.Call):
+        return False
+    if isinstance(node.func, gast.Attribute):
+        return node.func.attr in FRAME_COUNTERS
+    return isinstance(node.func, gast.Name) and (node.func.id in FRAME_READERS or node.func.id in FRAME_COUNTERS)
 
 
 class _Pins:

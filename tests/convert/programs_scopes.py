@@ -216,3 +216,19 @@ def matching(value):
         case _:
             result = "other"
     return result
+
+
+@case((True,), (False,))
+def looks_at_frames(x):
+    """What counts frames, or reads its own, keeps its place."""
+    import inspect
+    import sys
+
+    mine = sys._getframe().f_code.co_name
+    if x:
+        seen = sys._getframe(1).f_code.co_name, inspect.currentframe().f_code.co_name == mine
+        later = x and "later" in locals()
+    else:
+        seen = sys._getframe().f_back.f_code.co_name, 0
+        later = "seen" in locals() if not x else None
+    return seen, later
