@@ -19,6 +19,7 @@ LONG_FILES: dict[str, str] = {}
 BASE = {"runtime.dtypes", "runtime.shapes", "runtime.types", "runtime.errors", "runtime.context", "runtime.spec"}
 BASE |= {"runtime.nest", "runtime.device"}
 VALUES = {*BASE, "runtime.tensor", "runtime.ops", "runtime.variable", "runtime.tensor_array"}
+VALUES |= {"runtime.staged_list"}
 RUNTIME = {*VALUES, "runtime.graph", "runtime.autodiff", "runtime.engine"}
 CONVERSION = {"autograph.errors", "autograph.syntax", "autograph.convert"}
 AUTOGRAPH = {*CONVERSION, "autograph.convert.api", "autograph.operators"}
@@ -30,6 +31,7 @@ ROOMS: dict[str, set[str]] = {
     "runtime.ops": {*BASE, "runtime.tensor"},
     "runtime.variable": {*BASE, "runtime.tensor", "runtime.ops"},
     "runtime.tensor_array": {*BASE, "runtime.tensor", "runtime.ops"},
+    "runtime.staged_list": {*BASE, "runtime.tensor", "runtime.ops"},
     "runtime.graph": {*BASE, "runtime.tensor", "runtime.ops"},
     "runtime.autodiff": {*VALUES, "runtime.graph"},
     "runtime.codegen": {*BASE, "runtime.tensor", "runtime.ops", "runtime.graph"},
