@@ -13,6 +13,7 @@ Everything else is a leaf (an "atom"). None is a leaf too.
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -27,6 +28,7 @@ def is_nested(structure: Any) -> bool:
     return kind in (list, tuple, dict) or _is_structure_type(kind)
 
 
+@functools.lru_cache(maxsize=1024)
 def _is_structure_type(kind: type) -> bool:
     if issubclass(kind, (list, tuple, Mapping)) or hasattr(kind, "__tf_flatten__"):
         return True

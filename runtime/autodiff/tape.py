@@ -11,6 +11,8 @@ import warnings
 from collections.abc import Hashable, Iterator
 from typing import Any
 
+import numpy as np
+
 from runtime import nest
 from runtime.autodiff import rules  # noqa: F401 - adjoints of control flow
 from runtime.autodiff.calls import EagerCall, NodeCall, is_differentiable, key_of
@@ -20,7 +22,7 @@ from runtime.context import ctx
 from runtime.ops.convert import convert_to_tensor
 from runtime.ops.dispatch import apply
 from runtime.ops.table import OPS
-from runtime.tensor import SymbolicTensor, Tensor
+from runtime.tensor import EagerTensor, SymbolicTensor, Tensor
 from runtime.variable import Variable
 
 
@@ -226,7 +228,7 @@ class GradientTape:
         if self.builder is not None:
             target = self.builder.tensor(self.builder.use(target))
         if seed is None:
-            seed = apply(OPS["ones_like"], [target])
+            seed = _one(target.dtype) if target._shape == () else apply(OPS["ones_like"], [target])
         else:
             seed = convert_to_tensor(seed, dtype=target.dtype)
             if not target.shape.is_compatible_with(seed.shape):
@@ -257,6 +259,11 @@ class GradientTape:
             value = convert_to_tensor(source)
             return zeros_for(value) if isinstance(value, SymbolicTensor) else apply(OPS["zeros_like"], [value])
         return total
+
+
+def _one(dtype: Any) -> Any:
+    one = np.ones((), dtype.np)
+    return EagerTensor(one[()], dtype) if ctx.builder is None else ctx.builder.constant(one)
 
 
 def _wants_zero(unconnected_gradients: Any) -> bool:

@@ -19,6 +19,7 @@ from dataclasses import replace
 from typing import Any
 
 from runtime.codegen import cpu
+from runtime.codegen.chunks import gets_one_scalar_a_trip, in_chunks
 from runtime.codegen.inplace import updated_carries
 from runtime.codegen.lowering import Lowering, constant_array, emitter
 from runtime.codegen.names import words
@@ -196,10 +197,12 @@ def _while(low: Lowering, node: Node) -> None:
             low.line(f"{target} = {cpu.strip(text)}")
             entered.add(target)
     varying: set[int] = set()
+    filled = [k for k in range(count) if isinstance(starts[k], StackRef) and gets_one_scalar_a_trip(node, k)]
     while True:
         saved = low.snapshot()
         dims, entry = _carry_dims(low, node, starts, varying)
         carries = [_carry(node, k, names[k], dims[k], starts[k], k in wanted) for k in range(count)]
+        carries = [replace(c, reserved=True) if k in filled else c for k, c in enumerate(carries)]
         with low.nested() as block:
             results = _trip(low, node, block, carries, captures, wanted)
         wrong = {
@@ -211,7 +214,10 @@ def _while(low: Lowering, node: Node) -> None:
         varying |= wrong
     for target, text in entry:
         low.line(f"{target} = {text}")
-    low.block += _loop(low, block)
+    loop = _loop(block)
+    if filled:
+        loop = in_chunks(low, loop, [c for k, c in enumerate(carries) if k in filled])
+    low.block += loop
     for k, value in enumerate(node.outputs):
         low.define(value, _carry(node, k, names[k], dims[k], results[k], k in wanted))
 
@@ -327,7 +333,7 @@ def parallel_assignment(low: Lowering, pairs: Sequence[tuple[str, str]]) -> list
     return lines + late
 
 
-def _loop(low: Lowering, block: list) -> list:
+def _loop(block: list) -> list:
     """`while True: if not (test): break` becomes `while test:` where the test is one expression."""
     first = block[0]
     if isinstance(first, str) and first.startswith("if not ") and block[1] == ["break"]:

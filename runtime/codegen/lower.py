@@ -105,16 +105,22 @@ def lower(graph: Graph) -> KernelSource:
         if index not in passed:
             _return_value(low, ref, slot, returned, blanks)
     details = low.details
+    # Many results and many checks: what a failing kernel gives in their place is written once.
+    failed = low.names.fresh("failed") if len(blanks) > 3 and len(low.errors) > 1 else None
 
     def format_fail(item: Any) -> str:
-        extra = [*item.details, *["0"] * (details - len(item.details))]
-        return "return " + ", ".join([str(item.code), *extra, *blanks])
+        status = ", ".join([str(item.code), *item.details, *["0"] * (details - len(item.details))])
+        if failed is not None:
+            return f"return ({status}, ) + {failed}" if details == 0 else f"return ({status}) + {failed}"
+        return "return " + ", ".join([status, *blanks])
 
     if low.errors:
         returned = ["0", *["0"] * details, *returned]
     low.line("return " + (", ".join(returned) if returned else "0"))
     body = [f"{name} = {text}" for name, text in low.prologue.items()]
     body += [f"{name} = {cpu.allocate('0', dtype)}" for dtype, name in low.empty_buffers.items()]
+    if failed is not None:
+        body.append(f"{failed} = ({', '.join(blanks)})")
     parameters += [name for name, _ in low.constants]
     used = "\n".join(cpu.indented(low.block, 1, format_fail))
     body = [text for text in body if _is_used(text.split(" = ")[0], used, body)]

@@ -98,6 +98,7 @@ class StackRef:
     top: str
     dims_top: str
     shared: bool = False
+    reserved: bool = False  # there is room for the one value that this trip of a loop pushes (see chunks.py)
 
     @property
     def variables(self) -> tuple[str, ...]:

@@ -52,7 +52,12 @@ def _push(low: Lowering, node: Node) -> None:
     if stack.shared:
         stack = own_stack(low, stack)
     # New variables: the older handle may be a loop's carry, whose variables change at the end of the trip only.
-    data, top = low.assign(stack.data, stack.data), stack.top
+    top = stack.top
+    if isinstance(ref, Scalar) and stack.reserved:
+        low.line(f"{stack.data}[{stack.top}] = {cpu.strip(ref.text)}")
+        low.define(node.outputs[0], replace(stack, top=low.assign(f"{stack.top} + 1", stack.top), reserved=False))
+        return
+    data = low.assign(stack.data, stack.data)
     if isinstance(ref, Scalar):
         _reserve(low, data, top, f"{top} + 1")
         low.line(f"{data}[{top}] = {cpu.strip(ref.text)}")

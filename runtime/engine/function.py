@@ -45,10 +45,11 @@ class GraphFunction:
         recorders = ctx.recorders
         if recorders:
             recorders = tuple([r for r in recorders if r.builder is None])
-            if recorders:
-                wanted = tuple([i for i, t in enumerate(inputs) if any(r.is_tracking(t) for r in recorders)])
-                if wanted:
-                    return self._call_recorded(inputs, wanted, recorders)
+            wanted: set[int] = set()
+            for recorder in recorders:
+                wanted.update([i for i, t in enumerate(inputs) if recorder.is_tracking(t)])
+            if wanted:
+                return self._call_recorded(inputs, tuple(sorted(wanted)), recorders)
         return self.run(inputs)
 
     def run(self, inputs: Sequence[EagerTensor]) -> list[EagerTensor]:
@@ -57,10 +58,12 @@ class GraphFunction:
         return [_wrap(r, dtype) for r, dtype in zip(results, self._dtypes)]
 
     def _call_recorded(self, inputs: Sequence[EagerTensor], wanted: tuple, recorders: tuple) -> list[EagerTensor]:
-        with self._lock:
-            gradient = self._vjps.get(wanted)
-            if gradient is None:
-                gradient = self._vjps[wanted] = _Gradient(self, wanted)
+        gradient = self._vjps.get(wanted)
+        if gradient is None:
+            with self._lock:
+                gradient = self._vjps.get(wanted)
+                if gradient is None:
+                    gradient = self._vjps[wanted] = _Gradient(self, wanted)
         outputs = tuple(gradient.forward.run(inputs))
         for recorder in recorders:
             recorder.record(gradient, tuple(inputs), {}, outputs)
