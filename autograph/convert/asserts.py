@@ -24,7 +24,7 @@ class _Asserts(ExpressionPass):
     def visit_Assert(self, node: Any) -> Any:
         if node.msg is None:
             return templates.replace("ag__.assert_stmt(test)", at=head(node), test=node.test)[0]
-        if not can_defer(node.msg):
+        if not can_defer(node.msg, self.context):
             return node
         template = "ag__.assert_stmt(test, lambda: message)"
         return templates.replace(template, at=head(node), test=node.test, message=node.msg)[0]

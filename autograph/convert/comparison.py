@@ -39,7 +39,7 @@ class _Chains(ExpressionPass):
     def visit_Compare(self, node: Any) -> Any:
         self.generic_visit(node)
         middles = node.comparators[:-1]
-        if not middles or not all(can_defer(each) for each in node.comparators[1:]):
+        if not middles or not all(can_defer(each, self.context) for each in node.comparators[1:]):
             return node
         if self.in_iterable and not all(_is_plain(each) for each in middles):
             return node
@@ -50,11 +50,19 @@ class _Chains(ExpressionPass):
             if right is node.comparators[-1] or _is_plain(right):
                 operands.append(copy.copy(right))
             else:
-                name = self.context.new_name(self.function, "middle")
+                name = self.context.new_temporary(self.function, "middle")
                 operands.append(templates.expression("name", at=right, name=name))
                 right = templates.expression("(name := right)", at=right, name=name, right=right)
             links.append(gast.copy_location(gast.Compare(left, [operator], [right]), node))
+        # Once its operand is put off, a temporary is seen only further inside.
+        while any(_binds(link) for link in links[1:]):
+            *links, left, right = links
+            links.append(gast.copy_location(gast.BoolOp(gast.And(), [left, right]), node))
         return gast.copy_location(gast.BoolOp(gast.And(), links), node)
+
+
+def _binds(link: Any) -> bool:
+    return isinstance(link, gast.Compare) and isinstance(link.comparators[0], gast.NamedExpr)
 
 
 def _is_plain(node: Any) -> bool:

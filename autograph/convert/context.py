@@ -34,6 +34,7 @@ class Context:
         self.class_name = class_name
         self.shadowed = shadowed
         self.identifiers = _identifiers(tree)
+        self.temporaries: set[str] = set()
         self._taken: dict[Any, set[str]] = {}
         self._covered: dict[Any, set[str]] = {}
         # Facts about the user's own functions, before any pass has changed them.
@@ -54,6 +55,12 @@ class Context:
         taken.add(name)
         return name
 
+    def new_temporary(self, function: Any, base: str) -> str:
+        """A new name that only one expression uses, so that it may as well be a variable of a lambda around that."""
+        name = self.new_name(function, base)
+        self.temporaries.add(name)
+        return name
+
     def free_name(self, base: str) -> str:
         """A name like ``base`` that the user's code doesn't use; the same one every time."""
         name, count = base, 0
@@ -71,8 +78,12 @@ class Context:
         return self._locals[function]
 
     def pinned(self, function: Any) -> frozenset[Any]:
-        """The statements of a function that stay Python statements; no pass makes new ones of that kind."""
+        """The statements of a function that stay Python statements."""
         return self._pinned[function]
+
+    def pin(self, function: Any, stmt: Any) -> None:
+        """Note that a statement made by a pass stays a Python statement: it has got a pinned one inside."""
+        self._pinned[function] |= {stmt}
 
     def never_unbound(self, function: Any) -> frozenset[str]:
         """The user's variables that are never read without a value, whatever way control takes."""

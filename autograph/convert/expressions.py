@@ -87,9 +87,14 @@ class ExpressionPass(gast.NodeTransformer):
         return node
 
 
-def can_defer(node: Any) -> bool:
+def can_defer(node: Any, context: Context) -> bool:
     """Whether an expression means the same inside a lambda: it binds no name and doesn't need its function's frame."""
-    return not any(isinstance(inner, gast.NamedExpr) or needs_own_frame(inner) for inner in own_nodes(node))
+    for inner in own_nodes(node):
+        if isinstance(inner, gast.NamedExpr) and inner.target.id not in context.temporaries:
+            return False
+        if needs_own_frame(inner):
+            return False
+    return True
 
 
 def is_operator_call(node: Any) -> bool:

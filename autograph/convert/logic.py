@@ -27,7 +27,7 @@ class _Logic(ExpressionPass):
     def visit_BoolOp(self, node: Any) -> Any:
         self.generic_visit(node)
         first, *others = node.values
-        if not all(can_defer(each) for each in others):
+        if not all(can_defer(each, self.context) for each in others):
             return node
         name = "and_" if isinstance(node.op, gast.And) else "or_"
         deferred = [templates.expression("lambda: value", at=each, value=each) for each in others]

@@ -6,7 +6,7 @@ A compound statement is *pinned*, never made into a block function, when in its 
 - a call of ``locals``, ``vars``, ``dir``, ``eval`` or ``exec``, which look at the frame they run in, or of
   ``sys._getframe`` and its like, which count the frames around it,
 - a ``break``, ``continue`` or ``return`` that leaves a ``finally`` clause (it swallows exceptions, a flag doesn't),
-- a ``break`` or ``continue`` of a pinned loop, or a ``return`` of a generator or out of a pinned loop.
+- a ``break`` or ``continue`` of a pinned loop, or a ``return`` out of one, of a generator, of a reader of frames.
 
 Example (the loop and the first ``if`` are pinned, the second ``if`` isn't)::
 
@@ -95,8 +95,9 @@ class _Pins:
         tries = [node for node in nodes if isinstance(node, (gast.Try, gast.TryStar)) and node.finalbody]
         finals = [inner for node in tries for stmt in node.finalbody for inner in own_nodes(stmt)]
         escapes = any(isinstance(node, (gast.Break, gast.Continue, gast.Return)) for node in finals)
-        reads_frame = any(_reads_frame(node) for node in nodes)
-        self.nothing_special = not (self.keeps_returns or escapes or reads_frame)
+        # To take a `return` out of a block, the statements after it are moved into blocks.
+        self.keeps_returns |= any(_reads_frame(node) for node in nodes)
+        self.nothing_special = not (self.keeps_returns or escapes)
         self.pinned: set[Any] = set()
         # The try statements whose `finally` clause is being looked at, with the ancestors around them.
         self.finals: list[tuple[Any, ...]] = []

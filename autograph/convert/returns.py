@@ -30,8 +30,10 @@ from typing import Any
 import gast
 
 from autograph.convert.context import Context
-from autograph.convert.tree import CONVERTIBLE, Block, blocks, functions, is_endless, leaves, map_blocks
+from autograph.convert.tree import CONVERTIBLE, Block, blocks, functions, is_endless, leaves, map_blocks, statements
 from autograph.syntax import templates
+
+_CLEANING = (gast.Try, gast.TryStar, gast.With)
 
 
 def lower(tree: Any, context: Context) -> Any:
@@ -47,7 +49,6 @@ class _Lowering:
     def __init__(self, function: Any, context: Context) -> None:
         self.function = function
         self.context = context
-        self.pinned = context.pinned(function)
         self.returning: set[Any] = set()  # every statement that is or holds a `return`
         self.needed = False
         self._find(function.body)
@@ -64,8 +65,18 @@ class _Lowering:
                 self.needed = self.needed or self.converts(stmt)
         return found
 
+    @property
+    def pinned(self) -> frozenset[Any]:
+        return self.context.pinned(self.function)
+
     def converts(self, stmt: Any) -> bool:
         return isinstance(stmt, CONVERTIBLE) and stmt not in self.pinned
+
+    def around(self, block: Block, stmt: Any) -> Any:
+        """Tells that ``block`` has come into ``stmt``: what is pinned in it pins what is around it."""
+        if any(inner in self.pinned for inner in statements(block)):
+            self.context.pin(self.function, stmt)
+        return stmt
 
     @property
     def flag(self) -> str:
@@ -121,6 +132,7 @@ class _Lowering:
                 stmt.orelse = self._closed([*stmt.orelse, *rest], stmt)
             else:
                 stmt.body = self._closed([*stmt.body, *rest], stmt)
+            self.around(rest, stmt)
         map_blocks(stmt, lambda inner: self.real(inner, tail=True))
         return True
 
@@ -142,7 +154,8 @@ class _Lowering:
             rest
         """
         rest = self.real(self._closed(rest, stmt), tail=True)
-        return [*made, *templates.replace(template, at=stmt, flag=self.flag, value=self.value, rest=rest)]
+        made += templates.replace(template, at=stmt, flag=self.flag, value=self.value, rest=rest)
+        return [*made[:-1], self.around(rest, made[-1])]
 
     # --- where a flag stands for it --------------------------------------------------------------------------------
 
@@ -150,6 +163,7 @@ class _Lowering:
         if self.converts(stmt) and not isinstance(stmt, gast.If):
             stmt.body = self._in_loop(stmt.body)
             return
+        self._reset_in_handlers(stmt)
         skipped_else = isinstance(stmt, (gast.Try, gast.TryStar)) and any(s in self.returning for s in stmt.body)
         map_blocks(stmt, self._flagged)
         if skipped_else and stmt.orelse:
@@ -168,6 +182,11 @@ class _Lowering:
                 elif not leaves(stmt.orelse):
                     stmt.orelse = [*stmt.orelse, *rest]
                 rest = []
+                self.around(block[index + 1 :], stmt)
+            elif stmt in self.pinned and all(self._stays_real(inner) for inner in blocks(stmt)):
+                # All statements around a pinned one are Python statements, which `return` may leave.
+                map_blocks(stmt, lambda inner: self.real(inner, tail=False))
+                return [*before, stmt, *self._flagged(rest)]
             self._set_flags(stmt)
             return [*before, stmt, *self._unless_returned(self._flagged(rest))]
         return block
@@ -188,9 +207,20 @@ class _Lowering:
                     return [*made, jump]
                 made.extend(templates.replace("if flag:\n    jump", at=stmt, flag=self.flag, jump=jump))
             else:
+                self._reset_in_handlers(stmt)
                 map_blocks(stmt, self._in_loop)
                 made.append(stmt)
         return made
+
+    def _reset_in_handlers(self, stmt: Any) -> None:
+        """An error on the way out (of ``finally``, of a context manager) undoes a ``return`` if it is caught."""
+        if not isinstance(stmt, (gast.Try, gast.TryStar)):
+            return
+        tried = [*statements(stmt.body), *statements(stmt.orelse)]
+        if any(each in self.returning and isinstance(each, _CLEANING) for each in tried):
+            for handler in stmt.handlers:
+                at = handler.body[0]
+                handler.body = [*templates.replace("flag = False", at=at, flag=self.flag), *handler.body]
 
     def _assign(self, stmt: Any) -> Block:
         template = """
@@ -209,4 +239,5 @@ class _Lowering:
     def _unless_returned(self, block: Block) -> Block:
         if not block:
             return []
-        return templates.replace("if not flag:\n    block", at=block[0], flag=self.flag, block=block)
+        made = templates.replace("if not flag:\n    block", at=block[0], flag=self.flag, block=block)
+        return [self.around(block, made[0])]

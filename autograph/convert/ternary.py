@@ -23,7 +23,7 @@ def lower(tree: Any, context: Context) -> Any:
 class _Ternaries(ExpressionPass):
     def visit_IfExp(self, node: Any) -> Any:
         self.generic_visit(node)
-        if not (can_defer(node.body) and can_defer(node.orelse)):
+        if not (can_defer(node.body, self.context) and can_defer(node.orelse, self.context)):
             return node
         template = "ag__.if_exp(test, lambda: body, lambda: orelse)"
         return templates.expression(template, at=head(node), test=node.test, body=node.body, orelse=node.orelse)

@@ -368,3 +368,58 @@ def walrus_in_comprehension(xs):
     else:
         last = None
     return found, last
+
+
+@case((1, 0, 2), (0, 1, 2), (0, 1, -1), (0, 0, 0))
+def return_out_of_finally_in_a_pinned_loop(a, b, c):
+    with logged("outer"):
+        if a:
+            if b:
+                return a
+        else:
+            for x in range(3):
+                try:
+                    y = c // x
+                except ZeroDivisionError:
+                    if b < 0:
+                        return "handler"
+                finally:
+                    if c > 1:
+                        return "finally"
+                if x < 2:
+                    continue
+                print(y)
+        a += 1
+    return a, b
+
+
+@case((0,), (1,), (2,))
+def error_in_finally_undoes_the_return(x):
+    try:
+        with logged("inner"):
+            try:
+                if x:
+                    return "tried"
+            finally:
+                if x == 1:
+                    raise Boom(x)
+    except Boom as error:
+        print("caught", error)
+    for i in range(3):
+        try:
+            try:
+                if i == x:
+                    return "in loop"
+            finally:
+                assert i != 2
+        except AssertionError:
+            print("again", i)
+    return "fell through"
+
+
+@case((1,), (0,))
+def frame_reader_after_a_return(x):
+    if not x:
+        return sorted({*locals()} - {"ag__"})
+    y = x
+    return sorted({*locals()} - {"ag__"})
