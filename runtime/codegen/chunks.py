@@ -10,8 +10,8 @@
                                                             break
                                                         s_data = lib.grown(s_data, s_top, s_top + 1)
 
-A buffer that may be replaced inside the loop costs two nanoseconds a trip, as much as a short loop body: its address and
-size are loaded again and again. In the inner loop it is fixed.
+A buffer that may be replaced inside the loop costs two nanoseconds a trip, as much as a short loop body: its address
+and size are loaded again and again. In the inner loop it is fixed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from runtime.types import StackType
 
 
 def gets_one_scalar_a_trip(node: Node, k: int) -> bool:
-    """Whether carry `k` of a loop is a stack of scalars that each trip pushes one value on, and does nothing else with."""
+    """Whether carry `k` of a loop is a stack of scalars on which each trip pushes one value, and that is all."""
     test, body = node.regions
     before, after = body.inputs[k], body.outputs[k]
     if not isinstance(before.type, StackType) or before.type.element.rank != 0:
