@@ -11,6 +11,7 @@ StagingValueError: 'y' has no value in the `else` branch of a conditional on a t
 from __future__ import annotations
 
 import linecache
+import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +19,7 @@ from types import CodeType, FrameType
 from typing import Any
 
 _ROOT = Path(__file__).resolve().parents[1]
-_OWN = (str(_ROOT / "autograph"), str(_ROOT / "runtime"))
+_OWN = (str(_ROOT / "autograph") + os.sep, str(_ROOT / "runtime") + os.sep)
 
 
 @dataclass(frozen=True)
@@ -79,10 +80,15 @@ class StagingValueError(StagingError, ValueError):
     """A value that must exist doesn't."""
 
 
+def is_own_file(filename: str) -> bool:
+    """Whether a file belongs to this project's packages."""
+    return filename.startswith(_OWN)
+
+
 def user_frame() -> FrameType | None:
     """The innermost frame of the calling thread that isn't this project's own."""
     frame: Any = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename.startswith(_OWN):
+    while frame is not None and is_own_file(frame.f_code.co_filename):
         frame = frame.f_back
     return frame
 

@@ -17,6 +17,7 @@ from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any
 
 from autograph import operators
+from autograph.convert.boundary import bound
 from autograph.convert.context import OPERATORS
 from autograph.convert.pipeline import convert_tree
 from autograph.errors import ConversionError, Location
@@ -107,7 +108,7 @@ def _converter(function: FunctionType) -> _Maker | None:
         return None
     node = _convert(function, source)
     try:
-        made = load(function, node, {OPERATORS: operators}, source.class_name)
+        made = load(function, node, {OPERATORS: operators}, source.class_name, bound(node))
     except (SyntaxError, ValueError) as error:
         raise ConversionError(
             f"the converted form of {function.__qualname__} is not valid Python",

@@ -167,6 +167,7 @@ class _Function:
         """
         made = templates.replace(template, at=at, name=name, params=params, body=body)
         made[0].body = [*top, *self.declare(self.missing_locals(made[0], place)), *body]
+        made[0].is_block = True
         return made
 
     def test_function(self, name: str, test: Any, place: Place) -> Block:
@@ -176,7 +177,9 @@ class _Function:
             return test
         """
         top, _ = self.shared(activity(test).modified, place, test)
-        return templates.replace(template, at=test, name=name, top=top, test=test)
+        made = templates.replace(template, at=test, name=name, top=top, test=test)
+        made[0].is_block = True
+        return made
 
     def shared(self, modified: frozenset[str], place: Place, at: Any) -> tuple[Block, frozenset[str]]:
         """The declarations of the variables that a block shares with the function around it, and their names."""

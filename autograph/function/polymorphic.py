@@ -14,6 +14,7 @@ from autograph.convert.api import converted
 from autograph.function.concrete import ConcreteFunction
 from autograph.function.signature import Arguments, check_input_signature, key_of_call
 from autograph.function.trace import trace
+from autograph.operators.tracebacks import drop_own_frames
 from runtime import nest
 
 _run_eagerly = False
@@ -71,15 +72,18 @@ class Function:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if _run_eagerly:
             return self._python_function(*args, **kwargs)
-        args, kwargs = self._arguments.bind(args, kwargs)
-        if self.input_signature is not None:
-            args = check_input_signature(args, self.input_signature, self._arguments)
-        tensors: list[Any] = []
-        key = key_of_call(args, kwargs, tensors)
-        concrete = self._traces.get(key)
-        if concrete is None:
-            concrete = self._trace(key, args, kwargs)
-        return concrete.call_flat(tensors)
+        try:
+            args, kwargs = self._arguments.bind(args, kwargs)
+            if self.input_signature is not None:
+                args = check_input_signature(args, self.input_signature, self._arguments)
+            tensors: list[Any] = []
+            key = key_of_call(args, kwargs, tensors)
+            concrete = self._traces.get(key)
+            if concrete is None:
+                concrete = self._trace(key, args, kwargs)
+            return concrete.call_flat(tensors)
+        except drop_own_frames():  # matches nothing: the error goes on, its traceback cleaned
+            raise
 
     def _trace(self, key: Any, args: tuple, kwargs: dict[str, Any]) -> ConcreteFunction:
         if self.input_signature is not None:
@@ -137,11 +141,14 @@ class Function:
         """
         if not args and not kwargs and self.input_signature is not None:
             args = self.input_signature
-        args, kwargs = self._arguments.bind(args, kwargs)
-        if self.input_signature is not None:
-            args = check_input_signature(args, self.input_signature, self._arguments)
-        key = key_of_call(args, kwargs, [])
-        return self._traces.get(key) or self._trace(key, args, kwargs)
+        try:
+            args, kwargs = self._arguments.bind(args, kwargs)
+            if self.input_signature is not None:
+                args = check_input_signature(args, self.input_signature, self._arguments)
+            key = key_of_call(args, kwargs, [])
+            return self._traces.get(key) or self._trace(key, args, kwargs)
+        except drop_own_frames():
+            raise
 
     # --- methods -------------------------------------------------------------------------------------------------
 

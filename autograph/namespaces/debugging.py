@@ -1,7 +1,12 @@
-"""`ag.debugging`: assertions that hold when the program runs."""
+"""`ag.debugging`: assertions that hold when the program runs, and what tracebacks show."""
 
 from __future__ import annotations
 
+from autograph.operators.tracebacks import (
+    disable_traceback_filtering,
+    enable_traceback_filtering,
+    is_traceback_filtering_enabled,
+)
 from runtime.ops.api import (
     Assert,
     assert_equal,
@@ -15,4 +20,5 @@ from runtime.ops.api import (
 __all__ = [
     "Assert", "assert_equal", "assert_greater", "assert_greater_equal", "assert_less", "assert_less_equal",
     "assert_none_equal",
+    "disable_traceback_filtering", "enable_traceback_filtering", "is_traceback_filtering_enabled",
 ]  # fmt: skip

@@ -5,11 +5,13 @@ from autograph.operators.calls import converted_call
 from autograph.operators.conditional import if_exp, if_stmt
 from autograph.operators.logic import and_, in_, not_, not_in, or_
 from autograph.operators.loops import for_stmt, while_stmt
+from autograph.operators.tracebacks import drop_frames
 
 __all__ = [
     "and_",
     "assert_stmt",
     "converted_call",
+    "drop_frames",
     "for_stmt",
     "if_exp",
     "if_stmt",

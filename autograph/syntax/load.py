@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import types
 import weakref
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from autograph.syntax.compiled import class_of, compile_like
@@ -29,12 +29,15 @@ _loaded: dict[int, weakref.ref[types.CodeType]] = {}
 _INFER = object()
 
 
-def load(fn: Any, node: Any, extra: Mapping[str, object], class_name: Any = _INFER) -> Any:
+def load(
+    fn: Any, node: Any, extra: Mapping[str, object], class_name: Any = _INFER, blocks: Collection[str] = ()
+) -> Any:
     """A function like ``fn`` whose code comes from ``node``, a gast function definition or lambda.
 
     ``extra`` are names that the code may use besides, with their values; they live in closure cells of their own.
-    ``class_name`` is the class for mangling private names; without it, the class that ``fn`` is written in. Raises
-    ValueError when a name is both extra and a closure variable of ``fn``.
+    ``class_name`` is the class for mangling private names; without it, the class that ``fn`` is written in. ``blocks``
+    names functions inside it that are pieces of the function around them: tracebacks, profiles and logs show them under
+    that function's name. Raises ValueError when a name is both extra and a closure variable of ``fn``.
     """
     fn = getattr(fn, "__func__", fn)
     original = fn.__code__
@@ -42,7 +45,7 @@ def load(fn: Any, node: Any, extra: Mapping[str, object], class_name: Any = _INF
     if clash:
         raise ValueError(f"{', '.join(sorted(clash))}: already a closure variable of {fn.__qualname__}")
     owner: str | None = class_of(fn) if class_name is _INFER else class_name
-    code = compile_like(to_ast(node), fn, owner, extra)
+    code = _with_blocks_named(compile_like(to_ast(node), fn, owner, extra), blocks)
     cells = dict(zip(original.co_freevars, fn.__closure__ or ()))
     closure = tuple(cells[name] if name in cells else types.CellType(extra[name]) for name in code.co_freevars)
     made = types.FunctionType(code, fn.__globals__, fn.__name__, fn.__defaults__, closure)
@@ -56,6 +59,20 @@ def load(fn: Any, node: Any, extra: Mapping[str, object], class_name: Any = _INF
         setattr(made, "__type_params__", fn.__type_params__)  # noqa: B010  (Python 3.12 on)
     _remember(code)
     return made
+
+
+def _with_blocks_named(code: types.CodeType, blocks: Collection[str]) -> types.CodeType:
+    """The code with the blocks in it called what the function around them is called."""
+    changed = False
+    constants = []
+    for const in code.co_consts:
+        if isinstance(const, types.CodeType):
+            made = const.replace(co_name=code.co_name) if const.co_name in blocks else const
+            made = _with_blocks_named(made, blocks)
+            changed = changed or made is not const
+            const = made
+        constants.append(const)
+    return code.replace(co_consts=tuple(constants)) if changed else code
 
 
 def is_loaded_code(code: types.CodeType) -> bool:

@@ -10,6 +10,7 @@ import gc
 from types import FunctionType
 
 from autograph import operators
+from autograph.convert.boundary import bound
 from autograph.convert.context import OPERATORS
 from autograph.convert.pipeline import convert_tree
 from autograph.syntax.load import is_loaded_code, load
@@ -48,6 +49,6 @@ def _converted_code(function):
     names = {*function.__globals__, *function.__code__.co_freevars}
     shadowed = frozenset(names.intersection(vars(builtins)))
     tree = convert_tree(source.node, filename=source.filename, class_name=source.class_name, shadowed=shadowed)
-    code = load(function, tree, {}, source.class_name).__code__
+    code = load(function, tree, {}, source.class_name, bound(tree)).__code__
     assert code.co_freevars == function.__code__.co_freevars, function
     return code
