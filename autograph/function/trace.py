@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import Any
 
+from autograph.errors import StagingError
 from autograph.function.concrete import ConcreteFunction
 from autograph.function.signature import Arguments, is_tensor_like
+from autograph.operators.frame import end_trace
 from runtime import nest
 from runtime.context import ctx
 from runtime.dtypes import as_dtype
@@ -15,6 +18,7 @@ from runtime.graph.ir import Value
 from runtime.graph.passes.pipeline import optimize
 from runtime.ops.convert import convert_to_tensor
 from runtime.spec import TensorSpec
+from runtime.staged_list import resolved
 from runtime.tensor import Tensor
 from runtime.types import TensorType
 
@@ -52,7 +56,13 @@ def trace(
             return builder.tensor(inputs[-1])
 
         symbolic_args, symbolic_kwargs = nest.map_structure(placeholder, (args, kwargs))
-        result = python_function(*symbolic_args, **symbolic_kwargs)
+        try:
+            result = resolved(python_function(*symbolic_args, **symbolic_kwargs))
+        except BaseException:
+            with contextlib.suppress(StagingError):  # the first error counts
+                end_trace(builder, python_function, symbolic_args, symbolic_kwargs)
+            raise
+        end_trace(builder, python_function, symbolic_args, symbolic_kwargs)
         flat = nest.flatten(result)
         outputs = [_as_output(value, name) for value in flat]
     builder.graph.outputs = [builder.use(t) for t in outputs if t is not None]

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from autograph.operators.state import Block
-from autograph.operators.symbolic import condition, symbolic
+from autograph.operators.symbolic import condition, truth
 from runtime.ops.control import assert_op
 
 
 def assert_stmt(test: Any, message: Block | None = None) -> None:
     """Raises AssertionError with ``message()`` unless ``test`` holds."""
-    tensor = symbolic(test)
+    tensor = truth(test)
     if tensor is None:
         if not test:
             raise AssertionError(message()) if message is not None else AssertionError()

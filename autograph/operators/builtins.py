@@ -18,6 +18,7 @@ from runtime.ops.array import shape as shape_of
 from runtime.ops.elementwise import cast
 from runtime.ops.elementwise import round as round_tensor
 from runtime.ops.reduce import reduce_all, reduce_any, reduce_max, reduce_min, reduce_sum
+from runtime.staged_list import StagedList, moved
 
 
 def _single(arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
@@ -27,6 +28,9 @@ def _single(arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
 
 def len_(*arguments: Any, **options: Any) -> Any:
     """``len``; of a symbolic tensor its first dimension, as a tensor where it is known only at run time."""
+    if len(arguments) == 1 and not options and isinstance(arguments[0], list | StagedList):
+        staged = arguments[0] if isinstance(arguments[0], StagedList) else moved(arguments[0])
+        return builtins.len(arguments[0]) if staged is None else staged.size
     tensor = _single(arguments, options)
     if tensor is None or tensor.type.shape == () or (tensor.type.shape and tensor.type.shape[0] is not None):
         return builtins.len(*arguments, **options)

@@ -15,10 +15,11 @@ import functools
 import sysconfig
 import weakref
 from collections.abc import Callable
-from types import FunctionType, MethodType
+from types import BuiltinMethodType, FunctionType, MethodType
 from typing import Any
 
 from autograph.operators.builtins import OVERLOADS
+from runtime.staged_list import moved
 
 # Makes from a function the maker of its converted form, or None if it must be called as it is.
 Maker = Callable[[FunctionType], Callable[..., Any]]
@@ -58,6 +59,9 @@ def converted_call(callee: Any) -> Any:
         overload = None
     if overload is not None:
         return overload
+    if kind is BuiltinMethodType:
+        owner = moved(callee.__self__)
+        return callee if owner is None else getattr(owner, callee.__name__)
     if isinstance(callee, functools.partial):
         return _partial(callee)
     if isinstance(callee, type):

@@ -6,7 +6,7 @@ from typing import Any
 
 from autograph.operators.staged_if import stage_if
 from autograph.operators.state import Block
-from autograph.operators.symbolic import symbolic
+from autograph.operators.symbolic import truth
 from autograph.operators.unbound import run
 
 
@@ -15,7 +15,7 @@ def if_stmt(test: Any, body: Block, orelse: Block | None = None, names: tuple[st
 
     names: the variables set in either that matter afterwards.
     """
-    tensor = symbolic(test)
+    tensor = truth(test)
     if tensor is not None:
         return stage_if(tensor, body, orelse, names)
     block = body if test else orelse

@@ -2,19 +2,27 @@
 
 A block changes the variables that it names. It may also call functions that change variables of theirs (``nonlocal``)
 or attributes of objects (``self.total += x`` in a method). A `Frame` remembers all of these that can be reached from
-the block's closure cells, puts them back after a trace, and tells which have changed: they are state like any other.
+the block's closure cells and the globals it names, puts them back after a trace, and tells which have changed: they
+are state like any other. So are the contents of lists and dictionaries (see containers.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from types import CellType, FunctionType, MethodType, ModuleType
+import contextlib
+import functools
+from collections.abc import Collection, Iterator, Sequence
+from types import CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
+import numpy as np
+
+from autograph.errors import StagingError, StagingValueError, user_location
 from autograph.operators.calls import LIBRARIES
+from autograph.operators.containers import CONTAINERS, Snapshot, conversions
 from autograph.operators.state import UNSET, Block, CellSlot, Slot, cells, read_cell, write_cell
 from autograph.operators.structure import flatten
-from autograph.operators.symbolic import is_weak
+from autograph.operators.symbolic import is_weak, same_python_value
+from runtime.staged_list import moved
 from runtime.tensor import SymbolicTensor, Tensor
 
 # Objects further away than this, or more of them, belong to no loop's state.
@@ -45,25 +53,44 @@ class AttributeSlot(Slot):
 
 
 class Frame:
-    """The variables and attributes that blocks can reach, as they were when this was made."""
+    """The variables, attributes and containers that blocks can reach, as they were when this was made."""
 
     def __init__(self, blocks: Sequence[Block]) -> None:
         direct = cells(blocks)
+        self.containers: list[Snapshot] = []
+        self.arrays: list[np.ndarray] = []
         self.before = [(cell, read_cell(cell)) for cell in direct.values()]
         self.far_cells: list[tuple[str, CellType, Any]] = []
         self.objects: list[tuple[str, dict[str, Any], dict[str, Any]]] = []
         self._seen = {id(cell) for cell in direct.values()}
         for name, cell in direct.items():
             self._reach(name, read_cell(cell), _DEPTH)
+        for block in blocks:
+            self._reach_globals(block.__code__, block.__globals__, _DEPTH)
 
-    def changes(self) -> list[tuple[Slot, Any]]:
-        """The state beyond the blocks' own variables that has changed, each with its value now."""
+    @classmethod
+    def of(cls, *values: Any) -> Frame:
+        """What can be reached from some values."""
+        frame = cls(())
+        for value in values:
+            frame._reach("", value, _DEPTH)
+        return frame
+
+    def changes(self, known: Collection[Any] = ()) -> list[tuple[Slot, Any]]:
+        """The state beyond the blocks' own variables that has changed, each with its value now.
+
+        known: places that are state already. Raises StagingError for a change that can't be state.
+        """
         found = []
         for slot, before in self._far_slots():
             now = slot.get()
             if now is not before and _is_state(before, now):
                 found.append((slot, now))
-        return found
+        for snapshot in self.containers:
+            if snapshot.changed() and not snapshot.changed_places() <= set(known):
+                content = snapshot.slot()
+                found.append((content, content.get()))
+        return [(slot, now) for slot, now in found if slot.place not in known]
 
     def restore(self) -> None:
         """Puts everything back, save what is no state of the program (objects made while tracing stay)."""
@@ -71,9 +98,51 @@ class Frame:
             now = slot.get()
             if now is not before and _is_state(before, now):
                 slot.set(before)
+        for snapshot in self.containers:
+            if snapshot.changed():
+                snapshot.restore()
         for cell, value in self.before:
             if read_cell(cell) is not value:
                 write_cell(cell, value)
+
+    def replace(self, old: Any, new: Any) -> None:
+        """Puts one object in the place of another, in every variable, attribute and container of the frame."""
+        for cell, value in self.before:
+            if value is old:
+                write_cell(cell, new)
+        for _, cell, value in self.far_cells:
+            if value is old:
+                write_cell(cell, new)
+        for _, attributes, values in self.objects:
+            for key, value in values.items():
+                if value is old:
+                    attributes[key] = new
+        for snapshot in self.containers:
+            owner = snapshot.owner
+            if isinstance(owner, (list, dict)):
+                for place, item in list(enumerate(owner) if isinstance(owner, list) else owner.items()):
+                    if item is old:
+                        owner[place] = new
+
+    @contextlib.contextmanager
+    def tracing(self) -> Iterator[None]:
+        """Keeps NumPy arrays from being written to while a block is traced: nothing could undo or carry that."""
+        for array in self.arrays:
+            array.flags.writeable = False
+        try:
+            yield
+        except ValueError as error:
+            if "read-only" not in str(error) or not self.arrays:
+                raise
+            raise StagingValueError(
+                "a NumPy array is written to in a branch or loop on tensors",
+                location=user_location(),
+                cause="whether and how often that happens is known only at run time, and an array is no tensor",
+                fix="make it a tensor, and use ag.tensor_scatter_nd_update, or a list",
+            ) from error
+        finally:
+            for array in self.arrays:
+                array.flags.writeable = True
 
     def _far_slots(self) -> Iterator[tuple[Slot, Any]]:
         for name, cell, value in self.far_cells:
@@ -92,15 +161,26 @@ class Frame:
         if kind is FunctionType:
             if not _is_library(value.__globals__.get("__name__")):
                 self._reach_closure(value, depth)
+                self._reach_globals(value.__code__, value.__globals__, depth - 1)
         elif kind is MethodType:
             self._reach(name, value.__self__, depth)
             self._reach(name, value.__func__, depth)
-        elif kind in (list, tuple):
-            for index, item in enumerate(value):
-                self._reach(f"{name}[{index}]", item, depth - 1)
-        elif kind is dict:
-            for key, item in value.items():
-                self._reach(f"{name}[{key!r}]", item, depth - 1)
+        elif isinstance(value, functools.partial):
+            self._reach(name, value.func, depth)
+            self._reach(name, (*value.args, *value.keywords.values()), depth)
+        elif isinstance(value, (*CONTAINERS, tuple)):
+            if not isinstance(value, tuple):
+                self.containers.append(Snapshot(name, value))
+                self._reach(name, moved(value), depth)
+            if isinstance(value, (list, tuple)):
+                for index, item in enumerate(value):
+                    self._reach(f"{name}[{index}]", item, depth - 1)
+            elif isinstance(value, dict):
+                for key, item in value.items():
+                    self._reach(f"{name}[{key!r}]", item, depth - 1)
+        elif isinstance(value, np.ndarray):
+            if value.flags.writeable:
+                self.arrays.append(value)
         elif not _is_library(kind.__module__) and isinstance(getattr(value, "__dict__", None), dict):
             attributes = value.__dict__
             self.objects.append((name, attributes, dict(attributes)))
@@ -114,17 +194,53 @@ class Frame:
                 self.far_cells.append((name, cell, read_cell(cell)))
                 self._reach(name, read_cell(cell), depth - 1)
 
+    def _reach_globals(self, code: CodeType, namespace: dict[str, Any], depth: int) -> None:
+        """What a function can reach by the names of globals; a module's own variables are state by name only."""
+        if _is_library(namespace.get("__name__")):
+            return
+        for name in code.co_names:
+            if name in namespace:
+                self._reach(name, namespace[name], depth)
+        for nested in code.co_consts:
+            if isinstance(nested, CodeType):
+                self._reach_globals(nested, namespace, depth)
+
+
+def end_trace(builder: Any, *outside: Any) -> None:
+    """Puts the lists back that became staged in a trace.
+
+    outside: what the caller of the trace can still see. Raises StagingError if such a list is reached from there.
+    """
+    found = conversions(builder)
+    if not found:
+        return
+    frame = Frame.of(*outside)
+    labels = {id(each.owner): each.label for each in frame.containers}
+    for each in found:
+        frame.replace(each.staged, each.owner)
+    for each in found:
+        label = labels.get(id(each.owner), labels.get(id(each.staged)))
+        if label is not None:
+            raise StagingError(
+                f"'{label}' is a list from outside of the function, and a branch or loop on tensors changes its length",
+                location=each.location,
+                cause="what it would hold afterwards are tensors that exist only inside of the function",
+                fix="make the list in the function and return it",
+            )
+
 
 def _is_library(module: Any) -> bool:
     return not isinstance(module, str) or module.partition(".")[0] in LIBRARIES or module == "builtins"
 
 
 def _is_state(before: Any, now: Any) -> bool:
-    """Whether a change belongs to the program: a tensor of a trace has come in, or a number or tensor has changed."""
+    """Whether a change belongs to the program; what it makes on first use (``self.w = None``) doesn't."""
     if any(isinstance(leaf, SymbolicTensor) for _, leaf in flatten(now)):
         return True
-    return _is_value(before) and _is_value(now)
+    if before is UNSET or (before is None and not _is_value(now)):
+        return False
+    return not same_python_value(before, now)
 
 
 def _is_value(value: Any) -> bool:
-    return value is not UNSET and (is_weak(value) or isinstance(value, Tensor))
+    return is_weak(value) or isinstance(value, Tensor)

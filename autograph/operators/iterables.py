@@ -18,6 +18,7 @@ from runtime.ops.arithmetic import floordiv, maximum, minimum
 from runtime.ops.array import shape as shape_of
 from runtime.ops.convert import convert_to_tensor, is_tensor_like, operands, static_value
 from runtime.ops.elementwise import cast, ceil
+from runtime.staged_list import StagedList, moved
 from runtime.tensor import EagerTensor, SymbolicTensor
 
 
@@ -63,6 +64,20 @@ class TensorItems(Staged):
 
     def item(self, index: Any) -> Any:
         return self.tensor[index]
+
+
+class ListItems(Staged):
+    """A staged list, as it is at each step: it may change while a loop runs over it."""
+
+    def __init__(self, items: StagedList, start: int = 0) -> None:
+        self.items = items
+        self.start = start
+
+    def count(self) -> Any:
+        return self.items.size - self.start if self.start else self.items.size
+
+    def item(self, index: Any) -> Any:
+        return self.items.item(index + self.start if self.start else index)
 
 
 class StagedRange(Staged):
@@ -168,7 +183,12 @@ class StagedReversed(Staged):
 def staged(iterable: Any) -> Staged | None:
     """The staged form of what a ``for`` statement runs over, or None if Python can run over it."""
     kind = type(iterable)
-    if kind in (list, tuple, dict, range, str):
+    if kind is StagedList:
+        return ListItems(iterable)
+    if kind is list:
+        became = moved(iterable) if ctx.builder is not None else None
+        return None if became is None else ListItems(became)
+    if kind in (tuple, dict, range, str):
         return None
     if isinstance(iterable, Staged):
         return iterable

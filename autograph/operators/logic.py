@@ -7,7 +7,7 @@ from typing import Any
 
 from autograph.operators.staged_logic import stage_and, stage_contains, stage_not, stage_or
 from autograph.operators.state import Block
-from autograph.operators.symbolic import symbolic
+from autograph.operators.symbolic import symbolic, truth
 from autograph.operators.unbound import run
 
 
@@ -15,7 +15,7 @@ def and_(first: Any, *others: Block) -> Any:
     """``first and others[0]() and ...``; a later operand is evaluated only when those before it hold."""
     value = first
     for index, other in enumerate(others):
-        tensor = symbolic(value)
+        tensor = truth(value)
         if tensor is not None:
             return stage_and(tensor, others[index:])
         if not value:
@@ -28,7 +28,7 @@ def or_(first: Any, *others: Block) -> Any:
     """``first or others[0]() or ...``; a later operand is evaluated only when those before it don't hold."""
     value = first
     for index, other in enumerate(others):
-        tensor = symbolic(value)
+        tensor = truth(value)
         if tensor is not None:
             return stage_or(tensor, others[index:])
         if value:
@@ -39,7 +39,7 @@ def or_(first: Any, *others: Block) -> Any:
 
 def not_(value: Any) -> Any:
     """``not value``."""
-    tensor = symbolic(value)
+    tensor = truth(value)
     return stage_not(tensor) if tensor is not None else not value
 
 

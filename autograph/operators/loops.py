@@ -7,15 +7,16 @@ from typing import Any
 
 from autograph.errors import StagingError, user_location
 from autograph.operators.frame import Frame
-from autograph.operators.iterables import Staged, staged
+from autograph.operators.iterables import ListItems, Staged, staged
 from autograph.operators.logic import and_
 from autograph.operators.staged_if import stage_branches
 from autograph.operators.staged_loop import stage_while
 from autograph.operators.state import Block, LocalSlot, read_cell, slots
-from autograph.operators.symbolic import condition, symbolic
+from autograph.operators.symbolic import condition, truth
 from autograph.operators.unbound import as_unbound_local, run
 from runtime.context import ctx
 from runtime.ops.convert import convert_to_tensor
+from runtime.staged_list import Moved
 
 # An endless iterator whose loop only a tensor could leave is unrolled at most this far.
 _MOST_UNROLLED = 10_000
@@ -34,7 +35,7 @@ def while_stmt(test: Block, body: Block, names: tuple[str, ...] = ()) -> None:
             if builder is not None:
                 probe = _Probe(builder, test)
             going = test()
-            if builder is not None and symbolic(going) is not None:
+            if builder is not None and truth(going) is not None:
                 break
             if not going:
                 return
@@ -59,16 +60,25 @@ def for_stmt(iterable: Any, body: Block, test: Block | None = None, names: tuple
     # Only the loop itself may keep the iterator alive, as in Python: a generator is closed when its loop is left.
     holder = [iterable]
     del iterable
+    rest, passed = None, 0
     try:
         if test is None:
             for item in holder.pop():
+                if type(item) is Moved:
+                    rest = item.moved_to
+                    break
                 body(item)
+                passed += 1
         else:
             holder.append(iter(holder.pop()))
             for item in holder[0]:
+                if type(item) is Moved:
+                    rest = item.moved_to
+                    break
                 body(item)
+                passed += 1
                 going = test()
-                if symbolic(going) is not None:
+                if truth(going) is not None:
                     _unroll_rest(holder[0], body, test, names)
                     break
                 if not going:
@@ -78,6 +88,8 @@ def for_stmt(iterable: Any, body: Block, test: Block | None = None, names: tuple
         if changed is error:
             raise
     else:
+        if rest is not None:  # the body has made the list a staged one
+            _stage_for(ListItems(rest, passed), body, test, names)
         return
     finally:
         holder.clear()
@@ -91,13 +103,19 @@ def _stage_while(probe: _Probe, going: Any, test: Block, body: Block, names: tup
         stage_while(lambda: run(test), lambda: run(body), state, blocks)
         return
     # `while (y := f(x)) > 0`: what the test sets, the body reads. The test runs before the loop and after each body.
-    go = LocalSlot("go", condition(going, "while"))
+    go = LocalSlot("go", condition(_decided(going), "while"))
 
     def step() -> None:
         run(body)
-        go.set(condition(convert_to_tensor(run(test)), "while"))
+        go.set(condition(_decided(run(test)), "while"))
 
     stage_while(go.get, step, [go, *state], blocks)
+
+
+def _decided(going: Any) -> Any:
+    """The value of a loop's test as a tensor."""
+    tensor = truth(going)
+    return convert_to_tensor(going) if tensor is None else tensor
 
 
 def _unroll_rest(iterator: Iterator[Any], body: Block, test: Block, names: tuple[str, ...]) -> None:
@@ -112,7 +130,7 @@ def _unroll_rest(iterator: Iterator[Any], body: Block, test: Block, names: tuple
                 fix="loop over ag.range(...) or a tensor, or with `while`",
             )
         going = run(test)
-        tensor = symbolic(going)
+        tensor = truth(going)
         if tensor is None:
             if not going:
                 return
@@ -124,11 +142,12 @@ def _unroll_rest(iterator: Iterator[Any], body: Block, test: Block, names: tuple
 
 def _stage_for(source: Staged, body: Block, test: Block | None, names: tuple[str, ...]) -> None:
     """A loop over a tensor or a range: a ``while`` loop that counts."""
-    count = source.count()
+    count = None if isinstance(source, ListItems) else source.count()
     index = LocalSlot("index", source.first_index())
 
     def more() -> Any:
-        going = index.get() < count
+        # A list may grow while the loop runs over it.
+        going = index.get() < (source.count() if count is None else count)
         return going if test is None else and_(going, lambda: run(test))
 
     def step() -> None:

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from autograph.errors import StagingTypeError, StagingValueError, user_location
+from autograph.operators.containers import ContentSlot, become_staged, is_list, staged_list
 from autograph.operators.frame import Frame
-from autograph.operators.state import UNSET, Block, Slot, slots
+from autograph.operators.state import UNSET, Block, Slot, after_block, outside_staged_lists, slots
 from autograph.operators.structure import children, is_composite, rebuild, same_structure
 from autograph.operators.symbolic import (
     common_dtype,
@@ -28,6 +29,7 @@ from autograph.operators.unbound import run
 from runtime.dtypes import DType
 from runtime.graph.builder import Region, emit_cond, trace_region
 from runtime.ops.convert import convert_to_tensor
+from runtime.staged_list import StagedList
 
 # Makes a merged value from the outputs of the node.
 _Plan = Callable[[Sequence[Any]], Any]
@@ -43,9 +45,12 @@ def stage_if(test: Any, body: Block, orelse: Block | None, names: Sequence[str],
 
 def stage_branches(predicate: Any, branches: Sequence[Callable[[], Any]], state: Sequence[Slot], frame: Frame) -> Any:
     """``stage_if`` for branches that aren't block functions; ``frame`` knows the variables that they may change."""
+    state = outside_staged_lists(state)
     traces = [_trace(name, branch, state, frame) for name, branch in zip(("then", "else"), branches)]
     one, other = traces
     state = [*state, *_far_state(traces)]
+    for position, slot in enumerate(state):
+        _make_lists_alike(slot.label, traces, position)
     merge = _Merge(one.region, other.region)
     plans = [
         merge.plan(f"'{slot.label}'", before, after, slot.covered)
@@ -53,8 +58,15 @@ def stage_branches(predicate: Any, branches: Sequence[Callable[[], Any]], state:
     ]
     result = merge.plan("the returned value", one.result, other.result, False)
     outputs = merge.emit(predicate)
+    lists: list[tuple[list[Any], StagedList]] = []
     for slot, plan in zip(state, plans):
-        slot.set(plan(outputs))
+        value = plan(outputs)
+        if isinstance(slot, ContentSlot) and type(slot.owner) is list and isinstance(value, StagedList):
+            lists.append((slot.owner, value))
+        else:
+            slot.set(value)
+    for owner, staged in lists:
+        become_staged(owner, staged, frame.replace)
     return result(outputs)
 
 
@@ -73,17 +85,18 @@ def _trace(name: str, branch: Callable[[], Any], state: Sequence[Slot], frame: F
 
     def function() -> list[Any]:
         trace.result = branch()
-        trace.values = [slot.get() for slot in state]
-        trace.far = [(slot, value) for slot, value in frame.changes() if slot.place not in known]
+        trace.values = [after_block(slot, value) for slot, value in zip(state, before)]
+        trace.far = frame.changes(known)
         return []
 
     try:
-        trace.region = trace_region(name, function)
+        with frame.tracing():
+            trace.region = trace_region(name, function)
     finally:
+        frame.restore()
         for slot, value in zip(state, before):
             if slot.get() is not value:
                 slot.set(value)
-        frame.restore()
     return trace
 
 
@@ -94,6 +107,26 @@ def _far_state(traces: Sequence[_Trace]) -> list[Slot]:
         after = {slot.place: value for slot, value in trace.far}
         trace.values.extend(after[place] if place in after else slot.get() for place, slot in slots.items())
     return list(slots.values())
+
+
+def _make_lists_alike(label: str, traces: Sequence[_Trace], position: int) -> None:
+    """Lists of different lengths after the branches become staged lists in both."""
+    values = [trace.values[position] for trace in traces]
+    if not all(map(is_list, values)):
+        return
+    if all(type(value) is list for value in values):
+        if len(values[0]) == len(values[1]):
+            return
+    elif type(values[0]) is type(values[1]):
+        return
+    for side, trace in enumerate(traces):
+        value, other = values[side], values[1 - side]
+        if type(value) is list:
+            with trace.region.builder:
+                if isinstance(other, StagedList):
+                    trace.values[position] = staged_list(label, value, (), other)
+                else:
+                    trace.values[position] = staged_list(label, value, other)
 
 
 class _Merge:

@@ -15,9 +15,17 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from autograph.errors import StagingError, StagingTypeError, StagingValueError, user_location
+from autograph.operators.containers import (
+    ContentSlot,
+    NeedsStagedList,
+    convert,
+    is_list,
+    is_listed,
+)
 from autograph.operators.frame import Frame
-from autograph.operators.state import UNSET, Block, LocalSlot, Slot
-from autograph.operators.structure import flatten, map_leaves
+from autograph.operators.loop_variables import Leaf, Variable
+from autograph.operators.state import UNSET, Block, LocalSlot, Slot, after_block, outside_staged_lists
+from autograph.operators.structure import flatten
 from autograph.operators.symbolic import (
     accepts,
     common_dtype,
@@ -28,13 +36,18 @@ from autograph.operators.symbolic import (
     is_weak,
     placeholder,
     same_python_value,
+    truth,
     type_of,
 )
+from runtime import dtypes
 from runtime.context import ctx
+from runtime.errors import DTypeError, OperatorNotAllowedInGraphError
 from runtime.graph.builder import Region, emit_while, trace_region
 from runtime.ops.control import assert_op
 from runtime.ops.convert import convert_to_tensor, is_tensor_like
+from runtime.ops.elementwise import cast
 from runtime.shapes import widen
+from runtime.staged_list import StagedList, moved
 from runtime.types import TensorType
 
 # Each round widens a type or adds a carry; a loop that needs more than this many never settles.
@@ -48,58 +61,34 @@ def stage_while(
 
     blocks: the functions whose closure cells the loop may change.
     """
-    _Loop(test, body, state, Frame(blocks)).stage()
+    read_only: list[tuple[list[Any], list[Any]]] = []
+    while True:
+        frame = Frame(blocks)
+        try:
+            _Loop(test, body, outside_staged_lists(state), frame).stage()
+        except NeedsStagedList as request:
+            convert(request, frame.replace)
+        except OperatorNotAllowedInGraphError:
+            # A tensor as the index of a Python list: all lists in sight become staged, and those that turn out to be
+            # only read become Python's own again.
+            lists = [each for each in frame.containers if is_listed(each.owner)]
+            if not lists:
+                raise
+            for each in lists:
+                read_only.append((each.owner, list(each.owner)))
+                convert(NeedsStagedList(each.label, each.owner, ()), frame.replace)
+        else:
+            break
+    for owner, items in read_only:
+        _give_back(owner, items, blocks)
 
 
-class _Leaf:
-    """One tensor-sized part of a variable: ``carried`` by the loop with a ``type``, or a Python value throughout."""
-
-    def __init__(self, label: str, init: Any) -> None:
-        self.label = label
-        self.init = init
-        self.carried = False
-        self.guessed = False  # a Python number made a carry before anything has shown that it changes
-        self.type: TensorType | None = None
-
-    def carry(self, type_: TensorType) -> None:
-        self.carried, self.type = True, type_
-
-
-class _Variable:
-    """A variable of the loop: a structure of leaves, or None as its structure while it has no value."""
-
-    def __init__(self, slot: Slot) -> None:
-        self.slot = slot
-        self.structure: Any = slot.get()
-        self.born_inside = self.structure is UNSET
-        found = [] if self.born_inside else flatten(self.structure, slot.label)
-        self.leaves = [_Leaf(label, value) for label, value in found]
-
-    def guess(self) -> None:
-        """Chooses what is a carry before any trace."""
-        for leaf in self.leaves:
-            if is_tensor_like(leaf.init):
-                leaf.carry(type_of(leaf.init))
-            elif type(leaf.init) in (int, bool):
-                # Counters and flags: nearly always changed, and then with this type. A wrong guess costs a trace.
-                leaf.carry(type_of(leaf.init))
-                leaf.guessed = True
-
-    def adopt(self, value: Any) -> None:
-        """Takes the structure of the value that the body gives to a variable born in it."""
-        self.structure = value
-        self.leaves = [_Leaf(label, UNSET) for label, _ in flatten(value, self.slot.label)]
-        for leaf, (_, found) in zip(self.leaves, flatten(value)):
-            if is_tensorable(found):
-                leaf.carry(type_of(found))
-            else:
-                leaf.init = found
-
-    def assemble(self, values: Sequence[Any]) -> Any:
-        if self.structure is UNSET:
-            return UNSET
-        remaining = iter(values)
-        return map_leaves(self.structure, lambda _: next(remaining))
+def _give_back(owner: list[Any], items: list[Any], blocks: Sequence[Block]) -> None:
+    """Makes a list that a loop only read a Python list again."""
+    staged = moved(owner)
+    if staged is not None and staged.is_unchanged():
+        owner[:] = items
+        Frame(blocks).replace(staged, owner)
 
 
 class _Loop:
@@ -107,37 +96,51 @@ class _Loop:
         self.test = test
         self.body = body
         self.frame = frame
+        contents = [each.slot() for each in frame.containers if isinstance(each.owner, StagedList)]
+        state = [*state, *contents]
         self.before = [(slot, slot.get()) for slot in state]
-        self.variables = [_Variable(slot) for slot in state]
+        self.variables = [Variable(slot) for slot in state]
         self.known = {slot.place for slot in state}
         self.discovered: list[Slot] = []
+        self.given: Sequence[Any] = ()
         self.ran: LocalSlot | None = None
+        self.grown: NeedsStagedList | None = None  # a list that must become staged, once all types have settled
         for variable in self.variables:
             variable.guess()
 
     @property
-    def leaves(self) -> list[_Leaf]:
+    def leaves(self) -> list[Leaf]:
         return [leaf for variable in self.variables for leaf in variable.leaves]
 
     @property
-    def carried(self) -> list[_Leaf]:
+    def carried(self) -> list[Leaf]:
         return [leaf for leaf in self.leaves if leaf.carried]
 
     # --- tracing ---------------------------------------------------------------------------------------------------
 
     def stage(self) -> None:
         body, after = self.settle()
-        test = self.trace("test", lambda: [condition(convert_to_tensor(self.test()), "while")])[0]
+        test = self.trace("test", lambda: [self.run_test()])[0]
+        if self.discovered or self.grown is not None:
+            raise StagingError(
+                "the condition of a loop on tensors changes state that it didn't change at first",
+                location=user_location(),
+                cause="the condition is evaluated once more than the body",
+                fix="change the state in the loop's body",
+            )
         self.emit(test, body, after)
 
-    def settle(self) -> tuple[Region, dict[_Leaf, Any]]:
+    def settle(self) -> tuple[Region, dict[Leaf, Any]]:
         """Traces the body until its types are stable; gives the last trace and the leaves' values after it."""
         for _ in range(_ROUNDS):
+            self.grown = None
             try:
                 region, values = self.trace("body", self.run_body)
-            except Exception:
+            except Exception as error:
                 guesses = [leaf for leaf in self.leaves if leaf.guessed]
                 if not guesses:
+                    if isinstance(error, DTypeError) and self.widen_lists():
+                        continue
                     raise
                 # The body needs the Python number itself: `s = 0; s += t` takes the dtype of t.
                 for leaf in guesses:
@@ -148,23 +151,41 @@ class _Loop:
             if self.discovered:
                 self.add_discovered()
                 continue
-            after = self.compare(values, self.inputs(region))
+            after = self.compare(values, self.inputs())
             if after is not None:
+                if self.grown is not None:
+                    raise self.grown
                 return region, after
         raise StagingError("the types of this loop's variables never settle", location=user_location())
+
+    def widen_lists(self) -> bool:
+        """Gives lists of Python ints the next dtype that their elements could have; False when there is none left."""
+        wider = {dtypes.int32: dtypes.float32, dtypes.float32: dtypes.float64}
+        changed = False
+        for leaf in self.leaves:
+            if leaf.flexible and leaf.type is not None and leaf.type.dtype in wider:
+                leaf.carry(TensorType(wider[leaf.type.dtype], leaf.type.shape))
+                changed = True
+        return changed
 
     def add_discovered(self) -> None:
         """State that the body changes through functions and objects is carried too."""
         for slot in self.discovered:
             self.before.append((slot, slot.get()))
-            variable = _Variable(slot)
+            variable = Variable(slot)
             variable.guess()
             self.variables.append(variable)
             self.known.add(slot.place)
         self.discovered = []
 
-    def inputs(self, region: Region) -> dict[_Leaf, Any]:
-        return {leaf: region.builder.tensor(value) for leaf, value in zip(self.carried, region.carries)}
+    def inputs(self) -> dict[Leaf, Any]:
+        """What the carries were in the last trace of the body."""
+        return dict(zip(self.carried, self.given))
+
+    def run_test(self) -> Any:
+        value = self.test()
+        tensor = truth(value)
+        return condition(convert_to_tensor(value) if tensor is None else tensor, "while")
 
     def run_body(self) -> list[Any]:
         self.body()
@@ -177,34 +198,54 @@ class _Loop:
         values: list[Any] = []
 
         def traced(*tensors: Any) -> list[Any]:
+            if name == "body":
+                self.given = tensors
             given = dict(zip(self.carried, tensors))
             for variable in self.variables:
                 current = [given.get(leaf, leaf.init) for leaf in variable.leaves]
                 variable.slot.set(variable.assemble(current))
             outputs = function()
-            values.extend(variable.slot.get() for variable in self.variables)
-            self.discovered = [slot for slot, _ in self.frame.changes() if slot.place not in self.known]
+            values.extend(after_block(variable.slot, variable.initial) for variable in self.variables)
+            self.discover()
             return outputs
 
         types = [leaf.type for leaf in self.carried]
         names = [_identifier(leaf.label) for leaf in self.carried]
         try:
-            region = trace_region(name, traced, types, names)  # type: ignore[arg-type]
+            with self.frame.tracing():
+                region = trace_region(name, traced, types, names)  # type: ignore[arg-type]
         finally:
             self.restore()
         return region, values
 
+    def discover(self) -> None:
+        """Finds out what else has changed: more state, or a list that has grown."""
+        self.discovered = []
+        before = {id(snapshot.owner): snapshot.before for snapshot in self.frame.containers}
+        for slot, now in self.frame.changes(self.known):
+            owner = slot.owner if isinstance(slot, ContentSlot) else None
+            if type(owner) is list and (isinstance(now, StagedList) or len(now) != len(before[id(owner)])):
+                self.must_be_staged(slot.label, owner, now)
+            else:
+                self.discovered.append(slot)
+
+    def must_be_staged(self, label: str, place: Any, now: Any) -> None:
+        if isinstance(now, StagedList):
+            self.grown = NeedsStagedList(label, place, (), now)
+        else:
+            self.grown = NeedsStagedList(label, place, now)
+
     def restore(self) -> None:
+        self.frame.restore()
         for slot, value in self.before:
             if slot.get() is not value:
                 slot.set(value)
-        self.frame.restore()
 
     # --- types -----------------------------------------------------------------------------------------------------
 
-    def compare(self, values: list[Any], inputs: dict[_Leaf, Any]) -> dict[_Leaf, Any] | None:
+    def compare(self, values: list[Any], inputs: dict[Leaf, Any]) -> dict[Leaf, Any] | None:
         """The leaves' values after the body if the types agree with what it was traced with; else adjusts them."""
-        after: dict[_Leaf, Any] = {}
+        after: dict[Leaf, Any] = {}
         stable = True
         for variable, value in zip(list(self.variables), values):
             if variable.structure is UNSET:
@@ -213,20 +254,29 @@ class _Loop:
                     self.need_check(variable)
                     stable = False
                 continue
+            if self.outgrows(variable, value):
+                self.must_be_staged(variable.slot.label, variable.slot, value)
+                continue
             found = self.match(variable, value)
             for leaf, result in zip(variable.leaves, found):
                 after[leaf] = result
                 stable &= self.settled(leaf, result, inputs.get(leaf))
         return after if stable else None
 
-    def need_check(self, variable: _Variable) -> None:
+    def outgrows(self, variable: Variable, value: Any) -> bool:
+        """Whether a variable holds a Python list that must become a staged one: another length, or staged already."""
+        if type(variable.structure) is not list or not is_list(value) or variable.slot.get() is UNSET:
+            return False
+        return isinstance(value, StagedList) or len(value) != len(variable.structure)
+
+    def need_check(self, variable: Variable) -> None:
         """A variable born in the loop may have no value after it: carry whether the body has run."""
         if not variable.slot.covered and self.ran is None:
             self.ran = LocalSlot("ran", False)
-            self.variables.append(_Variable(self.ran))
+            self.variables.append(Variable(self.ran))
             self.leaves[-1].carry(type_of(False))
 
-    def match(self, variable: _Variable, value: Any) -> list[Any]:
+    def match(self, variable: Variable, value: Any) -> list[Any]:
         """The values of a variable's leaves after the body."""
         label = variable.slot.label
         if value is UNSET:
@@ -247,7 +297,7 @@ class _Loop:
             )
         return [each for _, each in found]
 
-    def settled(self, leaf: _Leaf, result: Any, given: Any) -> bool:
+    def settled(self, leaf: Leaf, result: Any, given: Any) -> bool:
         """Whether a leaf's value after the body fits; if not, adjusts how the next round treats it."""
         if not leaf.carried:
             if leaf.init is result or same_python_value(leaf.init, result):
@@ -270,7 +320,7 @@ class _Loop:
         leaf.type = type_
         return False
 
-    def join(self, leaf: _Leaf, type_: TensorType, result: Any) -> TensorType:
+    def join(self, leaf: Leaf, type_: TensorType, result: Any) -> TensorType:
         """The type that covers a leaf at the start of an iteration and after it."""
         found = type_of(result)
         shape = widen(type_.shape, found.shape)
@@ -283,12 +333,15 @@ class _Loop:
                 return TensorType(dtype, shape)
         elif found.dtype is type_.dtype:
             return TensorType(type_.dtype, shape)
+        elif leaf.flexible:
+            leaf.flexible = False
+            return TensorType(found.dtype, shape)
         elif leaf.init is UNSET and is_weak(result):
             return TensorType(found.dtype, shape)
         init = leaf.init if leaf.init is not UNSET else placeholder(type_)
         raise conflict(f"'{leaf.label}'", init, result, ("before the loop", "after an iteration"))
 
-    def changed(self, leaf: _Leaf, result: Any) -> StagingError:
+    def changed(self, leaf: Leaf, result: Any) -> StagingError:
         before, after = describe(leaf.init), describe(result)
         return StagingTypeError(
             f"'{leaf.label}' is {before} before a loop on tensors and {after} after an iteration",
@@ -299,11 +352,11 @@ class _Loop:
 
     # --- emitting --------------------------------------------------------------------------------------------------
 
-    def emit(self, test: Region, body: Region, after: dict[_Leaf, Any]) -> None:
+    def emit(self, test: Region, body: Region, after: dict[Leaf, Any]) -> None:
         parent = ctx.builder
-        inputs = self.inputs(body)
-        carried: list[_Leaf] = []
-        constant: list[_Leaf] = []
+        inputs = self.inputs()
+        carried: list[Leaf] = []
+        constant: list[Leaf] = []
         for leaf in self.carried:
             unchanged = after[leaf] is inputs[leaf] or same_python_value(leaf.init, after[leaf])
             (constant if unchanged and leaf.init is not UNSET else carried).append(leaf)
@@ -329,14 +382,16 @@ class _Loop:
         outputs = emit_while(test, body, [start[leaf] for leaf in kept])
         self.finish(dict(zip(carried, outputs)))
 
-    def start(self, leaf: _Leaf) -> Any:
+    def start(self, leaf: Leaf) -> Any:
         """What a carry starts from."""
         assert leaf.type is not None
         if leaf.init is UNSET:
             return placeholder(leaf.type)
+        if is_tensor_like(leaf.init) and type_of(leaf.init).dtype is not leaf.type.dtype:
+            return cast(leaf.init, leaf.type.dtype)  # Python numbers in a list
         return convert_to_tensor(leaf.init, leaf.type.dtype)
 
-    def finish(self, results: dict[_Leaf, Any]) -> None:
+    def finish(self, results: dict[Leaf, Any]) -> None:
         """Sets the variables to the loop's results and checks those that may have none."""
         for variable in self.variables:
             values = [results.get(leaf, leaf.init) for leaf in variable.leaves]

@@ -14,6 +14,8 @@ from functools import lru_cache
 from types import CellType
 from typing import Any
 
+from runtime.staged_list import StagedList
+
 
 class _Unset:
     def __repr__(self) -> str:
@@ -108,6 +110,13 @@ class PathSlot(Slot):
             return id(owner.__dict__), self.key()
         return id(owner), repr(self.key())
 
+    def is_in_staged_list(self) -> bool:
+        """Whether this is an element of a staged list, whose contents are state as a whole."""
+        try:
+            return self.kind == "[" and isinstance(self.owner(), StagedList)
+        except (AttributeError, LookupError):
+            return False
+
     def get(self) -> Any:
         try:
             owner = self.owner()
@@ -170,6 +179,19 @@ def slots(names: Iterable[str], blocks: Sequence[Block]) -> list[Slot]:
         if slot is not None:
             found.append(slot)
     return found
+
+
+def after_block(slot: Slot, before: Any) -> Any:
+    """A slot's value after a block; of an element of a list that has become staged in it, the one from before.
+
+    Such a list's contents are state as a whole.
+    """
+    return before if isinstance(slot, PathSlot) and slot.is_in_staged_list() else slot.get()
+
+
+def outside_staged_lists(state: Iterable[Slot]) -> list[Slot]:
+    """The slots that aren't elements of staged lists."""
+    return [slot for slot in state if not (isinstance(slot, PathSlot) and slot.is_in_staged_list())]
 
 
 def cells(blocks: Sequence[Block]) -> dict[str, CellType]:

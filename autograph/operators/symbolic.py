@@ -16,6 +16,7 @@ from runtime.ops.array import reshape
 from runtime.ops.compare import not_equal
 from runtime.ops.convert import convert_to_tensor, is_tensor_like
 from runtime.ops.creation import zeros
+from runtime.staged_list import StagedList, moved
 from runtime.tensor import SymbolicTensor, Tensor
 from runtime.types import TensorType
 
@@ -34,10 +35,26 @@ def symbolic(value: Any) -> SymbolicTensor | None:
     kind = type(value)
     if kind is SymbolicTensor:
         return value
-    if kind is bool or ctx.builder is None or isinstance(value, Tensor) or not hasattr(kind, "__tf_tensor__"):
+    if kind is bool or ctx.builder is None or isinstance(value, Tensor):
+        return None
+    if kind is list:
+        value = moved(value)
+        return None if value is None else convert_to_tensor(value)  # type: ignore[return-value]
+    if not hasattr(kind, "__tf_tensor__"):
         return None
     tensor = convert_to_tensor(value)
     return tensor if type(tensor) is SymbolicTensor else None
+
+
+def truth(value: Any) -> SymbolicTensor | None:
+    """The symbolic tensor that decides a condition on a value, or None if Python can decide it."""
+    kind = type(value)
+    if kind is SymbolicTensor:
+        return value
+    if kind is bool or ctx.builder is None:
+        return None
+    staged = value if kind is StagedList else moved(value)
+    return symbolic(value) if staged is None else staged.size > 0  # type: ignore[return-value]
 
 
 def condition(tensor: Any, statement: str) -> Tensor:

@@ -134,7 +134,8 @@ class GradientTape:
                 return
             self._calls.append(EagerCall(op, inputs, attrs, outputs))
             for tensor in outputs:
-                if tensor.dtype.is_differentiable:
+                # None is an order token.
+                if tensor is not None and tensor.dtype.is_differentiable:
                     tracked[id(tensor)] = tensor
             return
         if not outputs or not any(self.builder.use(t) in tracked for t in inputs):

@@ -137,9 +137,16 @@ STACK = register(
 
 
 def stack(values: Any, axis: Any = 0, name: str | None = None) -> Tensor:
-    """Tensors of one shape along a new axis. Raises InvalidArgumentError when the shapes differ."""
+    """Tensors of one shape along a new axis. Raises InvalidArgumentError when the shapes differ.
+
+    Of a tensor, or of a list that a staged loop has filled, the rows.
+    """
     if not isinstance(values, (list, tuple)):
+        if type(axis) is int and axis == 0:
+            return convert_to_tensor(values)
         values = unstack(values)
+    elif values and hasattr(values[0], "moved_to"):  # a list that has become a staged one
+        return stack(values[0].moved_to, axis)
     tensors = operands("Pack", *values)
     ranks = [len(t._shape) for t in tensors if t._shape is not None]
     position = static_axis(axis, (ranks[0] if ranks else 0) + 1, "stack")

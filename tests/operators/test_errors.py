@@ -127,9 +127,9 @@ def test_python_object_changes_in_loop():
 
 def test_structure_changes_in_loop():
     def f(n):
-        xs = []
+        xs = ()
         while n > 0:
-            xs = [*xs, n]
+            xs = (*xs, n)
             n -= 1
         return xs
 

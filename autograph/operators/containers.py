@@ -1,0 +1,255 @@
+"""The contents of lists, dictionaries and other Python containers as state of staged loops and branches.
+
+``scores.append(x)`` changes no variable but the list behind it. When a block that is traced changes a container, its
+contents become state: item by item while the number of items stays (``d['k'] = x``); otherwise the list becomes a
+`StagedList`, in every variable, attribute and container that can be reached from the block. Whoever else holds the
+Python list finds a `Moved` in it.
+
+Containers that no program can carry (sets, lists of unlike things) raise a staging error.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from autograph.errors import Location, StagingError, StagingTypeError, user_location
+from autograph.operators.state import Slot
+from autograph.operators.structure import children, rebuild
+from autograph.operators.symbolic import same_python_value
+from runtime.context import ctx
+from runtime.ops.convert import is_tensor_like
+from runtime.staged_list import Moved, StagedList, moved
+
+CONTAINERS = (list, dict, set, deque, bytearray, StagedList)
+
+
+class Ref:
+    """An item that is a container itself: its owner's contents hold only the reference."""
+
+    __slots__ = ("held",)
+
+    def __init__(self, held: Any) -> None:
+        self.held = held
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Ref) and self.held is other.held
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class NeedsStagedList(Exception):
+    """Tracing found that a list must become a staged one: the trace is void, the list converts, and it starts again.
+
+    place     the list itself, or the slot that holds it, when the variable was given another list
+    items     elements that it will get, to learn their type from; like: a staged list with such elements
+    """
+
+    def __init__(self, label: str, place: Any, items: Sequence[Any], like: StagedList | None = None) -> None:
+        super().__init__(label)
+        self.label = label
+        self.place = place
+        self.items = items
+        self.like = like
+
+
+class ContentSlot(Slot):
+    """The contents of one container, whatever the way to it."""
+
+    def __init__(self, label: str, owner: Any) -> None:
+        super().__init__(label)
+        self.owner = owner
+
+    @property
+    def place(self) -> Any:
+        return "contents", id(self.owner)
+
+    def get(self) -> Any:
+        return contents(self.owner)
+
+    def set(self, value: Any) -> None:
+        put(self.owner, value)
+
+
+def contents(owner: Any) -> Any:
+    """A copy of what a container holds; of a list that has become a staged one, the staged list's."""
+    if isinstance(owner, StagedList):
+        return owner.copy()
+    staged = moved(owner)
+    if staged is not None:
+        return staged.copy()
+    if isinstance(owner, list):
+        return [_wrap(item) for item in owner]
+    if isinstance(owner, dict):
+        return {key: _wrap(item) for key, item in owner.items()}
+    return owner.copy()
+
+
+def put(owner: Any, value: Any) -> None:
+    """Makes ``value``, from `contents`, what a container holds."""
+    if isinstance(owner, StagedList):
+        owner.restore(*value.__tf_flatten__())
+    elif isinstance(owner, (list, bytearray)):
+        owner[:] = [_unwrap(item) for item in value] if isinstance(owner, list) else value
+    else:
+        owner.clear()
+        if isinstance(owner, dict):
+            for key, item in value.items():
+                owner[key] = _unwrap(item)
+        else:
+            owner.extend(value) if isinstance(owner, deque) else owner.update(value)
+
+
+def _wrap(item: Any) -> Any:
+    items = children(item)
+    if items is None:
+        return item
+    return rebuild(item, [_wrap(each) for _, each in items]) if isinstance(item, tuple) else Ref(item)
+
+
+def _unwrap(item: Any) -> Any:
+    if isinstance(item, Ref):
+        return item.held
+    items = children(item) if isinstance(item, tuple) else None
+    return item if items is None else rebuild(item, [_unwrap(each) for _, each in items])
+
+
+class Snapshot:
+    """A container as it was when this was made."""
+
+    def __init__(self, label: str, owner: Any) -> None:
+        self.label = label
+        self.owner = owner
+        staged = isinstance(owner, StagedList)
+        self.before = owner.__tf_flatten__() if staged else owner.copy()
+
+    def changed(self) -> bool:
+        owner, before = self.owner, self.before
+        if isinstance(owner, StagedList):
+            return any(a is not b for a, b in zip(owner.__tf_flatten__()[1], before[1]))
+        if len(owner) != len(before):
+            return True
+        if isinstance(owner, dict):
+            return any(key not in owner or _differ(owner[key], item) for key, item in before.items())
+        if isinstance(owner, (list, deque)):
+            return any(_differ(a, b) for a, b in zip(owner, before))
+        return bool(owner != before)
+
+    def changed_places(self) -> set[Any]:
+        """Where single items have changed, as `PathSlot` names these places."""
+        owner, before = self.owner, self.before
+        if isinstance(owner, dict):
+            keys = [
+                key
+                for key in {**before, **owner}
+                if key not in before or key not in owner or _differ(owner[key], before[key])
+            ]
+        elif isinstance(owner, list) and len(owner) == len(before):
+            keys = [index for index, (a, b) in enumerate(zip(owner, before)) if _differ(a, b)]
+        else:
+            return {None}
+        return {(id(owner), repr(key)) for key in keys}
+
+    def slot(self) -> ContentSlot:
+        """The contents as state. Raises StagingError for a container that can't be."""
+        if not isinstance(self.owner, (list, dict, StagedList)):
+            kind = type(self.owner).__name__
+            raise StagingError(
+                f"'{self.label}', a {kind}, is changed in a branch or loop on tensors",
+                location=user_location(),
+                cause=f"whether the change happens is known only at run time, and a {kind} is no part of the program",
+                fix="change it outside of the staged code, or use a list or tensor",
+            )
+        return ContentSlot(self.label, self.owner)
+
+    def restore(self) -> None:
+        if isinstance(self.owner, StagedList):
+            self.owner.restore(*self.before)
+        elif isinstance(self.owner, dict):
+            self.owner.clear()
+            self.owner.update(self.before)
+        elif isinstance(self.owner, (list, bytearray)):
+            self.owner[:] = self.before
+        else:
+            self.owner.clear()
+            self.owner.extend(self.before) if isinstance(self.owner, deque) else self.owner.update(self.before)
+
+
+def _differ(one: Any, other: Any) -> bool:
+    return one is not other and not same_python_value(one, other)
+
+
+# --- lists that become staged --------------------------------------------------------------------------------------
+
+
+def staged_list(
+    label: str, items: Sequence[Any], more: Sequence[Any] = (), like: StagedList | None = None
+) -> StagedList:
+    """A staged list of ``items``. Raises StagingTypeError when they, and those to come, can't share a type."""
+    try:
+        return StagedList([_unwrap(item) for item in items], [_unwrap(item) for item in more], like)
+    except (TypeError, ValueError) as error:
+        raise StagingTypeError(
+            f"'{label}' gets or loses elements in a branch or loop on tensors, and they are not of one kind",
+            location=user_location(),
+            cause=f"its length is known only at run time, so all elements need one dtype, shape and structure: {error}",
+            fix="keep unlike things in several lists, or convert them with ag.cast",
+        ) from error
+
+
+def convert(request: NeedsStagedList, replace: Callable[[Any, Any], None]) -> None:
+    """Answers a request: makes the list staged and hands it to everything that held it."""
+    place = request.place
+    if isinstance(place, Slot):
+        value = place.get()
+        place.set(staged_list(request.label, value, request.items, request.like))
+        return
+    become_staged(place, staged_list(request.label, place, request.items, request.like), replace)
+
+
+@dataclass
+class _Conversion:
+    owner: list[Any]
+    items: list[Any]  # what it held
+    staged: StagedList
+    location: Location | None
+
+
+def become_staged(owner: list[Any], staged: StagedList, replace: Callable[[Any, Any], None]) -> None:
+    """Puts a staged list in the place of a Python list, wherever that is held."""
+    replace(owner, staged)
+    root = ctx.builder
+    while root.parent is not None:
+        root = root.parent
+    _converted.setdefault(root, []).append(_Conversion(owner, list(owner), staged, user_location()))
+    # One more than before: whoever is just running over the list sees that it has moved.
+    owner[:] = [Moved(staged)] * (len(owner) + 1)
+
+
+# By root builder: the lists that have become staged while it was tracing.
+_converted: WeakKeyDictionary[Any, list[_Conversion]] = WeakKeyDictionary()
+
+
+def conversions(builder: Any) -> list[_Conversion]:
+    """The lists that became staged in a trace, given back the contents that they had."""
+    found = _converted.pop(builder, [])
+    for each in reversed(found):
+        each.owner[:] = each.items
+    return found
+
+
+def is_list(value: Any) -> bool:
+    """Whether a value is a list, staged or Python's own."""
+    return type(value) is list or isinstance(value, StagedList)
+
+
+def is_listed(value: Any) -> bool:
+    """Whether a value is a Python list that could become a staged one, as far as can be told without its use."""
+    return (
+        type(value) is list
+        and bool(value)
+        and all(is_tensor_like(each) or type(each) in (int, float) for each in value)
+    )

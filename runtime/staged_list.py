@@ -1,0 +1,390 @@
+"""`StagedList`: a Python list whose length may be known only when the program runs.
+
+A list that a staged loop or branch changes becomes one. Like a list it is an object with contents that its methods
+change in place; its contents are a growable buffer per tensor of an element, and a size. All elements have one dtype
+and shape, or the same structure (tuple, dict) of such.
+
+    scores.append(x)        scores[i]        scores[-1] = x        scores.pop()        ag.stack(scores)
+
+What a function returns as a `StagedList` arrives outside as a Python list of tensors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from runtime import dtypes, errors, nest
+from runtime.context import ctx
+from runtime.ops.arithmetic import maximum
+from runtime.ops.array import expand_dims
+from runtime.ops.compare import equal, greater_equal, less, logical_and, where
+from runtime.ops.control import assert_op
+from runtime.ops.convert import convert_to_tensor, is_tensor_like, static_value
+from runtime.ops.dispatch import apply, call
+from runtime.ops.elementwise import cast
+from runtime.ops.growable import ARRAY_WRITE, RESIZE_ROWS, ROW
+from runtime.ops.joining import concat, stack
+from runtime.ops.rearrange import reverse
+from runtime.ops.reduce import reduce_any, reduce_sum
+from runtime.shapes import widen
+from runtime.tensor import EagerTensor, Tensor
+from runtime.types import TensorType
+
+
+class StagedList:
+    """A list of elements of one kind in a buffer that grows.
+
+    items: the elements at first; each must convert to tensors.
+    more: elements that will come, to learn from; all items must agree with them in structure, dtype and rank.
+    like: another list, whose elements' types hold here too.
+    Raises TypeError or ValueError when they don't.
+
+    Reading or writing beyond the list raises IndexError when the program runs, as Python does.
+    """
+
+    _like: Any
+    _weak: bool
+
+    def __init__(self, items: Sequence[Any], more: Sequence[Any] = (), like: StagedList | None = None) -> None:
+        everything = [*items, *more]
+        if like is None and not everything:
+            raise ValueError("a list without elements has no element type")
+        self._like = _template(everything[0]) if like is None else like._like
+        for item in everything:
+            nest.assert_same_structure(self._like, _template(item))
+        width = 1 if self._like is None else len(nest.flatten(self._like))
+        columns = list(zip(*[nest.flatten(item) for item in everything])) or [()] * width
+        given = [None] * width if like is None or like._weak else like.element_types
+        # Python numbers take the dtype of the first tensor that comes.
+        self._weak = given[0] is None and not any(_has_dtype(leaf) for column in columns for leaf in column)
+        self._size: Any = convert_to_tensor(len(items), dtypes.int32)
+        if like is not None and like._weak and not everything:
+            given = like.element_types
+        self._buffers: list[Any] = [_buffer(c[: len(items)], c, type_) for c, type_ in zip(columns, given)]
+        self._first = (*self._buffers, self._size)
+
+    # --- structure -------------------------------------------------------------------------------------------------
+
+    def __tf_flatten__(self) -> tuple[Any, tuple]:
+        return _Kind(self._like, self._weak), (*self._buffers, self._size)
+
+    @classmethod
+    def __tf_unflatten__(cls, metadata: Any, components: Sequence[Any]) -> Any:
+        made = cls.__new__(cls)
+        made.restore(metadata, components)
+        if ctx.builder is None and all(isinstance(each, EagerTensor) for each in components):
+            return [made[index] for index in range(int(made._size))]
+        return made
+
+    def restore(self, metadata: Any, components: Sequence[Any]) -> None:
+        """Sets the contents to what `__tf_flatten__` gave."""
+        self._like, self._weak = metadata.like, metadata.weak
+        *self._buffers, self._size = components
+        if not hasattr(self, "_first"):
+            self._first = tuple(components)
+
+    @property
+    def is_weak(self) -> bool:
+        """Whether all elements came from Python numbers, whose dtype gives way to a tensor's."""
+        return self._weak
+
+    def is_unchanged(self) -> bool:
+        """Whether nothing has changed the list since it was made."""
+        return all(a is b for a, b in zip(self._first, (*self._buffers, self._size)))
+
+    def __tf_tensor__(self, dtype: Any = None, name: str | None = None) -> Tensor:
+        return convert_to_tensor(self.rows(), dtype)
+
+    def rows(self) -> Tensor:
+        """The elements as one tensor, along a new first axis."""
+        if self._like is not None:
+            raise TypeError("the elements of this list are structures; take their parts out before stacking them")
+        return self._rows(self._buffers[0])
+
+    def _rows(self, buffer: Any) -> Tensor:
+        count = static_value(self._size)
+        static = None if count is None else int(count)
+        if static is not None and buffer._shape and buffer._shape[0] == static:
+            return buffer
+        return apply(RESIZE_ROWS, (buffer, self._size), {"static": static})
+
+    @property
+    def size(self) -> Tensor:
+        """The number of elements, a scalar int32 tensor."""
+        return self._size
+
+    @property
+    def element_types(self) -> list[TensorType]:
+        """The types of an element's tensors."""
+        return [TensorType(b.dtype, None if b._shape is None else b._shape[1:]) for b in self._buffers]
+
+    def _pack(self, parts: Sequence[Any]) -> Any:
+        return parts[0] if self._like is None else nest.pack_sequence_as(self._like, parts)
+
+    def _parts(self, value: Any) -> list[Tensor]:
+        """The tensors of an element that is to be stored."""
+        nest.assert_same_structure(self._like, _template(value))
+        leaves = nest.flatten(value)
+        if self._weak:
+            self._buffers = [_fitting(buffer, leaf) for buffer, leaf in zip(self._buffers, leaves)]
+            self._weak = not any(_has_dtype(leaf) for leaf in leaves)
+        made = []
+        for buffer, leaf in zip(self._buffers, leaves):
+            tensor = convert_to_tensor(leaf) if is_tensor_like(leaf) else convert_to_tensor(leaf, buffer.dtype)
+            if tensor.dtype is not buffer.dtype:
+                raise TypeError(f"a {tensor.dtype.name} tensor can't go into a list of {buffer.dtype.name} tensors")
+            made.append(tensor)
+        return made
+
+    # --- elements --------------------------------------------------------------------------------------------------
+
+    def append(self, value: Any) -> None:
+        """Adds an element at the end."""
+        self._write(self._size, self._parts(value))
+        self._size = self._size + 1
+
+    def _write(self, index: Any, parts: Sequence[Tensor]) -> None:
+        attrs = {"fixed": False}
+        self._buffers = [apply(ARRAY_WRITE, (b, index, p, self._size), attrs) for b, p in zip(self._buffers, parts)]
+
+    def extend(self, values: Any) -> None:
+        """Adds the elements of a list, of a tensor along its first axis, or of a Python iterable."""
+        if isinstance(values, StagedList):
+            buffers = [concat([self._rows(a), values._rows(b)], 0) for a, b in zip(self._buffers, values._buffers)]
+            self._size = self._size + values._size
+            self._buffers = buffers
+        elif is_tensor_like(values):
+            tensor = convert_to_tensor(values)
+            self._buffers = [concat([self._rows(self._buffers[0]), tensor], 0)]
+            self._size = self._size + call("dim", tensor, axis=0)
+        else:
+            for value in values:
+                self.append(value)
+
+    def __iadd__(self, values: Any) -> StagedList:
+        self.extend(values)
+        return self
+
+    def __add__(self, values: Any) -> StagedList:
+        made = self.copy()
+        made.extend(values)
+        return made
+
+    def pop(self, index: Any = -1) -> Any:
+        """Removes and gives an element, the last one by default. Raises IndexError when there is none, at run time."""
+        assert_op(self._size > 0, "pop from empty list", "IndexError")
+        if type(index) is int and index == -1:
+            last = self._size - 1
+            value = self._at(last)
+            self._size = last
+            return value
+        position = self._position(index, "pop index out of range")
+        value = self._at(position)
+        self._remove(position)
+        return value
+
+    def _remove(self, position: Any) -> None:
+        self._buffers = [concat([rows[:position], rows[position + 1 :]], 0) for rows in map(self._rows, self._buffers)]
+        self._size = self._size - 1
+
+    def insert(self, index: Any, value: Any) -> None:
+        """Puts an element before position `index`, which counts from the end when negative."""
+        parts = self._parts(value)
+        before = convert_to_tensor(index, dtypes.int32) if type(index) is int else cast(index, dtypes.int32)
+        before = where(less(before, 0), maximum(before + self._size, 0), before)
+        self._buffers = [
+            concat([rows[:before], expand_dims(part, 0), rows[before:]], 0)
+            for rows, part in zip(map(self._rows, self._buffers), parts)
+        ]
+        self._size = self._size + 1
+
+    def clear(self) -> None:
+        """Removes all elements."""
+        self._size = convert_to_tensor(0, dtypes.int32)
+
+    def reverse(self) -> None:
+        """Reverses the order of the elements."""
+        self._buffers = [reverse(self._rows(buffer), [0]) for buffer in self._buffers]
+
+    def copy(self) -> StagedList:
+        """A list of its own with the same elements."""
+        made = StagedList.__new__(StagedList)
+        made.restore(*self.__tf_flatten__())
+        return made
+
+    def count(self, value: Any) -> Tensor:
+        """How many elements equal a value, an int32 tensor."""
+        return reduce_sum(cast(equal(self.rows(), value), dtypes.int32))
+
+    def contains(self, value: Any) -> Tensor:
+        """Whether an element equals a value; what `value in list` gives in converted code."""
+        return reduce_any(equal(self.rows(), value))
+
+    def _at(self, position: Any) -> Any:
+        return self._pack([apply(ROW, (buffer, position)) for buffer in self._buffers])
+
+    def item(self, position: Any) -> Any:
+        """The element at a position that is known to lie in the list."""
+        return self._at(position)
+
+    def _position(self, index: Any, message: str) -> Any:
+        """An index as a scalar tensor that counts from the start; checked against the size at run time."""
+        position: Any
+        if type(index) is int or isinstance(index, np.integer):
+            size = static_value(self._size)
+            if size is not None and -int(size) <= index < int(size):
+                return convert_to_tensor(int(index) % int(size), dtypes.int32)
+            position = convert_to_tensor(int(index), dtypes.int32) if index >= 0 else self._size + int(index)
+        else:
+            given = convert_to_tensor(index)
+            if not given.dtype.is_integer:
+                raise TypeError(f"list indices must be integers or slices, not {given.dtype.name} tensors")
+            given = cast(given, dtypes.int32)
+            position = where(less(given, 0), given + self._size, given)
+        assert_op(logical_and(greater_equal(position, 0), less(position, self._size)), message, "IndexError")
+        return position
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            made = self.copy()
+            made._buffers = [self._rows(buffer)[index] for buffer in self._buffers]
+            made._size = call("dim", made._buffers[0], axis=0)
+            return made
+        return self._at(self._position(index, "list index out of range"))
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        if isinstance(index, slice):
+            raise errors.UnimplementedError("slices of a list can't be assigned in a staged loop; set single elements")
+        parts = self._parts(value)
+        self._write(self._position(index, "list assignment index out of range"), parts)
+
+    def __delitem__(self, index: Any) -> None:
+        self._remove(self._position(index, "list assignment index out of range"))
+
+    def __len__(self) -> int:
+        size = static_value(self._size)
+        if size is None:
+            raise errors.OperatorNotAllowedInGraphError(
+                "the length of a list that a staged loop or branch changed is known only at run time: call len() in a "
+                "function that is converted, where it gives a tensor"
+            )
+        return int(size)
+
+    def __bool__(self) -> bool:
+        return len(self) > 0
+
+    def __iter__(self) -> Iterator[Any]:
+        size = static_value(self._size)
+        if size is None:
+            raise errors.OperatorNotAllowedInGraphError(
+                "a list that a staged loop or branch changed can be run over only by a `for` statement of a function "
+                "that is converted; its length is known only at run time"
+            )
+        return (self[index] for index in range(int(size)))
+
+    def __contains__(self, value: Any) -> bool:
+        return bool(self.contains(value))
+
+    def __repr__(self) -> str:
+        return f"<list of {', '.join(str(each) for each in self.element_types)} with a size known at run time>"
+
+
+def _template(value: Any) -> Any:
+    """The structure of an element, with None for its tensors."""
+    return nest.map_structure(lambda leaf: None, value) if nest.is_nested(value) else None
+
+
+class _Kind:
+    """What two staged lists share that can stand for each other: the structure of an element."""
+
+    __slots__ = ("like", "weak")
+
+    def __init__(self, like: Any, weak: bool) -> None:
+        self.like = like
+        self.weak = weak
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Kind) and self.like == other.like
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def _has_dtype(item: Any) -> bool:
+    return is_tensor_like(item) or hasattr(item, "dtype")
+
+
+def _fitting(buffer: Any, item: Any) -> Tensor:
+    """A buffer of Python numbers in the dtype that it has beside an item."""
+    if _has_dtype(item):
+        tensor: Any = convert_to_tensor(item)
+        if buffer.dtype.is_integer or tensor.dtype.is_floating:
+            return cast(buffer, tensor.dtype)
+    elif type(item) is float and buffer.dtype.is_integer:
+        return cast(buffer, dtypes.float32)
+    return buffer
+
+
+def _buffer(items: Sequence[Any], everything: Sequence[Any], given: TensorType | None) -> Tensor:
+    """A buffer with a row per item, of the dtype and shape that all items share."""
+    types = [] if given is None else [given]
+    for item in everything:
+        if _has_dtype(item):
+            tensor: Any = convert_to_tensor(item)
+            types.append(tensor.type)
+    if types:
+        dtype, shape = types[0].dtype, types[0].shape
+        for type_ in types[1:]:
+            if type_.dtype is not dtype:
+                raise TypeError(f"a list of {dtype.name} and {type_.dtype.name} tensors")
+            shape = widen(shape, type_.shape)
+    else:
+        kinds = {type(item) for item in everything}
+        first = convert_to_tensor(0.0 if float in kinds and kinds <= {int, float} else everything[0])
+        dtype, shape = first.dtype, first._shape
+    if shape is None:
+        raise ValueError("the elements of a list need a known rank")
+    if items:
+        return stack(
+            [convert_to_tensor(item) if _has_dtype(item) else convert_to_tensor(item, dtype) for item in items]
+        )
+    rows = (0, *[size or 0 for size in shape])
+    if dtype is dtypes.string:
+        return convert_to_tensor(np.full(rows, "", object), dtypes.string)
+    return convert_to_tensor(np.zeros(rows, dtype.np))
+
+
+class Moved:
+    """What remains in a Python list that has become a `StagedList`: the way to it, for those who still hold the list.
+
+    Converted code follows it where it can; anything else that uses it fails.
+    """
+
+    __slots__ = ("moved_to",)
+
+    def __init__(self, staged: StagedList) -> None:
+        self.moved_to = staged
+
+    def __tf_tensor__(self, dtype: Any = None, name: str | None = None) -> Tensor:
+        raise TypeError(
+            "this list was changed by a staged loop or branch, and lives on as another object in the variables that "
+            "the loop could see; use it through one of them, or return it from the function that changes it"
+        )
+
+
+def moved(value: Any) -> StagedList | None:
+    """The staged list that a Python list has become, if it has."""
+    return value[0].moved_to if type(value) is list and value and type(value[0]) is Moved else None
+
+
+def resolved(value: Any) -> Any:
+    """A structure with the staged lists that Python lists in it have become."""
+    kind = type(value)
+    if kind is list:
+        staged = moved(value)
+        return [resolved(item) for item in value] if staged is None else staged
+    if kind is tuple:
+        return tuple([resolved(item) for item in value])
+    return {key: resolved(item) for key, item in value.items()} if kind is dict else value
