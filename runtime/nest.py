@@ -13,7 +13,7 @@ Everything else is a leaf (an "atom"). None is a leaf too.
 from __future__ import annotations
 
 import dataclasses
-import functools
+import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -28,8 +28,18 @@ def is_nested(structure: Any) -> bool:
     return kind in (list, tuple, dict) or _is_structure_type(kind)
 
 
-@functools.lru_cache(maxsize=1024)
 def _is_structure_type(kind: type) -> bool:
+    known = _structure_types.get(kind)
+    if known is None:
+        known = _structure_types[kind] = _look_at_type(kind)
+    return known
+
+
+# Whether a type is a structure, without keeping the type alive.
+_structure_types: weakref.WeakKeyDictionary[type, bool] = weakref.WeakKeyDictionary()
+
+
+def _look_at_type(kind: type) -> bool:
     if issubclass(kind, (list, tuple, Mapping)) or hasattr(kind, "__tf_flatten__"):
         return True
     return _field_names(kind) is not None

@@ -51,6 +51,8 @@ class ConcreteFunction:
         self.name = f"__inference_{graph.name}_{next(_serial)}"
         self.function = GraphFunction(graph, jit_compile)
         self.variables = tuple(variables)
+        self.guards: tuple = ()  # what must still hold for the trace to be used (see guards.py)
+        self.used = True  # since the cache last looked for room
         self.captured_inputs = list(captures)
         self.symbolic_captures = symbolic_captures
         self._specs = specs
@@ -74,6 +76,7 @@ class ConcreteFunction:
 
     def call_flat(self, tensors: Sequence[Any]) -> Any:
         """Runs the graph on the flat list of its tensor arguments, which must fit; gives the structured result."""
+        self.used = True
         if ctx.builder is not None:
             results = self._inline(tensors)
         elif not self.variables:
@@ -181,6 +184,11 @@ class ConcreteFunction:
     @property
     def inputs(self) -> list[TensorSpec]:
         return list(self._specs)
+
+    @property
+    def arguments(self) -> tuple[tuple, dict[str, Any]]:
+        """The canonical (positional, keyword) arguments that the trace was made from."""
+        return self._arguments
 
     @property
     def outputs(self) -> list[TensorSpec]:

@@ -11,9 +11,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from autograph.convert.api import converted
+from autograph.function.cache import TraceCache
 from autograph.function.concrete import ConcreteFunction
-from autograph.function.signature import Arguments, check_input_signature, key_of_call
+from autograph.function.guards import broken, guards_of, settled
+from autograph.function.lifting import trace_once_or_twice
+from autograph.function.retracing import explain, warn_when_frequent
+from autograph.function.signature import Arguments, check_input_signature, key_of_call, relax
 from autograph.function.trace import trace
+from autograph.operators.calls import is_library
 from autograph.operators.tracebacks import drop_own_frames
 from runtime import nest
 
@@ -48,16 +53,21 @@ class Function:
         autograph: bool = True,
         jit_compile: bool | None = None,
         name: str | None = None,
+        reduce_retracing: bool = False,
     ) -> None:
         functools.update_wrapper(self, python_function)
         self._python_function = python_function
         self._name: str = name or getattr(python_function, "__name__", None) or type(python_function).__name__
         self._autograph = autograph
         self._jit_compile = jit_compile
+        self._reduce_retracing = reduce_retracing
+        self._latest: ConcreteFunction | None = None
         self._arguments = Arguments(python_function)
         self.input_signature = None if input_signature is None else tuple(input_signature)
-        self._traces: dict[Any, ConcreteFunction] = {}
-        self._own_traces: list[ConcreteFunction] = []
+        self._cache = TraceCache()
+        self._traces = self._cache.current
+        self._reasons: list[str] = []  # why the second trace was made, the third, ...
+        self._trace_count = 0
         self._lock = threading.RLock()
         self._tracing: set[Any] = set()
         self._bound: Any = None
@@ -79,7 +89,7 @@ class Function:
             tensors: list[Any] = []
             key = key_of_call(args, kwargs, tensors)
             concrete = self._traces.get(key)
-            if concrete is None:
+            if concrete is None or (concrete.guards and broken(concrete.guards) is not None):
                 concrete = self._trace(key, args, kwargs)
             return concrete.call_flat(tensors)
         except drop_own_frames():  # matches nothing: the error goes on, its traceback cleaned
@@ -89,14 +99,12 @@ class Function:
         if self.input_signature is not None:
             key, args = self._generalise(args, kwargs)
         with self._lock:
-            concrete = self._traces.get(key)
+            concrete = self._cache.revive(key) or self._covering(args, kwargs)
             if concrete is None:
-                concrete = self._covering(args, kwargs)
-                if concrete is None:
-                    concrete = self._trace_new(key, args, kwargs)
-                # A trace that captured tensors of the trace around it serves only there.
-                if not concrete.symbolic_captures:
-                    self._traces[key] = concrete
+                concrete = self._trace_new(key, args, kwargs)
+            # A trace that captured tensors of the trace around it serves only there.
+            if not concrete.symbolic_captures and self._traces.get(key) is not concrete:
+                self._cache.add(key, concrete)
         return concrete
 
     def _trace_new(self, key: Any, args: tuple, kwargs: dict[str, Any]) -> ConcreteFunction:
@@ -106,14 +114,37 @@ class Function:
                 "tracing would never end: a tensor condition can't stop Python's recursion. Write it as a loop or pass "
                 "the depth as a Python number that changes from call to call."
             )
+        self._note_reason(key, args, kwargs)
+        guards = guards_of(self._python_function, args, lambda f: not is_library(f))
+        args, kwargs = self._relaxed(args, kwargs)
+
+        def run() -> ConcreteFunction:
+            function = self._converted() if self._autograph else self._python_function
+            return trace(function, self._name, args, kwargs, self._arguments, self._jit_compile)
+
         self._tracing.add(key)
         try:
-            function = self._converted() if self._autograph else self._python_function
-            concrete = trace(function, self._name, args, kwargs, self._arguments, self._jit_compile)
+            concrete = trace_once_or_twice(run, is_first=self._trace_count == 0)
         finally:
             self._tracing.discard(key)
-        self._own_traces.append(concrete)
+        concrete.guards = settled(guards)
+        self._trace_count += 1
+        self._latest = concrete
         return concrete
+
+    def _note_reason(self, key: Any, args: tuple, kwargs: dict[str, Any]) -> None:
+        if self._latest is None:
+            return
+        before = self._traces.get(key, self._latest)
+        changed = broken(before.guards) if key in self._traces else None
+        self._reasons.append(explain(before, changed, args, kwargs, self._arguments))
+        warn_when_frequent(self._name, self._reasons)
+
+    def _relaxed(self, args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
+        """With `reduce_retracing`, dimensions that differ from the last trace's become unknown."""
+        if not self._reduce_retracing or self._latest is None:
+            return args, kwargs
+        return relax(self._latest.arguments, (args, kwargs))
 
     def _converted(self) -> Callable[..., Any]:
         function = self._python_function
@@ -129,8 +160,8 @@ class Function:
 
     def _covering(self, args: tuple, kwargs: dict[str, Any]) -> ConcreteFunction | None:
         """A trace made from specs (`get_concrete_function`) that fits these arguments."""
-        for concrete in self._own_traces:
-            if concrete.covers(args, kwargs):
+        for concrete in self._cache.traces():
+            if concrete.covers(args, kwargs) and broken(concrete.guards) is None:
                 return concrete
         return None
 
@@ -146,7 +177,8 @@ class Function:
             if self.input_signature is not None:
                 args = check_input_signature(args, self.input_signature, self._arguments)
             key = key_of_call(args, kwargs, [])
-            return self._traces.get(key) or self._trace(key, args, kwargs)
+            found = self._traces.get(key)
+            return found if found is not None and broken(found.guards) is None else self._trace(key, args, kwargs)
         except drop_own_frames():
             raise
 
@@ -162,17 +194,27 @@ class Function:
 
     def _bind(self, instance: Any) -> Function:
         method = _weak_method(self._python_function, instance)
-        return Function(method, self.input_signature, self._autograph, self._jit_compile, self._name)
+        return Function(
+            method, self.input_signature, self._autograph, self._jit_compile, self._name, self._reduce_retracing
+        )
 
     # --- looking at it -------------------------------------------------------------------------------------------
 
     def experimental_get_tracing_count(self) -> int:
         """How often the function has been traced."""
-        return len(self._own_traces)
+        return self._trace_count
+
+    def explain_retraces(self) -> str:
+        """Why the function was traced more than once: for each trace after the first, which argument, global, closure
+        variable or attribute had changed, and how."""
+        if not self._trace_count:
+            return f"'{self._name}' has not been traced yet."
+        lines = [f"'{self._name}' has been traced {self._trace_count} times."]
+        return "\n".join([*lines, *[f"  trace {i}: {reason}" for i, reason in enumerate(self._reasons, 2)]])
 
     def pretty_printed_concrete_signatures(self) -> str:
         """The signatures traced so far, one a paragraph."""
-        return "\n\n".join(c.pretty_printed_signature() for c in self._own_traces)
+        return "\n\n".join(c.pretty_printed_signature() for c in self._cache.traces())
 
     def __repr__(self) -> str:
         return f"<ag.function {self._name} at 0x{id(self):X}>"
@@ -240,10 +282,21 @@ def function(
         autograph: whether Python control flow on tensors is converted.
         jit_compile: True compiles to native code before the first run; False always interprets; None (default)
             interprets at first while native code is being compiled.
+        reduce_retracing: whether a dimension that has differed between calls becomes unknown, so that further sizes
+            need no trace of their own. (`experimental_relax_shapes` is its old name.)
+
+    A Python number, string or boolean that the function reads from a global, a closure variable or an attribute is part
+    of the trace; when it has changed, the next call traces again (`explain_retraces` says so).
+
+    Raises TypeError for an unknown option.
     """
-    del reduce_retracing, experimental
+    relax_shapes = reduce_retracing or bool(experimental.pop("experimental_relax_shapes", False))
+    for known in ("experimental_implements", "experimental_autograph_options", "experimental_attributes"):
+        experimental.pop(known, None)
+    if experimental:
+        raise TypeError(f"ag.function() got unexpected options: {', '.join(sorted(experimental))}")
 
     def decorate(function: Callable[..., Any]) -> Function:
-        return Function(function, input_signature, autograph, jit_compile, name)
+        return Function(function, input_signature, autograph, jit_compile, name, relax_shapes)
 
     return decorate if func is None else decorate(func)

@@ -22,7 +22,9 @@ from typing import Any
 import numpy as np
 
 from runtime import nest
+from runtime.dtypes import as_dtype
 from runtime.ops.convert import convert_to_tensor
+from runtime.shapes import as_shape, widen
 from runtime.spec import TensorSpec
 from runtime.tensor import EagerTensor, SymbolicTensor, Tensor
 from runtime.variable import Variable
@@ -145,6 +147,10 @@ class Identity:
             self._reference = None
             self._strong = value
 
+    def is_dead(self) -> bool:
+        """Whether the object is gone."""
+        return self._reference is not None and self._reference() is None
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Identity) or self._id != other._id:
             return False
@@ -195,6 +201,22 @@ def _convert_to_spec(value: Any, spec: TensorSpec) -> Any:
     if not spec.covers(dtype, shape):
         raise ValueError(f"{value!r} doesn't fit {spec}")
     return value
+
+
+def relax(before: tuple[tuple, dict], now: tuple[tuple, dict]) -> tuple[tuple, dict]:
+    """`now` with each tensor whose shape differs from the one in `before` as a spec that covers both."""
+    try:
+        nest.assert_same_structure(before, now)
+    except (TypeError, ValueError):
+        return now
+
+    def merge(old: Any, new: Any) -> Any:
+        if not (is_tensor_like(old) and is_tensor_like(new)) or as_dtype(old.dtype) is not as_dtype(new.dtype):
+            return new
+        old_shape, new_shape = as_shape(old.shape), as_shape(new.shape)
+        return new if old_shape == new_shape else TensorSpec(widen(old_shape, new_shape), as_dtype(new.dtype))
+
+    return nest.map_structure(merge, before, now)
 
 
 def _indented(values: tuple) -> str:

@@ -1,0 +1,105 @@
+"""Variables that a function creates on its first call.
+
+    @ag.function
+    def layer(x):
+        if self.w is None:
+            self.w = ag.Variable(ag.random.normal([3, 4]))
+        return x @ self.w
+
+While the function is traced for the first time its variables really come to be: an initial value that was computed by
+ops of the trace is computed now, from the part of the graph that leads to it. That trace is thrown away; the function
+is traced once more, and must not create any variable this time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from runtime.context import ctx, init_scope
+from runtime.graph.interpreter import interpret
+from runtime.graph.ir import Graph, Node, Substitution, Value, copy_nodes
+from runtime.ops.convert import convert_to_tensor
+from runtime.tensor import SymbolicTensor
+from runtime.types import TensorType, TokenType
+
+
+class Lifting:
+    """Takes the variables that are created while it is active (`ctx.lifting`)."""
+
+    def __init__(self) -> None:
+        self.created: list[Any] = []
+
+    def create_variable(self, variable: Any, initial_value: Any, dtype: Any) -> TensorType:
+        """Gives the variable its value. Raises ValueError when that depends on the function's arguments."""
+        value = initial_value
+        if callable(value) and not isinstance(value, SymbolicTensor):
+            with init_scope():
+                value = value()
+        value = convert_to_tensor(value, dtype)
+        array = evaluate(value.value) if isinstance(value, SymbolicTensor) else value._array  # type: ignore[attr-defined]
+        variable._array = np.array(array) if np.shape(array) else array
+        self.created.append(variable)
+        return TensorType(value.dtype, np.shape(array))
+
+
+@contextlib.contextmanager
+def _lifting_to(lifting: Lifting | None) -> Iterator[None]:
+    outer, ctx.lifting = ctx.lifting, lifting
+    try:
+        yield
+    finally:
+        ctx.lifting = outer
+
+
+def evaluate(value: Value) -> Any:
+    """What a value of a graph being traced is, if it depends on no input."""
+    needed: dict[Node, None] = {}
+    _collect(value, needed)
+    order = {id(node): index for index, node in enumerate(value.graph.nodes)}
+    graph = Graph("initial value")
+    mapping = Substitution()
+    nodes = sorted(needed, key=lambda n: order[id(n)])
+    defined = {v for node in nodes for v in node.outputs}
+    # Effects (random numbers) run once here; the order among them is the program's, so the tokens may start anywhere.
+    for node in nodes:
+        for operand in node.inputs:
+            if operand not in defined and operand not in mapping:
+                mapping[operand] = graph.add_input(operand.type)
+    copy_nodes(nodes, graph, mapping)
+    graph.outputs = [mapping[value]]
+    return interpret(graph, [None] * len(graph.inputs))[0]
+
+
+def _collect(value: Value, needed: dict[Node, None]) -> None:
+    pending = [value]
+    while pending:
+        current = pending.pop()
+        if isinstance(current.type, TokenType):
+            continue
+        if current.node is None:
+            raise ValueError(
+                f"The initial value of a variable created in the function '{value.graph.name}' depends on "
+                f"'{current.name or 'a captured tensor'}', which is known only when the function runs. Create the "
+                "variable outside of the function, or give it a callable that needs no argument of the function."
+            )
+        if current.node not in needed:
+            needed[current.node] = None
+            pending += current.node.inputs
+
+
+def trace_once_or_twice(trace: Callable[[], Any], is_first: bool) -> Any:
+    """`trace()`, run a second time if the first run created variables, which only the first call may."""
+    if not is_first:
+        with _lifting_to(None):
+            return trace()
+    lifting = Lifting()
+    with _lifting_to(lifting):
+        result = trace()
+    if not lifting.created:
+        return result
+    with _lifting_to(None):
+        return trace()

@@ -1,0 +1,84 @@
+"""Why a function was traced again: what differs between a call and the trace that was made before it."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from autograph.function.concrete import ConcreteFunction
+from autograph.function.guards import Guard
+from autograph.function.signature import Arguments, is_tensor_like
+from runtime import nest
+
+# A function that has been traced this often, and again at each doubling, says so.
+_WARN_AT = 8
+
+
+class RetracingWarning(UserWarning):
+    """A function is traced again and again; tracing costs far more than running."""
+
+
+def explain(
+    before: ConcreteFunction, broken: Guard | None, args: tuple, kwargs: dict[str, Any], arguments: Arguments
+) -> str:
+    """One line: what changed since the trace `before`."""
+    if broken is not None:
+        return f"{broken.label} changed from {broken.value!r} to {broken.read()!r}"
+    old_args, old_kwargs = before.arguments
+    differences = []
+    pairs = [(arguments.name_of(i), a, b) for i, (a, b) in enumerate(zip(old_args, args))]
+    pairs += [(name, old_kwargs[name], kwargs[name]) for name in sorted(old_kwargs.keys() & kwargs.keys())]
+    for name, old, new in pairs:
+        differences += _differences(f"argument '{name}'", old, new)
+    if len(old_args) != len(args) or old_kwargs.keys() != kwargs.keys():
+        differences.append(
+            f"it was called with {len(args) + len(kwargs)} arguments, not {len(old_args) + len(old_kwargs)}"
+        )
+    return "; ".join(differences) or "it was called with another object of the same kind"
+
+
+def _differences(label: str, old: Any, new: Any) -> list[str]:
+    if nest.is_nested(old) or nest.is_nested(new):
+        try:
+            nest.assert_same_structure(old, new)
+        except (TypeError, ValueError):
+            return [f"{label} changed its structure"]
+        pairs = zip(nest.flatten(old), nest.flatten(new))
+        return [d for i, (a, b) in enumerate(pairs) for d in _differences(f"{label} (element {i})", a, b)]
+    if is_tensor_like(old) and is_tensor_like(new):
+        found = []
+        if old.dtype != new.dtype:
+            found.append(f"dtype {_name(old.dtype)} → {_name(new.dtype)}")
+        if tuple(old.shape or ()) != tuple(new.shape or ()):
+            found.append(f"shape {tuple(old.shape)} → {tuple(new.shape)}")
+        return [f"{label}: {', '.join(found)}"] if found else []
+    if type(old) is not type(new):
+        return [f"{label}: {_kind(old)} → {_kind(new)}"]
+    if is_tensor_like(old) or old is new:
+        return []
+    try:
+        same = bool(old == new)
+    except Exception:  # any object may refuse to be compared; then it counts as another one
+        same = False
+    return [] if same else [f"{label}: the Python value {old!r} → {new!r}; pass it as a tensor to trace once"]
+
+
+def _name(dtype: Any) -> str:
+    return getattr(dtype, "name", str(dtype))
+
+
+def _kind(value: Any) -> str:
+    return "a tensor" if is_tensor_like(value) else f"a Python {type(value).__name__}"
+
+
+def warn_when_frequent(name: str, reasons: list[str]) -> None:
+    """Warns at the 8th, 16th, 32nd, … trace of a function, with the latest reasons."""
+    count = len(reasons) + 1
+    if count >= _WARN_AT and count & (count - 1) == 0:
+        latest = "\n  ".join(reasons[-3:])
+        warnings.warn(
+            f"'{name}' has been traced {count} times, which costs far more than running it. The latest reasons:\n  "
+            f"{latest}\nPass numbers that change as tensors, or use input_signature or reduce_retracing=True.",
+            RetracingWarning,
+            stacklevel=5,
+        )
