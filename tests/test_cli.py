@@ -1,6 +1,9 @@
 """The command line, in this process and as `python -m autograph`."""
 
+import io
 import os
+import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -8,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from autograph import cli
+from autograph.errors import ConversionError, Location
 
 ROOT = Path(__file__).resolve().parent.parent
 MODULE = """\
@@ -229,3 +233,176 @@ def test_a_reader_that_leaves_early_is_no_error(module):
     command = f"{sys.executable} -m autograph to-code --each-pass {module}:double | true"
     done = subprocess.run(command, shell=True, capture_output=True, text=True, cwd=ROOT, timeout=120, check=False)
     assert done.stderr == ""
+
+
+def test_passes_is_the_same_as_each_pass(module, capsys):
+    assert run(capsys, "to-code", "--passes", f"{module}:double") == run(
+        capsys, "to-code", "--each-pass", f"{module}:double"
+    )
+
+
+def test_several_functions_and_whole_files(module, capsys):
+    _, out, _ = run(capsys, "to-code", f"{module}:double", f"{module}:fallback")
+    assert out.index("def double") < out.index("def fallback")
+    code, out, err = run(capsys, "to-code", "--all", module)
+    assert (code, err) == (0, "")
+    names = [line for line in out.splitlines() if line.startswith("# ")]
+    assert names[:4] == ["# double", "# Cell.call", "# Cell.later", "# fallback"]  # inner is in Cell.call
+    compile(out, "converted", "exec")
+
+
+def test_standard_input(module, capsys, monkeypatch):
+    text = MODULE.partition("\n")[2]
+    monkeypatch.setattr("sys.stdin", io.StringIO(text))
+    code, out, _ = run(capsys, "to-code", "-:double")
+    assert (code, out.startswith("def double(x, n):")) == (0, True)
+    monkeypatch.setattr("sys.stdin", io.StringIO(text))
+    code, out, _ = run(capsys, "to-code", "--all", "-")
+    assert (code, out.startswith("# double\n")) == (0, True)
+    monkeypatch.setattr("sys.stdin", io.StringIO("def f(:"))
+    assert run(capsys, "to-code", "--check", "-")[::2] == (2, "autograph: <stdin>:1: syntax error: invalid syntax\n")
+
+
+def test_a_whole_file_must_be_asked_for(module, capsys):
+    code, out, err = run(capsys, "to-code", module)
+    assert (code, out) == (2, "")
+    assert "--all" in err
+
+
+def test_check(module, capsys, monkeypatch):
+    assert run(capsys, "to-code", "--check", module, module) == (0, "", "")
+    from autograph.commands import to_code
+
+    real = to_code.convert_tree
+
+    def fails(node, **options):
+        if getattr(node, "name", "") == "fallback":
+            place = Location(options["filename"], node.lineno, node.name, node.col_offset)
+            raise ConversionError("can't", location=place, cause="a reason", fix="a way")
+        return real(node, **options)
+
+    monkeypatch.setattr(to_code, "convert_tree", fails)
+    code, out, err = run(capsys, "to-code", "--check", module)
+    line = MODULE.splitlines().index("    def fallback(x):") + 1
+    assert (code, out) == (1, "")
+    assert f"{module}:{line}, in fallback" in err
+    assert "def fallback(x):\n      ^\n" in err
+    code, out, _ = run(capsys, "to-code", "--all", module)
+    assert code == 1
+    assert "# double" in out
+
+
+def test_diff(module, capsys):
+    code, out, _ = run(capsys, "to-code", "--diff", "--width", "80", f"{module}:double")
+    assert code == 0
+    lines = out.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert all(line[38:41].strip() == "│" for line in lines)
+    left = [line[:38].rstrip() for line in lines]
+    assert [text for text in left if text] == [line for line in MODULE.splitlines()[2:7]]
+    assert lines[0].split("│")[1].strip() == "def double(x, n):"
+    assert "\033" not in out
+    _, coloured, _ = run(capsys, "to-code", "--diff", "--color", "always", "--width", "80", f"{module}:double")
+    assert re.sub(r"\033\[\d+m", "", coloured).split() == out.split()
+    assert "\033[32m" in coloured
+
+
+def test_diff_wraps_long_lines(tmp_path, capsys):
+    path = tmp_path / "long.py"
+    path.write_text(f"def f(x):\n    return [{', '.join(map(str, range(40)))}]\n", encoding="utf-8")
+    _, out, _ = run(capsys, "to-code", "--diff", "--width", "60", f"{path}:f")
+    assert max(map(len, out.splitlines())) <= 60
+    left = "".join(line[:28].strip() for line in out.splitlines())
+    assert "38,39]" in left.replace(" ", "")
+
+
+GRAPH = """\
+import autograph as ag
+
+@ag.function
+def step(x, n, scale=1.0):
+    while n > 0:
+        x = x * scale
+        n -= 1
+    return x
+
+def plain(x):
+    return ag.reduce_sum(x)
+
+def wrong(x):
+    if x > 0:
+        y = x
+    else:
+        y = None
+    return y + 1
+
+def texts(x):
+    return ag.strings.length(x)
+
+NUMBER = 3
+"""
+
+
+@pytest.fixture
+def program(tmp_path):
+    path = tmp_path / "program.py"
+    path.write_text(GRAPH, encoding="utf-8")
+    return path
+
+
+def test_graph(program, capsys):
+    signature = "x: float32[None, 3], n: int32, scale=2.5"
+    code, out, err = run(capsys, "graph", f"{program}:step", "--signature", signature)
+    assert (code, err) == (0, "")
+    assert out.startswith("graph step(%x: float32[?, 3], %n: int32[]")
+    assert "{value=2.5}" in out
+    code, out, err = run(capsys, "graph", f"{program}:step", "--kernel", "--signature", signature)
+    assert (code, err) == (0, "")
+    assert "def kernel(x, n):" in out
+    assert "while n" in out
+    compile(out, "kernel", "exec")
+
+
+def test_graph_of_a_plain_function(program, capsys):
+    code, out, _ = run(capsys, "graph", f"{program}:plain", "--signature", "x: float64[...]")
+    assert (code, out.startswith("graph plain(%x: float64[?]):")) == (0, True), out
+
+
+@pytest.mark.parametrize(
+    ("name", "signature", "code", "message"),
+    [
+        ("step", "x float32", 2, "expected `name: dtype[shape]` or `name=value`, got 'x float32'"),
+        ("step", "x: float33", 2, "'float33' is no dtype and shape"),
+        ("step", "x: float32[-1]", 2, "'float32[-1]' is no dtype and shape"),
+        ("step", "x=f()", 2, "'f()' is no Python literal"),
+        ("step", "x: float32", 1, "step can't be traced: TypeError: "),
+        ("wrong", "x: float32", 1, "wrong can't be traced: "),
+        ("nothing", "", 2, "no function 'nothing'"),
+        ("NUMBER", "", 2, "is no function"),
+    ],
+)
+def test_graph_errors(program, capsys, name, signature, code, message):
+    found, out, err = run(capsys, "graph", f"{program}:{name}", "--signature", signature)
+    assert (found, out) == (code, "")
+    assert message in err
+
+
+def test_graph_of_a_file_that_fails(tmp_path, capsys):
+    path = tmp_path / "fails.py"
+    path.write_text("1 / 0", encoding="utf-8")
+    code, _, err = run(capsys, "graph", f"{path}:f")
+    assert (code, err) == (2, f"autograph: {path} fails when it is run: ZeroDivisionError: division by zero\n")
+    assert run(capsys, "graph", "nowhere.py:f")[0] == 2
+
+
+@pytest.mark.parametrize("command", [[], ["to-code"], ["graph"]])
+def test_help_has_examples_that_parse(command, capsys):
+    with pytest.raises(SystemExit) as left:
+        cli.main([*command, "--help"])
+    assert left.value.code == 0
+    shown = capsys.readouterr().out
+    examples = [line.strip() for line in shown.splitlines() if line.strip().startswith("autograph ")]
+    assert examples
+    for example in examples:
+        words = shlex.split(example.split("   ")[0])[1:]
+        cli._parser().parse_args([word.replace("-:", "<stdin>:") for word in words])

@@ -44,7 +44,10 @@ ROOMS: dict[str, set[str]] = {
     "autograph.operators": {"autograph.errors", "autograph.syntax", *RUNTIME},
     "autograph.convert.api": {*CONVERSION, "autograph.operators"},
     "autograph.function": {*AUTOGRAPH, *RUNTIME},
-    "autograph.cli": CONVERSION,
+    # `to-code` starts fast; only `graph` needs the rest of the project, and is imported when it is asked for.
+    "autograph.commands": CONVERSION,
+    "autograph.commands.graph": {*AUTOGRAPH, *RUNTIME, "runtime.codegen", "autograph.function", "autograph.commands"},
+    "autograph.cli": {*CONVERSION, "autograph.commands", "autograph.commands.graph"},
     "autograph.__main__": {"autograph.cli"},
     "autograph.namespaces": {*AUTOGRAPH, *RUNTIME, "autograph.function"},
     # The public namespaces hand names on from everywhere below them.

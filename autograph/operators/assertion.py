@@ -6,6 +6,7 @@ from typing import Any
 
 from autograph.operators.state import Block
 from autograph.operators.symbolic import condition, truth
+from autograph.operators.unbound import run
 from runtime.ops.control import assert_op
 
 
@@ -14,7 +15,7 @@ def assert_stmt(test: Any, message: Block | None = None) -> None:
     tensor = truth(test)
     if tensor is None:
         if not test:
-            raise AssertionError(message()) if message is not None else AssertionError()
+            raise AssertionError(run(message)) if message is not None else AssertionError()
         return
-    text = "" if message is None else str(message())
+    text = "" if message is None else str(run(message))
     assert_op(condition(tensor, "assert"), text, "AssertionError")

@@ -209,3 +209,10 @@ def many_closures(n):
         return [middle(k) for k in range(n)], a
 
     return outer(1)
+
+
+@case((True,), (False,))
+def assertion_message_reads_an_unbound_variable(x):
+    y: str
+    assert x, y
+    return x

@@ -1,0 +1,127 @@
+"""`autograph graph`: the traced program of a function, or the native kernel generated from it. Runs the file."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+from autograph.commands.files import UsageError, split
+from autograph.errors import AutographError
+from autograph.function.polymorphic import Function
+from runtime import dtypes
+from runtime.codegen.lower import lower
+from runtime.codegen.source import NotNative
+from runtime.errors import OperatorNotAllowedInGraphError, OpError
+from runtime.graph.passes.custom_gradients import without_custom_gradients
+from runtime.graph.passes.pipeline import optimize
+from runtime.spec import TensorSpec
+
+_TENSOR = re.compile(r"(\w+)(?:\[(.*)\])?$", re.DOTALL)
+
+
+def run(options: Any) -> int:
+    """Prints the graph or kernel; exit code 1 where tracing fails or the program has no single kernel."""
+    path, name = split(options.target)
+    if name is None or path == "-":
+        raise UsageError(f"expected FILE.py:function, got {options.target!r}")
+    function = _look_up(_run_file(path), name, path)
+    arguments = parse_signature(options.signature)
+    try:
+        concrete = Function(function).get_concrete_function(**arguments)
+    except (AutographError, OpError, OperatorNotAllowedInGraphError, TypeError, ValueError) as error:
+        print(f"autograph: {name} can't be traced: {type(error).__name__}: {error}", file=sys.stderr)
+        return 1
+    if not options.kernel:
+        print(concrete.graph, flush=True)
+        return 0
+    try:
+        print(lower(optimize(without_custom_gradients(concrete.graph))).text.rstrip(), flush=True)
+    except NotNative as error:
+        print(
+            f"autograph: {name} is no single kernel, it is split where something isn't native: {error}", file=sys.stderr
+        )
+        return 1
+    return 0
+
+
+def parse_signature(text: str) -> dict[str, Any]:
+    """Arguments from text like ``x: float32[None, 3], n: int32, steps=4``. Raises UsageError."""
+    found: dict[str, Any] = {}
+    for part in _split_outside_brackets(text):
+        name, separator, rest = part.partition(":") if re.match(r"\s*\w+\s*:", part) else part.partition("=")
+        name, rest = name.strip(), rest.strip()
+        if not (separator and name.isidentifier() and rest):
+            raise UsageError(f"in the signature, expected `name: dtype[shape]` or `name=value`, got {part.strip()!r}")
+        found[name] = _spec(name, rest) if separator == ":" else _literal(rest)
+    return found
+
+
+def _spec(name: str, text: str) -> TensorSpec:
+    match = _TENSOR.match(text)
+    try:
+        if match is None:
+            raise ValueError
+        dtype = dtypes.as_dtype(match[1])
+        sizes = () if match[2] is None else ast.literal_eval(f"({match[2]},)" if match[2].strip() else "()")
+        if match[2] is not None and match[2].strip() == "...":
+            return TensorSpec(None, dtype, name)
+        if not all(size is None or (type(size) is int and size >= 0) for size in sizes):
+            raise ValueError
+    except (TypeError, ValueError, SyntaxError):
+        raise UsageError(f"in the signature, {text!r} is no dtype and shape like float32[None, 3]") from None
+    return TensorSpec(sizes, dtype, name)
+
+
+def _literal(text: str) -> Any:
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        raise UsageError(f"in the signature, {text!r} is no Python literal") from None
+
+
+def _split_outside_brackets(text: str) -> list[str]:
+    parts, depth, start = [], 0, 0
+    for index, character in enumerate(text):
+        if character in "[({":
+            depth += 1
+        elif character in "])}":
+            depth -= 1
+        elif character == "," and depth == 0:
+            parts.append(text[start:index])
+            start = index + 1
+    return [part for part in [*parts, text[start:]] if part.strip()]
+
+
+def _run_file(path: str) -> Any:
+    """The module that a file makes when it is imported."""
+    file = Path(path).resolve()
+    spec = importlib.util.spec_from_file_location(file.stem, file)
+    if spec is None or spec.loader is None or not file.is_file():
+        raise UsageError(f"cannot read {path}: no such Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[file.stem] = module
+    sys.path.insert(0, str(file.parent))
+    try:
+        spec.loader.exec_module(module)
+    except (Exception, SystemExit) as error:
+        raise UsageError(f"{path} fails when it is run: {type(error).__name__}: {error}") from error
+    finally:
+        sys.path.remove(str(file.parent))
+    return module
+
+
+def _look_up(module: Any, name: str, path: str) -> Any:
+    value = module
+    for part in name.split("."):
+        try:
+            value = getattr(value, part)
+        except AttributeError:
+            raise UsageError(f"no function {name!r} in {path}") from None
+    value = getattr(value, "python_function", value)
+    if not callable(value):
+        raise UsageError(f"{name!r} in {path} is no function")
+    return value
