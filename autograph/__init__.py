@@ -152,6 +152,24 @@ from runtime.ops.api import (
 from runtime.ops.api import (
     slice_ as slice,
 )
+from runtime.ops.einsum import (
+    einsum,
+)
+from runtime.ops.matrices import (
+    clip_by_global_norm,
+    clip_by_norm,
+)
+from runtime.ops.segments import (
+    histogram_fixed_width,
+    histogram_fixed_width_bins,
+)
+from runtime.ops.sorting import (
+    argsort,
+    searchsorted,
+    sort,
+    unique,
+    unique_with_counts,
+)
 from runtime.shapes import TensorShape
 from runtime.spec import TensorSpec
 from runtime.tensor import Tensor
@@ -162,19 +180,20 @@ newaxis = None
 
 __all__ = [
     "Assert", "DType", "GradientTape", "Tensor", "TensorArray", "TensorShape", "TensorSpec", "Variable", "abs",
-    "acos", "acosh", "add", "add_n", "argmax", "argmin", "as_dtype", "asin", "asinh", "atan", "atan2", "atanh",
-    "autograph", "bitwise", "bool", "boolean_mask", "broadcast_static_shape", "broadcast_to", "cast",
-    "clip_by_value", "concat", "config", "constant", "convert_to_tensor", "cos", "cosh", "cumsum", "custom_gradient",
-    "debugging",
-    "device", "divide", "double", "dtypes", "ensure_shape", "equal", "errors", "executing_eagerly", "exp",
-    "expand_dims", "eye", "fill", "float16", "float32", "float64", "floor", "function", "gather", "gather_nd",
-    "greater", "greater_equal", "half", "identity", "init_scope", "int16", "int32", "int64", "int8", "less",
-    "less_equal", "linalg", "linspace", "logical_and", "logical_not", "logical_or", "math", "matmul", "maximum",
-    "meshgrid", "minimum", "multiply", "negative", "nest", "newaxis", "nn", "norm", "not_equal", "numpy_function",
-    "one_hot", "ones", "ones_like", "pad", "pow", "print", "py_function", "random", "range", "rank", "reduce_all",
-    "reduce_any", "reduce_logsumexp", "reduce_max", "reduce_mean", "reduce_min", "reduce_prod", "reduce_sum",
-    "reshape", "reverse", "roll", "round", "scatter_nd", "shape", "sigmoid", "sign", "sin", "sinh", "size", "slice",
-    "split", "sqrt", "square", "squeeze", "stack", "stop_gradient", "strided_slice", "string", "strings", "subtract",
-    "tan", "tanh", "tensor_scatter_nd_add", "tensor_scatter_nd_update", "tensordot", "tile", "transpose", "truediv",
-    "truncatediv", "uint16", "uint32", "uint64", "uint8", "unstack", "where", "zeros", "zeros_like",
+    "acos", "acosh", "add", "add_n", "argmax", "argmin", "argsort", "as_dtype", "asin", "asinh", "atan", "atan2",
+    "atanh", "autograph", "bitwise", "bool", "boolean_mask", "broadcast_static_shape", "broadcast_to", "cast",
+    "clip_by_global_norm", "clip_by_norm", "clip_by_value", "concat", "config", "constant", "convert_to_tensor",
+    "cos", "cosh", "cumsum", "custom_gradient", "debugging", "device", "divide", "double", "dtypes", "einsum",
+    "ensure_shape", "equal", "errors", "executing_eagerly", "exp", "expand_dims", "eye", "fill", "float16", "float32",
+    "float64", "floor", "function", "gather", "gather_nd", "greater", "greater_equal", "half",
+    "histogram_fixed_width", "histogram_fixed_width_bins", "identity", "init_scope", "int16", "int32", "int64",
+    "int8", "less", "less_equal", "linalg", "linspace", "logical_and", "logical_not", "logical_or", "math", "matmul",
+    "maximum", "meshgrid", "minimum", "multiply", "negative", "nest", "newaxis", "nn", "norm", "not_equal",
+    "numpy_function", "one_hot", "ones", "ones_like", "pad", "pow", "print", "py_function", "random", "range", "rank",
+    "reduce_all", "reduce_any", "reduce_logsumexp", "reduce_max", "reduce_mean", "reduce_min", "reduce_prod",
+    "reduce_sum", "reshape", "reverse", "roll", "round", "scatter_nd", "searchsorted", "shape", "sigmoid", "sign",
+    "sin", "sinh", "size", "slice", "sort", "split", "sqrt", "square", "squeeze", "stack", "stop_gradient",
+    "strided_slice", "string", "strings", "subtract", "tan", "tanh", "tensor_scatter_nd_add",
+    "tensor_scatter_nd_update", "tensordot", "tile", "transpose", "truediv", "truncatediv", "uint16", "uint32",
+    "uint64", "uint8", "unique", "unique_with_counts", "unstack", "where", "zeros", "zeros_like",
 ]  # fmt: skip

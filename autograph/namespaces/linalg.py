@@ -13,7 +13,47 @@ from runtime.ops.api import (
     tensordot,
     trace,
 )  # fmt: skip
+from runtime.ops.einsum import (
+    einsum,
+)
+from runtime.ops.factor import (
+    cholesky,
+    cholesky_solve,
+    det,
+    inv,
+    logdet,
+    lstsq,
+    pinv,
+    slogdet,
+    solve,
+    triangular_solve,
+)
+from runtime.ops.matrices import (
+    band_part,
+    cross,
+    global_norm,
+    normalize,
+    set_diag,
+)
+from runtime.ops.nn import (
+    l2_normalize,
+)
+from runtime.ops.spectral import (
+    adjoint,
+    eigh,
+    eigvalsh,
+    expm,
+    matrix_rank,
+    qr,
+    sqrtm,
+    svd,
+    tensor_diag,
+    tensor_diag_part,
+)
 
 __all__ = [
-    "diag", "diag_part", "eye", "matmul", "matrix_transpose", "matvec", "norm", "tensordot", "trace",
+    "adjoint", "band_part", "cholesky", "cholesky_solve", "cross", "det", "diag", "diag_part", "eigh", "eigvalsh",
+    "einsum", "expm", "eye", "global_norm", "inv", "l2_normalize", "logdet", "lstsq", "matmul", "matrix_rank",
+    "matrix_transpose", "matvec", "norm", "normalize", "pinv", "qr", "set_diag", "slogdet", "solve", "sqrtm", "svd",
+    "tensor_diag", "tensor_diag_part", "tensordot", "trace", "triangular_solve",
 ]  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from autograph.namespaces import special
 from runtime.ops.api import (
     abs,
     acos,
@@ -81,6 +82,11 @@ from runtime.ops.api import (
 from runtime.ops.api import (
     floormod as mod,
 )
+from runtime.ops.arithmetic import (
+    accumulate_n,
+    scalar_mul,
+    truncatemod,
+)
 from runtime.ops.linalg import (
     matmul,
 )  # fmt: skip
@@ -89,14 +95,75 @@ from runtime.ops.nn import (
     log_softmax,
     softmax,
 )  # fmt: skip
+from runtime.ops.reduce import (
+    is_non_decreasing,
+    is_strictly_increasing,
+    reduce_euclidean_norm,
+)
+from runtime.ops.scan import (
+    cumulative_logsumexp,
+)
+from runtime.ops.segments import (
+    bincount,
+    confusion_matrix,
+    segment_max,
+    segment_mean,
+    segment_min,
+    segment_prod,
+    segment_sum,
+    unsorted_segment_max,
+    unsorted_segment_mean,
+    unsorted_segment_min,
+    unsorted_segment_prod,
+    unsorted_segment_sqrt_n,
+    unsorted_segment_sum,
+    zero_fraction,
+)
+from runtime.ops.sorting import (
+    in_top_k,
+    invert_permutation,
+    top_k,
+)
+from runtime.ops.special import (
+    bessel_i0,
+    bessel_i0e,
+    bessel_i1,
+    bessel_i1e,
+    betainc,
+    digamma,
+    erfcinv,
+    erfinv,
+    igamma,
+    igammac,
+    lbeta,
+    lgamma,
+    log_sigmoid,
+    multiply_no_nan,
+    ndtri,
+    nextafter,
+    polygamma,
+    polyval,
+    xdivy,
+    xlog1py,
+    xlogy,
+    zeta,
+)
 
 __all__ = [
-    "abs", "acos", "acosh", "add", "add_n", "argmax", "argmin", "asin", "asinh", "atan", "atan2", "atanh", "ceil",
-    "count_nonzero", "cos", "cosh", "cumprod", "cumsum", "divide", "divide_no_nan", "equal", "erf", "erfc", "exp",
-    "expm1", "floor", "floordiv", "floormod", "greater", "greater_equal", "is_finite", "is_inf", "is_nan", "less",
-    "less_equal", "log", "log1p", "logical_and", "logical_not", "logical_or", "logical_xor", "maximum", "minimum",
-    "mod", "multiply", "negative", "not_equal", "pow", "reciprocal", "reduce_all", "reduce_any", "reduce_logsumexp",
-    "reduce_max", "reduce_mean", "reduce_min", "reduce_prod", "reduce_std", "reduce_sum", "reduce_variance", "rint",
-    "round", "rsqrt", "sigmoid", "sign", "sin", "sinh", "softplus", "sqrt", "square", "squared_difference",
-    "subtract", "tan", "tanh", "truediv", "truncatediv", "matmul", "l2_normalize", "log_softmax", "softmax",
+    "special",
+    "abs", "accumulate_n", "acos", "acosh", "add", "add_n", "argmax", "argmin", "asin", "asinh", "atan", "atan2",
+    "atanh", "bessel_i0", "bessel_i0e", "bessel_i1", "bessel_i1e", "betainc", "bincount", "ceil", "confusion_matrix",
+    "cos", "cosh", "count_nonzero", "cumprod", "cumsum", "cumulative_logsumexp", "digamma", "divide", "divide_no_nan",
+    "equal", "erf", "erfc", "erfcinv", "erfinv", "exp", "expm1", "floor", "floordiv", "floormod", "greater",
+    "greater_equal", "igamma", "igammac", "in_top_k", "invert_permutation", "is_finite", "is_inf", "is_nan",
+    "is_non_decreasing", "is_strictly_increasing", "l2_normalize", "lbeta", "less", "less_equal", "lgamma", "log",
+    "log1p", "log_sigmoid", "log_softmax", "logical_and", "logical_not", "logical_or", "logical_xor", "matmul",
+    "maximum", "minimum", "mod", "multiply", "multiply_no_nan", "ndtri", "negative", "nextafter", "not_equal",
+    "polygamma", "polyval", "pow", "reciprocal", "reduce_all", "reduce_any", "reduce_euclidean_norm",
+    "reduce_logsumexp", "reduce_max", "reduce_mean", "reduce_min", "reduce_prod", "reduce_std", "reduce_sum",
+    "reduce_variance", "rint", "round", "rsqrt", "scalar_mul", "segment_max", "segment_mean", "segment_min",
+    "segment_prod", "segment_sum", "sigmoid", "sign", "sin", "sinh", "softmax", "softplus", "sqrt", "square",
+    "squared_difference", "subtract", "tan", "tanh", "top_k", "truediv", "truncatediv", "truncatemod",
+    "unsorted_segment_max", "unsorted_segment_mean", "unsorted_segment_min", "unsorted_segment_prod",
+    "unsorted_segment_sqrt_n", "unsorted_segment_sum", "xdivy", "xlog1py", "xlogy", "zero_fraction", "zeta",
 ]  # fmt: skip

@@ -1,9 +1,8 @@
 """The public ops, under TensorFlow's names. Importing this module registers every row and installs the operators."""
 
-
 from __future__ import annotations
 
-from runtime.ops import nn, operators, random
+from runtime.ops import einsum, factor, matrices, nn, operators, random, segments, sorting, special, spectral
 from runtime.ops.arithmetic import (
     abs,
     add,
@@ -135,10 +134,10 @@ from runtime.ops.linalg import (
     matmul,
     matrix_transpose,
     matvec,
-    norm,
     tensordot,
     trace,
 )  # fmt: skip
+from runtime.ops.matrices import norm
 from runtime.ops.rearrange import pad, reverse, roll, tile
 from runtime.ops.reduce import (
     argmax,
@@ -171,7 +170,8 @@ from runtime.ops.slicing import (
 )  # fmt: skip
 
 __all__ = [
-    "nn", "operators", "random", "Assert", "abs", "acos", "acosh", "add", "add_n", "argmax", "argmin", "asin",
+    "einsum", "factor", "matrices", "nn", "operators", "random", "segments", "sorting", "special", "spectral",
+    "Assert", "abs", "acos", "acosh", "add", "add_n", "argmax", "argmin", "asin",
     "asinh", "assert_equal", "assert_greater", "assert_greater_equal", "assert_less", "assert_less_equal",
     "assert_none_equal", "assert_op", "atan", "atan2", "atanh", "bitwise_and", "bitwise_or", "bitwise_xor",
     "boolean_mask", "broadcast_static_shape", "broadcast_to", "cast", "ceil", "clip_by_value", "concat", "constant",

@@ -254,6 +254,26 @@ def add_n(inputs: Sequence[Any], name: str | None = None) -> Tensor:
     return total
 
 
+def accumulate_n(inputs: Sequence[Any], shape: Any = None, tensor_dtype: Any = None, name: str | None = None) -> Tensor:
+    """The sum of a list of tensors of one shape and dtype. Raises ValueError for an empty list."""
+    return add_n(inputs)
+
+
+def scalar_mul(scalar: Any, x: Any, name: str | None = None) -> Tensor:
+    """A number times a tensor. Raises ValueError when the first operand has dimensions."""
+    tensor = convert_to_tensor(x)
+    factor = convert_to_tensor(scalar, tensor.dtype)
+    if factor._shape not in ((), None):
+        raise ValueError(f"The input scalar must be a 0-D value. Received shape {factor.shape}.")
+    return multiply(factor, tensor)
+
+
+def truncatemod(x: Any, y: Any, name: str | None = None) -> Tensor:
+    """x - truncatediv(x, y) * y: the remainder with the sign of x."""
+    a, b = operands("TruncateMod", x, y)
+    return a - truncatediv(a, b) * b
+
+
 def clip_by_value(t: Any, clip_value_min: Any, clip_value_max: Any, name: str | None = None) -> Tensor:
     """min(max(t, clip_value_min), clip_value_max), elementwise. The bounds broadcast to t."""
     return minimum(maximum(t, clip_value_min), clip_value_max)

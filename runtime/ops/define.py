@@ -23,7 +23,7 @@ BinaryFunction = Callable[..., Tensor]
 def unary(
     name: str,
     kernel: Callable[..., Any],
-    scalar: ScalarRule,
+    scalar: ScalarRule | None,
     doc: str,
     grad: GradRule | None = None,
     kinds: str = "f",
@@ -53,7 +53,7 @@ def unary(
 def binary(
     name: str,
     kernel: Callable[..., Any],
-    scalar: ScalarRule,
+    scalar: ScalarRule | None,
     doc: str,
     grad: GradRule | None = None,
     kinds: str = "iuf",

@@ -12,7 +12,6 @@ from runtime.ops import creation
 from runtime.ops.array import known_rank
 from runtime.ops.convert import check_kind, convert_to_tensor, mismatch, operands
 from runtime.ops.dispatch import apply, call
-from runtime.ops.reduce import reduce_max, reduce_sum
 from runtime.ops.rules import brackets, dims, product, shape_attr, unbroadcast
 from runtime.ops.table import OpDef, Sample, register
 from runtime.shapes import broadcast
@@ -92,9 +91,7 @@ MATMUL = register(
 )  # fmt: skip
 
 
-def matmul(
-    a: Any, b: Any, transpose_a: bool = False, transpose_b: bool = False, name: str | None = None
-) -> Tensor:
+def matmul(a: Any, b: Any, transpose_a: bool = False, transpose_b: bool = False, name: str | None = None) -> Tensor:
     """The product of matrices in the last two dimensions; the dimensions before are a batch and broadcast.
 
     Raises InvalidArgumentError for vectors, for inner dimensions that differ and for different dtypes.
@@ -185,23 +182,3 @@ def diag(diagonal: Any, name: str | None = None) -> Tensor:
     r = known_rank(x, "diag")
     size = dims(x)[-1]
     return call("expand_dims", x, axis=(r,)) * creation.eye(size, dtype=x.dtype)
-
-
-def norm(
-    tensor: Any, ord: Any = "euclidean", axis: Any = None, keepdims: bool = False, name: str | None = None
-) -> Tensor:
-    """The norm of vectors along `axis`, or of all elements: "euclidean" (2), 1, inf or another positive number.
-
-    Raises ValueError for a norm that isn't supported.
-    """
-    x = convert_to_tensor(tensor)
-    if ord in ("euclidean", "fro", 2):
-        return call("sqrt", reduce_sum(x * x, axis, keepdims))
-    size = abs(x)
-    if ord == 1:
-        return reduce_sum(size, axis, keepdims)
-    if ord == np.inf:
-        return reduce_max(size, axis, keepdims)
-    if isinstance(ord, (int, float)) and ord > 0:
-        return reduce_sum(size**ord, axis, keepdims) ** (1.0 / ord)
-    raise ValueError(f"'ord' must be a supported vector norm, got {ord}")

@@ -11,7 +11,7 @@ from typing import Any
 
 from runtime import dtypes
 from runtime.context import ctx
-from runtime.ops import arithmetic, compare, linalg
+from runtime.ops import arithmetic, compare, linalg, numpy_protocol
 from runtime.ops.convert import convert_to_tensor, is_tensor_like, operands, quick_scalar
 from runtime.ops.dispatch import apply
 from runtime.ops.slicing import getitem
@@ -163,6 +163,7 @@ def install(cls: type) -> None:
         setattr(cls, f"__r{name}__", reflected)
     for name, function in {**_COMPARISONS, **_UNARY, "getitem": _getitem}.items():
         setattr(cls, f"__{name}__", function)
+    numpy_protocol.install(cls)
 
 
 def _getitem(self: Any, key: Any) -> Tensor:

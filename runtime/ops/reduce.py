@@ -259,6 +259,29 @@ def reduce_std(input_tensor: Any, axis: Any = None, keepdims: bool = False, name
     return call("sqrt", reduce_variance(input_tensor, axis, keepdims))
 
 
+def reduce_euclidean_norm(
+    input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None
+) -> Tensor:
+    """The square root of the sum of squares, over axes."""
+    x = convert_to_tensor(input_tensor)
+    total = reduce_sum(x * x, axis, keepdims)
+    if x.dtype.kind == "f":
+        return call("sqrt", total)
+    return call("cast", call("sqrt", call("cast", total, dtype=dtypes.float64)), dtype=x.dtype)
+
+
+def is_non_decreasing(x: Any, name: str | None = None) -> Tensor:
+    """Whether no element is smaller than the one before it, in row-major order."""
+    flat = call("reshape", convert_to_tensor(x), shape=(-1,))
+    return reduce_all(flat[1:] >= flat[:-1])
+
+
+def is_strictly_increasing(x: Any, name: str | None = None) -> Tensor:
+    """Whether each element is larger than the one before it, in row-major order."""
+    flat = call("reshape", convert_to_tensor(x), shape=(-1,))
+    return reduce_all(flat[1:] > flat[:-1])
+
+
 def count_nonzero(
     input: Any, axis: Any = None, keepdims: bool = False, dtype: DTypeLike = dtypes.int64, name: str | None = None
 ) -> Tensor:

@@ -90,3 +90,53 @@ def cumsum(x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False
 def cumprod(x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None) -> Tensor:
     """Running products along an axis. exclusive: without the element itself; reverse: from the end."""
     return _run_along(CUMPROD, x, axis, exclusive, reverse)
+
+
+# --- running logarithms of sums of exponentials --------------------------------------------------------------------
+
+
+def _running_logsumexp(x: Any, axis: int, exclusive: bool, reverse: bool) -> Any:
+    # A running sum of logarithms needs more digits than float16 has.
+    wide = x.astype(np.float32) if x.dtype == np.float16 else x
+    if reverse:
+        wide = np.flip(wide, axis)
+    result = np.logaddexp.accumulate(wide, axis)
+    if exclusive:
+        lines, shifted = np.moveaxis(result, axis, 0), np.full_like(np.moveaxis(result, axis, 0), -np.inf)
+        shifted[1:] = lines[:-1]
+        result = np.moveaxis(shifted, 0, axis)
+    return (np.flip(result, axis) if reverse else result).astype(x.dtype)
+
+
+def _grad_running_logsumexp(op: Any, dy: Any) -> Sequence[Any]:
+    """exp(x) times the running sum of dy * exp(-y) from the other side, in logarithms, for each sign of dy."""
+    x, y = op.inputs[0], op.outputs[0]
+    attrs = {**op.attrs, "reverse": not op.attrs["reverse"]}
+    zero = convert_to_tensor(0, dy.dtype)
+    parts = []
+    for amount in (dy, -dy):
+        some = amount > zero
+        logs = call("log", call("select", some, amount, convert_to_tensor(1, dy.dtype)))
+        weights = call("select", some, logs - y, convert_to_tensor(float("-inf"), dy.dtype))
+        parts.append(call("exp", call("cumulative_logsumexp", weights, **attrs) + x))
+    return (parts[0] - parts[1],)
+
+
+CUMLOGSUMEXP = register(
+    OpDef(
+        "cumulative_logsumexp", _infer_running, _running_logsumexp, grad=_grad_running_logsumexp, kinds="f",
+        doc="Running log(sum(exp(x))).",
+        samples=(
+            Sample(((3, 4),), {"axis": 1, "exclusive": False, "reverse": False}),
+            Sample(((4,),), {"axis": 0, "exclusive": False, "reverse": True}),
+            Sample(((4, 2),), {"axis": 0, "exclusive": True, "reverse": False}, gradient=()),
+        ),
+    )
+)  # fmt: skip
+
+
+def cumulative_logsumexp(
+    x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None
+) -> Tensor:
+    """Running log(sum(exp(x))) along an axis, without overflow. exclusive: without the element itself, from -inf."""
+    return _run_along(CUMLOGSUMEXP, x, axis, exclusive, reverse)

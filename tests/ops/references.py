@@ -9,6 +9,8 @@ import math
 import numpy as np
 from scipy import special
 
+from tests.ops.library import LIBRARY
+
 SAME_AS_NUMPY = {
     "add", "subtract", "multiply", "divide", "maximum", "minimum", "negative", "abs", "sign", "square", "equal",
     "not_equal", "less", "less_equal", "greater", "greater_equal", "logical_and", "logical_or", "logical_xor",
@@ -182,6 +184,7 @@ REFERENCES = {
     "argmax": lambda x, axis, output_type: np.argmax(x, axis),
     "argmin": lambda x, axis, output_type: np.argmin(x, axis),
     "cumsum": running(0, lambda a, b: a + b), "cumprod": running(1, lambda a, b: a * b),
+    "cumulative_logsumexp": running(-np.inf, np.logaddexp),
     "shape": lambda x, dtype: np.array(x.shape, dtype.np), "dim": lambda x, axis: np.array(x.shape[axis]),
     "size": lambda x, dtype: np.array(x.size), "rank": lambda x: np.array(x.ndim),
     "reshape": lambda x, *extra, shape: np.reshape(x, holes(shape, extra)),
@@ -230,3 +233,4 @@ REFERENCES = {
     "matmul": matmul,
     "string_add": lambda x, y: np.vectorize(lambda a, b: a + b, otypes=[object])(x, y),
 }  # fmt: skip
+REFERENCES.update(LIBRARY)

@@ -16,11 +16,13 @@ from runtime.ops.table import OPS, Sample
 from runtime.shapes import covers
 from runtime.tensor import EagerTensor
 from runtime.types import TensorType
+from tests.ops.library import FAMILIES as LIBRARY_FAMILIES
 from tests.ops.references import REFERENCES, SAME_AS_NUMPY, TESTED_ELSEWHERE
 
 FAMILIES = (
     "arithmetic", "array", "broadcasting", "compare", "control", "creation", "elementwise", "gather", "joining",
     "linalg", "random", "rearrange", "reduce", "scan", "scatter", "slicing",
+    *LIBRARY_FAMILIES,
 )  # fmt: skip
 # Rows of the families of public ops; structural rows, stacks and growable arrays have their own tests.
 ROWS = [row for row in OPS.values() if row.infer.__module__.rpartition(".")[2] in (*FAMILIES, "rules")]

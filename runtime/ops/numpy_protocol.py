@@ -1,0 +1,140 @@
+"""`np.sin(tensor)`, `np.sum(tensor)`, `array @ tensor`: NumPy's functions on tensors are ops, eager and traced.
+
+NumPy asks its arguments by two methods: `__array_ufunc__` for universal functions, `__array_function__` for the others.
+A function that no op stands for runs on the values of eager tensors and gives arrays, as in TensorFlow; on a symbolic
+tensor it raises, since that has no value.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from runtime.ops import numpy_shapes, numpy_ufuncs  # noqa: F401 - registers its functions
+from runtime.ops.convert import is_tensor_like
+from runtime.ops.numpy_functions import FUNCTIONS
+from runtime.tensor import EagerTensor, SymbolicTensor, Tensor
+
+
+def _contains_symbolic(value: Any) -> bool:
+    if isinstance(value, (list, tuple)):
+        return any(_contains_symbolic(v) for v in value)
+    return isinstance(_as_tensor(value), SymbolicTensor)
+
+
+def _as_tensor(value: Any) -> Any:
+    """Variables as their current value."""
+    if not isinstance(value, Tensor) and is_tensor_like(value):
+        return value.__tf_tensor__()
+    return value
+
+
+def _as_array(value: Any) -> Any:
+    """Eager tensors as arrays, in lists and tuples too."""
+    value = _as_tensor(value)
+    if isinstance(value, EagerTensor):
+        return np.asarray(value._array)
+    if isinstance(value, (list, tuple)):
+        made = [_as_array(v) for v in value]
+        return made if isinstance(value, list) else tuple(made)
+    return value
+
+
+def _refuse(function: Any, why: str) -> TypeError:
+    name = getattr(function, "__name__", str(function))
+    return TypeError(
+        f"np.{name} can't be staged on a symbolic tensor: {why}. Use the function of `ag` that does the same, or "
+        "ag.numpy_function to call NumPy when the program runs."
+    )
+
+
+@functools.cache
+def _signature(function: Callable[..., Any]) -> inspect.Signature:
+    return inspect.signature(function)
+
+
+def _fits(function: Callable[..., Any], args: Any, kwargs: dict) -> bool:
+    try:
+        _signature(function).bind(*args, **kwargs)
+    except TypeError:
+        return False
+    return True
+
+
+def _without_defaults(kwargs: dict) -> dict:
+    """Keyword arguments that NumPy hands over but that only say "the usual"."""
+    no_value = getattr(np, "_NoValue", None)
+    return {k: v for k, v in kwargs.items() if v is not no_value and not (v is None and k in ("out", "dtype", "where"))}
+
+
+def _array_ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+    """NumPy's hook for universal functions."""
+    if any(getattr(type(value), "__ag_priority__", 0) > 0 for value in inputs):
+        return NotImplemented
+    out = kwargs.pop("out", None)
+    options = _without_defaults(kwargs)
+    dtype = options.pop("dtype", None)
+    function = numpy_ufuncs.find(ufunc, method)
+    if function is not None and dtype is None and _fits(function, inputs, options):
+        result = function(*[_as_tensor(v) for v in inputs], **options)
+        return result if out is None else _write(ufunc, result, out)
+    if any(_contains_symbolic(v) for v in (*inputs, out)):
+        raise _refuse(ufunc, "no op stands for it with these arguments")
+    if dtype is not None:
+        options["dtype"] = dtype
+    if out is not None:
+        if any(isinstance(target, Tensor) for target in out):
+            raise TypeError("A tensor is immutable: it can't be the `out` of a NumPy function.")
+        options["out"] = out
+    return getattr(ufunc, method)(*[_as_array(v) for v in inputs], **options)
+
+
+def _write(ufunc: Any, result: Any, out: tuple) -> Any:
+    """`out=` and `array += tensor`: into the caller's arrays."""
+    results = result if isinstance(result, tuple) else (result,)
+    for value, target in zip(results, out):
+        if isinstance(value, SymbolicTensor):
+            raise _refuse(ufunc, "its result has no value yet to write into an array, as `array += tensor` would")
+        if not isinstance(target, np.ndarray):
+            raise TypeError("A tensor is immutable: it can't be the `out` of a NumPy function.")
+        target[...] = value._array
+    return out[0] if len(out) == 1 else out
+
+
+def _array_function(self: Any, function: Any, types: Any, args: Any, kwargs: dict) -> Any:
+    """NumPy's hook for its other functions."""
+    if not all(issubclass(t, (Tensor, np.ndarray, np.generic)) or hasattr(t, "__tf_tensor__") for t in types):
+        return NotImplemented
+    options = _without_defaults(kwargs)
+    own = FUNCTIONS.get(function)
+    if own is not None and _fits(own, args, options):
+        return own(*args, **options)
+    if any(_contains_symbolic(v) for v in (*args, *kwargs.values())):
+        raise _refuse(function, "no op stands for it" if own is None else "not with these arguments")
+    return function(*[_as_array(v) for v in args], **{k: _as_array(v) for k, v in kwargs.items()})
+
+
+def _dlpack(self: Any, **options: Any) -> Any:
+    """The value in the exchange format of arrays (DLPack), for `torch.from_dlpack` and others. Read-only is not said
+    by older consumers, so they get a copy."""
+    value = _as_tensor(self)
+    if isinstance(value, SymbolicTensor):
+        raise TypeError(f"{value} has no value while its function is being traced, so it has no DLPack form.")
+    return np.array(value._array).__dlpack__(**options)
+
+
+def _dlpack_device(self: Any) -> tuple[int, int]:
+    return (1, 0)
+
+
+def install(cls: type) -> None:
+    """Gives `cls` (tensors, variables) NumPy's protocols."""
+    for name, method in {
+        "__array_ufunc__": _array_ufunc, "__array_function__": _array_function, "__dlpack__": _dlpack,
+        "__dlpack_device__": _dlpack_device,
+    }.items():  # fmt: skip
+        setattr(cls, name, method)

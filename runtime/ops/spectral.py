@@ -1,0 +1,329 @@
+"""Orthogonal factorisations and functions of matrices: QR, SVD, symmetric eigenvalues, exponential, square root."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from runtime import dtypes, errors
+from runtime.ops.array import known_rank
+from runtime.ops.compare import equal, where
+from runtime.ops.convert import check_kind, convert_to_tensor
+from runtime.ops.dispatch import apply, call
+from runtime.ops.factor import need_matrices, triangle, wide
+from runtime.ops.joining import concat
+from runtime.ops.linalg import diag, diag_part, matmul, matrix_transpose
+from runtime.ops.reduce import reduce_max, reduce_sum
+from runtime.ops.rules import dims
+from runtime.ops.table import OpDef, Sample, register
+from runtime.tensor import Tensor
+from runtime.types import TensorType
+
+
+def _least(a: int | None, b: int | None) -> int | None:
+    return None if a is None or b is None else min(a, b)
+
+
+def _zero_if_none(cotangent: Any, output: Any) -> Any:
+    return call("zeros_like", output) if cotangent is None else cotangent
+
+
+# --- QR ------------------------------------------------------------------------------------------------------------
+
+
+def _infer_qr(inputs: Sequence[Any], attrs: dict) -> tuple:
+    (x,) = inputs
+    need_matrices(x.shape, False)
+    if x.shape is None:
+        return x, x
+    *batch, rows, columns = x.shape
+    inner = rows if attrs["full_matrices"] else _least(rows, columns)
+    return TensorType(x.dtype, (*batch, rows, inner)), TensorType(x.dtype, (*batch, inner, columns))
+
+
+def _qr_kernel(x: Any, full_matrices: bool) -> tuple:
+    return tuple(np.linalg.qr(x, "complete" if full_matrices else "reduced"))
+
+
+def _grad_qr(op: Any, dq: Any, dr: Any) -> Sequence[Any]:
+    """Roberts and Roberts, "QR and LQ decomposition matrix backpropagation algorithms" (2020); tall or square."""
+    q, r = op.outputs
+    rows, columns = (op.inputs[0]._shape or (None, None))[-2:]
+    if op.attrs["full_matrices"] and rows != columns:
+        raise NotImplementedError("The gradient of qr with full_matrices=True needs square matrices.")
+    if rows is not None and columns is not None and rows < columns:
+        raise NotImplementedError("The gradient of qr needs matrices with at least as many rows as columns.")
+    dq, dr = _zero_if_none(dq, q), _zero_if_none(dr, r)
+    m = matmul(r, dr, transpose_b=True) - matmul(dq, q, transpose_a=True)
+    lower = triangle(m, True)
+    symmetric = lower + matrix_transpose(lower) - diag(diag_part(lower))
+    # (dq + q @ symmetric) @ r ** -T, as the solution of a system
+    right = matrix_transpose(dq + matmul(q, symmetric))
+    return (matrix_transpose(call("matrix_triangular_solve", r, right, lower=False, adjoint=False)),)
+
+
+QR = register(
+    OpDef(
+        "qr", _infer_qr, wide(_qr_kernel), grad=_grad_qr, multiple=True, kinds="f",
+        doc="x = q @ r with orthonormal columns in q and an upper triangle in r.",
+        samples=(
+            Sample(((3, 2),), {"full_matrices": False}, low=0.2, high=2.0),
+            Sample(((2, 2, 2),), {"full_matrices": False}, low=0.2, high=2.0),
+            Sample(((3, 2),), {"full_matrices": True}, low=0.2, high=2.0, gradient=()),
+            Sample(((2, 3),), {"full_matrices": False}, low=0.2, high=2.0, gradient=()),
+        ),
+    )
+)  # fmt: skip
+
+
+def qr(input: Any, full_matrices: bool = False, name: str | None = None) -> tuple[Tensor, Tensor]:
+    """input = q @ r, q with orthonormal columns, r upper triangular. Differentiable for rows >= columns."""
+    x = convert_to_tensor(input)
+    check_kind(QR, x.dtype)
+    return apply(QR, (x,), {"full_matrices": bool(full_matrices)})
+
+
+# --- SVD -----------------------------------------------------------------------------------------------------------
+
+
+def _infer_svd(inputs: Sequence[Any], attrs: dict) -> tuple:
+    (x,) = inputs
+    need_matrices(x.shape, False)
+    if x.shape is None:
+        return (x, x, x)[: 3 if attrs["compute_uv"] else 1]
+    *batch, rows, columns = x.shape
+    inner = _least(rows, columns)
+    s = TensorType(x.dtype, (*batch, inner))
+    if not attrs["compute_uv"]:
+        return (s,)
+    full = attrs["full_matrices"]
+    u = TensorType(x.dtype, (*batch, rows, rows if full else inner))
+    return s, u, TensorType(x.dtype, (*batch, columns, columns if full else inner))
+
+
+def _svd_kernel(x: Any, full_matrices: bool, compute_uv: bool) -> tuple:
+    if not compute_uv:
+        return (np.linalg.svd(x, compute_uv=False),)
+    u, s, vt = np.linalg.svd(x, full_matrices)
+    return s, u, np.swapaxes(vt, -1, -2)
+
+
+def _gaps(values: Any) -> Any:
+    """1 / (v[j] - v[i]) for i != j, 0 on the diagonal and between equal values."""
+    rank = len(values._shape)
+    gap = call("expand_dims", values, axis=(rank - 1,)) - call("expand_dims", values, axis=(rank,))
+    none = equal(gap, 0)
+    one = convert_to_tensor(1, gap.dtype)
+    return where(none, convert_to_tensor(0, gap.dtype), one / where(none, one, gap))
+
+
+def _grad_svd(op: Any, ds: Any, du: Any = None, dv: Any = None) -> Sequence[Any]:
+    """Townsend, "Differentiating the singular value decomposition" (2016), for reduced factors."""
+    x = op.inputs[0]
+    if not op.attrs["compute_uv"]:
+        s, u, v = call("svd", x, full_matrices=False, compute_uv=True)
+        return (matmul(u * call("expand_dims", ds, axis=(len(s._shape) - 1,)), v, transpose_b=True),)
+    s, u, v = op.outputs
+    rows, columns = x._shape[-2:]
+    if op.attrs["full_matrices"] and rows != columns:
+        raise NotImplementedError("The gradient of svd with full_matrices=True needs square matrices.")
+    rank = len(s._shape)
+    middle = diag(_zero_if_none(ds, s))
+    row = call("expand_dims", s, axis=(rank - 1,))
+    column = call("expand_dims", s, axis=(rank,))
+    factor = _gaps(s * s)
+    extra: Any = 0
+    if du is not None:
+        skew = matmul(u, du, transpose_a=True)
+        middle = middle + (factor * (skew - matrix_transpose(skew))) * row
+        outside = du - matmul(u, skew)
+        extra = extra + matmul(outside / row, v, transpose_b=True)
+    if dv is not None:
+        skew = matmul(v, dv, transpose_a=True)
+        middle = middle + column * (factor * (skew - matrix_transpose(skew)))
+        outside = dv - matmul(v, skew)
+        extra = extra + matmul(u / row, outside, transpose_b=True)
+    return (matmul(matmul(u, middle), v, transpose_b=True) + extra,)
+
+
+SVD = register(
+    OpDef(
+        "svd", _infer_svd, wide(_svd_kernel), grad=_grad_svd, multiple=True, kinds="f",
+        doc="Singular values in descending order, and the left and right singular vectors as columns.",
+        samples=(
+            Sample(((3, 2),), {"full_matrices": False, "compute_uv": True}, low=0.2, high=2.0),
+            Sample(((2, 2, 3),), {"full_matrices": False, "compute_uv": True}, low=0.2, high=2.0),
+            Sample(((3, 2),), {"full_matrices": True, "compute_uv": True}, low=0.2, high=2.0, gradient=()),
+            Sample(((2, 3, 2),), {"full_matrices": False, "compute_uv": False}, low=0.2, high=2.0),
+        ),
+    )
+)  # fmt: skip
+
+
+def svd(tensor: Any, full_matrices: bool = False, compute_uv: bool = True, name: str | None = None) -> Any:
+    """s, u, v with tensor = u @ diag(s) @ v.T; only s without `compute_uv`."""
+    x = convert_to_tensor(tensor)
+    check_kind(SVD, x.dtype)
+    found = apply(SVD, (x,), {"full_matrices": bool(full_matrices), "compute_uv": bool(compute_uv)})
+    return found if compute_uv else found[0]
+
+
+# --- symmetric eigenvalues -----------------------------------------------------------------------------------------
+
+
+def _infer_eigh(inputs: Sequence[Any], attrs: dict) -> tuple:
+    (x,) = inputs
+    need_matrices(x.shape, True)
+    values = TensorType(x.dtype, None if x.shape is None else x.shape[:-1])
+    return (values, x) if attrs["compute_v"] else (values,)
+
+
+def _eigh_kernel(x: Any, compute_v: bool) -> tuple:
+    return tuple(np.linalg.eigh(x)) if compute_v else (np.linalg.eigvalsh(x),)
+
+
+def _grad_eigh(op: Any, de: Any, dv: Any = None) -> Sequence[Any]:
+    if op.attrs["compute_v"]:
+        values, vectors = op.outputs
+    else:
+        values, vectors = call("self_adjoint_eig", op.inputs[0], compute_v=True)
+    middle = diag(_zero_if_none(de, values))
+    if dv is not None:
+        middle = middle + _gaps(values) * matmul(vectors, dv, transpose_a=True)
+    full = matmul(matmul(vectors, middle), vectors, transpose_b=True)
+    # Only the lower triangle of the operand is read, so all of the gradient goes there.
+    lower = triangle(full + matrix_transpose(full), True)
+    return (lower - diag(diag_part(full)),)
+
+
+EIGH = register(
+    OpDef(
+        "self_adjoint_eig", _infer_eigh, wide(_eigh_kernel), grad=_grad_eigh, multiple=True, kinds="f",
+        doc="Eigenvalues in ascending order, and eigenvectors as columns, of symmetric matrices (the lower triangle).",
+        samples=(
+            Sample(((3, 3),), {"compute_v": True}, low=0.2, high=2.0),
+            Sample(((2, 2, 2),), {"compute_v": True}, low=0.2, high=2.0),
+            Sample(((2, 3, 3),), {"compute_v": False}, low=0.2, high=2.0),
+        ),
+    )
+)  # fmt: skip
+
+
+def eigh(tensor: Any, name: str | None = None) -> tuple[Tensor, Tensor]:
+    """Eigenvalues in ascending order, and eigenvectors as columns, of symmetric matrices (by their lower triangle)."""
+    x = convert_to_tensor(tensor)
+    check_kind(EIGH, x.dtype)
+    return apply(EIGH, (x,), {"compute_v": True})
+
+
+def eigvalsh(tensor: Any, name: str | None = None) -> Tensor:
+    """Eigenvalues of symmetric matrices, in ascending order."""
+    x = convert_to_tensor(tensor)
+    check_kind(EIGH, x.dtype)
+    return apply(EIGH, (x,), {"compute_v": False})[0]
+
+
+# --- functions of matrices -----------------------------------------------------------------------------------------
+
+
+def _infer_square(inputs: Sequence[Any], attrs: dict) -> tuple:
+    need_matrices(inputs[0].shape, True)
+    return (inputs[0],)
+
+
+def _expm_kernel(x: Any) -> Any:
+    return importlib.import_module("scipy.linalg").expm(x).astype(x.dtype) if x.size else x
+
+
+def _grad_expm(op: Any, dy: Any) -> Sequence[Any]:
+    """The adjoint Fréchet derivative, read off the exponential of a block matrix.
+
+    Higham, "Functions of Matrices" (2008), section 10.6: the corner of exp([[A, E], [0, A]]) is the derivative along E.
+    """
+    a = matrix_transpose(op.inputs[0])
+    size = dims(a)[-1]
+    top = concat([a, dy], -1)
+    bottom = concat([call("zeros_like", a), a], -1)
+    return (call("matrix_exponential", concat([top, bottom], -2))[..., :size, size:],)
+
+
+EXPM = register(
+    OpDef(
+        "matrix_exponential", _infer_square, wide(_expm_kernel), grad=_grad_expm, kinds="f",
+        doc="The exponential of square matrices.",
+        samples=(Sample(((2, 2),), low=-1.0, high=1.0), Sample(((2, 3, 3),), low=-1.0, high=1.0)),
+    )
+)  # fmt: skip
+
+
+def expm(input: Any, name: str | None = None) -> Tensor:
+    """The matrix exponential of square matrices."""
+    x = convert_to_tensor(input)
+    check_kind(EXPM, x.dtype)
+    return apply(EXPM, (x,))
+
+
+def _sqrtm_kernel(x: Any) -> Any:
+    function = importlib.import_module("scipy.linalg").sqrtm
+    flat = [np.real_if_close(function(m)) for m in x.reshape(-1, *x.shape[-2:])]
+    if any(np.iscomplexobj(m) for m in flat):
+        raise errors.InvalidArgumentError("The matrix has no real square root.")
+    return np.array(flat).reshape(x.shape).astype(x.dtype)
+
+
+SQRTM = register(
+    OpDef(
+        "matrix_square_root", _infer_square, wide(_sqrtm_kernel), kinds="f", doc="The square root of square matrices.",
+        samples=(Sample(((2, 2),), fixed={0: np.array([[4.0, 1.0], [1.0, 3.0]])}),),
+    )
+)  # fmt: skip
+
+
+def sqrtm(input: Any, name: str | None = None) -> Tensor:
+    """The principal square root of square matrices: X with X @ X = input. Not differentiable.
+
+    Raises InvalidArgumentError where it isn't real.
+    """
+    x = convert_to_tensor(input)
+    check_kind(SQRTM, x.dtype)
+    return apply(SQRTM, (x,))
+
+
+def matrix_rank(a: Any, tol: Any = None, validate_args: bool = False, name: str | None = None) -> Tensor:
+    """How many singular values are above `tol` (default: rounding errors of the largest), int32."""
+    s = svd(a, compute_uv=False)
+    if tol is None:
+        sizes = [call("cast", convert_to_tensor(d), dtype=s.dtype) for d in dims(convert_to_tensor(a))[-2:]]
+        eps = float(np.finfo(s.dtype.np).eps)
+        tol = reduce_max(s, -1, keepdims=True) * call("maximum", *sizes) * eps
+    return reduce_sum(call("cast", s > tol, dtype=dtypes.int32), -1)
+
+
+def adjoint(matrix: Any, name: str | None = None) -> Tensor:
+    """The transpose of matrices in the last two dimensions (real numbers are their own conjugates)."""
+    known_rank(convert_to_tensor(matrix), "adjoint")
+    return matrix_transpose(matrix)
+
+
+def tensor_diag(diagonal: Any, name: str | None = None) -> Tensor:
+    """A tensor of twice the rank with `diagonal` on its diagonal."""
+    x = convert_to_tensor(diagonal)
+    if len(x._shape or ()) == 1:
+        return diag(x)
+    sizes = [int(d) for d in x.shape.as_list() if d is not None]
+    flat = diag(call("reshape", x, shape=(-1,)))
+    return call("reshape", flat, shape=(*sizes, *sizes))
+
+
+def tensor_diag_part(input: Any, name: str | None = None) -> Tensor:
+    """The diagonal of a tensor of even rank whose two halves have the same shape."""
+    x = convert_to_tensor(input)
+    sizes = [int(d) for d in x.shape.as_list() if d is not None]
+    half = sizes[: len(sizes) // 2]
+    if len(sizes) % 2 or half != sizes[len(half) :]:
+        raise errors.InvalidArgumentError(f"Invalid shape for a diagonal: {sizes} [Op:DiagPart]")
+    count = int(np.prod(half))
+    return call("reshape", diag_part(call("reshape", x, shape=(count, count))), shape=tuple(half))

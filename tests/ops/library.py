@@ -1,0 +1,201 @@
+"""References for rows whose kernel is a library call: special functions, LAPACK, sorting, segments, convolution.
+
+The reference comes from another function, or another definition, than the kernel does.
+"""
+
+import math
+
+import numpy as np
+from scipy import linalg, special
+
+# Modules of `runtime.ops` whose rows stay on the interpreter, except for those with a scalar text.
+FAMILIES = ("special", "sorting", "segments", "factor", "spectral", "einsum")
+
+
+power = np.linalg.matrix_power
+
+
+def wide(function):
+    return lambda *arrays: function(*[np.asarray(a, np.float64) for a in arrays])
+
+
+def holes(shape, extra):
+    rest = iter(extra)
+    return tuple(int(next(rest)) if d is None else d for d in shape)
+
+
+def quadrature(function):
+    """The integral of a function of the operand from 0 to it, by Gauss-Legendre."""
+    nodes, weights = np.polynomial.legendre.leggauss(60)
+
+    def reference(x):
+        x = np.asarray(x, np.float64)
+        points = (nodes + 1) / 2 * x[..., None]
+        return np.sum(weights / 2 * function(points), -1) * x
+
+    return reference
+
+
+def segment(ufunc, neutral):
+    def reference(data, ids, *extra, num):
+        (count,) = holes((num,), extra)
+        result = np.full((count, *data.shape[ids.ndim :]), neutral(data.dtype), data.dtype)
+        for place in np.ndindex(*ids.shape):
+            if ids[place] >= 0:
+                result[ids[place]] = ufunc(result[ids[place]], data[place])
+        return result
+
+    return reference
+
+
+def limit(which):
+    return lambda dtype: getattr(np.finfo(dtype) if dtype.kind == "f" else np.iinfo(dtype), which)
+
+
+def take_along(x, indices, axis):
+    result = np.zeros(indices.shape, x.dtype)
+    for place in np.ndindex(*indices.shape):
+        source = list(place)
+        source[axis] = indices[place]
+        result[place] = x[tuple(source)]
+    return result
+
+
+def take_along_grad(dy, indices, *extra, axis, shape):
+    result = np.zeros(holes(shape, extra), dy.dtype)
+    for place in np.ndindex(*indices.shape):
+        target = list(place)
+        target[axis] = indices[place]
+        result[tuple(target)] += dy[place]
+    return result
+
+
+def argsort(x, axis, descending):
+    lines = np.moveaxis(x, axis, -1)
+    result = np.zeros(lines.shape, np.int32)
+    for place in np.ndindex(*lines.shape[:-1]):
+        line = list(lines[place])
+        result[place] = sorted(range(len(line)), key=lambda i: line[i], reverse=descending)
+    return np.moveaxis(result, -1, axis)
+
+
+def unique(x, dtype):
+    seen = list(dict.fromkeys(x.tolist()))
+    values = np.array(seen, x.dtype)
+    return values, np.array([seen.index(v) for v in x.tolist()]), np.array([x.tolist().count(v) for v in seen])
+
+
+def searchsorted(sequence, values, side, dtype):
+    rows = np.broadcast_to(sequence, (*values.shape[:-1], sequence.shape[-1]))
+    result = np.zeros(values.shape, dtype.np)
+    for place in np.ndindex(*values.shape):
+        row, value = rows[place[:-1]], values[place]
+        result[place] = np.sum(row < value) if side == "left" else np.sum(row <= value)
+    return result
+
+
+def batched(function):
+    """A function of one matrix, on each matrix of a batch, in float64."""
+
+    def reference(*arrays, **attrs):
+        stacks = [np.asarray(a, np.float64).reshape(-1, *a.shape[-2:]) for a in arrays]
+        found = [function(*matrices, **attrs) for matrices in zip(*stacks)]
+        lead = arrays[0].shape[:-2]
+        if isinstance(found[0], tuple):
+            return tuple(np.array(part).reshape((*lead, *np.shape(part[0]))) for part in zip(*found))
+        return np.array(found).reshape((*lead, *np.shape(found[0])))
+
+    return reference
+
+
+def svd(x, full_matrices, compute_uv):
+    u, s, vt = linalg.svd(x, full_matrices, lapack_driver="gesdd")
+    return (s, u, vt.T) if compute_uv else (s,)
+
+
+def zeta(x, q):
+    """The first terms of the series, and Euler-Maclaurin for the rest."""
+    x, q = np.broadcast_arrays(x, q)
+    end = q + 200
+    rest = (
+        end ** (1 - x) / (x - 1)
+        + end**-x / 2
+        + x * end ** (-x - 1) / 12
+        - x * (x + 1) * (x + 2) * end ** (-x - 3) / 720
+    )
+    return np.sum((q[..., None] + np.arange(200)) ** -x[..., None], -1) + rest
+
+
+def einsum(*arrays, equation):
+    terms, _, result = equation.partition("->")
+    total = 0
+    names = sorted(set(terms) - {","})
+    sizes = {c: 1 for c in names}
+    for term, array in zip(terms.split(","), arrays):
+        for label, size in zip(term, array.shape):
+            sizes[label] = max(sizes[label], size)
+    total = np.zeros([sizes[c] for c in result], arrays[0].dtype)
+    for place in np.ndindex(*[sizes[c] for c in names]):
+        at = dict(zip(names, place))
+        product = arrays[0].dtype.type(1)
+        for term, array in zip(terms.split(","), arrays):
+            product = product * array[tuple(at[c] if d > 1 else 0 for c, d in zip(term, array.shape))]
+        target = tuple(at[c] for c in result)
+        total[target] = total[target] + product
+    return total
+
+
+LIBRARY = {
+    "lgamma": np.vectorize(math.lgamma, otypes=[float]),
+    "digamma": wide(lambda x: special.polygamma(0, x)),
+    "polygamma": wide(lambda n, x: np.vectorize(lambda k, v: special.polygamma(int(k), v), otypes=[float])(n, x)),
+    "erfinv": wide(lambda x: special.ndtri((x + 1) / 2) / math.sqrt(2)),
+    "erfcinv": wide(lambda x: -special.ndtri(x / 2) / math.sqrt(2)),
+    "ndtri": wide(lambda x: special.erfinv(2 * x - 1) * math.sqrt(2)),
+    "bessel_i0": wide(lambda x: special.iv(0, x)), "bessel_i1": wide(lambda x: special.iv(1, x)),
+    "bessel_i0e": wide(lambda x: special.ive(0, x)), "bessel_i1e": wide(lambda x: special.ive(1, x)),
+    "bessel_k0": wide(lambda x: special.kv(0, x)), "bessel_k1": wide(lambda x: special.kv(1, x)),
+    "bessel_k0e": wide(lambda x: special.kve(0, x)), "bessel_k1e": wide(lambda x: special.kve(1, x)),
+    "bessel_j0": wide(lambda x: special.jv(0, x)), "bessel_j1": wide(lambda x: special.jv(1, x)),
+    "bessel_y0": wide(lambda x: special.yv(0, x)), "bessel_y1": wide(lambda x: special.yv(1, x)),
+    "dawsn": wide(lambda x: quadrature(lambda t: np.exp(t * t))(x) * np.exp(-x * x)),
+    "expint": wide(lambda x: -np.real(special.exp1(-x + 0j))),
+    "spence": wide(lambda x: -quadrature(lambda t: np.log1p(t) / t)(x - 1)),
+    "fresnel_sin": quadrature(lambda t: np.sin(np.pi / 2 * t * t)),
+    "fresnel_cos": quadrature(lambda t: np.cos(np.pi / 2 * t * t)),
+    "igamma": wide(lambda a, x: special.gdtr(1.0, a, x)), "igammac": wide(lambda a, x: special.gdtrc(1.0, a, x)),
+    "gamma_quantile": wide(lambda a, p: special.gdtrix(1.0, a, p)),
+    "poisson_quantile": lambda u, rate: np.array(
+        [next(k for k in range(100) if special.pdtr(k, r) >= v) for v, r in zip(u, rate)]
+    ),
+    "zeta": wide(zeta),
+    "betainc": wide(lambda a, b, x: special.btdtr(a, b, x) if hasattr(special, "btdtr") else 1
+                    - special.betainc(b, a, 1 - x)),
+    "xlogy": special.xlogy, "xlog1py": special.xlog1py,
+    "xdivy": lambda x, y: np.where(x == 0, 0, x / y), "nextafter": np.nextafter,
+    "take_along": take_along, "take_along_grad": take_along_grad, "argsort": argsort, "unique": unique,
+    "searchsorted": searchsorted,
+    "unsorted_segment_sum": segment(np.add, lambda d: 0), "unsorted_segment_prod": segment(np.multiply, lambda d: 1),
+    "unsorted_segment_max": segment(np.maximum, limit("min")),
+    "unsorted_segment_min": segment(np.minimum, limit("max")),
+    "matrix_determinant": batched(linalg.det),
+    "log_matrix_determinant": batched(lambda x: (np.sign(linalg.det(x)), np.log(abs(linalg.det(x))))),
+    "matrix_inverse": batched(linalg.inv),
+    "matrix_solve": batched(lambda a, b, adjoint: linalg.inv(a.T if adjoint else a) @ b),
+    "matrix_triangular_solve": batched(
+        lambda a, b, lower, adjoint: linalg.inv((np.tril(a) if lower else np.triu(a)).T if adjoint else (
+            np.tril(a) if lower else np.triu(a))) @ b
+    ),
+    "cholesky": batched(lambda x: linalg.cholesky(x, lower=True)),
+    "pinv": batched(lambda x, rcond: linalg.pinv(x)),
+    "qr": batched(lambda x, full_matrices: linalg.qr(x, mode="full" if full_matrices else "economic")),
+    "svd": batched(svd),
+    "self_adjoint_eig": batched(
+        lambda x, compute_v: linalg.eigh(x, driver="evd") if compute_v else (linalg.eigvalsh(x),)
+    ),
+    "matrix_exponential": batched(
+        lambda x: power(sum(power(x / 64, k) / math.factorial(k) for k in range(12)), 64)
+    ),
+    "matrix_square_root": batched(lambda x: (lambda e, v: v @ np.diag(np.sqrt(e)) @ v.T)(*linalg.eigh(x))),
+    "einsum": einsum,
+}  # fmt: skip
