@@ -16,12 +16,14 @@ import numpy as np
 from runtime import nest
 from runtime.autodiff import rules  # noqa: F401 - adjoints of control flow
 from runtime.autodiff.calls import EagerCall, NodeCall, is_differentiable, key_of
+from runtime.autodiff.jacobian import rows_of_pullback
 from runtime.autodiff.reverse import Cotangents, walk_back, walk_back_eagerly
 from runtime.autodiff.zeros import zeros_for
 from runtime.context import ctx
 from runtime.ops.convert import convert_to_tensor
-from runtime.ops.dispatch import apply
+from runtime.ops.dispatch import apply, call
 from runtime.ops.table import OPS
+from runtime.shapes import format_shape
 from runtime.tensor import EagerTensor, SymbolicTensor, Tensor
 from runtime.variable import Variable
 
@@ -87,10 +89,24 @@ class GradientTape:
         finally:
             self._start()
 
+    @staticmethod
+    @contextlib.contextmanager
+    def paused_all() -> Iterator[None]:
+        """Hides the block from all tapes of this thread."""
+        recorders, ctx.recorders = ctx.recorders, ()
+        try:
+            yield
+        finally:
+            ctx.recorders = recorders
+
     def reset(self) -> None:
         """Forgets everything recorded so far."""
         self._clear()
         self._used = False
+
+    @property
+    def is_recording(self) -> bool:
+        return self._open
 
     # --- recording -----------------------------------------------------------------------------------------------
 
@@ -186,14 +202,7 @@ class GradientTape:
         Raises RuntimeError when a tape that isn't persistent is used a second time; LookupError for an op without
         gradient on the way.
         """
-        if self._used and not self._persistent:
-            raise RuntimeError(
-                "A non-persistent GradientTape can only be used to compute one set of gradients (or jacobians)"
-            )
-        zero = _wants_zero(unconnected_gradients)
-        if self._open and not self._persistent:
-            self._stop()
-        self._used = True
+        zero = self._begin_use(unconnected_gradients)
         cotangents = Cotangents()
         seeds = nest.flatten(output_gradients) if output_gradients is not None else None
         targets = nest.flatten(target)
@@ -202,15 +211,94 @@ class GradientTape:
         for index, one in enumerate(targets):
             self._seed(cotangents, one, None if seeds is None else seeds[index])
         flat_sources = nest.flatten(sources)
+        self._walk(cotangents, flat_sources)
+        found = [self._result(cotangents, source, zero) for source in flat_sources]
+        self._end_use()
+        return nest.pack_sequence_as(sources, found)
+
+    def _begin_use(self, unconnected_gradients: Any) -> bool:
+        if self._used and not self._persistent:
+            raise RuntimeError(
+                "A non-persistent GradientTape can only be used to compute one set of gradients (or jacobians)"
+            )
+        zero = _wants_zero(unconnected_gradients)
+        if self._open and not self._persistent:
+            self._stop()
+        self._used = True
+        return zero
+
+    def _end_use(self) -> None:
+        if not self._persistent:
+            self._calls, self._tracked, self._reads = [], {}, {}
+
+    def _walk(self, cotangents: Cotangents, flat_sources: list[Any]) -> None:
         keys: set[Any] = {k for source in flat_sources for k in self._source_keys(source)}
         if self.builder is None:
             walk_back_eagerly(self._calls, cotangents, self._tracked, keys)  # type: ignore[arg-type]
         else:
             walk_back(self._calls, cotangents, self.is_tracking, lambda t: key_of(t) in keys)
-        found = [self._result(cotangents, source, zero) for source in flat_sources]
-        if not self._persistent:
-            self._calls, self._tracked, self._reads = [], {}, {}
-        return nest.pack_sequence_as(sources, found)
+
+    def jacobian(
+        self,
+        target: Any,
+        sources: Any,
+        unconnected_gradients: Any = "none",
+        parallel_iterations: int | None = None,
+        experimental_use_pfor: bool = True,
+    ) -> Any:
+        """The Jacobian of a tensor: for each source a tensor of shape `target.shape + source.shape`.
+
+        Runs as one staged loop over the target's elements. Shapes must be known; `parallel_iterations` and
+        `experimental_use_pfor` are accepted and make no difference.
+
+        Raises RuntimeError when a tape that isn't persistent is used a second time.
+        """
+        flat_sources = nest.flatten(sources)
+        found = self._rows(target, flat_sources, 0, self._begin_use(unconnected_gradients))
+        self._end_use()
+        shaped = [
+            None if rows is None else call("reshape", rows, shape=(*target._shape, *_known_shape(source)))
+            for rows, source in zip(found, flat_sources)
+        ]
+        return nest.pack_sequence_as(sources, shaped)
+
+    def batch_jacobian(
+        self,
+        target: Any,
+        source: Any,
+        unconnected_gradients: Any = "none",
+        parallel_iterations: int | None = None,
+        experimental_use_pfor: bool = True,
+    ) -> Any:
+        """The Jacobians of each row of `target` with respect to the same row of `source`, stacked.
+
+        target has shape [b, y...], source [b, x...]; the result [b, y..., x...]. Rows must not depend on other rows.
+
+        Raises ValueError when the first dimensions differ or a rank is 0.
+        """
+        shape, source_shape = _known_shape(target), _known_shape(source)
+        if not shape or not source_shape or shape[0] != source_shape[0]:
+            raise ValueError(
+                f"Need first dimension of target shape ({shape}) and source shape ({source_shape}) to match."
+            )
+        rows = self._rows(target, [source], 1, self._begin_use(unconnected_gradients))[0]
+        self._end_use()
+        if rows is None:
+            return None
+        # [y, b, x...] -> [b, y, x...] -> [b, y..., x...]
+        rank = len(source_shape) + 1
+        swapped = call("transpose", rows, perm=(1, 0, *range(2, rank)))
+        return call("reshape", swapped, shape=(*shape, *source_shape[1:]))
+
+    def _rows(self, target: Any, flat_sources: list[Any], batch: int, zero: bool) -> list[Any]:
+        def pull_back(cotangent: Any) -> list[Any]:
+            cotangents = Cotangents()
+            own = target if self.builder is None else self.builder.tensor(self.builder.use(target))
+            cotangents.add(own, cotangent)
+            self._walk(cotangents, flat_sources)
+            return [self._result(cotangents, source, zero) for source in flat_sources]
+
+        return rows_of_pullback(pull_back, _known_shape(target), batch, target.dtype)
 
     def _seed(self, cotangents: Cotangents, target: Any, seed: Any) -> None:
         if isinstance(target, Variable):
@@ -260,6 +348,13 @@ class GradientTape:
             value = convert_to_tensor(source)
             return zeros_for(value) if isinstance(value, SymbolicTensor) else apply(OPS["zeros_like"], [value])
         return total
+
+
+def _known_shape(tensor: Any) -> tuple[int, ...]:
+    shape = tensor._shape
+    if shape is None or None in shape:
+        raise ValueError(f"Jacobians need known shapes, not {format_shape(shape)}")
+    return shape
 
 
 def _one(dtype: Any) -> Any:

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
+from runtime.autodiff import jacobian
 from runtime.autodiff.calls import is_differentiable
 from runtime.autodiff.vjp import Vjp, build_vjp
 from runtime.context import ctx
@@ -123,6 +124,14 @@ class _Gradient:
         for index, result in zip(vjp.results, results):
             found[index] = result
         return found
+
+
+def _run(graph: Graph, inputs: Sequence[Any]) -> list[Any]:
+    """Interpreted: the graph of a Jacobian is made for one call."""
+    return GraphFunction(optimize(graph), jit_compile=False)(inputs)
+
+
+jacobian.RUN.append(_run)
 
 
 def _differentiable_outputs(graph: Graph) -> list[int]:

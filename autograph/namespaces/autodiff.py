@@ -1,0 +1,5 @@
+"""`ag.autodiff`: forward-mode differentiation."""
+
+from runtime.autodiff.forward import ForwardAccumulator
+
+__all__ = ["ForwardAccumulator"]

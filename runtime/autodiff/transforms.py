@@ -1,0 +1,100 @@
+"""Functions about gradients: `gradients` without a tape, `recompute_grad`, `grad_pass_through`."""
+
+from __future__ import annotations
+
+import enum
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from runtime import nest
+from runtime.autodiff.calls import NodeCall, is_differentiable
+from runtime.autodiff.custom import custom_gradient
+from runtime.autodiff.reverse import Cotangents, walk_back
+from runtime.autodiff.tape import GradientTape
+from runtime.autodiff.zeros import zeros_for
+from runtime.context import ctx
+from runtime.ops.convert import convert_to_tensor
+from runtime.ops.dispatch import call
+
+
+class UnconnectedGradients(enum.Enum):
+    """What the gradient is where a target doesn't depend on a source."""
+
+    NONE = "none"
+    ZERO = "zero"
+
+
+def gradients(
+    ys: Any,
+    xs: Any,
+    grad_ys: Any = None,
+    name: str | None = None,
+    unconnected_gradients: Any = UnconnectedGradients.NONE,
+) -> list[Any]:
+    """Inside a function being traced: the gradient of the sum of `ys` for each of `xs`, without a tape.
+
+    Looks at the whole graph so far, so `xs` may be arguments or intermediates.
+
+    Raises RuntimeError outside of a function, as TensorFlow does: eagerly there is no graph to look at.
+    """
+    builder = ctx.builder
+    if builder is None:
+        raise RuntimeError(
+            "ag.gradients is not supported when eager execution is enabled. Use ag.GradientTape instead."
+        )
+    sources = [builder.use(convert_to_tensor(x)) for x in nest.flatten(xs)]
+    varied = {v for v in sources if is_differentiable(v.type)}
+    nodes = list(builder.graph.nodes)
+    for node in nodes:
+        if any(v in varied for v in node.inputs):
+            varied.update(v for v in node.outputs if is_differentiable(v.type))
+    targets = [builder.tensor(builder.use(convert_to_tensor(y))) for y in nest.flatten(ys)]
+    seeds = [call("ones_like", y) for y in targets] if grad_ys is None else nest.flatten(grad_ys)
+    cotangents = Cotangents()
+    for target, seed in zip(targets, seeds):
+        cotangents.add(target, convert_to_tensor(seed, target.dtype))
+    kept = set(sources)
+    calls = [NodeCall(n, builder) for n in nodes]
+    walk_back(calls, cotangents, lambda t: builder.use(t) in varied, lambda t: builder.use(t) in kept)
+    found = [cotangents.get(builder.tensor(v)) for v in sources]
+    if getattr(unconnected_gradients, "value", unconnected_gradients) == "zero":
+        found = [zeros_for(builder.tensor(v)) if g is None else g for v, g in zip(sources, found)]
+    return found
+
+
+def recompute_grad(f: Callable[..., Any]) -> Callable[..., Any]:
+    """`f`, which runs again for its gradient instead of keeping its intermediate values.
+
+    >>> block = recompute_grad(lambda x: ag.tanh(ag.matmul(x, w)))
+    """
+
+    @functools.wraps(f)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        @custom_gradient
+        def run(*tensors: Any) -> Any:
+            packed = nest.pack_sequence_as(args, tensors)
+            with GradientTape.paused_all():
+                result = f(*packed, **kwargs)
+
+            def grad(*cotangents: Any) -> list[Any]:
+                with GradientTape() as tape:
+                    tape.watch([t for t in tensors if t.dtype.is_differentiable])
+                    again = f(*packed, **kwargs)
+                return tape.gradient(again, list(tensors), output_gradients=nest.pack_sequence_as(again, cotangents))
+
+            return result, grad
+
+        return run(*nest.flatten(args))
+
+    return wrapper
+
+
+def grad_pass_through(f: Callable[..., Any]) -> Callable[..., Any]:
+    """`f`, whose gradient is the identity: a straight-through estimator. `f` takes and gives one tensor."""
+
+    @custom_gradient
+    def wrapper(x: Any) -> Any:
+        return f(x), lambda dy: dy
+
+    return functools.wraps(f)(wrapper)
