@@ -36,7 +36,7 @@ def converted(function: Any) -> Any:
     code, `do_not_convert`), is given back as it is. Raises ConversionError when the conversion fails.
     """
     if type(function) is FunctionType:
-        if is_loaded_code(function.__code__):
+        if is_loaded_code(function.__code__) or function.__code__ is _UNCONVERTED:
             return function
         maker = maker_of(function, even_library=True)
         return function if maker is None else _like(function, maker(function))
@@ -79,6 +79,9 @@ def do_not_convert(function: Any = None) -> Any:
         return function(*args, **kwargs)
 
     return call_unconverted
+
+
+_UNCONVERTED = do_not_convert(lambda: None).__code__
 
 
 class _Maker:

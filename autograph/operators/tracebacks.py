@@ -47,8 +47,8 @@ def is_traceback_filtering_enabled() -> bool:
 def drop_frames() -> tuple[()]:
     """Cleans the traceback of the error being handled as far as the frame that handles it reaches.
 
-    Converted functions are compiled with `except ag__.drop_frames(): pass` around their body. The empty tuple matches no
-    error; that it doesn't makes Python raise the error on, without an entry of its own in the traceback.
+    Converted functions are compiled with `except ag__.drop_frames(): pass` around their body. The empty tuple matches
+    no error, which makes Python raise the error on, without an entry of its own in the traceback.
     """
     error = sys.exc_info()[1]
     if _enabled and error is not None and error.__traceback__ is not None:

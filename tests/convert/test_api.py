@@ -237,3 +237,12 @@ def test_nothing_leaks():
     del namespace
     gc.collect()
     assert len(calls._makers) <= before + 2
+
+
+def test_do_not_convert_holds_for_a_function_asked_for_by_name():
+    def who():
+        return inspect.currentframe().f_code
+
+    kept = do_not_convert(who)
+    assert converted(kept) is kept
+    assert converted(kept)() is who.__code__
