@@ -16,6 +16,13 @@ class InvalidArgumentError(OpError):
     """An op got a value, shape or dtype that it can't take."""
 
 
+class FailedAssertion(InvalidArgumentError, AssertionError):
+    """An `assert` on a tensor that doesn't hold.
+
+    TensorFlow raises InvalidArgumentError for it, Python AssertionError; this is both.
+    """
+
+
 class DTypeError(InvalidArgumentError, TypeError):
     """Operands of dtypes that an op doesn't take, or that don't mix.
 
@@ -68,3 +75,4 @@ BY_NAME: dict[str, type[Exception]] = {
         RuntimeError, OverflowError, ArithmeticError, KeyError,
     )
 }  # fmt: skip
+BY_NAME["AssertionError"] = FailedAssertion

@@ -19,7 +19,7 @@ from autograph.syntax import templates
 
 _NAMES = """
     ascii bin breakpoint bytearray bytes callable chr classmethod compile delattr dict dir eval exec format frozenset
-    getattr globals hasattr hash hex id input isinstance issubclass locals memoryview object oct open ord print property
+    getattr globals hasattr hash hex id input isinstance issubclass locals memoryview object oct open ord property
     repr set setattr slice staticmethod str super tuple type vars
 """
 _TYPES = {name: value for name, value in vars(builtins).items() if isinstance(value, type)}

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import builtins
+import sys
 from collections.abc import Callable
 from functools import reduce
 from typing import Any
@@ -13,8 +14,10 @@ from typing import Any
 from autograph.operators.iterables import enumerate_, range_, reversed_, zip_
 from autograph.operators.symbolic import symbolic
 from runtime import dtypes
+from runtime.context import ctx
 from runtime.ops.arithmetic import maximum, minimum
 from runtime.ops.array import shape as shape_of
+from runtime.ops.control import print_ as staged_print
 from runtime.ops.elementwise import cast
 from runtime.ops.elementwise import round as round_tensor
 from runtime.ops.reduce import reduce_all, reduce_any, reduce_max, reduce_min, reduce_sum
@@ -119,6 +122,31 @@ def _extreme(python: Any, pairwise: Any, whole: Any, arguments: tuple[Any, ...],
     return python(*arguments)
 
 
+def print_(*values: Any, **options: Any) -> None:
+    """``print``; in a branch or loop on tensors it prints when the program gets there, as often as it gets there.
+
+    Elsewhere in a function that is being traced it is Python's own: it prints once for every trace, and shows a tensor
+    without its value. `ag.print` prints at run time everywhere.
+    """
+    builder = ctx.builder
+    if builder is None or builder.parent is None:
+        builtins.print(*values, **options)
+        return
+    sep, end, stream = (options.get(key) for key in ("sep", "end", "file"))
+    shown = [value if isinstance(value, str) or symbolic(value) is not None else _shown(value) for value in values]
+    staged_print(
+        *shown,
+        output_stream=sys.stdout if stream is None else stream,
+        sep=" " if sep is None else sep,
+        end="\n" if end is None else end,
+    )
+
+
+def _shown(value: Any) -> Any:
+    """A structure as it is, for the tensors in it; anything else as the text that Python prints."""
+    return value if isinstance(value, (list, tuple, dict)) else str(value)
+
+
 OVERLOADS: dict[Any, Callable[..., Any]] = {
     builtins.all: all_,
     builtins.any: any_,
@@ -129,6 +157,7 @@ OVERLOADS: dict[Any, Callable[..., Any]] = {
     builtins.len: len_,
     builtins.max: max_,
     builtins.min: min_,
+    builtins.print: print_,
     builtins.range: range_,
     builtins.reversed: reversed_,
     builtins.round: round_,

@@ -15,7 +15,7 @@ import functools
 import sysconfig
 import weakref
 from collections.abc import Callable
-from types import BuiltinMethodType, FunctionType, MethodType
+from types import BuiltinMethodType, CodeType, FunctionType, MethodType
 from typing import Any
 
 from autograph.operators.builtins import OVERLOADS
@@ -90,10 +90,15 @@ def maker_of(function: FunctionType, even_library: bool = False) -> Maker | None
 
 def is_library(function: FunctionType) -> bool:
     """Whether a function belongs to the standard library, the numerical libraries or this project."""
-    module = function.__globals__.get("__name__") or ""
+    return is_library_code(function.__code__, function.__globals__)
+
+
+def is_library_code(code: CodeType, namespace: dict[str, Any]) -> bool:
+    """The same, of code that runs with some globals."""
+    module = namespace.get("__name__") or ""
     if module.partition(".")[0] in LIBRARIES:
         return True
-    filename = function.__code__.co_filename
+    filename = code.co_filename
     if filename.startswith("<frozen "):
         return True
     return filename.startswith(_STANDARD) and not any(part in filename for part in _THIRD_PARTY)

@@ -13,6 +13,7 @@ from typing import Any
 from autograph.errors import StagingTypeError, StagingValueError, user_location
 from autograph.operators.containers import ContentSlot, become_staged, is_list, staged_list
 from autograph.operators.frame import Frame
+from autograph.operators.raising import AlwaysRaises, stage_raise
 from autograph.operators.state import UNSET, Block, Slot, after_block, outside_staged_lists, slots
 from autograph.operators.structure import children, is_composite, rebuild, same_structure
 from autograph.operators.symbolic import (
@@ -30,6 +31,7 @@ from runtime.dtypes import DType
 from runtime.graph.builder import Region, emit_cond, trace_region
 from runtime.ops.convert import convert_to_tensor
 from runtime.staged_list import StagedList
+from runtime.tensor import SymbolicTensor
 
 # Makes a merged value from the outputs of the node.
 _Plan = Callable[[Sequence[Any]], Any]
@@ -49,15 +51,22 @@ def stage_branches(predicate: Any, branches: Sequence[Callable[[], Any]], state:
     traces = [_trace(name, branch, state, frame) for name, branch in zip(("then", "else"), branches)]
     one, other = traces
     state = [*state, *_far_state(traces)]
-    for position, slot in enumerate(state):
+    for position, slot in enumerate(state if not (one.raises or other.raises) else ()):
         _make_lists_alike(slot.label, traces, position)
-    merge = _Merge(one.region, other.region)
+    merge = _Merge(one.region, other.region, one.raises, other.raises)
     plans = [
         merge.plan(f"'{slot.label}'", before, after, slot.covered)
         for slot, before, after in zip(state, one.values, other.values)
     ]
     result = merge.plan("the returned value", one.result, other.result, False)
     outputs = merge.emit(predicate)
+    if one.raises and other.raises:
+        raise AlwaysRaises(
+            "both branches of a condition on a tensor raise",
+            location=user_location(),
+            cause="no way leads on from here, so the function has no result",
+            fix="return something in one of the branches",
+        )
     lists: list[tuple[list[Any], StagedList]] = []
     for slot, plan in zip(state, plans):
         value = plan(outputs)
@@ -76,6 +85,7 @@ class _Trace:
     result: Any
     values: list[Any]  # of the state after the branch
     far: list[tuple[Slot, Any]]  # what else has changed: see frame.py
+    raises: bool = False  # always: what follows comes from the other branch
 
 
 def _trace(name: str, branch: Callable[[], Any], state: Sequence[Slot], frame: Frame) -> _Trace:
@@ -84,7 +94,12 @@ def _trace(name: str, branch: Callable[[], Any], state: Sequence[Slot], frame: F
     trace = _Trace(None, None, [], [])  # type: ignore[arg-type]
 
     def function() -> list[Any]:
-        trace.result = branch()
+        try:
+            trace.result = branch()
+        except Exception as error:
+            if not stage_raise(error):
+                raise
+            trace.raises = True
         trace.values = [after_block(slot, value) for slot, value in zip(state, before)]
         trace.far = frame.changes(known)
         return []
@@ -132,12 +147,17 @@ def _make_lists_alike(label: str, traces: Sequence[_Trace], position: int) -> No
 class _Merge:
     """Collects what must become outputs of the two regions."""
 
-    def __init__(self, one: Region, other: Region) -> None:
+    def __init__(self, one: Region, other: Region, one_raises: bool = False, other_raises: bool = False) -> None:
         self.regions = (one, other)
+        self.raises = (one_raises, other_raises)
         self.pairs: list[tuple[Any, Any, DType]] = []
 
     def plan(self, label: str, one: Any, other: Any, covered: bool) -> _Plan:
         """How to make the value of a variable from its values after the branches."""
+        if self.raises == (True, True):
+            return lambda outputs: one
+        if any(self.raises):
+            return self._only(other if self.raises[0] else one)
         if one is UNSET or other is UNSET:
             if one is other:
                 return lambda outputs: UNSET
@@ -167,6 +187,19 @@ class _Merge:
         index = len(self.pairs)
         self.pairs.append((one, other, dtype))
         return lambda outputs: outputs[index]
+
+    def _only(self, value: Any) -> _Plan:
+        """The value after the one branch that doesn't raise."""
+        if value is UNSET:
+            return lambda outputs: UNSET
+        items = children(value)
+        if items is not None:
+            plans = [self._only(item) for _, item in items]
+            return lambda outputs: rebuild(value, [plan(outputs) for plan in plans])
+        if not isinstance(value, SymbolicTensor):
+            return lambda outputs: value
+        one, other = (UNSET, value) if self.raises[0] else (value, UNSET)
+        return self._add(one, other, value.dtype)
 
     def _with_unset(self, label: str, one: Any, other: Any) -> _Plan:
         value = other if one is UNSET else one

@@ -24,6 +24,7 @@ from autograph.operators.containers import (
 )
 from autograph.operators.frame import Frame
 from autograph.operators.loop_variables import Leaf, Variable
+from autograph.operators.raising import stage_raise
 from autograph.operators.state import UNSET, Block, LocalSlot, Slot, after_block, outside_staged_lists
 from autograph.operators.structure import flatten
 from autograph.operators.symbolic import (
@@ -188,10 +189,22 @@ class _Loop:
         return condition(convert_to_tensor(value) if tensor is None else tensor, "while")
 
     def run_body(self) -> list[Any]:
-        self.body()
+        try:
+            self.body()
+        except Exception as error:
+            if not stage_raise(error):
+                raise
+            self.hand_on()
         if self.ran is not None:
             self.ran.set(True)
         return []
+
+    def hand_on(self) -> None:
+        """Gives the variables the values that they had before the iteration: none comes after it."""
+        self.frame.restore()
+        given = dict(zip(self.carried, self.given))
+        for variable in self.variables:
+            variable.slot.set(variable.assemble([given.get(leaf, leaf.init) for leaf in variable.leaves]))
 
     def trace(self, name: str, function: Callable[[], list[Any]]) -> tuple[Region, list[Any]]:
         """Runs a function on symbolic carries; gives the region and the variables' values after it."""

@@ -80,6 +80,8 @@ class Program:
                 for s in dead:
                     slots[s] = None
         except (ValueError, TypeError, IndexError) as error:
+            if node is not None and node.op.name == "assert":
+                raise at_span(error, node.span) from None
             if node is None or node.regions or node.op.effect:
                 raise
             types = [v.type for v in node.inputs]

@@ -1,8 +1,8 @@
 """Ops that act: assertions, printing, calls of Python functions. All are effects, so they keep program order.
 
-    assert(cond, *data; message, error, summarize)      raises `error` with the message when cond is false
-    print(*tensors; template, stream, end, summarize)   template: pieces of text, and indices of tensors
-    host_call(*tensors; function, types, arrays)        calls function with tensors or NumPy arrays
+assert(cond, *data; message, error, summarize)      raises `error` with the message when cond is false
+print(*tensors; template, stream, end, summarize)   template: pieces of text, and indices of tensors
+host_call(*tensors; function, types, arrays)        calls function with tensors or NumPy arrays
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from runtime import dtypes, errors
-from runtime.context import init_scope
+from runtime import dtypes, errors, nest
+from runtime.context import ctx, init_scope
 from runtime.dtypes import DType
 from runtime.ops.convert import convert_to_tensor, is_tensor_like, operands
 from runtime.ops.dispatch import apply, call
@@ -103,6 +103,61 @@ assert_less = _comparison("<", "less", "assert_less")
 assert_less_equal = _comparison("<=", "less_equal", "assert_less_equal")
 assert_greater = _comparison(">", "greater", "assert_greater")
 assert_greater_equal = _comparison(">=", "greater_equal", "assert_greater_equal")
+
+
+# --- raise ---------------------------------------------------------------------------------------------------------
+
+
+def _raise_kernel(condition: Any, *data: Any, kind: type[Exception], template: tuple) -> tuple:
+    if not condition:
+        values = [EagerTensor(item) for item in data]
+        raise kind(
+            *nest.map_structure(lambda leaf: values[leaf.index] if type(leaf) is _Datum else leaf, list(template))
+        )
+    return ()
+
+
+class _Datum:
+    """The place of a tensor among the arguments of an error."""
+
+    __slots__ = ("index",)
+
+    def __init__(self, index: int) -> None:
+        self.index = index
+
+
+RAISE = register(
+    OpDef(
+        "raise", _no_outputs, _raise_kernel, grad=_nothing, effect=True, multiple=True,
+        doc="Raises an error of any class unless cond holds.",
+        samples=(Sample(((),), {"kind": KeyError, "template": ("key",)}, fixed={0: np.array(True)}),),
+    )
+)  # fmt: skip
+
+
+def raise_op(kind: type[Exception], arguments: tuple, span: Any = None) -> None:
+    """Raises `kind(*arguments)` when the program gets there; tensors among the arguments have their values then.
+
+    span: where the user raises it, if not where the innermost frame of the user's stands.
+    """
+    known = errors.BY_NAME.get(kind.__name__)
+    no = convert_to_tensor(False)
+    tensors: list[Tensor] = []
+    if known is kind and (not arguments or (len(arguments) == 1 and isinstance(arguments[0], str))):
+        assert_op(no, arguments[0] if arguments else "", kind.__name__)
+    else:
+
+        def place(leaf: Any) -> Any:
+            if not is_tensor_like(leaf):
+                return leaf
+            tensors.append(convert_to_tensor(leaf))
+            return _Datum(len(tensors) - 1)
+
+        template = nest.map_structure(place, arguments)
+        apply(RAISE, (no, *tensors), {"kind": kind, "template": template})
+    if span is not None and ctx.builder is not None:
+        node = ctx.builder.read_token().node
+        node.span = span
 
 
 # --- print ---------------------------------------------------------------------------------------------------------

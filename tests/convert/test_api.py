@@ -112,7 +112,7 @@ def test_library_code_is_called_as_it_is():
 
     for callee in (
         len,
-        print,
+        repr,
         [].append,
         json.dumps,
         textwrap.dedent,

@@ -11,7 +11,7 @@ import pytest
 from autograph.convert.api import converted
 from autograph.errors import StagingError, StagingTypeError, StagingValueError
 from runtime import errors
-from tests.operators.harness import Staged, run_staged
+from tests.operators.harness import Staged
 
 X = np.float32(1)
 N = np.int32(3)
@@ -159,7 +159,7 @@ def test_loop_that_ran_zero_times():
         staged.run(np.int32(0))
 
 
-def test_state_of_branches_is_restored_when_tracing_fails():
+def test_try_around_a_raise_on_a_tensor():
     def f(x):
         y = 1
         try:
@@ -169,7 +169,9 @@ def test_state_of_branches_is_restored_when_tracing_fails():
         except KeyError:
             return y
 
-    assert run_staged(f, X) == 1
+    error = failure(f, X)
+    assert isinstance(error, StagingError)
+    assert "a `try` around the condition would catch it" in error.message
 
 
 def test_condition_of_several_elements():

@@ -20,7 +20,7 @@ SAME_AS_NUMPY = {
 
 # Effects and calls of Python have tests of their own.
 TESTED_ELSEWHERE = {
-    "assert", "print", "host_call", "random_uniform", "random_normal", "random_integers", "random_permutation",
+    "assert", "raise", "print", "host_call", "random_uniform", "random_normal", "random_integers", "random_permutation",
     "random_truncated_normal",
 }  # fmt: skip
 
