@@ -16,7 +16,7 @@ def difference(function: Any, x: float, step: float = 1e-6) -> float:
     return (float(high) - float(low)) / (2 * step)
 
 
-# --- programs: plain Python over tensors, run eagerly, staged and compiled ---------------------------------------------
+# --- programs: plain Python over tensors, run eagerly, staged and compiled --------------------------------------------
 
 
 def power(x: Any) -> Any:
