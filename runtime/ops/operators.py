@@ -11,7 +11,7 @@ from typing import Any
 
 from runtime import dtypes
 from runtime.context import ctx
-from runtime.ops import arithmetic, compare, linalg, numpy_protocol
+from runtime.ops import arithmetic, compare, linalg, numpy_methods, numpy_protocol
 from runtime.ops.convert import convert_to_tensor, is_tensor_like, operands, quick_scalar
 from runtime.ops.dispatch import apply
 from runtime.ops.slicing import getitem
@@ -164,6 +164,7 @@ def install(cls: type) -> None:
     for name, function in {**_COMPARISONS, **_UNARY, "getitem": _getitem}.items():
         setattr(cls, f"__{name}__", function)
     numpy_protocol.install(cls)
+    numpy_methods.install(cls)
 
 
 def _getitem(self: Any, key: Any) -> Tensor:

@@ -243,6 +243,31 @@ def test_pickle_and_copy(value):
         np.testing.assert_array_equal(twin.numpy(), t.numpy())
 
 
+METHODS = {
+    "sum": lambda a: a.sum(axis=0), "mean": lambda a: a.mean(), "T": lambda a: a.T, "std": lambda a: a.std(0),
+    "reshape": lambda a: a.reshape(3, -1), "reshape tuple": lambda a: a.reshape((6,)), "dot": lambda a: a.dot(a.T),
+    "max": lambda a: a.max(axis=1, keepdims=True), "astype": lambda a: a.astype(np.int32),
+    "flatten": lambda a: a.flatten(), "transpose": lambda a: a.transpose(1, 0), "clip": lambda a: a.clip(0.0, 1.0),
+    "argmax": lambda a: a.argmax(), "any": lambda a: (a > 0).any(axis=0), "round": lambda a: a.round(1),
+    "cumsum": lambda a: a.cumsum(axis=1), "size": lambda a: a / a.size, "swapaxes": lambda a: a.swapaxes(0, 1),
+    "repeat": lambda a: a.repeat(2, axis=0), "take": lambda a: a.take([1], axis=1),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_methods_of_arrays(name):
+    function = METHODS[name]
+    for run in (function, ag.function(function, autograph=False, jit_compile=False)):
+        assert_same(run(ag.constant(A)), function(A))
+
+
+def test_values_by_methods():
+    t = ag.constant([[1, 2], [3, 4]])
+    assert t.tolist() == [[1, 2], [3, 4]]
+    assert t[0, 1].item() == 2
+    assert t.nbytes == 16
+
+
 def test_a_symbolic_tensor_has_no_array():
     with pytest.raises(NotImplementedError, match="Cannot convert a symbolic tensor"):
         ag.function(lambda t: np.asarray(t))(ag.constant(1.0))
