@@ -3,6 +3,7 @@
 from autograph.operators.assertion import assert_stmt
 from autograph.operators.calls import converted_call
 from autograph.operators.conditional import if_exp, if_stmt
+from autograph.operators.functional import filter_, map_
 from autograph.operators.logic import and_, in_, not_, not_in, or_
 from autograph.operators.loops import for_stmt, while_stmt
 from autograph.operators.tracebacks import drop_frames
@@ -12,10 +13,12 @@ __all__ = [
     "assert_stmt",
     "converted_call",
     "drop_frames",
+    "filter_",
     "for_stmt",
     "if_exp",
     "if_stmt",
     "in_",
+    "map_",
     "not_",
     "not_in",
     "or_",

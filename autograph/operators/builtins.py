@@ -12,6 +12,7 @@ from functools import reduce
 from typing import Any
 
 from autograph.operators.iterables import enumerate_, range_, reversed_, zip_
+from autograph.operators.math_functions import MATH
 from autograph.operators.symbolic import symbolic
 from runtime import dtypes
 from runtime.context import ctx
@@ -21,6 +22,7 @@ from runtime.ops.control import print_ as staged_print
 from runtime.ops.elementwise import cast
 from runtime.ops.elementwise import round as round_tensor
 from runtime.ops.reduce import reduce_all, reduce_any, reduce_max, reduce_min, reduce_sum
+from runtime.ops.sorting import sort
 from runtime.staged_list import StagedList, moved
 
 
@@ -147,20 +149,46 @@ def _shown(value: Any) -> Any:
     return value if isinstance(value, (list, tuple, dict)) else str(value)
 
 
+def sorted_(*arguments: Any, **options: Any) -> Any:
+    """``sorted``; of a symbolic tensor its elements in order, as a tensor."""
+    tensor = symbolic(arguments[0]) if len(arguments) == 1 else None
+    if tensor is None or set(options) - {"reverse"} or type(options.get("reverse", False)) is not bool:
+        return builtins.sorted(*arguments, **options)
+    return sort(tensor, direction="DESCENDING" if options.get("reverse") else "ASCENDING")
+
+
+def divmod_(*arguments: Any) -> Any:
+    """``divmod``; of symbolic tensors the floor of the quotient and the remainder."""
+    if len(arguments) != 2 or not any(symbolic(each) is not None for each in arguments):
+        return builtins.divmod(*arguments)  # type: ignore[misc]
+    return arguments[0] // arguments[1], arguments[0] % arguments[1]
+
+
+def pow_(*arguments: Any, **options: Any) -> Any:
+    """``pow``; of symbolic tensors with a modulus too, as the remainder of the power."""
+    if len(arguments) != 3 or options or not any(symbolic(each) is not None for each in arguments):
+        return builtins.pow(*arguments, **options)
+    return arguments[0] ** arguments[1] % arguments[2]
+
+
 OVERLOADS: dict[Any, Callable[..., Any]] = {
+    **MATH,
     builtins.all: all_,
     builtins.any: any_,
     builtins.bool: bool_,
     builtins.enumerate: enumerate_,
+    builtins.divmod: divmod_,
     builtins.float: float_,
     builtins.int: int_,
     builtins.len: len_,
     builtins.max: max_,
     builtins.min: min_,
+    builtins.pow: pow_,
     builtins.print: print_,
     builtins.range: range_,
     builtins.reversed: reversed_,
     builtins.round: round_,
+    builtins.sorted: sorted_,
     builtins.sum: sum_,
     builtins.zip: zip_,
 }

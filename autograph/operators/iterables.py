@@ -7,6 +7,7 @@ converted function understands them.
 from __future__ import annotations
 
 import builtins
+from collections.abc import Callable
 from typing import Any
 
 from autograph.errors import StagingTypeError, StagingValueError, user_location
@@ -178,6 +179,23 @@ class StagedReversed(Staged):
 
     def item(self, index: Any) -> Any:
         return self.source.item(self.source.count() - 1 - index)
+
+
+class StagedMap(Staged):
+    """``map(function, ...)``."""
+
+    def __init__(self, function: Callable[..., Any], source: Staged) -> None:
+        self.function = function
+        self.source = source
+
+    def count(self) -> Any:
+        return self.source.count()
+
+    def first_index(self) -> Any:
+        return self.source.first_index()
+
+    def item(self, index: Any) -> Any:
+        return self.function(*self.source.item(index))
 
 
 def staged(iterable: Any) -> Staged | None:

@@ -10,7 +10,7 @@ from autograph.operators.frame import Frame
 from autograph.operators.iterables import ListItems, Staged, staged
 from autograph.operators.logic import and_
 from autograph.operators.staged_if import stage_branches
-from autograph.operators.staged_loop import stage_while
+from autograph.operators.staged_while import stage_while
 from autograph.operators.state import Block, LocalSlot, read_cell, slots
 from autograph.operators.symbolic import condition, truth
 from autograph.operators.unbound import as_unbound_local, run

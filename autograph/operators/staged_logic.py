@@ -54,9 +54,20 @@ def stage_contains(item: Any, container: Any) -> Any:
 
 def _chain(first: Any, others: Sequence[Block], is_and: bool) -> Any:
     word = "and" if is_and else "or"
-    result = _boolean(first, word)
+    result = first
     for other in others:
         region = trace_region(word, lambda other=other: [_operand(run(other), word)])
+        dtype = region.outputs[0].dtype
+        if result.dtype is dtype and dtype is not dtypes.bool_ and result.type.shape == () == region.outputs[0].shape:
+            # As in Python: one of the two numbers.
+            kept = trace_region("kept", lambda: [result])  # noqa: B023  it runs at once
+            branches = (region, kept) if is_and else (kept, region)
+            (result,) = emit_cond(condition(result, word), *branches)
+            continue
+        result = _boolean(result, word)
+        with region.builder:
+            tensor = region.builder.tensor(region.outputs[0])
+            region.outputs = [region.builder.use(_boolean(tensor, word))]
         if _is_cheap(region):
             builder = ctx.builder
             outer = list(region.builder.captured)
@@ -73,7 +84,7 @@ def _chain(first: Any, others: Sequence[Block], is_and: bool) -> Any:
 
 
 def _operand(value: Any, word: str) -> Any:
-    if isinstance(value, bool):
+    if isinstance(value, (bool, int, float)):
         return convert_to_tensor(value)
     if not is_tensor_like(value):
         raise StagingTypeError(
@@ -82,18 +93,12 @@ def _operand(value: Any, word: str) -> Any:
             cause=f"which operand `{word}` gives would be known only at run time",
             fix="compare it, so that every operand is a boolean",
         )
-    return _boolean(convert_to_tensor(value), word)
+    return convert_to_tensor(value)
 
 
 def _boolean(tensor: Any, word: str) -> Any:
-    if tensor.dtype is not dtypes.bool_:
-        raise StagingTypeError(
-            f"an operand of `{word}` is {describe(tensor)}",
-            location=user_location(),
-            cause=f"on tensors `{word}` is a boolean operation",
-            fix="compare it: `x != 0`",
-        )
-    return condition(tensor, word) if tensor.type.shape != () else tensor
+    is_decided = tensor.dtype is dtypes.bool_ and tensor.type.shape == ()
+    return tensor if is_decided else condition(tensor, word)
 
 
 def _is_cheap(region: Region) -> bool:

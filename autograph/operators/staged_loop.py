@@ -11,21 +11,19 @@ Which variables become carries, and with what types, is found by tracing:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from autograph.errors import StagingError, StagingTypeError, StagingValueError, user_location
 from autograph.operators.containers import (
     ContentSlot,
     NeedsStagedList,
-    convert,
     is_list,
-    is_listed,
 )
 from autograph.operators.frame import Frame
 from autograph.operators.loop_variables import Leaf, Variable
 from autograph.operators.raising import stage_raise
-from autograph.operators.state import UNSET, Block, LocalSlot, Slot, after_block, outside_staged_lists
+from autograph.operators.state import UNSET, LocalSlot, Slot, after_block
 from autograph.operators.structure import flatten
 from autograph.operators.symbolic import (
     accepts,
@@ -42,58 +40,29 @@ from autograph.operators.symbolic import (
 )
 from runtime import dtypes
 from runtime.context import ctx
-from runtime.errors import DTypeError, OperatorNotAllowedInGraphError
+from runtime.dtypes import DType
+from runtime.errors import DTypeError
 from runtime.graph.builder import Region, emit_while, trace_region
 from runtime.ops.control import assert_op
 from runtime.ops.convert import convert_to_tensor, is_tensor_like
 from runtime.ops.elementwise import cast
 from runtime.shapes import widen
-from runtime.staged_list import StagedList, moved
+from runtime.staged_list import StagedList
 from runtime.types import TensorType
 
 # Each round widens a type or adds a carry; a loop that needs more than this many never settles.
 _ROUNDS = 20
 
 
-def stage_while(
-    test: Callable[[], Any], body: Callable[[], Any], state: Sequence[Slot], blocks: Sequence[Block]
-) -> None:
-    """Emits a ``while`` node for a loop in its current state, and sets the variables in ``state`` to its results.
-
-    blocks: the functions whose closure cells the loop may change.
-    """
-    read_only: list[tuple[list[Any], list[Any]]] = []
-    while True:
-        frame = Frame(blocks)
-        try:
-            _Loop(test, body, outside_staged_lists(state), frame).stage()
-        except NeedsStagedList as request:
-            convert(request, frame.replace)
-        except OperatorNotAllowedInGraphError:
-            # A tensor as the index of a Python list: all lists in sight become staged, and those that turn out to be
-            # only read become Python's own again.
-            lists = [each for each in frame.containers if is_listed(each.owner)]
-            if not lists:
-                raise
-            for each in lists:
-                read_only.append((each.owner, list(each.owner)))
-                convert(NeedsStagedList(each.label, each.owner, ()), frame.replace)
-        else:
-            break
-    for owner, items in read_only:
-        _give_back(owner, items, blocks)
-
-
-def _give_back(owner: list[Any], items: list[Any], blocks: Sequence[Block]) -> None:
-    """Makes a list that a loop only read a Python list again."""
-    staged = moved(owner)
-    if staged is not None and staged.is_unchanged():
-        owner[:] = items
-        Frame(blocks).replace(staged, owner)
-
-
-class _Loop:
-    def __init__(self, test: Callable[[], Any], body: Callable[[], Any], state: Sequence[Slot], frame: Frame) -> None:
+class Loop:
+    def __init__(
+        self,
+        test: Callable[[], Any],
+        body: Callable[[], Any],
+        state: Sequence[Slot],
+        frame: Frame,
+        promoted: Mapping[str, DType],
+    ) -> None:
         self.test = test
         self.body = body
         self.frame = frame
@@ -108,6 +77,10 @@ class _Loop:
         self.grown: NeedsStagedList | None = None  # a list that must become staged, once all types have settled
         for variable in self.variables:
             variable.guess()
+        for leaf in self.leaves:
+            if leaf.label in promoted:
+                leaf.carry(TensorType(promoted[leaf.label], ()))
+                leaf.guessed = False
 
     @property
     def leaves(self) -> list[Leaf]:

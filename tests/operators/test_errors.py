@@ -273,8 +273,8 @@ def test_range_of_floats():
     assert isinstance(failure(f, X), TypeError)
 
 
-def test_and_of_numbers():
+def test_and_beside_an_object():
     def f(n):
-        return n and n > 0
+        return n > 0 and object()
 
-    assert "an operand of `and` is a int32 tensor" in failure(f, N).message
+    assert "an operand of `and` is a Python object" in failure(f, N).message

@@ -1,0 +1,39 @@
+"""``map`` and ``filter``: Python's own, unless they run over something staged; then the function is traced."""
+
+from __future__ import annotations
+
+import builtins
+from typing import Any
+
+from autograph.operators.builtins import OVERLOADS
+from autograph.operators.calls import converted_call
+from autograph.operators.conditional import if_stmt
+from autograph.operators.iterables import Staged, StagedMap, staged, zip_
+from autograph.operators.loops import for_stmt
+
+
+def map_(*arguments: Any) -> Any:
+    """``map``; staged when it runs over staged iterables."""
+    if len(arguments) < 2 or all(staged(each) is None for each in arguments[1:]):
+        return builtins.map(*arguments)
+    function = converted_call(arguments[0])
+    source = zip_(*arguments[1:])
+    return StagedMap(function, source) if isinstance(source, Staged) else builtins.map(function, *arguments[1:])
+
+
+def filter_(*arguments: Any) -> Any:
+    """``filter``; over a staged iterable the list of the items that pass."""
+    if len(arguments) != 2 or staged(arguments[1]) is None:
+        return builtins.filter(*arguments)
+    function = None if arguments[0] is None else converted_call(arguments[0])
+    passed: list[Any] = []
+
+    def loop_body(item: Any) -> None:
+        if_stmt(item if function is None else function(item), lambda: passed.append(item))
+
+    for_stmt(arguments[1], loop_body)
+    return passed
+
+
+OVERLOADS[builtins.map] = map_
+OVERLOADS[builtins.filter] = filter_

@@ -1,0 +1,79 @@
+"""Staging a ``while`` loop, again and again until it fits: what one attempt teaches, the next one starts from.
+
+- A list that the body makes longer or shorter becomes a staged list.
+- Lists that a tensor indexes become staged, and Python's own again if the loop only reads them.
+- Python ints take the dtype of the tensors that they meet (``i = 0; while i < t``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from autograph.operators.containers import NeedsStagedList, convert, is_listed
+from autograph.operators.frame import Frame
+from autograph.operators.staged_loop import Loop
+from autograph.operators.state import Block, Slot, outside_staged_lists
+from runtime import dtypes
+from runtime.dtypes import DType
+from runtime.errors import DTypeError, OperatorNotAllowedInGraphError
+from runtime.staged_list import moved
+
+_MOST_PROMOTED = 6
+
+
+def stage_while(
+    test: Callable[[], Any], body: Callable[[], Any], state: Sequence[Slot], blocks: Sequence[Block]
+) -> None:
+    """Emits a ``while`` node for a loop in its current state, and sets the variables in ``state`` to its results.
+
+    blocks: the functions whose closure cells the loop may change.
+    """
+    read_only: list[tuple[list[Any], list[Any]]] = []
+    promotions = _promotions(state)
+    promoted: dict[str, DType] = {}
+    first: DTypeError | None = None
+    while True:
+        frame = Frame(blocks)
+        try:
+            Loop(test, body, outside_staged_lists(state), frame, promoted).stage()
+        except DTypeError as error:
+            # `i = 0; while i < t`: a Python number may have to take the dtype of a tensor that it only meets.
+            first = first or error
+            following = next(promotions, None)
+            if following is None:
+                raise first from None
+            promoted = following
+        except NeedsStagedList as request:
+            convert(request, frame.replace)
+        except OperatorNotAllowedInGraphError:
+            # A tensor as the index of a Python list: all lists in sight become staged, and those that turn out to be
+            # only read become Python's own again.
+            lists = [each for each in frame.containers if is_listed(each.owner)]
+            if not lists:
+                raise
+            for each in lists:
+                read_only.append((each.owner, list(each.owner)))
+                convert(NeedsStagedList(each.label, each.owner, ()), frame.replace)
+        else:
+            break
+    for owner, items in read_only:
+        _give_back(owner, items, blocks)
+
+
+def _promotions(state: Sequence[Slot]) -> Iterator[dict[str, DType]]:
+    """Dtypes to try for the loop's Python ints: one of them as a float, then all."""
+    labels = [slot.label for slot in state if type(slot.get()) is int][:_MOST_PROMOTED]
+    for dtype in (dtypes.float32, dtypes.float64, dtypes.int64):
+        for label in labels:
+            yield {label: dtype}
+        if len(labels) > 1:
+            yield dict.fromkeys(labels, dtype)
+
+
+def _give_back(owner: list[Any], items: list[Any], blocks: Sequence[Block]) -> None:
+    """Makes a list that a loop only read a Python list again."""
+    staged = moved(owner)
+    if staged is not None and staged.is_unchanged():
+        owner[:] = items
+        Frame(blocks).replace(staged, owner)
