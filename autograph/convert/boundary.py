@@ -15,7 +15,7 @@ from typing import Any
 
 import gast
 
-from autograph.convert.tree import FUNCTIONS
+from autograph.convert.tree import functions
 from autograph.syntax import templates
 
 
@@ -23,12 +23,11 @@ def bound(tree: Any) -> frozenset[str]:
     """Puts the boundary into every function of a converted tree; gives the names of those that blocks became."""
     blocks: set[str] = set()
     users = []
-    for node in gast.walk(tree):
-        if isinstance(node, FUNCTIONS):
-            if getattr(node, "is_block", False):
-                blocks.add(node.name)
-            else:
-                users.append(node)
+    for node in functions(tree):
+        if getattr(node, "is_block", False):
+            blocks.add(node.name)
+        else:
+            users.append(node)
     for node in users:
         template = """
         try:

@@ -16,6 +16,7 @@ import gast
 from autograph.convert.context import Context
 from autograph.convert.expressions import ExpressionPass, is_operator_call
 from autograph.syntax import templates
+from autograph.syntax.walk import walk
 
 _NAMES = """
     ascii bin breakpoint bytearray bytes callable chr classmethod compile delattr dict dir eval exec format frozenset
@@ -53,7 +54,7 @@ class _Calls(ExpressionPass):
 def _bound_names(tree: Any) -> set[str]:
     """Every name that anything in the tree binds, in whatever scope."""
     found: set[str] = set()
-    for node in gast.walk(tree):
+    for node in walk(tree):
         if isinstance(node, gast.Name) and not isinstance(node.ctx, gast.Load):
             found.add(node.id)
         elif isinstance(node, (gast.FunctionDef, gast.AsyncFunctionDef, gast.ClassDef)):

@@ -11,6 +11,7 @@ from autograph.convert.homes import always_covered
 from autograph.convert.pins import pinned
 from autograph.convert.tree import functions
 from autograph.syntax.scopes import function_scope
+from autograph.syntax.walk import walk
 
 OPERATORS = "ag__"
 
@@ -95,7 +96,7 @@ class Context:
 
 def _identifiers(tree: Any) -> frozenset[str]:
     found: set[str] = {OPERATORS}
-    for node in gast.walk(tree):
+    for node in walk(tree):
         for field in ("id", "name", "rest", "asname", "arg"):
             value = getattr(node, field, None)
             if isinstance(value, str):

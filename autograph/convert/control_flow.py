@@ -28,6 +28,7 @@ from autograph.syntax import templates
 from autograph.syntax.liveness import liveness
 from autograph.syntax.names import Path
 from autograph.syntax.scopes import Activity, activity, function_scope
+from autograph.syntax.walk import children
 
 
 def lower(tree: Any, context: Context) -> Any:
@@ -259,7 +260,7 @@ def _class_names(tree: Any, outermost: str | None) -> dict[Any, str | None]:
             found[node] = class_name
         elif isinstance(node, gast.ClassDef):
             class_name = node.name
-        waiting.extend((child, class_name) for child in gast.iter_child_nodes(node))
+        waiting.extend((child, class_name) for child in children(node))
     return found
 
 

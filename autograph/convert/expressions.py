@@ -12,9 +12,10 @@ import gast
 
 from autograph.convert.context import OPERATORS, Context
 from autograph.convert.pins import needs_own_frame, own_nodes
+from autograph.syntax.walk import Transformer, children
 
 
-class ExpressionPass(gast.NodeTransformer):
+class ExpressionPass(Transformer):
     """Rewrites expressions bottom-up; a pass defines ``visit_X`` for its nodes and calls ``generic_visit`` first."""
 
     def __init__(self, context: Context) -> None:
@@ -63,7 +64,7 @@ class ExpressionPass(gast.NodeTransformer):
         if isinstance(stmt, (gast.FunctionDef, gast.AsyncFunctionDef)):
             self._body(stmt)
             return
-        for inner in gast.iter_child_nodes(stmt):
+        for inner in children(stmt):
             self._class_level(inner)
 
     def visit_AnnAssign(self, node: Any) -> Any:

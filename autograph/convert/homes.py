@@ -23,6 +23,7 @@ from autograph.convert.pins import own_nodes, reads_frame
 from autograph.convert.tree import CONVERTIBLE, SCOPES, Block, blocks, leaves
 from autograph.syntax.liveness import maybe_unbound
 from autograph.syntax.scopes import activity, function_scope
+from autograph.syntax.walk import children
 
 Place = tuple[tuple[Any, str], ...]
 
@@ -126,11 +127,11 @@ class _Uses:
         if not inside:
             self.expression(stmt, place)
             return
-        waiting = [child for child in gast.iter_child_nodes(stmt) if id(child) not in inside]
+        waiting = [child for child in children(stmt) if id(child) not in inside]
         while waiting:
             child = waiting.pop()
             if isinstance(child, (gast.ExceptHandler, gast.match_case)):
-                waiting.extend(each for each in gast.iter_child_nodes(child) if id(each) not in inside)
+                waiting.extend(each for each in children(child) if id(each) not in inside)
             else:
                 self.expression(child, place)
 

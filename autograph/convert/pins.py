@@ -25,6 +25,7 @@ from typing import Any
 import gast
 
 from autograph.convert.tree import LOOPS, SCOPES, Block, blocks
+from autograph.syntax.walk import children
 
 FRAME_READERS = frozenset({"locals", "vars", "dir", "eval", "exec"})
 FRAME_COUNTERS = frozenset({"_getframe", "_getframemodulename", "currentframe"})
@@ -72,7 +73,7 @@ def _own_children(node: Any) -> list[Any]:
         return [*node.decorator_list, *defaults]
     if isinstance(node, gast.ClassDef):
         return [*node.decorator_list, *node.bases, *(keyword.value for keyword in node.keywords)]
-    return list(gast.iter_child_nodes(node))
+    return children(node)
 
 
 def _suspends(node: Any) -> bool:
@@ -146,7 +147,7 @@ def _header(stmt: Any) -> list[Any]:
     """The parts of a statement outside its blocks."""
     inside = {id(each) for block in blocks(stmt) for each in block}
     parts: list[Any] = []
-    for child in gast.iter_child_nodes(stmt):
+    for child in children(stmt):
         if id(child) in inside:
             continue
         if isinstance(child, gast.ExceptHandler):

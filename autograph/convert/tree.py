@@ -48,9 +48,18 @@ def statements(block: Block) -> Iterator[Any]:
 
 def functions(tree: Any) -> Iterator[Any]:
     """Every function definition in a tree, the tree itself included, outer ones first."""
-    for node in gast.walk(tree):
-        if isinstance(node, FUNCTIONS):
-            yield node
+    level = [tree]
+    while level:
+        found: list[Any] = []
+        for node in level:
+            if isinstance(node, FUNCTIONS):
+                yield node
+            if isinstance(node, SCOPES):
+                found.extend(node.body if isinstance(node.body, list) else ())
+            else:
+                for block in blocks(node):
+                    found.extend(block)
+        level = found
 
 
 def own_jumps(block: Block) -> list[Any]:

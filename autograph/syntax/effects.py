@@ -20,6 +20,7 @@ import gast
 
 from autograph.syntax.names import Path
 from autograph.syntax.scopes import activity, function_scope
+from autograph.syntax.walk import Visitor
 
 # Builtins that use up a generator before they return: what it reads is read at once, not later.
 _CONSUMERS = frozenset(
@@ -28,7 +29,7 @@ _CONSUMERS = frozenset(
 )
 
 
-class Effects(gast.NodeVisitor):
+class Effects(Visitor):
     """The effects of a step.
 
     reads: Name nodes that read a value from before the step (not one that the step itself has surely bound).

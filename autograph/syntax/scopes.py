@@ -21,6 +21,7 @@ from typing import Any
 import gast
 
 from autograph.syntax.names import Path
+from autograph.syntax.walk import Visitor
 
 _EMPTY: frozenset[Any] = frozenset()
 
@@ -117,7 +118,7 @@ def _function_body(node: Any) -> _Scan:
     return scan
 
 
-class _Scan(gast.NodeVisitor):
+class _Scan(Visitor):
     """Collects the names of one scope; nested scopes are scanned apart and only their effects outside are merged."""
 
     def __init__(self, *, in_class: bool = False) -> None:

@@ -1,0 +1,101 @@
+"""What conversion costs: linear in the length of the source, once per function, and nothing that stays behind."""
+
+from __future__ import annotations
+
+import gc
+import linecache
+import sys
+
+from autograph.convert.api import converted
+from autograph.operators import calls
+from autograph.operators.calls import converted_call
+from autograph.syntax import load
+
+BLOCK = """\
+    for x{n} in xs:
+        if x{n} > k and not total == {n}:
+            continue
+        while total < 0 < x{n}:
+            total += x{n} if k else 1
+            if total == 3:
+                break
+"""
+
+
+def function_of(blocks):
+    text = (
+        "def work(xs, k):\n    total = 0\n" + "".join(BLOCK.format(n=n) for n in range(blocks)) + "    return total\n"
+    )
+    filename = f"<{blocks} blocks>"
+    linecache.cache[filename] = (len(text), None, text.splitlines(True), filename)
+    namespace = {"__name__": "cost"}
+    exec(compile(text, filename, "exec"), namespace)
+    return namespace["work"]
+
+
+def calls_made(action):
+    """How many Python functions an action calls: a measure of work that doesn't depend on the machine."""
+    count = 0
+
+    def profile(frame, event, argument):
+        nonlocal count
+        count += event == "call"
+
+    sys.setprofile(profile)
+    try:
+        action()
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+def test_conversion_is_linear():
+    converted(function_of(3))  # templates are parsed once
+    functions = {blocks: function_of(blocks) for blocks in (10, 20, 40)}
+    made = {blocks: calls_made(lambda: converted(function)) for blocks, function in functions.items()}
+    assert made[10] > 1000
+    assert made[40] - made[20] < 2.2 * (made[20] - made[10])
+
+
+def test_the_second_conversion_is_a_look_up():
+    function = function_of(10)
+    converted(function)
+    assert calls_made(lambda: converted(function)) < 20
+    converted_call(function)
+    assert calls_made(lambda: converted_call(function)) < 10
+
+
+def test_functions_made_and_dropped_leave_nothing():
+    def make(k):
+        def step(x):
+            if x > k:
+                return x - k
+            return x
+
+        return step
+
+    def use(count):
+        for k in range(count):
+            assert converted(make(k))(k + 1) == 1
+            assert converted_call(make(k))(k) == k
+        gc.collect()
+
+    use(100)
+    before = (len(gc.get_objects()), len(calls._makers), len(calls._forced), len(load._loaded), len(linecache.cache))
+    use(100_000)
+    after = (len(gc.get_objects()), len(calls._makers), len(calls._forced), len(load._loaded), len(linecache.cache))
+    assert after[1:] == before[1:]
+    assert after[0] - before[0] < 100
+
+
+def test_code_made_and_dropped_leaves_nothing():
+    def use(count):
+        for _ in range(count):
+            converted(function_of(1))
+        linecache.cache.pop("<1 blocks>")
+        gc.collect()
+
+    use(3)
+    before = len(gc.get_objects())
+    use(30)
+    assert len(gc.get_objects()) - before < 100
