@@ -111,10 +111,13 @@ class _Writer:
         return getattr(self, "do_" + self.one_of(*kinds))(depth, loops) is not False
 
     def do_assign(self, depth, loops):
-        self.add(depth, f"{self.one_of(*_VARIABLES)} = {self.number()}")
+        # Tensors have a fixed width: whatever the loops do, numbers stay small.
+        bound = " % 101" if self.numeric else ""
+        self.add(depth, f"{self.one_of(*_VARIABLES)} = {self.number()}{bound}")
 
     def do_augment(self, depth, loops):
-        self.add(depth, f"{self.one_of(*_VARIABLES)} {self.one_of('+=', '-=')} {self.number(1)}")
+        bound = " % 7" if self.numeric else ""
+        self.add(depth, f"{self.one_of(*_VARIABLES)} {self.one_of('+=', '-=')} {self.number(1)}{bound}")
 
     def do_print(self, depth, loops):
         self.add(depth, f"print({self.number()}, {self.number(0)})")
