@@ -14,6 +14,7 @@ from autograph.namespaces import (
     debugging,
     dtypes,
     errors,
+    image,
     linalg,
     math,
     nest,
@@ -23,6 +24,7 @@ from autograph.namespaces import (
     test,
 )
 from autograph.namespaces import conversion as autograph
+from autograph.operators.functional_control import case, cond, switch_case, while_loop
 from runtime.autodiff.custom import custom_gradient
 from runtime.autodiff.tape import GradientTape
 from runtime.autodiff.transforms import UnconnectedGradients, grad_pass_through, gradients, recompute_grad
@@ -185,19 +187,19 @@ __all__ = [
     "Assert", "DType", "GradientTape", "Tensor", "TensorArray", "TensorShape", "TensorSpec", "UnconnectedGradients",
     "Variable", "abs", "acos", "acosh", "add", "add_n", "argmax", "argmin", "argsort", "as_dtype", "asin", "asinh",
     "atan", "atan2", "atanh", "autodiff", "autograph", "bitwise", "bool", "boolean_mask", "broadcast_static_shape",
-    "broadcast_to", "cast", "clip_by_global_norm", "clip_by_norm", "clip_by_value", "concat", "config", "constant",
-    "convert_to_tensor", "cos", "cosh", "cumsum", "custom_gradient", "debugging", "device", "divide", "double",
-    "dtypes", "einsum", "ensure_shape", "equal", "errors", "executing_eagerly", "exp", "expand_dims", "eye", "fill",
-    "float16", "float32", "float64", "floor", "function", "gather", "gather_nd", "grad_pass_through", "gradients",
-    "greater", "greater_equal", "half", "histogram_fixed_width", "histogram_fixed_width_bins", "identity",
+    "broadcast_to", "case", "cast", "clip_by_global_norm", "clip_by_norm", "clip_by_value", "concat", "cond", "config",
+    "constant", "convert_to_tensor", "cos", "cosh", "cumsum", "custom_gradient", "debugging", "device", "divide",
+    "double", "dtypes", "einsum", "ensure_shape", "equal", "errors", "executing_eagerly", "exp", "expand_dims", "eye",
+    "fill", "float16", "float32", "float64", "floor", "function", "gather", "gather_nd", "grad_pass_through",
+    "gradients", "greater", "greater_equal", "half", "histogram_fixed_width", "histogram_fixed_width_bins", "identity",
     "init_scope", "int16", "int32", "int64", "int8", "less", "less_equal", "linalg", "linspace", "logical_and",
     "logical_not", "logical_or", "math", "matmul", "maximum", "meshgrid", "minimum", "multiply", "negative", "nest",
     "newaxis", "nn", "norm", "not_equal", "numpy_function", "one_hot", "ones", "ones_like", "pad", "pow", "print",
     "py_function", "random", "range", "rank", "recompute_grad", "reduce_all", "reduce_any", "reduce_logsumexp",
     "reduce_max", "reduce_mean", "reduce_min", "reduce_prod", "reduce_sum", "reshape", "reverse", "roll", "round",
     "scatter_nd", "searchsorted", "shape", "sigmoid", "sign", "sin", "sinh", "size", "slice", "sort", "split", "sqrt",
-    "square", "squeeze", "stack", "stop_gradient", "strided_slice", "string", "strings", "subtract", "tan", "tanh",
-    "tensor_scatter_nd_add", "tensor_scatter_nd_update", "tensordot", "test", "tile", "transpose", "truediv",
-    "truncatediv", "uint16", "uint32", "uint64", "uint8", "unique", "unique_with_counts", "unstack", "where", "zeros",
-    "zeros_like",
+    "square", "squeeze", "stack", "stop_gradient", "strided_slice", "string", "strings", "subtract", "switch_case",
+    "tan", "tanh", "tensor_scatter_nd_add", "tensor_scatter_nd_update", "tensordot", "test", "tile", "transpose",
+    "truediv", "truncatediv", "uint16", "uint32", "uint64", "uint8", "unique", "unique_with_counts", "unstack", "where",
+    "while_loop", "zeros", "zeros_like",
 ]  # fmt: skip

@@ -8,8 +8,31 @@ from runtime.ops.api import (
     softplus,
     tanh,
 )  # fmt: skip
+from runtime.ops.convolution import (
+    avg_pool,
+    avg_pool1d,
+    avg_pool2d,
+    avg_pool3d,
+    conv1d,
+    conv1d_transpose,
+    conv2d,
+    conv2d_transpose,
+    conv3d,
+    conv3d_transpose,
+    conv_transpose,
+    convolution,
+    depthwise_conv2d,
+    max_pool,
+    max_pool1d,
+    max_pool2d,
+    max_pool3d,
+    pool,
+    separable_conv2d,
+)
 from runtime.ops.nn import (
+    batch_normalization,
     bias_add,
+    crelu,
     dropout,
     elu,
     embedding_lookup,
@@ -17,6 +40,8 @@ from runtime.ops.nn import (
     l2_loss,
     l2_normalize,
     leaky_relu,
+    local_response_normalization,
+    log_poisson_loss,
     log_softmax,
     moments,
     relu6,
@@ -28,11 +53,28 @@ from runtime.ops.nn import (
     softsign,
     sparse_softmax_cross_entropy_with_logits,
     swish,
+    weighted_cross_entropy_with_logits,
+    weighted_moments,
 )  # fmt: skip
+from runtime.ops.nn import local_response_normalization as lrn
+from runtime.ops.segments import (
+    zero_fraction,
+)
+from runtime.ops.sorting import (
+    in_top_k,
+    top_k,
+)
+from runtime.ops.special import (
+    log_sigmoid,
+)
 
 __all__ = [
-    "bias_add", "dropout", "elu", "embedding_lookup", "gelu", "l2_loss", "l2_normalize", "leaky_relu", "log_softmax",
-    "moments", "relu6", "selu", "sigmoid_cross_entropy_with_logits", "silu", "softmax",
-    "softmax_cross_entropy_with_logits", "softsign", "sparse_softmax_cross_entropy_with_logits", "swish", "relu",
-    "sigmoid", "softplus", "tanh",
+    "avg_pool", "avg_pool1d", "avg_pool2d", "avg_pool3d", "batch_normalization", "bias_add", "conv1d",
+    "conv1d_transpose", "conv2d", "conv2d_transpose", "conv3d", "conv3d_transpose", "conv_transpose", "convolution",
+    "crelu", "depthwise_conv2d", "dropout", "elu", "embedding_lookup", "gelu", "in_top_k", "l2_loss", "l2_normalize",
+    "leaky_relu", "local_response_normalization", "log_poisson_loss", "log_sigmoid", "log_softmax", "lrn", "max_pool",
+    "max_pool1d", "max_pool2d", "max_pool3d", "moments", "pool", "relu", "relu6", "selu", "separable_conv2d",
+    "sigmoid", "sigmoid_cross_entropy_with_logits", "silu", "softmax", "softmax_cross_entropy_with_logits",
+    "softplus", "softsign", "sparse_softmax_cross_entropy_with_logits", "swish", "tanh", "top_k",
+    "weighted_cross_entropy_with_logits", "weighted_moments", "zero_fraction",
 ]  # fmt: skip

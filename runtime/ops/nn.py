@@ -14,6 +14,8 @@ from runtime.ops.creation import zeros_like
 from runtime.ops.dispatch import call
 from runtime.ops.elementwise import exp, expm1, log1p, sigmoid
 from runtime.ops.gather import one_hot
+from runtime.ops.joining import concat
+from runtime.ops.matrices import clip_by_norm
 from runtime.ops.random import uniform
 from runtime.ops.rules import dims
 from runtime.ops.table import OPS
@@ -169,8 +171,80 @@ def dropout(x: Any, rate: Any, noise_shape: Any = None, seed: int | None = None,
     return where(drawn >= share, tensor / (1 - share), zeros_like(tensor))
 
 
+def batch_normalization(
+    x: Any, mean: Any, variance: Any, offset: Any, scale: Any, variance_epsilon: Any, name: str | None = None
+) -> Tensor:
+    """(x - mean) / sqrt(variance + epsilon) * scale + offset; `offset` and `scale` may be None. All broadcast."""
+    tensor = convert_to_tensor(x)
+    factor = call("rsqrt", convert_to_tensor(variance, tensor.dtype) + variance_epsilon)
+    if scale is not None:
+        factor = factor * convert_to_tensor(scale, tensor.dtype)
+    shift = -(convert_to_tensor(mean, tensor.dtype) * factor)
+    return tensor * factor + (shift if offset is None else shift + convert_to_tensor(offset, tensor.dtype))
+
+
+def weighted_cross_entropy_with_logits(labels: Any, logits: Any, pos_weight: Any, name: str | None = None) -> Tensor:
+    """`sigmoid_cross_entropy_with_logits` with the positive labels' part multiplied by `pos_weight`."""
+    x = _float_logits(logits)
+    targets = convert_to_tensor(labels, x.dtype)
+    weight = targets * (convert_to_tensor(pos_weight, x.dtype) - 1) + 1
+    return (1 - targets) * x + weight * (log1p(exp(-abs(x))) + call("relu", -x))
+
+
+def log_poisson_loss(
+    targets: Any, log_input: Any, compute_full_loss: bool = False, name: str | None = None
+) -> Tensor:
+    """exp(log_input) - log_input * targets; the full loss adds Stirling's approximation of log(targets!)."""
+    x = _float_logits(log_input)
+    z = convert_to_tensor(targets, x.dtype)
+    result = exp(x) - x * z
+    if not compute_full_loss:
+        return result
+    safe = where(z > 1, z, convert_to_tensor(1, x.dtype))
+    stirling = safe * call("log", safe) - safe + call("log", safe * 6.283185307179586) * 0.5
+    return result + where(z > 1, stirling, zeros_like(z))
+
+
+def crelu(features: Any, axis: int = -1, name: str | None = None) -> Tensor:
+    """relu(x) and relu(-x) side by side."""
+    x = convert_to_tensor(features)
+    return concat([call("relu", x), call("relu", -x)], axis)
+
+
+def weighted_moments(
+    x: Any, axes: Any, frequency_weights: Any, keepdims: bool = False, name: str | None = None
+) -> tuple[Tensor, Tensor]:
+    """Mean and variance over `axes`, each element counted with its weight; weights broadcast."""
+    tensor = convert_to_tensor(x)
+    weights = convert_to_tensor(frequency_weights, tensor.dtype) + zeros_like(tensor)
+    total = reduce.reduce_sum(weights, axes, keepdims=True)
+    mean = reduce.reduce_sum(tensor * weights, axes, keepdims=True) / total
+    spread = reduce.reduce_sum(weights * arithmetic.squared_difference(tensor, mean), axes, keepdims=True) / total
+    if keepdims:
+        return mean, spread
+    return reduce.reduce_sum(mean, axes), reduce.reduce_sum(spread, axes)
+
+
+def local_response_normalization(
+    input: Any, depth_radius: int = 5, bias: float = 1.0, alpha: float = 1.0, beta: float = 0.5, name: str | None = None
+) -> Tensor:
+    """x / (bias + alpha * (sum of squares over neighbouring channels)) ** beta (Krizhevsky et al., 2012)."""
+    x = convert_to_tensor(input)
+    rank = known_rank(x, "local_response_normalization")
+    size = 2 * depth_radius + 1
+    wide = call("pad", x * x, paddings=((0, 0),) * (rank - 1) + ((depth_radius, depth_radius),), constant_values=0)
+    channels = dims(x)[-1]
+    total: Any = None
+    for i in range(size):
+        part = wide[..., i : i + channels]
+        total = part if total is None else total + part
+    return x / (total * alpha + bias) ** beta
+
+
 def embedding_lookup(params: Any, ids: Any, max_norm: Any = None, name: str | None = None) -> Tensor:
-    """The rows of `params` at `ids`."""
-    if max_norm is not None:
-        raise NotImplementedError("embedding_lookup with max_norm is not implemented")
-    return call("gather", convert_to_tensor(params), convert_to_tensor(ids, dtype_hint=dtypes.int32), axis=0)
+    """The rows of `params` at `ids`, scaled down to the norm `max_norm` where they are longer."""
+    rows = call("gather", convert_to_tensor(params), convert_to_tensor(ids, dtype_hint=dtypes.int32), axis=0)
+    if max_norm is None:
+        return rows
+    first = known_rank(convert_to_tensor(ids), "embedding_lookup")
+    return clip_by_norm(rows, max_norm, axes=list(range(first, known_rank(rows, "embedding_lookup"))))

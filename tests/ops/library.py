@@ -9,7 +9,10 @@ import numpy as np
 from scipy import linalg, special
 
 # Modules of `runtime.ops` whose rows stay on the interpreter, except for those with a scalar text.
-FAMILIES = ("special", "sorting", "segments", "factor", "spectral", "einsum")
+FAMILIES = (
+    "special", "sorting", "segments", "factor", "spectral", "einsum", "patches", "blocks", "text_rows", "stateless",
+    "assignment", "fourier",
+)  # fmt: skip
 
 
 power = np.linalg.matrix_power
@@ -145,7 +148,49 @@ def einsum(*arrays, equation):
     return total
 
 
+def window_places(shape, sizes, strides, rates, padding):
+    """For each window and element the position that it reads, one dimension after the other."""
+    for axis, (length, size, stride, rate) in enumerate(zip(shape[1:-1], sizes, strides, rates)):
+        span = (size - 1) * rate + 1
+        if padding == "SAME":
+            count = math.ceil(length / stride)
+            before = max((count - 1) * stride + span - length, 0) // 2
+        else:
+            before, after = (0, 0) if padding == "VALID" else padding[axis]
+            count = max((length + before + after - span) // stride + 1, 0)
+        yield [[place * stride + i * rate - before for i in range(size)] for place in range(count)]
+
+
+def each_window(shape, attrs):
+    """(position in the windows, position in the tensor or None for padding)"""
+    tables = list(window_places(shape, **{k: attrs[k] for k in ("sizes", "strides", "rates", "padding")}))
+    for place in np.ndindex(*[len(t) for t in tables]):
+        for number, offset in enumerate(np.ndindex(*attrs["sizes"])):
+            spot = tuple(t[p][o] for t, p, o in zip(tables, place, offset))
+            inside = all(0 <= s < d for s, d in zip(spot, shape[1:-1]))
+            yield (*place, number), spot if inside else None
+
+
+def patches(x, **attrs):
+    tables = list(window_places(x.shape, **{k: attrs[k] for k in ("sizes", "strides", "rates", "padding")}))
+    counts = [len(t) for t in tables]
+    result = np.full((x.shape[0], *counts, math.prod(attrs["sizes"]), x.shape[-1]), attrs["fill"], x.dtype)
+    for place, spot in each_window(x.shape, attrs):
+        if spot is not None:
+            result[(slice(None), *place)] = x[(slice(None), *spot)]
+    return result
+
+
+def patches_grad(dy, *extra, shape, **attrs):
+    result = np.zeros(holes(shape, extra), dy.dtype)
+    for place, spot in each_window(result.shape, attrs):
+        if spot is not None:
+            result[(slice(None), *spot)] += dy[(slice(None), *place)]
+    return result
+
+
 LIBRARY = {
+    "patches": patches, "patches_grad": patches_grad,
     "lgamma": np.vectorize(math.lgamma, otypes=[float]),
     "digamma": wide(lambda x: special.polygamma(0, x)),
     "polygamma": wide(lambda n, x: np.vectorize(lambda k, v: special.polygamma(int(k), v), otypes=[float])(n, x)),

@@ -1,0 +1,136 @@
+"""Windows over the space dimensions of a tensor, and sums back from windows: what convolution and pooling are made of.
+
+    patches(x, sizes, strides, rates, padding)   (batch, *space, channels) -> (batch, *places, elements, channels)
+    patches_grad(windows, ...)                    its adjoint: adds each window's elements up where they came from
+
+`elements` counts a window's elements, the last dimension fastest. `padding` is "VALID", "SAME" (TensorFlow's rule: the
+odd element goes to the end) or pairs. A convolution is then a product of matrices, its gradients are products of
+matrices and `patches_grad`, and so are theirs.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from runtime.ops.convert import fill_holes
+from runtime.ops.dispatch import call
+from runtime.ops.rules import brackets, dims, shape_attr
+from runtime.ops.table import OpDef, Sample, register
+from runtime.types import TensorType
+
+Padding = str | tuple[tuple[int, int], ...]
+
+
+def borders(space: Sequence[int], sizes: Sequence[int], strides: Sequence[int], rates: Sequence[int], padding: Padding):
+    """Elements to add before and after each space dimension."""
+    if padding == "VALID":
+        return tuple((0, 0) for _ in space)
+    if padding != "SAME":
+        return padding
+    pairs = []
+    for length, size, stride, rate in zip(space, sizes, strides, rates):
+        total = max((-(-length // stride) - 1) * stride + (size - 1) * rate + 1 - length, 0)
+        pairs.append((total // 2, total - total // 2))
+    return tuple(pairs)
+
+
+def places(length: int | None, size: int, stride: int, rate: int, pair: Any) -> int | None:
+    """How many windows there are along a dimension."""
+    if length is None:
+        return None
+    if pair == "SAME":
+        return -(-length // stride)
+    before, after = (0, 0) if pair == "VALID" else pair
+    return max((length + before + after - (size - 1) * rate - 1) // stride + 1, 0)
+
+
+def _pairs(padding: Padding, count: int) -> Sequence[Any]:
+    return [padding] * count if isinstance(padding, str) else padding
+
+
+def _infer(inputs: Sequence[Any], attrs: dict) -> tuple:
+    x, sizes = inputs[0], attrs["sizes"]
+    rank = len(sizes) + 2
+    if x.shape is None:
+        return (TensorType(x.dtype, (None,) * (rank + 1)),)
+    if len(x.shape) != rank:
+        raise ValueError(f"input must be {rank}-dimensional, got shape {brackets(x.shape)}")
+    pairs = _pairs(attrs["padding"], len(sizes))
+    found = [places(*item) for item in zip(x.shape[1:-1], sizes, attrs["strides"], attrs["rates"], pairs)]
+    return (TensorType(x.dtype, (x.shape[0], *found, int(np.prod(sizes)), x.shape[-1])),)
+
+
+def _windows(x: Any, sizes: Any, strides: Any, rates: Any) -> Any:
+    """A view (batch, *places, channels, *sizes) of a tensor with its borders."""
+    space = tuple(range(1, x.ndim - 1))
+    spans = tuple((size - 1) * rate + 1 for size, rate in zip(sizes, rates))
+    if any(x.shape[axis] < span for axis, span in zip(space, spans)):
+        counts = [places(x.shape[a], s, t, r, (0, 0)) for a, s, t, r in zip(space, sizes, strides, rates)]
+        return np.zeros((x.shape[0], *counts, x.shape[-1], *sizes), x.dtype)
+    view: Any = np.lib.stride_tricks.sliding_window_view(x, spans, space)
+    view = view[(slice(None), *[slice(None, None, s) for s in strides])]
+    return view[(..., *[slice(None, None, r) for r in rates])]
+
+
+def _kernel(x: Any, sizes: Any, strides: Any, rates: Any, padding: Padding, fill: Any) -> Any:
+    pairs = borders(x.shape[1:-1], sizes, strides, rates, padding)
+    padded = np.pad(x, ((0, 0), *pairs, (0, 0)), constant_values=fill) if any(map(any, pairs)) else x
+    view = _windows(padded, sizes, strides, rates)
+    moved = np.moveaxis(view, len(sizes) + 1, -1)
+    return moved.reshape(*moved.shape[: len(sizes) + 1], -1 if moved.size else int(np.prod(sizes)), x.shape[-1])
+
+
+def _fold(dy: Any, *holes: Any, shape: Any, sizes: Any, strides: Any, rates: Any, padding: Padding) -> Any:
+    target = fill_holes(shape, holes)
+    pairs = borders(target[1:-1], sizes, strides, rates, padding)
+    padded = np.zeros((target[0], *[d + a + b for d, (a, b) in zip(target[1:-1], pairs)], target[-1]), dy.dtype)
+    counts = dy.shape[1 : len(sizes) + 1]
+    for number, offset in enumerate(itertools.product(*[range(s) for s in sizes])):
+        key = [slice(o * r, o * r + (n - 1) * s + 1, s) if n else slice(0, 0)
+               for o, r, n, s in zip(offset, rates, counts, strides)]  # fmt: skip
+        padded[(slice(None), *key)] += dy[..., number, :]
+    return padded[(slice(None), *[slice(a, a + d) for d, (a, _) in zip(target[1:-1], pairs)])]
+
+
+def _grad(op: Any, dy: Any) -> Sequence[Any]:
+    attrs = {k: v for k, v in op.attrs.items() if k != "fill"}
+    shape, extra = shape_attr(dims(op.inputs[0]))
+    return (call("patches_grad", dy, *extra, shape=shape, **attrs),)
+
+
+def _grad_fold(op: Any, dy: Any) -> Sequence[Any]:
+    attrs = {k: v for k, v in op.attrs.items() if k != "shape"}
+    return (call("patches", dy, fill=0, **attrs), *[None] * (len(op.inputs) - 1))
+
+
+def _case(sizes: Any, strides: Any, rates: Any, padding: Padding) -> dict[str, Any]:
+    return {"sizes": sizes, "strides": strides, "rates": rates, "padding": padding}
+
+
+_CASES: list[tuple[tuple[int, ...], dict[str, Any], tuple[int, ...]]] = [
+    ((2, 5, 2), _case((3,), (2,), (1,), "SAME"), (2, 3, 3, 2)),
+    ((1, 4, 3, 1), _case((2, 2), (1, 1), (1, 1), "VALID"), (1, 3, 2, 4, 1)),
+    ((1, 5, 4, 2), _case((2, 2), (2, 1), (2, 1), "SAME"), (1, 3, 4, 4, 2)),
+    ((1, 4, 1), _case((2,), (1,), (1,), ((1, 2),)), (1, 6, 2, 1)),
+    ((1, 2, 1), _case((3,), (1,), (1,), "VALID"), (1, 0, 3, 1)),
+]
+register(
+    OpDef(
+        "patches", _infer, _kernel, grad=_grad, kinds="biuf", doc="Windows over the space dimensions.",
+        samples=tuple(Sample((shape,), {**attrs, "fill": 0}) for shape, attrs, _ in _CASES),
+    )
+)  # fmt: skip
+register(
+    OpDef(
+        "patches_grad", lambda inputs, attrs: (TensorType(inputs[0].dtype, attrs["shape"]),), _fold, grad=_grad_fold,
+        kinds="iuf", doc="Zeros of a shape with windows added: the adjoint of patches.",
+        samples=(
+            *[Sample((windows,), {**attrs, "shape": shape}) for shape, attrs, windows in _CASES],
+            Sample(((2, 3, 3, 2), ()), {**_CASES[0][1], "shape": (None, 5, 2)}, fixed={1: np.int32(2)}, gradient=(0,)),
+        ),
+    )
+)  # fmt: skip
