@@ -18,6 +18,7 @@ from typing import Any
 
 from autograph import operators
 from autograph.convert.boundary import bound
+from autograph.convert import verbosity
 from autograph.convert.context import OPERATORS
 from autograph.convert.pipeline import convert_tree
 from autograph.errors import ConversionError, Location
@@ -84,24 +85,39 @@ def do_not_convert(function: Any = None) -> Any:
 _UNCONVERTED = do_not_convert(lambda: None).__code__
 
 
-class _Maker:
-    """Makes converted functions from functions that share one code object."""
+Maker = Callable[[FunctionType], FunctionType]
 
-    def __init__(self, original: CodeType, code: CodeType) -> None:
-        self.code = code
-        places = {name: index for index, name in enumerate(original.co_freevars)}
-        self.cells = tuple(places.get(name) for name in code.co_freevars)
 
-    def __call__(self, function: FunctionType) -> FunctionType:
-        own = function.__closure__
-        closure = tuple([_operators_cell if index is None else own[index] for index in self.cells])  # type: ignore[index]
-        made = FunctionType(self.code, function.__globals__, function.__name__, function.__defaults__, closure)
+def _maker(original: CodeType, code: CodeType) -> Maker:
+    """What makes converted functions from functions that share one code object.
+
+    Called for every call in converted code, so functions with closures of their own are apart from those without.
+    """
+    places = {name: index for index, name in enumerate(original.co_freevars)}
+    cells = [places.get(name) for name in code.co_freevars]
+
+    def make_with_cells(function: FunctionType) -> FunctionType:
+        own: Any = function.__closure__
+        closure = tuple([_operators_cell if index is None else own[index] for index in cells])
+        made = FunctionType(code, function.__globals__, function.__name__, function.__defaults__, closure)
         if function.__kwdefaults__:
             made.__kwdefaults__ = function.__kwdefaults__
         return made
 
+    if places:
+        return make_with_cells
+    closure = (_operators_cell,) * len(cells)
 
-def _converter(function: FunctionType) -> _Maker | None:
+    def make(function: FunctionType) -> FunctionType:
+        made = FunctionType(code, function.__globals__, function.__name__, function.__defaults__, closure)
+        if function.__kwdefaults__:
+            made.__kwdefaults__ = function.__kwdefaults__
+        return made
+
+    return make
+
+
+def _converter(function: FunctionType) -> Maker | None:
     """What `operators.calls` asks the first time that it sees a code object."""
     if is_loaded_code(function.__code__):
         return None
@@ -119,7 +135,7 @@ def _converter(function: FunctionType) -> _Maker | None:
             cause=str(error),
             fix="decorate the function with @ag.autograph.experimental.do_not_convert, and please report this",
         ) from error
-    return _Maker(function.__code__, made.__code__)
+    return _maker(function.__code__, made.__code__)
 
 
 def _convert(

@@ -45,7 +45,8 @@ def converted_call(callee: Any) -> Any:
     """What to call in place of ``callee``."""
     kind = type(callee)
     if kind is FunctionType:
-        maker = maker_of(callee)
+        entry = _makers.get(id(callee.__code__))
+        maker = maker_of(callee) if entry is None else entry[1]
         return callee if maker is None else maker(callee)
     if kind is MethodType:
         function = callee.__func__

@@ -7,7 +7,10 @@ from typing import Any
 from autograph.operators.staged_if import stage_if
 from autograph.operators.state import Block
 from autograph.operators.symbolic import truth
-from autograph.operators.unbound import run
+from autograph.operators.unbound import as_unbound_local
+
+# What Python decides, whatever is being traced.
+_DECIDED = frozenset({bool, int, float, str, type(None)})
 
 
 def if_stmt(test: Any, body: Block, orelse: Block | None = None, names: tuple[str, ...] = ()) -> Any:
@@ -15,11 +18,21 @@ def if_stmt(test: Any, body: Block, orelse: Block | None = None, names: tuple[st
 
     names: the variables set in either that matter afterwards.
     """
-    tensor = truth(test)
-    if tensor is not None:
-        return stage_if(tensor, body, orelse, names)
+    if type(test) not in _DECIDED:
+        tensor = truth(test)
+        if tensor is not None:
+            return stage_if(tensor, body, orelse, names)
     block = body if test else orelse
-    return None if block is None else run(block)
+    if block is None:
+        return None
+    # What `run` does, without the cost of calling it.
+    try:
+        return block()
+    except NameError as error:
+        changed = as_unbound_local(error, block.__code__)
+        if changed is error:
+            raise
+    raise changed
 
 
 def if_exp(test: Any, body: Block, orelse: Block) -> Any:

@@ -31,11 +31,14 @@ def while_stmt(test: Block, body: Block, names: tuple[str, ...] = ()) -> None:
     builder = ctx.builder
     probe = None
     try:
+        if builder is None:  # nothing is being traced
+            while test():
+                body()
+            return
         while True:
-            if builder is not None:
-                probe = _Probe(builder, test)
+            probe = _Probe(builder, test)
             going = test()
-            if builder is not None and truth(going) is not None:
+            if truth(going) is not None:
                 break
             if not going:
                 return
@@ -62,7 +65,9 @@ def for_stmt(iterable: Any, body: Block, test: Block | None = None, names: tuple
     del iterable
     rest, passed = None, 0
     try:
-        if test is None:
+        if ctx.builder is None:
+            _run_python(holder, body, test)
+        elif test is None:
             for item in holder.pop():
                 if type(item) is Moved:
                     rest = item.moved_to
@@ -94,6 +99,18 @@ def for_stmt(iterable: Any, body: Block, test: Block | None = None, names: tuple
     finally:
         holder.clear()
     raise changed
+
+
+def _run_python(holder: list[Any], body: Block, test: Block | None) -> None:
+    """The loop over the iterable in ``holder`` while nothing is being traced."""
+    if test is None:
+        for item in holder.pop():
+            body(item)
+        return
+    for item in holder.pop():
+        body(item)
+        if not test():
+            break
 
 
 def _stage_while(probe: _Probe, going: Any, test: Block, body: Block, names: tuple[str, ...]) -> None:
