@@ -157,12 +157,32 @@ from runtime.ops.api import (
 from runtime.ops.api import (
     slice_ as slice,
 )
+from runtime.ops.blocks import (
+    batch_to_space,
+    bitcast,
+    broadcast_dynamic_shape,
+    dynamic_partition,
+    dynamic_stitch,
+    identity_n,
+    repeat,
+    reverse_sequence,
+    saturate_cast,
+    sequence_mask,
+    shape_n,
+    space_to_batch,
+    unravel_index,
+)
 from runtime.ops.einsum import (
     einsum,
 )
 from runtime.ops.matrices import (
     clip_by_global_norm,
     clip_by_norm,
+)
+from runtime.ops.scatter import (
+    tensor_scatter_nd_max,
+    tensor_scatter_nd_min,
+    tensor_scatter_nd_sub,
 )
 from runtime.ops.segments import (
     histogram_fixed_width,
@@ -186,20 +206,23 @@ newaxis = None
 __all__ = [
     "Assert", "DType", "GradientTape", "Tensor", "TensorArray", "TensorShape", "TensorSpec", "UnconnectedGradients",
     "Variable", "abs", "acos", "acosh", "add", "add_n", "argmax", "argmin", "argsort", "as_dtype", "asin", "asinh",
-    "atan", "atan2", "atanh", "autodiff", "autograph", "bitwise", "bool", "boolean_mask", "broadcast_static_shape",
-    "broadcast_to", "case", "cast", "clip_by_global_norm", "clip_by_norm", "clip_by_value", "concat", "cond", "config",
-    "constant", "convert_to_tensor", "cos", "cosh", "cumsum", "custom_gradient", "debugging", "device", "divide",
-    "double", "dtypes", "einsum", "ensure_shape", "equal", "errors", "executing_eagerly", "exp", "expand_dims", "eye",
+    "atan", "atan2", "atanh", "autodiff", "autograph", "batch_to_space", "bitcast", "bitwise", "bool", "boolean_mask",
+    "broadcast_dynamic_shape", "broadcast_static_shape", "broadcast_to", "case", "cast", "clip_by_global_norm",
+    "clip_by_norm", "clip_by_value", "concat", "cond", "config", "constant", "convert_to_tensor", "cos", "cosh",
+    "cumsum", "custom_gradient", "debugging", "device", "divide", "double", "dtypes", "dynamic_partition",
+    "dynamic_stitch", "einsum", "ensure_shape", "equal", "errors", "executing_eagerly", "exp", "expand_dims", "eye",
     "fill", "float16", "float32", "float64", "floor", "function", "gather", "gather_nd", "grad_pass_through",
-    "gradients", "greater", "greater_equal", "half", "histogram_fixed_width", "histogram_fixed_width_bins", "identity",
-    "init_scope", "int16", "int32", "int64", "int8", "less", "less_equal", "linalg", "linspace", "logical_and",
-    "logical_not", "logical_or", "math", "matmul", "maximum", "meshgrid", "minimum", "multiply", "negative", "nest",
-    "newaxis", "nn", "norm", "not_equal", "numpy_function", "one_hot", "ones", "ones_like", "pad", "pow", "print",
-    "py_function", "random", "range", "rank", "recompute_grad", "reduce_all", "reduce_any", "reduce_logsumexp",
-    "reduce_max", "reduce_mean", "reduce_min", "reduce_prod", "reduce_sum", "reshape", "reverse", "roll", "round",
-    "scatter_nd", "searchsorted", "shape", "sigmoid", "sign", "sin", "sinh", "size", "slice", "sort", "split", "sqrt",
-    "square", "squeeze", "stack", "stop_gradient", "strided_slice", "string", "strings", "subtract", "switch_case",
-    "tan", "tanh", "tensor_scatter_nd_add", "tensor_scatter_nd_update", "tensordot", "test", "tile", "transpose",
-    "truediv", "truncatediv", "uint16", "uint32", "uint64", "uint8", "unique", "unique_with_counts", "unstack", "where",
-    "while_loop", "zeros", "zeros_like",
+    "gradients", "greater", "greater_equal", "half", "histogram_fixed_width", "histogram_fixed_width_bins",
+    "identity", "identity_n", "image", "init_scope", "int16", "int32", "int64", "int8", "less", "less_equal", "linalg",
+    "linspace", "logical_and", "logical_not", "logical_or", "math", "matmul", "maximum", "meshgrid", "minimum",
+    "multiply", "negative", "nest", "newaxis", "nn", "norm", "not_equal", "numpy_function", "one_hot", "ones",
+    "ones_like", "pad", "pow", "print", "py_function", "random", "range", "rank", "recompute_grad", "reduce_all",
+    "reduce_any", "reduce_logsumexp", "reduce_max", "reduce_mean", "reduce_min", "reduce_prod", "reduce_sum",
+    "repeat", "reshape", "reverse", "reverse_sequence", "roll", "round", "saturate_cast", "scatter_nd",
+    "searchsorted", "sequence_mask", "shape", "shape_n", "sigmoid", "sign", "sin", "sinh", "size", "slice", "sort",
+    "space_to_batch", "split", "sqrt", "square", "squeeze", "stack", "stop_gradient", "strided_slice", "string",
+    "strings", "subtract", "switch_case", "tan", "tanh", "tensor_scatter_nd_add", "tensor_scatter_nd_max",
+    "tensor_scatter_nd_min", "tensor_scatter_nd_sub", "tensor_scatter_nd_update", "tensordot", "test", "tile",
+    "transpose", "truediv", "truncatediv", "uint16", "uint32", "uint64", "uint8", "unique", "unique_with_counts",
+    "unravel_index", "unstack", "where", "while_loop", "zeros", "zeros_like",
 ]  # fmt: skip

@@ -17,8 +17,8 @@ from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any
 
 from autograph import operators
-from autograph.convert.boundary import bound
 from autograph.convert import verbosity
+from autograph.convert.boundary import bound
 from autograph.convert.context import OPERATORS
 from autograph.convert.pipeline import convert_tree
 from autograph.errors import ConversionError, Location
@@ -135,6 +135,7 @@ def _converter(function: FunctionType) -> Maker | None:
             cause=str(error),
             fix="decorate the function with @ag.autograph.experimental.do_not_convert, and please report this",
         ) from error
+    verbosity.report_conversion(function, node)
     return _maker(function.__code__, made.__code__)
 
 

@@ -21,6 +21,7 @@ from autograph.operators.containers import (
     is_list,
 )
 from autograph.operators.frame import Frame
+from autograph.operators.loop_options import Options, options_of
 from autograph.operators.loop_variables import Leaf, Variable
 from autograph.operators.raising import stage_raise
 from autograph.operators.state import UNSET, LocalSlot, Slot, after_block
@@ -46,12 +47,20 @@ from runtime.graph.builder import Region, emit_while, trace_region
 from runtime.ops.control import assert_op
 from runtime.ops.convert import convert_to_tensor, is_tensor_like
 from runtime.ops.elementwise import cast
-from runtime.shapes import widen
+from runtime.shapes import as_shape, widen
 from runtime.staged_list import StagedList
 from runtime.types import TensorType
 
 # Each round widens a type or adds a carry; a loop that needs more than this many never settles.
 _ROUNDS = 20
+
+
+class HasLimit(Exception):
+    """The body has set `maximum_iterations`: the loop must count."""
+
+    def __init__(self, limit: Any) -> None:
+        super().__init__(limit)
+        self.limit = limit
 
 
 class Loop:
@@ -129,8 +138,30 @@ class Loop:
             if after is not None:
                 if self.grown is not None:
                     raise self.grown
+                if self.options.limit is not None:
+                    raise HasLimit(self.options.limit)
+                if not self.meets_invariants():
+                    continue
                 return region, after
         raise StagingError("the types of this loop's variables never settle", location=user_location())
+
+    def meets_invariants(self) -> bool:
+        """Whether the carries have the shapes that `set_loop_options` demands; gives them these shapes if not."""
+        fits = True
+        for leaf, given in zip(self.carried, self.given):
+            for tensor, shape in self.options.shapes:
+                if tensor is given and leaf.type is not None and leaf.type.shape != as_shape(shape):
+                    widened = widen(leaf.type.shape, as_shape(shape))
+                    if widened != as_shape(shape):
+                        raise StagingValueError(
+                            f"'{leaf.label}' has shape {leaf.type.shape}, which its shape invariant {shape} excludes",
+                            location=user_location(),
+                            cause="a shape invariant holds before the loop and after every iteration",
+                            fix="leave the dimensions that change out of the invariant (None)",
+                        )
+                    leaf.carry(TensorType(leaf.type.dtype, widened))
+                    fits = False
+        return fits
 
     def widen_lists(self) -> bool:
         """Gives lists of Python ints the next dtype that their elements could have; False when there is none left."""
@@ -162,8 +193,10 @@ class Loop:
         return condition(convert_to_tensor(value) if tensor is None else tensor, "while")
 
     def run_body(self) -> list[Any]:
+        self.options = Options()
         try:
-            self.body()
+            with options_of(self.options):
+                self.body()
         except Exception as error:
             if not stage_raise(error):
                 raise

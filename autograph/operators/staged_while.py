@@ -12,11 +12,15 @@ from typing import Any
 
 from autograph.operators.containers import NeedsStagedList, convert, is_listed
 from autograph.operators.frame import Frame
-from autograph.operators.staged_loop import Loop
-from autograph.operators.state import Block, Slot, outside_staged_lists
+from autograph.operators.logic import and_
+from autograph.operators.loop_options import Options, options_of
+from autograph.operators.staged_loop import HasLimit, Loop
+from autograph.operators.state import Block, LocalSlot, Slot, outside_staged_lists
 from runtime import dtypes
 from runtime.dtypes import DType
 from runtime.errors import DTypeError, OperatorNotAllowedInGraphError
+from runtime.ops.convert import convert_to_tensor
+from runtime.ops.elementwise import cast
 from runtime.staged_list import moved
 
 _MOST_PROMOTED = 6
@@ -33,6 +37,7 @@ def stage_while(
     promotions = _promotions(state)
     promoted: dict[str, DType] = {}
     first: DTypeError | None = None
+    plain_test, plain_body, counted = test, body, None
     while True:
         frame = Frame(blocks)
         try:
@@ -44,6 +49,11 @@ def stage_while(
             if following is None:
                 raise first from None
             promoted = following
+        except HasLimit as found:
+            if counted is None:
+                counted = LocalSlot("trips", convert_to_tensor(0, dtypes.int32))
+                state = [counted, *state]
+            test, body = _limited(found.limit, counted, plain_test, plain_body)
         except NeedsStagedList as request:
             convert(request, frame.replace)
         except OperatorNotAllowedInGraphError:
@@ -59,6 +69,19 @@ def stage_while(
             break
     for owner, items in read_only:
         _give_back(owner, items, blocks)
+
+
+def _limited(
+    limit: Any, trips: LocalSlot, test: Callable[[], Any], body: Callable[[], Any]
+) -> tuple[Callable[[], Any], Callable[[], Any]]:
+    """A loop that runs at most ``limit`` times."""
+
+    def step() -> None:
+        with options_of(Options()):  # what the body says about the loop is known
+            body()
+        trips.set(trips.get() + 1)
+
+    return lambda: and_(trips.get() < cast(convert_to_tensor(limit), dtypes.int32), test), step
 
 
 def _promotions(state: Sequence[Slot]) -> Iterator[dict[str, DType]]:

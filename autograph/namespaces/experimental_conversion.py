@@ -1,0 +1,8 @@
+"""`ag.autograph.experimental`."""
+
+from __future__ import annotations
+
+from autograph.convert.api import do_not_convert
+from autograph.operators.loop_options import set_loop_options
+
+__all__ = ["do_not_convert", "set_loop_options"]

@@ -1,0 +1,183 @@
+"""`ag.cond`, `ag.while_loop`, `ag.case`, `ag.switch_case` and the options of loops, eagerly and traced."""
+
+from __future__ import annotations
+
+import logging
+
+import numpy as np
+import pytest
+
+import autograph as ag
+from autograph.errors import StagingValueError
+from tests.operators.harness import Staged
+
+
+def both_ways(function, *arguments):
+    """The results of a function called eagerly and traced, which must agree."""
+    tensors = [ag.constant(a) for a in arguments]
+    eager, traced = function(*tensors), ag.function(function, autograph=False)(*tensors)
+    ag.nest.assert_same_structure(eager, traced)
+    for a, b in zip(ag.nest.flatten(eager), ag.nest.flatten(traced)):
+        np.testing.assert_allclose(a, b)
+    return eager
+
+
+@pytest.mark.parametrize(("x", "expected"), [(3.0, 9.0), (-3.0, 3.0)])
+def test_cond(x, expected):
+    result = both_ways(lambda x: ag.cond(x > 0, lambda: {"y": x * x}, lambda: {"y": -x}), x)
+    assert float(result["y"]) == expected
+
+
+def test_cond_gradient():
+    @ag.function
+    def f(x):
+        return ag.cond(x > 0, lambda: x * x, lambda: -x)
+
+    x = ag.constant(3.0)
+    with ag.GradientTape() as tape:
+        tape.watch(x)
+        y = f(x)
+    assert float(tape.gradient(y, x)) == 6
+
+
+def test_cond_wants_functions():
+    with pytest.raises(TypeError, match="true_fn"):
+        ag.cond(ag.constant(True), 1, lambda: 2)
+
+
+@pytest.mark.parametrize("limit", [None, 2])
+def test_while_loop(limit):
+    def f(n):
+        return ag.while_loop(
+            lambda i, s: i < n, lambda i, s: (i + 1, {"s": s["s"] + i}), [0, {"s": 0}], maximum_iterations=limit
+        )
+
+    i, s = both_ways(f, 5)
+    assert (int(i), int(s["s"])) == ((5, 10) if limit is None else (2, 1))
+
+
+def test_while_loop_of_one_variable():
+    assert int(both_ways(lambda n: ag.while_loop(lambda i: i < n, lambda i: i * 2, [1]), 9)[0]) == 16
+
+
+def test_while_loop_with_growing_shape():
+    def f(n):
+        return ag.while_loop(
+            lambda i, xs: i < n,
+            lambda i, xs: (i + 1, ag.concat([xs, xs], 0)),
+            (ag.constant(0), ag.ones([1])),
+            shape_invariants=(ag.TensorShape([]), ag.TensorShape([None])),
+        )
+
+    assert both_ways(f, 3)[1].shape == (8,)
+
+
+@pytest.mark.parametrize(("x", "expected"), [(0, 10), (1, 20), (5, 30)])
+def test_case(x, expected):
+    def f(x):
+        pairs = [(ag.equal(x, 0), lambda: ag.constant(10)), (ag.equal(x, 1), lambda: ag.constant(20))]
+        return ag.case(pairs, default=lambda: ag.constant(30))
+
+    assert int(both_ways(f, x)) == expected
+
+
+def test_case_without_default():
+    @ag.function
+    def f(x):
+        return ag.case([(x > 0, lambda: x), (x > 10, lambda: -x)], exclusive=True)
+
+    assert int(f(ag.constant(2))) == 2
+    with pytest.raises(ag.errors.InvalidArgumentError, match="none of the predicates"):
+        f(ag.constant(-1))
+    with pytest.raises(ag.errors.InvalidArgumentError, match="more than one"):
+        f(ag.constant(11))
+
+
+@pytest.mark.parametrize(("index", "expected"), [(0, 1), (1, 2), (2, 3), (-1, 3), (9, 3)])
+def test_switch_case(index, expected):
+    def f(i):
+        return ag.switch_case(i, [lambda: ag.constant(1), lambda: ag.constant(2), lambda: ag.constant(3)])
+
+    assert int(both_ways(f, index)) == expected
+
+
+def test_switch_case_by_number_with_default():
+    def f(i):
+        return ag.switch_case(i, {3: lambda: ag.constant(3), 1: lambda: ag.constant(1)}, default=lambda: ag.constant(0))
+
+    assert [int(both_ways(f, i)) for i in (1, 2, 3)] == [1, 0, 3]
+
+
+# --- options -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("n", "expected"), [(10, 3), (2, 2)])
+def test_maximum_iterations(n, expected):
+    def f(n):
+        count = 0
+        while n > 0:
+            ag.autograph.experimental.set_loop_options(maximum_iterations=3, parallel_iterations=1)
+            n -= 1
+            count += 1
+        return count
+
+    assert Staged(f, (np.int32(n),)).run() == expected
+
+
+def test_maximum_iterations_of_for():
+    def f(xs):
+        total = 0.0
+        for x in xs:
+            ag.autograph.experimental.set_loop_options(maximum_iterations=2)
+            total += x
+        return total
+
+    assert Staged(f, (np.array([1, 2, 4], np.float32),)).run() == 3
+
+
+def test_shape_invariants():
+    def f(n):
+        xs = ag.ones([2, 3])
+        while n > 0:
+            ag.autograph.experimental.set_loop_options(shape_invariants=[(xs, ag.TensorShape([None, 3]))])
+            xs = xs * 2
+            n -= 1
+        return xs
+
+    staged = Staged(f, (np.int32(2),))
+    assert tuple(staged.structure.shape) == (None, 3)
+    np.testing.assert_array_equal(staged.run(), np.full((2, 3), 4))
+
+
+def test_shape_invariant_that_does_not_hold():
+    def f(n):
+        xs = ag.ones([2, 3])
+        while n > 0:
+            ag.autograph.experimental.set_loop_options(shape_invariants=[(xs, ag.TensorShape([5, 3]))])
+            xs = xs * 2
+            n -= 1
+        return xs
+
+    with pytest.raises(StagingValueError, match="invariant"):
+        Staged(f, (np.int32(2),))
+
+
+def test_loop_that_python_runs_has_no_options():
+    def f(x):
+        for _ in range(5):
+            ag.autograph.experimental.set_loop_options(maximum_iterations=2)
+            x = x + 1
+        return x
+
+    assert int(ag.function(f)(ag.constant(0))) == 5
+
+
+def test_verbosity(caplog, capsys):
+    ag.autograph.set_verbosity(10, alsologtostdout=True)
+    try:
+        with caplog.at_level(logging.INFO, "autograph"):
+            ag.function(lambda x: x + 1 if x > 0 else x)(ag.constant(1))
+    finally:
+        ag.autograph.set_verbosity(0)
+    assert "Converted" in caplog.text
+    assert "ag__.if_exp" in capsys.readouterr().out
