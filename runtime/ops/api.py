@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
-from runtime.ops import convolution, einsum, factor, matrices, nn, operators, random, segments, sorting, special, spectral
+from runtime.ops import (
+    blocks,
+    convolution,
+    einsum,
+    factor,
+    matrices,
+    nn,
+    operators,
+    random,
+    segments,
+    sorting,
+    special,
+    spectral,
+)  # fmt: skip
 from runtime.ops.arithmetic import (
     abs,
     add,
@@ -170,7 +183,8 @@ from runtime.ops.slicing import (
 )  # fmt: skip
 
 __all__ = [
-    "convolution", "einsum", "factor", "matrices", "nn", "operators", "random", "segments", "sorting", "special", "spectral",
+    "blocks", "convolution", "einsum", "factor", "matrices", "nn", "operators", "random", "segments",
+    "sorting", "special", "spectral",
     "Assert", "abs", "acos", "acosh", "add", "add_n", "argmax", "argmin", "asin",
     "asinh", "assert_equal", "assert_greater", "assert_greater_equal", "assert_less", "assert_less_equal",
     "assert_none_equal", "assert_op", "atan", "atan2", "atanh", "bitwise_and", "bitwise_or", "bitwise_xor",

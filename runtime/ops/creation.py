@@ -207,9 +207,18 @@ def linspace(start: Any, stop: Any, num: Any, name: str | None = None, axis: int
     count = scalar_int(num, "num")
     if isinstance(count, int) and count <= 0:
         raise errors.InvalidArgumentError(f"Requires num > 0: {count} [Op:LinSpace]", "linspace")
-    if axis not in (0, -1) or first._shape not in ((), None):
-        raise errors.UnimplementedError("linspace between tensors of rank above 0 is not implemented.")
+    if first._shape not in ((), None) or last._shape not in ((), None):
+        # Between tensors: the numbers go along a new axis.
+        rank = builtins.max(len(first._shape or ()), len(last._shape or ()))
+        at = axis % (rank + 1)
+        pairs = [(first, last), (last, first)]
+        first, last = (call("expand_dims", t + call("zeros_like", other), axis=(at,)) for t, other in pairs)
+        trailing = tuple(builtins.range(1, rank + 1 - at))
+    else:
+        trailing = ()
     steps = call("cast", range(count), dtype=first.dtype)
+    if trailing:
+        steps = call("expand_dims", steps, axis=trailing)
     span = call("maximum", convert_to_tensor(count, dtypes.int32) - 1, convert_to_tensor(1))
     line = first + (last - first) / call("cast", span, dtype=first.dtype) * steps
     # The last one is `stop` itself, without rounding.

@@ -12,6 +12,7 @@ import numpy as np
 
 from runtime import errors
 from runtime.ops.convert import convert_to_tensor, fill_holes, operands, shape_args
+from runtime.ops.creation import range as range_
 from runtime.ops.dispatch import apply, call
 from runtime.ops.rules import brackets, dims, shape_attr
 from runtime.ops.table import OpDef, Sample, register
@@ -130,11 +131,53 @@ SCATTER_ADD = register(
 )  # fmt: skip
 
 
+def _grad_scatter_extreme(op: Any, dy: Any) -> Sequence[Any]:
+    """To the tensor where it kept its element, to the updates that are the extreme; equal ones share."""
+    tensor, indices, updates = op.inputs
+    result = op.outputs[0]
+    kept = call("cast", call("equal", tensor, result), dtype=dy.dtype)
+    won = call("cast", call("equal", updates, call("gather_nd", result, indices)), dtype=dy.dtype)
+    ties = call("tensor_scatter_nd_add", kept, indices, won)
+    share = dy / call("maximum", ties, convert_to_tensor(1, dy.dtype))
+    return share * kept, None, call("gather_nd", share, indices) * won
+
+
+_EXTREMES = (
+    Sample(((3, 2), (2, 1), (2, 2)), fixed={1: _ND}), Sample(((3, 2), (2, 2), (2,)), fixed={1: _PAIRS}),
+)  # fmt: skip
+SCATTER_MAX = register(
+    OpDef(
+        "tensor_scatter_nd_max", lambda inputs, attrs: (inputs[0],), _update_kernel("TensorScatterMax", np.maximum),
+        grad=_grad_scatter_extreme, label="TensorScatterMax", kinds="iuf", samples=_EXTREMES,
+        doc="A tensor with the larger of slices and updates at index vectors.",
+    )
+)  # fmt: skip
+SCATTER_MIN = register(
+    OpDef(
+        "tensor_scatter_nd_min", lambda inputs, attrs: (inputs[0],), _update_kernel("TensorScatterMin", np.minimum),
+        grad=_grad_scatter_extreme, label="TensorScatterMin", kinds="iuf", samples=_EXTREMES,
+        doc="A tensor with the smaller of slices and updates at index vectors.",
+    )
+)  # fmt: skip
+
+
 def gather_nd(params: Any, indices: Any, batch_dims: int = 0, name: str | None = None) -> Tensor:
-    """The slices of `params` at the index vectors in the last dimension of `indices`."""
+    """The slices of `params` at the index vectors in the last dimension of `indices`.
+
+    batch_dims: leading dimensions that both have; the index vectors then index within a batch entry.
+    """
+    x, at = convert_to_tensor(params), convert_to_tensor(indices)
     if batch_dims:
-        raise errors.UnimplementedError("gather_nd with batch_dims is not implemented; use gather with batch_dims.")
-    return apply(GATHER_ND, (convert_to_tensor(params), convert_to_tensor(indices)))
+        # The batch's own coordinates go in front of each index vector.
+        lead = dims(at)[:-1]
+        count = len(lead)
+        columns = []
+        for axis in range(batch_dims):
+            line = call("cast", range_(convert_to_tensor(lead[axis])), dtype=at.dtype)
+            line = call("expand_dims", line, axis=tuple(i for i in range(count + 1) if i != axis))
+            columns.append(line + call("zeros_like", at[..., :1]))
+        at = call("concat", *columns, at, axis=count)
+    return apply(GATHER_ND, (x, at))
 
 
 def scatter_nd(indices: Any, updates: Any, shape: Any, name: str | None = None) -> Tensor:
@@ -156,3 +199,22 @@ def tensor_scatter_nd_update(tensor: Any, indices: Any, updates: Any, name: str 
 def tensor_scatter_nd_add(tensor: Any, indices: Any, updates: Any, name: str | None = None) -> Tensor:
     """A copy of `tensor` with `updates` added to the slices at the index vectors."""
     return _scatter(SCATTER_ADD, tensor, indices, updates)
+
+
+def tensor_scatter_nd_sub(tensor: Any, indices: Any, updates: Any, name: str | None = None) -> Tensor:
+    """A copy of `tensor` with `updates` subtracted from the slices at the index vectors."""
+    x, values = operands("TensorScatterSub", tensor, updates)
+    if x.dtype.kind == "u":
+        # Unsigned numbers have no negative; their difference wraps round like a sum with the complement.
+        return apply(SCATTER_ADD, (x, convert_to_tensor(indices), call("invert", values) + 1))
+    return apply(SCATTER_ADD, (x, convert_to_tensor(indices), -values))
+
+
+def tensor_scatter_nd_max(tensor: Any, indices: Any, updates: Any, name: str | None = None) -> Tensor:
+    """A copy of `tensor` with the larger of slices and `updates` at the index vectors."""
+    return _scatter(SCATTER_MAX, tensor, indices, updates)
+
+
+def tensor_scatter_nd_min(tensor: Any, indices: Any, updates: Any, name: str | None = None) -> Tensor:
+    """A copy of `tensor` with the smaller of slices and `updates` at the index vectors."""
+    return _scatter(SCATTER_MIN, tensor, indices, updates)

@@ -36,7 +36,8 @@ NOT_NATIVE = {
     # results whose shape depends on values
     "where_true", "boolean_mask",
     # scatters at index vectors
-    "gather_nd", "scatter_nd", "tensor_scatter_nd_update", "tensor_scatter_nd_add",
+    "gather_nd", "scatter_nd", "tensor_scatter_nd_update", "tensor_scatter_nd_add", "tensor_scatter_nd_max",
+    "tensor_scatter_nd_min",
     # taken apart before execution: runtime/graph/passes/custom_gradients.py
     "custom_gradient",
     # the sum of whole stacks, where two parts of a backward graph write residuals of the same loop

@@ -154,6 +154,10 @@ def gather(x, indices, axis):
     return np.moveaxis(picked, range(count), range(axis, axis + count))
 
 
+def picked(x, indices):
+    return np.stack([x[tuple(i)] for i in indices])
+
+
 def row_update(buffer, i, value):
     return np.stack([value if k == i else row for k, row in enumerate(buffer)])
 
@@ -226,6 +230,12 @@ REFERENCES = {
     "scatter_nd": lambda indices, updates, *extra, shape: scattered(holes(shape, extra), indices, updates),
     "tensor_scatter_nd_update": lambda x, i, u: scattered(None, i, u, x, add=False),
     "tensor_scatter_nd_add": lambda x, i, u: scattered(None, i, u, x),
+    "tensor_scatter_nd_max": lambda x, i, u: scattered(None, i, np.maximum(u, picked(x, i)), x, False),
+    "tensor_scatter_nd_min": lambda x, i, u: scattered(None, i, np.minimum(u, picked(x, i)), x, False),
+    "repeated_positions": lambda x: np.array([i for i, n in enumerate(x) for _ in range(n)], np.int32),
+    "bitcast": lambda x, dtype: np.frombuffer(x.tobytes(), dtype.np).reshape(
+        x.shape if x.itemsize == 1 else (*x.shape, x.itemsize)
+    ),
     "zeros_like": lambda x: np.full(x.shape, b"" if x.dtype == object else 0, x.dtype),
     "row_update": row_update,
     "boolean_mask": lambda x, mask: np.array([x[i] for i in np.ndindex(*mask.shape) if mask[i]], x.dtype),
