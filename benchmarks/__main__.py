@@ -16,9 +16,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     cache = tempfile.TemporaryDirectory(prefix="autograph-benchmarks-")
     os.environ["AUTOGRAPH_CACHE_DIR"] = cache.name
     with cache:
-        from benchmarks import call, collatz, elementwise, harness, logistic, report, rnn
+        from benchmarks import call, collatz, conversion, elementwise, harness, logistic, report, rnn
 
-        cases = {case.name: case for module in (logistic, collatz, elementwise, rnn, call) for case in module.CASES}
+        cases = {
+            case.name: case
+            for module in (logistic, collatz, elementwise, rnn, call, conversion)
+            for case in module.CASES
+        }
         parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Times autograph beside its peers.")
         parser.add_argument("names", nargs="*", metavar="NAME", help=f"workloads (default: all): {', '.join(cases)}")
         parser.add_argument("--quick", action="store_true", help="small sizes and few rounds: does everything work?")

@@ -236,8 +236,8 @@ def programs(draw, numeric=False):
     writer.add(1, "x = a")
     if numeric or writer.chance(60):
         writer.add(1, "y = b")
-    elif writer.chance(50):
-        writer.add(1, "y: int")
+    else:
+        writer.add(1, "y: int")  # local, but unbound
     writer.block(1, 0, most=6)
     writer.add(1, "return x, a + b + c" if numeric else "return x, y, a, b, c, fuel")
     return ("" if numeric else PRELUDE) + "\n".join(writer.lines) + "\n"
