@@ -12,9 +12,11 @@ import collections
 import ctypes
 import logging
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable
+from typing import Any
 
 from runtime.codegen import compile as kernels
 
@@ -78,12 +80,25 @@ class Worker:
         thread = self._thread
         if thread is None or thread is threading.current_thread():
             return
+        _hide_stops()
         deadline = time.monotonic() + _EXIT_PATIENCE
         while thread.is_alive() and time.monotonic() < deadline:
             if self._busy and thread.ident is not None:
                 # Takes effect between two bytecodes, so native compiler code finishes first.
                 ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), ctypes.py_object(_Stopped))
             thread.join(0.05)
+
+
+def _hide_stops() -> None:
+    """A stop that arrives while the compiler calls back into Python is dropped there, and the next one does its work;
+    Python would report the drop on stderr."""
+    report = sys.unraisablehook
+
+    def hook(unraisable: Any) -> None:
+        if unraisable.exc_type is not _Stopped:
+            report(unraisable)
+
+    sys.unraisablehook = hook
 
 
 worker = Worker()

@@ -1,9 +1,9 @@
 """A graph that can be called: on the interpreter at first, in native code as soon as that is ready.
 
-    jit_compile=True    compiles before the first run
-    jit_compile=None    the interpreter answers while a background thread compiles; later calls, and the next trips of
-                        a loop that is still running, take the native code
-    jit_compile=False   stays on the interpreter
+jit_compile=True    compiles before the first run
+jit_compile=None    the interpreter answers while a background thread compiles; later calls, and the next trips of
+                    a loop that is still running, take the native code
+jit_compile=False   stays on the interpreter
 """
 
 from __future__ import annotations

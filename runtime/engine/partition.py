@@ -1,8 +1,8 @@
 """Splits a graph at the nodes that have no native form.
 
-    native          native              The top level is cut into the longest runs of native nodes, in program order;
-    py_function  →  interpreted         what lies between runs on the interpreter. A loop that contains such a node is
-    native          native              itself interpreted (its inner loops may still become native while it runs).
+native          native              The top level is cut into the longest runs of native nodes, in program order;
+py_function  →  interpreted         what lies between runs on the interpreter. A loop that contains such a node is
+native          native              itself interpreted (its inner loops may still become native while it runs).
 """
 
 from __future__ import annotations
@@ -12,13 +12,15 @@ from typing import Any
 
 from runtime.codegen.lower import is_native, lower
 from runtime.codegen.native import load
+from runtime.engine.pieces import is_constant, pieces
 from runtime.graph.interpreter import Accelerator, interpret
 from runtime.graph.ir import Graph, Node, Substitution, Value, copy_nodes
 
 Call = Callable[[Sequence[Any]], "list[Any]"]
 
-# Nodes in one kernel. numba's time grows a little faster than the text, and small kernels are shared more often.
-SEGMENT_LIMIT = 400
+# Nodes in one kernel; a longer straight run is cut into pieces that share kernels (pieces.py). Calling a piece costs
+# about a microsecond, compiling a node about 30 ms, and more the longer the kernel is.
+SEGMENT_LIMIT = 100
 
 
 def compile_graph(graph: Graph, accelerator: Accelerator | None, whole: bool = False) -> Call | None:
@@ -30,7 +32,8 @@ def compile_graph(graph: Graph, accelerator: Accelerator | None, whole: bool = F
         return load(lower(graph))
     if whole:
         return None
-    steps = [_Step(graph, native, nodes, accelerator) for native, nodes in segments(graph)]
+    users = _users(graph)
+    steps = [_Step(graph, native, nodes, users, accelerator) for native, nodes in segments(graph)]
     if not any(step.native for step in steps):
         return None
     for step in steps:
@@ -43,37 +46,61 @@ def _weight(nodes: Sequence[Node]) -> int:
 
 
 def segments(graph: Graph) -> list[tuple[bool, list[Node]]]:
-    """The nodes in program order, cut where nativeness changes or a kernel becomes too long."""
-    cuts: list[tuple[bool, list[Node]]] = []
-    weight = 0
+    """The nodes in program order, cut where nativeness changes, and into pieces where a run is too long."""
+    runs: list[tuple[bool, list[Node]]] = []
+    returned = set(graph.outputs)
+    constants = [n for n in graph.nodes if is_constant(n)]
     for node in graph.nodes:
+        if is_constant(node):
+            continue
         native = is_native(node)
-        size = _weight([node])
-        if not cuts or cuts[-1][0] != native or (native and weight + size > SEGMENT_LIMIT):
-            cuts.append((native, []))
-            weight = 0
-        cuts[-1][1].append(node)
-        weight += size
-    # A native run of nothing but constants and the like isn't worth a kernel.
-    return [(native and any(not n.op.cheap or n.inputs for n in nodes), nodes) for native, nodes in cuts]
+        if not runs or runs[-1][0] != native:
+            runs.append((native, []))
+        runs[-1][1].append(node)
+    cuts: list[tuple[bool, list[Node]]] = []
+    for native, nodes in runs:
+        too_long = native and _weight(nodes) > SEGMENT_LIMIT
+        cuts += [(native, piece) for piece in (pieces(nodes, SEGMENT_LIMIT) if too_long else [nodes])]
+    # Every segment has its own copies of the constants that it uses; those that are results need a place too.
+    results = [n for n in constants if returned.intersection(n.outputs)]
+    return [*([(False, results)] if results else []), *cuts]
+
+
+def _users(graph: Graph) -> dict[Value, set[Node]]:
+    users: dict[Value, set[Node]] = {}
+    for node in graph.nodes:
+        for value in node.inputs:
+            users.setdefault(value, set()).add(node)
+    return users
 
 
 class _Step:
     """One segment as a graph of its own: its inputs are what it uses from before, its outputs what is used after it."""
 
-    def __init__(self, graph: Graph, native: bool, nodes: list[Node], accelerator: Accelerator | None) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        native: bool,
+        nodes: list[Node],
+        users: dict[Value, set[Node]],
+        accelerator: Accelerator | None,
+    ) -> None:
         self.native = native
         own = set(nodes)
-        made = {v for node in nodes for v in node.outputs}
-        self.inputs: list[Value] = list(dict.fromkeys(v for n in nodes for v in n.inputs if v not in made))
+        made = dict.fromkeys(v for node in nodes for v in node.outputs)
+        used = dict.fromkeys(v for n in nodes for v in n.inputs if v not in made)
+        constants = [v.node for v in used if v.node is not None and is_constant(v.node)]
+        self.inputs: list[Value] = [v for v in used if v.node is None or not is_constant(v.node)]
         last = set(graph.outputs)
-        used = {v for n in graph.nodes if n not in own for v in n.inputs}
-        self.outputs: list[Value] = [v for n in nodes for v in n.outputs if v in used or v in last]
+        self.outputs: list[Value] = [v for v in made if v in last or users.get(v, own) - own]
         self.part = Graph(graph.name)
         mapping = Substitution()
         for value in self.inputs:
-            mapping[value] = self.part.add_input(value.type, value.name)
-        copy_nodes(nodes, self.part, mapping)
+            mapping[value] = self.part.add_input(value.type)
+        copy_nodes([*constants, *nodes], self.part, mapping)
+        for node in self.part.nodes:
+            for value in node.outputs:
+                value.name = None
         self.part.outputs = [mapping[v] for v in self.outputs]
         self.call: Call = lambda inputs: interpret(self.part, inputs, accelerator)
 

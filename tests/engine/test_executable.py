@@ -139,7 +139,7 @@ def test_long_programs_become_several_kernels(monkeypatch: Any) -> None:
             x = call("sin", x) + 1.0
         return x
 
-    monkeypatch.setattr(partition, "SEGMENT_LIMIT", 12)
+    monkeypatch.setattr(partition, "SEGMENT_LIMIT", 8)
     graph = build(long, [typed(float64, None)])
     assert len(partition.segments(graph)) > 2
     x = np.arange(3.0)

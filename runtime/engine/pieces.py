@@ -1,0 +1,60 @@
+"""Cuts a long straight run of nodes into pieces of the same shape, so that they share kernels.
+
+    matmul add tanh matmul add tanh ...      →      [matmul add tanh] [matmul add tanh] ...
+
+numba's time grows faster than a kernel's length, and sixty layers of a network repeat the same few patterns. A piece
+starts at each costly node (a product, a loop, a branch: the anchors), and what isn't connected inside a piece comes
+apart: the updates of a hundred variables are a hundred small pieces with the same text. Names are left out of the
+pieces, because the text must not depend on them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from runtime.graph.ir import Node, Value
+
+ANCHORS = frozenset({"matmul", "while", "cond"})
+
+
+def pieces(nodes: Sequence[Node], limit: int) -> list[list[Node]]:
+    """The nodes, constants left out (each piece gets its own), in an order that keeps definitions before uses.
+
+    limit: how many nodes a piece may have (those in regions don't count: a loop can't be cut).
+    """
+    groups: list[list[Node]] = [[]]
+    for node in nodes:
+        if is_constant(node):
+            continue
+        if node.op.name in ANCHORS:
+            groups.append([])
+        groups[-1].append(node)
+    parts = [part for group in groups for part in _connected(group)]
+    return [part[start : start + limit] for part in parts for start in range(0, len(part), limit)]
+
+
+def is_constant(node: Node) -> bool:
+    return node.op.name == "constant"
+
+
+def _connected(nodes: Sequence[Node]) -> list[list[Node]]:
+    """The connected components of a run of nodes, each in program order, ordered by their first node."""
+    parent = list(range(len(nodes)))
+
+    def root(index: int) -> int:
+        while parent[index] != index:
+            parent[index] = parent[parent[index]]
+            index = parent[index]
+        return index
+
+    made: dict[Value, int] = {}
+    for index, node in enumerate(nodes):
+        for value in node.inputs:
+            if value in made:
+                parent[root(index)] = root(made[value])
+        for value in node.outputs:
+            made[value] = index
+    components: dict[int, list[Node]] = {}
+    for index, node in enumerate(nodes):
+        components.setdefault(root(index), []).append(node)
+    return list(components.values())
