@@ -103,7 +103,7 @@ class ConcreteFunction:
         arguments = [*tensors, *self.captured_inputs, *self.symbolic_captures, *reads, *token]
         values = builder.inline(self.graph, arguments)
         for variable, value in zip(self._written, values[self._count :]):
-            builder.write_state(variable.ref(), value)
+            builder.hand_on_state(variable.ref(), value)
         if self._has_token:
             builder.write_token(values[-1])
         return [builder.tensor(v) for v in values[: self._count]]

@@ -83,7 +83,7 @@ def filled(low: Lowering, node: Node, shape: Sequence[int | None], holes: Sequen
 def _reshape(low: Lowering, node: Node) -> None:
     source = node.inputs[0]
     old = low.dims(source)
-    new = _reshaped(low, node, old, filled(low, node, node.attrs["shape"], node.inputs[1:]))
+    new = _reshaped(low, node, old, _requested(low, node, old))
     ref = low.ref(source)
     if isinstance(ref, Scalar):
         text = low.scalar_name(source)
@@ -95,6 +95,39 @@ def _reshape(low: Lowering, node: Node) -> None:
         bind(low, node, replace(ref, dims=new))
         return
     bind(low, node, replace(low.array(source), dims=new))
+
+
+def _requested(low: Lowering, node: Node, old: Dims) -> Dims:
+    """The dimensions asked for. One given at run time may be -1, and is found out here."""
+    shape = node.attrs["shape"]
+    rest = iter(node.inputs[1:])
+    atoms, unknown = [], []
+    for position, size in enumerate(shape):
+        if size is not None:
+            atoms.append("-1" if size == -1 else low.static_dim(size))
+            continue
+        atom = low.size_of(next(rest))
+        if atom not in low.sizes.values() and not atom.isdigit():
+            least = 0 if -1 in shape else -1
+            message = f"Size {position} must be non-negative, not {{0}} [Op:Reshape]"
+            low.fail_when(f"{atom} < {least}", "InvalidArgumentError", message, node, (atom,), "Reshape")
+            unknown.append(position)
+        atoms.append(atom)
+    if -1 in shape or not unknown:
+        return tuple(atoms)
+    minus = " + ".join(f"({atoms[i]} == -1)" for i in unknown)
+    if len(unknown) > 1:
+        low.fail_when(
+            f"{minus} > 1", "InvalidArgumentError", "Only one input size may be -1 [Op:Reshape]", node, (), "Reshape"
+        )
+    # -1 times the others is minus the part that is known.
+    part = low.assign(
+        product([f"({a} if {a} != -1 else 1)" if i in unknown else a for i, a in enumerate(atoms)]), "part"
+    )
+    inferred = low.assign(f"{low.atom(product(old))} // {part} if {part} != 0 else 0", "n")
+    for i in unknown:
+        atoms[i] = low.assign(f"{atoms[i]} if {atoms[i]} != -1 else {inferred}", "n")
+    return tuple(atoms)
 
 
 def _reshaped(low: Lowering, node: Node, old: Dims, new: Dims) -> Dims:

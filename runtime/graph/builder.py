@@ -166,14 +166,11 @@ class Builder:
         recorders = [r for r in ctx.recorders if r.builder is self]
         if recorders:
             for node in self.graph.nodes[start:]:
-                # An assignment cuts a variable's value off from what was assigned, on tapes too.
-                if node.op is not ASSIGN:
-                    count = -1 if node.op.effect else None
-                    inputs = tuple(self.tensor(v) for v in node.inputs[:count])
-                    for recorder in recorders:
-                        recorder.record(
-                            node.op, inputs, node.attrs, tuple(self.tensor(v) for v in node.outputs[:count])
-                        )
+                count = -1 if node.op.effect else None
+                inputs = tuple(self.tensor(v) for v in node.inputs[:count])
+                outputs = tuple(self.tensor(v) for v in node.outputs[:count])
+                for recorder in recorders:
+                    recorder.record(node.op, inputs, node.attrs, outputs)
         return [mapping[v] for v in graph.outputs]
 
     # --- state ---------------------------------------------------------------------------------------------------
@@ -193,6 +190,16 @@ class Builder:
         self.read_state(key)
         self.state[key] = value
         self.written[key] = None
+
+    def hand_on_state(self, key: Any, value: Value) -> None:
+        """Makes a result of control flow or of an inlined function the current value of a state key.
+
+        To a tape open here, a later read of a variable is a read of its own: through the node that gave the value, what
+        is read later would count a second time.
+        """
+        if key is not TOKEN and any(r.builder is self for r in ctx.recorders):
+            value = self.graph.add_node(ASSIGN, [value, value], {}, [value.type]).outputs[0]
+        self.write_state(key, value)
 
     def read_token(self) -> Value:
         """The current order token."""
@@ -310,7 +317,7 @@ def _emit_regions(
     node = parent.graph.add_node(op, inputs, attrs, types, graphs, user_span())
     count = len(types) - len(keys)
     for key, value in zip(keys, node.outputs[count:]):
-        parent.write_state(key, value)
+        parent.hand_on_state(key, value)
     outputs = [parent.tensor(v) for v in node.outputs]
     for recorder in ctx.recorders:
         if recorder.builder is parent:

@@ -90,6 +90,10 @@ class Program:
             if node is None:
                 raise
             raise at_span(error, node.span) from None
+        except (AssertionError, LookupError, ArithmeticError, RuntimeError, NameError) as error:
+            if node is None or node.op.name != "assert":
+                raise
+            raise at_span(error, node.span) from None
         return [slots[s] for s in self.outputs]
 
 

@@ -107,6 +107,9 @@ def rank(input: Any, name: str | None = None) -> Tensor:
 def _infer_reshape(inputs: Sequence[Any], attrs: dict) -> tuple:
     x = inputs[0]
     target: list[int | None] = list(attrs["shape"])
+    for position, size in enumerate(target):
+        if size is not None and size < -1:
+            raise ValueError(f"Size {position} must be non-negative, not {size}")
     if target.count(-1) > 1:
         first = target.index(-1)
         raise ValueError(f"Only one input size may be -1, not both {first} and {target.index(-1, first + 1)}")
@@ -121,14 +124,17 @@ def _infer_reshape(inputs: Sequence[Any], attrs: dict) -> tuple:
                 )
             target[target.index(-1)] = count // known if known else 0
         elif known != count:
-            raise ValueError(
-                f"Input to reshape is a tensor with {count} values, but the requested shape has {known}"
-            )
+            raise ValueError(f"Input to reshape is a tensor with {count} values, but the requested shape has {known}")
     return (TensorType(x.dtype, tuple(None if d == -1 else d for d in target)),)
 
 
 def _reshape_kernel(x: Any, *holes: Any, shape: tuple[int | None, ...]) -> Any:
-    target = fill_holes(shape, holes)
+    target = tuple(fill_holes(shape, holes))
+    for position, size in enumerate(target):
+        if size < -1:
+            raise errors.InvalidArgumentError(f"Size {position} must be non-negative, not {size}")
+    if target.count(-1) > 1:
+        raise errors.InvalidArgumentError("Only one input size may be -1")
     result = np.reshape(x, target)
     return result if target or x.dtype == object else result[()]
 
@@ -290,7 +296,11 @@ IDENTITY = register(
 )  # fmt: skip
 STOP_GRADIENT = register(
     OpDef(
-        "stop_gradient", infer_same, lambda x: x, grad=lambda op, dy: (None,), cheap=True,
+        "stop_gradient",
+        infer_same,
+        lambda x: x,
+        grad=lambda op, dy: (None,),
+        cheap=True,
         doc="The same values, cut off from gradients.",
     )
 )
