@@ -199,12 +199,13 @@ from runtime.shapes import TensorShape
 from runtime.spec import TensorSpec
 from runtime.tensor import Tensor
 from runtime.tensor_array import TensorArray
-from runtime.variable import Variable
+from runtime.variable import IndexedSlices, Variable
 
 newaxis = None
 
 __all__ = [
-    "Assert", "DType", "GradientTape", "Tensor", "TensorArray", "TensorShape", "TensorSpec", "UnconnectedGradients",
+    "Assert", "DType", "GradientTape", "IndexedSlices", "Tensor", "TensorArray", "TensorShape", "TensorSpec",
+    "UnconnectedGradients",
     "Variable", "abs", "acos", "acosh", "add", "add_n", "argmax", "argmin", "argsort", "as_dtype", "asin", "asinh",
     "atan", "atan2", "atanh", "autodiff", "autograph", "batch_to_space", "bitcast", "bitwise", "bool", "boolean_mask",
     "broadcast_dynamic_shape", "broadcast_static_shape", "broadcast_to", "case", "cast", "clip_by_global_norm",

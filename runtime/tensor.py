@@ -89,11 +89,38 @@ class Tensor:
         """A hashable reference that compares by identity, for use in sets and as dictionary key."""
         return TensorReference(self)
 
+    # --- slices of variables: `v[1:3].assign(...)` ---------------------------------------------------------------
+
+    def _from_variable(self, name: str) -> Any:
+        """The variable and the key that this tensor is a slice of, set by `Variable.__getitem__`."""
+        origin = getattr(self, "_origin", None)
+        if origin is None:
+            raise AttributeError(
+                f"'{type(self).__name__}' object has no attribute '{name}': tensors are immutable; variables and their "
+                "slices can be assigned."
+            )
+        return origin
+
+    @property
+    def assign(self) -> Any:
+        variable, key = self._from_variable("assign")
+        return lambda value, name=None: variable._assign_slice(key, value)
+
+    @property
+    def assign_add(self) -> Any:
+        variable, key = self._from_variable("assign_add")
+        return lambda value, name=None: variable._assign_slice(key, variable[key] + value)
+
+    @property
+    def assign_sub(self) -> Any:
+        variable, key = self._from_variable("assign_sub")
+        return lambda value, name=None: variable._assign_slice(key, variable[key] - value)
+
 
 class EagerTensor(Tensor):
     """A tensor with a value: a read-only NumPy array (or NumPy scalar for rank 0) of exactly `dtype`."""
 
-    __slots__ = ("_array", "dtype")
+    __slots__ = ("_array", "_origin", "dtype")
 
     def __init__(self, array: Any, dtype: DType | None = None) -> None:
         self._array = array
@@ -186,7 +213,7 @@ class EagerTensor(Tensor):
 class SymbolicTensor(Tensor):
     """A tensor that has no value yet: it stands for `value` in the graph that `builder` builds."""
 
-    __slots__ = ("value", "builder")
+    __slots__ = ("value", "builder", "_origin")
 
     def __init__(self, value: Any, builder: Any) -> None:
         self.value = value

@@ -16,14 +16,43 @@ import numpy as np
 from runtime import dtypes
 from runtime.context import ctx, init_scope
 from runtime.dtypes import DType, DTypeLike
+from runtime.ops import scatter
 from runtime.ops.api import add, subtract
-from runtime.ops.convert import convert_to_tensor
+from runtime.ops.assignment import sliced_update
+from runtime.ops.convert import convert_to_tensor, static_value
+from runtime.ops.dispatch import call
 from runtime.ops.operators import install
+from runtime.ops.segments import unsorted_segment_prod
+from runtime.ops.slicing import getitem
 from runtime.shapes import Shape, TensorShape, as_shape, format_shape, merge
 from runtime.tensor import EagerTensor, SymbolicTensor, Tensor, TensorReference
 from runtime.types import TensorType
 
 _ids = itertools.count()
+
+
+class IndexedSlices:
+    """Rows of a tensor at indices: what `Variable.scatter_add` and its kin take.
+
+    values: the rows. indices: the row number of each. dense_shape: of the whole tensor, if known.
+    """
+
+    def __init__(self, values: Any, indices: Any, dense_shape: Any = None) -> None:
+        self.values = convert_to_tensor(values)
+        self.indices = convert_to_tensor(indices)
+        self.dense_shape = None if dense_shape is None else convert_to_tensor(dense_shape)
+
+    @property
+    def dtype(self) -> DType:
+        return self.values.dtype
+
+    @property
+    def shape(self) -> TensorShape:
+        known = None if self.dense_shape is None else static_value(self.dense_shape)
+        return TensorShape(None if known is None else [int(d) for d in known])
+
+    def __repr__(self) -> str:
+        return f"IndexedSlices(indices={self.indices!r}, values={self.values!r})"
 
 
 class Variable:
@@ -210,6 +239,93 @@ class Variable:
             ctx.recorders = recorders
         return self.assign(updated, read_value=read_value)
 
+    # --- assigning parts -----------------------------------------------------------------------------------------
+
+    def _assign_slice(self, key: Any, value: Any) -> Any:
+        """`v[key].assign(value)`. The value broadcasts to the slice."""
+        return self._replace(lambda current: sliced_update(current, key, convert_to_tensor(value, self.dtype)))
+
+    def _replace(self, function: Callable[[Tensor], Tensor]) -> Any:
+        """Assigns a function of the current value, unseen by tapes: gradients don't flow through a variable's state."""
+        recorders, ctx.recorders = ctx.recorders, ()
+        try:
+            updated = function(self.read_value())
+        finally:
+            ctx.recorders = recorders
+        return self.assign(updated)
+
+    def _scatter(self, function: Callable[..., Tensor], indices: Any, updates: Any) -> Any:
+        values = convert_to_tensor(updates, self.dtype)
+        return self._replace(lambda current: function(current, convert_to_tensor(indices), values))
+
+    def scatter_nd_update(self, indices: Any, updates: Any, name: str | None = None) -> Any:
+        """Replaces the slices at the index vectors in the last dimension of `indices`; gives the variable."""
+        return self._scatter(scatter.tensor_scatter_nd_update, indices, updates)
+
+    def scatter_nd_add(self, indices: Any, updates: Any, name: str | None = None) -> Any:
+        """Adds to the slices at index vectors."""
+        return self._scatter(scatter.tensor_scatter_nd_add, indices, updates)
+
+    def scatter_nd_sub(self, indices: Any, updates: Any, name: str | None = None) -> Any:
+        """Subtracts from the slices at index vectors."""
+        return self._scatter(scatter.tensor_scatter_nd_sub, indices, updates)
+
+    def scatter_nd_max(self, indices: Any, updates: Any, name: str | None = None) -> Any:
+        """Takes the larger of the slices at index vectors and the updates."""
+        return self._scatter(scatter.tensor_scatter_nd_max, indices, updates)
+
+    def scatter_nd_min(self, indices: Any, updates: Any, name: str | None = None) -> Any:
+        """Takes the smaller of the slices at index vectors and the updates."""
+        return self._scatter(scatter.tensor_scatter_nd_min, indices, updates)
+
+    def _scatter_rows(self, function: Callable[..., Any], sparse_delta: Any) -> Any:
+        if not isinstance(sparse_delta, IndexedSlices):
+            raise TypeError(f"sparse_delta is not IndexedSlices: {sparse_delta}")
+        rows = convert_to_tensor(sparse_delta.indices)
+        return function(call("expand_dims", rows, axis=(len(rows._shape or ()),)), sparse_delta.values)
+
+    def scatter_update(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Any:
+        """Replaces the rows that `sparse_delta` (IndexedSlices) says; gives the variable."""
+        return self._scatter_rows(self.scatter_nd_update, sparse_delta)
+
+    def scatter_add(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Any:
+        """Adds to rows."""
+        return self._scatter_rows(self.scatter_nd_add, sparse_delta)
+
+    def scatter_sub(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Any:
+        """Subtracts from rows."""
+        return self._scatter_rows(self.scatter_nd_sub, sparse_delta)
+
+    def scatter_max(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Any:
+        """Takes the larger of rows and updates."""
+        return self._scatter_rows(self.scatter_nd_max, sparse_delta)
+
+    def scatter_min(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Any:
+        """Takes the smaller of rows and updates."""
+        return self._scatter_rows(self.scatter_nd_min, sparse_delta)
+
+    def scatter_mul(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Any:
+        """Multiplies rows."""
+        return self._replace(lambda current: current * self._factors(sparse_delta))
+
+    def scatter_div(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Any:
+        """Divides rows."""
+        return self._replace(lambda current: current / self._factors(sparse_delta))
+
+    def _factors(self, sparse_delta: Any) -> Tensor:
+        """For each row the product of its updates, 1 where there is none."""
+        values = convert_to_tensor(sparse_delta.values, self.dtype)
+        size = call("dim", self.read_value(), axis=0)
+        return unsorted_segment_prod(values, sparse_delta.indices, size)
+
+    def gather_nd(self, indices: Any, name: str | None = None) -> Tensor:
+        """The slices at index vectors."""
+        return scatter.gather_nd(self, indices)
+
+    def sparse_read(self, indices: Any, name: str | None = None) -> Tensor:
+        """The rows at `indices`."""
+        return call("gather", self.read_value(), convert_to_tensor(indices), axis=0)
+
     def _check_shape(self, shape: Shape) -> None:
         try:
             merge(self._shape, shape)
@@ -262,3 +378,13 @@ class Variable:
 
 
 install(Variable)
+
+
+def _getitem(self: Variable, key: Any) -> Tensor:
+    """A slice of the value, which `.assign`, `.assign_add` and `.assign_sub` write back to the variable."""
+    tensor = getitem(self.read_value(), key)
+    tensor._origin = (self, key)  # type: ignore[attr-defined]
+    return tensor
+
+
+setattr(Variable, "__getitem__", _getitem)  # noqa: B010 - after `install` has put its own there

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from runtime.ops import (
+    assignment,
     blocks,
     convolution,
     einsum,
@@ -183,7 +184,7 @@ from runtime.ops.slicing import (
 )  # fmt: skip
 
 __all__ = [
-    "blocks", "convolution", "einsum", "factor", "matrices", "nn", "operators", "random", "segments",
+    "assignment", "blocks", "convolution", "einsum", "factor", "matrices", "nn", "operators", "random", "segments",
     "sorting", "special", "spectral",
     "Assert", "abs", "acos", "acosh", "add", "add_n", "argmax", "argmin", "asin",
     "asinh", "assert_equal", "assert_greater", "assert_greater_equal", "assert_less", "assert_less_equal",

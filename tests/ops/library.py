@@ -189,7 +189,17 @@ def patches_grad(dy, *extra, shape, **attrs):
     return result
 
 
+def slice_update(x, value, *extra, spec):
+    from tests.ops.references import key_of
+
+    positions = np.arange(x.size).reshape(x.shape)[key_of(spec, extra)]
+    result = x.copy().reshape(-1)
+    result[np.reshape(positions, -1)] = np.reshape(value, -1)
+    return result.reshape(x.shape)
+
+
 LIBRARY = {
+    "slice_update": slice_update,
     "patches": patches, "patches_grad": patches_grad,
     "lgamma": np.vectorize(math.lgamma, otypes=[float]),
     "digamma": wide(lambda x: special.polygamma(0, x)),
