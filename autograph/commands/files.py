@@ -11,7 +11,6 @@ from typing import Any
 from autograph.syntax.definitions import Definition, definitions
 from autograph.syntax.parse import parse
 
-
 STDIN = "<stdin>"
 
 

@@ -25,20 +25,23 @@ from runtime.ops.reduce import reduce_all, reduce_any, reduce_max, reduce_min, r
 from runtime.ops.sorting import sort
 from runtime.staged_list import StagedList, moved
 
+# Taken now: a program may put a function of its own in the place of `builtins.len`, which is not to be called here.
+_len = builtins.len
+
 
 def _single(arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
     """The symbolic tensor that is the only argument, or None."""
-    return symbolic(arguments[0]) if len(arguments) == 1 and not options else None
+    return symbolic(arguments[0]) if _len(arguments) == 1 and not options else None
 
 
 def len_(*arguments: Any, **options: Any) -> Any:
     """``len``; of a symbolic tensor its first dimension, as a tensor where it is known only at run time."""
-    if len(arguments) == 1 and not options and isinstance(arguments[0], list | StagedList):
+    if _len(arguments) == 1 and not options and isinstance(arguments[0], list | StagedList):
         staged = arguments[0] if isinstance(arguments[0], StagedList) else moved(arguments[0])
-        return builtins.len(arguments[0]) if staged is None else staged.size
+        return _len(arguments[0]) if staged is None else staged.size
     tensor = _single(arguments, options)
     if tensor is None or tensor.type.shape == () or (tensor.type.shape and tensor.type.shape[0] is not None):
-        return builtins.len(*arguments, **options)
+        return _len(*arguments, **options)
     return shape_of(tensor)[0]
 
 
@@ -69,7 +72,7 @@ def round_(*arguments: Any, **options: Any) -> Any:
     tensor = symbolic(arguments[0]) if arguments else None
     if tensor is None:
         return builtins.round(*arguments, **options)
-    digits = arguments[1] if len(arguments) > 1 else options.get("ndigits")
+    digits = arguments[1] if _len(arguments) > 1 else options.get("ndigits")
     if digits is None:
         return round_tensor(tensor)
     scale = 10.0**digits
@@ -82,7 +85,7 @@ def sum_(*arguments: Any, **options: Any) -> Any:
     if tensor is None or not tensor.type.shape:
         return builtins.sum(*arguments, **options)
     total = reduce_sum(tensor, axis=0)
-    start = arguments[1] if len(arguments) > 1 else options.get("start", 0)
+    start = arguments[1] if _len(arguments) > 1 else options.get("start", 0)
     return total if type(start) is int and start == 0 else start + total
 
 
@@ -111,7 +114,7 @@ def max_(*arguments: Any, **options: Any) -> Any:
 def _extreme(python: Any, pairwise: Any, whole: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
     if options:
         return python(*arguments, **options)
-    if len(arguments) == 1:
+    if _len(arguments) == 1:
         tensor = symbolic(arguments[0])
         if tensor is not None and tensor.type.shape != ():
             return whole(tensor)
@@ -151,7 +154,7 @@ def _shown(value: Any) -> Any:
 
 def sorted_(*arguments: Any, **options: Any) -> Any:
     """``sorted``; of a symbolic tensor its elements in order, as a tensor."""
-    tensor = symbolic(arguments[0]) if len(arguments) == 1 else None
+    tensor = symbolic(arguments[0]) if _len(arguments) == 1 else None
     if tensor is None or set(options) - {"reverse"} or type(options.get("reverse", False)) is not bool:
         return builtins.sorted(*arguments, **options)
     return sort(tensor, direction="DESCENDING" if options.get("reverse") else "ASCENDING")
@@ -159,14 +162,14 @@ def sorted_(*arguments: Any, **options: Any) -> Any:
 
 def divmod_(*arguments: Any) -> Any:
     """``divmod``; of symbolic tensors the floor of the quotient and the remainder."""
-    if len(arguments) != 2 or not any(symbolic(each) is not None for each in arguments):
+    if _len(arguments) != 2 or not any(symbolic(each) is not None for each in arguments):
         return builtins.divmod(*arguments)  # type: ignore[misc]
     return arguments[0] // arguments[1], arguments[0] % arguments[1]
 
 
 def pow_(*arguments: Any, **options: Any) -> Any:
     """``pow``; of symbolic tensors with a modulus too, as the remainder of the power."""
-    if len(arguments) != 3 or options or not any(symbolic(each) is not None for each in arguments):
+    if _len(arguments) != 3 or options or not any(symbolic(each) is not None for each in arguments):
         return builtins.pow(*arguments, **options)
     return arguments[0] ** arguments[1] % arguments[2]
 
