@@ -347,13 +347,15 @@ def _buffer(items: Sequence[Any], everything: Sequence[Any], given: TensorType |
     if shape is None:
         raise ValueError("the elements of a list need a known rank")
     if items:
-        return stack(
+        rows = stack(
             [convert_to_tensor(item) if _has_dtype(item) else convert_to_tensor(item, dtype) for item in items]
         )
-    rows = (0, *[size or 0 for size in shape])
+        # For the gradient: the cotangent of a buffer that has grown has more rows, and is cut to these.
+        return apply(RESIZE_ROWS, (rows, convert_to_tensor(len(items), dtypes.int32)), {"static": None})
+    empty = (0, *[size or 0 for size in shape])
     if dtype is dtypes.string:
-        return convert_to_tensor(np.full(rows, "", object), dtypes.string)
-    return convert_to_tensor(np.zeros(rows, dtype.np))
+        return convert_to_tensor(np.full(empty, "", object), dtypes.string)
+    return convert_to_tensor(np.zeros(empty, dtype.np))
 
 
 class Moved:

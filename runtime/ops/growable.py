@@ -63,14 +63,11 @@ def _write_kernel(buffer: Any, index: Any, value: Any, size: Any, fixed: bool) -
 
 
 def _grad_write(op: Any, dy: Any) -> Sequence[Any]:
-    buffer, index, value, size = op.inputs
-    zeros = call("zeros_like", value)
-    below = apply(ARRAY_WRITE, (dy, index, zeros, size), op.attrs)
-    rows = buffer._shape[0] if buffer._shape else None
-    if not op.attrs["fixed"] or rows is None:
-        # The write may have made the buffer grow.
-        below = apply(RESIZE_ROWS, (below, call("dim", buffer, axis=0)), {"static": rows})
-    return below, None, call("row", dy, index), None
+    _, index, value, size = op.inputs
+    # Read before it is overwritten, so that generated code can write in place.
+    row = call("row", dy, index)
+    below = apply(ARRAY_WRITE, (dy, index, call("zeros_like", value), size), op.attrs)
+    return below, None, row, None
 
 
 def _infer_resize(inputs: Sequence[Any], attrs: dict) -> tuple:
