@@ -84,7 +84,8 @@ def test_functions_made_and_dropped_leave_nothing():
     before = (len(gc.get_objects()), len(calls._makers), len(calls._forced), len(load._loaded), len(linecache.cache))
     use(100_000)
     after = (len(gc.get_objects()), len(calls._makers), len(calls._forced), len(load._loaded), len(linecache.cache))
-    assert after[1:] == before[1:]
+    # What other tests have left may go meanwhile; nothing may come.
+    assert all(now <= then for now, then in zip(after[1:], before[1:]))
     assert after[0] - before[0] < 100
 
 
