@@ -49,10 +49,11 @@ ROOMS: dict[str, set[str]] = {
     "autograph.commands.graph": {*AUTOGRAPH, *RUNTIME, "runtime.codegen", "autograph.function", "autograph.commands"},
     "autograph.cli": {*CONVERSION, "autograph.commands", "autograph.commands.graph"},
     "autograph.__main__": {"autograph.cli"},
+    "autograph.functional": {*AUTOGRAPH, *RUNTIME},
     "autograph.namespaces": {*AUTOGRAPH, *RUNTIME, "autograph.function"},
     # The public namespaces hand names on from everywhere below them.
     "runtime": RUNTIME,
-    "autograph": {*AUTOGRAPH, *RUNTIME, "autograph.function", "autograph.namespaces"},
+    "autograph": {*AUTOGRAPH, *RUNTIME, "autograph.function", "autograph.functional", "autograph.namespaces"},
 }
 
 # third-party package → the rooms that may import it; numba in one place means that everything else runs without it

@@ -1,0 +1,209 @@
+"""Loops over the rows of tensors as functions: `map_fn`, `scan`, `foldl`, `foldr`; and `group` and its kin.
+
+They run Python functions on Python values and eager tensors, and are staged on symbolic ones, by the operators that
+converted code calls: a loop here is the loop that `while` would be, with its state in closure cells. The functions they
+take are converted, as TensorFlow does, when a function is being traced.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from autograph.operators.calls import converted_call
+from autograph.operators.loops import while_stmt
+from runtime import nest
+from runtime.context import ctx
+from runtime.graph.builder import trace_region
+from runtime.ops.array import shape
+from runtime.ops.convert import convert_to_tensor, is_tensor_like
+from runtime.ops.joining import stack
+from runtime.spec import TensorSpec
+from runtime.tensor import SymbolicTensor, Tensor
+from runtime.tensor_array import TensorArray
+from runtime.types import TensorType
+
+
+def _converted(function: Callable[..., Any]) -> Callable[..., Any]:
+    return converted_call(function) if ctx.builder is not None else function
+
+
+# --- over the rows of tensors --------------------------------------------------------------------------------------
+
+
+def _rows(elems: Any) -> tuple[list[Tensor], Any]:
+    """The tensors to go along, and the number of rows: an int where it is known."""
+    tensors = [convert_to_tensor(e) for e in nest.flatten(elems)]
+    if not tensors:
+        raise ValueError("elems must hold at least one tensor")
+    for tensor in tensors:
+        if tensor._shape == ():
+            raise ValueError("Elements of elems must have rank 1 or more, got a scalar.")
+    known = [t._shape[0] for t in tensors if t._shape is not None]
+    count = next((n for n in known if n is not None), None)
+    return tensors, shape(tensors[0])[0] if count is None else count
+
+
+def _row(elems: Any, tensors: list[Tensor], i: Any) -> Any:
+    return nest.pack_sequence_as(elems, [t[i] for t in tensors])
+
+
+def _staged(tensors: Sequence[Any]) -> bool:
+    return any(isinstance(t, SymbolicTensor) for t in tensors)
+
+
+def _result_types(function: Callable[..., Any], elems: Any, tensors: list[Tensor], signature: Any) -> tuple[Any, list]:
+    """Structure and element types of the results, from the signature or by a trace that is thrown away."""
+    if signature is not None:
+        leaves = nest.flatten(signature)
+        return signature, [s.dtype if isinstance(s, TensorSpec) else s for s in leaves]
+    found: list[Any] = []
+
+    def probe(*row: Any) -> list[Tensor]:
+        result = function(nest.pack_sequence_as(elems, list(row)))
+        found.append(result)
+        return [convert_to_tensor(v) for v in nest.flatten(result)]
+
+    types = [TensorType(t.dtype, None if t._shape is None else t._shape[1:]) for t in tensors]
+    region = trace_region("map_fn", probe, types)
+    return found[0], [v.type.dtype for v in region.outputs]  # type: ignore[union-attr]
+
+
+def map_fn(
+    fn: Callable[..., Any], elems: Any, dtype: Any = None, parallel_iterations: int | None = None,
+    back_prop: bool = True, swap_memory: bool = False, infer_shape: bool = True, name: str | None = None,
+    fn_output_signature: Any = None,
+) -> Any:  # fmt: skip
+    """`fn` of each row of `elems` (a tensor, or a structure of tensors), the results stacked.
+
+    fn_output_signature: dtypes or TensorSpecs of what `fn` returns; found out by itself if not given.
+    Raises ValueError for scalars.
+    """
+    function = _converted(fn)
+    tensors, count = _rows(elems)
+    if ctx.builder is None or (isinstance(count, int) and count == 0 and not _staged(tensors)):
+        results = [function(_row(elems, tensors, i)) for i in range(int(count))]
+        if not results:
+            raise ValueError("map_fn of no rows has no result to take the shape from")
+        return nest.map_structure(lambda *parts: stack(list(parts)), *results)
+    structure, kinds = _result_types(function, elems, tensors, fn_output_signature or dtype)
+    arrays = [TensorArray(kind, size=count, dynamic_size=False) for kind in kinds]
+    total = convert_to_tensor(count)
+    i: Any = convert_to_tensor(0)
+
+    def loop_test() -> Any:
+        return i < total
+
+    def loop_body() -> None:
+        nonlocal arrays, i
+        parts = nest.flatten(function(_row(elems, tensors, i)))
+        arrays = [array.write(i, part) for array, part in zip(arrays, parts)]
+        i = i + 1
+
+    while_stmt(loop_test, loop_body, ("arrays", "i"))
+    return nest.pack_sequence_as(structure, [array.stack() for array in arrays])
+
+
+def vectorized_map(fn: Callable[..., Any], elems: Any, fallback_to_while_loop: bool = True, warn: bool = True) -> Any:
+    """`fn` of each row, the results stacked: `map_fn`, whose loop generated code runs natively."""
+    return map_fn(fn, elems)
+
+
+def scan(
+    fn: Callable[..., Any], elems: Any, initializer: Any = None, parallel_iterations: int = 10, back_prop: bool = True,
+    swap_memory: bool = False, infer_shape: bool = True, reverse: bool = False, name: str | None = None,
+) -> Any:  # fmt: skip
+    """All the accumulators of `foldl`, stacked: acc = fn(acc, row) for each row in turn.
+
+    Without an initializer the first row is the first accumulator. reverse: from the last row to the first.
+    """
+    function = _converted(fn)
+    tensors, count = _rows(elems)
+    total = convert_to_tensor(count)
+    last = total - 1
+    has_start = initializer is not None
+    acc: Any = nest.map_structure(convert_to_tensor, initializer) if has_start else _row(
+        elems, tensors, last if reverse else 0
+    )  # fmt: skip
+    structure = acc
+    arrays = [TensorArray(t.dtype, size=count, dynamic_size=False) for t in nest.flatten(acc)]
+    if not has_start:
+        arrays = [a.write(last if reverse else 0, t) for a, t in zip(arrays, nest.flatten(acc))]
+    i: Any = convert_to_tensor(0 if has_start else 1)
+
+    def loop_test() -> Any:
+        return i < total
+
+    def loop_body() -> None:
+        nonlocal arrays, acc, i
+        at = last - i if reverse else i
+        result = function(acc, _row(elems, tensors, at))
+        acc = nest.pack_sequence_as(structure, [convert_to_tensor(v) for v in nest.flatten(result)])
+        arrays = [array.write(at, part) for array, part in zip(arrays, nest.flatten(acc))]
+        i = i + 1
+
+    while_stmt(loop_test, loop_body, ("arrays", "acc", "i"))
+    return nest.pack_sequence_as(structure, [array.stack() for array in arrays])
+
+
+def _fold(fn: Callable[..., Any], elems: Any, initializer: Any, reverse: bool) -> Any:
+    function = _converted(fn)
+    tensors, count = _rows(elems)
+    total = convert_to_tensor(count)
+    last = total - 1
+    if initializer is None:
+        acc, i = _row(elems, tensors, last if reverse else 0), convert_to_tensor(1)
+    else:
+        acc, i = nest.map_structure(convert_to_tensor, initializer), convert_to_tensor(0)
+    structure = acc
+
+    def loop_test() -> Any:
+        return i < total
+
+    def loop_body() -> None:
+        nonlocal acc, i
+        result = function(acc, _row(elems, tensors, last - i if reverse else i))
+        acc = nest.pack_sequence_as(structure, [convert_to_tensor(v) for v in nest.flatten(result)])
+        i = i + 1
+
+    while_stmt(loop_test, loop_body, ("acc", "i"))
+    return acc
+
+
+def foldl(
+    fn: Callable[..., Any], elems: Any, initializer: Any = None, parallel_iterations: int = 10, back_prop: bool = True,
+    swap_memory: bool = False, name: str | None = None,
+) -> Any:  # fmt: skip
+    """acc = fn(acc, row) for each row in turn; without an initializer the first row is the first acc."""
+    return _fold(fn, elems, initializer, False)
+
+
+def foldr(
+    fn: Callable[..., Any], elems: Any, initializer: Any = None, parallel_iterations: int = 10, back_prop: bool = True,
+    swap_memory: bool = False, name: str | None = None,
+) -> Any:  # fmt: skip
+    """`foldl` from the last row to the first."""
+    return _fold(fn, elems, initializer, True)
+
+
+# --- order ---------------------------------------------------------------------------------------------------------
+
+
+def group(*inputs: Any, **kwargs: Any) -> None:
+    """Nothing: effects run in program order anyway. Here so that TensorFlow programs run."""
+    if kwargs.keys() - {"name"}:
+        raise ValueError(f"Unknown keyword arguments: {', '.join(sorted(kwargs))}")
+
+
+def no_op(name: str | None = None) -> None:
+    """Nothing."""
+
+
+@contextlib.contextmanager
+def control_dependencies(control_inputs: Any) -> Iterator[None]:
+    """A block that runs after `control_inputs`, as all blocks do: effects keep program order."""
+    for value in nest.flatten(control_inputs) if control_inputs is not None else ():
+        if value is not None and not is_tensor_like(value) and callable(value):
+            value()
+    yield

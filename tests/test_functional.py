@@ -1,0 +1,116 @@
+"""Control flow as functions: the same eager and staged, with gradients, and TensorFlow's rules for arguments."""
+
+import numpy as np
+import pytest
+
+import autograph as ag
+
+X = np.array([[1.0, 2.0], [3.0, -4.0], [0.5, 1.5]])
+
+# name -> function of a (3, 2) tensor
+CASES = {
+    "cond": lambda x: ag.cond(x[0, 0] > 0, lambda: x * 2, lambda: x - 1),
+    "case": lambda x: ag.case([(x[0, 0] > 5, lambda: x), (x[1, 0] > 2, lambda: -x)], default=lambda: x * x),
+    "case default": lambda x: ag.case([(x[0, 0] > 5, lambda: x)], default=lambda: x * x),
+    "switch_case": lambda x: ag.switch_case(ag.argmax(x[:, 0]), [lambda: x, lambda: x * 3, lambda: x * 4]),
+    "switch_case beyond": lambda x: ag.switch_case(ag.cast(x[0, 0], ag.int32) + 7, {0: lambda: x, 1: lambda: x * 3}),
+    "while_loop": lambda x: ag.while_loop(
+        lambda i, y: i < 3, lambda i, y: (i + 1, y * x), (ag.constant(0), ag.ones_like(x)))[1],
+    "while_loop limit": lambda x: ag.while_loop(
+        lambda y: ag.reduce_sum(y) < 1e6, lambda y: [y * 2.0], [x], maximum_iterations=4)[0],
+    "map_fn": lambda x: ag.map_fn(lambda row: ag.reduce_sum(row * row), x),
+    "map_fn structure": lambda x: ag.map_fn(
+        lambda ab: (ab[0] + ab[1], ab[0] * ab[1]), (x, x[::-1]), fn_output_signature=(ag.float64, ag.float64))[1],
+    "map_fn other dtype": lambda x: ag.map_fn(
+        lambda row: ag.cast(ag.argmax(row), ag.int32), x, fn_output_signature=ag.int32),
+    "map_fn branch": lambda x: ag.map_fn(lambda row: ag.cond(row[0] > 0.9, lambda: row, lambda: -row), x),
+    "vectorized_map": lambda x: ag.vectorized_map(lambda row: ag.tensordot(row, row, 1), x),
+    "scan": lambda x: ag.scan(lambda a, row: a * 0.5 + row, x),
+    "scan initializer": lambda x: ag.scan(
+        lambda a, row: a + ag.reduce_sum(row), x, initializer=ag.constant(0.0, ag.float64)),
+    "scan reverse": lambda x: ag.scan(lambda a, row: a * row, x, reverse=True),
+    "foldl": lambda x: ag.foldl(lambda a, row: a * row + 1.0, x),
+    "foldl initializer": lambda x: ag.foldl(lambda a, row: a + row[0], x, ag.constant(2.0, ag.float64)),
+    "foldr": lambda x: ag.foldr(lambda a, row: a * 2.0 - row, x),
+}  # fmt: skip
+
+EXPECTED = {
+    "cond": X * 2, "case": -X, "case default": X * X, "switch_case": X * 3, "switch_case beyond": X * 3,
+    "while_loop": X**3, "while_loop limit": X * 16, "map_fn": (X * X).sum(1), "map_fn structure": X * X[::-1],
+    "map_fn other dtype": X.argmax(1), "map_fn branch": np.where(X[:, :1] > 0.9, X, -X),
+    "vectorized_map": (X * X).sum(1), "scan": np.stack([X[0], X[0] / 2 + X[1], X[0] / 4 + X[1] / 2 + X[2]]),
+    "scan initializer": X.sum(1).cumsum(), "scan reverse": X[::-1].cumprod(0)[::-1],
+    "foldl": (X[0] * X[1] + 1) * X[2] + 1, "foldl initializer": 2 + X[:, 0].sum(),
+    "foldr": (X[2] * 2 - X[1]) * 2 - X[0],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_eager(name):
+    np.testing.assert_allclose(CASES[name](ag.constant(X)).numpy(), EXPECTED[name])
+
+
+@pytest.mark.parametrize("shape", [(3, 2), (None, 2)], ids=["known", "unknown"])
+@pytest.mark.parametrize("name", CASES)
+def test_staged(name, shape):
+    staged = ag.function(CASES[name], input_signature=[ag.TensorSpec(shape, ag.float64)], jit_compile=False)
+    np.testing.assert_allclose(staged(ag.constant(X)).numpy(), EXPECTED[name])
+
+
+@pytest.mark.parametrize("name", [n for n in CASES if n != "map_fn other dtype"])
+def test_gradient(name):
+    def gradient(x):
+        with ag.GradientTape() as tape:
+            tape.watch(x)
+            total = ag.reduce_sum(ag.sin(CASES[name](x)))
+        return tape.gradient(total, x)
+
+    found = gradient(ag.constant(X)).numpy()
+    expected = np.zeros_like(X)
+    for index in np.ndindex(*X.shape):
+        step = np.zeros_like(X)
+        step[index] = 1e-6
+        ends = [np.sin(CASES[name](ag.constant(X + s)).numpy()).sum() for s in (step, -step)]
+        expected[index] = (ends[0] - ends[1]) / 2e-6
+    np.testing.assert_allclose(found, expected, 1e-6, 1e-6)
+    np.testing.assert_allclose(ag.function(gradient, jit_compile=False)(ag.constant(X)).numpy(), found, 1e-12)
+
+
+def test_functions_that_are_handed_over_are_converted():
+    def row_sum_of_positive(row):
+        total = ag.constant(0.0, ag.float64)
+        for v in row:
+            if v > 0:
+                total += v
+        return total
+
+    @ag.function(input_signature=[ag.TensorSpec((None, None), ag.float64)])
+    def staged(x):
+        return ag.map_fn(row_sum_of_positive, x)
+
+    np.testing.assert_allclose(staged(ag.constant(X)).numpy(), np.maximum(X, 0).sum(1))
+
+
+def test_errors():
+    with pytest.raises(TypeError, match="'?true_fn'? must be callable"):
+        ag.cond(True, 1, lambda: 2)
+    with pytest.raises(ag.errors.InvalidArgumentError, match="Expected .False. to be true"):
+        ag.case([(ag.constant(False), lambda: 1)])
+    with pytest.raises(ag.errors.InvalidArgumentError, match="to be true"):
+        ag.case([(ag.constant(True), lambda: 1), (ag.constant(True), lambda: 2)], exclusive=True)
+    with pytest.raises(ValueError, match="rank 1 or more"):
+        ag.map_fn(lambda t: t, ag.constant(1.0))
+
+
+def test_order():
+    v = ag.Variable(1.0)
+
+    @ag.function
+    def update():
+        with ag.control_dependencies([v.assign_add(1.0)]):
+            result = v * 10.0
+        ag.group(v.assign(0.0), ag.no_op())
+        return result
+
+    assert float(update()) == 20
+    assert float(v) == 0
