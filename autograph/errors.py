@@ -64,6 +64,10 @@ class AutographError(Exception):
         super().__init__("\n".join(lines))
 
 
+class UnconvertedWarning(UserWarning):
+    """A function with control flow has no source text to convert."""
+
+
 class ConversionError(AutographError):
     """A function can't be converted."""
 

@@ -11,7 +11,9 @@ a million times is converted once.
 from __future__ import annotations
 
 import builtins
+import dis
 import functools
+import warnings
 from collections.abc import Callable
 from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any
@@ -21,7 +23,7 @@ from autograph.convert import verbosity
 from autograph.convert.boundary import bound
 from autograph.convert.context import OPERATORS
 from autograph.convert.pipeline import convert_tree
-from autograph.errors import ConversionError, Location
+from autograph.errors import ConversionError, Location, UnconvertedWarning
 from autograph.operators.calls import converted_call, install_converter, maker_of
 from autograph.syntax.load import is_loaded_code, load
 from autograph.syntax.source import FunctionSource, SourceUnavailable, find
@@ -117,13 +119,25 @@ def _maker(original: CodeType, code: CodeType) -> Maker:
     return make
 
 
+def _warn_unconverted(function: FunctionType, error: SourceUnavailable) -> None:
+    """A function without source runs as it is. Only where that can make a difference is it worth a word."""
+    if any("_IF_" in i.opname or i.opname == "FOR_ITER" for i in dis.get_instructions(function.__code__)):
+        warnings.warn(
+            f"'{function.__qualname__}' can't be converted and runs as plain Python: {error}. Its `if`, `while` and "
+            "`for` can't depend on tensors while it is traced. Define it in a file or a notebook cell.",
+            UnconvertedWarning,
+            stacklevel=2,
+        )
+
+
 def _converter(function: FunctionType) -> Maker | None:
     """What `operators.calls` asks the first time that it sees a code object."""
     if is_loaded_code(function.__code__):
         return None
     try:
         source = find(function)
-    except SourceUnavailable:
+    except SourceUnavailable as error:
+        _warn_unconverted(function, error)
         return None
     node = _convert(function, source)
     try:

@@ -115,6 +115,12 @@ class ConcreteFunction:
 
     def _flatten_call(self, args: tuple, kwargs: dict[str, Any]) -> list[Tensor]:
         given: dict[str, Any] = {}
+        # Where one tensor was traced, a list of numbers stands for a tensor.
+        traced = [*self._arguments[0], *[None] * len(args)]
+        args = tuple(
+            convert_to_tensor(a) if is_tensor_like(t) and isinstance(a, (list, tuple)) else a
+            for a, t in zip(args, traced)
+        )
         flat = nest.flatten(list(args))
         values = [v for v in flat if v is not None]
         names = [spec.name for spec in self._specs]

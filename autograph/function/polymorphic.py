@@ -296,7 +296,12 @@ def function(
     if experimental:
         raise TypeError(f"ag.function() got unexpected options: {', '.join(sorted(experimental))}")
 
+    if jit_compile not in (None, True, False):
+        raise TypeError(f"jit_compile must be True, False or None, not {jit_compile!r}")
+
     def decorate(function: Callable[..., Any]) -> Function:
+        if not callable(function):
+            raise TypeError(f"{function!r} is not a callable object")
         return Function(function, input_signature, autograph, jit_compile, name, relax_shapes)
 
     return decorate if func is None else decorate(func)

@@ -179,17 +179,27 @@ def check_input_signature(args: tuple, input_signature: tuple, arguments: Argume
     else:
         defaults = ()
     try:
-        nest.assert_same_structure(args, input_signature)
-        flat = [
-            _convert_to_spec(value, spec) if isinstance(spec, TensorSpec) else value
-            for value, spec in zip(nest.flatten(args), nest.flatten(input_signature))
-        ]
+        if len(args) != len(input_signature):
+            raise ValueError(f"{len(args)} arguments for {len(input_signature)} specs")
+        converted = tuple(map(_fit, args, input_signature))
     except (TypeError, ValueError) as error:
         raise InputError(
             f"Python inputs incompatible with input_signature:\n  inputs: ({_indented(args)})\n"
             f"  input_signature: ({_indented(input_signature)}).\n  {error}"
         ) from None
-    return (*nest.pack_sequence_as(args, flat), *defaults)
+    return (*converted, *defaults)
+
+
+def _fit(value: Any, spec: Any) -> Any:
+    """`value` with a tensor wherever `spec` has a `TensorSpec`; there, a list of numbers is a tensor too."""
+    if isinstance(spec, TensorSpec):
+        return _convert_to_spec(value, spec)
+    if not nest.is_nested(spec):
+        return value
+    parts, specs = nest.children(value) if nest.is_nested(value) else [], nest.children(spec)
+    if len(parts) != len(specs) or (isinstance(spec, dict) and sorted(spec) != sorted(value)):
+        raise ValueError(f"{value!r} doesn't have the structure of {spec!r}")
+    return nest.rebuild(value, list(map(_fit, parts, specs)))
 
 
 def _convert_to_spec(value: Any, spec: TensorSpec) -> Any:

@@ -56,6 +56,7 @@ def trace(
             return builder.tensor(inputs[-1])
 
         symbolic_args, symbolic_kwargs = nest.map_structure(placeholder, (args, kwargs))
+        given = _parts_of((symbolic_args, symbolic_kwargs))
         try:
             result = resolved(python_function(*symbolic_args, **symbolic_kwargs))
         except BaseException:
@@ -63,10 +64,35 @@ def trace(
                 end_trace(builder, python_function, symbolic_args, symbolic_kwargs)
             raise
         end_trace(builder, python_function, symbolic_args, symbolic_kwargs)
+        _refuse_changed_arguments(name, given)
         flat = nest.flatten(result)
         outputs = [_as_output(value, name) for value in flat]
     builder.graph.outputs = [builder.use(t) for t in outputs if t is not None]
     return _finish(builder, inputs, specs, result, outputs, (args, kwargs), jit_compile)
+
+
+def _parts_of(structure: Any) -> list[tuple[Any, list[Any]]]:
+    """Each list and dict in a structure with what it holds now."""
+    found: list[tuple[Any, list[Any]]] = []
+    if nest.is_nested(structure):
+        if isinstance(structure, list):
+            found.append((structure, list(structure)))
+        elif isinstance(structure, dict):
+            found.append((structure, [*structure.keys(), *structure.values()]))
+        for part in nest.children(structure):
+            found += _parts_of(part)
+    return found
+
+
+def _refuse_changed_arguments(name: str, given: list[tuple[Any, list[Any]]]) -> None:
+    """The trace works on copies of the containers among its arguments, so a change to one would be lost."""
+    for container, before in given:
+        now = list(container) if isinstance(container, list) else [*container.keys(), *container.values()]
+        if len(now) != len(before) or any(a is not b for a, b in zip(now, before)):
+            raise ValueError(
+                f"{name}() should not modify its Python input arguments: it changes a {type(container).__name__} that "
+                "it was called with, and the caller would not see that. Modify a copy, and return it."
+            )
 
 
 class TracingBuilder(Builder):

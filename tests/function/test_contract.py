@@ -227,3 +227,54 @@ def test_an_error_while_tracing_leaves_nothing_behind() -> None:
     assert ag.executing_eagerly()
     fail.clear()
     assert float(f(ag.constant(1.0))) == 2.0
+
+
+# --- what it refuses -------------------------------------------------------------------------------------------------
+
+
+def test_changing_an_argument_is_refused() -> None:
+    @ag.function
+    def f(table: Any, items: Any) -> Any:
+        table["q"] = 1
+        return table["a"]
+
+    @ag.function
+    def g(items: Any) -> Any:
+        items[0] = items[0] * 2.0
+        return items[0]
+
+    with pytest.raises(ValueError, match=r"f\(\) should not modify its Python input arguments: it changes a dict"):
+        f({"a": ag.constant(1)}, [])
+    with pytest.raises(ValueError, match="it changes a list"):
+        g([ag.constant(1.0)])
+
+
+def test_what_is_not_a_function_is_refused() -> None:
+    with pytest.raises(TypeError, match="5 is not a callable object"):
+        ag.function(5)
+    with pytest.raises(TypeError, match="jit_compile must be"):
+        ag.function(lambda x: x, jit_compile="maybe")
+
+
+def test_lists_stand_for_tensors_where_a_spec_says_so() -> None:
+    @ag.function(input_signature=[ag.TensorSpec([None], ag.float32), {"n": ag.TensorSpec([], ag.int32)}])
+    def f(x: Any, table: Any) -> Any:
+        return ag.reduce_sum(x) * ag.cast(table["n"], ag.float32)
+
+    assert float(f([1.0, 2.0], {"n": 2})) == 6.0
+    for wrong in ([[1.0]], {"n": 1}), ([1.0], {"n": 1.5}), ([1.0], {"m": 1}), ([1.0], [1]):
+        with pytest.raises(ValueError, match="incompatible with input_signature"):
+            f(*wrong)
+    concrete = ag.function(lambda x: x * 2.0).get_concrete_function(ag.TensorSpec([None], ag.float32))
+    np.testing.assert_array_equal(concrete([1.0, 2.0]), [2.0, 4.0])
+
+
+def test_a_function_without_source_says_so() -> None:
+    space: dict[str, Any] = {"ag": ag}
+    exec(
+        "@ag.function\ndef f(x):\n    return x + 1.0\n@ag.function\ndef g(x):\n    if x > 0: return x\n    return -x",
+        space,
+    )
+    assert float(space["f"](ag.constant(1.0))) == 2.0
+    with pytest.warns(UserWarning, match="'g' can't be converted"), pytest.raises(TypeError, match="Python bool"):
+        space["g"](ag.constant(1.0))
