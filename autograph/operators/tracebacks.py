@@ -20,6 +20,8 @@ from pathlib import Path
 from types import CodeType, TracebackType
 
 from autograph.errors import is_own_file
+from runtime.errors import OpError
+from runtime.graph.spans import AT_SPAN
 
 _enabled = True
 # The operators that call lambdas made from the operands of an expression.
@@ -73,8 +75,14 @@ def _clean_all(error: BaseException) -> None:
             continue
         head, entry = _cleaned(entry)
         kept.append(head)
-    if first is None or not kept:
-        return  # nothing of the user's: an error in this project, which is worth seeing
+    if first is None:
+        return
+    if not kept:
+        # A program that fails while it runs names the user's line itself; anything else is an error in this project,
+        # which is worth seeing.
+        if isinstance(error, OpError) or AT_SPAN in str(error):
+            error.__traceback__ = None
+        return
     for one, following in zip(kept, [*kept[1:], None]):
         one.tb_next = following
     error.__traceback__ = kept[0]

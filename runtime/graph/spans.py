@@ -5,7 +5,7 @@ from __future__ import annotations
 import linecache
 from typing import Any
 
-_MARK = "\n  at "
+AT_SPAN = "\n  at "
 
 
 def describe_span(span: Any) -> str:
@@ -20,9 +20,9 @@ def describe_span(span: Any) -> str:
 
 def at_span(error: Exception, span: Any) -> Exception:
     """The error with the user's line in its message; unchanged when it names one already."""
-    if not span or not error.args or not isinstance(error.args[0], str) or _MARK in error.args[0]:
+    if not span or not error.args or not isinstance(error.args[0], str) or AT_SPAN in error.args[0]:
         return error
-    message = f"{error.args[0]}{_MARK}{describe_span(span)}"
+    message = f"{error.args[0]}{AT_SPAN}{describe_span(span)}"
     error.args = (message, *error.args[1:])
     if hasattr(error, "message"):
         error.message = message

@@ -194,7 +194,7 @@ abs = unary(
 sign: UnaryFunction = unary(
     "sign", np.sign,
     typed("({0} if {0} != {0} else ({T}(1) if {0} > 0 else ({T}(-1) if {0} < 0 else {T}(0))))"),
-    "-1, 0 or 1; NaN for NaN.", lambda op, dy: (None,), kinds="if", cheap=True,
+    "-1, 0 or 1; NaN for NaN.", lambda op, dy: (call("zeros_like", dy),), kinds="if", cheap=True,
 )  # fmt: skip
 square = unary(
     "square", np.square, "({0} * {0})", "x * x.", lambda op, dy: (dy * op.inputs[0] * 2,), kinds="iuf", cheap=True

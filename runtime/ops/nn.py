@@ -53,8 +53,10 @@ def leaky_relu(features: Any, alpha: float = 0.2, name: str | None = None) -> Te
 
 
 def relu6(features: Any, name: str | None = None) -> Tensor:
-    """min(max(x, 0), 6)."""
-    return arithmetic.clip_by_value(features, 0, 6)
+    """min(max(x, 0), 6). The gradient at 0 and at 6 is 0, as in TensorFlow."""
+    x = convert_to_tensor(features)
+    inside = call("logical_and", x > 0, x < 6)
+    return where(inside, x, arithmetic.clip_by_value(call("stop_gradient", x), 0, 6))
 
 
 def elu(features: Any, name: str | None = None) -> Tensor:
@@ -67,7 +69,7 @@ def elu(features: Any, name: str | None = None) -> Tensor:
 def selu(features: Any, name: str | None = None) -> Tensor:
     """Scaled exponential linear unit (Klambauer et al., "Self-normalizing neural networks", 2017)."""
     x = convert_to_tensor(features)
-    return where(x > 0, x, expm1(arithmetic.minimum(x, 0)) * 1.6732632423543772) * 1.0507009873554805
+    return where(x >= 0, x, expm1(arithmetic.minimum(x, 0)) * 1.6732632423543772) * 1.0507009873554805
 
 
 def silu(features: Any, beta: Any = 1.0) -> Tensor:
