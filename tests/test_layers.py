@@ -18,7 +18,7 @@ LONG_FILES: dict[str, str] = {}
 
 BASE = {"runtime.dtypes", "runtime.shapes", "runtime.types", "runtime.errors", "runtime.context", "runtime.spec"}
 BASE |= {"runtime.nest", "runtime.device"}
-VALUES = {*BASE, "runtime.tensor", "runtime.ops", "runtime.variable", "runtime.tensor_array"}
+VALUES = {*BASE, "runtime.tensor", "runtime.ops", "runtime.variable", "runtime.tensor_array", "runtime.generator"}
 VALUES |= {"runtime.staged_list"}
 RUNTIME = {*VALUES, "runtime.graph", "runtime.autodiff", "runtime.engine"}
 CONVERSION = {"autograph.errors", "autograph.syntax", "autograph.convert"}
@@ -30,6 +30,7 @@ ROOMS: dict[str, set[str]] = {
     "runtime.tensor": BASE,
     "runtime.ops": {*BASE, "runtime.tensor"},
     "runtime.variable": {*BASE, "runtime.tensor", "runtime.ops"},
+    "runtime.generator": {*BASE, "runtime.tensor", "runtime.ops", "runtime.variable"},
     "runtime.tensor_array": {*BASE, "runtime.tensor", "runtime.ops"},
     "runtime.staged_list": {*BASE, "runtime.tensor", "runtime.ops"},
     "runtime.graph": {*BASE, "runtime.tensor", "runtime.ops"},

@@ -2,6 +2,24 @@
 
 from __future__ import annotations
 
+from runtime.generator import (
+    Generator,
+    categorical,
+    fold_in,
+    gamma,
+    get_global_generator,
+    poisson,
+    set_global_generator,
+    split,
+    stateless_categorical,
+    stateless_gamma,
+    stateless_normal,
+    stateless_poisson,
+    stateless_shuffle,
+    stateless_truncated_normal,
+    stateless_uniform,
+)
+from runtime.generator import stateless_shuffle as experimental_stateless_shuffle
 from runtime.ops.random import (
     normal,
     set_seed,
@@ -11,5 +29,8 @@ from runtime.ops.random import (
 )  # fmt: skip
 
 __all__ = [
-    "normal", "set_seed", "shuffle", "truncated_normal", "uniform",
+    "Generator", "categorical", "experimental_stateless_shuffle", "fold_in", "gamma", "get_global_generator",
+    "normal", "poisson", "set_global_generator", "set_seed", "shuffle", "split", "stateless_categorical",
+    "stateless_gamma", "stateless_normal", "stateless_poisson", "stateless_shuffle", "stateless_truncated_normal",
+    "stateless_uniform", "truncated_normal", "uniform",
 ]  # fmt: skip

@@ -16,6 +16,7 @@ from runtime.ops import (
     sorting,
     special,
     spectral,
+    stateless,
 )  # fmt: skip
 from runtime.ops.arithmetic import (
     abs,
@@ -185,7 +186,7 @@ from runtime.ops.slicing import (
 
 __all__ = [
     "assignment", "blocks", "convolution", "einsum", "factor", "matrices", "nn", "operators", "random", "segments",
-    "sorting", "special", "spectral",
+    "sorting", "special", "spectral", "stateless",
     "Assert", "abs", "acos", "acosh", "add", "add_n", "argmax", "argmin", "asin",
     "asinh", "assert_equal", "assert_greater", "assert_greater_equal", "assert_less", "assert_less_equal",
     "assert_none_equal", "assert_op", "atan", "atan2", "atanh", "bitwise_and", "bitwise_or", "bitwise_xor",

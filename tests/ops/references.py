@@ -21,7 +21,8 @@ SAME_AS_NUMPY = {
 # Effects and calls of Python have tests of their own.
 TESTED_ELSEWHERE = {
     "assert", "raise", "print", "host_call", "random_uniform", "random_normal", "random_integers", "random_permutation",
-    "random_truncated_normal",
+    "random_truncated_normal", "philox_uniform", "philox_normal", "philox_truncated_normal", "philox_integers",
+    "philox_state",
 }  # fmt: skip
 
 

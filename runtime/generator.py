@@ -1,0 +1,300 @@
+"""`random.Generator`: random numbers from a state of one's own; and the stateless functions of a pair of seeds."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+
+from runtime import dtypes
+from runtime.context import init_scope
+from runtime.dtypes import DTypeLike
+from runtime.ops import philox, stateless
+from runtime.ops.convert import convert_to_tensor, int_list, static_value
+from runtime.ops.creation import zeros_like
+from runtime.ops.dispatch import call
+from runtime.ops.rules import dims, product
+from runtime.tensor import Tensor
+from runtime.variable import Variable
+
+# TensorFlow's numbers of the algorithms; Philox is the only one here.
+PHILOX = 1
+
+
+def _signed(key: int) -> int:
+    return key - (1 << 64) if key >> 63 else key
+
+
+def _state_from_key(key: int) -> np.ndarray:
+    return np.array([0, 0, _signed(key)], np.int64)
+
+
+class Generator:
+    """A source of random numbers whose state is a variable: int64 [next block, 0, key] of a Philox stream.
+
+    Make one with `from_seed`, `from_non_deterministic_state`, `from_state` or `split`. The same seed gives the same
+    numbers, eager and staged. Raises ValueError for another algorithm.
+    """
+
+    def __init__(self, copy_from: Generator | None = None, state: Any = None, alg: Any = None) -> None:
+        if copy_from is not None:
+            state = copy_from.state.read_value()
+        elif state is None or alg is None:
+            raise ValueError("Generator needs copy_from, or state and alg; use Generator.from_seed(seed)")
+        _check_algorithm(alg)
+        self._state = Variable(state, dtype=dtypes.int64, name="StateVar", trainable=False)
+
+    @classmethod
+    def from_seed(cls, seed: Any, alg: Any = None) -> Generator:
+        """A generator whose numbers follow from `seed`."""
+        _check_algorithm(alg)
+        seeds = [int(s) for s in np.reshape(np.asarray(convert_to_tensor(seed)), -1)]
+        return cls(state=_state_from_key(philox.key_from_seeds(*seeds)), alg=PHILOX)
+
+    @classmethod
+    def from_non_deterministic_state(cls, alg: Any = None) -> Generator:
+        """A generator that differs from run to run."""
+        _check_algorithm(alg)
+        return cls(state=_state_from_key(int.from_bytes(os.urandom(8), "little")), alg=PHILOX)
+
+    @classmethod
+    def from_state(cls, state: Any, alg: Any) -> Generator:
+        """A generator that goes on from a state, such as another generator's."""
+        return cls(
+            state=convert_to_tensor(state, None if isinstance(state, (Tensor, Variable)) else dtypes.int64), alg=alg
+        )
+
+    @classmethod
+    def from_key_counter(cls, key: Any, counter: Any, alg: Any) -> Generator:
+        """A generator from its parts: the key, and the number of the next block as two words."""
+        low, high = (int(c) for c in np.reshape(np.asarray(convert_to_tensor(counter)), -1))
+        return cls(state=np.array([low, high, int(np.asarray(convert_to_tensor(key)))], np.int64), alg=alg)
+
+    @property
+    def state(self) -> Variable:
+        return self._state
+
+    @property
+    def algorithm(self) -> int:
+        return PHILOX
+
+    @property
+    def key(self) -> Tensor:
+        return self._state.read_value()[2]
+
+    def reset(self, state: Any) -> None:
+        """Sets the state."""
+        self._state.assign(state)
+
+    def reset_from_seed(self, seed: Any) -> None:
+        """Starts again, from a seed."""
+        self._state.assign(Generator.from_seed(seed)._state.numpy())
+
+    def skip(self, delta: Any) -> Tensor:
+        """Moves on by `delta` blocks of four 32-bit words; gives the state before."""
+        before = self._state.read_value()
+        step = call("cast", convert_to_tensor(delta), dtype=dtypes.int64)
+        unit = convert_to_tensor(np.array([1, 0, 0], np.int64))
+        self._state.assign(before + unit * step)
+        return before
+
+    def split(self, count: int = 1) -> list[Generator]:
+        """New generators whose numbers are independent of each other and of this one's."""
+        with init_scope():
+            # Keys of the new streams are drawn from this one.
+            words = philox.words(*self._place(), 2 * count).astype(np.uint64)
+            self.skip(philox.blocks_for(2 * count))
+            keys = (words[0::2] << np.uint64(32)) | words[1::2]
+            return [Generator(state=_state_from_key(int(k)), alg=PHILOX) for k in keys]
+
+    def make_seeds(self, count: int = 1) -> Tensor:
+        """Pairs of seeds for stateless functions, shape (2, count)."""
+        return self.uniform_full_int((2, count), dtypes.int64)
+
+    def _place(self) -> tuple[int, int]:
+        state = self._state.numpy()
+        return int(state[2]) & 0xFFFFFFFFFFFFFFFF, int(state[0])
+
+    def _use(self, shape: Any) -> Tensor:
+        """The state to draw `shape` numbers from, which are then used up."""
+        count = product(int_list(shape, "shape"))
+        if isinstance(count, int):
+            return self.skip(philox.blocks_for(2 * count))
+        return self.skip(call("cast", convert_to_tensor(count), dtype=dtypes.int64) * 2 + 1)
+
+    def normal(
+        self, shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: DTypeLike = dtypes.float32,
+        name: str | None = None,
+    ) -> Tensor:  # fmt: skip
+        """Normally distributed numbers."""
+        return stateless.normal(self._use(shape), shape, mean, stddev, dtype)
+
+    def truncated_normal(
+        self, shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: DTypeLike = dtypes.float32,
+        name: str | None = None,
+    ) -> Tensor:  # fmt: skip
+        """Normally distributed numbers within two standard deviations of the mean."""
+        return stateless.normal(self._use(shape), shape, mean, stddev, dtype, stateless.TRUNCATED)
+
+    def uniform(
+        self, shape: Any, minval: Any = 0, maxval: Any = None, dtype: DTypeLike = dtypes.float32,
+        name: str | None = None,
+    ) -> Tensor:  # fmt: skip
+        """Uniformly distributed numbers in [minval, maxval)."""
+        return stateless.uniform(self._use(shape), shape, minval, maxval, dtype)
+
+    def uniform_full_int(self, shape: Any, dtype: DTypeLike = dtypes.uint64, name: str | None = None) -> Tensor:
+        """Integers from the whole range of the dtype."""
+        return _full_int(self._use(shape), shape, dtype)
+
+    def binomial(
+        self, shape: Any, counts: Any, probs: Any, dtype: DTypeLike = dtypes.int32, name: str | None = None
+    ) -> Tensor:
+        """How many of `counts` trials succeed, each with probability `probs`; one number for all of `counts`."""
+        known = static_value(convert_to_tensor(counts))
+        if known is None or known.ndim:
+            raise ValueError("counts must be one number that is known while tracing")
+        trials = int(known)
+        drawn = self.uniform([*shape, trials], dtype=dtypes.float64)
+        hits = call(
+            "cast", drawn < call("cast", convert_to_tensor(probs), dtype=dtypes.float64), dtype=dtypes.as_dtype(dtype)
+        )
+        return call("reduce_sum", hits, axis=(len(shape),), keepdims=False)
+
+    def __deepcopy__(self, memo: dict) -> Generator:
+        return Generator(copy_from=self, alg=PHILOX)
+
+
+def _check_algorithm(alg: Any) -> None:
+    if alg not in (None, PHILOX, "philox", "auto_select"):
+        raise ValueError(f"Unsupported algorithm {alg!r}: only 'philox' (1) is implemented")
+
+
+def _full_int(state: Tensor, shape: Any, dtype: DTypeLike) -> Tensor:
+    kind = dtypes.as_dtype(dtype)
+    halves = stateless.uniform(state, [*int_list(shape, "shape"), 2], 0, 2**32, dtypes.int64)
+    return call("cast", halves[..., 0] * 2**32 + halves[..., 1], dtype=kind)
+
+
+_global: list[Generator] = []
+
+
+def get_global_generator() -> Generator:
+    """The generator that programs share; made when it is first asked for."""
+    if not _global:
+        with init_scope():
+            _global.append(Generator.from_non_deterministic_state())
+    return _global[0]
+
+
+def set_global_generator(generator: Generator) -> None:
+    """Replaces the global generator."""
+    _global[:] = [generator]
+
+
+# --- stateless functions -------------------------------------------------------------------------------------------
+
+
+def stateless_uniform(
+    shape: Any, seed: Any, minval: Any = 0, maxval: Any = None, dtype: DTypeLike = dtypes.float32,
+    name: str | None = None, alg: Any = "auto_select",
+) -> Tensor:  # fmt: skip
+    """Uniform numbers that are a function of `seed`, two integers."""
+    return stateless.uniform(stateless.state_of(seed), shape, minval, maxval, dtype)
+
+
+def stateless_normal(
+    shape: Any, seed: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: DTypeLike = dtypes.float32,
+    name: str | None = None, alg: Any = "auto_select",
+) -> Tensor:  # fmt: skip
+    """Normal numbers that are a function of `seed`, two integers."""
+    return stateless.normal(stateless.state_of(seed), shape, mean, stddev, dtype)
+
+
+def stateless_truncated_normal(
+    shape: Any, seed: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: DTypeLike = dtypes.float32,
+    name: str | None = None, alg: Any = "auto_select",
+) -> Tensor:  # fmt: skip
+    """Normal numbers within two standard deviations, a function of `seed`, two integers."""
+    return stateless.normal(stateless.state_of(seed), shape, mean, stddev, dtype, stateless.TRUNCATED)
+
+
+def stateless_gamma(
+    shape: Any, seed: Any, alpha: Any, beta: Any = None, dtype: DTypeLike = dtypes.float32, name: str | None = None
+) -> Tensor:
+    """Gamma-distributed numbers, a function of `seed`; `alpha` and `beta` broadcast to `shape`."""
+    return stateless.gamma(stateless.state_of(seed), shape, alpha, beta, dtype)
+
+
+def stateless_poisson(
+    shape: Any, seed: Any, lam: Any, dtype: DTypeLike = dtypes.int32, name: str | None = None
+) -> Tensor:
+    """Poisson-distributed numbers, a function of `seed`; `lam` broadcasts to `shape`."""
+    return stateless.poisson(stateless.state_of(seed), shape, lam, dtype)
+
+
+def stateless_categorical(
+    logits: Any, num_samples: Any, seed: Any, dtype: DTypeLike = dtypes.int64, name: str | None = None
+) -> Tensor:
+    """Classes drawn with the probabilities softmax(logits), a function of `seed`. Shape (rows, num_samples)."""
+    return stateless.categorical(stateless.state_of(seed), logits, num_samples, dtype)
+
+
+def stateless_shuffle(value: Any, seed: Any, name: str | None = None, alg: Any = "auto_select") -> Tensor:
+    """The rows of a tensor in an order that is a function of `seed`."""
+    return stateless.shuffled(stateless.state_of(seed), value)
+
+
+def split(seed: Any, num: int = 2, alg: Any = "auto_select") -> Tensor:
+    """`num` new pairs of seeds from one, shape (num, 2)."""
+    pair = convert_to_tensor(seed)
+    numbers = _full_int(stateless.state_of(pair), [num, 2], dtypes.int64)
+    return numbers if pair.dtype is dtypes.int64 else call("cast", numbers, dtype=pair.dtype)
+
+
+def fold_in(seed: Any, data: Any, alg: Any = "auto_select") -> Tensor:
+    """A new pair of seeds from one and a number."""
+    pair = convert_to_tensor(seed)
+    mixed = _full_int(stateless.state_of(pair), [2], dtypes.int64) + call(
+        "cast", convert_to_tensor(data), dtype=dtypes.int64
+    )
+    found = _full_int(stateless.state_of(mixed), [2], dtypes.int64)
+    return found if pair.dtype is dtypes.int64 else call("cast", found, dtype=pair.dtype)
+
+
+# --- with the global seed ------------------------------------------------------------------------------------------
+
+
+def _with_shape_of(shape: Any, *parameters: Any) -> list[Any]:
+    """TensorFlow's shape of gamma and poisson: `shape`, then that of the parameters."""
+    total: Any = None
+    for p in parameters:
+        zeros = zeros_like(p)
+        total = zeros if total is None else total + zeros
+    return [*int_list(shape, "shape"), *dims(total)]
+
+
+def gamma(
+    shape: Any, alpha: Any, beta: Any = None, dtype: DTypeLike = dtypes.float32, seed: int | None = None,
+    name: str | None = None,
+) -> Tensor:  # fmt: skip
+    """Gamma-distributed numbers of shape `shape` + the shape of `alpha` and `beta`."""
+    kind = dtypes.as_dtype(dtype)
+    a, b = convert_to_tensor(alpha, kind), convert_to_tensor(1 if beta is None else beta, kind)
+    return stateless.gamma(stateless.state_for(seed), _with_shape_of(shape, a, b), a, b, kind)
+
+
+def poisson(
+    shape: Any, lam: Any, dtype: DTypeLike = dtypes.float32, seed: int | None = None, name: str | None = None
+) -> Tensor:
+    """Poisson-distributed numbers of shape `shape` + the shape of `lam`."""
+    rate = convert_to_tensor(lam)
+    return stateless.poisson(stateless.state_for(seed), _with_shape_of(shape, rate), rate, dtype)
+
+
+def categorical(
+    logits: Any, num_samples: Any, dtype: DTypeLike = dtypes.int64, seed: int | None = None, name: str | None = None
+) -> Tensor:
+    """Classes drawn with the probabilities softmax(logits). Shape (rows, num_samples)."""
+    return stateless.categorical(stateless.state_for(seed), logits, num_samples, dtype or dtypes.int64)
