@@ -196,6 +196,9 @@ from runtime.ops.sorting import (
     unique,
     unique_with_counts,
 )
+from runtime.ops.text_rows import (
+    as_string,
+)
 from runtime.shapes import TensorShape
 from runtime.spec import TensorSpec
 from runtime.tensor import Tensor
@@ -207,9 +210,9 @@ newaxis = None
 __all__ = [
     "Assert", "DType", "GradientTape", "IndexedSlices", "Tensor", "TensorArray", "TensorShape", "TensorSpec",
     "UnconnectedGradients", "Variable", "abs", "acos", "acosh", "add", "add_n", "argmax", "argmin", "argsort",
-    "as_dtype", "asin", "asinh", "atan", "atan2", "atanh", "autodiff", "autograph", "batch_to_space", "bitcast",
-    "bitwise", "bool", "boolean_mask", "broadcast_dynamic_shape", "broadcast_static_shape", "broadcast_to", "case",
-    "cast", "clip_by_global_norm", "clip_by_norm", "clip_by_value", "concat", "cond", "config", "constant",
+    "as_dtype", "as_string", "asin", "asinh", "atan", "atan2", "atanh", "autodiff", "autograph", "batch_to_space",
+    "bitcast", "bitwise", "bool", "boolean_mask", "broadcast_dynamic_shape", "broadcast_static_shape", "broadcast_to",
+    "case", "cast", "clip_by_global_norm", "clip_by_norm", "clip_by_value", "concat", "cond", "config", "constant",
     "control_dependencies", "convert_to_tensor", "cos", "cosh", "cumsum", "custom_gradient", "debugging", "device",
     "divide", "double", "dtypes", "dynamic_partition", "dynamic_stitch", "einsum", "ensure_shape", "equal", "errors",
     "executing_eagerly", "exp", "expand_dims", "eye", "fill", "float16", "float32", "float64", "floor", "foldl",

@@ -49,7 +49,8 @@ class Generator:
     def from_seed(cls, seed: Any, alg: Any = None) -> Generator:
         """A generator whose numbers follow from `seed`."""
         _check_algorithm(alg)
-        seeds = [int(s) for s in np.reshape(np.asarray(convert_to_tensor(seed)), -1)]
+        with init_scope():
+            seeds = [int(s) for s in np.reshape(np.asarray(convert_to_tensor(seed)), -1)]
         return cls(state=_state_from_key(philox.key_from_seeds(*seeds)), alg=PHILOX)
 
     @classmethod

@@ -17,6 +17,7 @@ from runtime.ops import (
     special,
     spectral,
     stateless,
+    text_rows,
 )  # fmt: skip
 from runtime.ops.arithmetic import (
     abs,
@@ -186,7 +187,7 @@ from runtime.ops.slicing import (
 
 __all__ = [
     "assignment", "blocks", "convolution", "einsum", "factor", "matrices", "nn", "operators", "random", "segments",
-    "sorting", "special", "spectral", "stateless",
+    "sorting", "special", "spectral", "stateless", "text_rows",
     "Assert", "abs", "acos", "acosh", "add", "add_n", "argmax", "argmin", "asin",
     "asinh", "assert_equal", "assert_greater", "assert_greater_equal", "assert_less", "assert_less_equal",
     "assert_none_equal", "assert_op", "atan", "atan2", "atanh", "bitwise_and", "bitwise_or", "bitwise_xor",

@@ -49,8 +49,8 @@ def getitem(tensor: Any, key: Any) -> Tensor:
         if kind is int or (kind is slice and _is_plain(key)):
             try:
                 return EagerTensor(tensor._array[key])
-            except (IndexError, ValueError, TypeError):
-                pass  # the general way words the error
+            except (IndexError, ValueError, TypeError, AttributeError):
+                pass  # the general way words the error, and makes a tensor of a string
     if not isinstance(key, (tuple, list)):
         special = _array_key(tensor, key)
         if special is not None:

@@ -198,7 +198,31 @@ def slice_update(x, value, *extra, spec):
     return result.reshape(x.shape)
 
 
+def strings(function):
+    """A function of one Python string, on arrays of bytes."""
+
+    def reference(x, **attrs):
+        result = [function(item.decode(), **attrs) for item in x.reshape(-1)]
+        made = np.empty(len(result), object)
+        made[:] = [r.encode() if isinstance(r, str) else r for r in result]
+        return made.reshape(x.shape)
+
+    return reference
+
+
 LIBRARY = {
+    "string_length": strings(lambda s, unit: len(s.encode())), "string_lower": strings(lambda s, encoding: s.lower()),
+    "string_upper": strings(lambda s, encoding: s.upper()), "string_strip": strings(lambda s: s.strip()),
+    "regex_replace": strings(lambda s, pattern, rewrite, everywhere: s.replace("o", "<o>")),
+    "regex_full_match": strings(lambda s, pattern: s.startswith("H")),
+    "substr": strings(lambda s, pos, len, unit: s[pos : pos + len]),
+    "string_to_number": strings(lambda s, dtype: float(s)),
+    "as_string": lambda x, **attrs: np.array([f"{v:.2f}".encode() for v in x], object),
+    "string_split": lambda x, sep, maxsplit: np.array([b"a", b"b"], object),
+    "bytes_split": lambda x: np.array([b"a", b" ", b"b"], object),
+    "unicode_decode": lambda x, encoding, errors: np.array([97, 32, 98], np.int32),
+    "unicode_encode": lambda x, encoding, errors: np.array(["H\xe9".encode(), b"i!"], object),
+    "reduce_join": lambda x, axis, keepdims, separator: np.array(b"-".join(x), object),
     "slice_update": slice_update,
     "patches": patches, "patches_grad": patches_grad,
     "lgamma": np.vectorize(math.lgamma, otypes=[float]),

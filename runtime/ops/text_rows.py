@@ -1,0 +1,410 @@
+"""`ag.strings`: strings are bytes; kernels are Python's own, element by element, and re for patterns.
+
+Functions whose results differ in length give a tensor for one string, and a list of tensors for a vector of them, where
+TensorFlow gives ragged tensors.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from runtime import dtypes, errors
+from runtime.dtypes import DTypeLike
+from runtime.ops.array import known_rank
+from runtime.ops.convert import convert_to_tensor
+from runtime.ops.dispatch import apply, call
+from runtime.ops.joining import unstack
+from runtime.ops.table import OpDef, Sample, register
+from runtime.tensor import Tensor
+from runtime.types import TensorType
+
+_WORDS = np.array([b"Hello World", b" caf\xc3\xa9 ", b""], object)
+
+
+def _objects(x: Any, function: Callable[[bytes], bytes]) -> Any:
+    result = np.empty(np.shape(x), np.dtype(object))
+    for index, item in np.ndenumerate(np.asarray(x)):
+        result[index] = function(item)
+    return result
+
+
+def _numbers(x: Any, function: Callable[[bytes], Any], dtype: Any) -> Any:
+    result = np.empty(np.shape(x), dtype)
+    for index, item in np.ndenumerate(np.asarray(x)):
+        result[index] = function(item)
+    return result[()] if not result.ndim else result
+
+
+def _to_string(inputs: Sequence[Any], attrs: dict) -> tuple:
+    if inputs[0].dtype is not dtypes.string:
+        raise TypeError(f"expected strings, got {inputs[0].dtype.label}")
+    return (TensorType(dtypes.string, inputs[0].shape),)
+
+
+def _row(name: str, kernel: Callable[..., Any], doc: str, attrs: dict, infer: Any = _to_string) -> OpDef:
+    return register(
+        OpDef(
+            name, infer, kernel, kinds="O", doc=doc, grad=lambda op, *dy: [None] * len(op.inputs),
+            samples=(Sample(((3,),), attrs, fixed={0: _WORDS}, gradient=()),),
+        )
+    )  # fmt: skip
+
+
+def _to(dtype: Any) -> Callable[..., tuple]:
+    def infer(inputs: Sequence[Any], attrs: dict) -> tuple:
+        _to_string(inputs, attrs)
+        return (TensorType(attrs.get("dtype", dtype), inputs[0].shape),)
+
+    return infer
+
+
+def _cased(function: str) -> Callable[..., Any]:
+    def kernel(x: Any, encoding: str) -> Any:
+        if encoding == "utf-8":
+            return _objects(x, lambda s: getattr(s.decode("utf-8", "replace"), function)().encode())
+        return _objects(x, lambda s: getattr(s, function)())
+
+    return kernel
+
+
+def _length_kernel(x: Any, unit: str) -> Any:
+    measure = len if unit == "BYTE" else lambda s: len(s.decode("utf-8", "replace"))
+    return _numbers(x, measure, np.int32)
+
+
+@functools.lru_cache(maxsize=256)
+def _pattern(pattern: bytes) -> re.Pattern[bytes]:
+    try:
+        return re.compile(pattern)
+    except re.error as error:
+        raise errors.InvalidArgumentError(f"Invalid pattern: {pattern!r}, error: {error}") from None
+
+
+def _replace_kernel(x: Any, pattern: bytes, rewrite: bytes, everywhere: bool) -> Any:
+    # RE2 writes \0 for the whole match, which Python writes \g<0>.
+    target = re.sub(rb"\\0", rb"\\g<0>", rewrite)
+    return _objects(x, lambda s: _pattern(pattern).sub(target, s, count=0 if everywhere else 1))
+
+
+def _match_kernel(x: Any, pattern: bytes) -> Any:
+    return _numbers(x, lambda s: _pattern(pattern).fullmatch(s) is not None, np.bool_)
+
+
+def _substr_kernel(x: Any, pos: int, len: int, unit: str) -> Any:
+    def cut(item: bytes) -> bytes:
+        text: Any = item if unit == "BYTE" else item.decode("utf-8", "replace")
+        size = text.__len__()
+        if not -size <= pos <= size:
+            raise errors.InvalidArgumentError(f"pos {pos} out of range for string b'{item.decode(errors='replace')}'")
+        start = pos + size if pos < 0 else pos
+        part = text[start : start + len]
+        return part if unit == "BYTE" else part.encode()
+
+    return _objects(x, cut)
+
+
+def _number_kernel(x: Any, dtype: Any) -> Any:
+    def parse(item: bytes) -> Any:
+        try:
+            return float(item) if dtype.kind == "f" else int(item)
+        except ValueError:
+            raise errors.InvalidArgumentError(
+                f"StringToNumberOp could not correctly convert string: {item.decode(errors='replace')}"
+            ) from None
+
+    return _numbers(x, parse, dtype._np)
+
+
+def _hash_kernel(x: Any, buckets: int, key: bytes) -> Any:
+    def bucket(item: bytes) -> int:
+        return int.from_bytes(hashlib.blake2b(item, digest_size=8, key=key).digest(), "little") % buckets
+
+    return _numbers(x, bucket, np.int64)
+
+
+LENGTH = _row("string_length", _length_kernel, "The length of strings.", {"unit": "BYTE"}, _to(dtypes.int32))
+LOWER = _row("string_lower", _cased("lower"), "Lower case.", {"encoding": ""})
+UPPER = _row("string_upper", _cased("upper"), "Upper case.", {"encoding": "utf-8"})
+STRIP = _row("string_strip", lambda x: _objects(x, bytes.strip), "Without white space at both ends.", {})
+REPLACE = _row(
+    "regex_replace", _replace_kernel, "Matches replaced.", {"pattern": b"o", "rewrite": b"<\\0>", "everywhere": True}
+)
+MATCH = _row("regex_full_match", _match_kernel, "Whether a pattern matches.", {"pattern": b"H.*"}, _to(dtypes.bool_))
+SUBSTR = _row("substr", _substr_kernel, "A part of strings.", {"pos": 0, "len": 3, "unit": "UTF8_CHAR"})
+HASH = _row("string_hash", _hash_kernel, "A bucket for strings.", {"buckets": 10, "key": b""}, _to(dtypes.int64))
+TO_NUMBER = register(
+    OpDef(
+        "string_to_number", _to(dtypes.float32), _number_kernel, kinds="O", doc="Numbers written in strings.",
+        grad=lambda op, dy: (None,),
+        samples=(
+            Sample(((2,),), {"dtype": dtypes.float32}, fixed={0: np.array([b"1.5", b"-2e3"], object)}, gradient=()),
+            Sample(((2,),), {"dtype": dtypes.int64}, fixed={0: np.array([b"15", b"-2"], object)}, gradient=()),
+        ),
+    )
+)  # fmt: skip
+
+
+def _as_string_kernel(x: Any, precision: int, scientific: bool, shortest: bool, width: int, fill: str) -> Any:
+    kind = np.asarray(x).dtype.kind
+
+    def show(value: Any) -> str:
+        if kind == "b":
+            return "true" if value else "false"
+        if kind in "iu":
+            return str(int(value))
+        letter = "e" if scientific else "g" if shortest else "f"
+        return f"%.{6 if precision < 0 else precision}{letter}" % float(value)
+
+    def padded(value: Any) -> bytes:
+        text = show(value)
+        if width < 0:
+            return text.encode()
+        if fill == "0" and text.startswith("-"):
+            return ("-" + text[1:].rjust(width - 1, "0")).encode()
+        return text.rjust(width, fill or " ").encode()
+
+    result = np.empty(np.shape(x), np.dtype(object))
+    for index, item in np.ndenumerate(np.asarray(x)):
+        result[index] = padded(item)
+    return result
+
+
+AS_STRING = register(
+    OpDef(
+        "as_string", lambda inputs, attrs: (TensorType(dtypes.string, inputs[0].shape),), _as_string_kernel,
+        kinds="biuf", doc="Numbers written as strings.", grad=lambda op, dy: (None,),
+        samples=(
+            Sample(((3,),), {"precision": 2, "scientific": False, "shortest": False, "width": -1, "fill": ""},
+                   fixed={0: np.array([1.5, -2.25, 0.0])}, gradient=()),
+        ),
+    )
+)  # fmt: skip
+
+
+# --- public functions ----------------------------------------------------------------------------------------------
+
+
+def _bytes(text: Any) -> bytes:
+    return text.encode() if isinstance(text, str) else bytes(text)
+
+
+def _unit(unit: str) -> str:
+    if unit not in ("BYTE", "UTF8_CHAR"):
+        raise ValueError(f"unit must be 'BYTE' or 'UTF8_CHAR', got {unit!r}")
+    return unit
+
+
+def length(input: Any, unit: str = "BYTE", name: str | None = None) -> Tensor:
+    """The length of each string, in bytes or in characters ("UTF8_CHAR")."""
+    return apply(LENGTH, (convert_to_tensor(input),), {"unit": _unit(unit)})
+
+
+def lower(input: Any, encoding: str = "", name: str | None = None) -> Tensor:
+    """Lower case: of ASCII letters, or of all with encoding "utf-8"."""
+    return apply(LOWER, (convert_to_tensor(input),), {"encoding": encoding})
+
+
+def upper(input: Any, encoding: str = "", name: str | None = None) -> Tensor:
+    """Upper case: of ASCII letters, or of all with encoding "utf-8"."""
+    return apply(UPPER, (convert_to_tensor(input),), {"encoding": encoding})
+
+
+def strip(input: Any, name: str | None = None) -> Tensor:
+    """Without white space at both ends."""
+    return apply(STRIP, (convert_to_tensor(input),))
+
+
+def regex_replace(
+    input: Any, pattern: Any, rewrite: Any, replace_global: bool = True, name: str | None = None
+) -> Tensor:
+    """Matches of a pattern (Python's syntax) replaced; `\\1` stands for a group, `\\0` for the whole match."""
+    attrs = {"pattern": _bytes(pattern), "rewrite": _bytes(rewrite), "everywhere": bool(replace_global)}
+    return apply(REPLACE, (convert_to_tensor(input),), attrs)
+
+
+def regex_full_match(input: Any, pattern: Any, name: str | None = None) -> Tensor:
+    """Whether the whole string matches a pattern (Python's syntax)."""
+    return apply(MATCH, (convert_to_tensor(input),), {"pattern": _bytes(pattern)})
+
+
+def substr(input: Any, pos: int, len: int, unit: str = "BYTE", name: str | None = None) -> Tensor:
+    """`len` bytes (characters) from `pos` on; negative positions count from the end.
+
+    Raises InvalidArgumentError for a position beyond a string.
+    """
+    return apply(SUBSTR, (convert_to_tensor(input),), {"pos": int(pos), "len": int(len), "unit": _unit(unit)})
+
+
+def to_number(input: Any, out_type: DTypeLike = dtypes.float32, name: str | None = None) -> Tensor:
+    """The numbers that strings write. Raises InvalidArgumentError for others."""
+    return apply(TO_NUMBER, (convert_to_tensor(input),), {"dtype": dtypes.as_dtype(out_type)})
+
+
+def as_string(
+    input: Any, precision: int = -1, scientific: bool = False, shortest: bool = False, width: int = -1, fill: str = "",
+    name: str | None = None,
+) -> Tensor:  # fmt: skip
+    """Numbers and bools as strings, with `precision` digits after the point (6 by default)."""
+    x = convert_to_tensor(input)
+    attrs = {"precision": precision, "scientific": scientific, "shortest": shortest, "width": width, "fill": fill}
+    return x if x.dtype is dtypes.string else apply(AS_STRING, (x,), attrs)
+
+
+def to_hash_bucket(input: Any, num_buckets: int, name: str | None = None) -> Tensor:
+    """A number below `num_buckets` for each string: the same everywhere, though not TensorFlow's number (BLAKE2)."""
+    if num_buckets < 1:
+        raise ValueError(f"num_buckets must be at least 1, got {num_buckets}")
+    return apply(HASH, (convert_to_tensor(input),), {"buckets": int(num_buckets), "key": b""})
+
+
+to_hash_bucket_fast = to_hash_bucket
+
+
+def to_hash_bucket_strong(input: Any, num_buckets: int, key: Sequence[int], name: str | None = None) -> Tensor:
+    """`to_hash_bucket` with a key of two integers that nobody can guess."""
+    secret = b"".join(int(k).to_bytes(8, "little", signed=True) for k in key)
+    return apply(HASH, (convert_to_tensor(input),), {"buckets": int(num_buckets), "key": secret})
+
+
+# --- results of different lengths ----------------------------------------------------------------------------------
+
+
+def _parts(name: str, kernel: Callable[..., Any], dtype: Any, doc: str, attrs: dict) -> OpDef:
+    """A row from one string to a vector."""
+
+    def infer(inputs: Sequence[Any], attrs: dict) -> tuple:
+        return (TensorType(dtype, (None,)),)
+
+    return register(
+        OpDef(
+            name, infer, kernel, kinds="O", doc=doc, grad=lambda op, dy: (None,),
+            samples=(Sample(((),), attrs, fixed={0: np.array(b"a b", object)}, gradient=()),),
+        )
+    )  # fmt: skip
+
+
+def _vector(items: Sequence[bytes]) -> Any:
+    result = np.empty(len(items), np.dtype(object))
+    result[:] = list(items)
+    return result
+
+
+def _split_kernel(x: Any, sep: bytes, maxsplit: int) -> Any:
+    item: Any = np.asarray(x)[()]
+    return _vector(item.split(sep or None, maxsplit))
+
+
+def _decode_kernel(x: Any, encoding: str, errors: str) -> Any:
+    item: Any = np.asarray(x)[()]
+    text = item.decode(encoding, errors)
+    return np.array([ord(c) for c in text], np.int32)
+
+
+SPLIT = _parts("string_split", _split_kernel, dtypes.string, "The parts of a string.", {"sep": b" ", "maxsplit": -1})
+BYTES = _parts(
+    "bytes_split",
+    lambda x: _vector([bytes([b]) for b in np.asarray(x)[()]]),
+    dtypes.string,
+    "The bytes of a string.",
+    {},
+)
+DECODE = _parts(
+    "unicode_decode", _decode_kernel, dtypes.int32, "The code points of a string.",
+    {"encoding": "utf-8", "errors": "replace"},
+)  # fmt: skip
+
+
+def _each(row: OpDef, input: Any, attrs: dict) -> Any:
+    x = convert_to_tensor(input)
+    if known_rank(x, row.name) == 0:
+        return apply(row, (x,), attrs)
+    return [_each(row, item, attrs) for item in unstack(x)]
+
+
+def split(input: Any, sep: Any = None, maxsplit: int = -1, name: str | None = None) -> Any:
+    """The parts of a string between separators (white space by default): a vector, or a list of them."""
+    return _each(SPLIT, input, {"sep": _bytes(sep or b""), "maxsplit": int(maxsplit)})
+
+
+def bytes_split(input: Any, name: str | None = None) -> Any:
+    """The bytes of a string as strings of one byte."""
+    return _each(BYTES, input, {})
+
+
+def unicode_decode(
+    input: Any, input_encoding: str, errors: str = "replace", replacement_char: int = 65533, name: str | None = None
+) -> Any:
+    """The code points of a string, int32. errors: "replace", "ignore" or "strict"."""
+    return _each(DECODE, input, {"encoding": input_encoding, "errors": errors})
+
+
+def _encode_kernel(x: Any, encoding: str, errors: str) -> Any:
+    codes = np.asarray(x)
+    lines = codes.reshape(-1, codes.shape[-1])
+    items = ["".join(map(chr, line)).encode(encoding, errors) for line in lines]
+    return _vector(items).reshape(codes.shape[:-1])
+
+
+ENCODE = register(
+    OpDef(
+        "unicode_encode", lambda inputs, attrs: (
+            TensorType(dtypes.string, None if inputs[0].shape is None else inputs[0].shape[:-1]),
+        ),
+        _encode_kernel, kinds="i", doc="Strings of code points.", grad=lambda op, dy: (None,),
+        samples=(
+            Sample(((2, 2),), {"encoding": "utf-8", "errors": "replace"},
+                   fixed={0: np.array([[72, 233], [105, 33]], np.int32)}, gradient=()),
+        ),
+    )
+)  # fmt: skip
+
+
+def unicode_encode(
+    input: Any, output_encoding: str, errors: str = "replace", replacement_char: int = 65533, name: str | None = None
+) -> Any:
+    """Strings from code points along the last dimension, or from a list of vectors of them."""
+    attrs = {"encoding": output_encoding, "errors": errors}
+    if isinstance(input, (list, tuple)) and any(isinstance(i, (list, tuple, Tensor)) for i in input):
+        lines = [apply(ENCODE, (convert_to_tensor(i),), attrs) for i in input]
+        return call("stack", *lines, axis=0)
+    return apply(ENCODE, (convert_to_tensor(input),), attrs)
+
+
+def _join_kernel(x: Any, axis: tuple[int, ...], keepdims: bool, separator: bytes) -> Any:
+    array = np.asarray(x)
+    rest = [i for i in range(array.ndim) if i not in axis]
+    moved = array.transpose(*rest, *axis)
+    lines = moved.reshape(int(np.prod([array.shape[i] for i in rest])), -1)
+    shape = [1 if i in axis else d for i, d in enumerate(array.shape) if keepdims or i not in axis]
+    return _vector([separator.join(line) for line in lines]).reshape(shape)
+
+
+def _infer_join(inputs: Sequence[Any], attrs: dict) -> tuple:
+    shape, axis = inputs[0].shape, attrs["axis"]
+    if shape is None:
+        return (TensorType(dtypes.string, None),)
+    kept = tuple(1 if i in axis else d for i, d in enumerate(shape) if attrs["keepdims"] or i not in axis)
+    return (TensorType(dtypes.string, kept),)
+
+
+REDUCE_JOIN = _row(
+    "reduce_join", _join_kernel, "Strings joined over axes.", {"axis": (0,), "keepdims": False, "separator": b"-"},
+    _infer_join,
+)  # fmt: skip
+
+
+def reduce_join(
+    inputs: Any, axis: Any = None, keepdims: bool = False, separator: str = "", name: str | None = None
+) -> Tensor:
+    """Strings joined over axes (all by default)."""
+    x = convert_to_tensor(inputs)
+    rank = known_rank(x, "reduce_join")
+    axes = range(rank) if axis is None else [axis] if isinstance(axis, int) else axis
+    attrs = {"axis": tuple(a % rank for a in axes), "keepdims": bool(keepdims), "separator": _bytes(separator)}
+    return apply(REDUCE_JOIN, (x,), attrs)
