@@ -134,7 +134,7 @@ def _reshape_kernel(x: Any, *holes: Any, shape: tuple[int | None, ...]) -> Any:
         if size < -1:
             raise errors.InvalidArgumentError(f"Size {position} must be non-negative, not {size}")
     if target.count(-1) > 1:
-        raise errors.InvalidArgumentError("Only one input size may be -1")
+        raise ValueError("Only one input size may be -1")
     result = np.reshape(x, target)
     return result if target or x.dtype == object else result[()]
 

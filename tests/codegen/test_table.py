@@ -27,7 +27,7 @@ from tests.ops.library import FAMILIES
 
 NOT_NATIVE = {
     # effects of the outside world
-    "print", "host_call", "random_uniform", "random_normal", "random_truncated_normal", "random_integers",
+    "print", "raise", "host_call", "random_uniform", "random_normal", "random_truncated_normal", "random_integers",
     "random_permutation",
     # running logarithms of sums of exponentials
     "cumulative_logsumexp",
