@@ -1,6 +1,8 @@
 """`np.sin(tensor)`, `np.sum(tensor)`, `array @ tensor`: NumPy's functions on tensors are ops, eager and traced.
 
 NumPy asks its arguments by two methods: `__array_ufunc__` for universal functions, `__array_function__` for the others.
+On eager tensors the result is an array, as in TensorFlow, unless a tape watches an operand: then it is a tensor, so that
+the gradient isn't lost. Python's operators (`array + tensor`) reach us as universal functions too, and give tensors.
 A function that no op stands for runs on the values of eager tensors and gives arrays, as in TensorFlow; on a symbolic
 tensor it raises, since that has no value.
 """
@@ -14,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from runtime.context import ctx
 from runtime.ops import numpy_shapes, numpy_ufuncs  # noqa: F401 - registers its functions
 from runtime.ops.convert import is_tensor_like
 from runtime.ops.numpy_functions import FUNCTIONS
@@ -79,6 +82,8 @@ def _array_ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any
     options = _without_defaults(kwargs)
     dtype = options.pop("dtype", None)
     function = numpy_ufuncs.find(ufunc, method)
+    if ufunc not in _OPERATORS and _is_plain(inputs):
+        function = None
     if function is not None and dtype is None and _fits(function, inputs, options):
         result = function(*[_as_tensor(v) for v in inputs], **options)
         return result if out is None else _write(ufunc, result, out)
@@ -91,6 +96,31 @@ def _array_ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any
             raise TypeError("A tensor is immutable: it can't be the `out` of a NumPy function.")
         options["out"] = out
     return getattr(ufunc, method)(*[_as_array(v) for v in inputs], **options)
+
+
+# What NumPy's arrays and scalars call for Python's operators.
+_OPERATORS = frozenset(
+    {
+        np.add, np.subtract, np.multiply, np.divide, np.floor_divide, np.remainder, np.power, np.matmul, np.equal,
+        np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal, np.bitwise_and, np.bitwise_or,
+        np.bitwise_xor, np.left_shift, np.right_shift,
+    }
+)  # fmt: skip
+
+
+def _is_plain(values: Any) -> bool:
+    """Whether a call concerns no trace and no tape: NumPy's own function on the values is as good."""
+    if ctx.builder is not None or any(_contains_symbolic(v) for v in values):
+        return False
+    return not ctx.recorders or not any(map(_is_watched, values))
+
+
+def _is_watched(value: Any) -> bool:
+    if isinstance(value, (list, tuple)):
+        return any(map(_is_watched, value))
+    # Reading a variable shows it to the tapes, which begin to watch it if they should.
+    tensor = _as_tensor(value)
+    return isinstance(tensor, Tensor) and any(r.builder is None and r.is_tracking(tensor) for r in ctx.recorders)
 
 
 def _write(ufunc: Any, result: Any, out: tuple) -> Any:
@@ -110,7 +140,7 @@ def _array_function(self: Any, function: Any, types: Any, args: Any, kwargs: dic
     if not all(issubclass(t, (Tensor, np.ndarray, np.generic)) or hasattr(t, "__tf_tensor__") for t in types):
         return NotImplemented
     options = _without_defaults(kwargs)
-    own = FUNCTIONS.get(function)
+    own = None if _is_plain((*args, *kwargs.values())) else FUNCTIONS.get(function)
     if own is not None and _fits(own, args, options):
         return own(*args, **options)
     if any(_contains_symbolic(v) for v in (*args, *kwargs.values())):
