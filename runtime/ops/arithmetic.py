@@ -185,9 +185,7 @@ atan2 = binary(
     _grad_atan2, kinds="f", samples=binary_samples(0.5, 3.0),
 )  # fmt: skip
 
-negative = unary(
-    "negative", operator.neg, "(-{0})", "-x.", lambda op, dy: (-dy,), kinds="if", cheap=True, label="Neg"
-)
+negative = unary("negative", operator.neg, "(-{0})", "-x.", lambda op, dy: (-dy,), kinds="if", cheap=True, label="Neg")
 abs = unary(
     "abs", np.abs, "abs({0})", "The absolute value.", lambda op, dy: (dy * sign(op.inputs[0]),), kinds="if", cheap=True
 )  # fmt: skip
@@ -303,5 +301,3 @@ def strings_join(inputs: Sequence[Any], separator: str = "", name: str | None = 
     for term in tensors[1:]:
         total = add(add(total, separator), term) if separator else add(total, term)
     return total
-
-

@@ -128,7 +128,6 @@ def round(x: Any, name: str | None = None) -> Tensor:
 # --- activations ---------------------------------------------------------------------------------------------------
 
 
-
 sigmoid = unary(
     "sigmoid", lambda x: (1 / (1 + np.exp(-x))).astype(x.dtype), typed("({T}(1) / ({T}(1) + math.exp(-{0})))"),
     "1 / (1 + exp(-x)).", lambda op, dy: (dy * op.outputs[0] * (1 - op.outputs[0]),),

@@ -193,9 +193,7 @@ def weighted_cross_entropy_with_logits(labels: Any, logits: Any, pos_weight: Any
     return (1 - targets) * x + weight * (log1p(exp(-abs(x))) + call("relu", -x))
 
 
-def log_poisson_loss(
-    targets: Any, log_input: Any, compute_full_loss: bool = False, name: str | None = None
-) -> Tensor:
+def log_poisson_loss(targets: Any, log_input: Any, compute_full_loss: bool = False, name: str | None = None) -> Tensor:
     """exp(log_input) - log_input * targets; the full loss adds Stirling's approximation of log(targets!)."""
     x = _float_logits(log_input)
     z = convert_to_tensor(targets, x.dtype)

@@ -1,8 +1,8 @@
 """`np.sin(tensor)`, `np.sum(tensor)`, `array @ tensor`: NumPy's functions on tensors are ops, eager and traced.
 
 NumPy asks its arguments by two methods: `__array_ufunc__` for universal functions, `__array_function__` for the others.
-On eager tensors the result is an array, as in TensorFlow, unless a tape watches an operand: then it is a tensor, so that
-the gradient isn't lost. Python's operators (`array + tensor`) reach us as universal functions too, and give tensors.
+On eager tensors the result is an array, as in TensorFlow, unless a tape watches an operand: then it is a tensor, so
+the gradient isn't lost. Python's operators (`array + tensor`) reach us as universal functions too; they give tensors.
 A function that no op stands for runs on the values of eager tensors and gives arrays, as in TensorFlow; on a symbolic
 tensor it raises, since that has no value.
 """

@@ -129,9 +129,7 @@ RANDOM_INTEGERS = register(
 
 def _drawn(row: OpDef, shape: Any, dtype: DType, seed: Any, *inputs: Tensor) -> Tensor:
     attr, holes = shape_args(shape)
-    return apply(
-        row, (*inputs, *holes), {"shape": attr, "dtype": dtype, "seed": None if seed is None else int(seed)}
-    )
+    return apply(row, (*inputs, *holes), {"shape": attr, "dtype": dtype, "seed": None if seed is None else int(seed)})
 
 
 def _need_float(dtype: DTypeLike) -> DType:

@@ -161,5 +161,3 @@ def roll(input: Any, shift: Any, axis: Any, name: str | None = None) -> Tensor:
         first[at], second[at] = slice(cut, None), slice(None, cut)
         x = concat([x[tuple(first)], x[tuple(second)]], at)
     return x
-
-

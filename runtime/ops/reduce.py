@@ -49,8 +49,10 @@ def _expanded(value: Any, op: Any) -> Any:
 
 def _spread(value: Any, op: Any) -> Any:
     """The same, broadcast to the shape of the operand."""
-    return call("broadcast_like", _expanded(value, op), op.inputs[0]) if _dynamic(op) else call(
-        "broadcast_to", _expanded(value, op), shape=op.inputs[0]._shape
+    return (
+        call("broadcast_like", _expanded(value, op), op.inputs[0])
+        if _dynamic(op)
+        else call("broadcast_to", _expanded(value, op), shape=op.inputs[0]._shape)
     )
 
 

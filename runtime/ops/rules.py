@@ -113,9 +113,7 @@ def _never_widens(other: Any, target: tuple[int | None, ...]) -> bool:
 def _sum_to(grad: Any, target: tuple[int, ...]) -> Any:
     shape = grad._shape
     lead = len(shape) - len(target)
-    axes = tuple(range(lead)) + tuple(
-        i + lead for i, d in enumerate(target) if d == 1 and shape[i + lead] != 1
-    )
+    axes = tuple(range(lead)) + tuple(i + lead for i, d in enumerate(target) if d == 1 and shape[i + lead] != 1)
     if axes:
         grad = call("reduce_sum", grad, axis=axes, keepdims=False)
     if grad._shape != target:

@@ -183,9 +183,11 @@ def gradient_cases():
         if row.grad is None or "f" not in row.kinds or row.name in TESTED_ELSEWHERE:
             continue
         for number, sample in enumerate(row.samples or ()):
-            if differentiable(row, sample) and not (
-                row.name == "cast" and not sample.attrs["dtype"].is_floating
-            ) and sample.attrs.get("dtype", dtypes.float64).name != "float16":
+            if (
+                differentiable(row, sample)
+                and not (row.name == "cast" and not sample.attrs["dtype"].is_floating)
+                and sample.attrs.get("dtype", dtypes.float64).name != "float16"
+            ):
                 yield pytest.param(row, sample, id=f"{row.name}-{number}")
 
 
