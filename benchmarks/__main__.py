@@ -13,7 +13,8 @@ PAGE = Path(__file__).resolve().parent.parent / "docs" / "benchmarks.md"
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line and returns its exit code: 1 if a workload's results disagree."""
     # Only now: the libraries read these settings when they are imported, and first calls are to find no kernels.
-    cache = tempfile.TemporaryDirectory(prefix="autograph-benchmarks-")
+    # The background compiler may still be writing a kernel when the folder goes.
+    cache = tempfile.TemporaryDirectory(prefix="autograph-benchmarks-", ignore_cleanup_errors=True)
     os.environ["AUTOGRAPH_CACHE_DIR"] = cache.name
     with cache:
         from benchmarks import call, collatz, conversion, elementwise, harness, logistic, report, rnn
