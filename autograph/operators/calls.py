@@ -145,9 +145,3 @@ def _constructor(cls: type) -> Any:
         return made
 
     return construct
-
-
-def forget_all() -> None:
-    """Drops what is known about all functions; they are looked at again when they are called."""
-    _makers.clear()
-    _forced.clear()

@@ -128,18 +128,24 @@ class StagedRange(Staged):
         return offset if self._is(self.start, 0) else self.start + offset
 
 
-class StagedEnumerate(Staged):
-    """``enumerate(iterable, start)``."""
+class StagedView(Staged):
+    """The elements of ``source``, one for one, seen in another way."""
 
-    def __init__(self, source: Staged, start: Any) -> None:
-        self.source = source
-        self.begin = start
+    source: Staged
 
     def count(self) -> Any:
         return self.source.count()
 
     def first_index(self) -> Any:
         return self.source.first_index()
+
+
+class StagedEnumerate(StagedView):
+    """``enumerate(iterable, start)``."""
+
+    def __init__(self, source: Staged, start: Any) -> None:
+        self.source = source
+        self.begin = start
 
     def item(self, index: Any) -> Any:
         number = index if type(self.begin) is int and self.begin == 0 else index + self.begin
@@ -165,34 +171,22 @@ class StagedZip(Staged):
         return tuple(source.item(cast(index, source.first_index().dtype)) for source in self.sources)
 
 
-class StagedReversed(Staged):
+class StagedReversed(StagedView):
     """``reversed(...)``."""
 
     def __init__(self, source: Staged) -> None:
         self.source = source
 
-    def count(self) -> Any:
-        return self.source.count()
-
-    def first_index(self) -> Any:
-        return self.source.first_index()
-
     def item(self, index: Any) -> Any:
         return self.source.item(self.source.count() - 1 - index)
 
 
-class StagedMap(Staged):
+class StagedMap(StagedView):
     """``map(function, ...)``."""
 
     def __init__(self, function: Callable[..., Any], source: Staged) -> None:
         self.function = function
         self.source = source
-
-    def count(self) -> Any:
-        return self.source.count()
-
-    def first_index(self) -> Any:
-        return self.source.first_index()
 
     def item(self, index: Any) -> Any:
         return self.function(*self.source.item(index))

@@ -26,14 +26,15 @@ class Vjp:
 
     seeds     which outputs have a cotangent, in the order of backward's first inputs
     results   the inputs that backward's outputs are cotangents of
-    kept      residuals that are plain inputs of the forward graph: (position in backward's residuals, input index)
+    sources   for each residual, in the order of backward's inputs: the forward input that it is, or None for the next
+              extra output of forward
     """
 
     forward: Graph
     backward: Graph
     seeds: list[int]
     results: list[int]
-    sources: list[int | None]  # per residual: the forward input that it is, or None for an extra output of forward
+    sources: list[int | None]
 
 
 def build_vjp(graph: Graph, wanted: Sequence[int], outputs: Sequence[int]) -> Vjp:

@@ -119,27 +119,3 @@ def product(atoms: Sequence[str]) -> str:
     """The text of a product of dimension atoms: `n * m`, or `1`."""
     factors = [a for a in atoms if a != "1"]
     return " * ".join(factors) if factors else "1"
-
-
-def parenthesised(text: str) -> str:
-    """The text as an operand of any operator."""
-    if text.isidentifier() or text.replace(".", "", 1).isdigit() or _is_call(text):
-        return text
-    return f"({text})"
-
-
-def _is_call(text: str) -> bool:
-    """Whether `text` is one call, subscript or bracketed expression as a whole."""
-    opening = min((i for i in (text.find("("), text.find("[")) if i >= 0), default=-1)
-    if (
-        opening < 0
-        or text[-1] not in ")]"
-        or (not text[:opening].replace(".", "").replace("_", "a").isalnum() and opening)
-    ):
-        return False
-    depth = 0
-    for position, char in enumerate(text):
-        depth += (char in "([") - (char in ")]")
-        if depth == 0 and position >= opening and position < len(text) - 1:
-            return False
-    return True

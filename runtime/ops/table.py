@@ -22,8 +22,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from runtime.types import Type
-
 InferRule = Callable[[Sequence[Any], dict], tuple]
 ScalarRule = str | Callable[[Sequence[str], Sequence[Any], Any], str]
 GradRule = Callable[..., Sequence[Any]]
@@ -95,8 +93,3 @@ def register(op: OpDef) -> OpDef:
         raise ValueError(f"op {op.name!r} is registered twice")
     OPS[op.name] = op
     return op
-
-
-def infer_types(op: OpDef, inputs: Sequence[Type], attrs: dict) -> tuple[Type, ...]:
-    """Applies the op's type rule."""
-    return tuple(op.infer(inputs, attrs))
