@@ -38,12 +38,14 @@ class Context(threading.local):
                user's own `np.seterr`: it enters a context (contextvars) in which they were turned off once, which
                costs 20 ns where `np.errstate` costs 900. Not reentrant.
     lifting    where variables that are created while tracing go; None: nothing takes them
+    commits    what variables hold by now, while a graph that assigns some runs: {reference: array}; None: nobody asks
     """
 
     builder: Any = None
     recorders: tuple[Recorder, ...] = ()
     device: str | None = None
     lifting: Any = None
+    commits: dict[Any, Any] | None = None
     quiet: Callable[..., Any]
 
     def __init__(self) -> None:
@@ -54,6 +56,13 @@ class Context(threading.local):
 
 
 ctx = Context()
+
+
+def commit(value: Any, variable: Any) -> tuple:
+    """Notes what a variable holds in the graph that is running (see `runtime.graph.passes.commits`)."""
+    if ctx.commits is not None:
+        ctx.commits[variable] = value
+    return ()
 
 
 @contextlib.contextmanager

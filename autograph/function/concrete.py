@@ -43,6 +43,7 @@ class ConcreteFunction:
         symbolic_captures: list[Any],
         variables: list[Any],
         written: list[Any],
+        commits: bool,
         result: Any,
         is_none: list[bool],
         jit_compile: bool | None,
@@ -58,6 +59,7 @@ class ConcreteFunction:
         self._specs = specs
         self._arguments = arguments
         self._written = written
+        self._commits = commits
         self._result = result
         self._is_none = is_none
         self._single = result is None and is_none == [False]
@@ -90,10 +92,24 @@ class ConcreteFunction:
     def _call_with_variables(self, tensors: Sequence[Any]) -> list[Any]:
         reads = [v.read_value() for v in self.variables]
         token = [_NO_TOKEN] if self._has_token else []
-        results = self.function([*tensors, *self._extra, *reads, *token])
+        inputs = [*tensors, *self._extra, *reads, *token]
+        results = self._run_with_commits(inputs) if self._commits else self.function(inputs)
         for variable, value in zip(self._written, results[self._count :]):
             variable.assign(value)
         return results
+
+    def _run_with_commits(self, inputs: list[Any]) -> list[Any]:
+        """Assignments that ran before an error count, as they do in eager code."""
+        outer, ctx.commits = ctx.commits, {}
+        try:
+            return self.function(inputs)
+        except BaseException:
+            for reference, value in ctx.commits.items():
+                variable = reference.deref()
+                variable.assign(EagerTensor(value, variable.dtype))
+            raise
+        finally:
+            ctx.commits = outer
 
     def _inline(self, tensors: Sequence[Any]) -> list[Any]:
         """Makes the graph part of the one being traced."""

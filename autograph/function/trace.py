@@ -15,6 +15,7 @@ from runtime.context import ctx
 from runtime.dtypes import as_dtype
 from runtime.graph.builder import TOKEN, Builder
 from runtime.graph.ir import Value
+from runtime.graph.passes.commits import insert_commits
 from runtime.graph.passes.pipeline import optimize
 from runtime.ops.convert import convert_to_tensor
 from runtime.spec import TensorSpec
@@ -105,7 +106,7 @@ class TracingBuilder(Builder):
     def use(self, tensor: Any) -> Value:
         value = getattr(tensor, "value", tensor)
         if isinstance(value, Value) and value.graph is not self.graph and self.outer is not None:
-            return self.captured.get(value) or self._capture(self.outer.use(value))
+            return self.captured.get(value) or self._capture(self.outer.use(tensor))
         return super().use(tensor)
 
 
@@ -129,6 +130,7 @@ def _finish(
     if TOKEN in builder.written:
         graph.outputs.append(builder.state[TOKEN])
     optimize(graph)
+    commits = bool(written) and insert_commits(graph)
     return ConcreteFunction(
         graph=graph,
         specs=specs,
@@ -137,6 +139,7 @@ def _finish(
         symbolic_captures=[outer for outer, _ in captured],
         variables=[k.deref() for k in variables],
         written=[k.deref() for k in written],
+        commits=commits,
         result=nest.map_structure(lambda value: None, result),
         is_none=[t is None for t in outputs],
         jit_compile=jit,

@@ -21,6 +21,7 @@ from runtime.errors import UnimplementedError
 from runtime.graph.builder import emit_cond, trace_region
 from runtime.graph.ir import Graph, Node, Substitution, Value, copy_nodes
 from runtime.graph.passes.dead_code import remove_dead_code
+from runtime.graph.passes.silence import gives_by_effect, silenced
 from runtime.types import TensorType, TokenType
 
 
@@ -66,7 +67,7 @@ def _walk_branch(
     for own, outer in handed.items():
         mapping[own] = builder.use(outer)
     start = len(builder.graph.nodes)
-    copy_nodes([n for n in region.nodes if not n.has_effect], builder.graph, mapping)
+    copy_nodes(silenced([n for n in region.nodes if not gives_by_effect(n)]), builder.graph, mapping)
     copied = builder.graph.nodes[start:]
     varied = {mapping[region.inputs[i]] for i in wanted}
     for inner in copied:
@@ -87,7 +88,7 @@ def _walk_branch(
 
 def _handed_out(node: Node, region: Graph) -> list[tuple[Value, Value]]:
     """(value in the region, output of the node) for each result of an effect in the region."""
-    effects = {v for n in region.nodes if n.has_effect for v in n.outputs if isinstance(v.type, TensorType)}
+    effects = {v for n in region.nodes if gives_by_effect(n) for v in n.outputs if isinstance(v.type, TensorType)}
     return [(own, outer) for own, outer in zip(region.outputs, node.outputs) if own in effects]
 
 
@@ -95,7 +96,7 @@ def _hand_out_effects(node: Node) -> None:
     """Makes the results of effects in either branch outputs of the node; the other branch gives empty placeholders."""
     for region in node.regions:
         for inner in region.nodes:
-            if not inner.has_effect:
+            if not gives_by_effect(inner):
                 continue
             results = [v for v in inner.outputs if isinstance(v.type, TensorType) and v not in region.outputs]
             if results and inner.regions:

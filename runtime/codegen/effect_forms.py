@@ -1,13 +1,16 @@
-"""Printed form of assertions. Other effects (print, host calls, random numbers) stay on the interpreter."""
+"""Printed form of assertions and commits. Other effects (print, host calls, random numbers) stay on the interpreter."""
 
 from __future__ import annotations
 
+from typing import Any
+
 from runtime import errors
 from runtime.codegen import cpu
-from runtime.codegen.lowering import Lowering, emitter
+from runtime.codegen.lowering import Kept, Lowering, emitter
 from runtime.codegen.refs import TOKEN, Scalar
+from runtime.codegen.source import Slot
 from runtime.dtypes import DType
-from runtime.graph.ir import Node
+from runtime.graph.ir import Node, Value
 
 
 @emitter("assert")
@@ -40,6 +43,35 @@ def _assert(low: Lowering, node: Node) -> None:
     low.fail_when(negated, attrs["error"], message, node, details, None, dtypes, attrs["summarize"])
     for value in node.outputs:
         low.define(value, TOKEN)
+
+
+@emitter("commit")
+def _commit(low: Lowering, node: Node) -> None:
+    # A later failure returns the value. What is to be computed before it may fail too, and must do so first.
+    low.fusion.flush_all()
+    (value,) = node.inputs
+    kept = _kept_for(low, node.attrs["variable"], value)
+    if isinstance(low.ref(value), Scalar):
+        low.line(f"{kept.name} = {cpu.strip(low.scalar(value))}")
+    else:
+        array = low.array(value)
+        # Its buffer may be overwritten before the next commit.
+        copy = low.copied(array, kept.name) if array.buffer.owned else array
+        low.line(f"{kept.name} = {copy.buffer.name}")
+        for name, dim in zip(kept.dims, copy.dims):
+            low.line(f"{name} = {dim}")
+    low.line(f"{kept.flag} = True")
+
+
+def _kept_for(low: Lowering, variable: Any, value: Value) -> Kept:
+    kept = low.kept.get(variable)
+    if kept is None:
+        rank = value.type.rank  # type: ignore[union-attr]
+        name = low.names.fresh("kept")
+        dims = tuple(low.names.fresh(f"{name}_d{axis}") for axis in range(rank))
+        slot = Slot("array" if rank else "scalar", value.dtype, rank)
+        kept = low.kept[variable] = Kept(low.names.fresh(f"{name}_set"), name, dims, slot)
+    return kept
 
 
 def _is_op_error(name: str) -> bool:

@@ -31,7 +31,7 @@ from runtime.codegen import (
     stack_forms,
     view_forms,
 )  # fmt: skip
-from runtime.codegen.lowering import EMITTERS, Lowering
+from runtime.codegen.lowering import EMITTERS, Kept, Lowering
 from runtime.codegen.names import words
 from runtime.codegen.refs import TOKEN, Array, Buffer, Scalar, StackRef
 from runtime.codegen.source import KernelSource, NotNative, Slot, signature_of
@@ -108,17 +108,23 @@ def lower(graph: Graph) -> KernelSource:
     # Many results and many checks: what a failing kernel gives in their place is written once.
     failed = low.names.fresh("failed") if len(blanks) > 3 and len(low.errors) > 1 else None
 
+    kept = [text for item in low.kept.values() for text in (item.flag, item.result())]
+
     def format_fail(item: Any) -> str:
         status = ", ".join([str(item.code), *item.details, *["0"] * (details - len(item.details))])
         if failed is not None:
-            return f"return ({status}, ) + {failed}" if details == 0 else f"return ({status}) + {failed}"
-        return "return " + ", ".join([status, *blanks])
+            status = f"({status}, )" if details == 0 else f"({status})"
+            return " + ".join([f"return {status}", failed, *([f"({', '.join(kept)})"] if kept else [])])
+        return "return " + ", ".join([status, *blanks, *kept])
 
     if low.errors:
         returned = ["0", *["0"] * details, *returned]
+    returned += kept
     low.line("return " + (", ".join(returned) if returned else "0"))
     body = [f"{name} = {text}" for name, text in low.prologue.items()]
     body += [f"{name} = {cpu.allocate('0', dtype)}" for dtype, name in low.empty_buffers.items()]
+    for item in low.kept.values():
+        body += _declare_kept(low, item)
     if failed is not None:
         body.append(f"{failed} = ({', '.join(blanks)})")
     parameters += [name for name, _ in low.constants]
@@ -128,8 +134,15 @@ def lower(graph: Graph) -> KernelSource:
     text = f"{cpu.HEAD}\n\n" + "\n".join(head) + "\n" + used + "\n"
     values = tuple(value for _, value in low.constants)
     return KernelSource(
-        graph.name, text, signature_of(inputs, values), inputs, outputs, values, passed, tuple(low.errors), details
-    )
+        graph.name, text, signature_of(inputs, values), inputs, outputs, values, passed, tuple(low.errors), details,
+        {variable: item.slot for variable, item in low.kept.items()},
+    )  # fmt: skip
+
+
+def _declare_kept(low: Lowering, kept: Kept) -> list[str]:
+    assert kept.slot.dtype is not None
+    blank = _empty_buffer(low, kept.slot.dtype) if kept.slot.rank else cpu.literal(0, kept.slot.dtype)
+    return [f"{kept.flag} = False", f"{kept.name} = {blank}", *[f"{name} = 0" for name in kept.dims]]
 
 
 def _is_used(name: str, text: str, others: Sequence[str]) -> bool:

@@ -21,7 +21,7 @@ from runtime.codegen.fusion import Fusion, Pending
 from runtime.codegen.names import Names
 from runtime.codegen.nests import Nest
 from runtime.codegen.refs import Array, Buffer, Dims, Ref, Scalar, Spread, Vector, Virtual, product
-from runtime.codegen.source import ErrorSite, NotNative
+from runtime.codegen.source import ErrorSite, NotNative, Slot
 from runtime.dtypes import DType
 from runtime.graph.ir import Graph, Node, Value
 from runtime.types import TensorType
@@ -53,6 +53,20 @@ class Fail:
     details: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class Kept:
+    """Variables of the kernel that hold what was last committed for an `ag.Variable`. flag: whether anything was."""
+
+    flag: str
+    name: str
+    dims: tuple[str, ...]
+    slot: Slot
+
+    def result(self) -> str:
+        """The value as a kernel returns it."""
+        return f"lib.shaped(({', '.join(self.dims)}), {self.name})" if self.slot.rank > 1 else self.name
+
+
 class Region:
     """What is known about the graph whose nodes are being printed."""
 
@@ -79,7 +93,7 @@ def _live_nodes(graph: Graph) -> set[Node]:
     needed = set(graph.outputs)
     live: set[Node] = set()
     for node in reversed(graph.nodes):
-        if node.has_effect or any(v in needed for v in node.outputs):
+        if node.must_stay or any(v in needed for v in node.outputs):
             live.add(node)
             needed.update(node.inputs)
     return live
@@ -104,6 +118,7 @@ class Lowering:
         self.index_names: list[str] = []  # loop variables by depth
         self.hidden: set[str] = set()  # names set inside blocks that are closed
         self.empty_buffers: dict[DType, str] = {}
+        self.kept: dict[Any, Kept] = {}  # variable -> where the kernel keeps what was committed
 
     # --- text ----------------------------------------------------------------------------------------------------
 
@@ -279,13 +294,14 @@ class Lowering:
         return (
             self.names.snapshot(), list(self.errors), self.details, list(self.constants), dict(self.static),
             dict(self.prologue), set(self.hidden), dict(self.empty_buffers), dict(self.sizes), list(self.index_names),
+            dict(self.kept),
         )  # fmt: skip
 
     def restore(self, saved: tuple) -> None:
         self.names.restore(saved[0])
         (
             self.errors, self.details, self.constants, self.static, self.prologue, self.hidden, self.empty_buffers,
-            self.sizes, self.index_names,
+            self.sizes, self.index_names, self.kept,
         ) = saved[1:]  # fmt: skip
 
     def may_overwrite(self, value: Value) -> bool:

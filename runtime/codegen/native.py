@@ -19,6 +19,7 @@ import numpy as np
 
 from runtime.codegen.compile import compile_kernel
 from runtime.codegen.source import KernelSource, Slot
+from runtime.context import commit
 from runtime.ops.stack import Stack, Store
 
 NativeCall = Callable[[Sequence[Any]], "list[Any]"]
@@ -50,6 +51,12 @@ def _glue(source: KernelSource, entry: Callable[..., Any]) -> NativeCall:
         parts, text = _result(index, slot, space)
         targets += parts
         results.append(text)
+    commits: list[str] = []
+    for index, (variable, slot) in enumerate(source.kept.items()):
+        # After a success too: the kernel may be a part of a graph that fails later.
+        space[f"variable{index}"], space["commit"] = variable, commit
+        targets += [f"set{index}", f"kept{index}"]
+        commits += [f"    if set{index}:", f"        commit({_result(index, slot, space, 'kept')[1]}, variable{index})"]
     lines = ["def call(arguments):"]
     if names:
         lines.append(f"    {', '.join(names)}{',' if len(names) == 1 else ''} = arguments")
@@ -57,11 +64,13 @@ def _glue(source: KernelSource, entry: Callable[..., Any]) -> NativeCall:
     if source.errors:
         details = [f"d{i}" for i in range(source.details)]
         lines.append(f"    {', '.join(['status', *details, *targets])} = {call}")
+        lines += commits
         lines.append("    if status:")
         lines.append(f"        raise failure(status, ({''.join(d + ', ' for d in details)}))")
         space["failure"] = lambda status, details: source.errors[status - 1].exception(details)
     else:
         lines.append(f"    {', '.join(targets)} = {call}" if targets else f"    {call}")
+        lines += commits
     lines.append(f"    return [{', '.join(results)}]")
     exec("\n".join(lines), space)
     return space["call"]
@@ -81,9 +90,9 @@ def _argument(name: str, slot: Slot, space: dict[str, Any]) -> list[str]:
     return [f"({name} if {name}.flags.c_contiguous and {name}.dtype is {dtype} else contiguous({name}, {dtype}))"]
 
 
-def _result(index: int, slot: Slot, space: dict[str, Any]) -> tuple[list[str], str]:
+def _result(index: int, slot: Slot, space: dict[str, Any], base: str = "r") -> tuple[list[str], str]:
     """Names that a kernel's result is unpacked to, and the expression of the output."""
-    name = f"r{index}"
+    name = f"{base}{index}"
     if slot.kind == "token":
         return [], "None"
     if slot.kind == "array":

@@ -73,6 +73,7 @@ class KernelSource:
     constants    further arguments: arrays and dimensions that the text must not depend on
     passed       outputs that are graph inputs: output index -> input index; the kernel doesn't return them
     details      numbers that accompany an error status (0..2); `errors` empty: no status is returned
+    kept         variables of which an error returns the value: reference -> slot (see `runtime.graph.passes.commits`)
     """
 
     name: str
@@ -84,6 +85,7 @@ class KernelSource:
     passed: dict[int, int] = field(default_factory=dict)
     errors: tuple[ErrorSite, ...] = ()
     details: int = 0
+    kept: dict[Any, Slot] = field(default_factory=dict)
 
 
 def numba_type(dtype: DType, rank: int) -> str:

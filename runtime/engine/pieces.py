@@ -29,7 +29,9 @@ def pieces(nodes: Sequence[Node], limit: int) -> list[list[Node]]:
         if node.op.name in ANCHORS:
             groups.append([])
         groups[-1].append(node)
-    parts = [part for group in groups for part in _connected(group)]
+    # What has run when something fails must be what comes before it in the program.
+    in_order = any(node.op.name == "commit" for node in nodes)
+    parts = groups if in_order else [part for group in groups for part in _connected(group)]
     return [part[start : start + limit] for part in parts for start in range(0, len(part), limit)]
 
 

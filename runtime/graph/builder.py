@@ -66,6 +66,7 @@ class Builder:
         self.state_inputs: dict[Any, Value] = {}  # key -> own input
         self.written: dict[Any, None] = {}  # keys in the order they were first written
         self.eager_captures: dict[int, tuple[EagerTensor, Value]] = {}  # root only
+        self.known: set[Value] = set()  # booleans known to be true here; see `SymbolicTensor.guard`
         self._outer: list[Any] = []
 
     # --- being the current builder -------------------------------------------------------------------------------
@@ -93,6 +94,8 @@ class Builder:
         """
         if type(tensor) is SymbolicTensor:
             value = tensor.value
+            if tensor.guard is not None:
+                tensor.guard.demand(self)
         elif isinstance(tensor, Value):
             value = tensor
         elif isinstance(tensor, EagerTensor):
@@ -222,7 +225,7 @@ class Builder:
         """Sets a variable's value from here on. The new value is cut off from `tensor` for gradients."""
         key = variable.ref()
         old = self.read_state(key)
-        node = self.graph.add_node(ASSIGN, [old, self.use(tensor)], {}, [old.type], (), user_span())
+        node = self.graph.add_node(ASSIGN, [old, self.use(tensor)], {"variable": key}, [old.type], (), user_span())
         self.write_state(key, node.outputs[0])
         return SymbolicTensor(node.outputs[0], self)
 

@@ -90,6 +90,13 @@ class Node:
         """Whether the node orders itself by a token: its own op acts, or an op in one of its regions does."""
         return bool(self.outputs) and any(isinstance(v.type, TokenType) for v in self.outputs)
 
+    @property
+    def must_stay(self) -> bool:
+        """Whether the node counts though nobody reads its results: it has an effect, or commits a variable's value."""
+        if self.has_effect or self.op.name == "commit":
+            return True
+        return any(inner.must_stay for region in self.regions for inner in region.nodes)
+
     def __repr__(self) -> str:
         return f"{', '.join(map(repr, self.outputs))} = {self.op.name}({', '.join(map(repr, self.inputs))})"
 

@@ -35,6 +35,8 @@ def as_text(graph: Any, spans: bool = False) -> str:
         return f"{name(value)}: {value.type}"
 
     def show_attr(value: Any) -> str:
+        if hasattr(value, "deref"):  # a reference to a variable
+            value = value.deref()
         return str(value) if not hasattr(value, "name") else value.name
 
     def show(node: Any, indent: str) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from runtime import dtypes
+from runtime.context import commit
 from runtime.ops.table import OpDef, register
 from runtime.types import TensorType
 
@@ -53,9 +54,20 @@ ASSIGN = register(
     OpDef(
         "assign",
         lambda inputs, attrs: (inputs[0],),
-        lambda old, new: new,
+        lambda old, new, variable=None: new,
         grad=lambda call, dy: (dy, None),
         cheap=True,
         doc="A variable's value after an assignment.",
+    )
+)
+
+# Placed by `passes.commits`; native code keeps the value in a variable that it returns with its error.
+COMMIT = register(
+    OpDef(
+        "commit",
+        lambda inputs, attrs: (),
+        commit,
+        multiple=True,
+        doc="What a variable holds from here on, should the graph fail.",
     )
 )

@@ -26,7 +26,7 @@ def merge_common_subexpressions(graph: Graph) -> None:
         node.inputs = [mapping[v] for v in node.inputs]
         for region in node.regions:
             merge_common_subexpressions(region)
-        if not node.op.effect and not node.regions and all(isinstance(v.type, TensorType) for v in node.outputs):
+        if not node.must_stay and not node.regions and all(isinstance(v.type, TensorType) for v in node.outputs):
             key = (node.op, tuple(node.inputs), tuple(sorted(node.attrs.items())))
             earlier = seen.get(key)
             if earlier is not None:

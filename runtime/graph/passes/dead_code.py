@@ -21,7 +21,7 @@ def remove_dead_code(graph: Graph, builder: Any = None) -> None:
     live = set(graph.outputs)
     kept: list[Node] = []
     for node in reversed(graph.nodes):
-        if not node.has_effect and not any(v in live for v in node.outputs):
+        if not node.must_stay and not any(v in live for v in node.outputs):
             continue
         if node.op.name == "while":
             _prune_while(node, live)
@@ -80,7 +80,7 @@ def _reaching(graph: Graph, outputs: list[Value]) -> set[Value]:
     """The values that `outputs` and the graph's effects are computed from."""
     reached = set(outputs)
     for node in reversed(graph.nodes):
-        if node.has_effect or any(v in reached for v in node.outputs):
+        if node.must_stay or any(v in reached for v in node.outputs):
             reached.update(node.inputs)
     return reached
 
