@@ -49,7 +49,8 @@ class StagedList:
     _weak: bool
 
     def __init__(self, items: Sequence[Any], more: Sequence[Any] = (), like: StagedList | None = None) -> None:
-        everything = [*items, *more]
+        items = [_element(item) for item in items]
+        everything = [*items, *more]  # those to come may belong to another trace: only their types count here
         if like is None and not everything:
             raise ValueError("a list without elements has no element type")
         self._like = _template(everything[0]) if like is None else like._like
@@ -65,6 +66,13 @@ class StagedList:
             given = like.element_types
         self._buffers: list[Any] = [_buffer(c[: len(items)], c, type_) for c, type_ in zip(columns, given)]
         self._first = (*self._buffers, self._size)
+
+    @classmethod
+    def of_rows(cls, tensor: Any) -> StagedList:
+        """The list of a tensor's elements along its first axis."""
+        made = cls.__new__(cls)
+        made.restore(_Kind(None, False), (tensor, call("dim", tensor, axis=0)))
+        return made
 
     # --- structure -------------------------------------------------------------------------------------------------
 
@@ -121,11 +129,23 @@ class StagedList:
         """The types of an element's tensors."""
         return [TensorType(b.dtype, None if b._shape is None else b._shape[1:]) for b in self._buffers]
 
+    @property
+    def rows_type(self) -> TensorType:
+        """The type of all elements as one tensor. Raises TypeError for a list of structures."""
+        if self._like is not None:
+            raise TypeError("a list of structures can't be an element of a list whose length changes")
+        (type_,) = self.element_types
+        if type_.shape is None:
+            raise ValueError("the elements of a list need a known rank")
+        count = static_value(self._size)
+        return TensorType(type_.dtype, (None if count is None else int(count), *type_.shape))
+
     def _pack(self, parts: Sequence[Any]) -> Any:
         return parts[0] if self._like is None else nest.pack_sequence_as(self._like, parts)
 
     def _parts(self, value: Any) -> list[Tensor]:
         """The tensors of an element that is to be stored."""
+        value = _element(value)
         nest.assert_same_structure(self._like, _template(value))
         leaves = nest.flatten(value)
         if self._weak:
@@ -292,9 +312,18 @@ class StagedList:
         return f"<list of {', '.join(str(each) for each in self.element_types)} with a size known at run time>"
 
 
+def _element(value: Any) -> Any:
+    """What a list holds for an element: a tensor for another staged list, whose length is no part of the structure."""
+    if type(value) is list and value and type(value[0]) is Moved:
+        value = value[0].moved_to
+    return value.rows() if isinstance(value, StagedList) else value
+
+
 def _template(value: Any) -> Any:
     """The structure of an element, with None for its tensors."""
-    return nest.map_structure(lambda leaf: None, value) if nest.is_nested(value) else None
+    if isinstance(value, StagedList) or not nest.is_nested(value):
+        return None
+    return nest.map_structure(lambda leaf: None, value)
 
 
 class _Kind:
@@ -331,7 +360,9 @@ def _buffer(items: Sequence[Any], everything: Sequence[Any], given: TensorType |
     """A buffer with a row per item, of the dtype and shape that all items share."""
     types = [] if given is None else [given]
     for item in everything:
-        if _has_dtype(item):
+        if isinstance(item, StagedList):
+            types.append(item.rows_type)
+        elif _has_dtype(item):
             tensor: Any = convert_to_tensor(item)
             types.append(tensor.type)
     if types:

@@ -10,6 +10,7 @@ from autograph.convert import (
     breaks,
     calls,
     comparison,
+    comprehensions,
     control_flow,
     logic,
     loop_else,
@@ -31,7 +32,8 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("comparison", comparison.lower),  # makes `and`s for the next one
     ("logic", logic.lower),
     ("conditional expression", ternary.lower),
-    ("call", calls.lower),  # last, since it must see which calls are the operators'
+    ("call", calls.lower),  # late, since it must see which calls are the operators'
+    ("comprehension", comprehensions.lower),  # copies expressions: last, so that nothing is converted twice
 )
 
 

@@ -1,7 +1,9 @@
 """What converted code calls at run time, as ``ag__``: Python's meaning on Python values, staging on tensors."""
 
+from autograph.operators import aggregates  # noqa: F401  adds its overloads
 from autograph.operators.assertion import assert_stmt
 from autograph.operators.calls import converted_call
+from autograph.operators.comprehensions import generator_exp, list_comp
 from autograph.operators.conditional import if_exp, if_stmt
 from autograph.operators.functional import filter_, map_
 from autograph.operators.logic import and_, in_, not_, not_in, or_
@@ -15,9 +17,11 @@ __all__ = [
     "drop_frames",
     "filter_",
     "for_stmt",
+    "generator_exp",
     "if_exp",
     "if_stmt",
     "in_",
+    "list_comp",
     "map_",
     "not_",
     "not_in",

@@ -19,6 +19,7 @@ from types import BuiltinMethodType, CodeType, FunctionType, MethodType
 from typing import Any
 
 from autograph.operators.builtins import OVERLOADS
+from runtime.context import ctx
 from runtime.staged_list import moved
 
 # Makes from a function the maker of its converted form, or None if it must be called as it is.
@@ -54,12 +55,13 @@ def converted_call(callee: Any) -> Any:
             maker = maker_of(function)
             return callee if maker is None else MethodType(maker(function), callee.__self__)
         return callee
-    try:
-        overload = OVERLOADS.get(callee)
-    except TypeError:  # an unhashable callable object
-        overload = None
-    if overload is not None:
-        return overload
+    if ctx.builder is not None:  # where nothing is traced there is no symbolic tensor
+        try:
+            overload = OVERLOADS.get(callee)
+        except TypeError:  # an unhashable callable object
+            overload = None
+        if overload is not None:
+            return overload
     if kind is BuiltinMethodType:
         owner = moved(callee.__self__)
         return callee if owner is None else getattr(owner, callee.__name__)

@@ -26,7 +26,7 @@ from runtime.graph.spans import AT_SPAN
 _enabled = True
 # The operators that call lambdas made from the operands of an expression.
 _ROOM = Path(__file__).resolve().parent
-_OPERAND_CALLERS = {str(path) for path in (_ROOM / "logic.py", _ROOM / "conditional.py", _ROOM / "unbound.py")}
+_OPERAND_CALLERS = {str(_ROOM / name) for name in ("logic.py", "conditional.py", "loops.py", "unbound.py")}
 
 
 def enable_traceback_filtering() -> None:

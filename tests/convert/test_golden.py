@@ -46,4 +46,4 @@ def test_text_after_each_pass_is_python():
 
         convert_tree(parse(case.source).body[0], after_pass=check)
         assert seen[0] == "super"
-        assert seen[-1] == "call"
+        assert seen[-1] == "comprehension"

@@ -1,0 +1,203 @@
+"""Built-in functions that take every item: ``sum``, ``any``, ``max``, ``sorted``, ``list`` ... of what is staged.
+
+Of a tensor they take the elements along its first axis, of a range, a ``map`` or a generator expression the items.
+"""
+
+from __future__ import annotations
+
+import builtins
+import sys
+from collections.abc import Callable
+from functools import reduce
+from typing import Any
+
+from autograph.errors import StagingTypeError, user_location
+from autograph.operators.builtins import OVERLOADS
+from autograph.operators.calls import converted_call
+from autograph.operators.comprehensions import collect, drained
+from autograph.operators.conditional import if_exp
+from autograph.operators.iterables import TensorItems
+from autograph.operators.symbolic import condition, symbolic, truth
+from runtime import dtypes
+from runtime.ops.arithmetic import maximum, minimum
+from runtime.ops.array import shape as shape_of
+from runtime.ops.compare import greater, less, where
+from runtime.ops.control import assert_op
+from runtime.ops.convert import convert_to_tensor, static_value
+from runtime.ops.elementwise import cast
+from runtime.ops.gather import gather
+from runtime.ops.reduce import argmax, argmin, reduce_all, reduce_any, reduce_max, reduce_min, reduce_sum
+from runtime.ops.sorting import argsort, sort
+from runtime.staged_list import StagedList, moved
+
+# A tensor with at most this many elements becomes a Python list of them, a longer one a staged list.
+_MOST_LISTED = 256
+_EMPTY = "{}() iterable argument is empty" if sys.version_info >= (3, 12) else "{}() arg is an empty sequence"
+
+
+def sum_(*arguments: Any, **options: Any) -> Any:
+    """``sum``; of something staged along its first axis."""
+    items, others = _taken(arguments)
+    tensor = symbolic(items)
+    if tensor is None or not tensor.type.shape:
+        return builtins.sum(*others(items), **options)
+    total = reduce_sum(tensor, axis=0)
+    start = arguments[1] if len(arguments) > 1 else options.get("start", 0)
+    return total if type(start) is int and start == 0 else start + total
+
+
+def any_(*arguments: Any, **options: Any) -> Any:
+    """``any``; of something staged whether one of its elements holds."""
+    return _quantified(builtins.any, reduce_any, arguments, options)
+
+
+def all_(*arguments: Any, **options: Any) -> Any:
+    """``all``; of something staged whether all of its elements hold."""
+    return _quantified(builtins.all, reduce_all, arguments, options)
+
+
+def _quantified(python: Any, whole: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    items, others = _taken(arguments)
+    tensor = None if len(arguments) != 1 or options else symbolic(items)
+    if tensor is not None:
+        return whole(cast(tensor, dtypes.bool_))
+    if type(items) not in (list, tuple) or not any(truth(each) is not None for each in items):
+        return python(*others(items), **options)
+    tensors = []
+    for each in items:
+        decided = truth(each)
+        if decided is not None:
+            tensors.append(condition(decided, python.__name__))
+        elif bool(each) == (python is builtins.any):
+            return python is builtins.any  # whatever the tensors are
+    return whole(convert_to_tensor(tensors))
+
+
+def min_(*arguments: Any, **options: Any) -> Any:
+    """``min``; of several tensors elementwise, of something staged its smallest element."""
+    return _extreme(builtins.min, minimum, (reduce_min, argmin, less), arguments, options)
+
+
+def max_(*arguments: Any, **options: Any) -> Any:
+    """``max``; of several tensors elementwise, of something staged its largest element."""
+    return _extreme(builtins.max, maximum, (reduce_max, argmax, greater), arguments, options)
+
+
+def _extreme(
+    python: Any, pairwise: Any, of_many: tuple[Any, Any, Any], arguments: tuple[Any, ...], options: dict[str, Any]
+) -> Any:
+    items, others = _taken(arguments) if len(arguments) == 1 else (arguments, lambda _: arguments)
+    if set(options) - {"key", "default"} or (len(arguments) != 1 and "default" in options):
+        return python(*others(items), **options)
+    key = options.get("key")
+    key = None if key is None else converted_call(key)
+    tensor = symbolic(items) if len(arguments) == 1 else None
+    if tensor is not None and tensor.type.shape != ():
+        return _extreme_of_tensor(python, items, tensor, of_many, key, options)
+    if type(items) not in (list, tuple) or not items:
+        return python(*others(items), **options)
+    keys = items if key is None else [key(each) for each in items]
+    if not any(symbolic(each) is not None for each in keys):
+        return python(list(zip(keys, items)), key=lambda pair: pair[0])[1]
+    if key is None:
+        return reduce(pairwise, items)
+    beats = of_many[2]
+    best, best_key = items[0], keys[0]
+    for item, its_key in zip(items[1:], keys[1:]):
+        better = beats(its_key, best_key)
+        best = if_exp(better, lambda item=item: item, lambda best=best: best)
+        best_key = where(better, its_key, best_key)
+    return best
+
+
+def _extreme_of_tensor(python: Any, items: Any, tensor: Any, of_many: Any, key: Any, options: dict[str, Any]) -> Any:
+    whole, position, _ = of_many
+
+    def found() -> Any:
+        return whole(tensor) if key is None else tensor[position(_keys(tensor, key), axis=0)]
+
+    if "default" in options:
+        return if_exp(shape_of(tensor)[0] > 0, found, lambda: options["default"])
+    if isinstance(items, list | StagedList):  # Python's error; of a tensor TensorFlow gives the smallest number
+        assert_op(shape_of(tensor)[0] > 0, _EMPTY.format(python.__name__), "ValueError")
+    return found()
+
+
+def _keys(tensor: Any, key: Callable[[Any], Any]) -> Any:
+    return convert_to_tensor(collect(TensorItems(tensor), lambda found, item: found.append(key(item))))
+
+
+def sorted_(*arguments: Any, **options: Any) -> Any:
+    """``sorted``; of a symbolic tensor its elements in order, as a tensor; of a staged list a staged list."""
+    items, others = _taken(arguments)
+    if len(arguments) != 1 or set(options) - {"reverse", "key"}:
+        return builtins.sorted(*others(items), **options)
+    tensor: Any = symbolic(items)
+    if tensor is None and type(items) in (list, tuple) and any(symbolic(each) is not None for each in items):
+        tensor = convert_to_tensor(items)
+    if tensor is None:
+        return builtins.sorted(*others(items), **options)
+    direction = "DESCENDING" if options.get("reverse") else "ASCENDING"
+    if options.get("key") is None:
+        made = sort(tensor, axis=0, direction=direction)
+    else:
+        order = argsort(_keys(tensor, converted_call(options["key"])), direction=direction, stable=True)
+        made = gather(tensor, order)
+    return made if symbolic(arguments[0]) is not None and not _is_list(arguments[0]) else StagedList.of_rows(made)
+
+
+def list_(*arguments: Any, **options: Any) -> Any:
+    """``list``; of something staged the list of its items, a staged one when their number isn't known."""
+    items, others = _taken(arguments)
+    if len(arguments) != 1 or options:
+        return builtins.list(*others(items), **options)
+    staged = items if isinstance(items, StagedList) else moved(items)
+    if staged is not None:
+        return staged if items is not arguments[0] else staged.copy()
+    tensor = symbolic(items)
+    if tensor is None or tensor.type.shape == ():
+        return builtins.list(items)
+    size = tensor.type.shape[0] if tensor.type.shape else None
+    if size is None or size > _MOST_LISTED:
+        return StagedList.of_rows(tensor)
+    return [tensor[index] for index in range(size)]
+
+
+def tuple_(*arguments: Any, **options: Any) -> Any:
+    """``tuple``; of something staged the tuple of its items, whose number must be known."""
+    if len(arguments) != 1 or options:
+        return builtins.tuple(*arguments, **options)
+    items = list_(*arguments)
+    if isinstance(items, StagedList) and static_value(items.size) is None:
+        raise StagingTypeError(
+            "tuple() of something whose length is known only at run time",
+            location=user_location(),
+            cause="a tuple of a staged program has a fixed number of items",
+            fix="use list(), which makes a list that may have any length",
+        )
+    return builtins.tuple(items)
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, list | StagedList)
+
+
+def _taken(arguments: tuple[Any, ...]) -> tuple[Any, Callable[[Any], tuple[Any, ...]]]:
+    """The items that the first argument gives, and what makes the arguments with other items in its place."""
+    if not arguments:
+        return None, lambda _: arguments
+    return drained(arguments[0]), lambda items: (items, *arguments[1:])
+
+
+OVERLOADS.update(
+    {
+        builtins.all: all_,
+        builtins.any: any_,
+        builtins.list: list_,
+        builtins.max: max_,
+        builtins.min: min_,
+        builtins.sorted: sorted_,
+        builtins.sum: sum_,
+        builtins.tuple: tuple_,
+    }
+)

@@ -1,0 +1,89 @@
+"""List comprehensions and generator expressions: Python's own on Python values, loops on staged iterables.
+
+``python`` is the comprehension as a function of its first iterable; ``loop`` adds what one item of it gives to a list.
+``keeps_variables``: the elements share the comprehension's variables (closures), which only ``python`` respects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from autograph.operators.iterables import Staged, staged
+from autograph.operators.loops import for_stmt
+from autograph.operators.unbound import run
+from runtime.context import ctx
+from runtime.staged_list import moved
+
+Python = Callable[[Any], Any]
+Loop = Callable[[list[Any], Any], Any]
+
+
+def list_comp(iterable: Any, python: Python, loop: Loop, keeps_variables: bool = False) -> Any:
+    """The list of a comprehension's elements; a staged one when their number is known only at run time."""
+    if ctx.builder is None or (keeps_variables and staged(iterable) is None):
+        return run(python, iterable)
+    return collect(iterable, loop)
+
+
+def generator_exp(iterable: Any, python: Python, loop: Loop, keeps_variables: bool = False) -> Any:
+    """A generator of a comprehension's elements; over a staged iterable all of them, as a list."""
+    if ctx.builder is None:
+        return run(python, iterable)
+    if staged(iterable) is not None:
+        return collect(iterable, loop)
+    if keeps_variables:
+        return run(python, iterable)
+    iterator = iter(iterable)
+    return TracedGenerator(run(python, iterator), lambda: collect(iterator, loop))
+
+
+def collect(iterable: Any, loop: Loop) -> Any:
+    """What ``loop`` adds to a list for every item: a Python list, or a staged one."""
+    found: list[Any] = []
+
+    def loop_body(item: Any) -> None:
+        current = moved(found)
+        run(loop, found if current is None else current, item)
+
+    for_stmt(iterable, loop_body)
+    became = moved(found)
+    return found if became is None else became
+
+
+class TracedGenerator:
+    """A generator over a Python iterable in a trace: whoever takes all of its elements may stage its conditions."""
+
+    def __init__(self, generator: Iterator[Any], everything: Callable[[], Any]) -> None:
+        self._generator: Iterator[Any] | None = generator
+        self._everything = everything
+        self._started = False
+
+    def __iter__(self) -> TracedGenerator:
+        return self
+
+    def __next__(self) -> Any:
+        self._started = True
+        if self._generator is None:
+            raise StopIteration
+        return next(self._generator)
+
+    def close(self) -> None:
+        """Ends the generator."""
+        self._generator = None
+
+    def everything(self) -> Any:
+        """All elements that are left, as a list or a staged list."""
+        generator, self._generator = self._generator, None
+        if generator is None:
+            return []
+        return list(generator) if self._started else self._everything()
+
+
+def drained(iterable: Any) -> Any:
+    """The list of the items of a staged iterable or a traced generator; anything else as it is."""
+    if type(iterable) is TracedGenerator:
+        return iterable.everything()
+    if isinstance(iterable, Staged):
+        return collect(iterable, lambda found, item: found.append(item))
+    return iterable
