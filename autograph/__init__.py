@@ -29,7 +29,7 @@ from autograph.operators.functional_control import case, cond, switch_case, whil
 from runtime.autodiff.custom import custom_gradient
 from runtime.autodiff.tape import GradientTape
 from runtime.autodiff.transforms import UnconnectedGradients, grad_pass_through, gradients, recompute_grad
-from runtime.context import executing_eagerly, init_scope
+from runtime.context import executing_eagerly, init_scope, name_scope
 from runtime.device import device
 from runtime.dtypes import (
     DType,
@@ -219,7 +219,8 @@ __all__ = [
     "foldr", "function", "gather", "gather_nd", "grad_pass_through", "gradients", "greater", "greater_equal", "group",
     "half", "histogram_fixed_width", "histogram_fixed_width_bins", "identity", "identity_n", "image", "init_scope",
     "int16", "int32", "int64", "int8", "less", "less_equal", "linalg", "linspace", "logical_and", "logical_not",
-    "logical_or", "map_fn", "math", "matmul", "maximum", "meshgrid", "minimum", "multiply", "negative", "nest",
+    "logical_or", "map_fn", "math", "matmul", "maximum", "meshgrid", "minimum", "multiply", "name_scope", "negative",
+    "nest",
     "newaxis", "nn", "no_op", "norm", "not_equal", "numpy_function", "one_hot", "ones", "ones_like", "pad", "pow",
     "print", "py_function", "random", "range", "rank", "recompute_grad", "reduce_all", "reduce_any",
     "reduce_logsumexp", "reduce_max", "reduce_mean", "reduce_min", "reduce_prod", "reduce_sum", "repeat", "reshape",

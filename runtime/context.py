@@ -38,6 +38,7 @@ class Context(threading.local):
                user's own `np.seterr`: it enters a context (contextvars) in which they were turned off once, which
                costs 20 ns where `np.errstate` costs 900. Not reentrant.
     lifting    where variables that are created while tracing go; None: nothing takes them
+    scope      the open scopes of names, each with a slash behind it: "" or "layer/cell/"
     commits    what variables hold by now, while a graph that assigns some runs: {reference: array}; None: nobody asks
     """
 
@@ -45,6 +46,7 @@ class Context(threading.local):
     recorders: tuple[Recorder, ...] = ()
     device: str | None = None
     lifting: Any = None
+    scope: str = ""
     commits: dict[Any, Any] | None = None
     quiet: Callable[..., Any]
 
@@ -63,6 +65,37 @@ def commit(value: Any, variable: Any) -> tuple:
     if ctx.commits is not None:
         ctx.commits[variable] = value
     return ()
+
+
+class name_scope:
+    """A block in which operations get a prefix to their names, as graphs and errors show them.
+
+    Scopes nest; one whose name ends with a slash starts anew. Entering gives the prefix. Raises ValueError for a name
+    that isn't a string.
+    """
+
+    def __init__(self, name: str) -> None:
+        if not isinstance(name, str):
+            raise ValueError(f"name for name_scope must be a string, got {name!r} of type {type(name).__name__}")
+        self._name = name
+        self._outer: list[str] = []
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    def __enter__(self) -> str:
+        self._outer.append(ctx.scope)
+        if self._name.endswith("/"):
+            ctx.scope = self._name
+        elif self._name:
+            ctx.scope += self._name + "/"
+        else:
+            ctx.scope = ""
+        return ctx.scope
+
+    def __exit__(self, *exception: Any) -> None:
+        ctx.scope = self._outer.pop()
 
 
 @contextlib.contextmanager

@@ -32,6 +32,8 @@ TOKEN = "order token"
 _ROOT = str(Path(__file__).resolve().parents[2])
 _OWN = (str(Path(_ROOT, "runtime")), str(Path(_ROOT, "autograph")))
 _is_own_code: dict[str, bool] = {}
+# Functions whose parameter `name` is no name of an operation.
+_NOT_NAMES = frozenset(["call", "trace", "trace_region", "__init__", "__getattr__"])
 
 
 def user_span() -> tuple[str, int, str] | None:
@@ -46,6 +48,23 @@ def user_span() -> tuple[str, int, str] | None:
             return filename, frame.f_lineno, frame.f_code.co_name
         frame = frame.f_back
     return None
+
+
+def user_name() -> str | None:
+    """What the user calls the node being emitted: the `name=` of the call into this project, after the open scopes."""
+    frame: Any = sys._getframe(2)
+    entry = None
+    while frame is not None and _is_own_code.get(frame.f_code.co_filename):
+        entry, frame = frame, frame.f_back
+    name = None
+    if entry is not None:
+        code = entry.f_code
+        if "name" in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount] and code.co_name not in _NOT_NAMES:
+            name = entry.f_locals.get("name")
+    scope = ctx.scope
+    if not isinstance(name, str) or not name:
+        return scope or None
+    return name[:-1] if name.endswith("/") else scope + name
 
 
 class Builder:
@@ -145,6 +164,7 @@ class Builder:
             node = self._add_effect(op, values, attrs, types)
         else:
             node = self.graph.add_node(op, values, attrs, types, (), user_span())
+            node.name = user_name()
         return tuple([SymbolicTensor(v, self) for v in node.outputs[: len(types)]])
 
     def _add_effect(
@@ -152,6 +172,7 @@ class Builder:
     ) -> Node:
         token = self.read_state(TOKEN)
         node = self.graph.add_node(op, [*values, token], attrs, [*types, TokenType()], regions, user_span())
+        node.name = user_name()
         self.write_state(TOKEN, node.outputs[-1])
         return node
 

@@ -10,6 +10,8 @@
                                             attrs: carries = number of carries; outputs = the last carries
     span    ::= (file, line, function) of the user's statement
 
+Beside these a node has a `name`: what the user calls it (see names.py), or None. It means nothing.
+
 A region sees only its own inputs: whatever it uses from outside is passed in as a capture. Nodes stand in program
 order, each after the nodes that define its inputs. A node with an effect takes the current order token as its last
 input and gives the next as its last output, so nothing else needs to know about order.
@@ -25,6 +27,8 @@ from typing import Any
 
 import numpy as np
 
+from runtime.graph import drawing, operations, page
+from runtime.graph.operations import Operation
 from runtime.graph.printer import as_text
 from runtime.ops.table import OpDef
 from runtime.types import TensorType, TokenType, Type
@@ -63,7 +67,7 @@ class Value:
 class Node:
     """One application of an op."""
 
-    __slots__ = ("op", "inputs", "attrs", "outputs", "regions", "span", "graph", "added")
+    __slots__ = ("op", "inputs", "attrs", "outputs", "regions", "span", "graph", "added", "name")
 
     def __init__(
         self,
@@ -84,6 +88,8 @@ class Node:
         self.outputs = [Value(t, graph, self) for t in output_types]
         # What gradients have added to a loop: {reason: result}. Copies of the node start without.
         self.added: dict[Any, Value] = {}
+        # The `name=` of the user's call and the scope that it stood in, `scope/` for a scope alone.
+        self.name: str | None = None
 
     @property
     def has_effect(self) -> bool:
@@ -142,6 +148,39 @@ class Graph:
     def __str__(self) -> str:
         return as_text(self)
 
+    # --- looking at it -------------------------------------------------------------------------------------------
+
+    def as_text(self, spans: bool = True) -> str:
+        """The graph as text, one line an operation; ``spans`` adds the file and line of the user's statement."""
+        return as_text(self, spans)
+
+    def get_operations(self) -> list[Operation]:
+        """The operations in program order: arguments first. Those of regions are in their operation's `regions`."""
+        return operations.of_graph(self)
+
+    def get_operation_by_name(self, name: str) -> Operation:
+        """The operation of that name, in regions too. Raises KeyError, with the names that there are."""
+        return operations.by_name(self, name)
+
+    def as_graph_def(self) -> operations.GraphDef:
+        """A picture of the graph as text in the manner of TensorFlow's `GraphDef`: something to print and walk over."""
+        return operations.GraphDef(self)
+
+    def to_dot(self) -> str:
+        """The graph in Graphviz' language; regions of `while` and `cond` are clusters."""
+        return drawing.to_dot(self)
+
+    def to_svg(self, path: Any = None) -> str:
+        """The picture of `to_dot` as SVG text, written to ``path`` too if that is given.
+
+        Raises FileNotFoundError when Graphviz' program `dot` isn't installed.
+        """
+        return drawing.to_svg(self, path)
+
+    def to_html(self, path: Any = None) -> str:
+        """A self-contained page: operations in foldable regions beside the user's source; written to ``path`` too."""
+        return page.to_html(self, path)
+
 
 class ConstantArray:
     """A NumPy array as an attribute: hashable by content, never written to."""
@@ -181,6 +220,7 @@ def copy_nodes(nodes: Sequence[Node], target: Graph, mapping: Substitution) -> N
         types = [v.type for v in node.outputs]
         regions = [copy_graph(region) for region in node.regions]
         copy = target.add_node(node.op, [mapping[v] for v in node.inputs], dict(node.attrs), types, regions, node.span)
+        copy.name = node.name
         for old, new in zip(node.outputs, copy.outputs):
             new.name = old.name
             mapping[old] = new

@@ -1,52 +1,42 @@
 """Graphs as text, for people and golden tests.
 
-    graph f(x: float32[], n: int32[]):
-      %2 = constant() {value=0}
-      %3, %4 = while(%2, %x, %n) {carries=2}
-        test(a, b, n): ...
+    graph f(%x: float32[], %n: int32[]):
+      %i: int32[] = constant() {value=0}
+      %while: int32[], %while:1: float32[] = while(%i, %x, %n) {carries=2}
+        test(%i_1: int32[], %x_1: float32[], %n_1: int32[]):
+          ...
 
-Values are numbered in order of appearance, so the text doesn't depend on what was built before.
+Operations have the names that `names.py` gives them, so the text doesn't depend on what was built before.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+from runtime.graph.names import operation_names, value_name
+
 # Graphs, nodes and values are known here by their attributes alone: `ir.py` imports this module for `str(graph)`.
+REGIONS = {"cond": ("then", "else"), "while": ("test", "body")}
 
 
 def as_text(graph: Any, spans: bool = False) -> str:
     """The graph as text; `spans` adds the user's file and line to each node."""
-    names: dict[Any, str] = {}
-    taken: dict[str, int] = {}
+    names = operation_names(graph)
     lines: list[str] = []
 
     def name(value: Any) -> str:
-        if value not in names:
-            base = value.name or ""
-            if base and base not in taken:
-                taken[base] = 0
-                names[value] = f"%{base}"
-            else:
-                names[value] = f"%{len(names)}"
-        return names[value]
+        return f"%{value_name(value, names)}"
 
     def typed(value: Any) -> str:
         return f"{name(value)}: {value.type}"
 
-    def show_attr(value: Any) -> str:
-        if hasattr(value, "deref"):  # a reference to a variable
-            value = value.deref()
-        return str(value) if not hasattr(value, "name") else value.name
-
     def show(node: Any, indent: str) -> None:
-        attrs = ", ".join(f"{k}={show_attr(v)}" for k, v in node.attrs.items() if k != "types")
+        attrs = attributes(node)
         left = ", ".join(map(typed, node.outputs))
         right = f"{node.op.name}({', '.join(map(name, node.inputs))})"
-        span = f"    # {node.span[0].rsplit('/', 1)[-1]}:{node.span[1]}" if spans and node.span else ""
+        span = f"    # {short_span(node.span)}" if spans and node.span else ""
         lines.append(f"{indent}{left + ' = ' if left else ''}{right}{' {' + attrs + '}' if attrs else ''}{span}")
-        labels = {"cond": ("then", "else"), "while": ("test", "body")}.get(node.op.name, ())
-        for label, region in zip(labels, node.regions):
+        for label, region in regions(node):
             show_graph(region, label, indent + "  ")
 
     def show_graph(inner: Any, label: str, indent: str) -> None:
@@ -57,3 +47,26 @@ def as_text(graph: Any, spans: bool = False) -> str:
 
     show_graph(graph, f"graph {graph.name}", "")
     return "\n".join(lines)
+
+
+def regions(node: Any) -> list[tuple[str, Any]]:
+    """The regions of a node with what they are to it."""
+    labels = REGIONS.get(node.op.name) or tuple(region.name for region in node.regions)
+    return list(zip(labels, node.regions))
+
+
+def attributes(node: Any, longest: int | None = None) -> str:
+    """The attributes of a node as text, without what its outputs show already."""
+    return ", ".join(f"{key}={_shown(value, longest)}" for key, value in node.attrs.items() if key != "types")
+
+
+def _shown(value: Any, longest: int | None) -> str:
+    if hasattr(value, "deref"):  # a reference to a variable
+        value = value.deref()
+    text = str(value) if not hasattr(value, "name") else value.name
+    return text if longest is None or len(text) <= longest else text[: longest - 1] + "…"
+
+
+def short_span(span: Any) -> str:
+    """`file.py:12` of a span."""
+    return f"{span[0].replace(chr(92), '/').rsplit('/', 1)[-1]}:{span[1]}" if span else ""

@@ -1,0 +1,146 @@
+"""A graph as one HTML page that needs nothing else: operations on the left, the user's source on the right.
+
+Regions of `while` and `cond` fold. Pointing at an operation marks its source line and what it reads; pointing at a line
+marks the operations that came from it.
+"""
+
+from __future__ import annotations
+
+import ast
+import html
+import linecache
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from runtime.graph.names import operation_names, type_of, value_name
+from runtime.graph.page_style import SCRIPT, STYLE
+from runtime.graph.printer import attributes, regions, short_span
+
+# Graphs, nodes and values are known here by their attributes alone, since `ir.py` uses this module.
+
+
+def to_html(graph: Any, path: Any = None) -> str:
+    """The page as text, written to ``path`` too if that is given."""
+    text = "".join(_Page(graph).parts())
+    if path is not None:
+        Path(path).write_text(text, encoding="utf-8")
+    return text
+
+
+class _Page:
+    def __init__(self, graph: Any) -> None:
+        self.graph = graph
+        self.names = operation_names(graph)
+        self.count = sum(1 for _ in graph.walk())
+        self.lines: dict[str, set[int]] = {}  # file -> lines that operations came from
+        for node in graph.walk():
+            if node.span:
+                self.lines.setdefault(node.span[0], set()).add(node.span[1])
+        self.files = {filename: f"f{index}" for index, filename in enumerate(self.lines)}
+
+    def parts(self) -> Iterator[str]:
+        title = html.escape(self.graph.name)
+        yield f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title>\n'
+        yield '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        yield f"<style>{STYLE}</style></head>\n<body>\n"
+        yield f"<header><h1>{title}</h1><p>{self.count} operations</p>"
+        yield '<p class="buttons"><button id="unfold">unfold all</button> <button id="fold">fold all</button></p>'
+        yield "</header>\n<main>\n<section>\n"
+        yield from self.block(self.graph)
+        yield "</section>\n<aside>\n"
+        for filename in self.lines:
+            yield from self.source(filename)
+        yield f"</aside>\n</main>\n<script>{SCRIPT}</script>\n</body></html>\n"
+
+    # --- operations ----------------------------------------------------------------------------------------------
+
+    def block(self, graph: Any) -> Iterator[str]:
+        if graph.inputs:
+            shown = ", ".join(map(self.argument, graph.inputs))
+            yield f'<div class="row"><span class="kind">arguments</span> {shown}</div>\n'
+        for node in graph.nodes:
+            attrs = attributes(node, 60)
+            row = self.row(self.names[node], type_of(node.op), node.inputs, node.outputs, attrs, node.span)
+            if not node.regions:
+                yield row
+                continue
+            yield f"<details open><summary>{row}</summary>\n"
+            for label, region in regions(node):
+                size = sum(1 for _ in region.walk())
+                plural = "" if size == 1 else "s"
+                yield f'<details open class="region"><summary><b>{html.escape(label)}</b> '
+                yield f'<span class="faint">{size} operation{plural}</span></summary>\n'
+                yield from self.block(region)
+                yield "</details>\n"
+            yield "</details>\n"
+        if graph.outputs:
+            yield f'<div class="row"><span class="kind">return</span> {self.links(graph.outputs)}</div>\n'
+
+    def row(self, name: str, kind: str, inputs: Any, outputs: Any, attrs: str, span: Any) -> str:
+        types = ", ".join(html.escape(str(value.type)) for value in outputs)
+        where = f' data-at="{self.files[span[0]]}-{span[1]}"' if span else ""
+        text = f'<div class="row" id="{_identity(name)}"{where}><span class="name">{html.escape(name)}</span> '
+        text += f'<span class="kind">{html.escape(kind)}</span>'
+        text += f"({self.links(inputs)})"
+        if attrs:
+            text += f' <span class="attrs">{html.escape(attrs)}</span>'
+        text += f' &nbsp;<span class="type">{types}</span>'
+        if span:
+            text += f'<span class="at">{html.escape(short_span(span))}</span>'
+        return text + "</div>\n"
+
+    def argument(self, value: Any) -> str:
+        name = self.names[value]
+        text = f'<span class="own" id="{_identity(name)}">{html.escape(name)}</span>'
+        return f'{text} <span class="type">{html.escape(str(value.type))}</span>'
+
+    def links(self, values: Any) -> str:
+        found = []
+        for value in values:
+            owner = self.names[value.node if value.node is not None else value]
+            shown = html.escape(value_name(value, self.names))
+            found.append(f'<a href="#{_identity(owner)}">{shown}</a>')
+        return ", ".join(found)
+
+    # --- source --------------------------------------------------------------------------------------------------
+
+    def source(self, filename: str) -> Iterator[str]:
+        text = linecache.getlines(filename)
+        yield f"<h2>{html.escape(filename)}</h2>\n"
+        if not text:
+            yield '<p class="faint">The source is not there any more.</p>\n'
+            return
+        yield '<pre class="source">'
+        last = None
+        for number in _shown_lines("".join(text), self.lines[filename]):
+            if last is not None and number != last + 1:
+                yield '<span class="gap">⋯</span>'
+            used = ' class="used"' if number in self.lines[filename] else ""
+            line = html.escape(text[number - 1].rstrip("\n"))
+            yield f'<span id="{self.files[filename]}-{number}"{used}><i>{number}</i>{line}</span>'
+            last = number
+        yield "</pre>\n"
+
+
+def _identity(name: str) -> str:
+    return "op-" + html.escape(name.replace(" ", "_"), quote=True)
+
+
+def _shown_lines(text: str, used: set[int]) -> list[int]:
+    """The lines of the functions that operations came from; a few around a line that is in no function."""
+    count = text.count("\n") + 1
+    functions: list[tuple[int, int]] = []
+    try:
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                first = min([node.lineno, *[each.lineno for each in node.decorator_list]])
+                functions.append((first, node.end_lineno or node.lineno))
+    except (SyntaxError, ValueError):  # a notebook cell with magics
+        functions = []
+    shown: set[int] = set()
+    for line in used:
+        around = [(first, last) for first, last in functions if first <= line <= last]
+        first, last = min(around) if around else (line - 2, line + 2)
+        shown.update(range(max(1, first), min(count, last) + 1))
+    return sorted(number for number in shown if number <= len(text.splitlines()))
