@@ -72,7 +72,7 @@ BY_NAME: dict[str, type[Exception]] = {
     for cls in (
         InvalidArgumentError, FailedPreconditionError, NotFoundError, OutOfRangeError, UnimplementedError,
         InternalError, AssertionError, UnboundLocalError, ValueError, TypeError, IndexError, ZeroDivisionError,
-        RuntimeError, OverflowError, ArithmeticError, KeyError,
+        RuntimeError, OverflowError, ArithmeticError, KeyError, AttributeError,
     )
 }  # fmt: skip
 BY_NAME["AssertionError"] = FailedAssertion

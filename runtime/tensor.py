@@ -211,13 +211,17 @@ class EagerTensor(Tensor):
 
 
 class SymbolicTensor(Tensor):
-    """A tensor that has no value yet: it stands for `value` in the graph that `builder` builds."""
+    """A tensor that has no value yet: it stands for `value` in the graph that `builder` builds.
 
-    __slots__ = ("value", "builder", "_origin")
+    guard: has a `demand(builder)`, called where the tensor is used, if it may turn out that there is no tensor.
+    """
+
+    __slots__ = ("value", "builder", "guard", "_origin")
 
     def __init__(self, value: Any, builder: Any) -> None:
         self.value = value
         self.builder = builder
+        self.guard: Any = None
 
     @property
     def dtype(self) -> DType:  # type: ignore[override]

@@ -1,7 +1,8 @@
-"""``and``, ``or``, ``not`` and ``in`` become operators whose later operands are evaluated on demand.
+"""``and``, ``or``, ``not``, ``in`` and ``is None`` become operators, later operands being evaluated on demand.
 
     a and b and not c      →      ag__.and_(a, lambda: b, lambda: ag__.not_(c))
     key in table           →      ag__.in_(key, table)
+    best is None           →      ag__.is_none(best)
 
 An operand that binds a name (``:=``) or suspends its function can't be put off; such an expression stays as it is.
 """
@@ -41,9 +42,18 @@ class _Logic(ExpressionPass):
 
     def visit_Compare(self, node: Any) -> Any:
         self.generic_visit(node)
-        if len(node.ops) != 1 or not isinstance(node.ops[0], (gast.In, gast.NotIn)):
+        if len(node.ops) != 1:
+            return node
+        if isinstance(node.ops[0], (gast.Is, gast.IsNot)) and _is_none(node.comparators[0]):
+            name = "is_none" if isinstance(node.ops[0], gast.Is) else "is_not_none"
+            return templates.expression("ag__.name(value)", at=head(node), name=name, value=node.left)
+        if not isinstance(node.ops[0], (gast.In, gast.NotIn)):
             return node
         name = "in_" if isinstance(node.ops[0], gast.In) else "not_in"
         return templates.expression(
             "ag__.name(item, container)", at=head(node), name=name, item=node.left, container=node.comparators[0]
         )
+
+
+def _is_none(node: Any) -> bool:
+    return isinstance(node, gast.Constant) and node.value is None

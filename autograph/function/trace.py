@@ -9,6 +9,7 @@ from typing import Any
 from autograph.errors import StagingError
 from autograph.function.concrete import ConcreteFunction
 from autograph.function.signature import Arguments, is_tensor_like
+from autograph.operators.absence import returned
 from autograph.operators.frame import end_trace
 from runtime import nest
 from runtime.context import ctx
@@ -148,6 +149,7 @@ def _finish(
 
 def _as_output(value: Any, name: str) -> Tensor | None:
     if value is None or isinstance(value, Tensor):
+        returned(value)
         return value
     try:
         return convert_to_tensor(value)

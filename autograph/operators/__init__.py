@@ -1,18 +1,20 @@
 """What converted code calls at run time, as ``ag__``: Python's meaning on Python values, staging on tensors."""
 
 from autograph.operators import aggregates  # noqa: F401  adds its overloads
+from autograph.operators.absence import bound
 from autograph.operators.assertion import assert_stmt
 from autograph.operators.calls import converted_call
 from autograph.operators.comprehensions import generator_exp, list_comp
 from autograph.operators.conditional import if_exp, if_stmt
 from autograph.operators.functional import filter_, map_
-from autograph.operators.logic import and_, in_, not_, not_in, or_
+from autograph.operators.logic import and_, in_, is_none, is_not_none, not_, not_in, or_
 from autograph.operators.loops import for_stmt, while_stmt
 from autograph.operators.tracebacks import drop_frames
 
 __all__ = [
     "and_",
     "assert_stmt",
+    "bound",
     "converted_call",
     "drop_frames",
     "filter_",
@@ -21,6 +23,8 @@ __all__ = [
     "if_exp",
     "if_stmt",
     "in_",
+    "is_none",
+    "is_not_none",
     "list_comp",
     "map_",
     "not_",

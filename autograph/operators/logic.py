@@ -1,10 +1,11 @@
-"""``and``, ``or``, ``not``, ``in``: Python's own on Python values, staged on symbolic tensors."""
+"""``and``, ``or``, ``not``, ``in``, ``is None``: Python's own on Python values, staged on symbolic tensors."""
 
 from __future__ import annotations
 
 import operator
 from typing import Any
 
+from autograph.operators.absence import none_test
 from autograph.operators.staged_logic import stage_and, stage_contains, stage_not, stage_or
 from autograph.operators.state import Block
 from autograph.operators.symbolic import symbolic, truth
@@ -41,6 +42,16 @@ def not_(value: Any) -> Any:
     """``not value``."""
     tensor = truth(value)
     return stage_not(tensor) if tensor is not None else not value
+
+
+def is_none(value: Any) -> Any:
+    """``value is None``: a tensor where it depends on the way through the program."""
+    return none_test(value)
+
+
+def is_not_none(value: Any) -> Any:
+    """``value is not None``."""
+    return not_(none_test(value))
 
 
 def in_(item: Any, container: Any) -> Any:

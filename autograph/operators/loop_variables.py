@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
+from autograph.errors import user_location
+from autograph.operators.absence import NONE, UNBOUND, Absence, absences, guarded, plain
 from autograph.operators.state import UNSET, Slot
-from autograph.operators.structure import flatten, map_leaves
+from autograph.operators.structure import children, flatten, map_leaves
 from autograph.operators.symbolic import is_tensorable, type_of
+from runtime import dtypes
+from runtime.context import ctx
 from runtime.ops.convert import is_tensor_like
 from runtime.staged_list import StagedList
 from runtime.types import TensorType
 
 
 class Leaf:
-    """One tensor-sized part of a variable: ``carried`` by the loop with a ``type``, or a Python value throughout."""
+    """One tensor-sized part of a variable: ``carried`` by the loop with a ``type``, or a Python value throughout.
+
+    flags    for each way in which it may be absent the boolean leaf that tells whether it is there (see absence.py)
+    """
 
     def __init__(self, label: str, init: Any) -> None:
         self.label = label
@@ -23,13 +31,24 @@ class Leaf:
         self.flexible = False  # the buffer of a staged list of Python numbers: takes the dtype of what is stored
         self.guessed = False  # a Python number made a carry before anything has shown that it changes
         self.type: TensorType | None = None
+        self.flags: dict[tuple[str, int], Leaf] = {}
+        self.absence: Absence | None = None  # what a flag tells
+
+    def may_be_absent(self, absence: Absence, present: Any) -> bool:
+        """Adds a flag, which starts as ``present``; gives whether it was there already."""
+        if absence.key in self.flags:
+            return True
+        flag = self.flags[absence.key] = Leaf(f"{self.label}_present", present)
+        flag.absence = absence
+        flag.carry(TensorType(dtypes.bool_, ()))
+        return False
 
     def carry(self, type_: TensorType) -> None:
         self.carried, self.type = True, type_
 
 
 class Variable:
-    """A variable of the loop: a structure of leaves, or None as its structure while it has no value."""
+    """A variable of the loop: a structure of leaves; UNSET or None as its structure while it has no value."""
 
     def __init__(self, slot: Slot) -> None:
         self.slot = slot
@@ -37,14 +56,22 @@ class Variable:
         self.structure = self.initial
         self.born_inside = self.structure is UNSET
         found = [] if self.born_inside else flatten(self.structure, slot.label)
-        self.leaves = [Leaf(label, value) for label, value in found]
+        self.parts = [Leaf(label, plain(value)) for label, value in found]
+        for leaf, (_, value) in zip(self.parts, found):
+            for absence in absences(value, ctx.builder):
+                leaf.may_be_absent(absence, absence.present)
         if isinstance(self.structure, StagedList) and self.structure.is_weak:
-            for leaf in self.leaves[:-1]:
+            for leaf in self.parts[:-1]:
                 leaf.flexible = True
+
+    @property
+    def leaves(self) -> list[Leaf]:
+        """The parts and their flags."""
+        return [each for leaf in self.parts for each in (leaf, *leaf.flags.values())]
 
     def guess(self) -> None:
         """Chooses what is a carry before any trace."""
-        for leaf in self.leaves:
+        for leaf in self.parts:
             if is_tensor_like(leaf.init):
                 leaf.carry(type_of(leaf.init))
             elif type(leaf.init) in (int, bool):
@@ -53,17 +80,51 @@ class Variable:
                 leaf.guessed = True
 
     def adopt(self, value: Any) -> None:
-        """Takes the structure of the value that the body gives to a variable born in it."""
+        """Takes the structure of the value that the body gives to a variable that has none before the loop."""
+        kind = NONE if self.structure is None else None if self.slot.covered or self.slot.is_listed else UNBOUND
         self.structure = value
-        self.leaves = [Leaf(label, UNSET) for label, _ in flatten(value, self.slot.label)]
-        for leaf, (_, found) in zip(self.leaves, flatten(value)):
-            if is_tensorable(found):
-                leaf.carry(type_of(found))
-            else:
+        self.parts = [Leaf(label, UNSET) for label, _ in flatten(value, self.slot.label)]
+        for leaf, (_, found), level in zip(self.parts, flatten(value), levels(value)):
+            if not is_tensorable(found):
                 leaf.init = found
+                continue
+            leaf.carry(type_of(found))
+            if kind is not None:
+                leaf.may_be_absent(Absence(kind, level, None, self.slot.label, user_location()), False)
 
-    def assemble(self, values: Sequence[Any]) -> Any:
+    def is_flagged(self) -> bool:
+        """Whether all that the variable can lack is told by flags."""
+        return any(leaf.flags for leaf in self.parts)
+
+    def may_be_none(self) -> bool:
+        """Whether a variable that has a value can become None: it consists of tensors and numbers."""
+        return all(is_tensorable(leaf.init) or leaf.carried for leaf in self.parts) and not any(
+            isinstance(leaf.init, (str, bytes)) for leaf in self.parts
+        )
+
+    def nones(self) -> list[Absence]:
+        """For each part that the variable is None."""
+        return [Absence(NONE, level, False, self.slot.label, user_location()) for level in levels(self.structure)]
+
+    def assemble(self, read: Callable[[Leaf], Any]) -> Any:
+        """The variable's value from those of its leaves."""
         if self.structure is UNSET:
             return UNSET
-        remaining = iter(values)
-        return map_leaves(self.structure, lambda _: next(remaining))
+        remaining = iter(self.parts)
+        return map_leaves(self.structure, lambda _: _with_guard(next(remaining), read))
+
+
+def levels(value: Any, level: int = 0) -> list[int]:
+    """For each leaf of a structure how many containers it is in."""
+    items = children(value)
+    return [level] if items is None else [each for _, item in items for each in levels(item, level + 1)]
+
+
+def _with_guard(leaf: Leaf, read: Callable[[Leaf], Any]) -> Any:
+    found = []
+    for flag in leaf.flags.values():
+        assert flag.absence is not None
+        present = read(flag)
+        if present is not True:
+            found.append(replace(flag.absence, present=present))
+    return guarded(read(leaf), found)

@@ -1,16 +1,19 @@
 """``if`` on a symbolic tensor: both branches are traced from the same state, then their results are merged.
 
 A variable that both branches leave alone, or set to equal Python values, stays what it is. Others become outputs of the
-``cond`` node, Python numbers taking the dtype of the tensor that the other branch holds.
+``cond`` node, Python numbers taking the dtype of the tensor that the other branch holds. A variable that has a tensor
+after one branch only, and is unbound or None after the other, gets a guard (see absence.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from autograph.errors import StagingTypeError, StagingValueError, user_location
+from autograph.operators import absence
+from autograph.operators.absence import Absence, absences, guarded, plain
 from autograph.operators.containers import ContentSlot, become_staged, is_list, staged_list
 from autograph.operators.frame import Frame
 from autograph.operators.raising import AlwaysRaises, stage_raise
@@ -21,12 +24,15 @@ from autograph.operators.symbolic import (
     condition,
     conflict,
     describe,
+    has_tensor,
     is_tensorable,
     placeholder,
     same_python_value,
     type_of,
 )
 from autograph.operators.unbound import run
+from runtime import dtypes
+from runtime.context import ctx
 from runtime.dtypes import DType
 from runtime.graph.builder import Region, emit_cond, trace_region
 from runtime.ops.convert import convert_to_tensor
@@ -48,19 +54,22 @@ def stage_if(test: Any, body: Block, orelse: Block | None, names: Sequence[str],
 def stage_branches(predicate: Any, branches: Sequence[Callable[[], Any]], state: Sequence[Slot], frame: Frame) -> Any:
     """``stage_if`` for branches that aren't block functions; ``frame`` knows the variables that they may change."""
     state = outside_staged_lists(state)
-    traces = [_trace(name, branch, state, frame) for name, branch in zip(("then", "else"), branches)]
+    facts = [absence.facts(predicate, holds) for holds in (True, False)]
+    traces = [_trace(*each, state, frame) for each in zip(("then", "else"), branches, facts)]
     one, other = traces
     state = [*state, *_far_state(traces)]
     for position, slot in enumerate(state if not (one.raises or other.raises) else ()):
         _make_lists_alike(slot.label, traces, position)
     merge = _Merge(one.region, other.region, one.raises, other.raises)
     plans = [
-        merge.plan(f"'{slot.label}'", before, after, slot.covered)
-        for slot, before, after in zip(state, one.values, other.values)
+        merge.plan(f"'{slot.label}'", first, second, slot.covered, slot.is_listed)
+        for slot, first, second in zip(state, one.values, other.values)
     ]
     result = merge.plan("the returned value", one.result, other.result, False)
     outputs = merge.emit(predicate)
     if one.raises and other.raises:
+        if one.error or other.error:
+            raise one.error or other.error  # type: ignore[misc]
         raise AlwaysRaises(
             "both branches of a condition on a tensor raise",
             location=user_location(),
@@ -86,19 +95,24 @@ class _Trace:
     values: list[Any]  # of the state after the branch
     far: list[tuple[Slot, Any]]  # what else has changed: see frame.py
     raises: bool = False  # always: what follows comes from the other branch
+    error: Exception | None = None  # why a trial goes on without the branch
 
 
-def _trace(name: str, branch: Callable[[], Any], state: Sequence[Slot], frame: Frame) -> _Trace:
+def _trace(name: str, branch: Callable[[], Any], facts: set[Any], state: Sequence[Slot], frame: Frame) -> _Trace:
+    """Traces one branch. facts: booleans that are true in it."""
     before = [slot.get() for slot in state]
     known = {slot.place for slot in state}
     trace = _Trace(None, None, [], [])  # type: ignore[arg-type]
 
     def function() -> list[Any]:
+        ctx.builder.known |= facts
         try:
             trace.result = branch()
         except Exception as error:
             if not stage_raise(error):
-                raise
+                if not absence.put_up_with(error):
+                    raise
+                trace.error = error
             trace.raises = True
         trace.values = [after_block(slot, value) for slot, value in zip(state, before)]
         trace.far = frame.changes(known)
@@ -152,20 +166,23 @@ class _Merge:
         self.raises = (one_raises, other_raises)
         self.pairs: list[tuple[Any, Any, DType]] = []
 
-    def plan(self, label: str, one: Any, other: Any, covered: bool) -> _Plan:
-        """How to make the value of a variable from its values after the branches."""
+    def plan(self, label: str, one: Any, other: Any, covered: bool, is_listed: bool = False) -> _Plan:
+        """How to make the value of a variable from its values after the branches.
+
+        covered, is_listed: see `Slot`.
+        """
         if self.raises == (True, True):
             return lambda outputs: one
         if any(self.raises):
             return self._only(other if self.raises[0] else one)
-        if one is UNSET or other is UNSET:
-            if one is other:
-                return lambda outputs: UNSET
-            if not covered:
-                raise _unset(label, one is UNSET)
-            return self._with_unset(label, one, other)
         if one is other:
             return lambda outputs: one
+        if one is UNSET or other is UNSET:
+            if not covered and (is_listed or not has_tensor(other if one is UNSET else one)):
+                raise _unset(label, one is UNSET)
+            return self._partly(label, one, other, None if covered else absence.UNBOUND)
+        if (one is None or other is None) and has_tensor(other if one is None else one):
+            return self._partly(label, UNSET if one is None else one, UNSET if other is None else other, absence.NONE)
         first, second = children(one), children(other)
         if first is not None and second is not None and same_structure(one, other):
             may_be_unset = covered or is_composite(one)
@@ -181,7 +198,30 @@ class _Merge:
         dtype = common_dtype(one, other)
         if dtype is None:
             raise conflict(label, one, other, _BRANCHES)
-        return self._add(one, other, dtype)
+        return self._leaf(one, other, dtype)
+
+    def _leaf(self, one: Any, other: Any, dtype: DType, *found: tuple[Absence, list[Any]]) -> _Plan:
+        """A tensor that a variable holds after both branches, with the guards of both; UNSET where there is none.
+
+        found: a further way in which it may be absent, and whether it is there after each of the branches.
+        """
+        flags = {each.key: (each, presence) for each, presence in found}
+        for side, value in enumerate((one, other)):
+            for each in absences(value, self.regions[side].builder):
+                presence = flags.setdefault(each.key, (each, [True, True]))[1]
+                presence[side] = each.present
+        value = self._add(plain(one), plain(other), dtype)
+        doubtful = [(each, presence) for each, presence in flags.values() if not (presence[0] is presence[1] is True)]
+        guards = [(each, self._presence(presence)) for each, presence in doubtful]
+        if not guards:
+            return value
+        return lambda outputs: guarded(
+            value(outputs), [replace(each, present=presence(outputs)) for each, presence in guards]
+        )
+
+    def _presence(self, presence: list[Any]) -> _Plan:
+        one, other = presence
+        return (lambda outputs: one) if one is other else self._add(one, other, dtypes.bool_)
 
     def _add(self, one: Any, other: Any, dtype: DType) -> _Plan:
         index = len(self.pairs)
@@ -199,20 +239,27 @@ class _Merge:
         if not isinstance(value, SymbolicTensor):
             return lambda outputs: value
         one, other = (UNSET, value) if self.raises[0] else (value, UNSET)
-        return self._add(one, other, value.dtype)
+        return self._leaf(one, other, value.dtype)
 
-    def _with_unset(self, label: str, one: Any, other: Any) -> _Plan:
+    def _partly(self, label: str, one: Any, other: Any, kind: str | None, level: int = 0) -> _Plan:
+        """A value of which one branch has nothing; ``kind`` says what it has instead, None that no one will ask."""
         value = other if one is UNSET else one
         items = children(value)
         if items is not None:
-            plans = [
-                self._with_unset(label + key, *((UNSET, item) if one is UNSET else (item, UNSET)))
-                for key, item in items
-            ]
+            sides = [(UNSET, item) if one is UNSET else (item, UNSET) for _, item in items]
+            plans = [self._partly(label, *each, kind, level + 1) for each in sides]
             return lambda outputs: rebuild(value, [plan(outputs) for plan in plans])
         if not is_tensorable(value):
             return lambda outputs: value
-        return self._add(one, other, type_of(value).dtype)
+        presence = [one is not UNSET, other is not UNSET]
+        if kind is None:
+            return self._leaf(one, other, type_of(value).dtype)
+        name = label.strip("'")
+        refusal = None
+        if label == "the returned value":
+            refusal = _mismatch(label, *[None if each is UNSET else each for each in (one, other)])
+        found = Absence(kind, level, None, name, user_location(), refusal)
+        return self._leaf(one, other, type_of(value).dtype, (found, presence))
 
     def emit(self, predicate: Any) -> list[Any]:
         """Adds the node to the current builder; gives its outputs."""

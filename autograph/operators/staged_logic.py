@@ -97,7 +97,7 @@ def _operand(value: Any, word: str) -> Any:
 
 
 def _boolean(tensor: Any, word: str) -> Any:
-    is_decided = tensor.dtype is dtypes.bool_ and tensor.type.shape == ()
+    is_decided = tensor.dtype is dtypes.bool_ and tensor.type.shape == () and tensor.guard is None
     return tensor if is_decided else condition(tensor, word)
 
 

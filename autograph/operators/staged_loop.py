@@ -5,8 +5,8 @@ Which variables become carries, and with what types, is found by tracing:
 - tensors are carries; so are Python numbers that the body changes (``i = 0`` ... ``i += 1``), with the dtype of what
   the body makes of them (``s = 0`` ... ``s += 0.5 * t``); values that the body leaves alone stay what they are;
 - a dimension that differs between two trips becomes unknown;
-- a variable that has no value before the loop starts from a placeholder of the type that the body gives it; unless its
-  reads are known to be safe, a check after the loop raises UnboundLocalError if the loop ran zero times.
+- a variable that has no value before the loop, or None, starts from a placeholder of the type that the body gives it;
+  unless its reads are known to be safe, the loop also carries whether it has a value (see absence.py).
 """
 
 from __future__ import annotations
@@ -15,11 +15,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from autograph.errors import StagingError, StagingTypeError, StagingValueError, user_location
-from autograph.operators.containers import (
-    ContentSlot,
-    NeedsStagedList,
-    is_list,
-)
+from autograph.operators.absence import absences, plain, trial
+from autograph.operators.containers import ContentSlot, NeedsStagedList, is_list
 from autograph.operators.frame import Frame
 from autograph.operators.loop_options import Options, options_of
 from autograph.operators.loop_variables import Leaf, Variable
@@ -32,6 +29,7 @@ from autograph.operators.symbolic import (
     condition,
     conflict,
     describe,
+    has_tensor,
     is_tensorable,
     is_weak,
     placeholder,
@@ -117,8 +115,10 @@ class Loop:
         """Traces the body until its types are stable; gives the last trace and the leaves' values after it."""
         for _ in range(_ROUNDS):
             self.grown = None
+            waiting = any(variable.structure is UNSET or variable.structure is None for variable in self.variables)
             try:
-                region, values = self.trace("body", self.run_body)
+                with trial(waiting) as errors:
+                    region, values = self.trace("body", self.run_body)
             except Exception as error:
                 guesses = [leaf for leaf in self.leaves if leaf.guessed]
                 if not guesses:
@@ -134,8 +134,10 @@ class Loop:
             if self.discovered:
                 self.add_discovered()
                 continue
-            after = self.compare(values, self.inputs())
+            after = self.compare(values, self.inputs(), region.builder)
             if after is not None:
+                if errors:
+                    raise errors[0]
                 if self.grown is not None:
                     raise self.grown
                 if self.options.limit is not None:
@@ -210,7 +212,7 @@ class Loop:
         self.frame.restore()
         given = dict(zip(self.carried, self.given))
         for variable in self.variables:
-            variable.slot.set(variable.assemble([given.get(leaf, leaf.init) for leaf in variable.leaves]))
+            variable.slot.set(variable.assemble(lambda leaf: given.get(leaf, leaf.init)))
 
     def trace(self, name: str, function: Callable[[], list[Any]]) -> tuple[Region, list[Any]]:
         """Runs a function on symbolic carries; gives the region and the variables' values after it."""
@@ -221,8 +223,7 @@ class Loop:
                 self.given = tensors
             given = dict(zip(self.carried, tensors))
             for variable in self.variables:
-                current = [given.get(leaf, leaf.init) for leaf in variable.leaves]
-                variable.slot.set(variable.assemble(current))
+                variable.slot.set(variable.assemble(lambda leaf: given.get(leaf, leaf.init)))
             outputs = function()
             values.extend(after_block(variable.slot, variable.initial) for variable in self.variables)
             self.discover()
@@ -262,13 +263,14 @@ class Loop:
 
     # --- types -----------------------------------------------------------------------------------------------------
 
-    def compare(self, values: list[Any], inputs: dict[Leaf, Any]) -> dict[Leaf, Any] | None:
+    def compare(self, values: list[Any], inputs: dict[Leaf, Any], builder: Any) -> dict[Leaf, Any] | None:
         """The leaves' values after the body if the types agree with what it was traced with; else adjusts them."""
         after: dict[Leaf, Any] = {}
         stable = True
         for variable, value in zip(list(self.variables), values):
-            if variable.structure is UNSET:
-                if value is not UNSET:
+            structure = variable.structure
+            if structure is UNSET or (structure is None and value is not UNSET and has_tensor(value)):
+                if value is not structure:
                     variable.adopt(value)
                     self.need_check(variable)
                     stable = False
@@ -276,10 +278,17 @@ class Loop:
             if self.outgrows(variable, value):
                 self.must_be_staged(variable.slot.label, variable.slot, value)
                 continue
-            found = self.match(variable, value)
-            for leaf, result in zip(variable.leaves, found):
+            if value is None and structure is not None and variable.may_be_none():
+                found = [(inputs.get(leaf, leaf.init), [none]) for leaf, none in zip(variable.parts, variable.nones())]
+            else:
+                found = [(plain(result), absences(result, builder)) for result in self.match(variable, value)]
+            for leaf, (result, ways) in zip(variable.parts, found):
                 after[leaf] = result
                 stable &= self.settled(leaf, result, inputs.get(leaf))
+                stable &= all(leaf.may_be_absent(each, True) for each in ways)
+                for key, flag in leaf.flags.items():
+                    after[flag] = next((each.present for each in ways if each.key == key), True)
+                    stable &= self.settled(flag, after[flag], inputs.get(flag))
         return after if stable else None
 
     def outgrows(self, variable: Variable, value: Any) -> bool:
@@ -289,8 +298,8 @@ class Loop:
         return isinstance(value, StagedList) or len(value) != len(variable.structure)
 
     def need_check(self, variable: Variable) -> None:
-        """A variable born in the loop may have no value after it: carry whether the body has run."""
-        if not variable.slot.covered and self.ran is None:
+        """A Python value born in the loop may not be there after it: carry whether the body has run."""
+        if not (variable.slot.covered or variable.is_flagged()) and self.ran is None:
             self.ran = LocalSlot("ran", False)
             self.variables.append(Variable(self.ran))
             self.leaves[-1].carry(type_of(False))
@@ -306,7 +315,7 @@ class Loop:
                 fix=f"don't delete '{label}' in the loop",
             )
         found = flatten(value, label)
-        if [key for key, _ in found] != [leaf.label for leaf in variable.leaves]:
+        if [key for key, _ in found] != [leaf.label for leaf in variable.parts]:
             raise StagingTypeError(
                 f"'{label}' changes its structure in a loop on tensors: from {_shape_of(variable.structure)} before an "
                 f"iteration to {_shape_of(value)} after it",
@@ -413,12 +422,12 @@ class Loop:
     def finish(self, results: dict[Leaf, Any]) -> None:
         """Sets the variables to the loop's results and checks those that may have none."""
         for variable in self.variables:
-            values = [results.get(leaf, leaf.init) for leaf in variable.leaves]
-            variable.slot.set(variable.assemble(values))
+            variable.slot.set(variable.assemble(lambda leaf: results.get(leaf, leaf.init)))
         if self.ran is None:
             return
         for variable in self.variables:
-            if variable.born_inside and variable.structure is not UNSET and not variable.slot.covered:
+            is_born = variable.born_inside and variable.structure is not UNSET
+            if is_born and not (variable.slot.covered or variable.is_flagged()):
                 label = variable.slot.label
                 message = f"cannot access local variable '{label}': its loop ran zero times, so it has no value"
                 assert_op(self.ran.get(), message, "UnboundLocalError")

@@ -30,9 +30,12 @@ Block = Callable[..., Any]
 class Slot:
     """A place that holds a variable.
 
-    label     how the user spells it
-    covered   whether every read of it is known to stand behind a flag, so that it may be left unset
+    label      how the user spells it
+    covered    whether every read of it is known to stand behind a flag, so that it may be left unset
+    is_listed  whether others than its readers see if it is set: a key of a dictionary, which has a length
     """
+
+    is_listed = False
 
     def __init__(self, label: str, covered: bool = False) -> None:
         self.label = label
@@ -99,6 +102,7 @@ class PathSlot(Slot):
         self.owner = owner
         self.kind = kind
         self.key = key
+        self.is_listed = kind == "["
 
     @property
     def place(self) -> Any:

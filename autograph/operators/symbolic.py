@@ -9,11 +9,13 @@ import numpy as np
 
 import runtime.ops.operators  # noqa: F401  installs the operators of tensors
 from autograph.errors import StagingTypeError, StagingValueError, user_location
+from autograph.operators.absence import NONE, absences, plain
+from autograph.operators.structure import flatten
 from runtime import dtypes
 from runtime.context import ctx
 from runtime.dtypes import DType
 from runtime.ops.array import reshape
-from runtime.ops.compare import not_equal
+from runtime.ops.compare import logical_and, not_equal
 from runtime.ops.convert import convert_to_tensor, is_tensor_like
 from runtime.ops.creation import zeros
 from runtime.staged_list import StagedList, moved
@@ -69,6 +71,9 @@ def condition(tensor: Any, statement: str) -> Tensor:
                 fix="use ag.reduce_any(x) or ag.reduce_all(x)",
             )
         tensor = reshape(tensor, ())
+    for absence in absences(tensor, ctx.builder):
+        if absence.kind == NONE:  # None doesn't hold
+            return logical_and(absence.present, condition(plain(tensor), statement))
     if tensor.dtype is dtypes.bool_:
         return tensor
     return not_equal(tensor, "" if tensor.dtype is dtypes.string else 0)
@@ -77,6 +82,11 @@ def condition(tensor: Any, statement: str) -> Tensor:
 def is_tensorable(value: Any) -> bool:
     """Whether a value can become a tensor beside others: a tensor, a variable, a number, a string, a NumPy array."""
     return type(value) in _WEAK or isinstance(value, (np.ndarray, np.generic)) or is_tensor_like(value)
+
+
+def has_tensor(value: Any) -> bool:
+    """Whether something in a structure can be a tensor."""
+    return any(is_tensorable(leaf) for _, leaf in flatten(value))
 
 
 def is_weak(value: Any) -> bool:

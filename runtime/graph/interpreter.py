@@ -90,7 +90,7 @@ class Program:
             if node is None:
                 raise
             raise at_span(error, node.span) from None
-        except (AssertionError, LookupError, ArithmeticError, RuntimeError, NameError) as error:
+        except (AssertionError, LookupError, ArithmeticError, RuntimeError, NameError, AttributeError) as error:
             if node is None or node.op.name != "assert":
                 raise
             raise at_span(error, node.span) from None

@@ -8,6 +8,7 @@ import sys
 import numpy as np
 import pytest
 
+import autograph as ag
 from autograph.convert.api import converted
 from autograph.errors import StagingError, StagingTypeError, StagingValueError
 from runtime import errors
@@ -28,11 +29,11 @@ def line_of(function, text):
     return first + next(index for index, line in enumerate(lines) if text in line)
 
 
-def test_unset_in_else_branch():
+def test_object_unset_in_else_branch():
     def f(x):
         if x > 0:
-            y = x
-        return y
+            y = object()
+        return x, y
 
     error = failure(f, X)
     assert isinstance(error, StagingValueError)
@@ -45,13 +46,13 @@ def test_unset_in_else_branch():
     assert "fix: give 'y' a value before the `if`" in str(error)
 
 
-def test_unset_in_first_branch():
+def test_object_unset_in_first_branch():
     def f(x):
         if x > 0:
             pass
         else:
-            y = x
-        return y
+            y = object()
+        return x, y
 
     assert "'y' has no value in the first branch" in failure(f, X).message
 
@@ -98,7 +99,9 @@ def test_none_in_one_branch():
         if x > 0:
             return x
 
-    error = failure(f, X)
+    with pytest.raises(StagingTypeError) as caught:
+        ag.function(f)(X)
+    error = caught.value
     assert "the function returns a float32 tensor" in error.message
     assert "None in the `else` branch" in error.message
 

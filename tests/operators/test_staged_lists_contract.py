@@ -160,7 +160,7 @@ def test_object_attribute_in_branch():
         box = Box()
         box.mode = 1
         if x > 0:
-            box.mode = None
+            box.mode = object()
         return x
 
     assert "mode" in failure(f, f32(1)).message
