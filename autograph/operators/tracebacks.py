@@ -78,9 +78,9 @@ def _clean_all(error: BaseException) -> None:
     if first is None:
         return
     if not kept:
-        # A program that fails while it runs names the user's line itself; anything else is an error in this project,
-        # which is worth seeing.
-        if isinstance(error, OpError) or AT_SPAN in str(error):
+        # A program that fails while it runs names the user's line itself; anything else, Ctrl-C aside, is an error in
+        # this project, which is worth seeing.
+        if isinstance(error, (OpError, KeyboardInterrupt)) or AT_SPAN in str(error):
             error.__traceback__ = None
         return
     for one, following in zip(kept, [*kept[1:], None]):

@@ -1,7 +1,7 @@
 """Loops that push one scalar a trip: the room on the stacks is checked once for as many trips as fit.
 
     while i < n:                                    while True:
-        if s_top + 1 > s_data.size:                     room = s_data.size - s_top
+        if s_top + 1 > s_data.size:                     room = min(s_data.size - s_top, 4194304)
             s_data = lib.grown(s_data, ...)             while room > 0 and i < n:
         s_data[s_top] = x                    →              s_data[s_top] = x
         ...                                                 ...
@@ -22,6 +22,9 @@ from runtime.codegen.lowering import Lowering
 from runtime.codegen.refs import StackRef
 from runtime.graph.ir import Node
 from runtime.types import StackType
+
+# Trips between two looks outside of the inner loop, however much room there is (see `interrupts.py`).
+LONGEST = 1 << 22
 
 
 def gets_one_scalar_a_trip(node: Node, k: int) -> bool:
@@ -47,7 +50,7 @@ def in_chunks(low: Lowering, loop: list, stacks: Sequence[StackRef]) -> list:
     free = [f"{s.data}.size - {s.top}" for s in stacks]
     test = head[len("while ") : -1]
     inner = f"while {room} > 0:" if test == "True" else f"while {room} > 0 and ({test}):"
-    smallest = free[0] if len(free) == 1 else f"min({', '.join(free)})"
+    smallest = f"min({', '.join([*free, str(LONGEST)])})"
     outer: list = [f"{room} = {smallest}"]
     outer += [inner, [*block, f"{room} = {room} - 1"], f"if {room} > 0:", ["break"]]
     for s in stacks:

@@ -19,8 +19,9 @@ from dataclasses import replace
 from typing import Any
 
 from runtime.codegen import cpu
-from runtime.codegen.chunks import gets_one_scalar_a_trip, in_chunks
+from runtime.codegen.chunks import LONGEST, gets_one_scalar_a_trip, in_chunks
 from runtime.codegen.inplace import updated_carries
+from runtime.codegen.interrupts import interruptible
 from runtime.codegen.lowering import Lowering, constant_array, emitter
 from runtime.codegen.names import words
 from runtime.codegen.refs import TOKEN, Array, Buffer, Scalar, StackRef, Virtual
@@ -214,9 +215,12 @@ def _while(low: Lowering, node: Node) -> None:
         varying |= wrong
     for target, text in entry:
         low.line(f"{target} = {text}")
-    loop = _loop(block)
     if filled:
-        loop = in_chunks(low, loop, [c for k, c in enumerate(carries) if k in filled])
+        loop = in_chunks(low, _loop(block), [c for k, c in enumerate(carries) if k in filled])
+        interruptible(low, node, loop[1], LONGEST)
+    else:
+        interruptible(low, node, block)
+        loop = _loop(block)
     low.block += loop
     for k, value in enumerate(node.outputs):
         low.define(value, _carry(node, k, names[k], dims[k], results[k], k in wanted))

@@ -15,6 +15,19 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 from numba.np.linalg import ensure_blas
 
+_take_lock = types.ExternalFunction("PyGILState_Ensure", types.int32())
+_give_lock = types.ExternalFunction("PyGILState_Release", types.void(types.int32))
+_interrupt_occurred = types.ExternalFunction("PyOS_InterruptOccurred", types.int32())
+
+
+@njit
+def interrupted() -> Any:
+    """Whether the user has pressed Ctrl-C since the last question; always false outside of the main thread."""
+    state = _take_lock()
+    occurred = _interrupt_occurred()
+    _give_lock(state)
+    return occurred != 0
+
 
 @intrinsic
 def flat(typing_context: Any, array: Any) -> Any:
@@ -126,6 +139,23 @@ def all_true(buffer: Any) -> bool:
         if not buffer[i]:
             return False
     return True
+
+
+@njit(nogil=True)
+def nonfinite_scalar(x: Any) -> int:
+    """0: finite; 1: NaN; 2: infinite."""
+    return 1 if x != x else 2 if x - x != 0 else 0
+
+
+@njit(nogil=True)
+def nonfinite(buffer: Any) -> int:
+    """What there is besides finite numbers: 0 nothing, 1 NaN, 2 infinities, 3 both."""
+    found = 0
+    for i in range(buffer.size):
+        x = buffer[i]
+        if x - x != 0:
+            found |= 1 if x != x else 2
+    return found
 
 
 @njit(nogil=True)

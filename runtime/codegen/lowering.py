@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from runtime import dtypes
+from runtime import dtypes, errors
 from runtime.codegen import cpu
 from runtime.codegen.fusion import Fusion, Pending
 from runtime.codegen.names import Names
@@ -24,6 +24,7 @@ from runtime.codegen.refs import Array, Buffer, Dims, Ref, Scalar, Spread, Vecto
 from runtime.codegen.source import ErrorSite, NotNative, Slot
 from runtime.dtypes import DType
 from runtime.graph.ir import Graph, Node, Value
+from runtime.graph.spans import with_op
 from runtime.types import TensorType
 
 Emitter = Callable[["Lowering", Node], None]
@@ -154,7 +155,12 @@ class Lowering:
     ) -> None:  # fmt: skip
         """Prints a check that leaves the kernel with an error. `details` are the integers that the message shows; those
         that stand for other scalars (see `lib.bits`) have their dtype in `dtypes`."""
-        self.errors.append(ErrorSite(error, message, node.span, op, tuple(dtypes), summarize))
+        message = with_op(message, errors.BY_NAME[error], node)
+        self.leave_when(condition, ErrorSite(error, message, node.span, op, tuple(dtypes), summarize), details)
+
+    def leave_when(self, condition: str, site: ErrorSite, details: Sequence[str] = ()) -> None:
+        """Prints a return with a status that stands for `site`."""
+        self.errors.append(site)
         self.details = max(self.details, len(details))
         self.line(f"if {cpu.strip(condition)}:")
         self.block.append([Fail(len(self.errors), tuple(details))])

@@ -12,7 +12,7 @@ import keyword
 import re
 
 # What kernel text refers to besides its own variables.
-_RESERVED = frozenset({"np", "math", "kernel", "lib", *keyword.kwlist, *keyword.softkwlist, *dir(builtins)})
+_RESERVED = frozenset({"np", "math", "kernel", "lib", "ticks", *keyword.kwlist, *keyword.softkwlist, *dir(builtins)})
 _WORD = re.compile(r"[A-Za-z_]\w*")
 
 

@@ -6,7 +6,10 @@ The glue is generated as text too, since a loop over descriptors would cost more
         x, n = arguments
         status, result = entry(x, n)
         if status:
-            raise failure(status)
+            error = failure(status)
+            if error is None:  # Ctrl-C, and the user's handler wants to go on
+                return call(arguments)
+            raise error
         return [float32(result)]
 """
 
@@ -61,18 +64,27 @@ def _glue(source: KernelSource, entry: Callable[..., Any]) -> NativeCall:
     if names:
         lines.append(f"    {', '.join(names)}{',' if len(names) == 1 else ''} = arguments")
     call = f"entry({', '.join(passed)})"
+    if targets:
+        # An interrupt while numba makes Python objects of the results reaches Python as a SystemError.
+        lines += ["    try:", "        results = " + call, "    except SystemError as error:"]
+        lines += ["        raise error.__cause__ or error from None"]
+        call = "results"
     if source.errors:
         details = [f"d{i}" for i in range(source.details)]
         lines.append(f"    {', '.join(['status', *details, *targets])} = {call}")
         lines += commits
         lines.append("    if status:")
-        lines.append(f"        raise failure(status, ({''.join(d + ', ' for d in details)}))")
+        lines.append(f"        error = failure(status, ({''.join(d + ', ' for d in details)}))")
+        lines.append("        if error is None:")
+        lines.append("            return call(arguments)")
+        lines.append("        raise error")
         space["failure"] = lambda status, details: source.errors[status - 1].exception(details)
     else:
         lines.append(f"    {', '.join(targets)} = {call}" if targets else f"    {call}")
         lines += commits
     lines.append(f"    return [{', '.join(results)}]")
-    exec("\n".join(lines), space)
+    # Named after this file, so that tracebacks leave the glue out as they do the rest of the project.
+    exec(compile("\n".join(lines), f"{__file__}: call of {source.name}", "exec"), space)
     return space["call"]
 
 

@@ -46,7 +46,7 @@ class ErrorSite:
     dtypes: tuple[DType, ...] = ()
     summarize: int = 3
 
-    def exception(self, details: Sequence[int]) -> Exception:
+    def exception(self, details: Sequence[int]) -> Exception | None:
         cls = errors.BY_NAME[self.error]
         message = self.message
         for index, detail in enumerate(details):

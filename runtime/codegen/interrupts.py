@@ -1,0 +1,61 @@
+"""Ctrl-C in native loops: each loop of a kernel asks now and then whether the user wants it to end.
+
+    while i < n:                         while i < n:
+        x = x * x                            x = x * x
+                                             ticks = ticks + 1
+                                   →         if ticks > 16777216:
+                                                 ticks = 0
+                                                 if lib.interrupted():
+                                                     return 1, ...
+
+All loops of a kernel share one counter. A trip counts for what its body costs, roughly, so that the question comes some
+ten times a second: often enough for a person, and rarely enough that taking Python's lock for it costs nothing.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Sequence
+
+from runtime.codegen.lowering import Lowering
+from runtime.codegen.source import ErrorSite
+from runtime.graph.ir import Graph, Node
+from runtime.types import TensorType
+
+# Ticks between two questions; a tick is about a nanosecond.
+_LIMIT = 1 << 24
+_ARRAY, _PRODUCT = 256, 4096
+
+
+class Interruption(ErrorSite):
+    """Raises what the user's handler of SIGINT raises (KeyboardInterrupt, by default)."""
+
+    def exception(self, details: Sequence[int]) -> Exception | None:
+        """None when the handler returns: the kernel is to run again."""
+        assert threading.current_thread() is threading.main_thread()  # the others never see an interrupt
+        signal.raise_signal(signal.SIGINT)
+        return None
+
+
+def interruptible(low: Lowering, node: Node, block: list, trips: int = 1) -> None:
+    """Adds the question to `block`, which runs `trips` trips of a `while` node."""
+    low.prologue["ticks"] = "0"
+    with low.nested() as question:
+        low.line("ticks = 0")
+        low.leave_when("lib.interrupted()", Interruption("KeyboardInterrupt", "", node.span))
+    block += [f"ticks = ticks + {trips * _ticks(node.regions[1])}", f"if ticks > {_LIMIT}:", question]
+
+
+def _ticks(body: Graph) -> int:
+    total = 1
+    for node in body.nodes:
+        if node.regions:
+            total += max(_ticks(region) for region in node.regions)
+        elif node.op.name == "matmul":
+            total += _PRODUCT
+        elif any(isinstance(v.type, TensorType) and v.type.rank for v in node.outputs):
+            total += _ARRAY
+        elif node.op.name != "constant":
+            total += 1
+    return total

@@ -1,0 +1,81 @@
+"""Ctrl-C ends a native loop. Each program runs in a process of its own, which would never end by itself."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+PROGRAM = """
+import os, signal, sys, threading, time
+import autograph as ag
+
+@ag.function(jit_compile=True)
+def f(x, n):
+    i = ag.constant(0, ag.int64)
+    while i < n:
+        x = x * 3.7 * (1.0 - x)
+        i += 1
+    return x
+
+def interrupt_soon():
+    threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+
+forever = ag.constant(10**15, ag.int64)
+x = ag.constant(0.3)
+f(x, ag.constant(3, ag.int64))
+"""
+
+PLAIN = """
+interrupt_soon()
+f(x, forever)
+"""
+
+GRADIENT = """
+def pull_back(n):
+    with ag.GradientTape() as tape:
+        tape.watch(x)
+        y = f(x, n)
+    return tape.gradient(y, x)
+
+pull_back(ag.constant(3, ag.int64))
+interrupt_soon()
+while True:
+    pull_back(ag.constant(10**7, ag.int64))
+"""
+
+HANDLER = """
+hits = []
+signal.signal(signal.SIGINT, lambda *arguments: hits.append(1))
+expected = float(f(x, ag.constant(10**8, ag.int64)))
+interrupt_soon()
+while not hits:
+    assert float(f(x, ag.constant(10**8, ag.int64))) == expected
+print("went on")
+"""
+
+
+def run(text: str, tmp_path: Path) -> subprocess.CompletedProcess:
+    environment = {**os.environ, "AUTOGRAPH_CACHE_DIR": str(tmp_path), "PYTHONPATH": str(ROOT)}
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM + text)
+    command = [sys.executable, str(program)]
+    return subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, timeout=120)
+
+
+@pytest.mark.parametrize("text", [PLAIN, GRADIENT], ids=["plain", "gradient"])
+def test_interrupt(text, tmp_path):
+    done = run(text, tmp_path)
+    assert done.returncode in (1, -2, 130)
+    assert done.stderr.rstrip().endswith("KeyboardInterrupt"), done.stderr
+    assert "SystemError" not in done.stderr
+
+
+def test_a_handler_that_returns_lets_the_loop_go_on(tmp_path):
+    done = run(HANDLER, tmp_path)
+    assert done.stdout == "went on\n" and done.returncode == 0, done.stderr
