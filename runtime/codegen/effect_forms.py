@@ -11,6 +11,7 @@ from runtime.codegen.refs import TOKEN, Scalar
 from runtime.codegen.source import Slot
 from runtime.dtypes import DType
 from runtime.graph.ir import Node, Value
+from runtime.types import TensorType
 
 
 @emitter("assert")
@@ -66,7 +67,8 @@ def _commit(low: Lowering, node: Node) -> None:
 def _kept_for(low: Lowering, variable: Any, value: Value) -> Kept:
     kept = low.kept.get(variable)
     if kept is None:
-        rank = value.type.rank  # type: ignore[union-attr]
+        assert isinstance(value.type, TensorType) and value.type.rank is not None
+        rank = value.type.rank
         name = low.names.fresh("kept")
         dims = tuple(low.names.fresh(f"{name}_d{axis}") for axis in range(rank))
         slot = Slot("array" if rank else "scalar", value.dtype, rank)
