@@ -12,6 +12,7 @@ from autograph.namespaces import (
     autodiff,
     bitwise,
     config,
+    data,
     debugging,
     dtypes,
     errors,

@@ -51,7 +51,8 @@ ROOMS: dict[str, set[str]] = {
     "autograph.cli": {*CONVERSION, "autograph.commands", "autograph.commands.graph"},
     "autograph.__main__": {"autograph.cli"},
     "autograph.functional": {*AUTOGRAPH, *RUNTIME},
-    "autograph.namespaces": {*AUTOGRAPH, *RUNTIME, "autograph.function"},
+    "autograph.data": {*AUTOGRAPH, *RUNTIME, "autograph.function"},
+    "autograph.namespaces": {*AUTOGRAPH, *RUNTIME, "autograph.function", "autograph.data"},
     # The public namespaces hand names on from everywhere below them.
     "runtime": RUNTIME,
     "autograph": {*AUTOGRAPH, *RUNTIME, "autograph.function", "autograph.functional", "autograph.namespaces"},

@@ -10,6 +10,7 @@ from autograph.operators.calls import converted_call
 from autograph.operators.conditional import if_stmt
 from autograph.operators.iterables import Staged, StagedMap, staged, zip_
 from autograph.operators.loops import for_stmt
+from autograph.operators.streams import next_
 
 
 def map_(*arguments: Any) -> Any:
@@ -37,3 +38,4 @@ def filter_(*arguments: Any) -> Any:
 
 OVERLOADS[builtins.map] = map_
 OVERLOADS[builtins.filter] = filter_
+OVERLOADS[builtins.next] = next_

@@ -209,7 +209,8 @@ def staged(iterable: Any) -> Staged | None:
         return TensorItems(iterable) if ctx.builder is not None else None
     tensor = symbolic(iterable)
     if tensor is None:
-        return None
+        counted = getattr(kind, "__staged_items__", None) if ctx.builder is not None else None
+        return None if counted is None else counted(iterable)
     behind = _range_behind(tensor)
     return TensorItems(tensor) if behind is None else behind
 

@@ -12,6 +12,7 @@ from autograph.operators.logic import and_
 from autograph.operators.staged_if import stage_branches
 from autograph.operators.staged_while import stage_while
 from autograph.operators.state import Block, LocalSlot, read_cell, slots
+from autograph.operators.streams import stage_stream, stream_of
 from autograph.operators.symbolic import condition, truth
 from autograph.operators.unbound import as_unbound_local, run
 from runtime.context import ctx
@@ -59,6 +60,10 @@ def for_stmt(iterable: Any, body: Block, test: Block | None = None, names: tuple
     source = staged(iterable)
     if source is not None:
         _stage_for(source, body, test, names)
+        return
+    stream = stream_of(iterable)
+    if stream is not None:
+        stage_stream(stream, body, test, names)
         return
     # Only the loop itself may keep the iterator alive, as in Python: a generator is closed when its loop is left.
     holder = [iterable]

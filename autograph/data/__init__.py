@@ -1,0 +1,1 @@
+"""Datasets: sequences of elements that are made as a loop asks for them."""

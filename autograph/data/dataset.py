@@ -1,0 +1,281 @@
+"""`ag.data.Dataset`: a sequence of elements, described by a plan and made anew for each loop over it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from autograph.data import plans, streams
+from autograph.data.elements import as_element
+from autograph.data.iterators import DatasetIterator
+from autograph.data.plans import INFINITE, UNKNOWN, Plan
+from autograph.function.polymorphic import function
+from autograph.operators.calls import converted_call
+from autograph.operators.iterables import Staged
+from autograph.operators.loops import for_stmt
+from autograph.operators.streams import Stream
+from runtime import dtypes, nest
+from runtime.context import ctx
+from runtime.errors import InvalidArgumentError
+from runtime.ops.convert import convert_to_tensor
+from runtime.ops.elementwise import cast
+from runtime.spec import TensorSpec
+from runtime.tensor import Tensor
+
+AUTOTUNE = -1
+
+
+class _Items(Staged):
+    """The elements of an indexed plan."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+
+    def count(self) -> Any:
+        return self.plan.cardinality()
+
+    def first_index(self) -> Any:
+        return convert_to_tensor(0, dtypes.int64)
+
+    def item(self, index: Any) -> Any:
+        return self.plan.at(index)
+
+
+class Dataset:
+    """Elements to loop over: tensors, or structures (tuples, dictionaries) of tensors.
+
+    Each loop makes the elements anew. In a traced function a loop over a dataset is one loop of the program. Where the
+    elements follow from their index alone (`range`, `from_tensors`, `from_tensor_slices`, and `map`, `zip`,
+    `enumerate`, `take`, `skip`, `repeat(n)` and `batch` of such) they are made by the program itself; otherwise it
+    calls Python for each.
+
+    >>> [int(x) for x in Dataset.range(4).map(lambda x: x * x)]
+    [0, 1, 4, 9]
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+
+    # --- sources -------------------------------------------------------------------------------------------------
+
+    @staticmethod
+    def range(*args: Any, output_type: Any = dtypes.int64, name: str | None = None) -> Dataset:
+        """The numbers of ``range(stop)``, ``range(start, stop)`` or ``range(start, stop, step)``, int64 scalars."""
+        if not 1 <= len(args) <= 3:
+            raise ValueError(f"Dataset.range takes 1 to 3 arguments, got {len(args)}")
+        start, stop, step = (0, *args, 1) if len(args) == 1 else (*args, 1)[:3]
+        return Dataset(plans.Range(start, stop, step, dtypes.as_dtype(output_type)))
+
+    @staticmethod
+    def from_tensors(tensors: Any, name: str | None = None) -> Dataset:
+        """One element: the tensors."""
+        return Dataset(plans.Single(tensors))
+
+    @staticmethod
+    def from_tensor_slices(tensors: Any, name: str | None = None) -> Dataset:
+        """The rows of the tensors. Raises ValueError for scalars and for tensors of different lengths."""
+        return Dataset(plans.Slices(tensors))
+
+    @staticmethod
+    def from_generator(
+        generator: Callable[..., Any], output_types: Any = None, output_shapes: Any = None, args: Any = None,
+        output_signature: Any = None, name: str | None = None,
+    ) -> Dataset:  # fmt: skip
+        """What ``generator(*args)`` yields; it is called for each loop.
+
+        output_signature: a structure of TensorSpecs. output_types, output_shapes: the older way to say the same.
+        Raises TypeError, when the element comes, if one doesn't fit.
+        """
+        if not callable(generator):
+            raise TypeError(f"generator must be callable, got {generator!r}")
+        if output_signature is None:
+            if output_types is None:
+                raise TypeError("from_generator needs output_signature")
+            if output_shapes is None:
+                output_signature = nest.map_structure(lambda kind: TensorSpec(None, kind), output_types)
+            else:
+                flat = [
+                    TensorSpec(shape, kind)
+                    for kind, shape in zip(nest.flatten(output_types), _flat_shapes(output_types, output_shapes))
+                ]
+                output_signature = nest.pack_sequence_as(output_types, flat)
+        arguments = tuple(as_element(value).numpy() for value in args or ())
+        return Dataset(plans.Generated(generator, arguments, output_signature))
+
+    @staticmethod
+    def zip(*args: Any, datasets: Any = None, name: str | None = None) -> Dataset:
+        """Elements of several datasets (or of a structure of them) side by side, as long as all have one."""
+        structure = datasets if datasets is not None else args[0] if len(args) == 1 else args
+        return Dataset(plans.Zipped(nest.map_structure(lambda each: each._plan, structure)))
+
+    # --- transformations -----------------------------------------------------------------------------------------
+
+    def map(
+        self, map_func: Callable[..., Any], num_parallel_calls: Any = None, deterministic: bool | None = None,
+        name: str | None = None,
+    ) -> Dataset:  # fmt: skip
+        """``map_func`` of each element, in order. The function is traced; a tuple's parts are its arguments."""
+        traced = function(map_func)
+        spec = _result_spec(traced, *_as_arguments(self.element_spec))
+        return Dataset(plans.Mapped(self._plan, traced, spec))
+
+    def filter(self, predicate: Callable[..., Any], name: str | None = None) -> Dataset:
+        """The elements for which the predicate, a traced function with a scalar boolean result, holds."""
+        return Dataset(streams.Filtered(self._plan, function(predicate)))
+
+    def take_while(self, predicate: Callable[..., Any], name: str | None = None) -> Dataset:
+        """The elements before the first for which the predicate doesn't hold."""
+        return Dataset(streams.Filtered(self._plan, function(predicate), stop=True))
+
+    def enumerate(self, start: Any = 0, name: str | None = None) -> Dataset:
+        """Pairs of a number, counted from ``start``, and an element."""
+        return Dataset(plans.Enumerated(self._plan, start))
+
+    def take(self, count: Any, name: str | None = None) -> Dataset:
+        """The first ``count`` elements; all of them for -1."""
+        number = _static_int(count, "take")
+        return Dataset(plans.Part(self._plan, take=None if number < 0 else number))
+
+    def skip(self, count: Any, name: str | None = None) -> Dataset:
+        """The elements after the first ``count``; none for -1."""
+        number = _static_int(count, "skip")
+        return Dataset(plans.Part(self._plan, take=0) if number < 0 else plans.Part(self._plan, skip=number))
+
+    def repeat(self, count: Any = None, name: str | None = None) -> Dataset:
+        """The elements ``count`` times over; without end for None and -1."""
+        number = None if count is None else _static_int(count, "repeat")
+        return Dataset(plans.Repeated(self._plan, None if number is not None and number < 0 else number))
+
+    def batch(
+        self, batch_size: Any, drop_remainder: bool = False, num_parallel_calls: Any = None,
+        deterministic: bool | None = None, name: str | None = None,
+    ) -> Dataset:  # fmt: skip
+        """``batch_size`` elements at a time, stacked along a new first axis; the last batch may be shorter."""
+        return Dataset(plans.Batched(self._plan, _static_int(batch_size, "batch"), drop_remainder))
+
+    def unbatch(self, name: str | None = None) -> Dataset:
+        """The rows of each element."""
+        return Dataset(streams.Unbatched(self._plan))
+
+    def concatenate(self, dataset: Dataset, name: str | None = None) -> Dataset:
+        """These elements, then those of another dataset of the same structure and dtypes."""
+        return Dataset(streams.Concatenated(self._plan, dataset._plan))
+
+    def shuffle(
+        self, buffer_size: Any, seed: int | None = None, reshuffle_each_iteration: bool | None = True,
+        name: str | None = None,
+    ) -> Dataset:  # fmt: skip
+        """The elements in a random order, each drawn from the ``buffer_size`` that are next in line."""
+        size = _static_int(buffer_size, "shuffle")
+        return Dataset(streams.Shuffled(self._plan, size, seed, reshuffle_each_iteration is not False))
+
+    def scan(self, initial_state: Any, scan_func: Callable[..., Any], name: str | None = None) -> Dataset:
+        """``state, output = scan_func(state, element)`` for each element: the outputs."""
+        traced = function(scan_func)
+        state = as_element(initial_state)
+        described = nest.map_structure(lambda leaf: TensorSpec(leaf.shape, leaf.dtype), state)
+        result = _result_spec(traced, described, self.element_spec)
+        if not (isinstance(result, tuple) and len(result) == 2):
+            raise TypeError(f"scan_func must return (state, output), got {result}")
+        return Dataset(streams.Scanned(self._plan, state, traced, result[1]))
+
+    def prefetch(self, buffer_size: Any = AUTOTUNE, name: str | None = None) -> Dataset:
+        """These elements. They are made as the loop asks for them; here so that TensorFlow programs run."""
+        return self
+
+    def cache(self, filename: str = "", name: str | None = None) -> Dataset:
+        """These elements, kept in memory after the first complete run. Raises ValueError for a file name."""
+        if filename:
+            raise ValueError("cache keeps elements in memory only; leave out the file name")
+        return Dataset(streams.Cached(self._plan))
+
+    def apply(self, transformation_func: Callable[[Dataset], Any]) -> Any:
+        """``transformation_func`` of this dataset."""
+        return transformation_func(self)
+
+    # --- results -------------------------------------------------------------------------------------------------
+
+    def reduce(self, initial_state: Any, reduce_func: Callable[..., Any], name: str | None = None) -> Any:
+        """``state = reduce_func(state, element)`` for each element: the last state."""
+        step = converted_call(reduce_func) if ctx.builder is not None else reduce_func
+        state = as_element(initial_state)
+        kinds = [leaf.dtype for leaf in nest.flatten(state)]
+
+        def body(element: Any) -> None:
+            nonlocal state
+            result = nest.flatten(step(state, element))
+            state = nest.pack_sequence_as(state, [convert_to_tensor(leaf, kind) for leaf, kind in zip(result, kinds)])
+
+        for_stmt(self, body, None, ("state",))
+        return state
+
+    def cardinality(self, name: str | None = None) -> Any:
+        """The number of elements, an int64 scalar; INFINITE_CARDINALITY or UNKNOWN_CARDINALITY where there is none."""
+        count = self._plan.cardinality()
+        return cast(count, dtypes.int64) if isinstance(count, Tensor) else convert_to_tensor(count, dtypes.int64)
+
+    @property
+    def element_spec(self) -> Any:
+        """The structure of an element, with a TensorSpec for each tensor."""
+        return self._plan.spec
+
+    def as_numpy_iterator(self) -> Iterator[Any]:
+        """The elements with NumPy arrays and scalars for tensors. Only outside traced functions."""
+        for element in self:
+            yield nest.map_structure(lambda leaf: leaf.numpy(), element)
+
+    def get_single_element(self, name: str | None = None) -> Any:
+        """The only element. Raises InvalidArgumentError if there isn't exactly one."""
+        found = list(self)
+        if len(found) != 1:
+            raise InvalidArgumentError(f"The dataset has {'no' if not found else 'more than one'} element.")
+        return found[0]
+
+    def __iter__(self) -> DatasetIterator:
+        return DatasetIterator(self._plan)
+
+    def __staged_items__(self) -> Staged | None:
+        return _Items(self._plan) if self._plan.indexed else None
+
+    def __staged_stream__(self) -> Stream:
+        return DatasetIterator(self._plan)
+
+    def __len__(self) -> int:
+        count = int(self._plan.cardinality())
+        if count == INFINITE:
+            raise TypeError("The dataset is infinite.")
+        if count == UNKNOWN:
+            raise TypeError("The dataset length is unknown.")
+        return count
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __repr__(self) -> str:
+        return f"<Dataset element_spec={self.element_spec!r}>"
+
+
+def _as_arguments(spec: Any) -> tuple:
+    return spec if type(spec) is tuple else (spec,)
+
+
+def _result_spec(traced: Any, *specs: Any) -> Any:
+    """What a traced function returns for arguments of these specs."""
+    return traced.get_concrete_function(*specs).structured_outputs
+
+
+def _flat_shapes(types: Any, shapes: Any) -> list[Any]:
+    """The shapes that belong to the leaves of ``types``; a shape may itself be a list."""
+    if not nest.is_nested(types):
+        return [shapes]
+    return [
+        shape for kind, part in zip(nest.children(types), nest.children(shapes)) for shape in _flat_shapes(kind, part)
+    ]
+
+
+def _static_int(value: Any, what: str) -> int:
+    """A count that must be known when the dataset is made."""
+    try:
+        return int(value)
+    except TypeError as error:
+        raise TypeError(f"{what} needs a number that is known when the dataset is made, got {value!r}") from error

@@ -1,0 +1,143 @@
+"""Iterators over datasets: Python's while nothing is traced, and a Python object that the program asks otherwise.
+
+A traced program can't hold a Python iterator, so it asks for each element by calling Python; the call keeps its place
+in the program's order. An iterator made inside a traced function is new in every run of it.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from autograph.data.elements import blank, types_of
+from autograph.data.plans import Plan
+from autograph.operators.streams import StagedIterator, Stream
+from runtime import dtypes, nest
+from runtime.context import ctx
+from runtime.errors import FailedPreconditionError, OperatorNotAllowedInGraphError, OutOfRangeError
+from runtime.ops.control import HOST_CALL, assert_op
+from runtime.ops.convert import convert_to_tensor
+from runtime.ops.dispatch import apply
+from runtime.tensor import Tensor
+from runtime.types import TensorType
+
+_ENDED = "End of sequence"
+_BOOL = TensorType(dtypes.bool_, ())
+
+
+class _Handle:
+    """Carries an iterator through a program, as the one element of a tensor of objects."""
+
+    __slots__ = ("iterator",)
+
+    def __init__(self, iterator: Iterator[Any]) -> None:
+        self.iterator = iterator
+
+
+class Optional:
+    """An element that may not be there."""
+
+    def __init__(self, there: Any, value: Any, spec: Any) -> None:
+        self._there = there
+        self._value = value
+        self.element_spec = spec
+
+    def has_value(self) -> Any:
+        """Whether there is an element, a boolean tensor."""
+        return self._there
+
+    def get_value(self) -> Any:
+        """The element. Raises InvalidArgumentError if there is none."""
+        assert_op(self._there, "Optional has no value", "InvalidArgumentError")
+        return self._value
+
+
+class DatasetIterator(StagedIterator, Stream):
+    """Runs through a dataset once. `next` raises StopIteration at its end, `get_next` OutOfRangeError.
+
+    Made by `iter(dataset)`. An iterator made outside a traced function goes on inside it where it stands.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self.element_spec = plan.spec
+        self._types = types_of(plan.spec)
+        self._handle: Any = None
+        self._iterator: Iterator[Any] | None = None
+        if ctx.builder is None:
+            self._iterator = plan.elements()
+        else:
+            what = TensorType(dtypes.string, ())
+            attrs = {"function": lambda: _Handle(plan.elements()), "types": (what,), "arrays": True}
+            self._handle = apply(HOST_CALL, (), attrs)[0]
+
+    def __iter__(self) -> DatasetIterator:
+        return self
+
+    def __next__(self) -> Any:
+        if ctx.builder is not None:
+            raise OperatorNotAllowedInGraphError(
+                "an iterator over a dataset has no elements while tracing; a `for` statement or next(...) of a "
+                "converted function asks for them when the program runs"
+            )
+        return next(self._eager())
+
+    def __staged_stream__(self) -> Stream:
+        return self
+
+    def _eager(self) -> Iterator[Any]:
+        if self._iterator is None:
+            raise FailedPreconditionError("This iterator was made inside a traced function and lives only there.")
+        return self._iterator
+
+    def get_next(self, name: str | None = None) -> Any:
+        """The next element. Raises OutOfRangeError at the end."""
+        if ctx.builder is None:
+            try:
+                return next(self._eager())
+            except StopIteration:
+                raise OutOfRangeError(_ENDED) from None
+        there, element = self.fetch(convert_to_tensor(True))
+        assert_op(there, _ENDED, "OutOfRangeError")
+        return element
+
+    def get_next_as_optional(self) -> Optional:
+        """The next element or, at the end, an `Optional` without a value."""
+        there, element = self.fetch(convert_to_tensor(True))
+        return Optional(there, element, self.element_spec)
+
+    def fetch(self, wanted: Any) -> tuple[Any, Any]:
+        inputs = (wanted,) if self._handle is None else (self._handle, wanted)
+        pull = self._pull_from_outside() if self._handle is None else self._pull_from_handle()
+        attrs = {"function": pull, "types": (_BOOL, *self._types), "arrays": True}
+        there, *leaves = apply(HOST_CALL, inputs, attrs)
+        return there, nest.pack_sequence_as(self.element_spec, leaves)
+
+    def _pull_from_handle(self) -> Callable[..., list[Any]]:
+        types = self._types
+        return lambda handle, wanted: _pull(handle.item().iterator, wanted, types)
+
+    def _pull_from_outside(self) -> Callable[..., list[Any]]:
+        reference, types = weakref.ref(self), self._types  # a trace doesn't keep its arguments alive
+
+        def pull(wanted: Any) -> list[Any]:
+            iterator = reference()
+            if iterator is None:
+                raise FailedPreconditionError("The iterator that this function was traced with is gone.")
+            return _pull(iterator._eager(), wanted, types)
+
+        return pull
+
+
+def _pull(iterator: Iterator[Any], wanted: Any, types: list[TensorType]) -> list[Any]:
+    """Whether there is another element, and its leaves."""
+    if wanted:
+        for element in iterator:
+            return [True, *(_array(leaf) for leaf in nest.flatten(element))]
+    return [False, *map(blank, types)]
+
+
+def _array(leaf: Tensor) -> np.ndarray:
+    return np.asarray(leaf._array)  # type: ignore[attr-defined]

@@ -1,0 +1,9 @@
+"""`ag.data`: datasets to loop over."""
+
+from autograph.data.dataset import AUTOTUNE, Dataset
+from autograph.data.iterators import DatasetIterator as Iterator
+from autograph.data.iterators import Optional
+from autograph.data.plans import INFINITE as INFINITE_CARDINALITY
+from autograph.data.plans import UNKNOWN as UNKNOWN_CARDINALITY
+
+__all__ = ["AUTOTUNE", "INFINITE_CARDINALITY", "UNKNOWN_CARDINALITY", "Dataset", "Iterator", "Optional"]

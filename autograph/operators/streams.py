@@ -1,0 +1,71 @@
+"""Staged ``for`` loops over what gives its items one by one and can't count them, such as an iterator of a dataset.
+
+item = fetch()                      # before the loop
+while there was one:
+    body(item)
+    item = fetch(unless left)       # a loop that is left by `break` takes no further item
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from autograph.operators.logic import and_
+from autograph.operators.staged_while import stage_while
+from autograph.operators.state import Block, LocalSlot, slots
+from autograph.operators.symbolic import condition, truth
+from autograph.operators.unbound import run
+from runtime.context import ctx
+from runtime.ops.convert import convert_to_tensor
+
+
+class Stream:
+    """Items that come one by one; asking for one uses it up."""
+
+    def fetch(self, wanted: Any) -> tuple[Any, Any]:
+        """Whether there was another item, a boolean tensor, and the item, or blanks if there was none.
+
+        Nothing is used up where ``wanted``, a boolean tensor, is false.
+        """
+        raise NotImplementedError
+
+
+def stream_of(iterable: Any) -> Stream | None:
+    """The stream behind an object with `__staged_stream__`, a dataset or its iterator; None for any other."""
+    if ctx.builder is None:
+        return None
+    make = getattr(type(iterable), "__staged_stream__", None)
+    return None if make is None else make(iterable)
+
+
+def stage_stream(stream: Stream, body: Block, test: Block | None, names: tuple[str, ...]) -> None:
+    """Emits the loop ``for item in stream: body(item)``, which ``test`` may end after an iteration."""
+    there, first = stream.fetch(convert_to_tensor(True))
+    more, item = LocalSlot("more", there), LocalSlot("item", first)
+
+    def step() -> None:
+        run(body, item.get())
+        going = True if test is None else run(test)
+        tensor = truth(going)
+        wanted = convert_to_tensor(bool(going)) if tensor is None else condition(tensor, "break")
+        another, following = stream.fetch(wanted)
+        more.set(and_(wanted, lambda: another))
+        item.set(following)
+
+    blocks = (body,) if test is None else (body, test)
+    stage_while(more.get, step, [more, item, *slots(names, blocks)], blocks)
+
+
+def next_(*arguments: Any) -> Any:
+    """``next``; of an iterator over a dataset its next element when the program gets there."""
+    if len(arguments) == 1 and ctx.builder is not None and isinstance(arguments[0], StagedIterator):
+        return arguments[0].get_next()
+    return next(*arguments)
+
+
+class StagedIterator:
+    """What ``next`` of converted code calls `get_next` of while a function is being traced."""
+
+    def get_next(self) -> Any:
+        """The next element."""
+        raise NotImplementedError
