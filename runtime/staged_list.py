@@ -18,23 +18,20 @@ import numpy as np
 
 from runtime import dtypes, errors, nest
 from runtime.context import ctx
-from runtime.ops.arithmetic import maximum
-from runtime.ops.array import expand_dims
-from runtime.ops.compare import equal, greater_equal, less, logical_and, where
+from runtime.list_methods import ListMethods
+from runtime.ops.compare import greater_equal, less, logical_and, where
 from runtime.ops.control import assert_op
 from runtime.ops.convert import convert_to_tensor, is_tensor_like, static_value
 from runtime.ops.dispatch import apply, call
 from runtime.ops.elementwise import cast
 from runtime.ops.growable import ARRAY_WRITE, RESIZE_ROWS, ROW
 from runtime.ops.joining import concat, stack
-from runtime.ops.rearrange import reverse
-from runtime.ops.reduce import reduce_any, reduce_sum
 from runtime.shapes import widen
 from runtime.tensor import EagerTensor, Tensor
 from runtime.types import TensorType
 
 
-class StagedList:
+class StagedList(ListMethods):
     """A list of elements of one kind in a buffer that grows.
 
     items: the elements at first; each must convert to tensors.
@@ -193,6 +190,12 @@ class StagedList:
         made.extend(values)
         return made
 
+    def __radd__(self, values: Any) -> StagedList:
+        made = self.copy()
+        for index, value in enumerate(values):
+            made.insert(index, value)
+        return made
+
     def pop(self, index: Any = -1) -> Any:
         """Removes and gives an element, the last one by default. Raises IndexError when there is none, at run time."""
         assert_op(self._size > 0, "pop from empty list", "IndexError")
@@ -206,42 +209,11 @@ class StagedList:
         self._remove(position)
         return value
 
-    def _remove(self, position: Any) -> None:
-        self._buffers = [concat([rows[:position], rows[position + 1 :]], 0) for rows in map(self._rows, self._buffers)]
-        self._size = self._size - 1
-
-    def insert(self, index: Any, value: Any) -> None:
-        """Puts an element before position `index`, which counts from the end when negative."""
-        parts = self._parts(value)
-        before = convert_to_tensor(index, dtypes.int32) if type(index) is int else cast(index, dtypes.int32)
-        before = where(less(before, 0), maximum(before + self._size, 0), before)
-        self._buffers = [
-            concat([rows[:before], expand_dims(part, 0), rows[before:]], 0)
-            for rows, part in zip(map(self._rows, self._buffers), parts)
-        ]
-        self._size = self._size + 1
-
-    def clear(self) -> None:
-        """Removes all elements."""
-        self._size = convert_to_tensor(0, dtypes.int32)
-
-    def reverse(self) -> None:
-        """Reverses the order of the elements."""
-        self._buffers = [reverse(self._rows(buffer), [0]) for buffer in self._buffers]
-
     def copy(self) -> StagedList:
         """A list of its own with the same elements."""
         made = StagedList.__new__(StagedList)
         made.restore(*self.__tf_flatten__())
         return made
-
-    def count(self, value: Any) -> Tensor:
-        """How many elements equal a value, an int32 tensor."""
-        return reduce_sum(cast(equal(self.rows(), value), dtypes.int32))
-
-    def contains(self, value: Any) -> Tensor:
-        """Whether an element equals a value; what `value in list` gives in converted code."""
-        return reduce_any(equal(self.rows(), value))
 
     def _at(self, position: Any) -> Any:
         return self._pack([apply(ROW, (buffer, position)) for buffer in self._buffers])
@@ -269,19 +241,20 @@ class StagedList:
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
-            made = self.copy()
-            made._buffers = [self._rows(buffer)[index] for buffer in self._buffers]
-            made._size = call("dim", made._buffers[0], axis=0)
-            return made
+            return self._slice(index)
         return self._at(self._position(index, "list index out of range"))
 
     def __setitem__(self, index: Any, value: Any) -> None:
         if isinstance(index, slice):
-            raise errors.UnimplementedError("slices of a list can't be assigned in a staged loop; set single elements")
+            self._set_slice(index, values=value)
+            return
         parts = self._parts(value)
         self._write(self._position(index, "list assignment index out of range"), parts)
 
     def __delitem__(self, index: Any) -> None:
+        if isinstance(index, slice):
+            self._delete_slice(index)
+            return
         self._remove(self._position(index, "list assignment index out of range"))
 
     def __len__(self) -> int:

@@ -12,6 +12,7 @@ from autograph.convert import (
     comparison,
     comprehensions,
     control_flow,
+    displays,
     logic,
     loop_else,
     returns,
@@ -34,6 +35,7 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("comparison", comparison.lower),  # makes `and`s for the next one
     ("logic", logic.lower),
     ("conditional expression", ternary.lower),
+    ("list display", displays.lower),
     ("call", calls.lower),  # late, since it must see which calls are the operators'
     ("comprehension", comprehensions.lower),  # copies expressions: last, so that nothing is converted twice
 )

@@ -1,7 +1,7 @@
 """What converted code calls at run time, as ``ag__``: Python's meaning on Python values, staging on tensors."""
 
-from autograph.operators import aggregates  # noqa: F401  adds its overloads
 from autograph.operators.absence import bound
+from autograph.operators.aggregates import list_display, spread
 from autograph.operators.assertion import assert_stmt
 from autograph.operators.calls import converted_call
 from autograph.operators.comprehensions import generator_exp, list_comp
@@ -26,9 +26,11 @@ __all__ = [
     "is_none",
     "is_not_none",
     "list_comp",
+    "list_display",
     "map_",
     "not_",
     "not_in",
     "or_",
+    "spread",
     "while_stmt",
 ]

@@ -19,6 +19,7 @@ from autograph.operators.conditional import if_exp
 from autograph.operators.iterables import TensorItems
 from autograph.operators.symbolic import condition, symbolic, truth
 from runtime import dtypes
+from runtime.context import ctx
 from runtime.ops.arithmetic import maximum, minimum
 from runtime.ops.array import shape as shape_of
 from runtime.ops.compare import greater, less, where
@@ -176,6 +177,35 @@ def tuple_(*arguments: Any, **options: Any) -> Any:
             fix="use list(), which makes a list that may have any length",
         )
     return builtins.tuple(items)
+
+
+class _Spread:
+    """What is starred in a list display and has a length that may be known only at run time."""
+
+    def __init__(self, items: StagedList) -> None:
+        self.items = items
+
+
+def spread(items: Any) -> Any:
+    """``*items`` in a list display; something staged stays one item for `list_display`."""
+    if ctx.builder is None:
+        return items
+    made = list_(items) if type(items) is not list or moved(items) is not None else items
+    return (_Spread(made),) if isinstance(made, StagedList) else made
+
+
+def list_display(items: list[Any]) -> Any:
+    """The list ``[a, *b, c]``, whose starred items have gone through `spread`."""
+    if ctx.builder is None or not any(type(each) is _Spread for each in items):
+        return items
+    first = next(index for index, each in enumerate(items) if type(each) is _Spread)
+    made = items[:first] + items[first].items
+    for each in items[first + 1 :]:
+        if type(each) is _Spread:
+            made.extend(each.items)
+        else:
+            made.append(each)
+    return made
 
 
 def _is_list(value: Any) -> bool:

@@ -18,7 +18,7 @@ from weakref import WeakKeyDictionary
 
 from autograph.errors import Location, StagingError, StagingTypeError, user_location
 from autograph.operators.state import Slot
-from autograph.operators.structure import children, rebuild
+from autograph.operators.structure import children, is_frozen, rebuild
 from autograph.operators.symbolic import same_python_value
 from runtime.context import ctx
 from runtime.ops.convert import is_tensor_like
@@ -107,13 +107,13 @@ def _wrap(item: Any) -> Any:
     items = children(item)
     if items is None:
         return item
-    return rebuild(item, [_wrap(each) for _, each in items]) if isinstance(item, tuple) else Ref(item)
+    return rebuild(item, [_wrap(each) for _, each in items]) if is_frozen(item) else Ref(item)
 
 
 def _unwrap(item: Any) -> Any:
     if isinstance(item, Ref):
         return item.held
-    items = children(item) if isinstance(item, tuple) else None
+    items = children(item) if is_frozen(item) else None
     return item if items is None else rebuild(item, [_unwrap(each) for _, each in items])
 
 

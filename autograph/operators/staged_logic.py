@@ -7,7 +7,7 @@ from typing import Any
 
 from autograph.errors import StagingTypeError, user_location
 from autograph.operators.state import Block
-from autograph.operators.symbolic import condition, describe, symbolic
+from autograph.operators.symbolic import condition, describe, symbolic, truth
 from autograph.operators.unbound import run
 from runtime import dtypes
 from runtime.context import ctx
@@ -15,6 +15,7 @@ from runtime.graph.builder import Region, emit_cond, trace_region
 from runtime.ops.compare import equal, logical_and, logical_not, logical_or
 from runtime.ops.convert import convert_to_tensor, is_tensor_like
 from runtime.ops.reduce import reduce_all, reduce_any
+from runtime.staged_list import StagedList
 
 # Elementwise ops that can fail at run time on integers; behind `and` they may be guarded by what stands before.
 _MAY_FAIL = frozenset({"floordiv", "floormod", "truncatediv", "divide", "pow"})
@@ -86,6 +87,9 @@ def _chain(first: Any, others: Sequence[Block], is_and: bool) -> Any:
 def _operand(value: Any, word: str) -> Any:
     if isinstance(value, (bool, int, float)):
         return convert_to_tensor(value)
+    if isinstance(value, list | StagedList):
+        decided = truth(value)  # whether a staged list has elements
+        value = value if decided is None else decided
     if not is_tensor_like(value):
         raise StagingTypeError(
             f"an operand of `{word}` is {describe(value)} beside a tensor",

@@ -1,4 +1,6 @@
-"""Taking apart tuples, lists, dicts and composites of values, and putting them together again.
+"""Taking apart tuples, lists, dicts, dataclasses and composites of values, and putting them together again.
+
+Instances of dataclasses (and of attrs classes) count by their fields, unless they refer to themselves.
 
 A composite is an object with ``__tf_flatten__`` and ``__tf_unflatten__``, such as a TensorArray; a component that is
 None has no value yet and counts as unset.
@@ -6,6 +8,8 @@ None has no value yet and counts as unset.
 
 from __future__ import annotations
 
+import copy
+import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -24,7 +28,40 @@ def children(value: Any) -> Sequence[tuple[str, Any]] | None:
     if hasattr(kind, "__tf_flatten__"):
         components = value.__tf_flatten__()[1]
         return [(f".{index}", UNSET if item is None else item) for index, item in enumerate(components)]
-    return None
+    names = _field_names(kind)
+    if names is None or not _is_tree(value, ()):
+        return None
+    return [(f".{name}", getattr(value, name, UNSET)) for name in names]
+
+
+def _field_names(kind: type) -> list[str] | None:
+    """The fields of a class that is made of fields, or None."""
+    if dataclasses.is_dataclass(kind):
+        return [field.name for field in dataclasses.fields(kind)]
+    attributes = getattr(kind, "__attrs_attrs__", None)
+    return None if attributes is None else [each.name for each in attributes]
+
+
+def _is_tree(value: Any, around: tuple[Any, ...]) -> bool:
+    if any(each is value for each in around):
+        return False
+    kind, inside = type(value), (*around, value)
+    names = _field_names(kind)
+    if names is not None:
+        items = [getattr(value, name, None) for name in names]
+    elif isinstance(value, (list, tuple)):
+        items = list(value)
+    elif isinstance(value, dict):
+        items = list(value.values())
+    else:
+        return True
+    return all(_is_tree(item, inside) for item in items)
+
+
+def is_frozen(value: Any) -> bool:
+    """Whether nothing can be assigned to a container of values: a tuple, or an instance of a frozen dataclass."""
+    parameters = getattr(type(value), "__dataclass_params__", None)
+    return isinstance(value, tuple) or (parameters is not None and parameters.frozen)
 
 
 def is_composite(value: Any) -> bool:
@@ -43,7 +80,16 @@ def rebuild(like: Any, items: Sequence[Any]) -> Any:
         return kind(items)
     if hasattr(kind, "__tf_flatten__"):
         return kind.__tf_unflatten__(like.__tf_flatten__()[0], [None if item is UNSET else item for item in items])
-    return kind._make(items)
+    if hasattr(kind, "_make"):
+        return kind._make(items)
+    names = _field_names(kind) or ()
+    if all(getattr(like, name, UNSET) is item for name, item in zip(names, items)):
+        return like
+    made = copy.copy(like)
+    for name, item in zip(names, items):
+        if item is not UNSET:
+            object.__setattr__(made, name, item)  # frozen ones too
+    return made
 
 
 def same_structure(one: Any, other: Any) -> bool:
@@ -54,7 +100,7 @@ def same_structure(one: Any, other: Any) -> bool:
         return list(one) == list(other)
     if hasattr(type(one), "__tf_flatten__"):
         return one.__tf_flatten__()[0] == other.__tf_flatten__()[0]
-    return len(one) == len(other)
+    return _field_names(type(one)) is not None or len(one) == len(other)
 
 
 def flatten(value: Any, label: str = "") -> list[tuple[str, Any]]:
