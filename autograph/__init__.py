@@ -25,6 +25,7 @@ from autograph.namespaces import (
     strings,
     test,
 )
+from autograph.module import Module
 from autograph.namespaces import conversion as autograph
 from autograph.operators.functional_control import case, cond, switch_case, while_loop
 from runtime.autodiff.custom import custom_gradient
@@ -209,7 +210,7 @@ from runtime.variable import IndexedSlices, Variable
 newaxis = None
 
 __all__ = [
-    "Assert", "DType", "GradientTape", "IndexedSlices", "Tensor", "TensorArray", "TensorShape", "TensorSpec",
+    "Assert", "DType", "GradientTape", "IndexedSlices", "Module", "Tensor", "TensorArray", "TensorShape", "TensorSpec",
     "UnconnectedGradients", "Variable", "abs", "acos", "acosh", "add", "add_n", "argmax", "argmin", "argsort",
     "as_dtype", "as_string", "asin", "asinh", "atan", "atan2", "atanh", "autodiff", "autograph", "batch_to_space",
     "bitcast", "bitwise", "bool", "boolean_mask", "broadcast_dynamic_shape", "broadcast_static_shape", "broadcast_to",

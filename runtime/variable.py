@@ -86,7 +86,7 @@ class Variable:
         if initial_value is None:
             raise ValueError("The `initial_value` arg to `tf.Variable` must be specified: it can't be None.")
         self._id = next(_ids)
-        self._name = name or "Variable"
+        self._name = ctx.scope + (name or "Variable")
         self.constraint = constraint
         self._array: Any = None
         if ctx.builder is not None:

@@ -51,11 +51,14 @@ ROOMS: dict[str, set[str]] = {
     "autograph.cli": {*CONVERSION, "autograph.commands", "autograph.commands.graph"},
     "autograph.__main__": {"autograph.cli"},
     "autograph.functional": {*AUTOGRAPH, *RUNTIME},
+    "autograph.module": {*BASE, "runtime.variable"},
     "autograph.data": {*AUTOGRAPH, *RUNTIME, "autograph.function"},
     "autograph.namespaces": {*AUTOGRAPH, *RUNTIME, "autograph.function", "autograph.data"},
     # The public namespaces hand names on from everywhere below them.
     "runtime": RUNTIME,
-    "autograph": {*AUTOGRAPH, *RUNTIME, "autograph.function", "autograph.functional", "autograph.namespaces"},
+    "autograph": {
+        *AUTOGRAPH, *RUNTIME, "autograph.function", "autograph.functional", "autograph.module", "autograph.namespaces",
+    },  # fmt: skip
 }
 
 # third-party package → the rooms that may import it; numba in one place means that everything else runs without it
