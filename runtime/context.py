@@ -39,6 +39,7 @@ class Context(threading.local):
                costs 20 ns where `np.errstate` costs 900. Not reentrant.
     lifting    where variables that are created while tracing go; None: nothing takes them
     scope      the open scopes of names, each with a slash behind it: "" or "layer/cell/"
+    numerics   numerics(builder, op, inputs, outputs) adds checks to a node of a graph; None: nobody asked for them
     commits    what variables hold by now, while a graph that assigns some runs: {reference: array}; None: nobody asks
     """
 
@@ -47,6 +48,7 @@ class Context(threading.local):
     device: str | None = None
     lifting: Any = None
     scope: str = ""
+    numerics: Callable[..., tuple] | None = None
     commits: dict[Any, Any] | None = None
     quiet: Callable[..., Any]
 

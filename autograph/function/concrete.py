@@ -53,6 +53,7 @@ class ConcreteFunction:
         self.function = GraphFunction(graph, jit_compile)
         self.variables = tuple(variables)
         self.guards: tuple = ()  # what must still hold for the trace to be used (see guards.py)
+        self.checked = False  # whether it was traced with `enable_check_numerics`
         self.used = True  # since the cache last looked for room
         self.captured_inputs = list(captures)
         self.symbolic_captures = symbolic_captures

@@ -21,6 +21,7 @@ from autograph.function.trace import trace
 from autograph.operators.calls import is_library
 from autograph.operators.tracebacks import drop_own_frames
 from runtime import nest
+from runtime.context import ctx
 
 _run_eagerly = False
 
@@ -88,6 +89,8 @@ class Function:
                 args = check_input_signature(args, self.input_signature, self._arguments)
             tensors: list[Any] = []
             key = key_of_call(args, kwargs, tensors)
+            if ctx.numerics is not None:
+                key = ("checked", key)
             concrete = self._traces.get(key)
             if concrete is None or (concrete.guards and broken(concrete.guards) is not None):
                 concrete = self._trace(key, args, kwargs)
@@ -128,6 +131,7 @@ class Function:
         finally:
             self._tracing.discard(key)
         concrete.guards = settled(guards)
+        concrete.checked = ctx.numerics is not None
         self._trace_count += 1
         self._latest = concrete
         return concrete
@@ -156,12 +160,13 @@ class Function:
         """The one trace of a function with an input signature is made for the signature, not for the arguments."""
         specs = nest.pack_sequence_as(args[: len(self.input_signature or ())], nest.flatten(self.input_signature))
         args = (*specs, *args[len(specs) :])
-        return key_of_call(args, kwargs, []), args
+        key = key_of_call(args, kwargs, [])
+        return key if ctx.numerics is None else ("checked", key), args
 
     def _covering(self, args: tuple, kwargs: dict[str, Any]) -> ConcreteFunction | None:
         """A trace made from specs (`get_concrete_function`) that fits these arguments."""
         for concrete in self._cache.traces():
-            if concrete.covers(args, kwargs) and broken(concrete.guards) is None:
+            if concrete.checked is (ctx.numerics is not None) and concrete.covers(args, kwargs) and broken(concrete.guards) is None:
                 return concrete
         return None
 
@@ -177,6 +182,8 @@ class Function:
             if self.input_signature is not None:
                 args = check_input_signature(args, self.input_signature, self._arguments)
             key = key_of_call(args, kwargs, [])
+            if ctx.numerics is not None:
+                key = ("checked", key)
             found = self._traces.get(key)
             return found if found is not None and broken(found.guards) is None else self._trace(key, args, kwargs)
         except drop_own_frames():

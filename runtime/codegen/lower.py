@@ -19,6 +19,7 @@ from typing import Any
 
 from runtime import dtypes
 from runtime.codegen import (
+    check_forms,
     control,
     cpu,
     effect_forms,
@@ -41,7 +42,7 @@ from runtime.types import StackType, TensorType, TokenType, Type
 
 # Modules that fill the table of emitters by being imported.
 FORMS = (
-    control, effect_forms, gather_forms, join_forms, linalg_forms, reduce_forms, scan_forms, slice_forms, stack_forms,
+    check_forms, control, effect_forms, gather_forms, join_forms, linalg_forms, reduce_forms, scan_forms, slice_forms, stack_forms,
     view_forms,
 )  # fmt: skip
 

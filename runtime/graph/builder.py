@@ -165,7 +165,8 @@ class Builder:
         else:
             node = self.graph.add_node(op, values, attrs, types, (), user_span())
             node.name = user_name()
-        return tuple([SymbolicTensor(v, self) for v in node.outputs[: len(types)]])
+        outputs = tuple([SymbolicTensor(v, self) for v in node.outputs[: len(types)]])
+        return outputs if ctx.numerics is None else ctx.numerics(self, op, inputs, outputs)
 
     def _add_effect(
         self, op: OpDef, values: list[Value], attrs: dict, types: Sequence[Type], regions: Any = ()

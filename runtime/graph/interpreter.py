@@ -12,8 +12,9 @@ from typing import Any
 
 from runtime import errors
 from runtime.graph.ir import Graph, Node
-from runtime.graph.spans import at_span
+from runtime.graph.spans import AT_SPAN, at_span, with_op
 from runtime.ops.dispatch import explain_failure
+from runtime.types import TensorType
 
 # Called every so often by a running loop with the node and its current operands; may finish the loop in native code and
 # give the results, or None to go on here.
@@ -84,17 +85,30 @@ class Program:
                 raise at_span(error, node.span) from None
             if node is None or node.regions or node.op.effect:
                 raise
-            types = [v.type for v in node.inputs]
-            raise at_span(explain_failure(node.op, types, node.attrs, error), node.span) from None
+            # The types that the operands have now: static ones may not know what is wrong.
+            types = [_type_now(v.type, slots[s]) for v, s in zip(node.inputs, sources)]
+            explained = explain_failure(node.op, types, node.attrs, error)
+            raise at_span(_naming(explained, node), node.span) from None
         except errors.OpError as error:
-            if node is None:
+            if node is None or AT_SPAN in str(error):
                 raise
-            raise at_span(error, node.span) from None
+            raise at_span(_naming(error, node), node.span) from None
         except (AssertionError, LookupError, ArithmeticError, RuntimeError, NameError, AttributeError) as error:
             if node is None or node.op.name != "assert":
                 raise
             raise at_span(error, node.span) from None
         return [slots[s] for s in self.outputs]
+
+
+def _type_now(type_: Any, value: Any) -> Any:
+    return TensorType(type_.dtype, value.shape) if isinstance(type_, TensorType) and hasattr(value, "shape") else type_
+
+
+def _naming(error: Exception, node: Node) -> Exception:
+    if isinstance(error, errors.OpError):
+        error.message = with_op(error.message, type(error), node)
+        error.args = (error.message, *error.args[1:])
+    return error
 
 
 def _executor(node: Node) -> Callable[..., Any]:

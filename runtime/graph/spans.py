@@ -5,6 +5,8 @@ from __future__ import annotations
 import linecache
 from typing import Any
 
+from runtime import errors
+
 AT_SPAN = "\n  at "
 
 
@@ -16,6 +18,21 @@ def describe_span(span: Any) -> str:
     source = linecache.getline(filename, line).strip()
     text = f"{filename}:{line}, in {function}"
     return f"{text}\n    {source}" if source else text
+
+
+# Their messages are the user's own.
+_SPEAK_FOR_THE_USER = frozenset(["assert", "raise", "host_call"])
+
+
+def with_op(message: str, error: type[BaseException], node: Any) -> str:
+    """The message of an error that a node raises, with TensorFlow's name of the op and the user's name of the node."""
+    if node.op.name in _SPEAK_FOR_THE_USER or not issubclass(error, errors.OpError):
+        return message
+    if "[Op:" not in message:
+        message += f" [Op:{node.op.label}]"
+    if node.name and not node.name.endswith("/"):
+        message += f" name: {node.name}"
+    return message
 
 
 def at_span(error: Exception, span: Any) -> Exception:

@@ -10,6 +10,7 @@ from runtime.ops import (
     factor,
     matrices,
     nn,
+    numerics,
     operators,
     random,
     segments,

@@ -184,7 +184,7 @@ def dynamic_partition(data: Any, partitions: Any, num_partitions: int, name: str
     x, numbers = convert_to_tensor(data), convert_to_tensor(partitions)
     inside = call("logical_and", numbers >= 0, numbers < num_partitions)
     assert_op(call("reduce_all", inside, axis=tuple(range(known_rank(numbers, "dynamic_partition"))), keepdims=False),
-              f"partitions must be in [0, {num_partitions})")  # fmt: skip
+              f"partitions must be in [0, {num_partitions}) [Op:DynamicPartition]")  # fmt: skip
     return [call("boolean_mask", x, equal(numbers, i)) for i in range(num_partitions)]
 
 

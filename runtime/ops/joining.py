@@ -266,7 +266,8 @@ def split(value: Any, num_or_size_splits: Any, axis: Any = 0, num: Any = None, n
 def _split_unknown(x: Tensor, axis: int, count: int) -> list[Tensor]:
     """Equal blocks of a dimension that is known only at run time."""
     size = call("dim", x, axis=axis)
-    assert_op(size % count == 0, f"Number of ways to split ({count}) should evenly divide the split dimension {axis}")
+    message = f"Number of ways to split ({count}) should evenly divide the split dimension {axis} [Op:Split]"
+    assert_op(size % count == 0, message)
     step = size // count
     key: list[Any] = [slice(None)] * len(x._shape or ())
     blocks = []

@@ -144,7 +144,7 @@ def sparse_softmax_cross_entropy_with_logits(labels: Any, logits: Any, name: str
     inside = reduce.reduce_all(call("logical_and", classes >= 0, classes < bound))
     assert_op(
         inside, f"Received a label value which is outside the valid range of [0, {'?' if count is None else count})."
-        "  Label values", data=[classes],
+        " [Op:SparseSoftmaxCrossEntropyWithLogits]  Label values", data=[classes],
     )  # fmt: skip
     picked = one_hot(classes, depth if count is None else count, dtype=x.dtype)
     return -reduce.reduce_sum(picked * log_softmax(x), -1)

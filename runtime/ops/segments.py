@@ -185,8 +185,8 @@ def _sorted(name: str, unsorted: Callable[..., Tensor], clear: bool, doc: str) -
 
     def function(data: Any, segment_ids: Any, name: str | None = None) -> Tensor:
         x, ids = convert_to_tensor(data), convert_to_tensor(segment_ids)
-        assert_op(reduce_all(ids[1:] >= ids[:-1]), "segment ids are not increasing")
-        assert_op(reduce_all(ids >= 0), "segment ids must be >= 0")
+        assert_op(reduce_all(ids[1:] >= ids[:-1]), "segment ids are not increasing [Op:Segment]")
+        assert_op(reduce_all(ids >= 0), "segment ids must be >= 0 [Op:Segment]")
         num = call("maximum", reduce_max(ids) + 1, convert_to_tensor(0, ids.dtype))
         result = unsorted(x, ids, num)
         if not clear:
@@ -224,7 +224,7 @@ def bincount(
     x = convert_to_tensor(arr)
     if x.dtype.kind not in "iu":
         raise errors.InvalidArgumentError(f"bincount needs integers, got {x.dtype.name} [Op:Bincount]", "bincount")
-    assert_op(reduce_all(x >= 0), "Input arr must be non-negative!")
+    assert_op(reduce_all(x >= 0), "Input arr must be non-negative! [Op:Bincount]")
     length = call("maximum", reduce_max(x) + 1, convert_to_tensor(0, x.dtype))
     static = static_value(length)
     size: Any = int(static) if static is not None else length
@@ -265,7 +265,7 @@ def histogram_fixed_width_bins(
     x, bounds = operands("HistogramFixedWidth", values, value_range)
     kind = x.dtype if x.dtype.kind == "f" else dtypes.float64
     low, high = call("cast", bounds[0], dtype=kind), call("cast", bounds[1], dtype=kind)
-    assert_op(low < high, "value_range must satisfy value_range[0] < value_range[1]")
+    assert_op(low < high, "value_range must satisfy value_range[0] < value_range[1] [Op:HistogramFixedWidth]")
     count = convert_to_tensor(nbins, dtypes.int32)
     scaled = call("floor", call("cast", count, dtype=kind) * (call("cast", x, dtype=kind) - low) / (high - low))
     top = call("cast", count - 1, dtype=kind)

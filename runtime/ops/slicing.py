@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from runtime import errors
+from runtime import dtypes, errors
 from runtime.context import ctx
 from runtime.ops.convert import convert_to_tensor, fill_holes, is_tensor_like, scalar_int
 from runtime.ops.dispatch import apply, call
@@ -309,6 +309,16 @@ def strided_slice(x: Any, key: Any) -> Tensor:
     return getitem(convert_to_tensor(x), key)
 
 
+def _check_block(tensor: Tensor, axis: int, begin: Any, size: Any) -> None:
+    """Indexing would cut off what leaves the tensor, `slice` must not."""
+    dim = call("dim", tensor, axis=axis)
+    first, count, last = [call("cast", convert_to_tensor(part), dtype=dtypes.int64) for part in (begin, size, dim)]
+    inside = [call("less_equal", zero, part) for zero, part in ((first * 0, first), (first * 0 - 1, count))]
+    fits = call("logical_and", call("logical_and", *inside), call("less_equal", first + count, last))
+    message = f"Expected a block inside of dimension {axis} [Op:Slice], got begin, size and dimension ="
+    call("assert", fits, first, count, last, message=message, error="InvalidArgumentError", summarize=3)
+
+
 def slice_(input_: Any, begin: Any, size: Any, name: str | None = None) -> Tensor:
     """The block of `input_` from `begin` of `size` elements in each dimension; a size of -1 takes the rest.
 
@@ -327,5 +337,7 @@ def slice_(input_: Any, begin: Any, size: Any, name: str | None = None) -> Tenso
                 raise errors.InvalidArgumentError(
                     f"Expected size[{axis}] in [0, {dim - start}], but got {count} [Op:Slice]", "slice"
                 )
+        else:
+            _check_block(tensor, axis, start, count)
     key = tuple(slice(b, None if isinstance(s, int) and s == -1 else b + s) for b, s in zip(starts, sizes))  # type: ignore[operator]
     return getitem(tensor, key)

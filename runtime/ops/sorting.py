@@ -145,6 +145,11 @@ def top_k(
     size = x._shape[axis]  # type: ignore[index]
     if isinstance(count, int) and size is not None and not 0 <= count <= size:
         raise errors.InvalidArgumentError(f"input must have at least k columns. Had {size}, needed {count} [Op:TopKV2]")
+    if size is None or not isinstance(count, int):
+        columns, wanted_columns = call("dim", x, axis=axis), call("cast", convert_to_tensor(count), dtype=dtypes.int32)
+        message = "input must have at least k columns [Op:TopKV2], got columns and k ="
+        fits = call("less_equal", wanted_columns, columns)
+        call("assert", fits, columns, wanted_columns, message=message, error="InvalidArgumentError", summarize=3)
     order = call("argsort", x, axis=axis, descending=True)[..., :count]
     values = call("take_along", x, order, axis=axis)
     wanted = dtypes.as_dtype(index_type)
