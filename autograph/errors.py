@@ -20,6 +20,8 @@ from typing import Any
 
 _ROOT = Path(__file__).resolve().parents[1]
 _OWN = (str(_ROOT / "autograph") + os.sep, str(_ROOT / "runtime") + os.sep)
+# What the blocks of a converted function are called.
+_BLOCKS = frozenset({"if_body", "else_body", "loop_body", "loop_test", "match_body"})
 
 
 @dataclass(frozen=True)
@@ -110,7 +112,7 @@ def _user_function(code: CodeType) -> str:
     """The name of the user's function that a block function was made from."""
     qualname: str = getattr(code, "co_qualname", code.co_name)
     parts = [part for part in qualname.split(".") if part != "<locals>"]
-    while len(parts) > 1 and parts[-1].rstrip("_0123456789") in ("if_body", "else_body", "loop_body", "loop_test"):
+    while len(parts) > 1 and parts[-1].rstrip("_0123456789") in _BLOCKS:
         parts.pop()
     return parts[-1]
 

@@ -41,6 +41,7 @@ class Context(threading.local):
     scope      the open scopes of names, each with a slash behind it: "" or "layer/cell/"
     numerics   numerics(builder, op, inputs, outputs) adds checks to a node of a graph; None: nobody asked for them
     commits    what variables hold by now, while a graph that assigns some runs: {reference: array}; None: nobody asks
+    decide     decide(tensor) answers for a symbolic tensor that Python asks for its truth value; None: it has none
     """
 
     builder: Any = None
@@ -50,6 +51,7 @@ class Context(threading.local):
     scope: str = ""
     numerics: Callable[..., tuple] | None = None
     commits: dict[Any, Any] | None = None
+    decide: Callable[[Any], bool] | None = None
     quiet: Callable[..., Any]
 
     def __init__(self) -> None:

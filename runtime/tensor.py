@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from runtime import dtypes, errors
+from runtime.context import ctx
 from runtime.dtypes import DType
 from runtime.shapes import Shape, TensorShape, format_shape
 from runtime.types import TensorType
@@ -273,6 +274,8 @@ class SymbolicTensor(Tensor):
         return (self[i] for i in range(shape[0]))
 
     def __bool__(self) -> bool:
+        if ctx.decide is not None:
+            return ctx.decide(self)
         raise errors.OperatorNotAllowedInGraphError(
             f"Using a symbolic tensor as a Python bool is not allowed: {self} has no value while its function is "
             "being traced. Use it in an `if`, `while`, `and`, `or`, `not` of a converted function, or ag.cond."

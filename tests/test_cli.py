@@ -333,7 +333,7 @@ def wrong(x):
     if x > 0:
         y = x
     else:
-        y = None
+        y = object()
     return y + 1
 
 def texts(x):

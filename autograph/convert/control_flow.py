@@ -95,6 +95,10 @@ class _Function:
         names = self.state(activity(branches), self.live.after[stmt], (body, other), stmt)
         returns = any(isinstance(inner, gast.Return) for inner in statements(branches))
         body_name, else_name = self.context.free_name("if_body"), self.context.free_name("else_body")
+        if hasattr(stmt, "is_outcome"):  # see matches.py
+            match_name = self.context.free_name("match_body")
+            made = self.function_of(match_name, [], stmt.body, body, head(stmt))
+            return made + _call("ag__.match_stmt(arguments)", [match_name], names, head(stmt))
         made = self.function_of(body_name, [], stmt.body, body, head(stmt))
         arguments = [stmt.test, body_name]
         if stmt.orelse:

@@ -15,6 +15,7 @@ from autograph.convert import (
     displays,
     logic,
     loop_else,
+    matches,
     returns,
     super_calls,
     ternary,
@@ -27,6 +28,7 @@ Pass = Callable[[Any, Context], Any]
 PASSES: tuple[tuple[str, Pass], ...] = (
     ("super", super_calls.lower),  # needs the user's own functions: blocks have no `self`
     ("unbound returns", unbound_returns.lower),  # before any pass copies or moves a name
+    ("match", matches.lower),  # makes `if`s, whose jumps the next passes see
     ("loop else", loop_else.lower),  # before breaks, which it tells what flag to use
     ("return", returns.lower),  # turns returns in loops into breaks
     ("break and continue", breaks.lower),  # leaves no jump out of a block that is to become a function

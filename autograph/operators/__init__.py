@@ -9,6 +9,7 @@ from autograph.operators.conditional import if_exp, if_stmt
 from autograph.operators.functional import filter_, map_
 from autograph.operators.logic import and_, in_, is_none, is_not_none, not_, not_in, or_
 from autograph.operators.loops import for_stmt, while_stmt
+from autograph.operators.matching import match_stmt
 from autograph.operators.tracebacks import drop_frames
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "list_comp",
     "list_display",
     "map_",
+    "match_stmt",
     "not_",
     "not_in",
     "or_",
