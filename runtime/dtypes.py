@@ -10,21 +10,25 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
+
+_LABELS = {"float16": "half", "float32": "float", "float64": "double"}
 
 
 class DType:
     """An element type. There is one instance per type; compare with `==` or `is`."""
 
-    # `kind` is NumPy's letter: b bool, i int, u unsigned int, f float, O string.
+    # `kind` is NumPy's letter: b bool, i int, u unsigned int, f float, c complex, O string. (NumPy's own kind of
+    # bfloat16 is "V", as for every type that another package adds.)
     # `label` is the name that TensorFlow's op errors use: "float" for float32, "double", "half".
     __slots__ = ("name", "kind", "label", "_np", "__weakref__")
 
     def __init__(self, name: str, numpy_type: Any) -> None:
         self.name = name
         self._np = np.dtype(numpy_type)
-        self.kind = self._np.kind
-        self.label = {"float16": "half", "float32": "float", "float64": "double"}.get(name, name)
+        self.kind = "f" if name == "bfloat16" else self._np.kind
+        self.label = _LABELS.get(name, name)
 
     @property
     def as_numpy_dtype(self) -> type:
@@ -43,47 +47,47 @@ class DType:
 
     @property
     def is_floating(self) -> bool:
-        return self._np.kind == "f"
+        return self.kind == "f"
 
     @property
     def is_complex(self) -> bool:
-        return self._np.kind == "c"
+        return self.kind == "c"
 
     @property
     def is_integer(self) -> bool:
-        return self._np.kind in "iu"
+        return self.kind in "iu"
 
     @property
     def is_unsigned(self) -> bool:
-        return self._np.kind == "u"
+        return self.kind == "u"
 
     @property
     def is_bool(self) -> bool:
-        return self._np.kind == "b"
+        return self.kind == "b"
 
     @property
     def is_numeric(self) -> bool:
-        return self._np.kind in "iufc"
+        return self.kind in "iufc"
 
     @property
     def is_differentiable(self) -> bool:
-        return self._np.kind in "fc"
+        return self.kind in "fc"
 
     @property
     def min(self) -> Any:
         """Smallest representable value; raises TypeError for types that have none."""
-        return self._limits().min
+        return False if self.is_bool else self._limits().min
 
     @property
     def max(self) -> Any:
         """Largest representable value; raises TypeError for types that have none."""
-        return self._limits().max
+        return True if self.is_bool else self._limits().max
 
     def _limits(self) -> Any:
         if self.is_integer:
             return np.iinfo(self._np)
         if self.is_floating:
-            return np.finfo(self._np)
+            return ml_dtypes.finfo(self._np) if self.name == "bfloat16" else np.finfo(self._np)
         raise TypeError(f"Cannot find minimum or maximum value of {self!r}.")
 
     @property
@@ -92,7 +96,23 @@ class DType:
 
     @property
     def real_dtype(self) -> DType:
-        return self
+        """The dtype of the real part of a complex number; a dtype that isn't complex is its own."""
+        return {"complex64": float32, "complex128": float64}.get(self.name, self)
+
+    @property
+    def limits(self) -> tuple[Any, Any]:
+        """`(min, max)` of an integer dtype, (0, 1) of others: between what images of that dtype lie."""
+        return (self.min, self.max) if self.is_integer else (0, 1)
+
+    @property
+    def is_quantized(self) -> bool:
+        """Always False: there are no quantised dtypes here."""
+        return False
+
+    @property
+    def is_numpy_compatible(self) -> bool:
+        """Always True: each dtype has a NumPy dtype that holds its elements."""
+        return True
 
     def is_compatible_with(self, other: Any) -> bool:
         return as_dtype(other) is self
@@ -127,12 +147,15 @@ bool_ = DType("bool", np.bool_)
 int8, int16, int32, int64 = (DType(f"int{n}", f"int{n}") for n in (8, 16, 32, 64))
 uint8, uint16, uint32, uint64 = (DType(f"uint{n}", f"uint{n}") for n in (8, 16, 32, 64))
 float16, float32, float64 = (DType(f"float{n}", f"float{n}") for n in (16, 32, 64))
+bfloat16 = DType("bfloat16", ml_dtypes.bfloat16)
+complex64, complex128 = DType("complex64", np.complex64), DType("complex128", np.complex128)
 string = DType("string", object)
 
 half, double = float16, float64
 
 ALL: tuple[DType, ...] = (
-    bool_, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, float32, float64, string,
+    bool_, int8, int16, int32, int64, uint8, uint16, uint32, uint64, bfloat16, float16, float32, float64,
+    complex64, complex128, string,
 )  # fmt: skip
 
 DTypeLike = DType | str | type | np.dtype | None
@@ -143,7 +166,9 @@ for _dtype in ALL:
     if _dtype is not string:
         _BY_KEY[_dtype._np] = _dtype
         _BY_KEY[_dtype._np.type] = _dtype
-_BY_KEY.update({"half": float16, "double": float64, "float": float32, bool: bool_, int: int32, float: float32})
+_BY_KEY.update(
+    {"half": float16, "double": float64, "float": float32, bool: bool_, int: int32, float: float32, complex: complex128}
+)
 _BY_KEY.update({str: string, bytes: string, object: string, np.dtype(object): string})
 _BY_KEY.update({np.str_: string, np.bytes_: string})
 

@@ -67,6 +67,7 @@ THIRD_PARTY: dict[str, set[str]] = {
     "gast": {"autograph.syntax", "autograph.convert", "autograph.convert.api"},
     "astunparse": {"autograph.syntax"},
     "numba": {"runtime.codegen", "runtime.engine"},
+    "ml_dtypes": {"runtime.dtypes"},
     "llvmlite": {"runtime.codegen", "runtime.engine"},
     "scipy": {"runtime.ops", "runtime.codegen", "runtime.engine"},
 }

@@ -5,6 +5,9 @@ from __future__ import annotations
 from runtime.dtypes import (
     DType,
     as_dtype,
+    bfloat16,
+    complex64,
+    complex128,
     double,
     float16,
     float32,
@@ -25,6 +28,7 @@ from runtime.dtypes import (
 )
 
 __all__ = [
-    "DType", "as_dtype", "bool", "double", "float16", "float32", "float64", "half", "int16", "int32", "int64",
+    "DType", "as_dtype", "bfloat16", "bool", "complex64", "complex128", "double",
+    "float16", "float32", "float64", "half", "int16", "int32", "int64",
     "int8", "string", "uint16", "uint32", "uint64", "uint8",
 ]  # fmt: skip

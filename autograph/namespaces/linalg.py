@@ -28,6 +28,9 @@ from runtime.ops.factor import (
     solve,
     triangular_solve,
 )
+from runtime.ops.linalg import (
+    adjoint,
+)
 from runtime.ops.matrices import (
     band_part,
     cross,
@@ -39,7 +42,6 @@ from runtime.ops.nn import (
     l2_normalize,
 )
 from runtime.ops.spectral import (
-    adjoint,
     eigh,
     eigvalsh,
     expm,

@@ -94,7 +94,8 @@ def walk_back_eagerly(calls: Sequence[Any], cotangents: Cotangents, tracked: Map
         rule = call.op.grad
         if rule is None:
             raise LookupError(f"gradient registry has no entry for: {call.op.name}")
-        for tensor, cotangent in zip(call.inputs, rule(call, *arrived)):
+        parts = _conjugated(call, arrived) if _is_complex(arrived) else rule(call, *arrived)
+        for tensor, cotangent in zip(call.inputs, parts):
             if cotangent is not None:
                 key = id(tensor)
                 if key in tracked:
@@ -110,4 +111,24 @@ def _pull_back(call: Any, arrived: Sequence[Any], tracked: Callable[[Any], bool]
         if any(is_differentiable(t.type) and tracked(t) for t in call.inputs):
             raise LookupError(f"gradient registry has no entry for: {call.op.name}")
         return [None] * len(call.inputs)
-    return call.op.grad(call, *arrived)
+    return _conjugated(call, arrived) if _is_complex(arrived) else call.op.grad(call, *arrived)
+
+
+def _is_complex(arrived: Sequence[Any]) -> bool:
+    for cotangent in arrived:
+        dtype = getattr(cotangent, "dtype", None)  # None for a symbolic stack
+        if dtype is not None and dtype.kind == "c":
+            return True
+    return False
+
+
+def _conjugated(call: Any, arrived: Sequence[Any]) -> Sequence[Any]:
+    """Pulls back complex cotangents, which are dL/dx + i dL/dy of a real L, as in TensorFlow.
+
+    They go back through the conjugate transpose of the Jacobian J of a holomorphic function; a rule that is written for
+    real numbers applies the plain transpose T: so conj(T(conj(dy))).
+    """
+    if not getattr(call.op, "conjugates", False):
+        return call.op.grad(call, *arrived)
+    found = call.op.grad(call, *[None if dy is None else apply(OPS["conj"], [dy]) for dy in arrived])
+    return [part if part is None or part.dtype.kind != "c" else apply(OPS["conj"], [part]) for part in found]

@@ -10,10 +10,10 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from runtime import errors
+from runtime import dtypes, errors
 from runtime.graph.ir import Graph, Node
 from runtime.graph.spans import AT_SPAN, at_span, with_op
-from runtime.ops.dispatch import explain_failure
+from runtime.ops.dispatch import explain_failure, widened
 from runtime.types import TensorType
 
 # Called every so often by a running loop with the node and its current operands; may finish the loop in native code and
@@ -116,9 +116,10 @@ def _executor(node: Node) -> Callable[..., Any]:
         return functools.partial(_run_cond, node)
     if node.op.name == "while":
         return functools.partial(_run_while, node)
-    if node.attrs:
-        return functools.partial(node.op.kernel, **node.attrs)
-    return node.op.kernel
+    kernel = node.op.kernel
+    if node.op.widens and any(getattr(v.type, "dtype", None) is dtypes.bfloat16 for v in node.inputs):
+        kernel = widened(node.op, [getattr(v.type, "dtype", None) for v in node.outputs])
+    return functools.partial(kernel, **node.attrs) if node.attrs else kernel
 
 
 def _run_cond(node: Node, operands: list[Any], accelerator: Accelerator | None) -> list[Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from runtime.ops import (
     assignment,
     blocks,
+    complex_numbers,
     convolution,
     einsum,
     factor,
@@ -187,8 +188,8 @@ from runtime.ops.slicing import (
 )  # fmt: skip
 
 __all__ = [
-    "assignment", "blocks", "convolution", "einsum", "factor", "matrices", "nn", "operators", "random", "segments",
-    "sorting", "special", "spectral", "stateless", "text_rows",
+    "assignment", "blocks", "complex_numbers", "convolution", "einsum", "factor", "matrices", "nn", "operators",
+    "random", "segments", "sorting", "special", "spectral", "stateless", "text_rows",
     "Assert", "abs", "acos", "acosh", "add", "add_n", "argmax", "argmin", "asin",
     "asinh", "assert_equal", "assert_greater", "assert_greater_equal", "assert_less", "assert_less_equal",
     "assert_none_equal", "assert_op", "atan", "atan2", "atanh", "bitwise_and", "bitwise_or", "bitwise_xor",

@@ -40,8 +40,9 @@ def _grad_divide(op: Any, dy: Any) -> Sequence[Any]:
 
 def _grad_pow(op: Any, dy: Any) -> Sequence[Any]:
     x, y = op.inputs
-    positive = x > 0
-    # The logarithm only counts where x > 0; elsewhere the derivative by the exponent is taken as 0.
+    # The logarithm only counts where x > 0 (of complex numbers: where x != 0); elsewhere the derivative
+    # by the exponent is taken as 0.
+    positive = call("not_equal", x, _zeros(x)) if x.dtype.is_complex else x > 0
     log_x = call("select", positive, call("log", call("select", positive, x, _ones(x))), _zeros(x))
     return unbroadcast(dy * y * x ** (y - 1), x, y), unbroadcast(dy * op.outputs[0] * log_x, y, x)
 
@@ -81,7 +82,7 @@ def _grad_squared_difference(op: Any, dy: Any) -> Sequence[Any]:
 
 
 def _need_divisor(y: Any) -> None:
-    if y.dtype.kind != "f" and not (y.all() if y.ndim else y):
+    if y.dtype.kind in "iu" and not (y.all() if y.ndim else y):
         raise errors.InvalidArgumentError("Integer division by zero")
 
 
@@ -130,12 +131,24 @@ _NONZERO = (
 )
 
 _add_numbers = binary(
-    "add", operator.add, "({0} + {1})", "x + y.", _grad_add, cheap=True, label="AddV2"
+    "add", operator.add, "({0} + {1})", "x + y.", _grad_add, kinds="iufc", cheap=True, complex_rule=True, label="AddV2"
 )  # fmt: skip
-subtract = binary("subtract", operator.sub, "({0} - {1})", "x - y.", _grad_subtract, cheap=True, label="Sub")
-multiply = binary("multiply", operator.mul, "({0} * {1})", "x * y.", _grad_multiply, cheap=True, label="Mul")
+subtract = binary(
+    "subtract",
+    operator.sub,
+    "({0} - {1})",
+    "x - y.",
+    _grad_subtract,
+    kinds="iufc",
+    cheap=True,
+    complex_rule=True,
+    label="Sub",
+)
+multiply = binary(
+    "multiply", operator.mul, "({0} * {1})", "x * y.", _grad_multiply, kinds="iufc", cheap=True, label="Mul"
+)
 _divide = binary(
-    "divide", operator.truediv, "({0} / {1})", "x / y of floats.", _grad_divide, kinds="f",
+    "divide", operator.truediv, "({0} / {1})", "x / y of floats.", _grad_divide, kinds="fc",
     samples=_NONZERO, cheap=True, label="RealDiv",
 )  # fmt: skip
 floordiv = binary(
@@ -158,7 +171,7 @@ truncatediv = binary(
 pow = binary(
     "pow", _pow, "({0} ** {1})",
     "x to the power y. Raises InvalidArgumentError for an integer to a negative integer power.",
-    _grad_pow, samples=binary_samples(0.3, 2.5), label="Pow", exponent=1,
+    _grad_pow, kinds="iufc", samples=binary_samples(0.3, 2.5), label="Pow", exponent=1,
 )  # fmt: skip
 maximum = binary(
     "maximum", np.maximum, "({0} if {0} >= {1} or {0} != {0} else {1})", "The larger of x and y; NaN if either is.",
@@ -168,7 +181,7 @@ minimum = binary(
     "minimum", np.minimum, "({0} if {0} <= {1} or {0} != {0} else {1})", "The smaller of x and y; NaN if either is.",
     _grad_extreme(lambda x, y: x <= y), cheap=True,
 )  # fmt: skip
-squared_difference = binary(
+_squared_difference_real = binary(
     "squared_difference", lambda x, y: np.square(x - y), "(({0} - {1}) * ({0} - {1}))", "(x - y) squared.",
     _grad_squared_difference, cheap=True,
 )  # fmt: skip
@@ -185,26 +198,61 @@ atan2 = binary(
     _grad_atan2, kinds="f", samples=binary_samples(0.5, 3.0),
 )  # fmt: skip
 
-negative = unary("negative", operator.neg, "(-{0})", "-x.", lambda op, dy: (-dy,), kinds="if", cheap=True, label="Neg")
-abs = unary(
+negative = unary(
+    "negative",
+    operator.neg,
+    "(-{0})",
+    "-x.",
+    lambda op, dy: (-dy,),
+    kinds="ifc",
+    cheap=True,
+    label="Neg",
+    complex_rule=True,
+)
+_abs_real = unary(
     "abs", np.abs, "abs({0})", "The absolute value.", lambda op, dy: (dy * sign(op.inputs[0]),), kinds="if", cheap=True
 )  # fmt: skip
-sign: UnaryFunction = unary(
+_sign_real: UnaryFunction = unary(
     "sign", np.sign,
     typed("({0} if {0} != {0} else ({T}(1) if {0} > 0 else ({T}(-1) if {0} < 0 else {T}(0))))"),
     "-1, 0 or 1; NaN for NaN.", lambda op, dy: (call("zeros_like", dy),), kinds="if", cheap=True,
 )  # fmt: skip
 square = unary(
-    "square", np.square, "({0} * {0})", "x * x.", lambda op, dy: (dy * op.inputs[0] * 2,), kinds="iuf", cheap=True
+    "square", np.square, "({0} * {0})", "x * x.", lambda op, dy: (dy * op.inputs[0] * 2,), kinds="iufc", cheap=True
 )
 reciprocal = unary(
     "reciprocal", lambda x: (1 / x).astype(x.dtype), typed("({T}(1) / {0})"), "1 / x.",
-    lambda op, dy: (-dy * square(op.outputs[0]),), cheap=True,
+    lambda op, dy: (-dy * square(op.outputs[0]),), kinds="fc", cheap=True,
     samples=(Sample(((2, 3),), low=0.5), Sample(((),), low=1.0)),
 )  # fmt: skip
 
 
 # --- public functions over several rows ----------------------------------------------------------------------------
+
+
+def abs(x: Any, name: str | None = None) -> Tensor:
+    """The absolute value; of complex numbers a float. Unsigned integers aren't taken, as in TensorFlow."""
+    x = convert_to_tensor(x)
+    return call("complex_abs", x) if x.dtype.is_complex else _abs_real(x)
+
+
+def sign(x: Any, name: str | None = None) -> Tensor:
+    """-1, 0 or 1; NaN for NaN. Of complex numbers z / |z|, and 0 for 0."""
+    x = convert_to_tensor(x)
+    if not x.dtype.is_complex:
+        return _sign_real(x)
+    zero = call("equal", x, _zeros(x))
+    size = call("cast", call("complex_abs", x), dtype=x.dtype)
+    return call("select", zero, _zeros(x), x / call("select", zero, _ones(x), size))
+
+
+def squared_difference(x: Any, y: Any, name: str | None = None) -> Tensor:
+    """(x - y) squared; of complex numbers (x - y) times its conjugate. Broadcasts."""
+    x, y = operands("SquaredDifference", x, y)
+    if not x.dtype.is_complex:
+        return _squared_difference_real(x, y)
+    difference = subtract(x, y)
+    return difference * call("conj", difference)
 
 
 def add(x: Any, y: Any, name: str | None = None) -> Tensor:

@@ -42,7 +42,7 @@ def _grad(op: Any, dy: Any) -> Sequence[Any]:
 
 register(
     OpDef(
-        "slice_update", _infer, _kernel, grad=_grad, kinds="biufO", doc="x with the elements of a slice replaced.",
+        "slice_update", _infer, _kernel, grad=_grad, kinds="biufcO", doc="x with the elements of a slice replaced.",
         samples=tuple(
             Sample(sample.shapes, sample.attrs, fixed=sample.fixed, gradient=sample.gradient)
             for sample in SLICE_ADD.samples or ()

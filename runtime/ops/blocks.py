@@ -243,7 +243,7 @@ def _bitcast_kernel(x: Any, dtype: Any) -> Any:
 
 BITCAST = register(
     OpDef(
-        "bitcast", _infer_bitcast, _bitcast_kernel, grad=_nothing, kinds="iuf", doc="The same bytes as another dtype.",
+        "bitcast", _infer_bitcast, _bitcast_kernel, grad=_nothing, kinds="iufc", doc="The same bytes as another dtype.",
         samples=(Sample(((3,),), {"dtype": dtypes.uint8}, gradient=()),),
     )
 )  # fmt: skip

@@ -72,7 +72,7 @@ def _sum_to_kernel(x: Any, like: Any) -> Any:
 
 SUM_TO = register(
     OpDef(
-        "sum_to_shape_of", _infer_like, _sum_to_kernel, kinds="iuf", shape_only=(1,),
+        "sum_to_shape_of", _infer_like, _sum_to_kernel, kinds="iufc", complex_rule=True, shape_only=(1,),
         grad=lambda op, dy: (call("broadcast_like", dy, op.inputs[0]), None),
         doc="The adjoint of broadcasting: x summed over the dimensions that broadcasting `like` would repeat.",
         samples=tuple(
@@ -83,7 +83,7 @@ SUM_TO = register(
 BROADCAST_LIKE = register(
     OpDef(
         "broadcast_like", _infer_like, lambda x, like: np.broadcast_to(x, like.shape) if like.ndim else x,
-        kinds="biuf", shape_only=(1,), cheap=True,
+        kinds="biufc", complex_rule=True, shape_only=(1,), cheap=True,
         grad=lambda op, dy: (call("sum_to_shape_of", dy, op.inputs[0]), None),
         doc="x broadcast to the shape of another tensor.",
         samples=tuple(

@@ -34,11 +34,11 @@ def _object_bool(kernel: Any) -> Any:
 
 
 equal = binary(
-    "equal", _object_bool(np.equal), "({0} == {1})", "Whether x equals y.", _no_gradient, kinds="biufO",
+    "equal", _object_bool(np.equal), "({0} == {1})", "Whether x equals y.", _no_gradient, kinds="biufcO",
     infer=infer_comparison, samples=_TIES, cheap=True,
 )  # fmt: skip
 not_equal = binary(
-    "not_equal", _object_bool(np.not_equal), "({0} != {1})", "Whether x differs from y.", _no_gradient, kinds="biufO",
+    "not_equal", _object_bool(np.not_equal), "({0} != {1})", "Whether x differs from y.", _no_gradient, kinds="biufcO",
     infer=infer_comparison, samples=_TIES, cheap=True,
 )  # fmt: skip
 less = binary(
@@ -160,7 +160,7 @@ def _infer_where_true(inputs: Sequence[Any], attrs: dict) -> tuple:
 register(
     OpDef(
         "where_true", _infer_where_true, lambda x: np.argwhere(x).reshape(-1, np.ndim(x)).astype(np.int64),
-        label="Where", kinds="biuf", grad=_no_gradient, doc="Coordinates of the true (nonzero) elements.",
+        label="Where", kinds="biufc", grad=_no_gradient, doc="Coordinates of the true (nonzero) elements.",
         samples=(Sample(((2, 3),)), Sample(((4,),)), Sample(((0, 2),))),
     )
 )  # fmt: skip

@@ -93,7 +93,7 @@ def _convert(value: Any, wanted: DType | None) -> Tensor:
 def quick_scalar(value: float | int, dtype: DType) -> EagerTensor | None:
     """The eager tensor of a Python number in `dtype`, or None where that takes the general way (and its errors)."""
     if value.__class__ is float:
-        return EagerTensor(quiet_cast(dtype, value), dtype) if dtype.kind == "f" else None
+        return EagerTensor(quiet_cast(dtype, value), dtype) if dtype.kind in "fc" else None
     try:
         return EagerTensor(dtype._np.type(value), dtype)
     except OverflowError:
@@ -185,7 +185,7 @@ _HINTED = frozenset({"AddV2", "Sub", "Mul", "RealDiv", "FloorDiv", "FloorMod"})
 def _beside(label: str, index: int, value: Any, dtype: DType) -> Tensor:
     if is_tensor_like(value):
         return convert_to_tensor(value)
-    if dtype.kind in "iub" and isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind == "f":
+    if dtype.kind in "iub" and isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind in "fc":
         # TensorFlow would cut the fractions off here; a silent loss helps nobody.
         raise mismatch(label, index, dtype, dtypes.as_dtype(value.dtype))
     try:

@@ -77,7 +77,7 @@ ZEROS_LIKE = register(
 ONES_LIKE = register(
     OpDef(
         "ones_like", _infer_like, lambda x: np.ones(x.shape, x.dtype), grad=lambda op, dy: (None,), shape_only=(0,),
-        cheap=True, kinds="biuf", doc="Ones of another tensor's shape and dtype.", samples=_LIKE,
+        cheap=True, kinds="biufc", doc="Ones of another tensor's shape and dtype.", samples=_LIKE,
     )
 )  # fmt: skip
 

@@ -31,12 +31,13 @@ def unary(
     samples: tuple[Sample, ...] | None = None,
     cheap: bool = False,
     label: str = "",
+    complex_rule: bool = False,
 ) -> UnaryFunction:
     """Registers `name` and gives its public function `f(x, name=None)`."""
     row = register(
         OpDef(
             name, infer, kernel, scalar, grad, kinds=kinds, cheap=cheap, doc=doc, label=label,
-            samples=unary_samples() if samples is None else samples,
+            samples=unary_samples() if samples is None else samples, complex_rule=complex_rule,
         )
     )  # fmt: skip
 
@@ -63,12 +64,13 @@ def binary(
     label: str = "",
     divisor: int | None = None,
     exponent: int | None = None,
+    complex_rule: bool = False,
 ) -> BinaryFunction:
     """Registers `name` and gives its public function `f(x, y, name=None)`, which broadcasts its operands."""
     row = register(
         OpDef(
             name, infer, kernel, scalar, grad, kinds=kinds, cheap=cheap, doc=doc, label=label, divisor=divisor,
-            exponent=exponent, samples=binary_samples() if samples is None else samples,
+            exponent=exponent, samples=binary_samples() if samples is None else samples, complex_rule=complex_rule,
         )
     )  # fmt: skip
 

@@ -8,10 +8,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from runtime import errors
+import numpy as np
+
+from runtime import dtypes, errors
 from runtime.context import ctx
 from runtime.ops.table import OPS, OpDef
 from runtime.tensor import EagerTensor, SymbolicTensor, Tensor
+
+_BFLOAT16 = dtypes.bfloat16
 
 
 def apply(op: OpDef, inputs: Sequence[Tensor], attrs: dict[str, Any] | None = None) -> Any:
@@ -28,12 +32,18 @@ def apply(op: OpDef, inputs: Sequence[Tensor], attrs: dict[str, Any] | None = No
         # This is the hot path of eager code: an op on two scalars should cost about a microsecond.
         try:
             arrays = [t._array for t in inputs]  # type: ignore[attr-defined]
-            if op.effect:
-                result = op.kernel(*arrays, **(attrs or {}))
-            elif attrs:
-                result = ctx.quiet(op.kernel, *arrays, **attrs)
+            for t in inputs:
+                if t.dtype is _BFLOAT16 and op.widens:
+                    kernel = widened(op, [t.dtype for t in op.infer([t.type for t in inputs], attrs or {})])
+                    break
             else:
-                result = ctx.quiet(op.kernel, *arrays)
+                kernel = op.kernel
+            if op.effect:
+                result = kernel(*arrays, **(attrs or {}))
+            elif attrs:
+                result = ctx.quiet(kernel, *arrays, **attrs)
+            else:
+                result = ctx.quiet(kernel, *arrays)
         except Exception as error:
             result = _recover(op, inputs, attrs or {}, error)
         if op.multiple:
@@ -45,6 +55,20 @@ def apply(op: OpDef, inputs: Sequence[Tensor], attrs: dict[str, Any] | None = No
             if recorder.builder is builder:
                 recorder.record(op, tuple(inputs), attrs or {}, outputs)
     return outputs if op.multiple else outputs[0]
+
+
+def widened(op: OpDef, output_dtypes: Sequence[Any]) -> Any:
+    """The op's kernel for bfloat16, in which neither SciPy nor LAPACK computes: it runs in float32, and the results
+    are rounded."""
+    narrow = [getattr(dtype, "name", None) == "bfloat16" for dtype in output_dtypes]
+
+    def kernel(*arrays: Any, **attrs: Any) -> Any:
+        result = op.kernel(*[a.astype(np.float32) if a.dtype == _BFLOAT16._np else a for a in arrays], **attrs)
+        if op.multiple:
+            return tuple([r.astype(_BFLOAT16._np) if down else r for r, down in zip(result, narrow)])
+        return result.astype(_BFLOAT16._np) if narrow[0] else result
+
+    return kernel
 
 
 def call(name: str, *inputs: Any, **attrs: Any) -> Any:

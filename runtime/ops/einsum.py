@@ -75,7 +75,7 @@ def _grad(op: Any, dy: Any) -> Sequence[Any]:
 
 ROW = register(
     OpDef(
-        "einsum", _infer, _kernel, grad=_grad, kinds="iuf", doc="A sum of products over named dimensions.",
+        "einsum", _infer, _kernel, grad=_grad, kinds="iufc", doc="A sum of products over named dimensions.",
         samples=(
             Sample(((2, 3), (3, 4)), {"equation": "ij,jk->ik"}),
             Sample(((2, 3), (2, 3)), {"equation": "ij,ij->i"}),

@@ -34,65 +34,95 @@ _POSITIVE = unary_samples(0.3, 4.0)
 _UNIT = unary_samples(-0.9, 0.9)
 _TWO_OVER_ROOT_PI = 1.1283791670955126
 
-exp = unary("exp", np.exp, "math.exp({0})", "e to the power x.", lambda op, dy: (dy * op.outputs[0],))
+
+def _grad_acosh(op: Any, dy: Any) -> Sequence[Any]:
+    x = op.inputs[0]
+    # sqrt(x * x - 1) is on the wrong branch in half of the complex plane.
+    return (dy / (sqrt(x - 1) * sqrt(x + 1)) if x.dtype.is_complex else dy * rsqrt(x * x - 1),)
+
+
+exp = unary("exp", np.exp, "math.exp({0})", "e to the power x.", lambda op, dy: (dy * op.outputs[0],), kinds="fc")
 expm1 = unary(
-    "expm1", np.expm1, "math.expm1({0})", "exp(x) - 1, exact for small x.", lambda op, dy: (dy * exp(op.inputs[0]),)
+    "expm1",
+    np.expm1,
+    "math.expm1({0})",
+    "exp(x) - 1, exact for small x.",
+    lambda op, dy: (dy * exp(op.inputs[0]),),
+    kinds="fc",
 )
 log = unary(
-    "log", np.log, "math.log({0})", "The natural logarithm.", lambda op, dy: (dy / op.inputs[0],), samples=_POSITIVE
+    "log",
+    np.log,
+    "math.log({0})",
+    "The natural logarithm.",
+    lambda op, dy: (dy / op.inputs[0],),
+    samples=_POSITIVE,
+    kinds="fc",
 )
 log1p = unary(
     "log1p", np.log1p, "math.log1p({0})", "log(1 + x), exact for small x.",
-    lambda op, dy: (dy / (op.inputs[0] + 1),), samples=unary_samples(-0.6, 3.0), label="Log1p",
+    lambda op, dy: (dy / (op.inputs[0] + 1),), samples=unary_samples(-0.6, 3.0), label="Log1p", kinds="fc",
 )  # fmt: skip
 sqrt = unary(
     "sqrt", np.sqrt, "math.sqrt({0})", "The square root; NaN below zero.",
-    lambda op, dy: (dy * 0.5 / op.outputs[0],), samples=_POSITIVE,
+    lambda op, dy: (dy * 0.5 / op.outputs[0],), samples=_POSITIVE, kinds="fc",
 )  # fmt: skip
 rsqrt = unary(
     "rsqrt", lambda x: (1 / np.sqrt(x)).astype(x.dtype), typed("({T}(1) / math.sqrt({0}))"), "1 / sqrt(x).",
-    lambda op, dy: (dy * -0.5 * op.outputs[0] / op.inputs[0],), samples=_POSITIVE,
+    lambda op, dy: (dy * -0.5 * op.outputs[0] / op.inputs[0],), samples=_POSITIVE, kinds="fc",
 )  # fmt: skip
 
-sin = unary("sin", np.sin, "math.sin({0})", "Sine, of radians.", lambda op, dy: (dy * cos(op.inputs[0]),))
+sin = unary("sin", np.sin, "math.sin({0})", "Sine, of radians.", lambda op, dy: (dy * cos(op.inputs[0]),), kinds="fc")
 cos: UnaryFunction = unary(
-    "cos", np.cos, "math.cos({0})", "Cosine, of radians.", lambda op, dy: (-dy * sin(op.inputs[0]),)
+    "cos",
+    np.cos,
+    "math.cos({0})",
+    "Cosine, of radians.",
+    lambda op, dy: (-dy * sin(op.inputs[0]),),
+    kinds="fc",
 )
 tan = unary(
     "tan", np.tan, "math.tan({0})", "Tangent, of radians.",
-    lambda op, dy: (dy * (op.outputs[0] * op.outputs[0] + 1),), samples=unary_samples(-1.2, 1.2),
+    lambda op, dy: (dy * (op.outputs[0] * op.outputs[0] + 1),), samples=unary_samples(-1.2, 1.2), kinds="fc",
 )  # fmt: skip
 asin = unary(
     "asin", np.arcsin, "math.asin({0})", "Inverse sine, in radians.",
-    lambda op, dy: (dy * rsqrt(1 - op.inputs[0] * op.inputs[0]),), samples=_UNIT,
+    lambda op, dy: (dy * rsqrt(1 - op.inputs[0] * op.inputs[0]),), samples=_UNIT, kinds="fc",
 )  # fmt: skip
 acos = unary(
     "acos", np.arccos, "math.acos({0})", "Inverse cosine, in radians.",
-    lambda op, dy: (-dy * rsqrt(1 - op.inputs[0] * op.inputs[0]),), samples=_UNIT,
+    lambda op, dy: (-dy * rsqrt(1 - op.inputs[0] * op.inputs[0]),), samples=_UNIT, kinds="fc",
 )  # fmt: skip
 atan = unary(
     "atan", np.arctan, "math.atan({0})", "Inverse tangent, in radians.",
-    lambda op, dy: (dy / (op.inputs[0] * op.inputs[0] + 1),),
+    lambda op, dy: (dy / (op.inputs[0] * op.inputs[0] + 1),), kinds="fc",
 )  # fmt: skip
-sinh = unary("sinh", np.sinh, "math.sinh({0})", "Hyperbolic sine.", lambda op, dy: (dy * cosh(op.inputs[0]),))
+sinh = unary(
+    "sinh", np.sinh, "math.sinh({0})", "Hyperbolic sine.", lambda op, dy: (dy * cosh(op.inputs[0]),), kinds="fc"
+)
 cosh: UnaryFunction = unary(
-    "cosh", np.cosh, "math.cosh({0})", "Hyperbolic cosine.", lambda op, dy: (dy * sinh(op.inputs[0]),)
+    "cosh",
+    np.cosh,
+    "math.cosh({0})",
+    "Hyperbolic cosine.",
+    lambda op, dy: (dy * sinh(op.inputs[0]),),
+    kinds="fc",
 )
 tanh = unary(
     "tanh", np.tanh, "math.tanh({0})", "Hyperbolic tangent.",
-    lambda op, dy: (dy * (1 - op.outputs[0] * op.outputs[0]),),
+    lambda op, dy: (dy * (1 - op.outputs[0] * op.outputs[0]),), kinds="fc",
 )  # fmt: skip
 asinh = unary(
     "asinh", np.arcsinh, "math.asinh({0})", "Inverse hyperbolic sine.",
-    lambda op, dy: (dy * rsqrt(op.inputs[0] * op.inputs[0] + 1),),
+    lambda op, dy: (dy * rsqrt(op.inputs[0] * op.inputs[0] + 1),), kinds="fc",
 )  # fmt: skip
 acosh = unary(
     "acosh", np.arccosh, "math.acosh({0})", "Inverse hyperbolic cosine.",
-    lambda op, dy: (dy * rsqrt(op.inputs[0] * op.inputs[0] - 1),), samples=unary_samples(1.3, 4.0),
+    _grad_acosh, samples=unary_samples(1.3, 4.0), kinds="fc",
 )  # fmt: skip
 atanh = unary(
     "atanh", np.arctanh, "math.atanh({0})", "Inverse hyperbolic tangent.",
-    lambda op, dy: (dy / (1 - op.inputs[0] * op.inputs[0]),), samples=_UNIT,
+    lambda op, dy: (dy / (1 - op.inputs[0] * op.inputs[0]),), samples=_UNIT, kinds="fc",
 )  # fmt: skip
 
 erf = unary(
@@ -130,7 +160,7 @@ def round(x: Any, name: str | None = None) -> Tensor:
 
 sigmoid = unary(
     "sigmoid", lambda x: (1 / (1 + np.exp(-x))).astype(x.dtype), typed("({T}(1) / ({T}(1) + math.exp(-{0})))"),
-    "1 / (1 + exp(-x)).", lambda op, dy: (dy * op.outputs[0] * (1 - op.outputs[0]),),
+    "1 / (1 + exp(-x)).", lambda op, dy: (dy * op.outputs[0] * (1 - op.outputs[0]),), kinds="fc",
 )  # fmt: skip
 
 
@@ -164,6 +194,8 @@ def _cast_kernel(x: Any, dtype: DType) -> Any:
         raise errors.UnimplementedError(
             f"Cast {dtypes.as_dtype(x.dtype).label} to {dtype.label} is not supported [Op:Cast]"
         )
+    if x.dtype.kind == "c" and dtype.kind in "iuf":
+        x = x.real  # as TensorFlow; NumPy would warn
     return x.astype(dtype._np)
 
 
@@ -181,7 +213,7 @@ def _grad_cast(op: Any, dy: Any) -> Sequence[Any]:
 
 CAST = register(
     OpDef(
-        "cast", _infer_cast, _cast_kernel, _cast_scalar, _grad_cast, cheap=True, kinds="biuf",
+        "cast", _infer_cast, _cast_kernel, _cast_scalar, _grad_cast, cheap=True, kinds="biufc", complex_rule=True,
         doc="The same values in another dtype; floats lose their fraction when they become integers.",
         samples=tuple(
             Sample((shape,), {"dtype": dtype}, low=0.0, high=3.0)

@@ -15,8 +15,10 @@ from runtime import errors
 from runtime.ops import creation
 from runtime.ops.array import known_rank
 from runtime.ops.compare import where
+from runtime.ops.complex_numbers import conj, real
 from runtime.ops.convert import check_kind, convert_to_tensor, operands
 from runtime.ops.dispatch import apply, call
+from runtime.ops.linalg import adjoint as conjugate_transpose
 from runtime.ops.linalg import diag, diag_part, matmul, matrix_transpose
 from runtime.ops.reduce import reduce_sum
 from runtime.ops.rules import brackets, dims, need_same_dtype
@@ -80,7 +82,7 @@ def _grad_det(op: Any, dy: Any) -> Sequence[Any]:
 _SQUARES = tuple(Sample((s,), low=0.2, high=2.0) for s in [(2, 2), (2, 3, 3), (1, 1)])
 DET = register(
     OpDef(
-        "matrix_determinant", _infer_reduced, wide(np.linalg.det), grad=_grad_det, kinds="f", doc="The determinant.",
+        "matrix_determinant", _infer_reduced, wide(np.linalg.det), grad=_grad_det, kinds="fc", doc="The determinant.",
         samples=_SQUARES,
     )
 )  # fmt: skip
@@ -90,14 +92,28 @@ def _infer_slogdet(inputs: Sequence[Any], attrs: dict) -> tuple:
     return _infer_reduced(inputs, attrs) * 2
 
 
+def _slogdet_kernel(x: Any) -> tuple:
+    sign, size = np.linalg.slogdet(x)
+    return sign, size.astype(x.dtype)  # a complex number for complex matrices, as in TensorFlow
+
+
 def _grad_slogdet(op: Any, dsign: Any, dy: Any) -> Sequence[Any]:
-    return (None if dy is None else _times_matrix(dy, matrix_transpose(inv(op.inputs[0]))),)
+    """log|det| and the angle of det are the real and imaginary parts of log det, whose gradient is the inverse."""
+    sign = op.outputs[0]
+    if not sign.dtype.is_complex:
+        return (None if dy is None else _times_matrix(dy, matrix_transpose(inv(op.inputs[0]))),)
+    total = call("zeros_like", sign) if dy is None else call("cast", real(dy), dtype=sign.dtype)
+    if dsign is not None:
+        i = convert_to_tensor(1j, sign.dtype)
+        # The sign moves along i * sign.
+        total = total + i * call("cast", real(conj(i * sign) * dsign), dtype=sign.dtype)
+    return (_times_matrix(total, conjugate_transpose(inv(op.inputs[0]))),)
 
 
 SLOGDET = register(
     OpDef(
-        "log_matrix_determinant", _infer_slogdet, wide(lambda x: tuple(np.linalg.slogdet(x))), grad=_grad_slogdet,
-        multiple=True, kinds="f", doc="Sign and logarithm of the absolute value of the determinant.", samples=_SQUARES,
+        "log_matrix_determinant", _infer_slogdet, wide(_slogdet_kernel), grad=_grad_slogdet, complex_rule=True,
+        multiple=True, kinds="fc", doc="Sign and logarithm of the absolute value of the determinant.", samples=_SQUARES,
     )
 )  # fmt: skip
 
@@ -116,7 +132,8 @@ def _grad_inverse(op: Any, dy: Any) -> Sequence[Any]:
 
 INVERSE = register(
     OpDef(
-        "matrix_inverse", _square, wide(_inverse), grad=_grad_inverse, kinds="f", doc="The inverse of square matrices.",
+        "matrix_inverse", _square, wide(_inverse), grad=_grad_inverse, kinds="fc",
+        doc="The inverse of square matrices.",
         samples=_SQUARES,
     )
 )  # fmt: skip
@@ -143,13 +160,16 @@ def slogdet(input: Any, name: str | None = None) -> tuple[Tensor, Tensor]:
 def logdet(matrix: Any, name: str | None = None) -> Tensor:
     """The logarithm of the determinant of positive definite matrices."""
     factor = cholesky(matrix)
-    return reduce_sum(call("log", diag_part(factor)), -1) * 2
+    return reduce_sum(call("log", real(diag_part(factor))), -1) * 2
 
 
 def inv(input: Any, adjoint: bool = False, name: str | None = None) -> Tensor:
-    """The inverse of square matrices, or of their transposes. Raises InvalidArgumentError for a singular one."""
+    """The inverse of square matrices, or of their conjugate transposes.
+
+    Raises InvalidArgumentError for a singular one.
+    """
     x = convert_to_tensor(input)
-    return _one_matrix(INVERSE, matrix_transpose(x) if adjoint else x)
+    return _one_matrix(INVERSE, conjugate_transpose(x) if adjoint else x)
 
 
 # --- solving -------------------------------------------------------------------------------------------------------
@@ -190,7 +210,7 @@ def _grad_solve(op: Any, dy: Any) -> Sequence[Any]:
 
 SOLVE = register(
     OpDef(
-        "matrix_solve", _infer_solve, wide(_solve_kernel), grad=_grad_solve, kinds="f",
+        "matrix_solve", _infer_solve, wide(_solve_kernel), grad=_grad_solve, kinds="fc",
         doc="The solution of systems of linear equations.",
         samples=tuple(
             Sample((a, b), {"adjoint": adjoint}, low=0.2, high=2.0)
@@ -232,7 +252,7 @@ def triangle(matrix: Any, lower: bool) -> Tensor:
 
 TRIANGULAR = register(
     OpDef(
-        "matrix_triangular_solve", _infer_solve, wide(_triangular_kernel), grad=_grad_triangular, kinds="f",
+        "matrix_triangular_solve", _infer_solve, wide(_triangular_kernel), grad=_grad_triangular, kinds="fc",
         doc="The solution of systems whose matrix is triangular; the other triangle is not read.",
         samples=tuple(
             Sample((a, b), {"lower": lower, "adjoint": adjoint}, low=0.5, high=2.0)
@@ -257,12 +277,13 @@ def _batched_pair(label: str, matrix: Any, rhs: Any) -> tuple[Any, Any]:
 
 
 def solve(matrix: Any, rhs: Any, adjoint: bool = False, name: str | None = None) -> Tensor:
-    """x with matrix @ x = rhs (or its transpose). Shapes [..., n, n] and [..., n, k].
+    """x with matrix @ x = rhs (or the conjugate transpose of matrix). Shapes [..., n, n] and [..., n, k].
 
     Raises InvalidArgumentError for a singular matrix.
     """
     a, b = _batched_pair("MatrixSolve", matrix, rhs)
     check_kind(SOLVE, a.dtype)
+    a = conj(a) if adjoint else a  # the row only transposes
     return apply(SOLVE, (a, b), {"adjoint": bool(adjoint)})
 
 
@@ -272,6 +293,7 @@ def triangular_solve(
     """x with matrix @ x = rhs, where only the lower (upper) triangle of the matrix counts."""
     a, b = _batched_pair("MatrixTriangularSolve", matrix, rhs)
     check_kind(TRIANGULAR, a.dtype)
+    a = conj(a) if adjoint else a  # the row only transposes
     return apply(TRIANGULAR, (a, b), {"lower": bool(lower), "adjoint": bool(adjoint)})
 
 
@@ -295,17 +317,16 @@ def _half_triangle(x: Any) -> Any:
 def _grad_cholesky(op: Any, dy: Any) -> Sequence[Any]:
     """Murray, "Differentiation of the Cholesky decomposition" (2016), in blocked matrix form."""
     factor = op.outputs[0]
-    middle = _half_triangle(matmul(factor, triangle(dy, True), transpose_a=True))
-    inner = call("matrix_triangular_solve", factor, matrix_transpose(middle + matrix_transpose(middle)), lower=True,
-                 adjoint=True)  # fmt: skip
-    outer = call("matrix_triangular_solve", factor, matrix_transpose(inner), lower=True, adjoint=True)
+    middle = _half_triangle(matmul(factor, triangle(dy, True), adjoint_a=True))
+    inner = triangular_solve(factor, conjugate_transpose(middle + conjugate_transpose(middle)), adjoint=True)
+    outer = triangular_solve(factor, conjugate_transpose(inner), adjoint=True)
     # Only the lower triangle of the operand is read; the gradient is spread over both, as TensorFlow's is.
-    return ((outer + matrix_transpose(outer)) * 0.25,)
+    return ((outer + conjugate_transpose(outer)) * 0.25,)
 
 
 CHOLESKY = register(
     OpDef(
-        "cholesky", _square, wide(_cholesky_kernel), grad=_grad_cholesky, kinds="f",
+        "cholesky", _square, wide(_cholesky_kernel), grad=_grad_cholesky, kinds="fc", complex_rule=True,
         doc="The lower triangular L with L @ L.T = x, of symmetric positive definite matrices.",
         samples=(
             Sample(((2, 2),), fixed={0: np.array([[4.0, 1.0], [1.0, 3.0]])}, gradient=()),
@@ -336,10 +357,10 @@ def lstsq(matrix: Any, rhs: Any, l2_regularizer: float = 0.0, fast: bool = True,
         return matmul(pinv(a), b)
     rows, columns = dims(a)[rank - 2 :]
     if isinstance(rows, int) and isinstance(columns, int) and rows < columns:
-        gram = _with_diagonal(matmul(a, a, transpose_b=True), l2_regularizer)
-        return matmul(a, cholesky_solve(cholesky(gram), b), transpose_a=True)
-    gram = _with_diagonal(matmul(a, a, transpose_a=True), l2_regularizer)
-    return cholesky_solve(cholesky(gram), matmul(a, b, transpose_a=True))
+        gram = _with_diagonal(matmul(a, a, adjoint_b=True), l2_regularizer)
+        return matmul(a, cholesky_solve(cholesky(gram), b), adjoint_a=True)
+    gram = _with_diagonal(matmul(a, a, adjoint_a=True), l2_regularizer)
+    return cholesky_solve(cholesky(gram), matmul(a, b, adjoint_a=True))
 
 
 # --- pseudo-inverse ------------------------------------------------------------------------------------------------
@@ -360,8 +381,8 @@ def _pinv_kernel(x: Any, rcond: float | None) -> Any:
 def _grad_pinv(op: Any, dy: Any) -> Sequence[Any]:
     """Golub and Pereyra, "The differentiation of pseudo-inverses and nonlinear least squares problems" (1973)."""
     a, p = op.inputs[0], op.outputs[0]
-    pt = matrix_transpose(p)
-    dyt = matrix_transpose(dy)
+    pt = conjugate_transpose(p)
+    dyt = conjugate_transpose(dy)
     first = -matmul(matmul(pt, dy), pt)
     second = matmul(matmul(dyt - matmul(a, matmul(p, dyt)), p), pt)
     third = matmul(matmul(pt, p), dyt - matmul(matmul(dyt, p), a))
@@ -370,7 +391,8 @@ def _grad_pinv(op: Any, dy: Any) -> Sequence[Any]:
 
 PINV = register(
     OpDef(
-        "pinv", _infer_pinv, wide(_pinv_kernel), grad=_grad_pinv, kinds="f", doc="The Moore-Penrose pseudo-inverse.",
+        "pinv", _infer_pinv, wide(_pinv_kernel), grad=_grad_pinv, kinds="fc", complex_rule=True,
+        doc="The Moore-Penrose pseudo-inverse.",
         samples=tuple(Sample((s,), {"rcond": None}, low=0.2, high=2.0) for s in [(2, 2), (3, 2), (2, 2, 3)]),
     )
 )  # fmt: skip

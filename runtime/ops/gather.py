@@ -109,7 +109,7 @@ GATHER_GRAD = register(
             call("gather", dy, op.inputs[1], axis=op.attrs["axis"]), *[None] * (len(op.inputs) - 1)
         ),
         add_into=lambda op, total: call("index_add", total, op.inputs[1], op.inputs[0], axis=op.attrs["axis"]),
-        kinds="iuf", doc="Zeros of a shape with slices added at positions of an axis: the adjoint of gather.",
+        kinds="iufc", doc="Zeros of a shape with slices added at positions of an axis: the adjoint of gather.",
         samples=(
             Sample(((3, 2), (3,)), {"axis": 0, "shape": (3, 2)}, fixed={1: _INDICES}),
             Sample(((3, 2, 2), (2, 2)), {"axis": 1, "shape": (3, 2)}, fixed={1: _TABLE}),
@@ -121,7 +121,7 @@ INDEX_ADD = register(
     OpDef(
         "index_add", lambda inputs, attrs: (inputs[0],), _index_add_kernel,
         grad=lambda op, dy: (dy, None, call("gather", dy, op.inputs[1], axis=op.attrs["axis"])),
-        kinds="iuf", doc="acc with slices added at positions of an axis.",
+        kinds="iufc", doc="acc with slices added at positions of an axis.",
         samples=(
             Sample(((3, 2), (3,), (3, 2)), {"axis": 0}, fixed={1: _INDICES}),
             Sample(((3, 2), (), (2,)), {"axis": 0}, fixed={1: np.int32(1)}),

@@ -10,6 +10,7 @@ import numpy as np
 from runtime import dtypes, errors
 from runtime.ops import creation
 from runtime.ops.array import known_rank
+from runtime.ops.complex_numbers import conj
 from runtime.ops.convert import check_kind, convert_to_tensor, mismatch, operands
 from runtime.ops.dispatch import apply, call
 from runtime.ops.rules import brackets, dims, product, shape_attr, unbroadcast
@@ -84,40 +85,77 @@ _MATRICES = [
 ]  # fmt: skip
 MATMUL = register(
     OpDef(
-        "matmul", _infer_matmul, _matmul_kernel, grad=_grad_matmul, kinds="iuf", label="MatMul",
+        "matmul", _infer_matmul, _matmul_kernel, grad=_grad_matmul, kinds="iufc", label="MatMul",
         doc="Products of matrices, batched and broadcast over leading dimensions.",
         samples=tuple(Sample(s, {"transpose_a": a, "transpose_b": b}) for s, a, b in _MATRICES),
     )
 )  # fmt: skip
 
 
-def matmul(a: Any, b: Any, transpose_a: bool = False, transpose_b: bool = False, name: str | None = None) -> Tensor:
+def matmul(
+    a: Any,
+    b: Any,
+    transpose_a: bool = False,
+    transpose_b: bool = False,
+    adjoint_a: bool = False,
+    adjoint_b: bool = False,
+    a_is_sparse: bool = False,
+    b_is_sparse: bool = False,
+    output_type: Any = None,
+    grad_a: bool = False,
+    grad_b: bool = False,
+    name: str | None = None,
+) -> Tensor:
     """The product of matrices in the last two dimensions; the dimensions before are a batch and broadcast.
 
-    Raises InvalidArgumentError for vectors, for inner dimensions that differ and for different dtypes.
+    adjoint_a, adjoint_b: the conjugate transpose. a_is_sparse, b_is_sparse, grad_a, grad_b: accepted, without effect.
+    output_type: the dtype of the result, to which the operands are cast.
+    Raises ValueError for a matrix that is to be transposed in both ways, InvalidArgumentError for vectors,
+    for inner dimensions that differ and for different dtypes.
     """
     x, y = operands("MatMul", a, b)
     if x.dtype is not y.dtype:
         raise mismatch("MatMul", 1, x.dtype, y.dtype)
     check_kind(MATMUL, x.dtype)
-    return apply(MATMUL, (x, y), {"transpose_a": bool(transpose_a), "transpose_b": bool(transpose_b)})
+    for which, transposed, conjugated in (("a", transpose_a, adjoint_a), ("b", transpose_b, adjoint_b)):
+        if transposed and conjugated:
+            raise ValueError(f"Only one of `transpose_{which}` and `adjoint_{which}` can be True.")
+    if output_type is not None:
+        x, y = call("cast", x, dtype=dtypes.as_dtype(output_type)), call("cast", y, dtype=dtypes.as_dtype(output_type))
+    x, y = conj(x) if adjoint_a else x, conj(y) if adjoint_b else y
+    flips = {"transpose_a": bool(transpose_a or adjoint_a), "transpose_b": bool(transpose_b or adjoint_b)}
+    return apply(MATMUL, (x, y), flips)
 
 
-def matvec(a: Any, b: Any, transpose_a: bool = False, name: str | None = None) -> Tensor:
+def matvec(
+    a: Any,
+    b: Any,
+    transpose_a: bool = False,
+    adjoint_a: bool = False,
+    a_is_sparse: bool = False,
+    b_is_sparse: bool = False,
+    name: str | None = None,
+) -> Tensor:
     """The product of matrices with vectors: shapes [..., m, n] and [..., n] give [..., m]."""
     x, y = operands("MatMul", a, b)
     column = call("expand_dims", y, axis=(known_rank(y, "matvec"),))
-    product = matmul(x, column, transpose_a)
+    product = matmul(x, column, transpose_a, adjoint_a=adjoint_a)
     return call("squeeze", product, axis=(known_rank(product, "matvec") - 1,))
 
 
-def matrix_transpose(a: Any, name: str | None = None) -> Tensor:
-    """The last two dimensions swapped. Raises ValueError for a rank below 2."""
+def matrix_transpose(a: Any, name: str | None = None, conjugate: bool = False) -> Tensor:
+    """The last two dimensions swapped, and conjugated if asked. Raises ValueError for a rank below 2."""
     x = convert_to_tensor(a)
     r = known_rank(x, "matrix_transpose")
     if r < 2:
         raise ValueError(f"Argument `a` should be a (batch) matrix with rank >= 2. Received `a` with shape {x.shape}")
-    return call("transpose", x, perm=(*range(r - 2), r - 1, r - 2))
+    swapped = call("transpose", x, perm=(*range(r - 2), r - 1, r - 2))
+    return conj(swapped) if conjugate else swapped
+
+
+def adjoint(matrix: Any, name: str | None = None) -> Tensor:
+    """The conjugate transpose of matrices in the last two dimensions. Raises ValueError for a rank below 2."""
+    return matrix_transpose(matrix, conjugate=True)
 
 
 def tensordot(a: Any, b: Any, axes: Any, name: str | None = None) -> Tensor:

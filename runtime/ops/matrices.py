@@ -9,8 +9,10 @@ import numpy as np
 
 from runtime import dtypes, errors
 from runtime.ops import creation
+from runtime.ops.arithmetic import abs as absolute
 from runtime.ops.array import known_rank
 from runtime.ops.compare import logical_and, logical_or, where
+from runtime.ops.complex_numbers import conj
 from runtime.ops.convert import check_kind, convert_to_tensor, operands
 from runtime.ops.dispatch import call
 from runtime.ops.joining import stack, static_axis
@@ -94,7 +96,7 @@ def norm(
         return _root_of_squares(x, axis, keep)
     if isinstance(ord, str):
         raise ValueError(f"'ord' must be a supported vector norm, got {ord!r}")
-    size = call("abs", x)
+    size = absolute(x)
     if ord == np.inf:
         return reduce_max(size, axis, keep)
     if ord == 1:
@@ -105,7 +107,7 @@ def norm(
 
 
 def _root_of_squares(x: Tensor, axis: Any, keep: bool) -> Tensor:
-    return call("sqrt", reduce_sum(x * x, axis, keep))
+    return call("sqrt", reduce_sum(x * conj(x), axis, keep))
 
 
 def _matrix_norm(x: Tensor, ord: Any, axis: tuple, keep: bool) -> Tensor:
@@ -115,7 +117,7 @@ def _matrix_norm(x: Tensor, ord: Any, axis: tuple, keep: bool) -> Tensor:
         return _root_of_squares(x, [rows, columns], keep)
     if ord in (1, np.inf):
         inner, outer = (rows, columns) if ord == 1 else (columns, rows)
-        total = reduce_max(reduce_sum(call("abs", x), inner, True), outer, True)
+        total = reduce_max(reduce_sum(absolute(x), inner, True), outer, True)
     elif ord == 2:
         order = (*[i for i in range(rank) if i not in (rows, columns)], rows, columns)
         top = reduce_max(svd(call("transpose", x, perm=order), compute_uv=False), -1)

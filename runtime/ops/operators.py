@@ -110,7 +110,7 @@ def _equality(negated: bool) -> Callable[[Any, Any], Any]:
 
 
 def _comparable(value: Any) -> bool:
-    return isinstance(value, (bool, int, float, str, bytes, list, tuple)) or hasattr(value, "__array__")
+    return isinstance(value, (bool, int, float, complex, str, bytes, list, tuple)) or hasattr(value, "__array__")
 
 
 def _matmul(x: Any, y: Any) -> Tensor:
@@ -125,14 +125,15 @@ def _simple(function: Callable[..., Any]) -> tuple[Callable, Callable]:
     return (lambda self, other: function(self, other)), (lambda self, other: function(other, self))
 
 
-_NUMBERS = "iuf"
+_ORDERED = "iuf"
+_NUMBERS = "iufc"
 _BINARY: dict[str, tuple[Callable, Callable]] = {
     "add": _operator(arithmetic.add, "add", _NUMBERS),
     "sub": _operator(arithmetic.subtract, "subtract", _NUMBERS),
     "mul": _operator(arithmetic.multiply, "multiply", _NUMBERS),
-    "truediv": _operator(arithmetic.divide, "divide", "f"),
-    "floordiv": _operator(arithmetic.floordiv, "floordiv", _NUMBERS),
-    "mod": _operator(arithmetic.floormod, "floormod", _NUMBERS),
+    "truediv": _operator(arithmetic.divide, "divide", "fc"),
+    "floordiv": _operator(arithmetic.floordiv, "floordiv", _ORDERED),
+    "mod": _operator(arithmetic.floormod, "floormod", _ORDERED),
     "pow": _power(*_operator(arithmetic.pow, "pow", _NUMBERS)),
     "matmul": _simple(_matmul),
     "divmod": _simple(_divmod),
@@ -141,10 +142,10 @@ _BINARY: dict[str, tuple[Callable, Callable]] = {
     "xor": _logic(compare.logical_xor, compare.bitwise_xor),
 }
 _COMPARISONS: dict[str, Callable] = {
-    "lt": _operator(compare.less, "less", _NUMBERS)[0],
-    "le": _operator(compare.less_equal, "less_equal", _NUMBERS)[0],
-    "gt": _operator(compare.greater, "greater", _NUMBERS)[0],
-    "ge": _operator(compare.greater_equal, "greater_equal", _NUMBERS)[0],
+    "lt": _operator(compare.less, "less", _ORDERED)[0],
+    "le": _operator(compare.less_equal, "less_equal", _ORDERED)[0],
+    "gt": _operator(compare.greater, "greater", _ORDERED)[0],
+    "ge": _operator(compare.greater_equal, "greater_equal", _ORDERED)[0],
     "eq": _equality(False),
     "ne": _equality(True),
 }

@@ -120,14 +120,15 @@ _CASES: list[tuple[tuple[int, ...], dict[str, Any], tuple[int, ...]]] = [
 ]
 register(
     OpDef(
-        "patches", _infer, _kernel, grad=_grad, kinds="biuf", doc="Windows over the space dimensions.",
+        "patches", _infer, _kernel, grad=_grad, kinds="biufc", complex_rule=True,
+        doc="Windows over the space dimensions.",
         samples=tuple(Sample((shape,), {**attrs, "fill": 0}) for shape, attrs, _ in _CASES),
     )
 )  # fmt: skip
 register(
     OpDef(
         "patches_grad", lambda inputs, attrs: (TensorType(inputs[0].dtype, attrs["shape"]),), _fold, grad=_grad_fold,
-        kinds="iuf", doc="Zeros of a shape with windows added: the adjoint of patches.",
+        kinds="iufc", complex_rule=True, doc="Zeros of a shape with windows added: the adjoint of patches.",
         samples=(
             *[Sample((windows,), {**attrs, "shape": shape}) for shape, attrs, windows in _CASES],
             Sample(((2, 3, 3, 2), ()), {**_CASES[0][1], "shape": (None, 5, 2)}, fixed={1: np.int32(2)}, gradient=(0,)),

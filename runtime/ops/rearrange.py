@@ -87,7 +87,8 @@ def _grad_pad(op: Any, dy: Any) -> Sequence[Any]:
 
 PAD = register(
     OpDef(
-        "pad", _infer_pad, _pad_kernel, grad=_grad_pad, kinds="biuf", doc="With a border of one value.",
+        "pad", _infer_pad, _pad_kernel, grad=_grad_pad, kinds="biufc", complex_rule=True,
+        doc="With a border of one value.",
         samples=(
             Sample(((2, 3),), {"paddings": ((1, 0), (0, 2)), "constant_values": 0}),
             Sample(((0,),), {"paddings": ((2, 1),), "constant_values": 1}),

@@ -121,7 +121,7 @@ def _prod_kernel(x: Any, axis: Axis, keepdims: bool) -> Any:
 
 
 def _mean_kernel(x: Any, axis: Axis, keepdims: bool) -> Any:
-    if x.dtype.kind == "f":
+    if x.dtype.kind in "fc":
         return np.mean(x, axis=axis, keepdims=keepdims)
     total = np.sum(x, axis=axis, dtype=x.dtype, keepdims=keepdims)
     # TensorFlow divides integers rounding towards zero.
@@ -222,13 +222,13 @@ def _reduction(
     return function
 
 
-reduce_sum = _reduction("reduce_sum", "Sum", _sum_kernel, "The sum over axes.", _grad_sum)
+reduce_sum = _reduction("reduce_sum", "Sum", _sum_kernel, "The sum over axes.", _grad_sum, "iufc")
 reduce_prod = _reduction(
-    "reduce_prod", "Prod", _prod_kernel, "The product over axes.", _grad_prod, samples=_samples(0.5, 2.0)
+    "reduce_prod", "Prod", _prod_kernel, "The product over axes.", _grad_prod, "iufc", samples=_samples(0.5, 2.0)
 )
 reduce_mean = _reduction(
     "reduce_mean", "Mean", _mean_kernel, "The mean over axes; of integers rounded towards zero.", _grad_mean,
-    samples=_samples(empty=False),
+    "iufc", samples=_samples(empty=False),
 )  # fmt: skip
 reduce_max = _reduction("reduce_max", "Max", _max_kernel, "The largest element over axes.", _grad_extreme)
 reduce_min = _reduction("reduce_min", "Min", _min_kernel, "The smallest element over axes.", _grad_extreme)
@@ -251,8 +251,12 @@ def reduce_logsumexp(input_tensor: Any, axis: Any = None, keepdims: bool = False
 def reduce_variance(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Tensor:
     """The mean squared distance from the mean, over axes (population variance). Floats only."""
     x = convert_to_tensor(input_tensor)
-    if x.dtype.kind != "f":
+    if x.dtype.kind not in "fc":
         raise TypeError("Input must be either real or complex")
+    if x.dtype.is_complex:
+        # The squared distances in the complex plane, as TensorFlow and NumPy have it.
+        distance = call("complex_abs", x - reduce_mean(x, axis, keepdims=True))
+        return reduce_mean(distance * distance, axis, keepdims)
     return reduce_mean(call("squared_difference", x, reduce_mean(x, axis, keepdims=True)), axis, keepdims)
 
 
@@ -266,8 +270,8 @@ def reduce_euclidean_norm(
 ) -> Tensor:
     """The square root of the sum of squares, over axes."""
     x = convert_to_tensor(input_tensor)
-    total = reduce_sum(x * x, axis, keepdims)
-    if x.dtype.kind == "f":
+    total = reduce_sum(x * call("conj", x) if x.dtype.is_complex else x * x, axis, keepdims)
+    if x.dtype.kind in "fc":
         return call("sqrt", total)
     return call("cast", call("sqrt", call("cast", total, dtype=dtypes.float64)), dtype=x.dtype)
 

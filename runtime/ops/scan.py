@@ -55,13 +55,14 @@ def _running_samples(low: float, high: float) -> tuple[Sample, ...]:
 
 CUMSUM = register(
     OpDef(
-        "cumsum", _infer_running, _running(np.add, 0), grad=_grad_cumsum, kinds="iuf", doc="Running sums.",
+        "cumsum", _infer_running, _running(np.add, 0), grad=_grad_cumsum, kinds="iufc", complex_rule=True,
+        doc="Running sums.",
         samples=_running_samples(-3.0, 3.0),
     )
 )  # fmt: skip
 CUMPROD = register(
     OpDef(
-        "cumprod", _infer_running, _running(np.multiply, 1), grad=_grad_cumprod, kinds="iuf", doc="Running products.",
+        "cumprod", _infer_running, _running(np.multiply, 1), grad=_grad_cumprod, kinds="iufc", doc="Running products.",
         samples=_running_samples(0.5, 2.0),
     )
 )  # fmt: skip

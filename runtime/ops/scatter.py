@@ -98,7 +98,7 @@ GATHER_ND = register(
 )  # fmt: skip
 SCATTER_ND = register(
     OpDef(
-        "scatter_nd", _infer_scatter_nd, _scatter_nd_kernel, kinds="iuf",
+        "scatter_nd", _infer_scatter_nd, _scatter_nd_kernel, kinds="iufc", complex_rule=True,
         grad=lambda op, dy: (
             None, call("gather_nd", dy, op.inputs[0]), *[None] * (len(op.inputs) - 2)
         ),
@@ -122,7 +122,8 @@ SCATTER_UPDATE = register(
 SCATTER_ADD = register(
     OpDef(
         "tensor_scatter_nd_add", lambda inputs, attrs: (inputs[0],), _update_kernel("TensorScatterAdd", np.add),
-        grad=lambda op, dy: (dy, None, call("gather_nd", dy, op.inputs[1])), label="TensorScatterAdd", kinds="iuf",
+        grad=lambda op, dy: (dy, None, call("gather_nd", dy, op.inputs[1])), label="TensorScatterAdd", kinds="iufc",
+        complex_rule=True,
         doc="A tensor with slices added at index vectors.",
         samples=(
             Sample(((3, 2), (2, 1), (2, 2)), fixed={1: _ND}), Sample(((3, 2), (2, 2), (2,)), fixed={1: _PAIRS}),

@@ -281,7 +281,8 @@ STRIDED_SLICE = register(
 )  # fmt: skip
 SLICE_GRAD = register(
     OpDef(
-        "slice_grad", _infer_grad, _grad_kernel, grad=_grad_slice_grad, kinds="biuf", add_into=_add_into,
+        "slice_grad", _infer_grad, _grad_kernel, grad=_grad_slice_grad, kinds="biufc", complex_rule=True,
+        add_into=_add_into,
         doc="Zeros of a shape with dy in a slice: the adjoint of strided_slice.",
         samples=(
             Sample(((4,),), {"spec": _ROW, "shape": (3, 4)}), Sample(((3, 2),), {"spec": _STEPS, "shape": (3, 4)}),
@@ -294,7 +295,7 @@ SLICE_GRAD = register(
 )  # fmt: skip
 SLICE_ADD = register(
     OpDef(
-        "slice_add", _infer_add, _add_kernel, grad=_grad_slice_add, kinds="iuf",
+        "slice_add", _infer_add, _add_kernel, grad=_grad_slice_add, kinds="iufc", complex_rule=True,
         doc="acc with dy added in a slice.",
         samples=(
             Sample(((3, 4), (4,)), {"spec": _ROW}), Sample(((3, 4), (3, 2)), {"spec": _STEPS}),

@@ -17,7 +17,7 @@ from runtime.ops.gather import check_indices
 from runtime.ops.joining import static_axis
 from runtime.ops.reduce import reduce_sum
 from runtime.ops.rules import dims, shape_attr
-from runtime.ops.table import OpDef, Sample, register
+from runtime.ops.table import OPS, OpDef, Sample, register
 from runtime.tensor import Tensor
 from runtime.types import TensorType
 
@@ -68,7 +68,7 @@ register(
         grad=lambda op, dy: (
             call("take_along", dy, op.inputs[1], axis=op.attrs["axis"]), *[None] * (len(op.inputs) - 1)
         ),
-        kinds="iuf", doc="Zeros of a shape with numbers added along an axis: the adjoint of take_along.",
+        kinds="iufc", doc="Zeros of a shape with numbers added along an axis: the adjoint of take_along.",
         samples=(
             Sample(((2, 3), (2, 3)), {"axis": 1, "shape": (2, 4)}, fixed={1: _ORDER}),
             Sample(((2, 3), (2, 3), ()), {"axis": 0, "shape": (None, 3)}, fixed={1: _ORDER, 2: np.int32(3)}),
@@ -119,6 +119,7 @@ def argsort(
 ) -> Tensor:
     """The int32 positions that sort `values` along an axis; always stable. Raises ValueError for another direction."""
     x = convert_to_tensor(values)
+    check_kind(OPS["argsort"], x.dtype)
     at = static_axis(axis, known_rank(x, "argsort"), "argsort")
     return call("argsort", x, axis=at, descending=_direction(direction))
 

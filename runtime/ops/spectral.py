@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from runtime import dtypes, errors
-from runtime.ops.array import known_rank
 from runtime.ops.compare import equal, where
+from runtime.ops.complex_numbers import conj, real
 from runtime.ops.convert import check_kind, convert_to_tensor
 from runtime.ops.dispatch import apply, call
 from runtime.ops.factor import need_matrices, triangle, wide
 from runtime.ops.joining import concat
-from runtime.ops.linalg import diag, diag_part, matmul, matrix_transpose
+from runtime.ops.linalg import adjoint, diag, diag_part, matmul
 from runtime.ops.reduce import reduce_max, reduce_sum
 from runtime.ops.rules import dims
 from runtime.ops.table import OpDef, Sample, register
@@ -49,38 +49,57 @@ def _qr_kernel(x: Any, full_matrices: bool) -> tuple:
 
 
 def _grad_qr(op: Any, dq: Any, dr: Any) -> Sequence[Any]:
-    """Roberts and Roberts, "QR and LQ decomposition matrix backpropagation algorithms" (2020); tall or square."""
+    """Roberts and Roberts, "QR and LQ decomposition matrix backpropagation algorithms" (2020).
+
+    The columns that full_matrices adds to q span what the others leave, in a basis that the factorisation is free to
+    choose: their gradient is that of functions of the span.
+    """
     q, r = op.outputs
     rows, columns = (op.inputs[0]._shape or (None, None))[-2:]
-    if op.attrs["full_matrices"] and rows != columns:
-        raise NotImplementedError("The gradient of qr with full_matrices=True needs square matrices.")
-    if rows is not None and columns is not None and rows < columns:
-        raise NotImplementedError("The gradient of qr needs matrices with at least as many rows as columns.")
+    known = rows is not None and columns is not None
     dq, dr = _zero_if_none(dq, q), _zero_if_none(dr, r)
-    m = matmul(r, dr, transpose_b=True) - matmul(dq, q, transpose_a=True)
+    if known and (rows == columns or (rows > columns and not op.attrs["full_matrices"])):
+        return (_grad_tall_qr(q, r, dq, dr),)
+    if not op.attrs["full_matrices"] or (known and rows < columns):
+        # Of [x, y] only x is factorised; r is [u, q ** H @ y]. In a tall matrix, y has no columns.
+        own = dims(q)[-1]
+        x = _grad_tall_qr(q, r[..., :, :own], dq + matmul(op.inputs[0][..., :, own:], dr[..., :, own:],
+                          adjoint_b=True), dr[..., :, :own])  # fmt: skip
+        return (concat([x, matmul(q, dr[..., :, own:])], -1),)
+    if not known:
+        raise NotImplementedError("The gradient of qr with full_matrices=True needs a known shape.")
+    own, rest = q[..., :, :columns], q[..., :, columns:]
+    turned = matmul(rest, matmul(dq[..., :, columns:], own, adjoint_a=True))
+    return (_grad_tall_qr(own, r[..., :columns, :], dq[..., :, :columns] - turned, dr[..., :columns, :]),)
+
+
+def _grad_tall_qr(q: Any, r: Any, dq: Any, dr: Any) -> Any:
+    m = matmul(r, dr, adjoint_b=True) - matmul(dq, q, adjoint_a=True)
     lower = triangle(m, True)
-    symmetric = lower + matrix_transpose(lower) - diag(diag_part(lower))
-    # (dq + q @ symmetric) @ r ** -T, as the solution of a system
-    right = matrix_transpose(dq + matmul(q, symmetric))
-    return (matrix_transpose(call("matrix_triangular_solve", r, right, lower=False, adjoint=False)),)
+    line = diag_part(lower)
+    # The diagonal of r is real.
+    line = call("cast", real(line), dtype=line.dtype) if line.dtype.is_complex else line
+    symmetric = lower + adjoint(lower) - diag(line)
+    # (dq + q @ symmetric) @ r ** -H, as the solution of a system
+    return adjoint(call("matrix_triangular_solve", r, adjoint(dq + matmul(q, symmetric)), lower=False, adjoint=False))
 
 
 QR = register(
     OpDef(
-        "qr", _infer_qr, wide(_qr_kernel), grad=_grad_qr, multiple=True, kinds="f",
+        "qr", _infer_qr, wide(_qr_kernel), grad=_grad_qr, multiple=True, kinds="fc", complex_rule=True,
         doc="x = q @ r with orthonormal columns in q and an upper triangle in r.",
         samples=(
             Sample(((3, 2),), {"full_matrices": False}, low=0.2, high=2.0),
             Sample(((2, 2, 2),), {"full_matrices": False}, low=0.2, high=2.0),
             Sample(((3, 2),), {"full_matrices": True}, low=0.2, high=2.0, gradient=()),
-            Sample(((2, 3),), {"full_matrices": False}, low=0.2, high=2.0, gradient=()),
+            Sample(((2, 3),), {"full_matrices": False}, low=0.2, high=2.0),
         ),
     )
 )  # fmt: skip
 
 
 def qr(input: Any, full_matrices: bool = False, name: str | None = None) -> tuple[Tensor, Tensor]:
-    """input = q @ r, q with orthonormal columns, r upper triangular. Differentiable for rows >= columns."""
+    """input = q @ r, q with orthonormal columns, r upper triangular."""
     x = convert_to_tensor(input)
     check_kind(QR, x.dtype)
     return apply(QR, (x,), {"full_matrices": bool(full_matrices)})
@@ -96,7 +115,7 @@ def _infer_svd(inputs: Sequence[Any], attrs: dict) -> tuple:
         return (x, x, x)[: 3 if attrs["compute_uv"] else 1]
     *batch, rows, columns = x.shape
     inner = _least(rows, columns)
-    s = TensorType(x.dtype, (*batch, inner))
+    s = TensorType(x.dtype.real_dtype, (*batch, inner))
     if not attrs["compute_uv"]:
         return (s,)
     full = attrs["full_matrices"]
@@ -108,7 +127,7 @@ def _svd_kernel(x: Any, full_matrices: bool, compute_uv: bool) -> tuple:
     if not compute_uv:
         return (np.linalg.svd(x, compute_uv=False),)
     u, s, vt = np.linalg.svd(x, full_matrices)
-    return s, u, np.swapaxes(vt, -1, -2)
+    return s, u, np.conj(np.swapaxes(vt, -1, -2))
 
 
 def _gaps(values: Any) -> Any:
@@ -125,33 +144,51 @@ def _grad_svd(op: Any, ds: Any, du: Any = None, dv: Any = None) -> Sequence[Any]
     x = op.inputs[0]
     if not op.attrs["compute_uv"]:
         s, u, v = call("svd", x, full_matrices=False, compute_uv=True)
-        return (matmul(u * call("expand_dims", ds, axis=(len(s._shape) - 1,)), v, transpose_b=True),)
+        ds = call("cast", ds, dtype=x.dtype)
+        return (matmul(u * call("expand_dims", ds, axis=(len(s._shape) - 1,)), v, adjoint_b=True),)
     s, u, v = op.outputs
-    rows, columns = x._shape[-2:]
-    if op.attrs["full_matrices"] and rows != columns:
-        raise NotImplementedError("The gradient of svd with full_matrices=True needs square matrices.")
     rank = len(s._shape)
-    middle = diag(_zero_if_none(ds, s))
+    middle = diag(call("cast", _zero_if_none(ds, s), dtype=x.dtype))
+    factor = call("cast", _gaps(s * s), dtype=x.dtype)
+    s = call("cast", s, dtype=x.dtype)
     row = call("expand_dims", s, axis=(rank - 1,))
     column = call("expand_dims", s, axis=(rank,))
-    factor = _gaps(s * s)
+    u, du, outside_u = _inside(u, du, dims(s)[-1])
+    v, dv, outside_v = _inside(v, dv, dims(s)[-1])
     extra: Any = 0
     if du is not None:
-        skew = matmul(u, du, transpose_a=True)
-        middle = middle + (factor * (skew - matrix_transpose(skew))) * row
-        outside = du - matmul(u, skew)
-        extra = extra + matmul(outside / row, v, transpose_b=True)
+        skew = matmul(u, du, adjoint_a=True)
+        middle = middle + (factor * (skew - adjoint(skew))) * row
+        if x.dtype.is_complex:
+            # Each pair of singular vectors may turn together; half of that turn is counted on either side.
+            middle = middle + diag((diag_part(skew) - conj(diag_part(skew))) * 0.5 / s)
+        extra = extra + matmul(outside_u / row, v, adjoint_b=True)
     if dv is not None:
-        skew = matmul(v, dv, transpose_a=True)
-        middle = middle + column * (factor * (skew - matrix_transpose(skew)))
-        outside = dv - matmul(v, skew)
-        extra = extra + matmul(u / row, outside, transpose_b=True)
-    return (matmul(matmul(u, middle), v, transpose_b=True) + extra,)
+        skew = matmul(v, dv, adjoint_a=True)
+        middle = middle + column * (factor * (skew - adjoint(skew)))
+        extra = extra + matmul(u / row, outside_v, adjoint_b=True)
+    return (matmul(matmul(u, middle), v, adjoint_b=True) + extra,)
+
+
+def _inside(basis: Any, cotangent: Any, count: Any) -> tuple:
+    """The first `count` columns of a basis and of its cotangent, and how the cotangent moves them out of their span.
+
+    Further columns (of full matrices) span what these leave, in a basis that the factorisation is free to choose:
+    their gradient is that of functions of the span.
+    """
+    own, rest = basis[..., :, :count], basis[..., :, count:]
+    if cotangent is None:
+        return own, None, None
+    first, further = cotangent[..., :, :count], cotangent[..., :, count:]
+    outside = first - matmul(own, matmul(own, first, adjoint_a=True))
+    if isinstance(count, int) and dims(basis)[-1] == count:
+        return own, first, outside
+    return own, first, outside - matmul(rest, matmul(further, own, adjoint_a=True))
 
 
 SVD = register(
     OpDef(
-        "svd", _infer_svd, wide(_svd_kernel), grad=_grad_svd, multiple=True, kinds="f",
+        "svd", _infer_svd, wide(_svd_kernel), grad=_grad_svd, multiple=True, kinds="fc", complex_rule=True,
         doc="Singular values in descending order, and the left and right singular vectors as columns.",
         samples=(
             Sample(((3, 2),), {"full_matrices": False, "compute_uv": True}, low=0.2, high=2.0),
@@ -164,7 +201,7 @@ SVD = register(
 
 
 def svd(tensor: Any, full_matrices: bool = False, compute_uv: bool = True, name: str | None = None) -> Any:
-    """s, u, v with tensor = u @ diag(s) @ v.T; only s without `compute_uv`."""
+    """s, u, v with tensor = u @ diag(s) @ v.T (v.H for complex numbers); only s without `compute_uv`."""
     x = convert_to_tensor(tensor)
     check_kind(SVD, x.dtype)
     found = apply(SVD, (x,), {"full_matrices": bool(full_matrices), "compute_uv": bool(compute_uv)})
@@ -182,7 +219,10 @@ def _infer_eigh(inputs: Sequence[Any], attrs: dict) -> tuple:
 
 
 def _eigh_kernel(x: Any, compute_v: bool) -> tuple:
-    return tuple(np.linalg.eigh(x)) if compute_v else (np.linalg.eigvalsh(x),)
+    if not compute_v:
+        return (np.linalg.eigvalsh(x).astype(x.dtype),)
+    values, vectors = np.linalg.eigh(x)
+    return values.astype(x.dtype), vectors  # TensorFlow's dtype: that of the matrix, also for complex ones
 
 
 def _grad_eigh(op: Any, de: Any, dv: Any = None) -> Sequence[Any]:
@@ -190,18 +230,22 @@ def _grad_eigh(op: Any, de: Any, dv: Any = None) -> Sequence[Any]:
         values, vectors = op.outputs
     else:
         values, vectors = call("self_adjoint_eig", op.inputs[0], compute_v=True)
-    middle = diag(_zero_if_none(de, values))
+    de = _zero_if_none(de, values)
+    # Eigenvalues are real, so that of a complex cotangent only the real part counts.
+    middle = diag(call("cast", real(de), dtype=de.dtype) if de.dtype.is_complex else de)
     if dv is not None:
-        middle = middle + _gaps(values) * matmul(vectors, dv, transpose_a=True)
-    full = matmul(matmul(vectors, middle), vectors, transpose_b=True)
+        middle = middle + _gaps(values) * matmul(vectors, dv, adjoint_a=True)
+    full = matmul(matmul(vectors, middle), vectors, adjoint_b=True)
     # Only the lower triangle of the operand is read, so all of the gradient goes there.
-    lower = triangle(full + matrix_transpose(full), True)
-    return (lower - diag(diag_part(full)),)
+    lower = triangle(full + adjoint(full), True)
+    line = diag_part(full)
+    return (lower - diag(call("cast", real(line), dtype=line.dtype) if line.dtype.is_complex else line),)
 
 
 EIGH = register(
     OpDef(
-        "self_adjoint_eig", _infer_eigh, wide(_eigh_kernel), grad=_grad_eigh, multiple=True, kinds="f",
+        "self_adjoint_eig", _infer_eigh, wide(_eigh_kernel), grad=_grad_eigh, multiple=True, kinds="fc",
+        complex_rule=True,
         doc="Eigenvalues in ascending order, and eigenvectors as columns, of symmetric matrices (the lower triangle).",
         samples=(
             Sample(((3, 3),), {"compute_v": True}, low=0.2, high=2.0),
@@ -243,7 +287,7 @@ def _grad_expm(op: Any, dy: Any) -> Sequence[Any]:
 
     Higham, "Functions of Matrices" (2008), section 10.6: the corner of exp([[A, E], [0, A]]) is the derivative along E.
     """
-    a = matrix_transpose(op.inputs[0])
+    a = adjoint(op.inputs[0])
     size = dims(a)[-1]
     top = concat([a, dy], -1)
     bottom = concat([call("zeros_like", a), a], -1)
@@ -252,7 +296,7 @@ def _grad_expm(op: Any, dy: Any) -> Sequence[Any]:
 
 EXPM = register(
     OpDef(
-        "matrix_exponential", _infer_square, wide(_expm_kernel), grad=_grad_expm, kinds="f",
+        "matrix_exponential", _infer_square, wide(_expm_kernel), grad=_grad_expm, kinds="fc", complex_rule=True,
         doc="The exponential of square matrices.",
         samples=(Sample(((2, 2),), low=-1.0, high=1.0), Sample(((2, 3, 3),), low=-1.0, high=1.0)),
     )
@@ -268,22 +312,53 @@ def expm(input: Any, name: str | None = None) -> Tensor:
 
 def _sqrtm_kernel(x: Any) -> Any:
     function = importlib.import_module("scipy.linalg").sqrtm
-    flat = [np.real_if_close(function(m)) for m in x.reshape(-1, *x.shape[-2:])]
-    if any(np.iscomplexobj(m) for m in flat):
+    flat = [function(m) for m in x.reshape(-1, *x.shape[-2:])]
+    if x.dtype.kind != "c":
+        flat = [np.real_if_close(m) for m in flat]
+    if x.dtype.kind != "c" and any(np.iscomplexobj(m) for m in flat):
         raise errors.InvalidArgumentError("The matrix has no real square root.")
     return np.array(flat).reshape(x.shape).astype(x.dtype)
 
 
+def _grad_sqrtm(op: Any, dy: Any) -> Sequence[Any]:
+    # From dX @ X + X @ dX = dA.
+    root = adjoint(op.outputs[0])
+    return (call("sylvester", root, root, dy),)
+
+
 SQRTM = register(
     OpDef(
-        "matrix_square_root", _infer_square, wide(_sqrtm_kernel), kinds="f", doc="The square root of square matrices.",
-        samples=(Sample(((2, 2),), fixed={0: np.array([[4.0, 1.0], [1.0, 3.0]])}),),
+        "matrix_square_root", _infer_square, wide(_sqrtm_kernel), grad=_grad_sqrtm, kinds="fc", complex_rule=True,
+        doc="The square root of square matrices.",
+        samples=(Sample(((2, 2),), fixed={0: np.array([[4.0, 1.0], [1.0, 3.0]])}), Sample(((2, 1, 1),), low=0.5)),
+    )
+)  # fmt: skip
+
+
+def _sylvester_kernel(a: Any, b: Any, c: Any) -> Any:
+    function = importlib.import_module("scipy.linalg").solve_sylvester
+    parts = [m.reshape(-1, *m.shape[-2:]) for m in (a, b, c)]
+    return np.array([function(*matrices) for matrices in zip(*parts)]).reshape(c.shape).astype(c.dtype)
+
+
+def _grad_sylvester(op: Any, dy: Any) -> Sequence[Any]:
+    a, b, _ = op.inputs
+    dc = call("sylvester", adjoint(a), adjoint(b), dy)
+    x = adjoint(op.outputs[0])
+    return -matmul(dc, x), -matmul(x, dc), dc
+
+
+register(
+    OpDef(
+        "sylvester", lambda inputs, attrs: (inputs[2],), wide(_sylvester_kernel), grad=_grad_sylvester, kinds="fc",
+        complex_rule=True, doc="The X with A @ X + X @ B = C.",
+        samples=(Sample(((2, 2), (3, 3), (2, 3)), low=0.5), Sample(((2, 1, 1),) * 3, low=0.5)),
     )
 )  # fmt: skip
 
 
 def sqrtm(input: Any, name: str | None = None) -> Tensor:
-    """The principal square root of square matrices: X with X @ X = input. Not differentiable.
+    """The principal square root of square matrices: X with X @ X = input.
 
     Raises InvalidArgumentError where it isn't real.
     """
@@ -300,12 +375,6 @@ def matrix_rank(a: Any, tol: Any = None, validate_args: bool = False, name: str 
         eps = float(np.finfo(s.dtype.np).eps)
         tol = reduce_max(s, -1, keepdims=True) * call("maximum", *sizes) * eps
     return reduce_sum(call("cast", s > tol, dtype=dtypes.int32), -1)
-
-
-def adjoint(matrix: Any, name: str | None = None) -> Tensor:
-    """The transpose of matrices in the last two dimensions (real numbers are their own conjugates)."""
-    known_rank(convert_to_tensor(matrix), "adjoint")
-    return matrix_transpose(matrix)
 
 
 def tensor_diag(diagonal: Any, name: str | None = None) -> Tensor:

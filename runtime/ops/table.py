@@ -64,8 +64,11 @@ class OpDef:
     samples: tuple[Sample, ...] | None = field(default=None, repr=False)
     # TensorFlow's name of the op, for error messages ("AddV2"); "" means the row's name in camel case.
     label: str = ""
-    # Kinds (NumPy's letters: b bool, i int, u unsigned, f float, O string) that the data operands may have.
-    kinds: str = "biufO"
+    # Kinds (NumPy's letters: b bool, i int, u unsigned, f float, c complex, O string) that the data operands may have.
+    kinds: str = "biufcO"
+    # The reverse rule is right for complex numbers as it stands: it is linear with real coefficients, or conjugates by
+    # itself. Other rules are written as for real numbers, and autodiff/reverse.py makes them right.
+    complex_rule: bool = False
     # For integer dtypes: the operand that must not be zero / not be negative. Generated code checks it first.
     divisor: int | None = None
     exponent: int | None = None
@@ -79,6 +82,16 @@ class OpDef:
     @property
     def is_elementwise(self) -> bool:
         return self.scalar is not None
+
+    @property
+    def conjugates(self) -> bool:
+        """Whether the reverse rule is that of real numbers, although the op takes complex ones."""
+        return "c" in self.kinds and "O" not in self.kinds and not self.complex_rule
+
+    @property
+    def widens(self) -> bool:
+        """Whether the kernel computes with bfloat16 in float32, rather than moving it about."""
+        return "f" in self.kinds and "O" not in self.kinds and self.name != "bitcast"
 
     def __repr__(self) -> str:
         return f"<op {self.name}>"

@@ -12,8 +12,10 @@ def format_number(value: Any) -> str:
     kind = value.dtype.kind
     if kind == "b":
         return "1" if value else "0"
+    if kind == "c":
+        return f"({format_number(value.real)},{format_number(value.imag)})"
     if kind != "f":
-        return str(value)
+        return str(value) if value.dtype.name != "bfloat16" else format_number(value.astype(np.float32))
     if np.isnan(value):
         return "nan"
     if value.dtype == np.float64:

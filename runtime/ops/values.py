@@ -17,6 +17,7 @@ _INT32 = range(-(2**31), 2**31)
 # Which Python scalars may become a tensor of a dtype whose kind is the key.
 _ACCEPTS: dict[str, tuple[type, ...]] = {
     "f": (bool, int, float),
+    "c": (int, float, complex),
     "i": (bool, int),
     "u": (bool, int),
     "b": (bool,),
@@ -32,15 +33,19 @@ def to_array(value: Any, wanted: DType | None) -> Converted:
     kind = type(value)
     if kind is float:
         dtype = dtypes.float32 if wanted is None else wanted
-        if dtype.kind == "f":
+        if dtype.kind in "fc":
             return quiet_cast(dtype, value), dtype
     elif kind is int:
         dtype = _int_dtype(value) if wanted is None else wanted
-        if dtype.kind in "iuf":
+        if dtype.kind in "iufc":
             return _fit(value, dtype), dtype
+    elif kind is complex:
+        dtype = dtypes.complex128 if wanted is None else wanted
+        if dtype.kind == "c":
+            return quiet_cast(dtype, value), dtype
     elif kind is bool:
         dtype = dtypes.bool_ if wanted is None else wanted
-        if dtype.kind != "O":
+        if dtype.kind not in "Oc":
             return dtype._np.type(value), dtype
     elif kind is str or kind is bytes:
         if wanted is None or wanted is dtypes.string:
@@ -74,7 +79,7 @@ def _fit(value: int, dtype: DType) -> Any:
     try:
         return dtype._np.type(value)
     except OverflowError:
-        if dtype.kind == "f":
+        if dtype.kind in "fc":
             return dtype._np.type(np.inf if value > 0 else -np.inf)
         raise ValueError(
             f"Cannot convert {value} to a tensor of dtype {dtype.name}: it doesn't fit "
@@ -98,7 +103,7 @@ def _convert_array(array: Any, wanted: DType | None) -> Converted:
         if wanted is not None and wanted is not dtypes.string:
             raise TypeError(f"Cannot convert {array!r} to EagerTensor of dtype {wanted.label}")
         return _encode_strings(array), dtypes.string
-    if kind not in "biuf":
+    if kind not in "biufc" and array.dtype != dtypes.bfloat16.np:
         raise _unsupported(array)
     own = dtypes.as_dtype(array.dtype)
     if wanted is None or wanted is own:
@@ -108,6 +113,8 @@ def _convert_array(array: Any, wanted: DType | None) -> Converted:
         return array, own
     if wanted is dtypes.string:
         raise TypeError(f"Cannot convert {array!r} to EagerTensor of dtype string")
+    if kind == "c" and wanted.kind != "c":
+        raise TypeError(f"Cannot convert {array!r} to EagerTensor of dtype {wanted.label}")
     with np.errstate(all="ignore"):
         array = array.astype(wanted._np, order="C")
     return array if array.ndim else array[()], wanted
@@ -136,7 +143,11 @@ def _convert_sequence(value: Sequence[Any], wanted: DType | None) -> Converted:
             raise TypeError(f"Cannot convert {value!r} to EagerTensor of dtype {wanted.label}")
         return _encode_strings(_rectangular(value, object)), dtypes.string
     numpy_like = [k for k in kinds if issubclass(k, (np.generic, np.ndarray)) or hasattr(k, "__array__")]
-    plain = [k for k in kinds if k in (bool, int, float) or (issubclass(k, (int, float)) and k not in numpy_like)]
+    plain = [
+        k
+        for k in kinds
+        if k in (bool, int, float, complex) or (issubclass(k, (int, float, complex)) and k not in numpy_like)
+    ]
     if len(numpy_like) + len(plain) < len(kinds):
         odd = next(k for k in kinds if k not in numpy_like and k not in plain)
         if odd is not type(None) and len(kinds) == 1:
@@ -157,6 +168,8 @@ def _convert_plain(value: Sequence[Any], kinds: set[type], wanted: DType | None)
                 leaf = _first_leaf(value, kind)
                 raise TypeError(f"Cannot convert {leaf!r} to EagerTensor of dtype {wanted.label}")
         dtype = wanted
+    elif any(issubclass(k, complex) for k in kinds):
+        dtype = dtypes.complex128
     elif not kinds or float in kinds or any(issubclass(k, float) for k in kinds):
         dtype = dtypes.float32
     elif kinds == {bool}:
@@ -219,8 +232,8 @@ def _convert_other(value: Any, wanted: DType | None) -> Converted:
             raise ValueError(f"Cannot convert a partially known TensorShape {value} to a Tensor.")
         dtype = wanted or dtypes.int32
         return np.array(value.as_list(), dtype._np), dtype
-    if isinstance(value, (bool, int, float, str, bytes)):  # subclasses, such as IntEnum
-        base: Any = next(t for t in (bool, int, float, str, bytes) if isinstance(value, t))
+    if isinstance(value, (bool, int, float, complex, str, bytes)):  # subclasses, such as IntEnum
+        base: Any = next(t for t in (bool, int, float, complex, str, bytes) if isinstance(value, t))
         return to_array(base(value), wanted)
     if isinstance(value, range):
         return _convert_sequence(list(value), wanted)

@@ -11,7 +11,7 @@ from scipy import linalg, special
 # Modules of `runtime.ops` whose rows stay on the interpreter, except for those with a scalar text.
 FAMILIES = (
     "special", "sorting", "segments", "factor", "spectral", "einsum", "patches", "blocks", "text_rows", "stateless",
-    "assignment", "fourier",
+    "assignment", "fourier", "complex_numbers",
 )  # fmt: skip
 
 
@@ -101,7 +101,7 @@ def batched(function):
     """A function of one matrix, on each matrix of a batch, in float64."""
 
     def reference(*arrays, **attrs):
-        stacks = [np.asarray(a, np.float64).reshape(-1, *a.shape[-2:]) for a in arrays]
+        stacks = [np.asarray(a, np.result_type(a, np.float64)).reshape(-1, *a.shape[-2:]) for a in arrays]
         found = [function(*matrices, **attrs) for matrices in zip(*stacks)]
         lead = arrays[0].shape[:-2]
         if isinstance(found[0], tuple):
@@ -111,9 +111,19 @@ def batched(function):
     return reference
 
 
+def sylvester(a, b, c):
+    """By the Kronecker product: vec(A X + X B) = (A x I + I x B.T) vec(X), rows first."""
+    result = np.zeros(c.shape, np.result_type(c, np.float64))
+    for at in np.ndindex(*c.shape[:-2]):
+        m, n = np.asarray(a[at], result.dtype), np.asarray(b[at], result.dtype)
+        system = np.kron(m, np.eye(len(n))) + np.kron(np.eye(len(m)), n.T)
+        result[at] = np.linalg.solve(system, np.asarray(c[at], result.dtype).reshape(-1)).reshape(c.shape[-2:])
+    return result
+
+
 def svd(x, full_matrices, compute_uv):
     u, s, vt = linalg.svd(x, full_matrices, lapack_driver="gesdd")
-    return (s, u, vt.T) if compute_uv else (s,)
+    return (s, u, vt.conj().T) if compute_uv else (s,)
 
 
 def zeta(x, q):
@@ -258,7 +268,7 @@ LIBRARY = {
     "unsorted_segment_max": segment(np.maximum, limit("min")),
     "unsorted_segment_min": segment(np.minimum, limit("max")),
     "matrix_determinant": batched(linalg.det),
-    "log_matrix_determinant": batched(lambda x: (np.sign(linalg.det(x)), np.log(abs(linalg.det(x))))),
+    "log_matrix_determinant": batched(lambda x: (linalg.det(x) / abs(linalg.det(x)), np.log(abs(linalg.det(x))))),
     "matrix_inverse": batched(linalg.inv),
     "matrix_solve": batched(lambda a, b, adjoint: linalg.inv(a.T if adjoint else a) @ b),
     "matrix_triangular_solve": batched(
@@ -275,6 +285,7 @@ LIBRARY = {
     "matrix_exponential": batched(
         lambda x: power(sum(power(x / 64, k) / math.factorial(k) for k in range(12)), 64)
     ),
-    "matrix_square_root": batched(lambda x: (lambda e, v: v @ np.diag(np.sqrt(e)) @ v.T)(*linalg.eigh(x))),
+    "matrix_square_root": batched(lambda x: (lambda e, v: v @ np.diag(np.sqrt(e)) @ linalg.inv(v))(*linalg.eig(x))),
+    "sylvester": sylvester,
     "einsum": einsum,
 }  # fmt: skip

@@ -4,10 +4,10 @@ A reference takes the operands (NumPy arrays) and the op's attributes. Ops whose
 same name need none; `SAME_AS_NUMPY` lists them, so that a new op with neither fails the test.
 """
 
+import cmath
 import math
 
 import numpy as np
-from scipy import special
 
 from tests.ops.library import LIBRARY
 
@@ -27,8 +27,21 @@ TESTED_ELSEWHERE = {
 
 
 def by_element(function):
-    """A function of Python floats, applied to each element."""
-    return np.vectorize(function, otypes=[np.float64])
+    """A function of Python floats, applied to each element; of complex numbers the one of that name in `cmath`."""
+    name = getattr(function, "__name__", "")
+    of_complex = {"expm1": lambda z: cmath.exp(z) - 1, "log1p": lambda z: cmath.log(1 + z)}.get(name, function)
+    of_complex = getattr(cmath, name, of_complex)
+
+    def reference(*arrays):
+        if arrays[0].dtype.kind == "c":
+            return np.vectorize(of_complex, otypes=[np.complex128])(*arrays)
+        return np.vectorize(function, otypes=[np.float64])(*arrays)
+
+    return reference
+
+
+def logistic(v):
+    return 1 / (1 + (cmath if isinstance(v, complex) else math).exp(-v))
 
 
 def loop(shape, function, dtype):
@@ -127,8 +140,8 @@ def reduction(function):
 
 
 def integer_mean(x, axis, keepdims):
-    if x.dtype.kind == "f":
-        return np.mean(x.astype(np.float64), axis=axis, keepdims=keepdims)
+    if x.dtype.kind in "fc":
+        return np.mean(x.astype(np.result_type(x.dtype, np.float64)), axis=axis, keepdims=keepdims)
     with np.errstate(over="ignore"):
         total = np.sum(x, axis=axis, dtype=x.dtype, keepdims=keepdims)
     count = x.size // np.size(total)
@@ -171,6 +184,9 @@ REFERENCES = {
     "pow": lambda x, y: np.exp(y * np.log(x)) if x.dtype.kind == "f" else x**y,
     "squared_difference": lambda x, y: (x - y) * (x - y),
     "atan2": by_element(math.atan2),
+    "real": lambda z: (z + z.conj()) / 2, "imag": lambda z: (z - z.conj()) / 2j, "conj": lambda z: abs(z) ** 2 / z,
+    "complex_abs": lambda z: np.sqrt(z * z.conj()), "angle": by_element(cmath.phase),
+    "complex": lambda x, y: x + 1j * y,
     "reciprocal": lambda x: x ** x.dtype.type(-1),
     "exp": by_element(math.exp), "expm1": by_element(math.expm1), "log": by_element(math.log),
     "log1p": by_element(math.log1p), "sqrt": by_element(math.sqrt), "rsqrt": by_element(lambda v: v**-0.5),
@@ -178,7 +194,7 @@ REFERENCES = {
     "asin": by_element(math.asin), "acos": by_element(math.acos), "atan": by_element(math.atan),
     "sinh": by_element(math.sinh), "cosh": by_element(math.cosh), "tanh": by_element(math.tanh),
     "asinh": by_element(math.asinh), "acosh": by_element(math.acosh), "atanh": by_element(math.atanh),
-    "erf": by_element(math.erf), "erfc": by_element(math.erfc), "sigmoid": special.expit,
+    "erf": by_element(math.erf), "erfc": by_element(math.erfc), "sigmoid": by_element(logistic),
     "relu": lambda x: np.where(x > 0, x, 0), "softplus": by_element(lambda v: math.log(math.exp(v) + 1)),
     "cast": lambda x, dtype: x.astype(dtype.np),
     "select": select,
