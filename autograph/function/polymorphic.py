@@ -21,6 +21,7 @@ from autograph.function.trace import trace
 from autograph.operators.calls import is_library
 from autograph.operators.tracebacks import drop_own_frames
 from runtime import nest
+from runtime.autodiff.budget import as_budget
 from runtime.context import ctx
 
 _run_eagerly = False
@@ -55,6 +56,7 @@ class Function:
         jit_compile: bool | None = None,
         name: str | None = None,
         reduce_retracing: bool = False,
+        gradient_memory: int | None = None,
     ) -> None:
         functools.update_wrapper(self, python_function)
         self._python_function = python_function
@@ -62,6 +64,8 @@ class Function:
         self._autograph = autograph
         self._jit_compile = jit_compile
         self._reduce_retracing = reduce_retracing
+        self._gradient_memory = gradient_memory
+        self._memory = as_budget(gradient_memory)
         self._latest: ConcreteFunction | None = None
         self._arguments = Arguments(python_function)
         self.input_signature = None if input_signature is None else tuple(input_signature)
@@ -123,7 +127,7 @@ class Function:
 
         def run() -> ConcreteFunction:
             function = self._converted() if self._autograph else self._python_function
-            return trace(function, self._name, args, kwargs, self._arguments, self._jit_compile)
+            return trace(function, self._name, args, kwargs, self._arguments, self._jit_compile, self._memory)
 
         self._tracing.add(key)
         try:
@@ -202,7 +206,13 @@ class Function:
     def _bind(self, instance: Any) -> Function:
         method = _weak_method(self._python_function, instance)
         return Function(
-            method, self.input_signature, self._autograph, self._jit_compile, self._name, self._reduce_retracing
+            method,
+            self.input_signature,
+            self._autograph,
+            self._jit_compile,
+            self._name,
+            self._reduce_retracing,
+            self._gradient_memory,
         )
 
     # --- looking at it -------------------------------------------------------------------------------------------
@@ -279,6 +289,7 @@ def function(
     jit_compile: bool | None = None,
     reduce_retracing: bool = False,
     name: str | None = None,
+    gradient_memory: int | None = None,
     **experimental: Any,
 ) -> Any:
     """Makes a Python function a traced one; use it as a decorator, with or without arguments.
@@ -291,6 +302,8 @@ def function(
             interprets at first while native code is being compiled.
         reduce_retracing: whether a dimension that has differed between calls becomes unknown, so that further sizes
             need no trace of their own. (`experimental_relax_shapes` is its old name.)
+        gradient_memory: how many bytes the gradient of each loop in the function may keep, unless the loop says it itself
+            (`set_loop_options`). With more iterations than fit, parts of the loop run again, from checkpoints.
 
     A Python number, string or boolean that the function reads from a global, a closure variable or an attribute is part
     of the trace; when it has changed, the next call traces again (`explain_retraces` says so).
@@ -309,6 +322,6 @@ def function(
     def decorate(function: Callable[..., Any]) -> Function:
         if not callable(function):
             raise TypeError(f"{function!r} is not a callable object")
-        return Function(function, input_signature, autograph, jit_compile, name, relax_shapes)
+        return Function(function, input_signature, autograph, jit_compile, name, relax_shapes, gradient_memory)
 
     return decorate if func is None else decorate(func)

@@ -12,6 +12,7 @@ from autograph.function.signature import Arguments, is_tensor_like
 from autograph.operators.absence import returned
 from autograph.operators.frame import end_trace
 from runtime import nest
+from runtime.autodiff.budget import Budget
 from runtime.context import ctx
 from runtime.dtypes import as_dtype
 from runtime.graph.builder import TOKEN, Builder
@@ -32,13 +33,14 @@ def trace(
     kwargs: dict[str, Any],
     arguments: Arguments,
     jit_compile: bool | None = None,
+    memory: Budget | None = None,
 ) -> ConcreteFunction:
     """Runs `python_function` once, with a symbolic tensor for each tensor (or spec) among its arguments.
 
     Other arguments are passed as they are. Raises TypeError when the function returns something that isn't a tensor,
     a number, None or a structure of these, and whatever the function itself raises.
     """
-    builder = TracingBuilder(name, ctx.builder)
+    builder = TracingBuilder(name, ctx.builder, memory)
     with builder:
         inputs: list[Value] = []
         specs: list[TensorSpec] = []
@@ -98,11 +100,15 @@ def _refuse_changed_arguments(name: str, given: list[tuple[Any, list[Any]]]) -> 
 
 
 class TracingBuilder(Builder):
-    """The builder of a function's graph. Symbolic tensors of a trace around it are captured, as eager tensors are."""
+    """The builder of a function's graph. Symbolic tensors of a trace around it are captured, as eager tensors are.
 
-    def __init__(self, name: str, outer: Builder | None) -> None:
+    memory_of_loops: what the gradient of each of the function's loops may keep.
+    """
+
+    def __init__(self, name: str, outer: Builder | None, memory: Budget | None = None) -> None:
         super().__init__(name)
         self.outer = outer
+        self.memory_of_loops = memory
 
     def use(self, tensor: Any) -> Value:
         value = getattr(tensor, "value", tensor)

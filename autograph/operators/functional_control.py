@@ -62,11 +62,13 @@ def while_loop(
     swap_memory: bool = False,
     maximum_iterations: Any = None,
     name: str | None = None,
+    gradient_memory: int | None = None,
 ) -> Any:
     """Repeats `loop_vars = body(*loop_vars)` while `cond(*loop_vars)` holds; gives the last `loop_vars`, as tensors.
 
     loop_vars: a list or tuple of (structures of) tensors. shape_invariants: for each of them the shape that holds in
-    all iterations. maximum_iterations: an int or scalar int tensor. The other options are without effect.
+    all iterations. maximum_iterations: an int or scalar int tensor. gradient_memory: how many bytes the loop's gradient
+    may keep, as in `set_loop_options`. The other options are without effect.
     Raises TypeError when `cond` or `body` isn't callable, ValueError for no loop variables.
     """
     if not callable(cond):
@@ -99,7 +101,9 @@ def while_loop(
     def step() -> None:
         values = slot.get()
         shapes = None if shape_invariants is None else list(zip(nest.flatten(values), nest.flatten(shape_invariants)))
-        set_loop_options(maximum_iterations=maximum_iterations, shape_invariants=shapes)
+        set_loop_options(
+            maximum_iterations=maximum_iterations, shape_invariants=shapes, gradient_memory=gradient_memory
+        )
         slot.set(following(values))
 
     stage_while(lambda: cond(*slot.get()), step, [slot], _blocks(cond, body))

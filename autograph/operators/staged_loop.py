@@ -38,6 +38,7 @@ from autograph.operators.symbolic import (
     type_of,
 )
 from runtime import dtypes
+from runtime.autodiff.budget import memory_of_function
 from runtime.context import ctx
 from runtime.dtypes import DType
 from runtime.errors import DTypeError
@@ -407,7 +408,9 @@ class Loop:
                 body.outputs.append(body.builder.use(convert_to_tensor(value, leaf.type.dtype)))
         for region in (test, body):
             region.carries = [region.carries[position[leaf]] for leaf in kept]
-        outputs = emit_while(test, body, [start[leaf] for leaf in kept])
+        memory = self.options.memory or memory_of_function(parent)
+        attrs = None if memory is None else {"memory": memory}
+        outputs = emit_while(test, body, [start[leaf] for leaf in kept], attrs)
         self.finish(dict(zip(carried, outputs)))
 
     def start(self, leaf: Leaf) -> Any:

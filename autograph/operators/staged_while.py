@@ -13,7 +13,7 @@ from typing import Any
 from autograph.operators.containers import NeedsStagedList, convert, is_listed
 from autograph.operators.frame import Frame
 from autograph.operators.logic import and_
-from autograph.operators.loop_options import Options, options_of
+from autograph.operators.loop_options import Options, options_of, set_loop_options
 from autograph.operators.staged_loop import HasLimit, Loop
 from autograph.operators.state import Block, LocalSlot, Slot, outside_staged_lists
 from runtime import dtypes
@@ -77,8 +77,10 @@ def _limited(
     """A loop that runs at most ``limit`` times."""
 
     def step() -> None:
-        with options_of(Options()):  # what the body says about the loop is known
+        options = Options()
+        with options_of(options):  # what the body says about the loop's limit is known
             body()
+        set_loop_options(gradient_memory=None if options.memory is None else options.memory.bytes)
         trips.set(trips.get() + 1)
 
     return lambda: and_(trips.get() < cast(convert_to_tensor(limit), dtypes.int32), test), step

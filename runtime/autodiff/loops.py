@@ -23,7 +23,9 @@ from typing import Any
 import numpy as np
 
 from runtime import dtypes
+from runtime.autodiff.budget import Budget, budget_of
 from runtime.autodiff.calls import NodeCall, is_differentiable
+from runtime.autodiff.checkpoints import CantRunAgain, Replay, shadow, walk_back_from_checkpoints
 from runtime.autodiff.residuals import Plan, plan_residuals
 from runtime.autodiff.reverse import REGION_RULES, Cotangents, walk_back
 from runtime.autodiff.zeros import zeros_for
@@ -42,23 +44,17 @@ COUNT_TYPE = TensorType(dtypes.int64, ())
 
 def adjoint_of_while(call: NodeCall, arrived: Sequence[Any], tracked: Callable[[Any], bool]) -> list[Any]:
     """Cotangents of (initial carries..., captures...), aligned with the node's inputs before this call."""
+    budget = budget_of(call.node, ctx.builder)
+    if budget is not None:
+        in_budget = _adjoint_in_budget(call, arrived, tracked, budget)
+        if in_budget is not None:
+            return in_budget
     node, outer = call.node, call.builder
+    adjoint, arrived = _adjoint_of_trips(node, outer, arrived, tracked)
     inputs = list(node.inputs)
-    arrived = [*arrived, *[None] * (node.attrs["carries"] - len(arrived))]
-    is_active_input = [is_differentiable(v.type) and tracked(outer.tensor(v)) for v in inputs]
-    varied = _varied_values(node, is_active_input)
-    carries = _active_carries(node, arrived, varied)
-    reached = _reached_inputs(node.regions[1], carries, varied)
-    captures = [
-        i
-        for i in range(node.attrs["carries"], len(inputs))
-        if is_active_input[i] and node.regions[1].inputs[i] in reached
-    ]
-    if not carries:
+    if adjoint is None:
         return [None] * len(inputs)
-
-    adjoint = _Adjoint(node, carries, captures, varied)
-    plan = adjoint.plan
+    carries, captures, plan = adjoint.carries, adjoint.captures, adjoint.plan
     forward = ForwardLoop(node)
     stacks = [forward.saved(v) for v in plan.saved]
     threads = [forward.threaded(v) for v in plan.threaded]
@@ -66,8 +62,7 @@ def adjoint_of_while(call: NodeCall, arrived: Sequence[Any], tracked: Callable[[
     start = [outer.tensor(count), *map(outer.tensor, stacks), *map(outer.tensor, threads)]
     start += [outer.tensor(node.outputs[i]) for i in plan.stepped_back]
     start += [outer.tensor(node.outputs[i]) for i in plan.shifted]
-    start += [zeros_for(outer.tensor(node.outputs[i])) if arrived[i] is None else arrived[i] for i in carries]
-    start += [zeros_for(outer.tensor(inputs[i])) for i in captures]
+    start += _cotangents_at_the_end(adjoint, node, inputs, outer, arrived)
     finished = adjoint.emit(start)
     if isinstance(ctx.builder, AdjointBuilder):
         ctx.builder.rests.update(zip([*stacks, *threads], [t.value for t in finished[1:]]))
@@ -79,24 +74,80 @@ def adjoint_of_while(call: NodeCall, arrived: Sequence[Any], tracked: Callable[[
     return found
 
 
+def _adjoint_of_trips(
+    node: Node, outer: Builder, arrived: Sequence[Any], tracked: Callable[[Any], bool], budget: Budget | None = None
+) -> tuple[_Adjoint | None, list[Any]]:
+    """The adjoint of a loop's body, None where nothing flows through it; and the cotangents, one for each carry."""
+    inputs = list(node.inputs)
+    arrived = [*arrived, *[None] * (node.attrs["carries"] - len(arrived))]
+    is_active_input = [is_differentiable(v.type) and tracked(outer.tensor(v)) for v in inputs]
+    varied = _varied_values(node, is_active_input)
+    carries = _active_carries(node, arrived, varied)
+    reached = _reached_inputs(node.regions[1], carries, varied)
+    captures = [
+        i
+        for i in range(node.attrs["carries"], len(inputs))
+        if is_active_input[i] and node.regions[1].inputs[i] in reached
+    ]
+    return (_Adjoint(node, carries, captures, varied, budget) if carries else None), arrived
+
+
+def _cotangents_at_the_end(
+    adjoint: _Adjoint, node: Node, inputs: Sequence[Value], outer: Builder, arrived: Sequence[Any]
+) -> list[Any]:
+    found = [zeros_for(outer.tensor(node.outputs[i])) if arrived[i] is None else arrived[i] for i in adjoint.carries]
+    return found + [zeros_for(outer.tensor(inputs[i])) for i in adjoint.captures]
+
+
+def _adjoint_in_budget(
+    call: NodeCall, arrived: Sequence[Any], tracked: Callable[[Any], bool], budget: Budget
+) -> list[Any] | None:
+    """The adjoint from checkpoints; None for a loop that saves nothing, or can't be run again and doesn't have to."""
+    node = call.node
+    walked = shadow(node)
+    adjoint, arrived = _adjoint_of_trips(walked, call.builder, arrived, tracked, budget)
+    if adjoint is None or not (adjoint.plan.saved or adjoint.plan.threaded):
+        return None
+    try:
+        replay = Replay(walked, adjoint.plan)
+        count = call.builder.tensor(ForwardLoop(node).trip_count())
+        start = _cotangents_at_the_end(adjoint, node, walked.inputs, call.builder, arrived)
+        results = walk_back_from_checkpoints(adjoint, replay, budget, count, start)
+    except CantRunAgain as reason:
+        if budget.strict:
+            raise ValueError(f"{_place(node)}this loop can't be differentiated in bounded memory: {reason}") from None
+        return None
+    found: list[Any] = [None] * len(walked.inputs)
+    for index, result in zip([*adjoint.carries, *adjoint.captures], results):
+        found[index] = result
+    return found
+
+
+def _place(node: Node) -> str:
+    return f"{node.span[0]}:{node.span[1]}: " if node.span else ""
+
+
 class AdjointBuilder(Builder):
     """Traces the adjoint of a loop body. `rests` maps each stack of a loop in the body to what is left of it after the
-    adjoint of that loop has popped its share."""
+    adjoint of that loop has popped its share. `memory`: the budget of the loop, which loops in its body share."""
 
-    def __init__(self, name: str, parent: Builder, body: Graph) -> None:
+    def __init__(self, name: str, parent: Builder, body: Graph, memory: Budget | None = None) -> None:
         super().__init__(name, parent, [body])
         self.rests: dict[Value, Value] = {}
+        self.memory = memory
 
 
 class _Adjoint:
     """The adjoint of a loop body: first walked back freely, then given its residuals."""
 
-    def __init__(self, node: Node, carries: list[int], captures: list[int], varied: set[Value]) -> None:
+    def __init__(
+        self, node: Node, carries: list[int], captures: list[int], varied: set[Value], budget: Budget | None
+    ) -> None:
         self.node = node
         self.body = node.regions[1]
         self.carries = carries
         self.captures = captures
-        self.builder = AdjointBuilder(f"adjoint of {self.body.name}", ctx.builder, self.body)
+        self.builder = AdjointBuilder(f"adjoint of {self.body.name}", ctx.builder, self.body, budget)
         body_outputs = [self.body.outputs[i] for i in carries]
         self.arrived = [self.builder.add_input(v.type, _d(v)) for v in body_outputs]
         self.totals = [self.builder.add_input(self.body.inputs[i].type, _d(self.body.inputs[i])) for i in captures]

@@ -108,3 +108,12 @@ def _pop(low: Lowering, node: Node) -> None:
     low.copy_into(Array(taken, tuple(atoms)), view)
     low.define(rest, replace(stack, top=top, dims_top=dims_top))
     low.define(value, Array(taken, tuple(atoms)))
+
+
+@emitter("stack_room")
+def _room(low: Lowering, node: Node) -> None:
+    share, size = (low.scalar_name(v) for v in node.inputs)
+    if node.attrs["message"]:
+        low.fail_when(f"{size} > {share}", "InvalidArgumentError", node.attrs["message"], node)
+    count = low.assign(f"max({share} // max({size}, 1), 1)", "room")
+    low.define(node.outputs[0], Scalar(count, int64))

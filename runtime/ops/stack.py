@@ -7,6 +7,7 @@ element (their dimensions are kept beside the data), so nothing has to be known 
     stack_empty()            -> stack
     stack_push(stack, value) -> stack          adjoint: pop from the cotangent stack
     stack_pop(stack)         -> stack, value   adjoint: push on the cotangent stack
+    stack_room(share, size)  -> count          how many elements fit into so many bytes
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from runtime import errors
 from runtime.ops.dispatch import apply
 from runtime.ops.table import OpDef, register
 from runtime.ops.zeros import zeros_of
@@ -135,6 +137,12 @@ def _grad_pop(call: Any, rest: Any, value: Any) -> Sequence[Any]:
     return (apply(PUSH, [rest, value]),)
 
 
+def _room_kernel(share: Any, size: Any, message: str) -> Any:
+    if size > share and message:
+        raise errors.InvalidArgumentError(message)
+    return np.int64(max(share // max(size, 1), 1))
+
+
 def empty(element: TensorType) -> Any:
     """An empty stack for tensors of `element`'s dtype and rank, in the graph being traced."""
     return apply(EMPTY, [], {"dtype": element.dtype, "shape": element.shape})
@@ -168,5 +176,13 @@ POP = register(
         grad=_grad_pop,
         multiple=True,
         doc="The stack without its top, and the top.",
+    )
+)
+ROOM = register(
+    OpDef(
+        "stack_room",
+        lambda inputs, attrs: (inputs[0],),
+        _room_kernel,
+        doc="How many elements of `size` bytes fit into `share` bytes. With none: the message as an error, or one.",
     )
 )
