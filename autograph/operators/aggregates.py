@@ -6,6 +6,7 @@ Of a tensor they take the elements along its first axis, of a range, a ``map`` o
 from __future__ import annotations
 
 import builtins
+import math
 import sys
 from collections.abc import Callable
 from functools import reduce
@@ -27,7 +28,7 @@ from runtime.ops.control import assert_op
 from runtime.ops.convert import convert_to_tensor, static_value
 from runtime.ops.elementwise import cast
 from runtime.ops.gather import gather
-from runtime.ops.reduce import argmax, argmin, reduce_all, reduce_any, reduce_max, reduce_min, reduce_sum
+from runtime.ops.reduce import argmax, argmin, reduce_all, reduce_any, reduce_max, reduce_min, reduce_prod, reduce_sum
 from runtime.ops.sorting import argsort, sort
 from runtime.staged_list import StagedList, moved
 
@@ -45,6 +46,41 @@ def sum_(*arguments: Any, **options: Any) -> Any:
     total = reduce_sum(tensor, axis=0)
     start = arguments[1] if len(arguments) > 1 else options.get("start", 0)
     return total if type(start) is int and start == 0 else start + total
+
+
+def prod_(*arguments: Any, **options: Any) -> Any:
+    """``math.prod``; of something staged along its first axis."""
+    items, others = _taken(arguments)
+    tensor = _tensor_of(items)
+    if tensor is None:
+        return math.prod(*others(items), **options)
+    return reduce_prod(tensor, axis=0) * options.get("start", 1)
+
+
+def fsum_(*arguments: Any) -> Any:
+    """``math.fsum``; of something staged along its first axis, as a float."""
+    items, others = _taken(arguments)
+    tensor = _tensor_of(items)
+    if tensor is None:
+        return math.fsum(*others(items))
+    return reduce_sum(tensor if tensor.dtype.is_floating else cast(tensor, dtypes.float32), axis=0)
+
+
+def dist_(*points: Any) -> Any:
+    """``math.dist``; of points that are tensors, or consist of them."""
+    if len(points) != 2 or all(_tensor_of(point) is None for point in points):
+        return math.dist(*points)
+    p, q = (convert_to_tensor(drained(point)) for point in points)
+    square = reduce_sum((p - q) * (p - q))
+    return square**0.5 if square.dtype.is_floating else cast(square, dtypes.float32) ** 0.5
+
+
+def _tensor_of(items: Any) -> Any:
+    """The tensor that something staged is, or a Python list with tensors in it; else None."""
+    tensor = symbolic(items)
+    if tensor is None and type(items) in (list, tuple) and any(symbolic(each) is not None for each in items):
+        return convert_to_tensor(items)
+    return None if tensor is None or tensor.type.shape == () else tensor
 
 
 def any_(*arguments: Any, **options: Any) -> Any:
@@ -133,9 +169,7 @@ def sorted_(*arguments: Any, **options: Any) -> Any:
     items, others = _taken(arguments)
     if len(arguments) != 1 or set(options) - {"reverse", "key"}:
         return builtins.sorted(*others(items), **options)
-    tensor: Any = symbolic(items)
-    if tensor is None and type(items) in (list, tuple) and any(symbolic(each) is not None for each in items):
-        tensor = convert_to_tensor(items)
+    tensor = _tensor_of(items)
     if tensor is None:
         return builtins.sorted(*others(items), **options)
     direction = "DESCENDING" if options.get("reverse") else "ASCENDING"
@@ -229,5 +263,8 @@ OVERLOADS.update(
         builtins.sorted: sorted_,
         builtins.sum: sum_,
         builtins.tuple: tuple_,
+        math.dist: dist_,
+        math.fsum: fsum_,
+        math.prod: prod_,
     }
 )

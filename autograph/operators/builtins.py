@@ -18,7 +18,10 @@ from runtime import dtypes
 from runtime.context import ctx
 from runtime.ops.arithmetic import maximum
 from runtime.ops.array import shape as shape_of
+from runtime.ops.compare import where
+from runtime.ops.control import assert_op
 from runtime.ops.control import print_ as staged_print
+from runtime.ops.convert import convert_to_tensor
 from runtime.ops.elementwise import cast
 from runtime.ops.elementwise import round as round_tensor
 from runtime.staged_list import StagedList, moved
@@ -76,6 +79,14 @@ def round_(*arguments: Any, **options: Any) -> Any:
     digits = arguments[1] if _len(arguments) > 1 else options.get("ndigits")
     if digits is None:
         return round_tensor(tensor)
+    if tensor.dtype.is_integer and type(digits) is int:
+        if digits >= 0:
+            return tensor
+        unit = 10**-digits
+        rest = tensor % unit
+        low = tensor - rest
+        up = (rest * 2 > unit) | ((rest * 2 == unit) & ((low // unit) % 2 == 1))
+        return where(up, low + unit, low)
     scale = 10.0**digits
     return round_tensor(tensor * scale) / scale
 
@@ -116,7 +127,19 @@ def pow_(*arguments: Any, **options: Any) -> Any:
     """``pow``; of symbolic tensors with a modulus too, as the remainder of the power."""
     if _len(arguments) != 3 or options or not any(symbolic(each) is not None for each in arguments):
         return builtins.pow(*arguments, **options)
-    return arguments[0] ** arguments[1] % arguments[2]
+    tensors = [convert_to_tensor(each) for each in arguments]
+    dtype = next(each.dtype for each, given in zip(tensors, arguments) if symbolic(given) is not None)
+    if not all(each.dtype.is_integer for each in tensors):
+        raise TypeError("pow() 3rd argument not allowed unless all arguments are integers")
+    base, exponent, modulus = (cast(each, dtypes.int64) for each in tensors)
+    assert_op(exponent >= 0, "pow() of tensors with a modulus needs an exponent that isn't negative", "ValueError")
+    assert_op(modulus != 0, "pow() 3rd argument cannot be 0", "ValueError")
+    result, base = modulus // modulus % modulus, base % modulus
+    # Squares, by the bits of the exponent: no product is larger than the square of the modulus.
+    for bit in range(63 if dtype is dtypes.int64 else 31):
+        result = where(exponent // 2**bit % 2 == 1, result * base % modulus, result)
+        base = base * base % modulus
+    return cast(result, dtype)
 
 
 OVERLOADS: dict[Any, Callable[..., Any]] = {

@@ -17,10 +17,13 @@ from runtime.context import ctx
 from runtime.errors import OperatorNotAllowedInGraphError
 from runtime.ops.arithmetic import floordiv, maximum, minimum
 from runtime.ops.array import shape as shape_of
+from runtime.ops.control import assert_op
 from runtime.ops.convert import convert_to_tensor, is_tensor_like, operands, static_value
 from runtime.ops.elementwise import cast, ceil
 from runtime.staged_list import StagedList, moved
 from runtime.tensor import EagerTensor, SymbolicTensor
+
+_NO_STEP = "range() arg 3 must not be zero"
 
 
 class Staged:
@@ -94,7 +97,9 @@ class StagedRange(Staged):
                 fix="convert the bounds with ag.cast(x, ag.int32)",
             )
         if static_value(self.step) is not None and static_value(self.step) == 0:
-            raise ValueError("range() arg 3 must not be zero")
+            raise ValueError(_NO_STEP)
+        if static_value(self.step) is None:
+            assert_op(self.step != 0, _NO_STEP, "ValueError")
 
     def __len__(self) -> int:
         raise StagingTypeError(
@@ -252,7 +257,7 @@ def enumerate_(*arguments: Any, **options: Any) -> Any:
 def zip_(*iterables: Any, **options: Any) -> Any:
     """``zip``; staged when its iterables are, unless one of them can be run over only by Python."""
     sources = [staged(each) for each in iterables]
-    if not any(sources):
+    if all(source is None for source in sources):
         return builtins.zip(*iterables, **options)
     found = [source for source in sources if source is not None]
     if len(found) != len(sources):
@@ -265,6 +270,13 @@ def zip_(*iterables: Any, **options: Any) -> Any:
                     fix="convert the Python iterable to a tensor",
                 )
         return builtins.zip(*iterables, **options)
+    if options.get("strict") and len(found) > 1:
+        first = cast(found[0].count(), dtypes.int32)
+        for position, source in enumerate(found[1:], 2):
+            other = cast(source.count(), dtypes.int32)
+            before = "argument 1" if position == 2 else f"arguments 1-{position - 1}"
+            for fits, word in ((other >= first, "shorter"), (other <= first, "longer")):
+                assert_op(fits, f"zip() argument {position} is {word} than {before}", "ValueError")
     return StagedZip(found)
 
 

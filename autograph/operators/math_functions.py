@@ -10,10 +10,13 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
+from autograph.errors import StagingTypeError, user_location
 from autograph.operators.symbolic import symbolic
 from runtime import dtypes
 from runtime.ops import api
+from runtime.ops.convert import convert_to_tensor
 from runtime.ops.elementwise import cast
+from runtime.ops.special import lgamma
 
 
 def _whole(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -26,41 +29,103 @@ def _float(x: Any) -> Any:
 
 
 def _log(x: Any, base: Any = None) -> Any:
-    return api.log(_float(x)) if base is None else api.log(_float(x)) / math.log(base)
+    logarithm = api.log(_float(x)) if symbolic(x) is not None else math.log(x)
+    if base is None:
+        return logarithm
+    return logarithm / (api.log(_float(base)) if symbolic(base) is not None else math.log(base))
 
 
-_OF_FLOATS: dict[Callable[..., Any], Any] = {
-    math.acos: api.acos, math.acosh: api.acosh, math.asin: api.asin, math.asinh: api.asinh, math.atan: api.atan,
-    math.atanh: api.atanh, math.cos: api.cos, math.cosh: api.cosh, math.exp: api.exp, math.sin: api.sin,
-    math.sinh: api.sinh, math.sqrt: api.sqrt, math.tan: api.tan, math.tanh: api.tanh, math.fabs: api.abs,
-    math.degrees: lambda x: x * (180 / math.pi), math.radians: lambda x: x * (math.pi / 180),
-    math.atan2: api.atan2, math.pow: api.pow, math.hypot: lambda x, y: api.sqrt(x * x + y * y),
-    math.copysign: lambda x, y: api.where(y < 0, -api.abs(x), api.abs(x)),
-    math.isnan: lambda x: api.not_equal(x, x), math.isinf: lambda x: api.equal(api.abs(x), math.inf),
-    math.isfinite: lambda x: api.less(api.abs(x), math.inf),
+def _trunc(x: Any) -> Any:
+    return api.where(x < 0, api.ceil(x), api.floor(x))
+
+
+def _gamma(x: Any) -> Any:
+    mirrored = math.pi / (api.sin(math.pi * x) * api.exp(lgamma(1 - x)))
+    return api.where(x > 0, api.exp(lgamma(x)), mirrored)
+
+
+def _fmod(x: Any, y: Any) -> Any:
+    return x - _trunc(x / y) * y
+
+
+def _remainder(x: Any, y: Any) -> Any:
+    return x - api.round(x / y) * y
+
+
+def _modf(x: Any) -> tuple[Any, Any]:
+    return x - _trunc(x), _trunc(x)
+
+
+def _isclose(a: Any, b: Any, *, rel_tol: float = 1e-9, abs_tol: float = 0.0) -> Any:
+    size = api.maximum(api.abs(a), api.abs(b))
+    return api.logical_or(api.equal(a, b), api.abs(a - b) <= api.maximum(rel_tol * size, abs_tol))
+
+
+def _hypot(*sides: Any) -> Any:
+    return api.sqrt(sum(side * side for side in sides))
+
+
+def _isqrt(x: Any) -> Any:
+    root = api.floor(api.sqrt(cast(x, dtypes.float64)))
+    return cast(root, x.dtype if x.dtype.is_integer else dtypes.int32)
+
+
+_OF_FLOATS: dict[str, Any] = {
+    "acos": api.acos, "acosh": api.acosh, "asin": api.asin, "asinh": api.asinh, "atan": api.atan, "atanh": api.atanh,
+    "cos": api.cos, "cosh": api.cosh, "exp": api.exp, "sin": api.sin, "sinh": api.sinh, "sqrt": api.sqrt,
+    "tan": api.tan, "tanh": api.tanh, "fabs": api.abs, "erf": api.erf, "erfc": api.erfc, "expm1": api.expm1,
+    "log1p": api.log1p, "lgamma": lgamma, "gamma": _gamma, "exp2": lambda x: api.exp(x * math.log(2)),
+    "cbrt": lambda x: api.sign(x) * api.pow(api.abs(x), 1 / 3),
+    "log2": lambda x: api.log(x) / math.log(2), "log10": lambda x: api.log(x) / math.log(10),
+    "degrees": lambda x: x * (180 / math.pi), "radians": lambda x: x * (math.pi / 180),
+    "atan2": api.atan2, "pow": api.pow, "hypot": _hypot, "fmod": _fmod, "remainder": _remainder, "modf": _modf,
+    "copysign": lambda x, y: api.where(y < 0, -api.abs(x), api.abs(x)), "isclose": _isclose,
+    "fma": lambda x, y, z: x * y + z,
+    "isnan": lambda x: api.not_equal(x, x), "isinf": lambda x: api.equal(api.abs(x), math.inf),
+    "isfinite": lambda x: api.less(api.abs(x), math.inf),
 }  # fmt: skip
-_OF_NUMBERS: dict[Callable[..., Any], Any] = {
-    math.ceil: _whole(lambda x: -api.floor(-x)),
-    math.floor: _whole(api.floor),
-    math.log: _log,
-    math.trunc: _whole(lambda x: x),
+_OF_NUMBERS: dict[str, Any] = {
+    "ceil": _whole(lambda x: -api.floor(-x)),
+    "floor": _whole(api.floor),
+    "log": _log,
+    "trunc": _whole(lambda x: x),
+    "ldexp": lambda x, i: _float(x) * api.pow(2.0, cast(i, _float(x).dtype)),
+    "isqrt": _isqrt,
 }
+_MISSING = ("comb", "factorial", "frexp", "gcd", "lcm", "nextafter", "perm", "sumprod", "ulp")
 
 
-def _overload(python: Callable[..., Any], tensor: Callable[..., Any], floats: bool) -> Callable[..., Any]:
+def _overload(name: str, tensor: Callable[..., Any], floats: bool) -> Callable[..., Any]:
+    python = getattr(math, name)
+
     @wraps(python, assigned=("__name__", "__qualname__", "__doc__"), updated=())
     def function(*arguments: Any, **options: Any) -> Any:
-        if options or not any(symbolic(each) is not None for each in arguments):
+        if not any(symbolic(each) is not None for each in arguments):
             return python(*arguments, **options)
         operands = [symbolic(each) if symbolic(each) is not None else each for each in arguments]
         if floats:
             operands = [_float(each) if hasattr(each, "dtype") else each for each in operands]
-        return tensor(*operands)
+            dtype = next(each.dtype for each in operands if hasattr(each, "dtype"))
+            operands = [convert_to_tensor(each, dtype) if type(each) in (int, float) else each for each in operands]
+        return tensor(*operands, **options)
 
     return function
 
 
+def _missing(name: str) -> Callable[..., Any]:
+    def refuse(*arguments: Any) -> Any:
+        raise StagingTypeError(
+            f"math.{name}() of a tensor",
+            location=user_location(),
+            cause=f"math.{name} works on Python numbers, and the value of a tensor is known only when the program runs",
+            fix="compute it outside of the function, or with other functions of math or ag.math",
+        )
+
+    return _overload(name, refuse, False)
+
+
 MATH: dict[Any, Callable[..., Any]] = {
-    **{python: _overload(python, tensor, True) for python, tensor in _OF_FLOATS.items()},
-    **{python: _overload(python, tensor, False) for python, tensor in _OF_NUMBERS.items()},
+    **{getattr(math, name): _overload(name, made, True) for name, made in _OF_FLOATS.items() if hasattr(math, name)},
+    **{getattr(math, name): _overload(name, made, False) for name, made in _OF_NUMBERS.items()},
+    **{getattr(math, name): _missing(name) for name in _MISSING if hasattr(math, name)},
 }

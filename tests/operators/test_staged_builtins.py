@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import autograph as ag
+from autograph.errors import StagingTypeError
 from tests.operators.harness import Staged, Table, check_same_as_python
 
 i32 = np.int32
@@ -18,6 +19,10 @@ case = TABLE.case
 
 def vector(*items, dtype=f32):
     return np.array(items, dtype)
+
+
+def rows(items):
+    return np.array(items) if ag.executing_eagerly() else ag.stack(items)
 
 
 @case((f32(0.5), f32(1.5)))
@@ -95,6 +100,28 @@ def rounding(x):
     return round(x), round(x, 1)
 
 
+@case((i32(4), np.array([3, 1, 2], i32)))
+def many_items(n, xs):
+    return (
+        sum(range(n), 100), rows(list(reversed(range(n)))), rows([a * b for a, b in list(enumerate(range(n), start=5))]),
+        rows(list(map(abs, xs - 2))), max(xs, key=lambda x: -x), min(xs, key=lambda x: abs(x - 2)), max(xs, default=9),
+        max([n, 3, n + 1]), max([x for x in xs if x > 7], default=-1), max([n, 2], key=lambda x: -x), any([n > 3, False]),
+        all([n > 3, True, n > 9]), len(range(n)), rows([a * b for a, b in list(zip(xs, xs[1:]))]),
+        rows(list(filter(None, xs - 1))),
+    )  # fmt: skip
+
+
+@case((i32(4),), (i32(7),))
+def powers_with_a_modulus(n):
+    n = int(n)
+    return pow(n, 30, 1000), pow(3, n, 7), pow(-n, 3, 5), pow(n, 3, -5), round(n * 25, -1), round(n, 2)
+
+
+@case((np.array([2, -1, 2, 5, -7, 1], i32), i32(2)))
+def order(xs, n):
+    return rows(sorted(xs, key=lambda x: x * x % 4)), rows(sorted([n, 1, n * 2], reverse=True))
+
+
 @pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
 @pytest.mark.parametrize(("function", "arguments"), TABLE.rows)
 def test_same_as_python(function, arguments, dynamic):
@@ -116,3 +143,51 @@ def test_math_on_python_numbers_is_pythons():
         return x * math.sin(0.5)
 
     assert float(f(ag.constant(1.0))) == pytest.approx(math.sin(0.5))
+
+
+_ARGUMENTS = [(2.5,), (-0.3,), (12,), (2.5, -0.7), (12, 3), (-3.5, 2.0), (1.0, 2.0, 3.0), ([2.5, 0.7],), ([1.0], [2.0])]
+_NOT_STAGED = {"comb", "factorial", "frexp", "gcd", "lcm", "nextafter", "perm", "sumprod", "ulp"}
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in vars(math) if name[0] != "_" and callable(getattr(math, name)) and name != "nextafter"]
+)
+def test_every_function_of_math(name):
+    function = getattr(math, name)
+    staged = ag.function(lambda *arguments: function(*arguments))
+    done = 0
+    for arguments in _ARGUMENTS:
+        try:
+            expected = function(*arguments)
+        except (TypeError, ValueError, OverflowError):
+            continue
+        tensors = [ag.constant(each) for each in arguments]
+        if name in _NOT_STAGED:
+            with pytest.raises(StagingTypeError, match=f"math.{name}"):
+                staged(*tensors)
+            continue
+        for a, b in zip(ag.nest.flatten(staged(*tensors)), ag.nest.flatten(expected), strict=True):
+            np.testing.assert_allclose(float(a), b, rtol=1e-4, atol=1e-6)
+        done += 1
+    assert done or name in _NOT_STAGED | {"sumprod", "fma"}
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (lambda n: list(range(0, 10, n)), "arg 3 must not be zero"),
+        (lambda n: list(zip(range(n), range(n + 1), strict=True)), "argument 2 is longer than argument 1"),
+        (lambda n: list(zip(range(n + 1), range(n), strict=True)), "argument 2 is shorter than argument 1"),
+        (lambda n: max([x for x in range(n)]), "empty"),
+        (lambda n: pow(n, 2, n), "cannot be 0"),
+    ],
+)
+def test_fails_when_the_program_runs(function, message):
+    with pytest.raises(ValueError, match=message):
+        ag.function(function)(ag.constant(0))
+    assert len(np.shape(ag.function(lambda n: list(range(0, 3, n)))(ag.constant(2)))) == 1
+
+
+def test_the_length_of_a_tuple_must_be_known():
+    with pytest.raises(StagingTypeError, match="tuple"):
+        ag.function(lambda n: tuple(range(n)))(ag.constant(3))
