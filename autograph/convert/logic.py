@@ -3,6 +3,7 @@
     a and b and not c      →      ag__.and_(a, lambda: b, lambda: ag__.not_(c))
     key in table           →      ag__.in_(key, table)
     best is None           →      ag__.is_none(best)
+    (a, b) < best          →      ag__.compare((a, b), '<', best)
 
 An operand that binds a name (``:=``) or suspends its function can't be put off; such an expression stays as it is.
 """
@@ -17,14 +18,24 @@ from autograph.convert.context import Context
 from autograph.convert.expressions import ExpressionPass, can_defer
 from autograph.convert.tree import head
 from autograph.syntax import templates
+from autograph.syntax.walk import walk
 
 
 def lower(tree: Any, context: Context) -> Any:
     """Rewrites the logical expressions in a tree; comparison.py must have split chains before."""
-    return _Logic(context).visit(tree)
+    assigned = [(target, node.value) for node in walk(tree) if isinstance(node, gast.Assign) for target in node.targets]
+    return _Logic(context, frozenset(name for pair in assigned for name in _sequences(*pair))).visit(tree)
+
+
+_SYMBOLS = {gast.Lt: "<", gast.LtE: "<=", gast.Eq: "==", gast.NotEq: "!=", gast.Gt: ">", gast.GtE: ">="}
+_DISPLAYS = (gast.Tuple, gast.List)
 
 
 class _Logic(ExpressionPass):
+    def __init__(self, context: Context, sequences: frozenset[str]) -> None:
+        super().__init__(context)
+        self.sequences = sequences  # names that a tuple or list is assigned to somewhere
+
     def visit_BoolOp(self, node: Any) -> Any:
         self.generic_visit(node)
         first, *others = node.values
@@ -47,12 +58,32 @@ class _Logic(ExpressionPass):
         if isinstance(node.ops[0], (gast.Is, gast.IsNot)) and _is_none(node.comparators[0]):
             name = "is_none" if isinstance(node.ops[0], gast.Is) else "is_not_none"
             return templates.expression("ag__.name(value)", at=head(node), name=name, value=node.left)
+        symbol = _SYMBOLS.get(type(node.ops[0]))
+        if symbol is not None and any(self.is_sequence(each) for each in (node.left, node.comparators[0])):
+            symbol = templates.literal(symbol, at=head(node))
+            template = "ag__.compare(left, symbol, right)"
+            parts = {"left": node.left, "symbol": symbol, "right": node.comparators[0]}
+            return templates.expression(template, at=head(node), **parts)
         if not isinstance(node.ops[0], (gast.In, gast.NotIn)):
             return node
         name = "in_" if isinstance(node.ops[0], gast.In) else "not_in"
         return templates.expression(
             "ag__.name(item, container)", at=head(node), name=name, item=node.left, container=node.comparators[0]
         )
+
+    def is_sequence(self, node: Any) -> bool:
+        return isinstance(node, _DISPLAYS) or (isinstance(node, gast.Name) and node.id in self.sequences)
+
+
+def _sequences(target: Any, value: Any) -> list[str]:
+    """The names in an assignment's target that get a tuple or list."""
+    if not isinstance(value, _DISPLAYS):
+        return []
+    if isinstance(target, gast.Name):
+        return [target.id]
+    if isinstance(target, _DISPLAYS):
+        return [name for pair in zip(target.elts, value.elts) for name in _sequences(*pair)]
+    return []
 
 
 def _is_none(node: Any) -> bool:

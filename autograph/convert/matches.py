@@ -12,8 +12,8 @@
                                       else:
                                           y = -1
 
-A ``match`` that is left in the result is an *outcome*, a block of its own that may run more than once while tracing (see
-operators/matching.py): what a pattern looks at can hold tensors anywhere.
+A ``match`` that is left in the result is an *outcome*: a block of its own, which may run more than once while tracing
+(see operators/deciding.py), since what a pattern looks at can hold tensors anywhere.
 """
 
 from __future__ import annotations

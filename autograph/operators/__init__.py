@@ -7,7 +7,7 @@ from autograph.operators.calls import converted_call
 from autograph.operators.comprehensions import generator_exp, list_comp
 from autograph.operators.conditional import if_exp, if_stmt
 from autograph.operators.functional import filter_, map_
-from autograph.operators.logic import and_, in_, is_none, is_not_none, not_, not_in, or_
+from autograph.operators.logic import and_, compare, in_, is_none, is_not_none, not_, not_in, or_
 from autograph.operators.loops import for_stmt, while_stmt
 from autograph.operators.matching import match_stmt
 from autograph.operators.tracebacks import drop_frames
@@ -16,6 +16,7 @@ __all__ = [
     "and_",
     "assert_stmt",
     "bound",
+    "compare",
     "converted_call",
     "drop_frames",
     "filter_",

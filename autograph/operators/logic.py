@@ -1,4 +1,4 @@
-"""``and``, ``or``, ``not``, ``in``, ``is None``: Python's own on Python values, staged on symbolic tensors."""
+"""``and``, ``or``, ``not``, ``in``, comparisons: Python's own on Python values, staged on symbolic tensors."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ import operator
 from typing import Any
 
 from autograph.operators.absence import none_test
+from autograph.operators.deciding import decided
 from autograph.operators.staged_logic import stage_and, stage_contains, stage_not, stage_or
 from autograph.operators.state import Block
 from autograph.operators.symbolic import symbolic, truth
 from autograph.operators.unbound import run
+from runtime.context import ctx
 
 
 def and_(first: Any, *others: Block) -> Any:
@@ -54,11 +56,35 @@ def is_not_none(value: Any) -> Any:
     return not_(none_test(value))
 
 
+_COMPARISONS = {
+    "<": operator.lt,
+    "<=": operator.le,
+    "==": operator.eq,
+    "!=": operator.ne,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+def compare(left: Any, comparison: str, right: Any) -> Any:
+    """``left < right`` and the like for tuples and lists: Python's order, also where they hold tensors."""
+    function = _COMPARISONS[comparison]
+    if ctx.builder is None:
+        return function(left, right)
+    return decided(lambda: function(left, right), comparison)
+
+
 def in_(item: Any, container: Any) -> Any:
     """``item in container``."""
-    if symbolic(container) is not None or symbolic(item) is not None:
+    if symbolic(container) is not None or _holds_tensor(item):
         return stage_contains(item, container)
     return operator.contains(container, item)
+
+
+def _holds_tensor(value: Any) -> bool:
+    if ctx.builder is not None and isinstance(value, (tuple, list)):
+        return any(_holds_tensor(each) for each in value)
+    return symbolic(value) is not None
 
 
 def not_in(item: Any, container: Any) -> Any:

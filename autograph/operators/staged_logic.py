@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from autograph.errors import StagingTypeError, user_location
+from autograph.operators.deciding import decided
 from autograph.operators.state import Block
 from autograph.operators.symbolic import condition, describe, symbolic, truth
 from autograph.operators.unbound import run
@@ -44,7 +45,7 @@ def stage_contains(item: Any, container: Any) -> Any:
     for each in container:
         if each is item:
             return True
-        same = each == item
+        same = decided(lambda each=each: each == item, "in")  # type: ignore[misc]
         if symbolic(same) is not None:
             same = reduce_all(same)
             found = same if found is False else logical_or(found, same)
