@@ -32,6 +32,7 @@ examples:
   autograph graph model.py:step --signature "x: float32[None, 3], n: int32"
   autograph graph model.py:step --signature "x: float32[...], training=True"
   autograph graph model.py:step --signature "x: float64[8]" --kernel
+  autograph graph model.py:step --signature "x: float64[8]" --html step.html
 """
 
 
@@ -108,7 +109,12 @@ def _parser() -> argparse.ArgumentParser:
         metavar="TEXT",
         help="the arguments: `name: dtype[shape]` for tensors ([...] for any shape), `name=value` for Python values",
     )
-    graph.add_argument("--kernel", action="store_true", help="print the generated kernel instead")
+    graph.add_argument("--lines", action="store_true", help="print the user's file and line behind each operation")
+    form = graph.add_mutually_exclusive_group()
+    form.add_argument("--kernel", action="store_true", help="print the generated kernel instead")
+    form.add_argument("--dot", metavar="FILE", help="write the graph in Graphviz' language instead (- prints it)")
+    form.add_argument("--svg", metavar="FILE", help="write a picture instead, where Graphviz is installed")
+    form.add_argument("--html", metavar="FILE", help="write a page with foldable regions beside the source instead")
     return parser
 
 

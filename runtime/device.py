@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from runtime.context import ctx
+from runtime.errors import InvalidArgumentError
 
 
 @dataclass(frozen=True)
@@ -22,10 +23,60 @@ class PhysicalDevice:
         return f"PhysicalDevice(name='{self.name}', device_type='{self.device_type}')"
 
 
+@dataclass(frozen=True)
+class LogicalDevice:
+    """What a program places operations on: here each physical device is one."""
+
+    name: str
+    device_type: str
+
+    def __repr__(self) -> str:
+        return f"LogicalDevice(name='{self.name}', device_type='{self.device_type}')"
+
+
+_soft_placement = True
+
+
 def list_physical_devices(device_type: str | None = None) -> list[PhysicalDevice]:
     """The devices of this machine, of one type ("CPU", "GPU") if given."""
     devices = [PhysicalDevice("/physical_device:CPU:0", "CPU")]
     return [d for d in devices if device_type is None or d.device_type == device_type]
+
+
+def list_logical_devices(device_type: str | None = None) -> list[LogicalDevice]:
+    """The devices that `device` takes, of one type ("CPU", "GPU") if given."""
+    found = list_physical_devices(device_type)
+    return [LogicalDevice(d.name.replace("physical_device", "device"), d.device_type) for d in found]
+
+
+def get_visible_devices(device_type: str | None = None) -> list[PhysicalDevice]:
+    """The physical devices that are used: all that there are."""
+    return list_physical_devices(device_type)
+
+
+def set_visible_devices(devices: Any, device_type: str | None = None) -> None:
+    """Says which devices are to be used. They can't be hidden here.
+
+    Raises ValueError for something that is none of `list_physical_devices()`, or for a list that leaves out the CPU.
+    """
+    wanted = list(devices) if isinstance(devices, (list, tuple)) else [] if devices is None else [devices]
+    there = list_physical_devices(device_type)
+    for each in wanted:
+        if each not in there:
+            raise ValueError(f"Unrecognized device: {each!r}; there are {there}")
+    if set(there) - set(wanted):
+        raise ValueError(f"Devices can't be hidden: {sorted(d.name for d in set(there) - set(wanted))}")
+
+
+def get_soft_device_placement() -> bool:
+    """Whether a device that this machine lacks is replaced by the CPU (as it is unless told otherwise)."""
+    return _soft_placement
+
+
+def set_soft_device_placement(enabled: bool) -> None:
+    """With False a `device` block for a device that this machine lacks raises InvalidArgumentError."""
+    global _soft_placement
+    _soft_placement = bool(enabled)
 
 
 _NAME = re.compile(r"^(/job:\w+)?(/replica:\d+)?(/task:\d+)?/?(device:)?(?P<type>[A-Za-z_]+)(:(?P<index>\d+|\*))?$")
@@ -47,10 +98,16 @@ def parse(name: str) -> tuple[str, int]:
 def device(device_name: Any) -> Iterator[None]:
     """A block whose ops should run on a device. A device that this machine lacks is replaced by the CPU.
 
-    Raises ValueError for a malformed name.
+    Raises ValueError for a malformed name, InvalidArgumentError for a device that isn't there if
+    `set_soft_device_placement(False)` was called.
     """
     if device_name is not None:
-        parse(device_name)
+        kind, index = parse(device_name)
+        if not _soft_placement and f"/device:{kind}:{index}" not in [d.name for d in list_logical_devices()]:
+            raise InvalidArgumentError(
+                f"Could not satisfy device specification '{device_name}': there are {list_logical_devices()}, and soft "
+                "placement is off"
+            )
     before = ctx.device
     ctx.device = device_name
     try:

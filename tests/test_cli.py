@@ -363,6 +363,27 @@ def test_graph(program, capsys):
     compile(out, "kernel", "exec")
 
 
+def test_graph_as_a_picture_and_a_page(program, tmp_path, capsys, monkeypatch):
+    signature = ["--signature", "x: float32[None, 3], n: int32"]
+    for form, start in (("dot", 'digraph "step" {'), ("html", "<!DOCTYPE html>")):
+        file = tmp_path / f"step.{form}"
+        assert run(capsys, "graph", f"{program}:step", *signature, f"--{form}", file) == (0, "", "")
+        assert file.read_text(encoding="utf-8").startswith(start)
+    code, out, _ = run(capsys, "graph", f"{program}:step", *signature, "--dot", "-")
+    assert (code, out.startswith("digraph")) == (0, True)
+    code, _, err = run(capsys, "graph", f"{program}:step", *signature, "--html", tmp_path / "no" / "step.html")
+    assert (code, "cannot write" in err) == (2, True)
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    code, _, err = run(capsys, "graph", f"{program}:step", *signature, "--svg", tmp_path / "step.svg")
+    assert (code, "Graphviz" in err) == (2, True)
+
+
+def test_graph_with_lines(program, capsys):
+    code, out, _ = run(capsys, "graph", f"{program}:step", "--signature", "x: float32, n: int32, scale=2.5", "--lines")
+    assert code == 0
+    assert "# program.py:6" in out
+
+
 def test_graph_of_a_plain_function(program, capsys):
     code, out, _ = run(capsys, "graph", f"{program}:plain", "--signature", "x: float64[...]")
     assert (code, out.startswith("graph plain(%x: float64[?]):")) == (0, True), out

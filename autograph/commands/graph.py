@@ -6,6 +6,7 @@ import ast
 import importlib.util
 import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -35,8 +36,15 @@ def run(options: Any) -> int:
     except (AutographError, OpError, OperatorNotAllowedInGraphError, TypeError, ValueError) as error:
         print(f"autograph: {name} can't be traced: {type(error).__name__}: {error}", file=sys.stderr)
         return 1
+    for form, show in _FORMS.items():
+        file = getattr(options, form)
+        if file is not None:
+            try:
+                return _write(show(concrete.graph), file)
+            except FileNotFoundError as error:  # Graphviz is missing
+                raise UsageError(str(error)) from None
     if not options.kernel:
-        print(concrete.graph, flush=True)
+        print(concrete.graph.as_text(spans=options.lines), flush=True)
         return 0
     try:
         print(lower(optimize(without_custom_gradients(concrete.graph))).text.rstrip(), flush=True)
@@ -45,6 +53,24 @@ def run(options: Any) -> int:
             f"autograph: {name} is no single kernel, it is split where something isn't native: {error}", file=sys.stderr
         )
         return 1
+    return 0
+
+
+_FORMS: dict[str, Callable[[Any], str]] = {
+    "dot": lambda graph: graph.to_dot(),
+    "svg": lambda graph: graph.to_svg(),
+    "html": lambda graph: graph.to_html(),
+}
+
+
+def _write(text: str, file: str) -> int:
+    if file == "-":
+        print(text, flush=True)
+        return 0
+    try:
+        Path(file).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"cannot write {file}: {error.strerror}") from None
     return 0
 
 

@@ -1,15 +1,24 @@
-"""`ag.config`: devices, whether functions run eagerly, and how much memory the gradients of loops may take."""
+"""`ag.config`: devices, optimisation, threads, and whether functions run eagerly."""
 
 from __future__ import annotations
 
 from autograph.function.polymorphic import functions_run_eagerly, run_functions_eagerly
+from autograph.namespaces import config_optimizer as optimizer
+from autograph.namespaces import config_threading as threading
 from runtime.autodiff.budget import get_gradient_memory, set_gradient_memory
-from runtime.device import list_physical_devices
+from runtime.device import (
+    LogicalDevice,
+    PhysicalDevice,
+    get_soft_device_placement,
+    get_visible_devices,
+    list_logical_devices,
+    list_physical_devices,
+    set_soft_device_placement,
+    set_visible_devices,
+)
 
 __all__ = [
-    "functions_run_eagerly",
-    "get_gradient_memory",
-    "list_physical_devices",
-    "run_functions_eagerly",
-    "set_gradient_memory",
-]
+    "LogicalDevice", "PhysicalDevice", "functions_run_eagerly", "get_gradient_memory", "get_soft_device_placement",
+    "get_visible_devices", "list_logical_devices", "list_physical_devices", "optimizer", "run_functions_eagerly",
+    "set_gradient_memory", "set_soft_device_placement", "set_visible_devices", "threading",
+]  # fmt: skip

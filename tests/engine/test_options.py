@@ -1,0 +1,55 @@
+"""ag.config: devices, soft placement, compilation, threads: what is set has its effect or says that it has none."""
+
+import pytest
+
+import autograph as ag
+from runtime.engine import settings
+
+
+@pytest.fixture(autouse=True)
+def restored():
+    yield
+    ag.config.set_soft_device_placement(True)
+    ag.config.optimizer.set_jit(None)
+
+
+def test_devices():
+    cpu = ag.config.list_physical_devices("CPU")
+    assert ag.config.get_visible_devices() == cpu
+    assert repr(ag.config.list_logical_devices()) == "[LogicalDevice(name='/device:CPU:0', device_type='CPU')]"
+    ag.config.set_visible_devices(cpu)
+    ag.config.set_visible_devices([], "GPU")
+    with pytest.raises(ValueError, match="can't be hidden"):
+        ag.config.set_visible_devices([])
+    with pytest.raises(ValueError, match="Unrecognized device"):
+        ag.config.set_visible_devices(["CPU:0"])
+
+
+def test_soft_placement():
+    assert ag.config.get_soft_device_placement()
+    with ag.device("/GPU:7"):
+        assert float(ag.constant(1.0) + 1.0) == 2.0
+    ag.config.set_soft_device_placement(False)
+    with ag.device("CPU:0"):
+        pass
+    with pytest.raises(ag.errors.InvalidArgumentError, match="soft placement is off"), ag.device("/GPU:7"):
+        pass
+
+
+def test_jit():
+    assert ag.config.optimizer.get_jit() is None
+    ag.config.optimizer.set_jit("autoclustering")
+    assert ag.config.optimizer.get_jit() is settings.jit_mode(None) is True
+    ag.config.optimizer.set_jit(False)
+    assert settings.jit_mode(None) is False
+    with pytest.raises(ValueError, match="got 'fast'"):
+        ag.config.optimizer.set_jit("fast")
+
+
+def test_threads():
+    assert ag.config.threading.get_intra_op_parallelism_threads() == 1
+    assert ag.config.threading.get_inter_op_parallelism_threads() == 1
+    ag.config.threading.set_intra_op_parallelism_threads(1)
+    ag.config.threading.set_inter_op_parallelism_threads(0)
+    with pytest.warns(UserWarning, match="4 threads were asked for, but one is used"):
+        ag.config.threading.set_intra_op_parallelism_threads(4)
