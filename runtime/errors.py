@@ -23,6 +23,28 @@ class FailedAssertion(InvalidArgumentError, AssertionError):
     """
 
 
+class UnsetVariableError(InvalidArgumentError, UnboundLocalError):
+    """A variable that a loop or branch on tensors would have set is used where it has no value.
+
+    TensorFlow raises InvalidArgumentError for it, Python UnboundLocalError; this is both.
+    """
+
+
+class UnsetItemError(InvalidArgumentError, KeyError):
+    """The same of an item of a container."""
+
+
+class UnsetAttributeError(InvalidArgumentError, AttributeError):
+    """The same of an attribute."""
+
+
+class NoneValueError(InvalidArgumentError, TypeError, ValueError):
+    """A variable that is None on some ways through the program is used as a tensor on one of them.
+
+    TensorFlow refuses such programs with ValueError; Python raises TypeError for what isn't done with None.
+    """
+
+
 class DTypeError(InvalidArgumentError, TypeError):
     """Operands of dtypes that an op doesn't take, or that don't mix.
 
@@ -54,8 +76,8 @@ class OperatorNotAllowedInGraphError(TypeError):
     """A symbolic tensor was used where Python needs a value (`if t:`, `int(t)`, iterating it)."""
 
 
-class InaccessibleTensorError(ValueError):
-    """A symbolic tensor was used outside the function that it was traced in."""
+class InaccessibleTensorError(TypeError, ValueError):
+    """A symbolic tensor was used outside the function that it was traced in. TensorFlow raises a TypeError for it."""
 
 
 class KernelError(InternalError):
@@ -73,6 +95,7 @@ BY_NAME: dict[str, type[Exception]] = {
         InvalidArgumentError, FailedPreconditionError, NotFoundError, OutOfRangeError, UnimplementedError,
         InternalError, AssertionError, UnboundLocalError, ValueError, TypeError, IndexError, ZeroDivisionError,
         RuntimeError, OverflowError, ArithmeticError, KeyError, AttributeError,
+        UnsetVariableError, UnsetItemError, UnsetAttributeError, NoneValueError,
     )
 }  # fmt: skip
 BY_NAME["AssertionError"] = FailedAssertion

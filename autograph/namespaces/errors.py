@@ -16,15 +16,20 @@ from runtime.errors import (
     InternalError,
     InvalidArgumentError,
     KernelError,
+    NoneValueError,
     NotFoundError,
     OperatorNotAllowedInGraphError,
     OpError,
     OutOfRangeError,
     UnimplementedError,
+    UnsetAttributeError,
+    UnsetItemError,
+    UnsetVariableError,
 )  # fmt: skip
 
 __all__ = [
     "AutographError", "ConversionError", "StagingError", "StagingTypeError", "StagingValueError", "DTypeError",
     "FailedPreconditionError", "InaccessibleTensorError", "InternalError", "InvalidArgumentError", "KernelError",
-    "NotFoundError", "OpError", "OperatorNotAllowedInGraphError", "OutOfRangeError", "UnimplementedError",
+    "NoneValueError", "NotFoundError", "OpError", "OperatorNotAllowedInGraphError", "OutOfRangeError", "UnimplementedError",
+    "UnsetAttributeError", "UnsetItemError", "UnsetVariableError",
 ]  # fmt: skip

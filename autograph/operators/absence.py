@@ -23,6 +23,7 @@ from typing import Any
 from autograph.errors import Location, StagingError
 from autograph.operators.structure import flatten, map_leaves
 from runtime.context import ctx
+from runtime.errors import NoneValueError, UnsetAttributeError, UnsetItemError, UnsetVariableError
 from runtime.ops.compare import logical_not
 from runtime.ops.control import assert_op
 from runtime.ops.convert import convert_to_tensor
@@ -42,6 +43,7 @@ class Absence:
     present  a boolean tensor: false if it is absent
     origin   the statement that may set the variable
     refusal  what to raise if a traced function returns it
+    reason   why it may have no value, for the message
     """
 
     kind: str
@@ -50,6 +52,7 @@ class Absence:
     label: str
     origin: Location | None
     refusal: StagingError | None = None
+    reason: str = ""
 
     @property
     def key(self) -> tuple[str, int]:
@@ -58,8 +61,7 @@ class Absence:
     def demand(self, at: Location | None = None) -> None:
         """Emits the check that the value is there; ``at`` is where it is used, if no frame of the user's tells."""
         ctx.builder.known.add(self.present.value)
-        error, message = _wording(self.kind, self.label)
-        assert_op(self.present, message, error.__name__)
+        assert_present(self.present, self.kind, self.label, self.reason)
         if at is not None:
             ctx.builder.read_token().node.span = (at.filename, at.line, at.function)
 
@@ -82,14 +84,26 @@ class Guard:
                 absence.demand()
 
 
-def _wording(kind: str, label: str) -> tuple[type[Exception], str]:
+def assert_present(present: Any, kind: str, label: str, reason: str = "") -> None:
+    """Emits the check that a variable, an item or an attribute has a value."""
+    error: type[Exception]
+    why = reason or "nothing has set it on the way here"
     if kind == NONE:
-        return TypeError, f"'{label}' is None here: it has a tensor only on other ways through the program"
-    if label.endswith("]"):
-        return KeyError, f"'{label}' has no value: nothing has set it on the way here"
-    if "." in label:
-        return AttributeError, f"'{label}' has no value: nothing has set it on the way here"
-    return UnboundLocalError, f"cannot access local variable '{label}' where it is not associated with a value"
+        error = NoneValueError
+        message = f"'{label}' is None here: it has a tensor only on other ways through the program"
+    elif label.endswith("]"):
+        error, message = UnsetItemError, f'"{label}" has no value: {why}'
+    elif "." in label:
+        error, message = UnsetAttributeError, f"'{label}' has no value: {why}"
+    else:
+        message = f"cannot access local variable '{label}' where it is not associated with a value"
+        error, message = UnsetVariableError, f"{message}: {reason}" if reason else message
+    assert_op(present, message, error.__name__)
+
+
+def no_iteration(label: str) -> str:
+    """The reason why a variable that a loop sets may have no value."""
+    return f"its loop must iterate at least once to initialize {label}"
 
 
 # --- tensors with guards -------------------------------------------------------------------------------------------

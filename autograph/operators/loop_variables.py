@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from autograph.errors import user_location
-from autograph.operators.absence import NONE, UNBOUND, Absence, absences, guarded, plain
+from autograph.operators.absence import NONE, UNBOUND, Absence, absences, guarded, no_iteration, plain
 from autograph.operators.state import UNSET, Slot
 from autograph.operators.structure import children, flatten, map_leaves
 from autograph.operators.symbolic import is_tensorable, type_of
@@ -90,7 +90,9 @@ class Variable:
                 continue
             leaf.carry(type_of(found))
             if kind is not None:
-                leaf.may_be_absent(Absence(kind, level, None, self.slot.label, user_location()), False)
+                label = self.slot.label
+                reason = no_iteration(label) if kind is UNBOUND else ""
+                leaf.may_be_absent(Absence(kind, level, None, label, user_location(), reason=reason), False)
 
     def is_flagged(self) -> bool:
         """Whether all that the variable can lack is told by flags."""

@@ -273,18 +273,19 @@ class _Merge:
 
 def _unset(label: str, first: bool) -> StagingValueError:
     return StagingValueError(
-        f"{label} has no value {_BRANCHES[0 if first else 1]} of a condition on a tensor",
+        f"{label} must also be initialized in the {'main' if first else 'else'} branch of a condition on a tensor",
         location=user_location(),
         cause=f"both branches become part of the program, and {label} may be used after them",
         fix=f"give {label} a value before the `if`, or in both branches",
     )
 
 
-def _mismatch(label: str, one: Any, other: Any) -> StagingTypeError:
+def _mismatch(label: str, one: Any, other: Any) -> StagingTypeError | StagingValueError:
     names = [describe(each) for each in (one, other)]
     if label == "the returned value" and (one is None or other is None):
-        return StagingTypeError(
-            f"the function returns {names[0]} {_BRANCHES[0]} of a condition on a tensor, {names[1]} {_BRANCHES[1]}",
+        return StagingValueError(
+            f"the function returns {names[0]} {_BRANCHES[0]} of a condition on a tensor, {names[1]} {_BRANCHES[1]}: "
+            f"the {'main' if one is None else 'else'} branch must also have a return",
             location=user_location(),
             cause="which one would be known only at run time (a way through without `return` gives None)",
             fix="return a value of the same type in both cases",

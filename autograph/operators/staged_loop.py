@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from autograph.errors import StagingError, StagingTypeError, StagingValueError, user_location
-from autograph.operators.absence import absences, plain, trial
+from autograph.operators.absence import UNBOUND, absences, assert_present, no_iteration, plain, trial
 from autograph.operators.containers import ContentSlot, NeedsStagedList, is_list
 from autograph.operators.frame import Frame
 from autograph.operators.loop_options import Options, options_of
@@ -43,7 +43,6 @@ from runtime.context import ctx
 from runtime.dtypes import DType
 from runtime.errors import DTypeError
 from runtime.graph.builder import Region, emit_while, trace_region
-from runtime.ops.control import assert_op
 from runtime.ops.convert import convert_to_tensor, is_tensor_like
 from runtime.ops.elementwise import cast
 from runtime.shapes import as_shape, widen
@@ -157,7 +156,8 @@ class Loop:
                     widened = widen(leaf.type.shape, as_shape(shape))
                     if widened != as_shape(shape):
                         raise StagingValueError(
-                            f"'{leaf.label}' has shape {leaf.type.shape}, which its shape invariant {shape} excludes",
+                            f"'{leaf.label}' has shape {leaf.type.shape} after one iteration, which does not conform "
+                            f"with its shape invariant {shape}",
                             location=user_location(),
                             cause="a shape invariant holds before the loop and after every iteration",
                             fix="leave the dimensions that change out of the invariant (None)",
@@ -318,8 +318,8 @@ class Loop:
         found = flatten(value, label)
         if [key for key, _ in found] != [leaf.label for leaf in variable.parts]:
             raise StagingTypeError(
-                f"'{label}' changes its structure in a loop on tensors: from {_shape_of(variable.structure)} before an "
-                f"iteration to {_shape_of(value)} after it",
+                f"'{label}' does not have the same nested structure before and after an iteration of a loop on "
+                f"tensors: {_shape_of(variable.structure)} before, {_shape_of(value)} after",
                 location=user_location(),
                 cause="the number of iterations is known only at run time, so every iteration must keep the structure",
                 fix="collect values in an ag.TensorArray, or keep the length of lists and tuples",
@@ -432,8 +432,7 @@ class Loop:
             is_born = variable.born_inside and variable.structure is not UNSET
             if is_born and not (variable.slot.covered or variable.is_flagged()):
                 label = variable.slot.label
-                message = f"cannot access local variable '{label}': its loop ran zero times, so it has no value"
-                assert_op(self.ran.get(), message, "UnboundLocalError")
+                assert_present(self.ran.get(), UNBOUND, label, no_iteration(label))
 
 
 def _identifier(label: str) -> str:

@@ -161,8 +161,13 @@ def placeholder(type_: TensorType) -> Tensor:
 def conflict(label: str, one: Any, other: Any, names: tuple[str, str]) -> StagingTypeError:
     """The error for a variable that would have two different types."""
     first, second = describe(one), describe(other)
+    text = f"{label} is {first} {names[0]} and {second} {names[1]}"
+    if is_tensor_like(one) and is_tensor_like(other):
+        kinds = [convert_to_tensor(each).dtype.name for each in (one, other)]
+        if kinds[0] != kinds[1]:
+            text = f"{label} has dtype {kinds[0]} {names[0]}, but dtype {kinds[1]} {names[1]}: {first} and {second}"
     return StagingTypeError(
-        f"{label} is {first} {names[0]} and {second} {names[1]}",
+        text,
         location=user_location(),
         cause="a variable set under a condition on tensors, or in a loop on them, needs one type",
         fix="convert one of them with ag.cast, or keep them in two variables",
