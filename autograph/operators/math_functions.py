@@ -14,9 +14,10 @@ from autograph.errors import StagingTypeError, user_location
 from autograph.operators.symbolic import symbolic
 from runtime import dtypes
 from runtime.ops import api
-from runtime.ops.convert import convert_to_tensor
+from runtime.ops.convert import convert_to_tensor, is_tensor_like
 from runtime.ops.elementwise import cast
 from runtime.ops.special import lgamma
+from runtime.tensor import Tensor
 
 
 def _whole(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -104,8 +105,8 @@ def _overload(name: str, tensor: Callable[..., Any], floats: bool) -> Callable[.
             return python(*arguments, **options)
         operands = [symbolic(each) if symbolic(each) is not None else each for each in arguments]
         if floats:
-            operands = [_float(each) if hasattr(each, "dtype") else each for each in operands]
-            dtype = next(each.dtype for each in operands if hasattr(each, "dtype"))
+            operands = [_float(each) if is_tensor_like(each) else each for each in operands]
+            dtype = next(each.dtype for each in operands if isinstance(each, Tensor))
             operands = [convert_to_tensor(each, dtype) if type(each) in (int, float) else each for each in operands]
         return tensor(*operands, **options)
 

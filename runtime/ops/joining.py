@@ -13,6 +13,7 @@ from runtime.ops.control import assert_op
 from runtime.ops.convert import (
     convert_to_tensor,
     int_list,
+    is_tensor_like,
     operands,
     scalar_int,
 )
@@ -147,6 +148,11 @@ def stack(values: Any, axis: Any = 0, name: str | None = None) -> Tensor:
         values = unstack(values)
     elif values and hasattr(values[0], "moved_to"):  # a list that has become a staged one
         return stack(values[0].moved_to, axis)
+    elif values and type(axis) is int and axis == 0 and not any(is_tensor_like(each) for each in values):
+        try:
+            return convert_to_tensor(values)  # together, so that 1 beside 2.0 is a float, as in TensorFlow
+        except (TypeError, ValueError):
+            pass  # one by one they may fit, or fail with a better message
     tensors = operands("Pack", *values)
     ranks = [len(t._shape) for t in tensors if t._shape is not None]
     position = static_axis(axis, (ranks[0] if ranks else 0) + 1, "stack")

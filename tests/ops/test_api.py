@@ -147,6 +147,12 @@ def test_joining_and_splitting():
     assert [p.numpy().tolist() for p in ag.split(ag.range(5), [1, -1, 1])] == [[0], [1, 2, 3], [4]]
     assert len(ag.unstack(T, axis=1)) == 4
     close(ag.stack([[1, 2], [3, 4]], -1), [[1, 3], [2, 4]])
+    for mixed in ([1, 2.5], [2.5, 1], [1, 2.5, True], [1, np.float64(2.5)], [[1, 2.5], [3, 4]]):
+        assert ag.stack(mixed).dtype in (ag.float32, ag.float64)
+        close(ag.stack(mixed), np.array(mixed, np.float32))
+    assert ag.stack([1, 2.5]).dtype is ag.float32
+    with pytest.raises(TypeError, match="dtype bool"):
+        ag.stack([True, 2.0])
     close(ag.boolean_mask(T, [True, False, True, True], axis=1), X[:, [0, 2, 3]])
 
 
