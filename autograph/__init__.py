@@ -8,6 +8,7 @@ This module shadows several built-in names (`abs`, `bool`, `print`, `range`, `ro
 import autograph.errors as _errors_of_conversion  # noqa: F401
 from autograph.function.polymorphic import function
 from autograph.functional import control_dependencies, foldl, foldr, group, map_fn, no_op, scan, vectorized_map
+from autograph.module import Module
 from autograph.namespaces import (
     autodiff,
     bitwise,
@@ -22,10 +23,10 @@ from autograph.namespaces import (
     nest,
     nn,
     random,
+    signal,
     strings,
     test,
 )
-from autograph.module import Module
 from autograph.namespaces import conversion as autograph
 from autograph.operators.functional_control import case, cond, switch_case, while_loop
 from runtime.autodiff.custom import custom_gradient
@@ -233,7 +234,7 @@ __all__ = [
     "range", "rank", "recompute_grad", "reduce_all", "reduce_any", "reduce_logsumexp", "reduce_max", "reduce_mean",
     "reduce_min", "reduce_prod", "reduce_sum", "repeat", "reshape", "reverse", "reverse_sequence", "roll", "round",
     "saturate_cast", "scan", "scatter_nd", "searchsorted", "sequence_mask", "shape", "shape_n", "sigmoid", "sign",
-    "sin", "sinh", "size", "slice", "sort", "space_to_batch", "split", "sqrt", "square", "squeeze", "stack",
+    "signal", "sin", "sinh", "size", "slice", "sort", "space_to_batch", "split", "sqrt", "square", "squeeze", "stack",
     "stop_gradient", "strided_slice", "string", "strings", "subtract", "switch_case", "tan", "tanh",
     "tensor_scatter_nd_add", "tensor_scatter_nd_max", "tensor_scatter_nd_min", "tensor_scatter_nd_sub",
     "tensor_scatter_nd_update", "tensordot", "test", "tile", "transpose", "truediv", "truncatediv", "uint16", "uint32",

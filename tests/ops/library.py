@@ -6,7 +6,7 @@ The reference comes from another function, or another definition, than the kerne
 import math
 
 import numpy as np
-from scipy import linalg, special
+from scipy import fft, linalg, special
 
 # Modules of `runtime.ops` whose rows stay on the interpreter, except for those with a scalar text.
 FAMILIES = (
@@ -119,6 +119,31 @@ def sylvester(a, b, c):
         system = np.kron(m, np.eye(len(n))) + np.kron(np.eye(len(m)), n.T)
         result[at] = np.linalg.solve(system, np.asarray(c[at], result.dtype).reshape(-1)).reshape(c.shape[-2:])
     return result
+
+
+def points(x, rank):
+    return math.prod(x.shape[x.ndim - rank :])
+
+
+def fourier(x, rank, sign):
+    """By the definition, one dimension after the other."""
+    for axis in range(x.ndim - rank, x.ndim):
+        place = np.arange(x.shape[axis])
+        matrix = np.exp(sign * 2j * np.pi * np.outer(place, place) / max(len(place), 1))
+        x = np.moveaxis(np.tensordot(matrix, x, (1, axis)), 0, axis)
+    return x
+
+
+def inverse_half(x, *extra, rank, length):
+    (length,) = holes((length,), extra)
+    rest = x if rank == 1 else np.fft.ifft(x, axis=-2)
+    mirrored = np.conj(rest[..., 1 : (length + 1) // 2])[..., ::-1]
+    ends = rest.copy()
+    ends[..., 0] = ends[..., 0].real
+    if length % 2 == 0:
+        ends[..., -1] = ends[..., -1].real
+    whole = np.concatenate([ends, mirrored], -1)
+    return np.real(fourier(whole, 1, 1)) / length
 
 
 def svd(x, full_matrices, compute_uv):
@@ -287,5 +312,8 @@ LIBRARY = {
     ),
     "matrix_square_root": batched(lambda x: (lambda e, v: v @ np.diag(np.sqrt(e)) @ linalg.inv(v))(*linalg.eig(x))),
     "sylvester": sylvester,
+    "fftn": lambda x, rank: fourier(x, rank, -1), "ifftn": lambda x, rank: fourier(x, rank, 1) / points(x, rank),
+    "rfftn": lambda x, rank: fourier(x, rank, -1)[..., : x.shape[-1] // 2 + 1], "irfftn": inverse_half,
+    "dct": lambda x, type, norm: fft.dct(np.asarray(x, np.float64), type, norm=norm),
     "einsum": einsum,
 }  # fmt: skip

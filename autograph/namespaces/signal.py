@@ -1,0 +1,41 @@
+"""`ag.signal`: Fourier and cosine transforms, frames and windows."""
+
+from __future__ import annotations
+
+from runtime.ops.fourier import (
+    dct,
+    fft,
+    fft2d,
+    fft3d,
+    fftshift,
+    idct,
+    ifft,
+    ifft2d,
+    ifft3d,
+    ifftshift,
+    irfft,
+    irfft2d,
+    irfft3d,
+    rfft,
+    rfft2d,
+    rfft3d,
+)
+from runtime.ops.signals import (
+    frame,
+    hamming_window,
+    hann_window,
+    inverse_stft,
+    inverse_stft_window_fn,
+    kaiser_bessel_derived_window,
+    kaiser_window,
+    overlap_and_add,
+    stft,
+    vorbis_window,
+)
+
+__all__ = [
+    "dct", "fft", "fft2d", "fft3d", "fftshift", "frame", "hamming_window", "hann_window", "idct", "ifft", "ifft2d",
+    "ifft3d", "ifftshift", "inverse_stft", "inverse_stft_window_fn", "irfft", "irfft2d", "irfft3d",
+    "kaiser_bessel_derived_window", "kaiser_window", "overlap_and_add", "rfft", "rfft2d", "rfft3d", "stft",
+    "vorbis_window",
+]  # fmt: skip
