@@ -6,13 +6,15 @@ function is: it becomes the region of a node that stands between the function's 
     y' = custom_gradient(x, y, r): gradient(dy, r): dx        forward it is y; backward it is the region
 
 `r` are the forward values that the gradient uses. They are ordinary operands, so loops save them, and derivatives of
-the gradient flow through them.
+the gradient flow through them. Variables that the function reads are operands like `x`.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Callable, Sequence
+import inspect
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from runtime import nest
@@ -20,6 +22,7 @@ from runtime.autodiff.calls import EagerCall, NodeCall
 from runtime.autodiff.reverse import REGION_RULES
 from runtime.autodiff.zeros import zeros_for
 from runtime.context import ctx
+from runtime.errors import UnimplementedError
 from runtime.graph.builder import trace_region, user_span
 from runtime.ops.convert import convert_to_tensor
 from runtime.ops.dispatch import call as run
@@ -41,9 +44,11 @@ def custom_gradient(f: Callable[..., Any]) -> Callable[..., Any]:
     """Decorates a function that returns `(result, grad_fn)`.
 
     `grad_fn(*dys)` gets a cotangent for each tensor of the result and returns one for each tensor argument (None where
-    there is none).
+    there is none). If `f` reads trainable variables, it is `grad_fn(*dys, variables=None)`, gets the list of them, and
+    returns a pair: what it would return without them, and a list with a cotangent for each variable.
 
-    Raises TypeError when `f` doesn't return a pair, ValueError when `grad_fn` returns another number of cotangents.
+    Raises TypeError when `f` doesn't return a pair, or reads variables and `grad_fn` has no `variables`; ValueError
+    when `grad_fn` returns another number of cotangents.
 
     >>> @custom_gradient
     ... def log1pexp(x):
@@ -54,30 +59,94 @@ def custom_gradient(f: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(f)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         leaves = [convert_to_tensor(a) for a in nest.flatten(args)]
-        returned = f(*nest.pack_sequence_as(args, leaves), **kwargs)
+        with watched_variables() as reads:
+            returned = f(*nest.pack_sequence_as(args, leaves), **kwargs)
         if not (isinstance(returned, tuple) and len(returned) == 2 and callable(returned[1])):
             raise TypeError(
                 f"The function {f.__name__!r} decorated with custom_gradient must return (result, gradient function), "
                 f"not {returned!r}"
             )
         result, grad_fn = returned
+        gradient = _Gradient(getattr(f, "__name__", "f"), grad_fn, len(leaves), list(reads.values()))
+        inputs = [*leaves, *[v.read_value() for v in gradient.variables]]
         flat = [convert_to_tensor(r) for r in nest.flatten(result)]
-        if ctx.builder is not None:
-            outputs = _emit(f.__name__, leaves, flat, grad_fn)
-        else:
-            outputs = _record(f.__name__, leaves, flat, grad_fn)
+        outputs = (_record if ctx.builder is None else _emit)(gradient, inputs, flat)
         return nest.pack_sequence_as(result, outputs)
 
     return wrapper
 
 
-def _cotangents(name: str, grad_fn: Callable[..., Any], count: int, arrived: Sequence[Any]) -> list[Any]:
-    found = nest.flatten(grad_fn(*arrived))
-    if len(found) != count:
-        raise ValueError(
-            f"custom_gradient function {name!r} expected to return {count} gradients, but returned {len(found)}."
-        )
-    return [None if g is None else convert_to_tensor(g) for g in found]
+class _VariableWatcher:
+    """Sees the trainable variables that are read, and nothing else."""
+
+    def __init__(self) -> None:
+        self.builder = ctx.builder
+        self.variables: dict[int, Any] = {}
+
+    def is_tracking(self, tensor: Any) -> bool:
+        return False
+
+    def record(self, op: Any, inputs: tuple, attrs: dict, outputs: tuple) -> None:
+        pass
+
+    def record_read(self, variable: Any, value: Any) -> None:
+        if variable.trainable and variable.dtype.is_differentiable:
+            self.variables[id(variable)] = variable
+
+    def extend(self, node: Any, result: Any) -> None:
+        pass
+
+
+@contextlib.contextmanager
+def watched_variables() -> Iterator[dict[int, Any]]:
+    """The trainable variables that the block reads, by identity, in the order of their first reads."""
+    watcher = _VariableWatcher()
+    ctx.recorders = (*ctx.recorders, watcher)
+    try:
+        yield watcher.variables
+    finally:
+        ctx.recorders = tuple([r for r in ctx.recorders if r is not watcher])
+
+
+class _Gradient:
+    """The user's gradient function of one call: cotangents of results -> cotangents of arguments and variables."""
+
+    def __init__(self, name: str, function: Callable[..., Any], count: int, variables: list[Any]) -> None:
+        self.name = name
+        self.function = function
+        self.count = count
+        self.variables = variables
+        if variables and not _takes_variables(function):
+            names = ", ".join(v.name for v in variables)
+            raise TypeError(
+                f"custom_gradient function {name!r}: its grad_fn must accept keyword argument 'variables', since the "
+                f"function uses variables: {names}. It then returns (gradients, gradients of the variables)."
+            )
+
+    def __call__(self, *arrived: Any) -> list[Any]:
+        if not self.variables:
+            return self._checked(self.function(*arrived), self.count, "gradients")
+        returned = self.function(*arrived, variables=list(self.variables))
+        if not (isinstance(returned, (tuple, list)) and len(returned) == 2):
+            raise TypeError(
+                f"custom_gradient function {self.name!r} uses variables, so that its grad_fn must return a pair "
+                f"(gradients, gradients of the variables), not {returned!r}"
+            )
+        found = self._checked(returned[0], self.count, "gradients")
+        return found + self._checked(returned[1], len(self.variables), "gradients of variables")
+
+    def _checked(self, returned: Any, count: int, what: str) -> list[Any]:
+        found = nest.flatten(returned) if count or returned is not None else []
+        if len(found) != count:
+            raise ValueError(
+                f"custom_gradient function {self.name!r} expected to return {count} {what}, but returned {len(found)}."
+            )
+        return [None if g is None else convert_to_tensor(g) for g in found]
+
+
+def _takes_variables(function: Callable[..., Any]) -> bool:
+    parameters = inspect.signature(function).parameters
+    return "variables" in parameters or any(p.kind is p.VAR_KEYWORD for p in parameters.values())
 
 
 class _EagerCustom:
@@ -86,43 +155,49 @@ class _EagerCustom:
     multiple = True
     effect = False
 
-    def __init__(self, name: str, grad_fn: Callable[..., Any], count: int) -> None:
-        self.name = name
-        self.grad_fn = grad_fn
-        self.count = count
+    def __init__(self, gradient: _Gradient) -> None:
+        self.name = gradient.name
+        self.gradient = gradient
 
     def grad(self, call: EagerCall, *arrived: Any) -> list[Any]:
         seeds = [run("zeros_like", y) if dy is None else dy for y, dy in zip(call.outputs, arrived)]
-        return _cotangents(self.name, self.grad_fn, self.count, seeds)
+        return self.gradient(*seeds)
 
 
-def _record(name: str, inputs: list[Any], results: list[Any], grad_fn: Callable[..., Any]) -> list[Any]:
+def _record(gradient: _Gradient, inputs: list[Any], results: list[Any]) -> list[Any]:
     # New tensors, so that tapes know them by this call alone and not by the ops inside the function.
     outputs = [EagerTensor(t._array, t.dtype) for t in results]
-    op = _EagerCustom(name, grad_fn, len(inputs))
+    op = _EagerCustom(gradient)
     for recorder in ctx.recorders:
         if recorder.builder is None:
             recorder.record(op, tuple(inputs), {}, tuple(outputs))
     return outputs
 
 
-def _emit(name: str, inputs: list[Any], results: list[Any], grad_fn: Callable[..., Any]) -> list[Any]:
+def _emit(gradient: _Gradient, inputs: list[Any], results: list[Any]) -> list[Any]:
     builder = ctx.builder
     given: list[bool] = []
 
-    def gradient(*arrived: Any) -> list[Any]:
-        found = _cotangents(name, grad_fn, len(inputs), arrived)
+    def traced(*arrived: Any) -> list[Any]:
+        found = gradient(*arrived)
         given[:] = [g is not None for g in found]
         return [g for g in found if g is not None]
 
     values = [builder.use(t) for t in (*inputs, *results)]
-    region = trace_region(f"gradient of {name}", gradient, [v.type for v in values[len(inputs) :]])
+    region = trace_region(f"gradient of {gradient.name}", traced, [v.type for v in values[len(inputs) :]])
+    if region.builder.written:
+        raise UnimplementedError(
+            f"the gradient of {gradient.name!r} assigns variables, prints or draws numbers inside a function. It "
+            "runs only when a gradient is taken. Do that outside of the gradient."
+        )
     graph = region.builder.graph
     graph.outputs = region.outputs
+    # What a variable held when the function ran.
+    state = {builder.read_state(key): own for key, own in region.builder.state_inputs.items()}
     captured = region.builder.captured
-    graph.inputs = [*region.carries, *captured.values()]
+    graph.inputs = [*region.carries, *captured.values(), *state.values()]
     attrs = {"sources": len(inputs), "results": len(results), "given": tuple(given)}
-    operands = [*values, *captured]
+    operands = [*values, *captured, *state]
     types = CUSTOM.infer([v.type for v in operands], attrs)
     node = builder.graph.add_node(CUSTOM, operands, attrs, types, (graph,), user_span())
     outputs = [builder.tensor(v) for v in node.outputs]

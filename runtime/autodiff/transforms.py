@@ -9,7 +9,7 @@ from typing import Any
 
 from runtime import nest
 from runtime.autodiff.calls import NodeCall, is_differentiable
-from runtime.autodiff.custom import custom_gradient
+from runtime.autodiff.custom import custom_gradient, watched_variables
 from runtime.autodiff.reverse import Cotangents, walk_back
 from runtime.autodiff.tape import GradientTape
 from runtime.autodiff.zeros import zeros_for
@@ -74,14 +74,19 @@ def recompute_grad(f: Callable[..., Any]) -> Callable[..., Any]:
         @custom_gradient
         def run(*tensors: Any) -> Any:
             packed = nest.pack_sequence_as(args, tensors)
-            with GradientTape.paused_all():
+            with GradientTape.paused_all(), watched_variables() as reads:
                 result = f(*packed, **kwargs)
+            for variable in reads.values():
+                variable.read_value()  # for custom_gradient to see
 
-            def grad(*cotangents: Any) -> list[Any]:
+            def grad(*cotangents: Any, variables: Any = ()) -> Any:
                 with GradientTape() as tape:
                     tape.watch([t for t in tensors if t.dtype.is_differentiable])
                     again = f(*packed, **kwargs)
-                return tape.gradient(again, list(tensors), output_gradients=nest.pack_sequence_as(again, cotangents))
+                seeds = nest.pack_sequence_as(again, cotangents)
+                sources = [list(tensors), list(variables)]
+                found, of_variables = tape.gradient(again, sources, output_gradients=seeds)
+                return (found, of_variables) if variables else found
 
             return result, grad
 
@@ -91,10 +96,14 @@ def recompute_grad(f: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def grad_pass_through(f: Callable[..., Any]) -> Callable[..., Any]:
-    """`f`, whose gradient is the identity: a straight-through estimator. `f` takes and gives one tensor."""
+    """`f`, whose gradient is the identity: a straight-through estimator. `f` takes and gives one tensor; the variables
+    that it reads get no gradient."""
 
     @custom_gradient
     def wrapper(x: Any) -> Any:
-        return f(x), lambda dy: dy
+        def grad(dy: Any, variables: Any = ()) -> Any:
+            return (dy, [None] * len(variables)) if variables else dy
+
+        return f(x), grad
 
     return functools.wraps(f)(wrapper)
