@@ -20,6 +20,7 @@ from autograph.convert import (
     super_calls,
     ternary,
     unbound_returns,
+    walrus,
 )
 from autograph.convert.context import Context
 
@@ -29,6 +30,7 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("super", super_calls.lower),  # needs the user's own functions: blocks have no `self`
     ("unbound returns", unbound_returns.lower),  # before any pass copies or moves a name
     ("match", matches.lower),  # makes `if`s, whose jumps the next passes see
+    ("walrus", walrus.lower),  # before loop else and breaks: makes a `break`
     ("loop else", loop_else.lower),  # before breaks, which it tells what flag to use
     ("return", returns.lower),  # turns returns in loops into breaks
     ("break and continue", breaks.lower),  # leaves no jump out of a block that is to become a function
