@@ -111,6 +111,8 @@ def _pack(value: Sequence[Any], wanted: DType | None) -> Tensor:
             elif isinstance(item, Tensor) or hasattr(item, "__tf_tensor__"):
                 wanted = _own_dtype(item)
                 break
+    else:  # what is asked for, the tensors in a list are converted to, as TensorFlow does
+        value = [call("cast", i, dtype=wanted) if isinstance(i, Tensor) and i.dtype is not wanted else i for i in value]
     items = [convert_to_tensor(item, dtype_hint=wanted) for item in value]
     check_same_dtype("Pack", items)
     return call("stack", *items, axis=0)

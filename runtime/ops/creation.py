@@ -16,12 +16,14 @@ from runtime.ops.convert import convert_to_tensor, is_tensor_like, operands, sca
 from runtime.ops.dispatch import apply, call
 from runtime.ops.rules import infer_same
 from runtime.ops.table import OPS, OpDef, Sample, register
-from runtime.tensor import EagerTensor, Tensor
+from runtime.tensor import EagerTensor, SymbolicTensor, Tensor
 from runtime.types import TensorType
 
 
 def _filled(shape: Any, value: Any, dtype: DType) -> Tensor:
     """A tensor of one Python value, broadcast from a constant while tracing."""
+    if _of_unknown_rank(shape):
+        return apply(FILL, (shape, convert_to_tensor(value, dtype)))
     attr, holes = shape_args(shape)
     for entry in attr:
         if entry is not None and entry < 0:
@@ -30,6 +32,31 @@ def _filled(shape: Any, value: Any, dtype: DType) -> Tensor:
         array: Any = np.full(attr, value, dtype._np)
         return EagerTensor(array if attr or dtype.kind == "O" else array[()], dtype)
     return apply(OPS["broadcast_to"], (convert_to_tensor(value, dtype), *holes), {"shape": attr})
+
+
+def _infer_fill(inputs: Sequence[Any], attrs: dict) -> tuple:
+    rank = inputs[0].shape[0] if inputs[0].shape else None
+    return (TensorType(inputs[1].dtype, None if rank is None else (None,) * rank),)
+
+
+def _fill_kernel(dims: Any, value: Any) -> Any:
+    if np.any(np.less(dims, 0)):
+        raise errors.InvalidArgumentError(f"Dimension {np.min(dims)} must be >= 0 [Op:Fill]", "fill")
+    return np.full(tuple(dims), value, np.asarray(value).dtype)
+
+
+FILL = register(
+    OpDef(
+        "fill", _infer_fill, _fill_kernel,
+        grad=lambda op, dy: (None, call("reduce_sum", dy, axis=None, keepdims=False)),
+        doc="One value in a shape whose rank only the program's run tells.",
+        samples=(Sample(((2,), ()), fixed={0: np.array([2, 3], np.int32)}),),
+    )
+)  # fmt: skip
+
+
+def _of_unknown_rank(shape: Any) -> bool:
+    return isinstance(shape, SymbolicTensor) and shape._shape in (None, (None,)) and static_value(shape) is None
 
 
 def zeros(shape: Any, dtype: DTypeLike = dtypes.float32, name: str | None = None) -> Tensor:
@@ -52,6 +79,8 @@ def fill(dims: Any, value: Any, name: str | None = None) -> Tensor:
     scalar = convert_to_tensor(value)
     if scalar._shape not in ((), None):
         raise errors.InvalidArgumentError(f"value must be a scalar, got shape {scalar.shape} [Op:Fill]", "fill")
+    if _of_unknown_rank(dims):
+        return apply(FILL, (dims, scalar))
     attr, holes = shape_args(dims)
     for entry in attr:
         if entry is not None and entry < 0:

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from runtime import dtypes
 from runtime.ops.array import known_rank
-from runtime.ops.convert import convert_to_tensor, fill_holes, int_list, shape_args, static_value
+from runtime.ops.convert import convert_to_tensor, fill_holes, int_list, mismatch, shape_args, static_value
 from runtime.ops.dispatch import apply, call
 from runtime.ops.joining import concat, static_axis
 from runtime.ops.rules import brackets, dims, shape_attr
@@ -113,8 +114,16 @@ def pad(
     pairs = tuple((int(a), int(b)) for a, b in table)
     kind = mode.upper()
     if kind == "CONSTANT":
-        value = static_value(convert_to_tensor(constant_values))
-        return apply(PAD, (x,), {"paddings": pairs, "constant_values": value.item()})
+        border = convert_to_tensor(constant_values, None if isinstance(constant_values, Tensor) else x.dtype)
+        value = static_value(border)
+        if value is not None:
+            return apply(PAD, (x,), {"paddings": pairs, "constant_values": value.item()})
+        if border.dtype is not x.dtype:
+            raise mismatch("PadV2", 2, x.dtype, border.dtype)
+        # A value that is known only at run time: it goes where padding ones with zeros leaves zeros.
+        inner = apply(PAD, (call("ones_like", x),), {"paddings": pairs, "constant_values": 0})
+        padded = apply(PAD, (x,), {"paddings": pairs, "constant_values": 0})
+        return call("select", call("cast", inner, dtype=dtypes.bool_), padded, border)
     if kind not in ("REFLECT", "SYMMETRIC"):
         raise ValueError(
             "Value of argument `mode` expected to be one of 'CONSTANT', 'REFLECT', or 'SYMMETRIC'. "

@@ -34,7 +34,7 @@ NOT_NATIVE = {
     # strings
     "string_add",
     # results whose shape depends on values
-    "where_true", "boolean_mask",
+    "where_true", "boolean_mask", "fill",
     # scatters at index vectors
     "gather_nd", "scatter_nd", "tensor_scatter_nd_update", "tensor_scatter_nd_add", "tensor_scatter_nd_max",
     "tensor_scatter_nd_min",

@@ -217,6 +217,7 @@ REFERENCES = {
     "broadcast_to": lambda x, *extra, shape: np.zeros(holes(shape, extra), x.dtype) + x if x.dtype != object else (
         np.broadcast_to(x, holes(shape, extra))
     ),
+    "fill": lambda dims, value: np.broadcast_to(value, tuple(dims.tolist())),
     "broadcast_like": lambda x, like: np.broadcast_to(x, like.shape),
     "sum_to_shape_of": sum_to,
     "ensure_shape": lambda x, shape: x,

@@ -182,3 +182,31 @@ def test_shape_arguments():
             shape_args([ag.cast(n, ag.float32)])
         with pytest.raises(ValueError, match="length is known while tracing"):
             shape_args(builder.tensor(builder.add_input(TensorType(ag.int32, (None,)))))
+
+
+def test_tensors_in_a_list_take_the_dtype_that_is_asked_for():
+    mixed = [ag.constant(3, ag.int64), 4.0]
+    assert ag.convert_to_tensor(mixed, ag.float32).dtype is ag.float32
+    joined = ag.concat([ag.constant([1, 2]), [ag.constant(3, ag.int64)]], 0)
+    assert (joined.dtype, joined.numpy().tolist()) == (ag.int32, [1, 2, 3])
+
+
+def test_a_border_known_only_at_run_time():
+    x, border = ag.constant(np.arange(4.0).reshape(2, 2)), ag.constant(7.0, ag.float64)
+    padded = ag.function(lambda x, c: ag.pad(x, [[1, 0], [0, 2]], constant_values=c))
+    with ag.GradientTape() as tape:
+        tape.watch([x, border])
+        y = padded(x, border)
+    np.testing.assert_array_equal(y, np.pad(x.numpy(), [[1, 0], [0, 2]], constant_values=7.0))
+    dx, dc = tape.gradient(y, [x, border])
+    assert (dx.numpy().tolist(), float(dc)) == ([[1.0, 1.0], [1.0, 1.0]], 8.0)
+
+
+def test_a_rank_known_only_at_run_time():
+    @ag.function
+    def blocks(n):
+        dims = ag.range(1, n)
+        return ag.zeros(dims), ag.ones(dims, ag.int32), ag.fill(dims, 2.5)
+
+    assert [part.shape.as_list() for part in blocks(ag.constant(4))] == [[1, 2, 3]] * 3
+    assert [float(part) for part in blocks(ag.constant(1))] == [0.0, 1.0, 2.5]

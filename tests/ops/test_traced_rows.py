@@ -62,8 +62,8 @@ def test_traced_equals_eager(row, sample, dtype, known):
     with builder:
         values = []
         for i, array in enumerate(arrays):
-            # The depth of index vectors decides the rank of the result, so it is always known.
-            depth = row.name == "gather_nd" and i == 1
+            # The depth of index vectors, or the length of a shape, decides the rank of the result: it is always known.
+            depth = (row.name, i) in (("gather_nd", 1), ("fill", 0))
             shape = array.shape if known or depth else (None,) * array.ndim
             values.append(builder.add_input(TensorType(dtypes.as_dtype(array.dtype), shape)))
         traced_outputs, traced = gradients(row, sample, [builder.tensor(v) for v in values], wanted)
