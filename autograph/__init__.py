@@ -26,6 +26,7 @@ from autograph.namespaces import (
     signal,
     strings,
     test,
+    types,
 )
 from autograph.namespaces import conversion as autograph
 from autograph.operators.functional_control import case, cond, switch_case, while_loop
@@ -223,7 +224,7 @@ __all__ = [
     "bfloat16", "bitcast", "bitwise", "bool", "boolean_mask", "broadcast_dynamic_shape", "broadcast_static_shape",
     "broadcast_to", "case", "cast", "clip_by_global_norm", "clip_by_norm", "clip_by_value", "complex", "complex128",
     "complex64", "concat", "cond", "config", "constant", "control_dependencies", "convert_to_tensor", "cos", "cosh",
-    "cumsum", "custom_gradient", "debugging", "device", "divide", "double", "dtypes", "dynamic_partition",
+    "cumsum", "custom_gradient", "data", "debugging", "device", "divide", "double", "dtypes", "dynamic_partition",
     "dynamic_stitch", "einsum", "ensure_shape", "equal", "errors", "executing_eagerly", "exp", "expand_dims", "eye",
     "fill", "float16", "float32", "float64", "floor", "foldl", "foldr", "function", "gather", "gather_nd",
     "grad_pass_through", "gradients", "greater", "greater_equal", "group", "half", "histogram_fixed_width",
@@ -237,7 +238,7 @@ __all__ = [
     "signal", "sin", "sinh", "size", "slice", "sort", "space_to_batch", "split", "sqrt", "square", "squeeze", "stack",
     "stop_gradient", "strided_slice", "string", "strings", "subtract", "switch_case", "tan", "tanh",
     "tensor_scatter_nd_add", "tensor_scatter_nd_max", "tensor_scatter_nd_min", "tensor_scatter_nd_sub",
-    "tensor_scatter_nd_update", "tensordot", "test", "tile", "transpose", "truediv", "truncatediv", "uint16", "uint32",
-    "uint64", "uint8", "unique", "unique_with_counts", "unravel_index", "unstack", "vectorized_map", "where",
+    "tensor_scatter_nd_update", "tensordot", "test", "tile", "transpose", "truediv", "truncatediv", "types", "uint16",
+    "uint32", "uint64", "uint8", "unique", "unique_with_counts", "unravel_index", "unstack", "vectorized_map", "where",
     "while_loop", "zeros", "zeros_like",
 ]  # fmt: skip

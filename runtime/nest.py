@@ -42,7 +42,8 @@ _structure_types: weakref.WeakKeyDictionary[type, bool] = weakref.WeakKeyDiction
 def _look_at_type(kind: type) -> bool:
     if issubclass(kind, (list, tuple, Mapping)) or hasattr(kind, "__tf_flatten__"):
         return True
-    return _field_names(kind) is not None
+    # A type that says how it is traced (`__tf_tracing_type__`) is taken as a whole.
+    return _field_names(kind) is not None and not hasattr(kind, "__tf_tracing_type__")
 
 
 _fields: dict[type, tuple[str, ...] | None] = {}

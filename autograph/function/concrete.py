@@ -6,7 +6,8 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
-from autograph.function.signature import is_tensor_like, key_of_call
+from autograph.function.function_type import FunctionType, function_type, trace_type_of, type_text
+from autograph.function.signature import Arguments, WeakArgument, is_tensor_like, key_of_call, recalled
 from runtime import dtypes, nest
 from runtime.context import ctx
 from runtime.dtypes import as_dtype
@@ -25,6 +26,23 @@ _NO_TOKEN = EagerTensor(None, dtypes.bool_)
 
 class IncompatibleArgumentError(InvalidArgumentError, TypeError):
     """A concrete function was called with a tensor of another dtype or shape than it was traced for."""
+
+
+class _Misfit(Exception):
+    """Arguments that don't fit one way of calling a concrete function."""
+
+
+def is_array(value: Any) -> bool:
+    """Whether a value is an array or converts itself to a tensor, as variables do."""
+    return hasattr(value, "__array__") or hasattr(type(value), "__tf_tensor__")
+
+
+def _serves(traced: Any, value: Any) -> bool:
+    """Whether a Python value counts as the one that was traced."""
+    own, other = trace_type_of(traced), trace_type_of(value)
+    if own is not None and other is not None:
+        return bool(own == other or other.is_subtype_of(own))
+    return key_of_call((traced,), {}, []) == key_of_call((value,), {}, [])
 
 
 class ConcreteFunction:
@@ -47,6 +65,7 @@ class ConcreteFunction:
         result: Any,
         is_none: list[bool],
         jit_compile: bool | None,
+        parameters: Arguments,
     ) -> None:
         self.graph = graph
         self.name = f"__inference_{graph.name}_{next(_serial)}"
@@ -59,6 +78,7 @@ class ConcreteFunction:
         self.symbolic_captures = symbolic_captures
         self._specs = specs
         self._arguments = arguments
+        self._parameters = parameters
         self._written = written
         self._commits = commits
         self._result = result
@@ -67,6 +87,10 @@ class ConcreteFunction:
         self._has_token = len(graph.inputs) > len(specs) + len(captures) + len(symbolic_captures) + len(variables)
         self._extra: list[Any] = [*captures, *([_NO_TOKEN] if self._has_token and not variables else ())]
         self._count = is_none.count(False)
+        # Whether calls with another key than the one it was traced for may use it.
+        self._is_general = any(None in (s._shape or (None,)) for s in specs) or any(
+            trace_type_of(recalled(a)) is not None for a in nest.flatten(arguments)
+        )
 
     # --- calling -------------------------------------------------------------------------------------------------
 
@@ -131,44 +155,77 @@ class ConcreteFunction:
         return nest.pack_sequence_as(self._result, flat)
 
     def _flatten_call(self, args: tuple, kwargs: dict[str, Any]) -> list[Tensor]:
-        given: dict[str, Any] = {}
-        # Where one tensor was traced, a list of numbers stands for a tensor.
-        traced = [*self._arguments[0], *[None] * len(args)]
-        args = tuple(
-            convert_to_tensor(a) if is_tensor_like(t) and isinstance(a, (list, tuple)) else a
-            for a, t in zip(args, traced)
-        )
-        flat = nest.flatten(list(args))
-        values = [v for v in flat if v is not None]
-        names = [spec.name for spec in self._specs]
-        for key, value in kwargs.items():
-            leaves = nest.flatten(value)
-            for index, leaf in enumerate(leaves):
-                given[key if len(leaves) == 1 else f"{key}_{index}"] = leaf
+        """The tensors of a call: either all arguments as the function takes them, or its tensors alone."""
+        try:
+            return self._structured_call(args, kwargs)
+        except _Misfit as structured:
+            try:
+                return self._flat_call(args, kwargs)
+            except _Misfit as flat:
+                raise TypeError(
+                    f"Binding inputs to {self.graph.name}{self.function_type} failed: {structured}. As a call with its "
+                    f"tensors alone it fails too: {flat}."
+                ) from None
+
+    def _structured_call(self, args: tuple, kwargs: dict[str, Any]) -> list[Tensor]:
+        """Arguments by position or by the parameters' names; Python values may be left out, or must be those traced."""
+        traced, traced_kwargs = self._arguments
+        if len(args) > len(traced):
+            raise _Misfit(f"{len(args)} arguments were given, {len(traced)} were traced")
+        names = [*map(self._parameters.name_of, range(len(traced))), *sorted(traced_kwargs)]
+        expected = dict(zip(names, [*traced, *[traced_kwargs[k] for k in sorted(traced_kwargs)]]))
+        given = dict(zip(names, args))
+        for name, value in kwargs.items():
+            if name not in expected or name in given:
+                raise _Misfit(f"got an unexpected argument '{name}'")
+            given[name] = value
         tensors: list[Tensor] = []
-        position = iter(self._tensor_arguments(values))
-        for index, (spec, name) in enumerate(zip(self._specs, names)):
-            if name in given:
-                value = given.pop(name)
-            else:
-                try:
-                    value = next(position)
-                except StopIteration:
-                    raise TypeError(f"{self.name}() is missing the argument '{name}' ({spec})") from None
-            tensors.append(self._check(index, spec, value))
-        extra = len(list(position))
-        if extra or given:
-            raise TypeError(
-                f"{self.name}() takes {len(self._specs)} tensors: {', '.join(map(repr, self._specs))}; "
-                f"got {f'{extra} more' if extra else f'unknown names {sorted(given)}'}"
-            )
+        specs = iter(enumerate(self._specs))
+        for name, before in expected.items():
+            tensors += self._fit(name, before, given, specs)
         return tensors
 
-    def _tensor_arguments(self, values: list[Any]) -> list[Any]:
-        """Drops the Python values that the trace has baked in, if the call repeats them."""
-        if len(values) <= len(self._specs):
-            return values
-        return [v for v in values if isinstance(v, Tensor) or hasattr(v, "__array__")]
+    def _fit(self, name: str, before: Any, given: dict[str, Any], specs: Any) -> list[Tensor]:
+        leaves = nest.flatten(before)
+        if name not in given:
+            if any(map(is_tensor_like, leaves)):
+                raise _Misfit(f"missing the argument '{name}' ({type_text(before)})")
+            return []
+        now = given[name]
+        if is_tensor_like(before):
+            index, spec = next(specs)
+            if not (isinstance(now, (Tensor, list, tuple, int, float, complex, str, bytes)) or is_array(now)):
+                raise _Misfit(f"'{name}' must be a tensor, got {now!r}")
+            return [self._check(index, spec, now)]
+        try:
+            nest.assert_same_structure(before, now)
+        except (TypeError, ValueError):
+            raise _Misfit(f"'{name}' doesn't have the structure of {type_text(before)}: {now!r}") from None
+        tensors = []
+        for old, new in zip(leaves, nest.flatten(now)):
+            if is_tensor_like(old):
+                index, spec = next(specs)
+                tensors.append(self._check(index, spec, new))
+            elif is_tensor_like(new) or not _serves(recalled(old), new):
+                raise _Misfit(f"can not cast {new!r} of '{name}' to Literal[{old!r}], which the trace has baked in")
+        return tensors
+
+    def _flat_call(self, args: tuple, kwargs: dict[str, Any]) -> list[Tensor]:
+        """The tensors alone, by position, then by name."""
+        specs = self._specs
+        values = nest.flatten(list(args))
+        if len(values) > len(specs) or any(not (isinstance(v, Tensor) or is_array(v)) for v in values):
+            raise _Misfit(f"{len(specs)} tensors are needed, {len(values)} values were given")
+        names = [spec.name for spec in specs]
+        by_name = dict(zip(names, values))
+        for name, value in kwargs.items():
+            if name not in names or name in by_name:
+                raise _Misfit(f"got an unexpected argument '{name}'")
+            by_name[name] = value
+        missing = [name for name in names if name not in by_name]
+        if missing:
+            raise _Misfit(f"missing {', '.join(map(repr, missing))}")
+        return [self._check(index, spec, by_name[spec.name]) for index, spec in enumerate(specs)]
 
     def _check(self, index: int, spec: TensorSpec, value: Any) -> Tensor:
         tensor = convert_to_tensor(value, dtype_hint=spec.dtype)
@@ -187,7 +244,7 @@ class ConcreteFunction:
     def covers(self, args: tuple, kwargs: dict[str, Any]) -> bool:
         """Whether the trace serves these canonical arguments: its specs may be more general, the rest must be equal."""
         mine, theirs = nest.flatten(self._arguments), nest.flatten((args, kwargs))
-        if len(mine) != len(theirs) or all(None not in (s._shape or (None,)) for s in self._specs):
+        if len(mine) != len(theirs) or not self._is_general:
             return False
         try:
             nest.assert_same_structure(self._arguments, (args, kwargs))
@@ -198,7 +255,7 @@ class ConcreteFunction:
             if is_tensor_like(own):
                 if not is_tensor_like(other) or not next(specs).covers(as_dtype(other.dtype), as_shape(other.shape)):
                     return False
-            elif is_tensor_like(other) or key_of_call((own,), {}, []) != key_of_call((other,), {}, []):
+            elif is_tensor_like(other) or not _serves(recalled(own), other):
                 return False
         return True
 
@@ -221,7 +278,14 @@ class ConcreteFunction:
     def structured_input_signature(self) -> tuple[tuple, dict[str, Any]]:
         """(positional, keyword) arguments as traced: `TensorSpec` for tensors, the values themselves for the rest."""
         specs = iter(self._specs)
-        return nest.map_structure(lambda v: next(specs) if is_tensor_like(v) else v, self._arguments)
+
+        def show(value: Any) -> Any:
+            if is_tensor_like(value):
+                return next(specs)
+            # An object that is gone is shown by what stands for it.
+            return value if type(value) is WeakArgument and value.get() is None else recalled(value)
+
+        return nest.map_structure(show, self._arguments)
 
     @property
     def structured_outputs(self) -> Any:
@@ -232,14 +296,31 @@ class ConcreteFunction:
     def trainable_variables(self) -> tuple:
         return tuple(v for v in self.variables if v.trainable)
 
-    def pretty_printed_signature(self) -> str:
-        """The signature as text: parameter names, dtypes, shapes, and the result's."""
-        inputs = ", ".join(f"{s.name}: {s.type}" for s in self._specs)
-        return f"{self.graph.name}({inputs}) -> {self.structured_outputs!r}"
+    @property
+    def function_type(self) -> FunctionType:
+        """Parameters with the types they were traced for, and the result's."""
+        return function_type(self._parameters.signature, self.structured_input_signature, self.structured_outputs)
+
+    def pretty_printed_signature(self, verbose: bool = True) -> str:
+        """The signature as text: parameter names, kinds and types, the result's type, and what the trace captured."""
+        if not verbose:
+            return f"{self.graph.name}{self.function_type}"
+        type_ = self.function_type
+        captures = [f"  {v.name}: TensorSpec(shape={v.shape}, dtype={v.dtype!r}, name=None)" for v in self.variables]
+        captures += [
+            f"  <tensor>: TensorSpec(shape={t.shape}, dtype={t.dtype!r}, name=None)" for t in self.captured_inputs
+        ]
+        return "\n".join(
+            ["Input Parameters:", *(type_.lines() or ["  None"]), "Output Type:", f"  {type_text(type_.output)}",
+             "Captures:", *(captures or ["  None"])]
+        )  # fmt: skip
 
     def as_text(self) -> str:
         """The graph as text."""
         return as_text(self.graph)
 
+    def __str__(self) -> str:
+        return f"ConcreteFunction {self.pretty_printed_signature()}"
+
     def __repr__(self) -> str:
-        return f"<ConcreteFunction {self.pretty_printed_signature()} at 0x{id(self):X}>"
+        return f"<ConcreteFunction {self.pretty_printed_signature(verbose=False)} at 0x{id(self):X}>"

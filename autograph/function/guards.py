@@ -23,9 +23,11 @@ from typing import Any
 from autograph.syntax import source
 from autograph.syntax.names import Path
 from autograph.syntax.outer_names import outer_names
+from runtime import nest
 
 _SIMPLE = frozenset({int, float, complex, bool, str, bytes, type(None)})
 _MISSING: Any = object()
+_GONE: Any = object()  # an argument of the first call that no longer exists: nothing of it can have changed
 # How many functions deep and wide the search goes: a guard that is missed makes a stale value possible, but a library
 # that is reached by accident must not make tracing slow.
 _MAX_FUNCTIONS = 200
@@ -43,7 +45,7 @@ class Guard:
 
     def holds(self) -> bool:
         now = self.read()
-        return now is self.value or (type(now) is type(self.value) and bool(now == self.value))
+        return now is self.value or now is _GONE or (type(now) is type(self.value) and bool(now == self.value))
 
 
 def guards_of(function: Callable[..., Any], args: tuple, is_user_code: Callable[[Any], bool]) -> list[Guard]:
@@ -132,8 +134,7 @@ class _Environment:
         if cell is not None:
             return f"closure variable '{name}' of {self.name}", lambda: _contents(cell)
         if name in self.parameters:
-            value = self.parameters[name]
-            return f"argument '{name}'", lambda: value
+            return f"argument '{name}'", _weakly(self.parameters[name])
         namespace = self.globals
         if name in self.locals or name not in namespace:
             return None
@@ -163,7 +164,9 @@ def _visit(env: _Environment, path: Path, found: dict[str, Guard], pending: list
         return
     label, read = root
     value = read()
-    owner = None
+    # Fields of a structure among the arguments are part of the call's key; objects in it are read from where they are.
+    is_part = path.root in env.parameters
+    attributes: list[str] = []
     for step in path.steps:
         if step[0] != "." or isinstance(value, (types.FunctionType, types.BuiltinFunctionType)):
             return
@@ -174,22 +177,46 @@ def _visit(env: _Environment, path: Path, found: dict[str, Guard], pending: list
         if isinstance(value, types.FunctionType) and not isinstance(owner, (type, types.ModuleType)):
             pending.append((value, (owner,)))
             return
-        read = _attribute(owner, name)
         label = _label(root[0], path)
+        is_part = is_part and nest.is_nested(owner)
+        if is_part:
+            read = _weakly(value)
+        else:
+            attributes.append(name)
     if _is_simple(value):
-        if owner is None and path.root in env.parameters:
-            return  # the signature tells plain arguments apart
-        found.setdefault(label, Guard(label, read))
+        if is_part:
+            return  # the signature tells them apart
+        found.setdefault(label, Guard(label, _attributes(read, attributes) if attributes else read))
     elif callable(value):
         pending.append((value, ()))
 
 
-def _attribute(owner: Any, name: str) -> Callable[[], Any]:
+def _weakly(value: Any) -> Callable[[], Any]:
+    """How to read an argument without keeping it alive."""
     try:
-        reference: Any = weakref.ref(owner)
+        reference = weakref.ref(value)
     except TypeError:
-        return lambda: getattr(owner, name, _MISSING)
-    return lambda: getattr(reference(), name, _MISSING)
+        return lambda: value
+
+    def read() -> Any:
+        now = reference()
+        return _GONE if now is None else now
+
+    return read
+
+
+def _attributes(read: Callable[[], Any], names: list[str]) -> Callable[[], Any]:
+    """How to read a path of attributes: each from what the one before it is now."""
+
+    def follow() -> Any:
+        value = read()
+        for name in names:
+            if value is _MISSING or value is _GONE:
+                break
+            value = getattr(value, name, _MISSING)
+        return value
+
+    return follow
 
 
 def _is_simple(value: Any) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 from autograph.function.concrete import ConcreteFunction
 from autograph.function.guards import Guard
-from autograph.function.signature import Arguments, is_tensor_like
+from autograph.function.signature import Arguments, WeakArgument, is_tensor_like, recalled
 from runtime import nest
 
 # A function that has been traced this often, and again at each doubling, says so.
@@ -52,8 +52,11 @@ def _differences(label: str, old: Any, new: Any) -> list[str]:
         if tuple(old.shape or ()) != tuple(new.shape or ()):
             found.append(f"shape {tuple(old.shape)} → {tuple(new.shape)}")
         return [f"{label}: {', '.join(found)}"] if found else []
-    if type(old) is not type(new):
-        return [f"{label}: {_kind(old)} → {_kind(new)}"]
+    if type(old) is WeakArgument and old.get() is None:
+        return [f"{label}: {old!r}, which is gone, → {new!r}"]
+    if type(recalled(old)) is not type(new):
+        return [f"{label}: {_kind(recalled(old))} → {_kind(new)}"]
+    old = recalled(old)
     if is_tensor_like(old) or old is new:
         return []
     try:

@@ -12,15 +12,15 @@ tensors, and any other object by identity.
 
 from __future__ import annotations
 
-import dataclasses
 import enum
 import inspect
 import weakref
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
 import numpy as np
 
+from autograph.function.function_type import trace_type_of
 from runtime import nest
 from runtime.dtypes import as_dtype
 from runtime.ops.convert import convert_to_tensor
@@ -115,14 +115,31 @@ def _add_key(value: Any, key: list[Any], tensors: list) -> None:
         key += (kind, len(value))
         for item in value:
             _add_key(item, key, tensors)
-    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+    elif hasattr(kind, "__tf_tracing_type__"):
+        key += (kind, trace_type_of(value))
+    elif hasattr(kind, "__tf_flatten__"):
+        metadata, parts = value.__tf_flatten__()
+        key += (kind, _hashable(metadata))
+        for part in parts:
+            _add_key(part, key, tensors)
+    elif nest.is_nested(value):  # dataclasses, attrs classes, other mappings
         key.append(kind)
-        for field in dataclasses.fields(value):
-            _add_key(getattr(value, field.name), key, tensors)
+        if isinstance(value, Mapping):
+            key.append(tuple(nest.sorted_keys(value)))
+        for part in nest.children(value):
+            _add_key(part, key, tensors)
     elif isinstance(value, (np.dtype, frozenset)) or _is_enum(value) or hasattr(value, "as_numpy_dtype"):
         key += (kind, value)
     else:
         key += (kind, Identity(value))
+
+
+def _hashable(metadata: Any) -> Hashable:
+    try:
+        hash(metadata)
+    except TypeError:
+        return key_of_call((metadata,), {}, [])
+    return metadata
 
 
 def _sort_key(name: Any) -> tuple[str, Any]:
@@ -161,6 +178,44 @@ class Identity:
 
     def __hash__(self) -> int:
         return self._id
+
+
+class WeakArgument:
+    """Stands for an object among the arguments of a trace, which must not keep it alive."""
+
+    __slots__ = ("_reference", "_text")
+
+    def __init__(self, value: Any) -> None:
+        self._reference = weakref.ref(value)
+        self._text = f"<{type(value).__name__} object>"
+
+    def get(self) -> Any:
+        """The object, or None when it is gone."""
+        return self._reference()
+
+    def __repr__(self) -> str:
+        return self._text
+
+
+def remembered(arguments: Any) -> Any:
+    """Arguments as a trace remembers them: specs for tensors, weak references for objects, other values as they are."""
+
+    def remember(value: Any) -> Any:
+        if isinstance(value, TensorSpec) or type(value) in _VALUES:
+            return value
+        if is_tensor_like(value):
+            return TensorSpec(as_shape(value.shape), as_dtype(value.dtype))
+        try:
+            return WeakArgument(value)
+        except TypeError:
+            return value
+
+    return nest.map_structure(remember, arguments)
+
+
+def recalled(value: Any) -> Any:
+    """What `remembered` made of one value, as it was; None for an object that is gone."""
+    return value.get() if type(value) is WeakArgument else value
 
 
 def is_tensor_like(value: Any) -> bool:

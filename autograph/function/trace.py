@@ -8,7 +8,8 @@ from typing import Any
 
 from autograph.errors import StagingError
 from autograph.function.concrete import ConcreteFunction
-from autograph.function.signature import Arguments, is_tensor_like
+from autograph.function.function_type import TracingContext, trace_type_of
+from autograph.function.signature import Arguments, is_tensor_like, remembered
 from autograph.operators.absence import returned
 from autograph.operators.frame import end_trace
 from runtime import nest
@@ -48,6 +49,10 @@ def trace(
 
         def placeholder(value: Any) -> Any:
             name = next(names)
+            own = trace_type_of(value)
+            if own is not None:
+                stand_in = own.placeholder_value(TracingContext()) if hasattr(own, "placeholder_value") else value
+                return value if stand_in is NotImplemented else stand_in
             if not is_tensor_like(value):
                 return value
             if not isinstance(value, (Tensor, TensorSpec)):
@@ -72,7 +77,7 @@ def trace(
         flat = nest.flatten(result)
         outputs = [_as_output(value, name) for value in flat]
     builder.graph.outputs = [builder.use(t) for t in outputs if t is not None]
-    return _finish(builder, inputs, specs, result, outputs, (args, kwargs), jit_compile)
+    return _finish(builder, inputs, specs, result, outputs, (args, kwargs), jit_compile, arguments)
 
 
 def _parts_of(structure: Any) -> list[tuple[Any, list[Any]]]:
@@ -118,7 +123,14 @@ class TracingBuilder(Builder):
 
 
 def _finish(
-    builder: TracingBuilder, inputs: list[Value], specs: list, result: Any, outputs: list, structure: Any, jit: Any
+    builder: TracingBuilder,
+    inputs: list[Value],
+    specs: list,
+    result: Any,
+    outputs: list,
+    structure: Any,
+    jit: Any,
+    parameters: Arguments,
 ) -> ConcreteFunction:
     graph = builder.graph
     eager = list(builder.eager_captures.values())
@@ -141,7 +153,7 @@ def _finish(
     return ConcreteFunction(
         graph=graph,
         specs=specs,
-        arguments=structure,
+        arguments=remembered(structure),
         captures=[t for t, _ in eager],
         symbolic_captures=[outer for outer, _ in captured],
         variables=[k.deref() for k in variables],
@@ -150,6 +162,7 @@ def _finish(
         result=nest.map_structure(lambda value: None, result),
         is_none=[t is None for t in outputs],
         jit_compile=jit,
+        parameters=parameters,
     )
 
 

@@ -7,6 +7,7 @@ host_call(*tensors; function, types, arrays)        calls function with tensors 
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -273,16 +274,32 @@ def _host_call(function: Callable, inputs: Any, Tout: Any, arrays: bool) -> Any:
     return outputs[0] if outputs else None
 
 
+def _host_decorated(function: Callable, Tout: Any, arrays: bool) -> Callable:
+    @functools.wraps(function)
+    def called(*inputs: Any) -> Any:
+        return _host_call(function, inputs, Tout, arrays)
+
+    return called
+
+
 def numpy_function(
-    func: Callable | None = None, inp: Any = (), Tout: Any = None, stateful: bool = True, name: str | None = None
+    func: Callable | None = None, inp: Any = None, Tout: Any = None, stateful: bool = True, name: str | None = None
 ) -> Any:
     """Calls `func` with NumPy arrays when the program runs; its results become tensors of dtypes `Tout`.
 
+    `@numpy_function(Tout=...)` is a decorator: calls of the function go through `numpy_function`.
     No gradient flows through it. Raises InvalidArgumentError when the number of results differs from `Tout`.
     """
-    return _host_call(func, inp, Tout, arrays=True)  # type: ignore[arg-type]
+    if func is None:
+        return functools.partial(_host_decorated, Tout=Tout, arrays=True)
+    return _host_call(func, () if inp is None else inp, Tout, arrays=True)
 
 
-def py_function(func: Callable | None = None, inp: Any = (), Tout: Any = None, name: str | None = None) -> Any:
-    """Calls `func` with eager tensors when the program runs; its results become tensors of dtypes `Tout`."""
-    return _host_call(func, inp, Tout, arrays=False)  # type: ignore[arg-type]
+def py_function(func: Callable | None = None, inp: Any = None, Tout: Any = None, name: str | None = None) -> Any:
+    """Calls `func` with eager tensors when the program runs; its results become tensors of dtypes `Tout`.
+
+    `@py_function(Tout=...)` is a decorator: calls of the function go through `py_function`.
+    """
+    if func is None:
+        return functools.partial(_host_decorated, Tout=Tout, arrays=False)
+    return _host_call(func, () if inp is None else inp, Tout, arrays=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from types import SimpleNamespace
 from typing import Any
 
@@ -143,3 +144,45 @@ def test_reduce_retracing() -> None:
     for n in range(1, 6):
         assert float(f(ag.ones([n]))) == n
     assert count_of(f) == 2
+
+
+class Settings:
+    def __init__(self, rate):
+        self.rate = rate
+
+
+def test_an_object_in_the_path_may_be_replaced():
+    class Model:
+        settings = Settings(2.0)
+
+        @ag.function
+        def __call__(self, x):
+            return x * self.settings.rate
+
+    model, before = Model(), Model.settings
+    assert float(model(ag.constant(1.0))) == 2
+    model.settings = Settings(5.0)
+    assert float(model(ag.constant(1.0))) == 5, "the object that was read at first still exists and is unchanged"
+    model.settings = before
+    assert float(model(ag.constant(1.0))) == 2
+
+
+def test_fields_of_arguments_are_no_guards_but_objects_in_them_are():
+    @dataclasses.dataclass
+    class Inputs:
+        x: object
+        scale: float
+        settings: object
+
+    @ag.function
+    def f(inputs):
+        return inputs.x * inputs.scale * inputs.settings.rate
+
+    settings = Settings(2.0)
+    for _ in range(3):
+        assert float(f(Inputs(ag.constant(1.0), 3.0, settings))) == 6
+    assert f.experimental_get_tracing_count() == 1
+    settings.rate = 10.0
+    assert float(f(Inputs(ag.constant(1.0), 3.0, settings))) == 30
+    assert f.experimental_get_tracing_count() == 2
+    assert "'inputs.settings.rate' (argument 'inputs') changed from 2.0 to 10.0" in f.explain_retraces()
