@@ -6,9 +6,9 @@ from typing import Any
 
 from runtime import errors
 from runtime.codegen import cpu
-from runtime.codegen.lowering import Kept, Lowering, emitter
+from runtime.codegen.lowering import Lowering, emitter
 from runtime.codegen.refs import TOKEN, Scalar
-from runtime.codegen.source import Slot
+from runtime.codegen.source import Kept, Slot
 from runtime.dtypes import DType
 from runtime.graph.ir import Node, Value
 from runtime.types import TensorType

@@ -32,10 +32,10 @@ from runtime.codegen import (
     stack_forms,
     view_forms,
 )  # fmt: skip
-from runtime.codegen.lowering import EMITTERS, Kept, Lowering
+from runtime.codegen.lowering import EMITTERS, Lowering
 from runtime.codegen.names import words
 from runtime.codegen.refs import TOKEN, Array, Buffer, Scalar, StackRef
-from runtime.codegen.source import KernelSource, NotNative, Slot, signature_of
+from runtime.codegen.source import KernelSource, Kept, NotNative, Slot, signature_of
 from runtime.dtypes import DType
 from runtime.graph.ir import Graph, Node, Value
 from runtime.types import StackType, TensorType, TokenType, Type

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,7 @@ from runtime.codegen.fusion import Fusion, Pending
 from runtime.codegen.names import Names
 from runtime.codegen.nests import Nest
 from runtime.codegen.refs import Array, Buffer, Dims, Ref, Scalar, Spread, Vector, Virtual, product
-from runtime.codegen.source import ErrorSite, NotNative, Slot
+from runtime.codegen.source import ErrorSite, Fail, Kept, NotNative
 from runtime.dtypes import DType
 from runtime.graph.ir import Graph, Node, Value
 from runtime.graph.spans import with_op
@@ -44,28 +43,6 @@ def emitter(*names: str) -> Callable[[Emitter], Emitter]:
         return function
 
     return add
-
-
-@dataclass(frozen=True)
-class Fail:
-    """An early return with an error status; printed last, when it is known what a return looks like."""
-
-    code: int
-    details: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Kept:
-    """Variables of the kernel that hold what was last committed for an `ag.Variable`. flag: whether anything was."""
-
-    flag: str
-    name: str
-    dims: tuple[str, ...]
-    slot: Slot
-
-    def result(self) -> str:
-        """The value as a kernel returns it."""
-        return f"lib.shaped(({', '.join(self.dims)}), {self.name})" if self.slot.rank > 1 else self.name
 
 
 class Region:

@@ -63,6 +63,28 @@ class ErrorSite:
 
 
 @dataclass(frozen=True)
+class Fail:
+    """An early return with an error status; printed last, when it is known what a return looks like."""
+
+    code: int
+    details: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Variables of the kernel that hold what was last committed for an `ag.Variable`. flag: whether anything was."""
+
+    flag: str
+    name: str
+    dims: tuple[str, ...]
+    slot: Slot
+
+    def result(self) -> str:
+        """The value as a kernel returns it."""
+        return f"lib.shaped(({', '.join(self.dims)}), {self.name})" if self.slot.rank > 1 else self.name
+
+
+@dataclass(frozen=True)
 class KernelSource:
     """A printed kernel.
 

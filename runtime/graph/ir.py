@@ -99,9 +99,9 @@ class Node:
     @property
     def must_stay(self) -> bool:
         """Whether the node counts though nobody reads its results: it has an effect, or commits a variable's value."""
-        if self.has_effect or self.op.name == "commit":
-            return True
-        return any(inner.must_stay for region in self.regions for inner in region.nodes)
+        if not self.regions:
+            return self.op.effect or self.op.name == "commit"
+        return self.has_effect or any(inner.must_stay for region in self.regions for inner in region.nodes)
 
     def __repr__(self) -> str:
         return f"{', '.join(map(repr, self.outputs))} = {self.op.name}({', '.join(map(repr, self.inputs))})"

@@ -26,8 +26,9 @@ def merge_common_subexpressions(graph: Graph) -> None:
         node.inputs = [mapping[v] for v in node.inputs]
         for region in node.regions:
             merge_common_subexpressions(region)
-        if not node.must_stay and not node.regions and all(isinstance(v.type, TensorType) for v in node.outputs):
-            key = (node.op, tuple(node.inputs), tuple(sorted(node.attrs.items())))
+        if not node.regions and not node.must_stay and all(isinstance(v.type, TensorType) for v in node.outputs):
+            attrs = node.attrs
+            key = (node.op, *node.inputs, *(sorted(attrs.items()) if len(attrs) > 1 else attrs.items()))
             earlier = seen.get(key)
             if earlier is not None:
                 mapping.update(zip(node.outputs, earlier))

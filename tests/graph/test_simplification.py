@@ -1,0 +1,368 @@
+"""The simplifying passes: what becomes of small graphs, and that no value changes, special ones included."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import autograph as ag
+from runtime.graph.interpreter import interpret
+from runtime.graph.ir import Graph, copy_graph
+from runtime.graph.passes import options
+from runtime.graph.passes.algebra import simplify_algebra
+from runtime.graph.passes.dead_code import remove_dead_code
+from runtime.graph.passes.pipeline import LAST, PASSES, REGION_PASSES, optimize
+from runtime.graph.passes.shape_propagation import propagate_shapes
+from runtime.graph.verify import verify
+
+SPECIAL = [0.0, -0.0, 1.0, -1.5, 3.0, 1e-45, -1e-40, 1e-38, 3e38, np.inf, -np.inf, np.nan]
+INTEGERS = [0, 1, -1, 2, 7, -(2**31), 2**31 - 1]
+
+
+@pytest.fixture
+def no_passes():
+    options.set_options({"disable_meta_optimizer": True})
+    yield
+    options._chosen.clear()
+
+
+@pytest.fixture
+def fast_math():
+    options.set_options({"fast_math": True})
+    yield
+    options._chosen.clear()
+
+
+def traced(function: Callable, *specs: Any) -> Graph:
+    """The graph as it was traced, but for dead code."""
+    options.set_options({"disable_meta_optimizer": True})
+    try:
+        return ag.function(function).get_concrete_function(*specs).graph
+    finally:
+        options._chosen.clear()
+
+
+def ops(graph: Graph) -> list[str]:
+    return [node.op.name for node in graph.walk() if node.op.name != "constant"]
+
+
+@pytest.fixture(autouse=True)
+def quiet():
+    with np.errstate(all="ignore"):
+        yield
+
+
+def simplified(graph: Graph, *passes: Callable) -> Graph:
+    result = copy_graph(graph)
+    for run in passes or (simplify_algebra, remove_dead_code):
+        run(result)
+    verify(result)
+    return result
+
+
+F32 = ag.TensorSpec([], ag.float32)
+I32 = ag.TensorSpec([], ag.int32)
+MATRIX = ag.TensorSpec([2, 3], ag.float32)
+
+# program, ops that are left
+FLOATS = {
+    "times one": (lambda x, y: x * 1.0 + 1.0 * y, ["add"]),
+    "minus zero": (lambda x, y: (x - 0.0) * y, ["multiply"]),
+    "plus negative zero": (lambda x, y: (x + -0.0) * y, ["multiply"]),
+    "plus zero stays": (lambda x, y: (x + 0.0) * y, ["add", "multiply"]),
+    "times zero stays": (lambda x, y: (x * 0.0) * y, ["multiply", "multiply"]),
+    "minus itself stays": (lambda x, y: (x - x) * y, ["subtract", "multiply"]),
+    "plus negative": (lambda x, y: x + -y, ["subtract"]),
+    "negative plus": (lambda x, y: -x + y, ["subtract"]),
+    "minus negative": (lambda x, y: x - -y, ["add"]),
+    "negated twice": (lambda x, y: -(-x) * y, ["multiply"]),
+    "over a power of two": (lambda x, y: x / 8.0 + y / 0.25, ["multiply", "multiply", "add"]),
+    "over three stays": (lambda x, y: x / 3.0 + y / 1.0, ["divide", "add"]),
+    "over the smallest stays": (lambda x, y: x / 2.0**-127 + y, ["divide", "add"]),
+    "squared": (lambda x, y: x**2.0 + y**1.0, ["square", "add"]),
+    "maximum of equals": (lambda x, y: ag.maximum(x, x) + ag.minimum(y, y), ["add"]),
+    "select of equals": (lambda x, y: ag.where(x > y, x, x) + y, ["add"]),
+    "cast to its own type": (lambda x, y: ag.cast(x, ag.float32) + y, ["add"]),
+}
+WHOLE = {
+    "plus zero": (lambda x, y: (x + 0) * (0 + y), ["multiply"]),
+    "minus zero": (lambda x, y: (x - 0) * (y * 1), ["multiply"]),
+    "plus negative": (lambda x, y: x + -y, ["subtract"]),
+    "not not": (
+        lambda x, y: ag.logical_not(ag.logical_not(x > y)),
+        ["greater"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FLOATS)
+def test_floating_rules(name):
+    program, left = FLOATS[name]
+    before = traced(program, F32, F32)
+    after = simplified(before)
+    assert ops(after) == left
+    for x in SPECIAL:
+        for y in SPECIAL:
+            given = [np.float32(x), np.float32(y)]
+            (one,), (two,) = interpret(before, given), interpret(after, given)
+            assert np.asarray(one).tobytes() == np.asarray(two).tobytes() or (np.isnan(one) and np.isnan(two)), (x, y)
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_integer_rules(name):
+    program, left = WHOLE[name]
+    before = traced(program, I32, I32)
+    after = simplified(before)
+    assert ops(after) == left
+    for x in INTEGERS:
+        for y in INTEGERS:
+            given = [np.int32(x), np.int32(y)]
+            assert interpret(before, given) == interpret(after, given), (x, y)
+
+
+MOVES = {
+    "reshape twice": (lambda x: ag.reshape(ag.reshape(x, [6]), [3, 2]), ["reshape"]),
+    "reshape to the same": (lambda x: ag.reshape(x, [2, 3]), []),
+    "expand and reshape": (lambda x: ag.reshape(ag.expand_dims(x, 0), [6]), ["reshape"]),
+    "transpose twice": (lambda x: ag.transpose(ag.transpose(x)), []),
+    "transpose that does nothing": (lambda x: ag.transpose(x, [0, 1]), []),
+    "broadcast to the same": (lambda x: ag.broadcast_to(x, [2, 3]), []),
+    "product of a transposed": (lambda x: ag.transpose(x) @ x, ["matmul"]),
+    "product with a transposed": (lambda x: x @ ag.transpose(x), ["matmul"]),
+    "sum over nothing": (lambda x: ag.reduce_sum(ag.reduce_sum(x), axis=[]), ["reduce_sum"]),
+}
+
+
+@pytest.mark.parametrize("name", MOVES)
+def test_moves(name):
+    program, left = MOVES[name]
+    before = traced(program, MATRIX)
+    after = simplified(before)
+    assert ops(after) == left
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    np.testing.assert_array_equal(interpret(before, [x])[0], interpret(after, [x])[0])
+
+
+def test_an_unknown_shape_is_no_reason_to_drop_a_reshape():
+    graph = simplified(traced(lambda x: ag.reshape(x, [-1]), ag.TensorSpec([None], ag.float32)))
+    assert ops(graph) == []  # a vector stays a vector
+    graph = simplified(traced(lambda x: ag.reshape(x, [-1, 3]), ag.TensorSpec([None, None], ag.float32)))
+    assert ops(graph) == ["reshape"]
+
+
+def test_fast_math(fast_math):
+    def f(x, y):
+        return (x + 0.0) * 2.0 * 3.0 + y / 3.0 + x**0.5 + ag.exp(ag.math.log(y))
+
+    graph = ag.function(f).get_concrete_function(F32, F32).graph
+    assert sorted(ops(graph)) == ["add", "add", "add", "multiply", "multiply", "sqrt"]
+    expected = f(ag.constant(2.0), ag.constant(5.0)).numpy()
+    np.testing.assert_allclose(interpret(graph, [np.float32(2), np.float32(5)])[0], expected, 1e-6)
+
+
+# --- conditionals --------------------------------------------------------------------------------------------------
+
+
+def test_a_negated_predicate_swaps_the_branches():
+    def f(x):
+        if not (x > 0.0):
+            y = ag.sin(x)
+        else:
+            y = ag.cos(x)
+        return y
+
+    graph = ag.function(f).get_concrete_function(F32).graph
+    assert ops(graph) == ["greater", "cond", "cos", "sin"]
+    np.testing.assert_array_equal(interpret(graph, [np.float32(2)])[0], np.cos(np.float32(2)))
+
+
+def test_a_result_that_is_the_same_in_both_branches_is_none():
+    def f(x, y):
+        z = y
+        if x > 0.0:
+            a, z = x * 2.0, y
+        else:
+            a, z = x * 3.0, y
+        return a, z
+
+    graph = ag.function(f).get_concrete_function(F32, F32).graph
+    (cond,) = (n for n in graph.nodes if n.op.name == "cond")
+    assert len(cond.outputs) == 1
+    assert graph.outputs[1] is graph.inputs[1]
+
+
+def test_the_predicate_is_known_inside():
+    def f(x):
+        positive = x > 0.0
+        if positive:
+            if positive:
+                y = ag.sin(x)
+            else:
+                y = ag.cos(x)
+        else:
+            y = ag.where(positive, ag.tan(x), ag.exp(x))
+        return y
+
+    graph = ag.function(f).get_concrete_function(F32).graph
+    assert ops(graph).count("cond") == 1
+    assert "cos" not in ops(graph)
+    for x in (0.5, -0.5):
+        np.testing.assert_array_equal(interpret(graph, [np.float32(x)])[0], f(ag.constant(x)).numpy())
+
+
+# --- loops ---------------------------------------------------------------------------------------------------------
+
+
+def loop_of(graph: Graph) -> Any:
+    return next(n for n in graph.nodes if n.op.name == "while")
+
+
+def test_invariants_leave_nested_loops():
+    def f(x, w, n):
+        for _ in ag.range(n):
+            for _ in ag.range(n):
+                x = x + ag.exp(w) * ag.reduce_sum(w)
+        return x
+
+    specs = ag.TensorSpec([3], ag.float32), ag.TensorSpec([3], ag.float32), I32
+    graph = ag.function(f).get_concrete_function(*specs).graph
+    assert {"exp", "reduce_sum", "multiply"} <= {n.op.name for n in graph.nodes}
+    assert not {"exp", "reduce_sum", "multiply"} & {n.op.name for n in loop_of(graph).regions[1].walk()}
+    given = [np.arange(3, dtype=np.float32), np.ones(3, np.float32), np.int32(2)]
+    expected = f(*map(ag.constant, given)).numpy()
+    np.testing.assert_allclose(interpret(graph, given)[0], expected, 1e-6)
+
+
+def test_what_may_fail_stays_in_the_loop():
+    def f(x, k, n):
+        for _ in ag.range(n):
+            x = x + ag.cast(10 // k, ag.float32)
+        return x
+
+    graph = ag.function(f).get_concrete_function(F32, I32, I32).graph
+    assert "floordiv" in {n.op.name for n in loop_of(graph).regions[1].walk()}
+    assert interpret(graph, [np.float32(1), np.int32(0), np.int32(0)]) == [1]  # the loop never runs
+
+
+def test_a_carry_that_never_changes_is_a_capture():
+    def f(x, y, n):
+        i = ag.constant(0)
+        while i < n:
+            x, y = x + y, y
+            i += 1
+        return x, y
+
+    graph = ag.function(f).get_concrete_function(F32, F32, I32).graph
+    assert loop_of(graph).attrs["carries"] == 2
+    assert graph.outputs[1] is graph.inputs[1]
+
+
+def test_equal_carries_are_one():
+    def f(n):
+        i, j, s = ag.constant(0), ag.constant(0), ag.constant(0)
+        while i < n:
+            s = s + i * j
+            i, j = i + 1, j + 1
+        return s, i, j
+
+    graph = ag.function(f).get_concrete_function(I32).graph
+    assert loop_of(graph).attrs["carries"] == 2
+    assert [int(v) for v in interpret(graph, [np.int32(4)])] == [14, 4, 4]
+
+
+def rnn(xs, h, w, u):
+    for x in xs:
+        h = ag.tanh(x @ w + h @ u)
+    return h
+
+
+RNN = [ag.TensorSpec(shape, ag.float32) for shape in ([None, 4, 3], [4, 2], [3, 2], [2, 2])]
+
+
+def test_products_leave_a_loop_over_rows():
+    graph = ag.function(rnn).get_concrete_function(*RNN).graph
+    assert ops(graph).count("matmul") == 2
+    assert [n.op.name for n in loop_of(graph).regions[1].nodes].count("matmul") == 1
+    rng = np.random.default_rng(0)
+    for rows in (0, 1, 5):
+        given = [rng.normal(size=s).astype(np.float32) for s in ((rows, 4, 3), (4, 2), (3, 2), (2, 2))]
+        np.testing.assert_allclose(interpret(graph, given)[0], rnn(*map(ag.constant, given)).numpy(), 1e-5, 1e-6)
+
+
+def test_products_stay_where_the_loop_may_end_early():
+    def f(xs, h, w, u):
+        for x in xs:
+            h = ag.tanh(x @ w + h @ u)
+            if ag.reduce_sum(h) > 3.0:
+                break
+        return h
+
+    graph = ag.function(f).get_concrete_function(*RNN).graph
+    inside = [n.op.name for n in loop_of(graph).regions[1].walk()]
+    assert inside.count("matmul") == 2
+
+
+def test_gradients_through_moved_code():
+    rng = np.random.default_rng(1)
+    given = [rng.normal(size=s).astype(np.float32) for s in ((5, 4, 3), (4, 2), (3, 2), (2, 2))]
+    found = []
+    for f in (rnn, ag.function(rnn)):
+        tensors = [ag.constant(a) for a in given]
+        with ag.GradientTape() as tape:
+            tape.watch(tensors)
+            y = ag.reduce_sum(f(*tensors) ** 2)
+        found.append([g.numpy() for g in tape.gradient(y, tensors)])
+    for eager, staged in zip(*found):
+        np.testing.assert_allclose(staged, eager, 1e-4, 1e-5)
+
+
+# --- shapes --------------------------------------------------------------------------------------------------------
+
+
+def test_shapes_reach_inlined_functions_and_loops():
+    @ag.function(input_signature=[ag.TensorSpec([None, None], ag.float32), I32])
+    def inner(x, n):
+        for _ in ag.range(n):
+            x = x + ag.cast(ag.shape(x)[0], ag.float32)
+        return x, ag.size(x)
+
+    before = traced(lambda x, n: inner(x, n), MATRIX, I32)
+    after = simplified(before, propagate_shapes, remove_dead_code)
+    assert after.outputs[0].shape == (2, 3)
+    assert after.outputs[1].node.op.name == "constant"
+    assert "shape" not in ops(after)
+    given = [np.ones((2, 3), np.float32), np.int32(3)]
+    for one, two in zip(interpret(before, given), interpret(after, given)):
+        np.testing.assert_array_equal(one, two)
+
+
+def test_a_loop_that_changes_shapes_keeps_unknown_dimensions():
+    def f(x, n):
+        for _ in ag.range(n):
+            x = ag.concat([x, x], 0)
+        return x
+
+    graph = ag.function(f).get_concrete_function(ag.TensorSpec([2], ag.float32), I32).graph
+    assert graph.outputs[0].shape == (None,)
+
+
+# --- the whole list ------------------------------------------------------------------------------------------------
+
+
+def test_options_switch_passes(no_passes):
+    graph = ag.function(lambda x: (x * 1.0) + 0 * 2).get_concrete_function(F32).graph
+    assert "multiply" in ops(graph)
+    with pytest.raises(ValueError, match="unknown option 'nothing'"):
+        options.set_options({"nothing": True})
+    with pytest.raises(TypeError, match="must be a bool"):
+        options.set_options({"fast_math": 1})
+
+
+def test_every_pass_leaves_a_graph_that_verifies():
+    graph = traced(rnn, *RNN)
+    seen = []
+    optimize(graph, lambda g, name: (verify(g), seen.append(name)))
+    assert seen == [name for name, _, _ in (*PASSES, *REGION_PASSES, *LAST)]
