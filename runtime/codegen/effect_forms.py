@@ -67,7 +67,8 @@ def _commit(low: Lowering, node: Node) -> None:
 def _kept_for(low: Lowering, variable: Any, value: Value) -> Kept:
     kept = low.kept.get(variable)
     if kept is None:
-        assert isinstance(value.type, TensorType) and value.type.rank is not None
+        assert isinstance(value.type, TensorType)
+        assert value.type.rank is not None
         rank = value.type.rank
         name = low.names.fresh("kept")
         dims = tuple(low.names.fresh(f"{name}_d{axis}") for axis in range(rank))

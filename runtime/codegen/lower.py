@@ -35,15 +35,15 @@ from runtime.codegen import (
 from runtime.codegen.lowering import EMITTERS, Lowering
 from runtime.codegen.names import words
 from runtime.codegen.refs import TOKEN, Array, Buffer, Scalar, StackRef
-from runtime.codegen.source import KernelSource, Kept, NotNative, Slot, signature_of
+from runtime.codegen.source import Kept, KernelSource, NotNative, Slot, signature_of
 from runtime.dtypes import DType
 from runtime.graph.ir import Graph, Node, Value
 from runtime.types import StackType, TensorType, TokenType, Type
 
 # Modules that fill the table of emitters by being imported.
 FORMS = (
-    check_forms, control, effect_forms, gather_forms, join_forms, linalg_forms, reduce_forms, scan_forms, slice_forms, stack_forms,
-    view_forms,
+    check_forms, control, effect_forms, gather_forms, join_forms, linalg_forms, reduce_forms, scan_forms, slice_forms,
+    stack_forms, view_forms,
 )  # fmt: skip
 
 _NATIVE_DTYPES = frozenset(
