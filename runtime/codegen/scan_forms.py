@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from runtime.codegen import cpu
 from runtime.codegen.lowering import Lowering, emitter
 from runtime.codegen.refs import Array, Scalar, product
@@ -52,18 +54,20 @@ def _extreme(low: Lowering, node: Node) -> None:
     i, j, k = (low.index_name(depth) for depth in range(3))
     best, place, value = low.names.fresh("best"), low.names.fresh("place"), low.names.fresh("value")
     sign = ">" if node.op.name == "argmax" else "<"
-    # The first NaN is the extreme, as in NumPy.
-    nan = f" or ({value} != {value} and {best} == {best})" if array.dtype.is_floating else ""
+    # NaN is never the extreme.
+    lowest = cpu.literal(-np.inf if sign == ">" else np.inf, array.dtype) if array.dtype.is_floating else ""
+    nan = [f"if {best} != {best}:", [f"{best} = {lowest}"]] if array.dtype.is_floating else []
     low.line(f"for {i} in range({before}):")
     low.block.append([
         f"for {j} in range({behind}):",
         [
             f"{best} = {array.buffer.name}[{i} * {length} * {behind} + {j}]",
+            *nan,
             f"{place} = 0",
             f"for {k} in range(1, {length}):",
             [
                 f"{value} = {array.buffer.name}[({i} * {length} + {k}) * {behind} + {j}]",
-                f"if {value} {sign} {best}{nan}:",
+                f"if {value} {sign} {best}:",
                 [f"{best} = {value}", f"{place} = {k}"],
             ],
             f"{out.name}[{i} * {behind} + {j}] = {place}",

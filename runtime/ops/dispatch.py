@@ -34,7 +34,8 @@ def apply(op: OpDef, inputs: Sequence[Tensor], attrs: dict[str, Any] | None = No
             arrays = [t._array for t in inputs]  # type: ignore[attr-defined]
             for t in inputs:
                 if t.dtype is _BFLOAT16 and op.widens:
-                    kernel = widened(op, [t.dtype for t in op.infer([t.type for t in inputs], attrs or {})])
+                    types = [i.type for i in inputs]  # type: ignore[attr-defined]
+                    kernel = widened(op, [found.dtype for found in op.infer(types, attrs or {})])
                     break
             else:
                 kernel = op.kernel

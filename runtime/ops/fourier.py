@@ -68,7 +68,7 @@ _FFT = register(
         doc="The Fourier transform over the last dimensions.", samples=_SHAPES,
     )
 )  # fmt: skip
-_IFFT = register(
+_IFFT: OpDef = register(
     OpDef(
         "ifftn", _infer_complex, _kernel(np.fft.ifftn), kinds="c", complex_rule=True, label="IFFT",
         grad=lambda op, dy: (apply(_FFT, (dy,), op.attrs) / _count(dy, op.attrs["rank"]),),

@@ -132,7 +132,13 @@ def count_nonzero(a: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
 
 def _position(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
     def found(a: Any, axis: int | None = None) -> Tensor:
-        return function(flat(a), 0) if axis is None else function(a, axis)
+        x, at = (flat(a), 0) if axis is None else (convert_to_tensor(a), axis)
+        place = function(x, at)
+        if not x.dtype.is_floating:
+            return place
+        # NumPy's extreme is the first NaN, if there is one.
+        nan = compare.is_nan(x)
+        return compare.where(reduce.reduce_any(nan, at), reduce.argmax(nan, at), place)
 
     return found
 

@@ -309,14 +309,17 @@ def _infer_arg(inputs: Sequence[Any], attrs: dict) -> tuple:
     return (TensorType(attrs["output_type"], None if shape is None else shape[:axis] + shape[axis + 1 :]),)
 
 
-def _arg_kernel(function: Callable) -> Callable:
+def _arg_kernel(function: Callable, neutral: float) -> Callable:
     def kernel(x: Any, axis: int, output_type: Any) -> Any:
+        if x.dtype.kind == "f":
+            # NaN is never the extreme, as in TensorFlow; NumPy gives the first NaN.
+            x = np.where(np.isnan(x), neutral, x)
         return function(x, axis=axis).astype(output_type._np)
 
     return kernel
 
 
-def _arg_rows(name: str, label: str, function: Callable, doc: str) -> Callable[..., Tensor]:
+def _arg_rows(name: str, label: str, function: Callable, neutral: float, doc: str) -> Callable[..., Tensor]:
     samples = tuple(
         Sample((shape,), {"axis": axis, "output_type": dtype})
         for shape, axis in [((3, 4), 0), ((3, 4), 1), ((5,), 0), ((2, 0), 0)]
@@ -324,7 +327,8 @@ def _arg_rows(name: str, label: str, function: Callable, doc: str) -> Callable[.
     )
     row = register(
         OpDef(
-            name, _infer_arg, _arg_kernel(function), grad=lambda op, dy: (None,), kinds="biuf", label=label, doc=doc,
+            name, _infer_arg, _arg_kernel(function, neutral), grad=lambda op, dy: (None,), kinds="biuf", label=label,
+            doc=doc,
             samples=samples,
         )
     )  # fmt: skip
@@ -344,9 +348,9 @@ def _arg_rows(name: str, label: str, function: Callable, doc: str) -> Callable[.
         return apply(row, (x,), {"axis": position % len(x._shape), "output_type": dtypes.as_dtype(output_type)})
 
     public.__name__ = public.__qualname__ = name
-    public.__doc__ = f"{doc} `axis` defaults to 0. The first one where several tie."
+    public.__doc__ = f"{doc} `axis` defaults to 0. The first one where several tie; NaN doesn't count."
     return public
 
 
-argmax = _arg_rows("argmax", "ArgMax", np.argmax, "The index of the largest element along an axis.")
-argmin = _arg_rows("argmin", "ArgMin", np.argmin, "The index of the smallest element along an axis.")
+argmax = _arg_rows("argmax", "ArgMax", np.argmax, -np.inf, "The index of the largest element along an axis.")
+argmin = _arg_rows("argmin", "ArgMin", np.argmin, np.inf, "The index of the smallest element along an axis.")

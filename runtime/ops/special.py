@@ -19,6 +19,7 @@ from runtime.ops.compare import equal, where
 from runtime.ops.convert import check_kind, convert_to_tensor, operands
 from runtime.ops.define import binary, unary
 from runtime.ops.dispatch import apply, call
+from runtime.ops.incomplete_gamma import grad_igamma
 from runtime.ops.rules import binary_samples, broadcast_types, need_same_dtype, unary_samples, unbroadcast
 from runtime.ops.table import OpDef, Sample, register
 from runtime.tensor import Tensor
@@ -134,29 +135,18 @@ def _pair(name: str, kernel: Any, doc: str, grad: Any, low: float = 0.3, high: f
     return binary(name, kernel, None, doc, grad, kinds="f", samples=binary_samples(low, high))
 
 
-def _grad_igamma(sign: int) -> Callable[..., Sequence[Any]]:
-    """By x only: the density of the gamma distribution."""
-
-    def grad(op: Any, dy: Any) -> Sequence[Any]:
-        a, x = op.inputs
-        density = elementwise.exp((a - 1) * elementwise.log(x) - x - lgamma(a))
-        return None, unbroadcast(dy * density * sign, x, a)
-
-    return grad
-
-
 _NO_PAIR: Any = lambda op, dy: (None, None)  # noqa: E731
-_AFTER_FIRST = tuple(Sample(s.shapes, low=0.3, high=3.0, gradient=(1,)) for s in binary_samples())
+_POSITIVE_PAIR = binary_samples(0.3, 3.0)
 
 igamma = binary(
     "igamma", scipy_kernel("gammainc"), None,
-    "The lower regularised incomplete gamma function P(a, x); differentiable by x.",
-    _grad_igamma(1), kinds="f", samples=_AFTER_FIRST,
+    "The lower regularised incomplete gamma function P(a, x).",
+    grad_igamma(1), kinds="f", samples=_POSITIVE_PAIR,
 )  # fmt: skip
 igammac = binary(
     "igammac", scipy_kernel("gammaincc"), None,
-    "The upper regularised incomplete gamma function Q(a, x); differentiable by x.",
-    _grad_igamma(-1), kinds="f", samples=_AFTER_FIRST,
+    "The upper regularised incomplete gamma function Q(a, x).",
+    grad_igamma(-1), kinds="f", samples=_POSITIVE_PAIR,
 )  # fmt: skip
 gamma_quantile = binary(
     "gamma_quantile", scipy_kernel("gammaincinv"), None,

@@ -55,6 +55,8 @@ def _grad_qr(op: Any, dq: Any, dr: Any) -> Sequence[Any]:
     choose: their gradient is that of functions of the span.
     """
     q, r = op.outputs
+    rows: Any
+    columns: Any
     rows, columns = (op.inputs[0]._shape or (None, None))[-2:]
     known = rows is not None and columns is not None
     dq, dr = _zero_if_none(dq, q), _zero_if_none(dr, r)

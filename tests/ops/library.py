@@ -11,7 +11,7 @@ from scipy import fft, linalg, special
 # Modules of `runtime.ops` whose rows stay on the interpreter, except for those with a scalar text.
 FAMILIES = (
     "special", "sorting", "segments", "factor", "spectral", "einsum", "patches", "blocks", "text_rows", "stateless",
-    "assignment", "fourier", "complex_numbers",
+    "assignment", "fourier", "complex_numbers", "incomplete_gamma",
 )  # fmt: skip
 
 
@@ -119,6 +119,20 @@ def sylvester(a, b, c):
         system = np.kron(m, np.eye(len(n))) + np.kron(np.eye(len(m)), n.T)
         result[at] = np.linalg.solve(system, np.asarray(c[at], result.dtype).reshape(-1)).reshape(c.shape[-2:])
     return result
+
+
+def igamma_derivative(a, x, order):
+    """By quadrature of t ** (a - 1) log(t) ** k exp(-t), with t = x s ** 12 against the singularity at 0."""
+    nodes, weights = np.polynomial.legendre.leggauss(80)
+    s, w = (nodes + 1) / 2, weights / 2
+    a, x = np.broadcast_arrays(np.asarray(a, np.float64)[..., None], np.asarray(x, np.float64)[..., None])
+    t = x * s**12
+    parts = [np.sum(w * 12 * x**a * s ** (12 * a - 1) * np.log(t) ** k * np.exp(-t), -1) for k in range(3)]
+    a = a[..., 0]
+    psi, slope = special.digamma(a), special.polygamma(1, a)
+    if order == 1:
+        return (parts[1] - psi * parts[0]) / special.gamma(a)
+    return (parts[2] - 2 * psi * parts[1] + (psi**2 - slope) * parts[0]) / special.gamma(a)
 
 
 def points(x, rank):
@@ -311,7 +325,7 @@ LIBRARY = {
         lambda x: power(sum(power(x / 64, k) / math.factorial(k) for k in range(12)), 64)
     ),
     "matrix_square_root": batched(lambda x: (lambda e, v: v @ np.diag(np.sqrt(e)) @ linalg.inv(v))(*linalg.eig(x))),
-    "sylvester": sylvester,
+    "sylvester": sylvester, "igamma_derivative": igamma_derivative,
     "fftn": lambda x, rank: fourier(x, rank, -1), "ifftn": lambda x, rank: fourier(x, rank, 1) / points(x, rank),
     "rfftn": lambda x, rank: fourier(x, rank, -1)[..., : x.shape[-1] // 2 + 1], "irfftn": inverse_half,
     "dct": lambda x, type, norm: fft.dct(np.asarray(x, np.float64), type, norm=norm),
