@@ -1,7 +1,7 @@
-"""`ag.config.optimizer`: when native code is made."""
+"""`ag.config.optimizer`: when native code is made, and which graph passes run."""
 
 from __future__ import annotations
 
-from runtime.engine.options import get_jit, set_jit
+from runtime.engine.options import get_experimental_options, get_jit, set_experimental_options, set_jit
 
-__all__ = ["get_jit", "set_jit"]
+__all__ = ["get_experimental_options", "get_jit", "set_experimental_options", "set_jit"]

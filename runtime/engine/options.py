@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 
 from runtime.engine import settings
+from runtime.graph.passes import options as passes
 
 
 def get_jit() -> bool | None:
@@ -46,3 +47,36 @@ def set_inter_op_parallelism_threads(num_threads: int) -> None:
 def _one_thread(wanted: int) -> None:
     if wanted not in (0, 1):
         warnings.warn(f"{wanted} threads were asked for, but one is used", UserWarning, stacklevel=3)
+
+
+# TensorFlow's options for passes that this runtime doesn't have, or that can't be switched.
+_OF_TENSORFLOW = frozenset(
+    [
+        "auto_mixed_precision", "auto_parallel", "debug_stripper", "dependency_optimization", "function_optimization",
+        "implementation_selector", "layout_optimizer", "min_graph_nodes", "pin_to_host_optimization", "remapping",
+        "scoped_allocator_optimization",
+    ]
+)  # fmt: skip
+
+
+def set_experimental_options(options: dict[str, bool]) -> None:
+    """Switches graph passes for functions that are traced from now on.
+
+    options: a dict of names to bools. On by default: "constant_folding", "common_subgraph_elimination",
+    "arithmetic_optimization" (algebra that keeps every bit), "conditional_optimization", "loop_optimization"
+    (invariants leave loops, products over rows become one), "shape_optimization". Off by default: "fast_math" (algebra
+    as if numbers were real: signs of zero, infinities, NaN and last bits may change), "disable_meta_optimizer" (no
+    passes but the removal of dead code).
+
+    TensorFlow's other options warn that they have no effect. Raises ValueError for unknown names and TypeError for
+    values that aren't bools.
+    """
+    known = {name: value for name, value in options.items() if name not in _OF_TENSORFLOW}
+    passes.set_options(known)
+    for name in options.keys() - known.keys():
+        warnings.warn(f"option {name!r} has no effect here", UserWarning, stacklevel=2)
+
+
+def get_experimental_options() -> dict[str, bool]:
+    """The options that `set_experimental_options` has set."""
+    return passes.chosen()

@@ -4,6 +4,7 @@ import pytest
 
 import autograph as ag
 from runtime.engine import settings
+from runtime.graph.passes import options as passes
 
 
 @pytest.fixture(autouse=True)
@@ -53,3 +54,17 @@ def test_threads():
     ag.config.threading.set_inter_op_parallelism_threads(0)
     with pytest.warns(UserWarning, match="4 threads were asked for, but one is used"):
         ag.config.threading.set_intra_op_parallelism_threads(4)
+
+
+def test_experimental_options():
+    try:
+        ag.config.optimizer.set_experimental_options({"fast_math": True, "loop_optimization": False})
+        assert ag.config.optimizer.get_experimental_options() == {"fast_math": True, "loop_optimization": False}
+        with pytest.warns(UserWarning, match="'remapping' has no effect"):
+            ag.config.optimizer.set_experimental_options({"remapping": True})
+        with pytest.raises(ValueError, match="unknown option 'speed'"):
+            ag.config.optimizer.set_experimental_options({"speed": True})
+        graph = ag.function(lambda x: x + 0.0).get_concrete_function(ag.TensorSpec([], ag.float32)).graph
+        assert graph.outputs[0] is graph.inputs[0]
+    finally:
+        passes._chosen.clear()
