@@ -6,6 +6,7 @@ A compound statement is *pinned*, never made into a block function, when in its 
 - a call of ``locals``, ``vars``, ``dir``, ``eval`` or ``exec``, which look at the frame they run in, or of
   ``sys._getframe`` and its like, which count the frames around it,
 - a ``break``, ``continue`` or ``return`` that leaves a ``finally`` clause (it swallows exceptions, a flag doesn't),
+  unless it is a ``return`` in an ``if`` of a clause that returns on all ways,
 - a ``break`` or ``continue`` of a pinned loop, or a ``return`` out of one, of a generator, of a reader of frames.
 
 Example (the loop and the first ``if`` are pinned, the second ``if`` isn't)::
@@ -24,7 +25,7 @@ from typing import Any
 
 import gast
 
-from autograph.convert.tree import LOOPS, SCOPES, Block, blocks
+from autograph.convert.tree import LOOPS, SCOPES, Block, blocks, leaves
 from autograph.syntax.walk import children
 
 FRAME_READERS = frozenset({"locals", "vars", "dir", "eval", "exec"})
@@ -136,8 +137,18 @@ class _Pins:
 
     def returns(self, ancestors: tuple[Any, ...]) -> None:
         out_of_pinned_loop = any(isinstance(each, LOOPS) and each in self.pinned for each in ancestors)
-        if self.keeps_returns or self.finals or out_of_pinned_loop:
+        if self.keeps_returns or out_of_pinned_loop:
             self.pinned.update(ancestors)
+        elif self.finals:
+            self.pinned.update(ancestors[: self._last_kept(ancestors)])
+
+    def _last_kept(self, ancestors: tuple[Any, ...]) -> int:
+        """How many of the statements around a ``return`` in a ``finally`` clause must stay: all, or those outside the
+        clause if it surely leaves and only conditions lie between; an ``if`` of it becomes a ``return`` itself."""
+        within = self.finals[-1][0]
+        position = ancestors.index(within) + 1
+        conditions = all(isinstance(each, gast.If) for each in ancestors[position:])
+        return position if conditions and leaves(within.finalbody) else len(ancestors)
 
     def pins_around(self, node: Any) -> bool:
         return any(_suspends(inner) or _reads_frame(inner) for inner in own_nodes(node))

@@ -30,6 +30,6 @@ from runtime.errors import (
 __all__ = [
     "AutographError", "ConversionError", "StagingError", "StagingTypeError", "StagingValueError", "DTypeError",
     "FailedPreconditionError", "InaccessibleTensorError", "InternalError", "InvalidArgumentError", "KernelError",
-    "NoneValueError", "NotFoundError", "OpError", "OperatorNotAllowedInGraphError", "OutOfRangeError", "UnimplementedError",
-    "UnsetAttributeError", "UnsetItemError", "UnsetVariableError",
+    "NoneValueError", "NotFoundError", "OpError", "OperatorNotAllowedInGraphError", "OutOfRangeError",
+    "UnimplementedError", "UnsetAttributeError", "UnsetItemError", "UnsetVariableError",
 ]  # fmt: skip

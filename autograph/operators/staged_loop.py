@@ -17,6 +17,7 @@ from typing import Any
 from autograph.errors import StagingError, StagingTypeError, StagingValueError, user_location
 from autograph.operators.absence import UNBOUND, absences, assert_present, no_iteration, plain, trial
 from autograph.operators.containers import ContentSlot, NeedsStagedList, is_list
+from autograph.operators.endless import refuse_endless
 from autograph.operators.frame import Frame
 from autograph.operators.loop_options import Options, options_of
 from autograph.operators.loop_variables import Leaf, Variable
@@ -410,6 +411,7 @@ class Loop:
             region.carries = [region.carries[position[leaf]] for leaf in kept]
         memory = self.options.memory or memory_of_function(parent)
         attrs = None if memory is None else {"memory": memory}
+        refuse_endless(test, body)
         outputs = emit_while(test, body, [start[leaf] for leaf in kept], attrs)
         self.finish(dict(zip(carried, outputs)))
 

@@ -370,6 +370,28 @@ def walrus_in_comprehension(xs):
     return found, last
 
 
+@case((1, 0), (0, 0), (2, 1), (0, 2), (3, 3))
+def finally_that_returns_on_all_ways(a, b):
+    while a < 5:
+        a += 1
+        try:
+            with logged("body"):
+                if b == 1:
+                    return "body"
+                if b == 2:
+                    raise KeyError(a)
+        finally:
+            print("finally", a)
+            if a > 2:
+                if b > 2:
+                    return "late"
+                print("middle")
+            elif b:
+                return b
+            return a
+    return "end"
+
+
 @case((1, 0, 2), (0, 1, 2), (0, 1, -1), (0, 0, 0))
 def return_out_of_finally_in_a_pinned_loop(a, b, c):
     with logged("outer"):

@@ -281,3 +281,29 @@ def test_and_beside_an_object():
         return n > 0 and object()
 
     assert "an operand of `and` is a Python object" in failure(f, N).message
+
+
+@pytest.mark.parametrize("always", [True, False])
+def test_a_loop_that_never_ends_is_an_error(always):
+    def f(n):
+        t = n
+        while ag.constant(always):
+            t = n * 2
+        return t
+
+    if not always:
+        assert int(ag.function(f)(N)) == int(N)
+        return
+    error = failure(f, N)
+    assert "this loop never ends" in error.message
+    assert error.location.line == line_of(f, "while ag.constant(always)")
+
+
+def test_a_loop_that_an_error_ends_is_none():
+    def f(n):
+        while ag.constant(True):
+            n = 10 // (n - 1)
+        return n
+
+    with pytest.raises(ag.errors.InvalidArgumentError, match="division by zero"):
+        ag.function(f)(ag.constant(3))

@@ -294,6 +294,22 @@ def growing_shape(x):
     return y
 
 
+@case((i32(-1),), (i32(1),), (i32(6),), (i32(9),))
+def returns_out_of_finally(x):
+    y = 3
+    try:
+        if x > 5:
+            y = 4
+        [][0]
+    finally:
+        if x > 0:
+            if x > 7:
+                return 7
+            y = y + x
+            return y
+        return x
+
+
 @pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
 @pytest.mark.parametrize(("function", "arguments"), TABLE.rows)
 def test_same_as_python(function, arguments, dynamic):
