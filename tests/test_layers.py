@@ -19,7 +19,7 @@ LONG_FILES: dict[str, str] = {}
 BASE = {"runtime.dtypes", "runtime.shapes", "runtime.types", "runtime.errors", "runtime.context", "runtime.spec"}
 BASE |= {"runtime.nest", "runtime.device"}
 VALUES = {*BASE, "runtime.tensor", "runtime.ops", "runtime.variable", "runtime.tensor_array", "runtime.generator"}
-VALUES |= {"runtime.staged_list"}
+VALUES |= {"runtime.staged_list", "runtime.list_methods"}
 RUNTIME = {*VALUES, "runtime.graph", "runtime.autodiff", "runtime.engine"}
 CONVERSION = {"autograph.errors", "autograph.syntax", "autograph.convert"}
 AUTOGRAPH = {*CONVERSION, "autograph.convert.api", "autograph.operators"}
@@ -32,7 +32,8 @@ ROOMS: dict[str, set[str]] = {
     "runtime.variable": {*BASE, "runtime.tensor", "runtime.ops"},
     "runtime.generator": {*BASE, "runtime.tensor", "runtime.ops", "runtime.variable"},
     "runtime.tensor_array": {*BASE, "runtime.tensor", "runtime.ops"},
-    "runtime.staged_list": {*BASE, "runtime.tensor", "runtime.ops"},
+    "runtime.list_methods": {*BASE, "runtime.tensor", "runtime.ops"},
+    "runtime.staged_list": {*BASE, "runtime.tensor", "runtime.ops", "runtime.list_methods"},
     "runtime.graph": {*BASE, "runtime.tensor", "runtime.ops"},
     "runtime.autodiff": {*VALUES, "runtime.graph"},
     "runtime.codegen": {*BASE, "runtime.tensor", "runtime.ops", "runtime.graph"},

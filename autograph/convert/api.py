@@ -24,7 +24,7 @@ from autograph.convert.boundary import bound
 from autograph.convert.context import OPERATORS
 from autograph.convert.pipeline import convert_tree
 from autograph.errors import ConversionError, Location, UnconvertedWarning
-from autograph.operators.calls import converted_call, install_converter, maker_of
+from autograph.operators.calls import converted_form, install_converter, maker_of
 from autograph.syntax.load import is_loaded_code, load
 from autograph.syntax.source import FunctionSource, SourceUnavailable, find
 from autograph.syntax.unparse import unparse
@@ -46,7 +46,7 @@ def converted(function: Any) -> Any:
     if type(function) is MethodType:
         inner = converted(function.__func__)
         return function if inner is function.__func__ else MethodType(inner, function.__self__)
-    return converted_call(function)
+    return converted_form(function)
 
 
 def to_code(function: Any, after_pass: Callable[[str, str], None] | None = None) -> str:

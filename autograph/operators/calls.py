@@ -43,7 +43,15 @@ def install_converter(converter: Converter) -> None:
 
 
 def converted_call(callee: Any) -> Any:
-    """What to call in place of ``callee``."""
+    """What to call in place of ``callee``.
+
+    While nothing is being traced that is the callee itself: nothing it does could need staging, and Python is faster.
+    """
+    return callee if ctx.builder is None else converted_form(callee)
+
+
+def converted_form(callee: Any) -> Any:
+    """What stands for ``callee`` in a trace: its converted form, an overload, or itself."""
     kind = type(callee)
     if kind is FunctionType:
         entry = _makers.get(id(callee.__code__))
@@ -55,13 +63,12 @@ def converted_call(callee: Any) -> Any:
             maker = maker_of(function)
             return callee if maker is None else MethodType(maker(function), callee.__self__)
         return callee
-    if ctx.builder is not None:  # where nothing is traced there is no symbolic tensor
-        try:
-            overload = OVERLOADS.get(callee)
-        except TypeError:  # an unhashable callable object
-            overload = None
-        if overload is not None:
-            return overload
+    try:
+        overload = OVERLOADS.get(callee)
+    except TypeError:  # an unhashable callable object
+        overload = None
+    if overload is not None:
+        return overload
     if kind is BuiltinMethodType:
         owner = moved(callee.__self__)
         return callee if owner is None else getattr(owner, callee.__name__)
@@ -110,7 +117,7 @@ def is_library_code(code: CodeType, namespace: dict[str, Any]) -> bool:
 def _partial(callee: functools.partial[Any]) -> Any:
     if type(callee) is not functools.partial:
         return callee
-    function = converted_call(callee.func)
+    function = converted_form(callee.func)
     return callee if function is callee.func else functools.partial(function, *callee.args, **callee.keywords)
 
 

@@ -6,11 +6,8 @@ from typing import Any
 
 from autograph.operators.staged_if import stage_if
 from autograph.operators.state import Block
-from autograph.operators.symbolic import truth
+from autograph.operators.symbolic import DECIDED, truth
 from autograph.operators.unbound import as_unbound_local
-
-# What Python decides, whatever is being traced.
-_DECIDED = frozenset({bool, int, float, str, type(None)})
 
 
 def if_stmt(test: Any, body: Block, orelse: Block | None = None, names: tuple[str, ...] = ()) -> Any:
@@ -18,7 +15,7 @@ def if_stmt(test: Any, body: Block, orelse: Block | None = None, names: tuple[st
 
     names: the variables set in either that matter afterwards.
     """
-    if type(test) not in _DECIDED:
+    if type(test) not in DECIDED:
         tensor = truth(test)
         if tensor is not None:
             return stage_if(tensor, body, orelse, names)
@@ -37,4 +34,13 @@ def if_stmt(test: Any, body: Block, orelse: Block | None = None, names: tuple[st
 
 def if_exp(test: Any, body: Block, orelse: Block) -> Any:
     """The value of ``body()`` if ``test`` holds, else of ``orelse()``."""
-    return if_stmt(test, body, orelse)
+    if type(test) not in DECIDED and truth(test) is not None:
+        return if_stmt(test, body, orelse)
+    block = body if test else orelse
+    try:
+        return block()
+    except NameError as error:
+        changed = as_unbound_local(error, block.__code__)
+        if changed is error:
+            raise
+    raise changed

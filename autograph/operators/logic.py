@@ -9,39 +9,55 @@ from autograph.operators.absence import none_test
 from autograph.operators.deciding import decided
 from autograph.operators.staged_logic import stage_and, stage_contains, stage_not, stage_or
 from autograph.operators.state import Block
-from autograph.operators.symbolic import symbolic, truth
-from autograph.operators.unbound import run
+from autograph.operators.symbolic import DECIDED, symbolic, truth
+from autograph.operators.unbound import as_unbound_local
 from runtime.context import ctx
 
 
 def and_(first: Any, *others: Block) -> Any:
     """``first and others[0]() and ...``; a later operand is evaluated only when those before it hold."""
     value = first
-    for index, other in enumerate(others):
-        tensor = truth(value)
-        if tensor is not None:
-            return stage_and(tensor, others[index:])
-        if not value:
-            return value
-        value = run(other)
-    return value
+    try:
+        for other in others:
+            if type(value) not in DECIDED:
+                tensor = truth(value)
+                if tensor is not None:
+                    return stage_and(tensor, others[others.index(other) :])
+            if not value:
+                return value
+            value = other()
+        return value
+    except NameError as error:  # what `run` does, without the cost of calling it
+        changed = as_unbound_local(error, other.__code__)
+        if changed is error:
+            raise
+    raise changed
 
 
 def or_(first: Any, *others: Block) -> Any:
     """``first or others[0]() or ...``; a later operand is evaluated only when those before it don't hold."""
     value = first
-    for index, other in enumerate(others):
-        tensor = truth(value)
-        if tensor is not None:
-            return stage_or(tensor, others[index:])
-        if value:
-            return value
-        value = run(other)
-    return value
+    try:
+        for other in others:
+            if type(value) not in DECIDED:
+                tensor = truth(value)
+                if tensor is not None:
+                    return stage_or(tensor, others[others.index(other) :])
+            if value:
+                return value
+            value = other()
+        return value
+    except NameError as error:  # what `run` does, without the cost of calling it
+        changed = as_unbound_local(error, other.__code__)
+        if changed is error:
+            raise
+    raise changed
 
 
 def not_(value: Any) -> Any:
     """``not value``."""
+    if type(value) in DECIDED:
+        return not value
     tensor = truth(value)
     return stage_not(tensor) if tensor is not None else not value
 

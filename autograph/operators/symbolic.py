@@ -29,6 +29,8 @@ _WEAK: dict[type, DType] = {
     str: dtypes.string,
     bytes: dtypes.string,
 }
+# Types of values whose truth Python decides, whatever is being traced.
+DECIDED = frozenset({bool, int, float, str, type(None)})
 _RANK = {bool: 0, int: 1, float: 2}
 
 

@@ -8,8 +8,9 @@ import sys
 
 from autograph.convert.api import converted
 from autograph.operators import calls
-from autograph.operators.calls import converted_call
+from autograph.operators.calls import converted_form
 from autograph.syntax import load
+from tests import soak
 
 BLOCK = """\
     for x{n} in xs:
@@ -61,8 +62,8 @@ def test_the_second_conversion_is_a_look_up():
     function = function_of(10)
     converted(function)
     assert calls_made(lambda: converted(function)) < 20
-    converted_call(function)
-    assert calls_made(lambda: converted_call(function)) < 10
+    converted_form(function)
+    assert calls_made(lambda: converted_form(function)) < 10
 
 
 def test_functions_made_and_dropped_leave_nothing():
@@ -77,7 +78,7 @@ def test_functions_made_and_dropped_leave_nothing():
     def use(count):
         for k in range(count):
             assert converted(make(k))(k + 1) == 1
-            assert converted_call(make(k))(k) == k
+            assert converted_form(make(k))(k) == k
         gc.collect()
 
     use(100)
@@ -101,3 +102,8 @@ def test_code_made_and_dropped_leaves_nothing():
     before = len(gc.get_objects())
     use(30)
     assert len(gc.get_objects()) - before < 100
+
+
+def test_a_soak_stays_flat():
+    assert soak.soak(soak.make_closure, 2_000)[0] < soak.MOST_BLOCKS
+    assert soak.soak(soak.make_code, 300)[0] < soak.MOST_BLOCKS
