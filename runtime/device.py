@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -114,3 +115,21 @@ def device(device_name: Any) -> Iterator[None]:
         yield
     finally:
         ctx.device = before
+
+
+class VariableSynchronization(enum.Enum):
+    """How copies of a variable on several devices would be kept equal. All variables are in one place here."""
+
+    AUTO = 0
+    NONE = 1
+    ON_WRITE = 2
+    ON_READ = 3
+
+
+class VariableAggregation(enum.Enum):
+    """How updates of a variable from several devices would be put together."""
+
+    NONE = 0
+    SUM = 1
+    MEAN = 2
+    ONLY_FIRST_REPLICA = 3

@@ -7,6 +7,7 @@ variable is a piece of state: an input and, when assigned, an output of the grap
 
 from __future__ import annotations
 
+import enum
 import itertools
 from collections.abc import Callable
 from typing import Any
@@ -15,12 +16,15 @@ import numpy as np
 
 from runtime import dtypes
 from runtime.context import ctx, init_scope
+from runtime.device import VariableAggregation, VariableSynchronization
 from runtime.dtypes import DType, DTypeLike
 from runtime.ops import scatter
 from runtime.ops.api import add, subtract
 from runtime.ops.assignment import sliced_update
+from runtime.ops.control import assert_op
 from runtime.ops.convert import convert_to_tensor, static_value
 from runtime.ops.dispatch import call
+from runtime.ops.joining import stack
 from runtime.ops.operators import install
 from runtime.ops.segments import unsorted_segment_prod
 from runtime.ops.slicing import getitem
@@ -88,6 +92,8 @@ class Variable:
         self._id = next(_ids)
         self._name = ctx.scope + (name or "Variable")
         self.constraint = constraint
+        self.synchronization = _choice(VariableSynchronization, synchronization, "synchronization")
+        self.aggregation = _choice(VariableAggregation, aggregation, "aggregation")
         self._array: Any = None
         if ctx.builder is not None:
             if ctx.lifting is None:
@@ -318,6 +324,34 @@ class Variable:
         size = call("dim", self.read_value(), axis=0)
         return unsorted_segment_prod(values, sparse_delta.indices, size)
 
+    def batch_scatter_update(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Any:
+        """Replaces rows batch by batch: `v[b..., indices[b..., j]] = values[b..., j]` for each b and j."""
+        if not isinstance(sparse_delta, IndexedSlices):
+            raise TypeError(f"sparse_delta is not IndexedSlices: {sparse_delta}")
+        rows = convert_to_tensor(sparse_delta.indices)
+        lead = rows._shape
+        if lead is None or None in lead:
+            raise ValueError(f"batch_scatter_update needs indices of known shape, got {rows.shape}")
+        grids = np.indices(lead).astype(rows.dtype.np)[:-1]
+        vectors = stack([*[convert_to_tensor(grid) for grid in grids], rows], -1)
+        return self.scatter_nd_update(vectors, sparse_delta.values)
+
+    def count_up_to(self, limit: Any) -> Tensor:
+        """Adds 1; gives the value before. Raises OutOfRangeError when that would pass `limit`."""
+        before = self.read_value()
+        assert_op(before < limit, f"Reached limit of {limit}", "OutOfRangeError")
+        self.assign_add(1)
+        return before
+
+    @property
+    def initial_value(self) -> Tensor:
+        """Not kept, as in TensorFlow 2: raises RuntimeError."""
+        raise RuntimeError("`initial_value` is not kept: read the variable before assigning it.")
+
+    def set_shape(self, shape: Any) -> None:
+        """Narrows the static shape. Raises ValueError where it doesn't fit."""
+        self._shape = merge(self._shape, as_shape(shape))
+
     def gather_nd(self, indices: Any, name: str | None = None) -> Tensor:
         """The slices at index vectors."""
         return scatter.gather_nd(self, indices)
@@ -375,6 +409,16 @@ class Variable:
         if ctx.builder is not None or self._array is None:
             return facts + ">"
         return f"{facts}, numpy={EagerTensor(self._array, self.dtype)._text(repr)}>"
+
+
+def _choice(kind: type[enum.Enum], value: Any, what: str) -> enum.Enum:
+    """A member of TensorFlow's enums of distribution: all variables are in one place here, so it changes nothing."""
+    if value is None:
+        return next(iter(kind))
+    try:
+        return kind(value)
+    except ValueError:
+        raise ValueError(f"Invalid variable {what} mode: {value!r} for variable.") from None
 
 
 install(Variable)

@@ -10,6 +10,8 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from runtime import dtypes, errors
 from runtime.graph.ir import Graph, Node
 from runtime.graph.spans import AT_SPAN, at_span, with_op
@@ -32,7 +34,22 @@ def interpret(graph: Graph, inputs: Sequence[Any], accelerator: Accelerator | No
     program = graph.program
     if program is None:
         program = graph.program = Program(graph)
+    if program.calls_host:
+        return program.run(inputs, accelerator)
+    # As in eager code, 1 / 0 is infinite without a warning. What the host computes keeps the user's own settings.
+    with np.errstate(all="ignore"):
+        return program.run(inputs, accelerator)
+
+
+def _run_region(graph: Graph, inputs: Sequence[Any], accelerator: Accelerator | None) -> list[Any]:
+    program = graph.program
+    if program is None:
+        program = graph.program = Program(graph)
     return program.run(inputs, accelerator)
+
+
+def _calls_host(graph: Graph) -> bool:
+    return any(node.op.name == "host_call" or any(map(_calls_host, node.regions)) for node in graph.nodes)
 
 
 class Program:
@@ -44,6 +61,7 @@ class Program:
             for value in node.outputs:
                 slot[value] = len(slot)
         self.size = len(slot)
+        self.calls_host = _calls_host(graph)
         self.outputs = [slot[v] for v in graph.outputs]
         self.instructions: list[tuple] = []
         last_use: dict[int, int] = {}
@@ -123,15 +141,15 @@ def _executor(node: Node) -> Callable[..., Any]:
 
 
 def _run_cond(node: Node, operands: list[Any], accelerator: Accelerator | None) -> list[Any]:
-    return interpret(node.regions[0 if operands[0] else 1], operands[1:], accelerator)
+    return _run_region(node.regions[0 if operands[0] else 1], operands[1:], accelerator)
 
 
 def _run_while(node: Node, operands: list[Any], accelerator: Accelerator | None) -> list[Any]:
     test, body = node.regions
     carries = node.attrs["carries"]
     trips = 0
-    while interpret(test, operands, accelerator)[0]:
-        operands[:carries] = interpret(body, operands, accelerator)
+    while _run_region(test, operands, accelerator)[0]:
+        operands[:carries] = _run_region(body, operands, accelerator)
         trips += 1
         if accelerator is not None and trips % TRIPS_PER_QUESTION == 0:
             finished = accelerator(node, operands)

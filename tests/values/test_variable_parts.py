@@ -132,3 +132,66 @@ def test_reading_parts():
     with ag.GradientTape() as tape:
         y = v[1, 0] * v[2, 1]
     assert tape.gradient(y, v).numpy().tolist() == [[0, 0], [5, 0], [0, 2]]
+
+
+def test_batches_of_rows():
+    v = ag.Variable([[1, 2, 3], [4, 5, 6]])
+    v.batch_scatter_update(ag.IndexedSlices([[10, 30], [50, 60]], [[0, 2], [1, 2]]))
+    np.testing.assert_array_equal(v, [[10, 2, 30], [4, 50, 60]])
+    staged = ag.function(lambda: v.batch_scatter_update(ag.IndexedSlices([[7], [8]], [[1], [0]])))
+    staged()
+    np.testing.assert_array_equal(v, [[10, 7, 30], [8, 50, 60]])
+
+
+def test_counting_up():
+    v = ag.Variable(1)
+    count = ag.function(lambda: v.count_up_to(3))
+    assert [int(count()), int(v.count_up_to(3))] == [1, 2]
+    for call in (count, lambda: v.count_up_to(3)):
+        with pytest.raises(ag.errors.OutOfRangeError, match="Reached limit of 3"):
+            call()
+
+
+def test_arguments_of_distribution_are_kept():
+    v = ag.Variable(1.0, aggregation=ag.VariableAggregation.MEAN, constraint=abs)
+    assert v.aggregation is ag.VariableAggregation.MEAN and v.constraint is abs
+    assert v.synchronization is ag.VariableSynchronization.AUTO
+    with pytest.raises(ValueError, match="aggregation"):
+        ag.Variable(1.0, aggregation="mean")
+    with pytest.raises(RuntimeError, match="initial_value"):
+        v.initial_value
+
+
+def test_shapes_that_may_change():
+    v = ag.Variable([1.0], shape=ag.TensorShape(None))
+    v.assign([[1.0, 2.0]])
+    assert v.numpy().shape == (1, 2) and v.shape.rank is None
+    v.set_shape([None, 2])
+    with pytest.raises(ValueError, match="incompatible"):
+        v.assign([1.0])
+
+
+def test_an_assigning_loop_does_not_grow():
+    """Compiled steps reuse memory: what the process holds stays bounded however often a large variable is assigned."""
+    import gc
+    import tracemalloc
+
+    v = ag.Variable(np.zeros(200_000, np.float32))
+
+    @ag.function(jit_compile=True)
+    def step(n):
+        for _ in ag.range(n):
+            v.assign_add(ag.ones_like(v))
+
+    step(ag.constant(3))
+    gc.collect()
+    tracemalloc.start()
+    try:
+        for _ in range(5):
+            step(ag.constant(200))
+        current, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert float(v[0]) == 1003
+    assert current < 4 * v.numpy().nbytes, current
+    assert peak < 10 * v.numpy().nbytes, peak
