@@ -74,6 +74,10 @@ class ConversionError(AutographError):
     """A function can't be converted."""
 
 
+class UnsupportedError(AutographError, NotImplementedError):
+    """A function of a kind that can't be traced."""
+
+
 class StagingError(AutographError):
     """Control flow on tensors can't become part of the program as it is written."""
 

@@ -22,6 +22,7 @@ from autograph import operators
 from autograph.convert import verbosity
 from autograph.convert.boundary import bound
 from autograph.convert.context import OPERATORS
+from autograph.convert.features import checked
 from autograph.convert.pipeline import convert_tree
 from autograph.errors import ConversionError, Location, UnconvertedWarning
 from autograph.operators.calls import converted_form, install_converter, maker_of
@@ -64,8 +65,12 @@ def to_code(function: Any, after_pass: Callable[[str, str], None] | None = None)
     return unparse(node).strip("\n") + "\n"
 
 
-def to_graph(function: Any) -> Any:
-    """The converted form of a function; raises ConversionError when there is no source."""
+def to_graph(function: Any, recursive: bool = True, experimental_optional_features: Any = None) -> Any:
+    """The converted form of a function; raises ConversionError when there is no source.
+
+    recursive, experimental_optional_features: accepted and without effect. Calls are always converted, as they are met.
+    """
+    checked(experimental_optional_features)
     inner = _python_function(function)
     _source(inner)
     made = converted(inner)

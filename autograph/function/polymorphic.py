@@ -11,6 +11,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from autograph.convert.api import converted
+from autograph.convert.features import Feature, checked
+from autograph.errors import UnsupportedError
 from autograph.function.cache import TraceCache
 from autograph.function.concrete import ConcreteFunction
 from autograph.function.guards import broken, guards_of, settled
@@ -18,8 +20,10 @@ from autograph.function.lifting import trace_once_or_twice
 from autograph.function.retracing import explain, warn_when_frequent
 from autograph.function.signature import Arguments, check_input_signature, key_of_call, relax
 from autograph.function.trace import trace
+from autograph.operators.builtins import STAGES_PRINTS
 from autograph.operators.calls import is_library
 from autograph.operators.tracebacks import drop_own_frames
+from autograph.operators.unbound import name_assignment
 from runtime import nest
 from runtime.autodiff.budget import as_budget
 from runtime.context import ctx
@@ -57,6 +61,7 @@ class Function:
         name: str | None = None,
         reduce_retracing: bool = False,
         gradient_memory: int | None = None,
+        features: frozenset[Feature] = frozenset(),
     ) -> None:
         functools.update_wrapper(self, python_function)
         self._python_function = python_function
@@ -66,6 +71,7 @@ class Function:
         self._reduce_retracing = reduce_retracing
         self._gradient_memory = gradient_memory
         self._memory = as_budget(gradient_memory)
+        self._features = features
         self._latest: ConcreteFunction | None = None
         self._arguments = Arguments(python_function)
         self.input_signature = None if input_signature is None else tuple(input_signature)
@@ -125,15 +131,28 @@ class Function:
         guards = guards_of(self._python_function, args, lambda f: not is_library(f))
         args, kwargs = self._relaxed(args, kwargs)
 
+        if inspect.isgeneratorfunction(self._python_function):
+            raise UnsupportedError(
+                f"'{self._name}' is a generator function, and generators are not supported as traced functions",
+                cause="a traced function returns tensors; a generator gives its values to Python, one after another",
+                fix="trace the functions that the generator calls, or return the values stacked",
+            )
+
         def run() -> ConcreteFunction:
             function = self._converted() if self._autograph else self._python_function
             return trace(function, self._name, args, kwargs, self._arguments, self._jit_compile, self._memory)
 
         self._tracing.add(key)
+        wanted = {Feature.BUILTIN_FUNCTIONS, Feature.ALL} & self._features
+        prints = STAGES_PRINTS.set(bool(wanted) or STAGES_PRINTS.get())
         try:
             concrete = trace_once_or_twice(run, is_first=self._trace_count == 0)
+        except UnboundLocalError as error:
+            name_assignment(error)
+            raise
         finally:
             self._tracing.discard(key)
+            STAGES_PRINTS.reset(prints)
         concrete.guards = settled(guards)
         concrete.checked = ctx.numerics is not None
         self._trace_count += 1
@@ -170,7 +189,11 @@ class Function:
     def _covering(self, args: tuple, kwargs: dict[str, Any]) -> ConcreteFunction | None:
         """A trace made from specs (`get_concrete_function`) that fits these arguments."""
         for concrete in self._cache.traces():
-            if concrete.checked is (ctx.numerics is not None) and concrete.covers(args, kwargs) and broken(concrete.guards) is None:
+            if (
+                concrete.checked is (ctx.numerics is not None)
+                and concrete.covers(args, kwargs)
+                and broken(concrete.guards) is None
+            ):
                 return concrete
         return None
 
@@ -213,6 +236,7 @@ class Function:
             self._name,
             self._reduce_retracing,
             self._gradient_memory,
+            self._features,
         )
 
     # --- looking at it -------------------------------------------------------------------------------------------
@@ -302,6 +326,7 @@ def function(
             interprets at first while native code is being compiled.
         reduce_retracing: whether a dimension that has differed between calls becomes unknown, so that further sizes
             need no trace of their own. (`experimental_relax_shapes` is its old name.)
+        experimental_autograph_options: with `Feature.BUILTIN_FUNCTIONS`, `print` of tensors runs with the program.
         gradient_memory: how many bytes the gradient of each loop in the function may keep, unless the loop says it itself
             (`set_loop_options`). With more iterations than fit, parts of the loop run again, from checkpoints.
 
@@ -311,7 +336,10 @@ def function(
     Raises TypeError for an unknown option.
     """
     relax_shapes = reduce_retracing or bool(experimental.pop("experimental_relax_shapes", False))
-    for known in ("experimental_implements", "experimental_autograph_options", "experimental_attributes"):
+    compiles = experimental.pop("experimental_compile", None)  # TensorFlow's old name
+    jit_compile = compiles if jit_compile is None else jit_compile
+    features = checked(experimental.pop("experimental_autograph_options", None))
+    for known in ("experimental_implements", "experimental_attributes"):
         experimental.pop(known, None)
     if experimental:
         raise TypeError(f"ag.function() got unexpected options: {', '.join(sorted(experimental))}")
@@ -322,6 +350,8 @@ def function(
     def decorate(function: Callable[..., Any]) -> Function:
         if not callable(function):
             raise TypeError(f"{function!r} is not a callable object")
-        return Function(function, input_signature, autograph, jit_compile, name, relax_shapes, gradient_memory)
+        return Function(
+            function, input_signature, autograph, jit_compile, name, relax_shapes, gradient_memory, features
+        )
 
     return decorate if func is None else decorate(func)

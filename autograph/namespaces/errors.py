@@ -8,6 +8,7 @@ from autograph.errors import (
     StagingError,
     StagingTypeError,
     StagingValueError,
+    UnsupportedError,
 )  # fmt: skip
 from runtime.errors import (
     DTypeError,
@@ -32,4 +33,5 @@ __all__ = [
     "FailedPreconditionError", "InaccessibleTensorError", "InternalError", "InvalidArgumentError", "KernelError",
     "NoneValueError", "NotFoundError", "OpError", "OperatorNotAllowedInGraphError", "OutOfRangeError",
     "UnimplementedError", "UnsetAttributeError", "UnsetItemError", "UnsetVariableError",
+    "UnsupportedError",
 ]  # fmt: skip

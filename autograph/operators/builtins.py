@@ -9,6 +9,7 @@ from __future__ import annotations
 import builtins
 import sys
 from collections.abc import Callable
+from contextvars import ContextVar
 from typing import Any
 
 from autograph.operators.iterables import Staged, enumerate_, range_, reversed_, zip_
@@ -25,6 +26,9 @@ from runtime.ops.convert import convert_to_tensor
 from runtime.ops.elementwise import cast
 from runtime.ops.elementwise import round as round_tensor
 from runtime.staged_list import StagedList, moved
+
+# Whether `print` of tensors runs with the program everywhere: the feature BUILTIN_FUNCTIONS.
+STAGES_PRINTS: ContextVar[bool] = ContextVar("STAGES_PRINTS", default=False)
 
 # Taken now: a program may put a function of its own in the place of `builtins.len`, which is not to be called here.
 _len = builtins.len
@@ -95,10 +99,14 @@ def print_(*values: Any, **options: Any) -> None:
     """``print``; in a branch or loop on tensors it prints when the program gets there, as often as it gets there.
 
     Elsewhere in a function that is being traced it is Python's own: it prints once for every trace, and shows a tensor
-    without its value. `ag.print` prints at run time everywhere.
+    without its value. `ag.print` prints at run time everywhere, and so does `print` of tensors in a function with the
+    feature BUILTIN_FUNCTIONS.
     """
     builder = ctx.builder
-    if builder is None or builder.parent is None:
+    if builder is None or (builder.parent is None and not STAGES_PRINTS.get()):
+        builtins.print(*values, **options)
+        return
+    if builder.parent is None and all(symbolic(value) is None for value in values):
         builtins.print(*values, **options)
         return
     sep, end, stream = (options.get(key) for key in ("sep", "end", "file"))

@@ -14,6 +14,7 @@ from types import CodeType, FrameType, TracebackType
 from typing import Any
 
 _OPERATORS = str(Path(__file__).resolve().parent)
+_LOCAL = re.compile(r"local variable '([^']+)'")
 _FREE = re.compile(r"free variable '([^']+)'")
 
 
@@ -49,6 +50,14 @@ def as_unbound_local(error: NameError, *blocks: CodeType) -> NameError:
     changed.name = name
     # The operator that raises this adds its own frame, the first of the traceback, again.
     return changed.with_traceback(traceback.tb_next)
+
+
+def name_assignment(error: UnboundLocalError) -> None:
+    """Adds TensorFlow's words to Python's, for a variable that is unbound while a function is being traced."""
+    if type(error) is UnboundLocalError and len(error.args) == 1 and "used before assignment" not in str(error):
+        match = _LOCAL.search(str(error))
+        if match is not None:
+            error.args = (f"{error}: '{match[1]}' is used before assignment",)
 
 
 def _raised_in(blocks: tuple[CodeType, ...], traceback: TracebackType) -> FrameType | None:
