@@ -60,6 +60,20 @@ class Context(threading.local):
         context.run(np.seterr, all="ignore")
         self.quiet = context.run
 
+    def leave(self, tensor: Any) -> None:
+        """Tells the tapes that a tensor's value becomes a NumPy array or a Python number, out of their sight."""
+        for recorder in self.recorders:
+            note = getattr(recorder, "leave", None)
+            if note is not None:
+                note(tensor)
+
+    def assigned(self, variable: Any, value: Any) -> None:
+        """Tells the tapes that a variable takes a tensor's value, which gradients don't follow."""
+        for recorder in self.recorders:
+            note = getattr(recorder, "assigned", None)
+            if note is not None:
+                note(variable, value)
+
 
 ctx = Context()
 

@@ -137,6 +137,8 @@ class EagerTensor(Tensor):
 
     def numpy(self) -> Any:
         """The value: a NumPy scalar for rank 0 (Python `bytes` for strings), else an array of its own memory."""
+        if ctx.recorders:
+            ctx.leave(self)
         array = self._array
         if isinstance(array, np.ndarray):
             return array.copy() if array.ndim else array[()]
@@ -147,6 +149,8 @@ class EagerTensor(Tensor):
         return "/job:localhost/replica:0/task:0/device:CPU:0"
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        if ctx.recorders:
+            ctx.leave(self)
         array = np.asarray(self._array)
         if dtype is not None and array.dtype != dtype:
             return array.astype(dtype)
@@ -170,6 +174,8 @@ class EagerTensor(Tensor):
         return int(self._array)
 
     def __float__(self) -> float:
+        if ctx.recorders:
+            ctx.leave(self)
         return float(self._array)
 
     def __complex__(self) -> complex:

@@ -220,6 +220,8 @@ class Variable:
             # The tensor's array may be a view of a larger one, which it would keep alive.
             array = tensor._array  # type: ignore[attr-defined]
             self._array = array.copy() if getattr(array, "base", None) is not None else array
+            if ctx.recorders:
+                ctx.assigned(self, tensor)
         return self if read_value else None
 
     def assign_add(
@@ -243,6 +245,8 @@ class Variable:
             updated = function(self.read_value(), change)
         finally:
             ctx.recorders = recorders
+        if recorders and ctx.builder is None:
+            ctx.assigned(self, change)
         return self.assign(updated, read_value=read_value)
 
     # --- assigning parts -----------------------------------------------------------------------------------------

@@ -18,13 +18,14 @@ from runtime.types import StackType, TensorType, Type
 class EagerCall:
     """An op that ran eagerly. Holds its tensors, so their identities stay unique while the tape lives."""
 
-    __slots__ = ("op", "inputs", "attrs", "outputs")
+    __slots__ = ("op", "inputs", "attrs", "outputs", "span")
 
-    def __init__(self, op: Any, inputs: tuple, attrs: dict, outputs: tuple) -> None:
+    def __init__(self, op: Any, inputs: tuple, attrs: dict, outputs: tuple, span: Any = None) -> None:
         self.op = op
         self.inputs = inputs
         self.attrs = attrs
         self.outputs = outputs
+        self.span = span  # the user's line, of ops that let no gradient through
 
 
 class NodeCall:

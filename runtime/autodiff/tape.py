@@ -15,11 +15,13 @@ import numpy as np
 
 from runtime import nest
 from runtime.autodiff import rules  # noqa: F401 - adjoints of control flow
+from runtime.autodiff.breaks import Breaks, lets_nothing_through
 from runtime.autodiff.calls import EagerCall, NodeCall, is_differentiable, key_of
 from runtime.autodiff.jacobian import rows_of_pullback
 from runtime.autodiff.reverse import Cotangents, walk_back, walk_back_eagerly
 from runtime.autodiff.zeros import zeros_for
 from runtime.context import ctx
+from runtime.graph.builder import user_span
 from runtime.ops.convert import convert_to_tensor
 from runtime.ops.dispatch import apply, call
 from runtime.ops.table import OPS
@@ -56,6 +58,7 @@ class GradientTape:
         self._tracked: dict[Hashable, Any] = {}  # key -> the tensor, kept alive so that the key stays its own
         self._reads: dict[int, list[Any]] = {}  # id of a variable -> the tensors it was read as
         self._variables: dict[int, Variable] = {}
+        self.breaks = Breaks()
 
     # --- opening and closing -------------------------------------------------------------------------------------
 
@@ -147,12 +150,16 @@ class GradientTape:
                 if id(tensor) in tracked:
                     break
             else:
+                self.breaks.pass_on(inputs, outputs)
                 return
-            self._calls.append(EagerCall(op, inputs, attrs, outputs))
+            self._calls.append(EagerCall(op, inputs, attrs, outputs, user_span() if lets_nothing_through(op) else None))
             for tensor in outputs:
                 # None is an order token.
-                if tensor is not None and tensor.dtype.is_differentiable:
-                    tracked[id(tensor)] = tensor
+                if tensor is not None:
+                    if tensor.dtype.is_differentiable:
+                        tracked[id(tensor)] = tensor
+                    else:
+                        self.breaks.lose(op, inputs, attrs, tensor, tracked)
             return
         if not outputs or not any(self.builder.use(t) in tracked for t in inputs):
             return
@@ -169,6 +176,7 @@ class GradientTape:
 
     def record_read(self, variable: Variable, tensor: Any) -> None:
         """Called when a variable is read in the tape's builder."""
+        self.breaks.read(variable, tensor)
         if id(variable) not in self._variables:
             if not (self._watch_accessed and variable.trainable):
                 return
@@ -179,12 +187,56 @@ class GradientTape:
             if not reads or all(key_of(r) != key_of(tensor) for r in reads[-4:]):
                 reads.append(tensor)
 
+    def leave(self, tensor: Any) -> None:
+        """Called when an eager tensor becomes a NumPy array or a Python number."""
+        if id(tensor) in self._tracked or self.breaks.of(tensor) is not None:
+            self.breaks.leave(tensor)
+
+    def assigned(self, variable: Variable, value: Any) -> None:
+        """Called when an eager value is assigned to a variable, or added to it."""
+        if id(value) in self._tracked or self.breaks.of(value) is not None:
+            self.breaks.assign(variable, value)
+
     def _watch_variable(self, variable: Variable) -> None:
         self._variables[id(variable)] = variable
 
     def watched_variables(self) -> tuple[Variable, ...]:
         """The variables watched so far, in the order in which they were first used."""
         return tuple(self._variables.values())
+
+    # --- why there is no gradient --------------------------------------------------------------------------------
+
+    def explain(self, target: Any, source: Any) -> str:
+        """Says in words whether a gradient flows from `target` (a tensor or variable) to `source`, and where the path
+        between them breaks if not: file, line and cause. Also works after `gradient` has given None.
+
+        >>> print(tape.explain(y, x))
+        No gradient: the path from source to target breaks here:
+          the cast to int32 has no gradient: only floating-point and complex tensors have
+            at model.py:7, in f
+              n = ag.cast(x, ag.int32)
+        """
+        from runtime.autodiff.explain import explain
+
+        return explain(self, target, source)
+
+    @property
+    def recorded(self) -> list[Any]:
+        """The calls recorded so far."""
+        return self._calls
+
+    @property
+    def watches_accessed_variables(self) -> bool:
+        """Whether trainable variables are watched when they are read."""
+        return self._watch_accessed
+
+    def is_watching(self, variable: Variable) -> bool:
+        """Whether the variable is watched."""
+        return id(variable) in self._variables
+
+    def reads_of(self, variable: Variable) -> list[Any]:
+        """The tensors that a watched variable was read as."""
+        return self._reads.get(id(variable), [])
 
     # --- gradients -----------------------------------------------------------------------------------------------
 
@@ -213,7 +265,7 @@ class GradientTape:
         flat_sources = nest.flatten(sources)
         self._walk(cotangents, flat_sources)
         found = [self._result(cotangents, source, zero) for source in flat_sources]
-        self._end_use()
+        self._end_use(found)
         return nest.pack_sequence_as(sources, found)
 
     def _begin_use(self, unconnected_gradients: Any) -> bool:
@@ -227,8 +279,9 @@ class GradientTape:
         self._used = True
         return zero
 
-    def _end_use(self) -> None:
-        if not self._persistent:
+    def _end_use(self, found: list[Any]) -> None:
+        # Somebody may ask why there is none.
+        if not self._persistent and all(g is not None for g in found):
             self._calls, self._tracked, self._reads = [], {}, {}
 
     def _walk(self, cotangents: Cotangents, flat_sources: list[Any]) -> None:
@@ -255,7 +308,7 @@ class GradientTape:
         """
         flat_sources = nest.flatten(sources)
         found = self._rows(target, flat_sources, 0, self._begin_use(unconnected_gradients))
-        self._end_use()
+        self._end_use(found)
         shaped = [
             None if rows is None else call("reshape", rows, shape=(*target._shape, *_known_shape(source)))
             for rows, source in zip(found, flat_sources)
@@ -282,7 +335,7 @@ class GradientTape:
                 f"Need first dimension of target shape ({shape}) and source shape ({source_shape}) to match."
             )
         rows = self._rows(target, [source], 1, self._begin_use(unconnected_gradients))[0]
-        self._end_use()
+        self._end_use([rows])
         if rows is None:
             return None
         # [y, b, x...] -> [b, y, x...] -> [b, y..., x...]
