@@ -15,6 +15,8 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 from numba.np.linalg import ensure_blas
 
+from runtime.codegen.threading_library import in_threads, part  # noqa: F401  for kernels
+
 _take_lock = types.ExternalFunction("PyGILState_Ensure", types.int32())
 _give_lock = types.ExternalFunction("PyGILState_Release", types.void(types.int32))
 _interrupt_occurred = types.ExternalFunction("PyOS_InterruptOccurred", types.int32())

@@ -132,7 +132,8 @@ def lower(graph: Graph) -> KernelSource:
     used = "\n".join(cpu.indented(low.block, 1, format_fail))
     body = [text for text in body if _is_used(text.split(" = ")[0], used, body)]
     head = [f"def kernel({', '.join(parameters)}):", *[cpu.INDENT + text for text in body]]
-    text = f"{cpu.HEAD}\n\n" + "\n".join(head) + "\n" + used + "\n"
+    parts = "".join(f"{part}\n\n\n" for part in low.parts)
+    text = f"{cpu.HEAD}\n\n{parts}" + "\n".join(head) + "\n" + used + "\n"
     values = tuple(value for _, value in low.constants)
     return KernelSource(
         graph.name, text, signature_of(inputs, values), inputs, outputs, values, passed, tuple(low.errors), details,

@@ -96,6 +96,7 @@ class Lowering:
         self.index_names: list[str] = []  # loop variables by depth
         self.hidden: set[str] = set()  # names set inside blocks that are closed
         self.empty_buffers: dict[DType, str] = {}
+        self.parts: list[str] = []  # functions that threads run
         self.kept: dict[Any, Kept] = {}  # variable -> where the kernel keeps what was committed
 
     # --- text ----------------------------------------------------------------------------------------------------
@@ -167,7 +168,7 @@ class Lowering:
         if ref.dims == dims:
             return ref
         if isinstance(ref, Array):
-            return Array(ref.buffer, dims, ref.strides, ref.offset)
+            return Array(ref.buffer, dims, ref.strides, ref.offset, ref.whole)
         if isinstance(ref, Spread):
             return Spread(ref.source, dims)
         if isinstance(ref, Virtual):
@@ -277,14 +278,14 @@ class Lowering:
         return (
             self.names.snapshot(), list(self.errors), self.details, list(self.constants), dict(self.static),
             dict(self.prologue), set(self.hidden), dict(self.empty_buffers), dict(self.sizes), list(self.index_names),
-            dict(self.kept),
+            dict(self.kept), list(self.parts),
         )  # fmt: skip
 
     def restore(self, saved: tuple) -> None:
         self.names.restore(saved[0])
         (
             self.errors, self.details, self.constants, self.static, self.prologue, self.hidden, self.empty_buffers,
-            self.sizes, self.index_names, self.kept,
+            self.sizes, self.index_names, self.kept, self.parts,
         ) = saved[1:]  # fmt: skip
 
     def may_overwrite(self, value: Value) -> bool:

@@ -12,7 +12,8 @@ import keyword
 import re
 
 # What kernel text refers to besides its own variables.
-_RESERVED = frozenset({"np", "math", "kernel", "lib", "ticks", *keyword.kwlist, *keyword.softkwlist, *dir(builtins)})
+_OWN = {"np", "math", "kernel", "lib", "ticks", "threads", "first", "last"}
+_RESERVED = frozenset({*_OWN, *keyword.kwlist, *keyword.softkwlist, *dir(builtins)})
 _WORD = re.compile(r"[A-Za-z_]\w*")
 
 

@@ -22,6 +22,7 @@ import numpy as np
 
 from runtime.codegen.compile import compile_kernel
 from runtime.codegen.source import KernelSource, Slot
+from runtime.codegen.threads import ThreadCount, thread_count
 from runtime.context import commit
 from runtime.ops.stack import Stack, Store
 
@@ -43,8 +44,12 @@ def _glue(source: KernelSource, entry: Callable[..., Any]) -> NativeCall:
     for name, slot in zip(names, source.inputs):
         passed += _argument(name, slot, space)
     for index, constant in enumerate(source.constants):
-        space[f"c{index}"] = constant
-        passed.append(f"c{index}")
+        if isinstance(constant, ThreadCount):
+            space["thread_count"] = thread_count
+            passed.append("thread_count()")
+        else:
+            space[f"c{index}"] = constant
+            passed.append(f"c{index}")
     targets: list[str] = []
     results: list[str] = []
     for index, slot in enumerate(source.outputs):

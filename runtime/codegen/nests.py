@@ -22,6 +22,7 @@ from typing import Any
 from runtime.codegen import cpu
 from runtime.codegen.reductions import REDUCTIONS, accumulator, result
 from runtime.codegen.refs import Array, Buffer, Dims, Scalar, Spread, Vector, Virtual, product
+from runtime.codegen.threads import is_large, split
 from runtime.graph.ir import Node, Value
 
 _INLINE_LIMIT = 72
@@ -170,7 +171,7 @@ class Nest:
         if reductions:
             self._print_reductions(reductions, buffers)
         else:
-            self._print_loops(self.loops, lambda: self._print_body(buffers, {}))
+            self._print_loops(self.loops, lambda: self._print_body(buffers, {}), is_large(self.group.nodes))
         for node, buffer in buffers.items():
             low.define(node.outputs[0], Array(buffer, self.dims))
 
@@ -215,7 +216,7 @@ class Nest:
 
     # --- printing ------------------------------------------------------------------------------------------------
 
-    def _print_loops(self, loops: Sequence[Loop], body: Callable[[], None]) -> None:
+    def _print_loops(self, loops: Sequence[Loop], body: Callable[[], None], in_threads: bool = False) -> None:
         running = [loop for loop in loops if loop.index != "0"]
         if not running:
             body()
@@ -223,6 +224,8 @@ class Nest:
         head, rest = running[0], running[1:]
         with self.low.nested() as block:
             self._print_loops(rest, body)
+        if in_threads and split(self.low, head.index, head.size, block):
+            return
         self.low.line(f"for {head.index} in range({head.size}):")
         self.low.block.append(block or ["pass"])
 
@@ -310,7 +313,7 @@ class Nest:
                 self.low.line(f"{outs[node].name}[{offset}] = {cpu.strip(self._result(node, totals[node]))}")
 
         self._check_means(nodes)
-        self._print_loops(outer, body)
+        self._print_loops(outer, body, is_large(self.group.nodes))
         for node in nodes:
             self._define_array(node, outs[node])
 

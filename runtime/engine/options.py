@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 
+from runtime.codegen import threads
 from runtime.engine import settings
 from runtime.graph.passes import options as passes
 
@@ -21,12 +22,15 @@ def set_jit(enabled: bool | str | None) -> None:
     mode = True if enabled == "autoclustering" else enabled
     if mode not in (True, False, None) or isinstance(mode, str):
         raise ValueError(f"set_jit takes True, False, None or 'autoclustering', got {enabled!r}")
-    settings.set_jit(mode)  # type: ignore[arg-type]
+    settings.set_jit(mode)
 
 
 def get_intra_op_parallelism_threads() -> int:
-    """1: an operation runs on the thread that calls it. (NumPy's linear algebra has threads of its own.)"""
-    return 1
+    """How many threads a large elementwise nest or reduction runs on; 0: as many as there are cores.
+
+    NumPy's linear algebra has threads of its own.
+    """
+    return threads.chosen_thread_count()
 
 
 def get_inter_op_parallelism_threads() -> int:
@@ -35,18 +39,18 @@ def get_inter_op_parallelism_threads() -> int:
 
 
 def set_intra_op_parallelism_threads(num_threads: int) -> None:
-    """Warns unless `num_threads` is 0 (as the system likes) or 1: an operation runs on one thread."""
-    _one_thread(num_threads)
+    """How many threads a large elementwise nest or reduction runs on; 0: as many as there are cores.
+
+    Results don't depend on it. It holds for functions that are compiled already, too. Raises ValueError for negative
+    numbers.
+    """
+    threads.set_thread_count(num_threads)
 
 
 def set_inter_op_parallelism_threads(num_threads: int) -> None:
     """Warns unless `num_threads` is 0 (as the system likes) or 1: operations run one after another."""
-    _one_thread(num_threads)
-
-
-def _one_thread(wanted: int) -> None:
-    if wanted not in (0, 1):
-        warnings.warn(f"{wanted} threads were asked for, but one is used", UserWarning, stacklevel=3)
+    if num_threads not in (0, 1):
+        warnings.warn(f"{num_threads} threads were asked for, but one is used", UserWarning, stacklevel=2)
 
 
 # TensorFlow's options for passes that this runtime doesn't have, or that can't be switched.

@@ -12,6 +12,7 @@ def restored():
     yield
     ag.config.set_soft_device_placement(True)
     ag.config.optimizer.set_jit(None)
+    ag.config.threading.set_intra_op_parallelism_threads(0)
 
 
 def test_devices():
@@ -48,12 +49,12 @@ def test_jit():
 
 
 def test_threads():
-    assert ag.config.threading.get_intra_op_parallelism_threads() == 1
+    assert ag.config.threading.get_intra_op_parallelism_threads() == 0
     assert ag.config.threading.get_inter_op_parallelism_threads() == 1
     ag.config.threading.set_intra_op_parallelism_threads(1)
     ag.config.threading.set_inter_op_parallelism_threads(0)
     with pytest.warns(UserWarning, match="4 threads were asked for, but one is used"):
-        ag.config.threading.set_intra_op_parallelism_threads(4)
+        ag.config.threading.set_inter_op_parallelism_threads(4)
 
 
 def test_experimental_options():

@@ -1,0 +1,108 @@
+"""Loop nests that run on several threads.
+
+    for i in range(n):                        @lib.part
+        a[i] = x[i] + y[i]                    def part(first, last, a, x, y):
+                                                  for i in range(first, last):
+                                      →               a[i] = x[i] + y[i]
+
+                                              lib.in_threads(part, threads, n, (a, x, y))
+
+The outer loop of a nest is split into as many equal parts as there are threads. Each element is computed as before and
+by one thread, so that results don't depend on their number. Starting and ending a thread costs some 20 us: only nests
+over tensors whose sizes are known while tracing, and large, are printed in this way. The text says that a nest is
+large, but not how large it is.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import os
+import sys
+import textwrap
+from collections.abc import Sequence
+from typing import Any
+
+from runtime.codegen import cpu
+from runtime.graph.ir import Node, Value
+from runtime.shapes import element_count
+from runtime.types import TensorType
+
+# Work that is worth a thread: elements times operations.
+_LARGE = 1 << 20
+_FREE = frozenset({"np", "math", "lib", *dir(builtins)})
+# Operations that take ten times as long as an addition.
+_COSTLY = frozenset(
+    [
+        "exp", "expm1", "log", "log1p", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh",
+        "acosh", "atanh", "pow", "sigmoid", "softplus", "erf", "erfc", "lgamma", "atan2",
+    ]
+)  # fmt: skip
+_chosen = 0
+
+
+class ThreadCount:
+    """Stands for the number of threads among the arguments of a kernel: read at each call."""
+
+
+def thread_count() -> int:
+    """How many threads a large nest runs on: what was set, or as many as this process has cores."""
+    return _chosen or _available()
+
+
+def chosen_thread_count() -> int:
+    """What was set; 0: as many as there are cores."""
+    return _chosen
+
+
+def set_thread_count(count: int) -> None:
+    """0 means as many as there are cores. Raises ValueError for negative numbers."""
+    global _chosen
+    if count < 0:
+        raise ValueError(f"the number of threads must not be negative, got {count}")
+    _chosen = count
+
+
+def _available() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def is_large(nodes: Sequence[Node]) -> bool:
+    """Whether a fusion group of these nodes does enough to be split."""
+    if sys.platform == "win32":
+        return False  # the threads are POSIX threads
+    count = max((_elements(v) for node in nodes for v in (*node.inputs, *node.outputs)), default=0)
+    return count * sum(10 if node.op.name in _COSTLY else 1 for node in nodes) >= _LARGE
+
+
+def _elements(value: Value) -> int:
+    return (element_count(value.type.shape) or 0) if isinstance(value.type, TensorType) else 0
+
+
+def split(low: Any, index: str, size: str, block: list) -> bool:
+    """Prints `for index in range(size): block` on threads. False, and nothing, where the block can't be taken out."""
+    try:
+        lines = cpu.indented(block, 2, _refuse)
+    except _LeavesKernel:
+        return False
+    tree = ast.parse(textwrap.dedent("\n".join(lines)))
+    names = [n for n in ast.walk(tree) if isinstance(n, ast.Name)]
+    own = {n.id for n in names if isinstance(n.ctx, ast.Store)} | {index}
+    used = sorted({n.id for n in names} - own - _FREE)
+    part = low.names.fresh("part")
+    head = [f"def {part}(first, last, {', '.join(used)}):", f"{cpu.INDENT}for {index} in range(first, last):"]
+    low.parts.append("\n".join(["@lib.part", *head, *lines]))
+    if not any(isinstance(value, ThreadCount) for _, value in low.constants):
+        low.constants.append(("threads", ThreadCount()))
+    low.line(f"lib.in_threads({part}, threads, {size}, ({', '.join(used)},))")
+    return True
+
+
+class _LeavesKernel(Exception):
+    pass
+
+
+def _refuse(item: Any) -> str:
+    raise _LeavesKernel
