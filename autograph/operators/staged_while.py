@@ -16,6 +16,7 @@ from autograph.operators.logic import and_
 from autograph.operators.loop_options import Options, options_of, set_loop_options
 from autograph.operators.staged_loop import HasLimit, Loop
 from autograph.operators.state import Block, LocalSlot, Slot, outside_staged_lists
+from autograph.operators.structure import flatten
 from runtime import dtypes
 from runtime.dtypes import DType
 from runtime.errors import DTypeError, OperatorNotAllowedInGraphError
@@ -88,7 +89,8 @@ def _limited(
 
 def _promotions(state: Sequence[Slot]) -> Iterator[dict[str, DType]]:
     """Dtypes to try for the loop's Python ints: one of them as a float, then all."""
-    labels = [slot.label for slot in state if type(slot.get()) is int][:_MOST_PROMOTED]
+    leaves = [leaf for slot in state for leaf in flatten(slot.get(), slot.label)]
+    labels = [label for label, value in leaves if type(value) is int][:_MOST_PROMOTED]
     for dtype in (dtypes.float32, dtypes.float64, dtypes.int64):
         for label in labels:
             yield {label: dtype}
