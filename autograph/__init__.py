@@ -5,7 +5,10 @@ This module shadows several built-in names (`abs`, `bool`, `print`, `range`, `ro
 
 # `ag.errors` is the namespace of TensorFlow's errors; importing the module `autograph.errors` first keeps a later
 # import of it from taking the name over. The same goes for any name below that a file of this package has too.
+import sys as _sys
+
 import autograph.errors as _errors_of_conversion  # noqa: F401
+from autograph import documentation as _documentation
 from autograph.function.polymorphic import function
 from autograph.functional import control_dependencies, foldl, foldr, group, map_fn, no_op, scan, vectorized_map
 from autograph.module import Module
@@ -246,3 +249,5 @@ __all__ = [
     "transpose", "truediv", "truncatediv", "types", "uint16", "uint32", "uint64", "uint8", "unique",
     "unique_with_counts", "unravel_index", "unstack", "vectorized_map", "where", "while_loop", "zeros", "zeros_like",
 ]  # fmt: skip
+
+_documentation.add_examples(_sys.modules[__name__])

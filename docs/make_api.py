@@ -56,7 +56,6 @@ DIFFERENCES = {
     "autograph.set_verbosity": "the same levels; what is written differs",
     "config.optimizer.set_jit": "has the meanings of `jit_compile`: True before the first run, False never, None aside",
     "config.threading.set_inter_op_parallelism_threads": "warns: operations run one after another",
-    "config.threading.set_intra_op_parallelism_threads": "warns: an operation runs on one thread",
     "debugging.enable_check_numerics": "the limits are taken and have no effect: the whole traceback is shown",
     "device": "the CPU stands in for devices that aren't there, unless soft placement is off",
     "errors.FailedPreconditionError": _NODE,

@@ -51,6 +51,7 @@ ROOMS: dict[str, set[str]] = {
     "autograph.commands.graph": {*AUTOGRAPH, *RUNTIME, "runtime.codegen", "autograph.function", "autograph.commands"},
     "autograph.cli": {*CONVERSION, "autograph.commands", "autograph.commands.graph"},
     "autograph.__main__": {"autograph.cli"},
+    "autograph.documentation": set(),
     "autograph.functional": {*AUTOGRAPH, *RUNTIME},
     "autograph.module": {*BASE, "runtime.variable"},
     "autograph.data": {*AUTOGRAPH, *RUNTIME, "autograph.function"},
@@ -58,6 +59,7 @@ ROOMS: dict[str, set[str]] = {
     # The public namespaces hand names on from everywhere below them.
     "runtime": RUNTIME,
     "autograph": {
+        "autograph.documentation",
         *AUTOGRAPH, *RUNTIME, "autograph.function", "autograph.functional", "autograph.module", "autograph.namespaces",
     },  # fmt: skip
 }

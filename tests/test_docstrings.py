@@ -1,0 +1,82 @@
+"""Docstrings of the public names: each has one, with an example that runs and prints what it says.
+
+`LACKING` lists the names that have no example yet. It may only shrink.
+"""
+
+import builtins
+import doctest
+import functools
+import inspect
+import re
+
+import pytest
+
+import autograph as ag
+from autograph.documentation import examples
+from docs.make_api import sections
+
+LACKING = set(
+    """
+    strided_slice VariableAggregation VariableSynchronization autograph.to_code autograph.to_graph
+    autograph.experimental.Feature config.set_gradient_memory config.optimizer.get_experimental_options
+    config.optimizer.set_experimental_options data.Iterator data.Optional test.GradientReport
+    types.experimental.ConcreteFunction types.experimental.FunctionType types.experimental.TraceType
+    types.experimental.TracingContext
+    """.split()
+)
+
+
+def public():
+    """Each public function and class once, under its first name. Exceptions have their examples in docs/errors.md."""
+    found = {}
+    for _, names in sections():
+        for name, value in names.items():
+            is_error = inspect.isclass(value) and issubclass(value, BaseException)
+            if callable(value) and not is_error and not any(value is other for other in found.values()):
+                found[name] = value
+    return found
+
+
+PUBLIC = public()
+
+
+class Checker(doctest.OutputChecker):
+    """Numbers may differ in their last digits: kernels differ from one processor to the next."""
+
+    def check_output(self, want, got, optionflags):
+        return self.rounded(want) == self.rounded(got)
+
+    @staticmethod
+    def rounded(text):
+        text = re.sub(r"np\.(?:float|int)\d+\(([^()]*)\)", r"\1", text)  # as NumPy 2 shows scalars
+        text = re.sub(r"-?\d+\.\d*(?:e[+-]?\d+)?", lambda m: f"{float(m[0]) + 0.0:.4g}", text)
+        return " ".join(text.split())
+
+
+@pytest.mark.parametrize("name", [name for name, value in PUBLIC.items() if ">>>" in (value.__doc__ or "")])
+def test_the_example_prints_what_it_says(name):
+    value = PUBLIC[name]
+    # The docstrings of `runtime` know no `ag`: they name what they use directly.
+    leaves = {n.rpartition(".")[2]: each for n, each in reversed(PUBLIC.items())}
+    space = {**{n: each for n, each in leaves.items() if n not in dir(builtins)}, "ag": ag, "dtypes": ag.dtypes}
+    test = doctest.DocTestParser().get_doctest(inspect.getdoc(value), space, name, None, None)
+    lines = []
+    doctest.DocTestRunner(Checker(), verbose=False).run(test, out=lines.append)
+    assert not lines, "".join(lines)
+    assert test.examples
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_there_is_a_docstring(name):
+    assert len((PUBLIC[name].__doc__ or "").strip()) > 10
+
+
+def test_names_without_an_example_are_known():
+    without = {name for name, value in PUBLIC.items() if ">>>" not in (value.__doc__ or "")}
+    assert without - LACKING == set(), "give them an example: see docs/make_examples.py"
+    assert without >= LACKING & set(PUBLIC), f"take off the list: {sorted(LACKING & set(PUBLIC) - without)}"
+
+
+def test_each_example_is_of_a_public_name():
+    for name in examples():
+        assert callable(functools.reduce(getattr, name.split("."), ag))
