@@ -196,3 +196,9 @@ def as_dtype(value: Any) -> DType:
             return found
     known = ", ".join(d.name for d in ALL)
     raise TypeError(f"Cannot convert {value!r} to a dtype. Known dtypes: {known}.")
+
+
+def finfo(dtype: DTypeLike) -> Any:
+    """The machine limits of a floating or complex dtype, as `numpy.finfo`."""
+    kind = as_dtype(dtype)
+    return ml_dtypes.finfo(kind.np) if kind is bfloat16 else np.finfo(kind.np)

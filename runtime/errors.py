@@ -11,6 +11,11 @@ class OpError(Exception):
         self.message = message
         self.op = op
 
+    @property
+    def error_code(self) -> int:
+        """TensorFlow's number of the kind of error, such as 3 (`INVALID_ARGUMENT`)."""
+        return next((CODES[cls.__name__] for cls in type(self).__mro__ if cls.__name__ in CODES), UNKNOWN)
+
 
 class InvalidArgumentError(OpError):
     """An op got a value, shape or dtype that it can't take."""
@@ -68,6 +73,46 @@ class UnimplementedError(OpError):
     """A documented combination that has no implementation."""
 
 
+class AbortedError(OpError):
+    """An operation was given up, as a rule because of another one."""
+
+
+class AlreadyExistsError(OpError):
+    """Something that was to be made exists already."""
+
+
+class CancelledError(OpError):
+    """An operation was cancelled."""
+
+
+class DataLossError(OpError):
+    """Data that can't be recovered is lost."""
+
+
+class DeadlineExceededError(OpError):
+    """An operation didn't end in time."""
+
+
+class PermissionDeniedError(OpError):
+    """The caller may not do this."""
+
+
+class ResourceExhaustedError(OpError):
+    """There is not enough memory, or of another resource."""
+
+
+class UnauthenticatedError(OpError):
+    """The caller isn't known."""
+
+
+class UnavailableError(OpError):
+    """What is asked for isn't there for the moment."""
+
+
+class UnknownError(OpError):
+    """An error that has no class of its own."""
+
+
 class InternalError(OpError):
     """An invariant of this project is broken; please report it."""
 
@@ -99,3 +144,15 @@ BY_NAME: dict[str, type[Exception]] = {
     )
 }  # fmt: skip
 BY_NAME["AssertionError"] = FailedAssertion
+
+# TensorFlow's numbers of the kinds of errors: `error_code` of each class and its subclasses.
+CODES: dict[str, int] = {
+    "CancelledError": 1, "UnknownError": 2, "InvalidArgumentError": 3, "DeadlineExceededError": 4, "NotFoundError": 5,
+    "AlreadyExistsError": 6, "PermissionDeniedError": 7, "ResourceExhaustedError": 8, "FailedPreconditionError": 9,
+    "AbortedError": 10, "OutOfRangeError": 11, "UnimplementedError": 12, "InternalError": 13, "UnavailableError": 14,
+    "DataLossError": 15, "UnauthenticatedError": 16,
+}  # fmt: skip
+OK = 0
+CANCELLED, UNKNOWN, INVALID_ARGUMENT, DEADLINE_EXCEEDED, NOT_FOUND, ALREADY_EXISTS, PERMISSION_DENIED = range(1, 8)
+RESOURCE_EXHAUSTED, FAILED_PRECONDITION, ABORTED, OUT_OF_RANGE, UNIMPLEMENTED, INTERNAL = range(8, 14)
+UNAVAILABLE, DATA_LOSS, UNAUTHENTICATED = range(14, 17)
