@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 import sys
 import tokenize
 from dataclasses import dataclass
@@ -12,6 +13,8 @@ from autograph.syntax.definitions import Definition, definitions
 from autograph.syntax.parse import parse
 
 STDIN = "<stdin>"
+# Lines of a notebook that aren't Python: %magic, !command, ?help.
+_MAGIC = re.compile(r"^([ \t]*)([%!?].*)$", re.MULTILINE)
 
 
 class UsageError(Exception):
@@ -34,6 +37,9 @@ class File:
             return known[wanted]
         if not known:
             raise UsageError(f"no function {name!r} in {self.path}: it defines none")
+        members = [other for other in known if other.startswith(f"{wanted}.")]
+        if members:
+            raise UsageError(f"no function {name!r} in {self.path}: it is a class that has {_some(members)}")
         same_ending = [other for other in known if other.endswith(f".{wanted}")]
         close = same_ending or difflib.get_close_matches(wanted, known, n=3, cutoff=0.5)
         hint = f"did you mean {' or '.join(close)}?" if close else f"it has {_some([*known])}"
@@ -80,7 +86,13 @@ def read(path: str) -> File:
     text = _text(path)
     shown = STDIN if path == "-" else path
     try:
-        return File(shown, text, parse(text, shown))
+        try:
+            return File(shown, text, parse(text, shown))
+        except SyntaxError:
+            plain = _MAGIC.sub(r"\1pass  # \2", text)
+            if plain == text:
+                raise
+            return File(shown, text, parse(plain, shown))
     except SyntaxError as error:
         raise UsageError(f"{shown}:{error.lineno}: syntax error: {error.msg}") from error
     except (ValueError, RecursionError) as error:  # null bytes (before Python 3.12); absurd nesting

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import inspect
 import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from autograph.commands.files import UsageError, split
+from autograph.commands.files import UsageError, read, split
 from autograph.errors import AutographError
 from autograph.function.polymorphic import Function
 from runtime import dtypes
@@ -31,6 +32,7 @@ def run(options: Any) -> int:
         raise UsageError(f"expected FILE.py:function, got {options.target!r}")
     function = _look_up(_run_file(path), name, path)
     arguments = parse_signature(options.signature)
+    _check(function, name, arguments)
     try:
         concrete = Function(function).get_concrete_function(**arguments)
     except (AutographError, OpError, OperatorNotAllowedInGraphError, TypeError, ValueError) as error:
@@ -61,6 +63,22 @@ _FORMS: dict[str, Callable[[Any], str]] = {
     "svg": lambda graph: graph.to_svg(),
     "html": lambda graph: graph.to_html(),
 }
+
+
+def _check(function: Any, name: str, arguments: dict[str, Any]) -> None:
+    """Raises UsageError when the signature doesn't give the arguments that the function takes."""
+    try:
+        parameters = inspect.signature(function)
+    except (TypeError, ValueError):  # C code
+        return
+    try:
+        parameters.bind(**arguments)
+    except TypeError as error:
+        raise UsageError(
+            f"{name}{parameters} can't be called so: {error}; give its arguments, as in --signature \""
+            + ", ".join(f"{key}: float32[None]" for key in [*parameters.parameters][:2])
+            + '"'
+        ) from None
 
 
 def _write(text: str, file: str) -> int:
@@ -141,12 +159,26 @@ def _run_file(path: str) -> Any:
 
 
 def _look_up(module: Any, name: str, path: str) -> Any:
-    value = module
+    owner, value = None, module
     for part in name.split("."):
+        owner = value
         try:
-            value = getattr(value, part)
+            value = getattr(owner, part)
         except AttributeError:
-            raise UsageError(f"no function {name!r} in {path}") from None
+            read(path).definition(name)  # its message tells what there is
+            raise UsageError(f"no function {name!r} in {path}: it exists only while another one runs") from None
+    if (
+        isinstance(owner, type)
+        and inspect.isfunction(value)
+        and type(inspect.getattr_static(owner, part)) is not staticmethod
+    ):
+        try:
+            value = getattr(owner(), part)
+        except Exception as error:
+            raise UsageError(
+                f"{name} is a method, and {owner.__name__}() can't be made for it: {type(error).__name__}: {error}; "
+                "name a function, or an instance that the file keeps in a variable (cell.call)"
+            ) from None
     value = getattr(value, "python_function", value)
     if not callable(value):
         raise UsageError(f"{name!r} in {path} is no function")
