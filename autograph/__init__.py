@@ -18,6 +18,7 @@ from autograph.namespaces import (
     config,
     data,
     debugging,
+    distribute,
     dtypes,
     errors,
     image,

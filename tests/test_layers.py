@@ -55,7 +55,8 @@ ROOMS: dict[str, set[str]] = {
     "autograph.functional": {*AUTOGRAPH, *RUNTIME},
     "autograph.module": {*BASE, "runtime.variable"},
     "autograph.data": {*AUTOGRAPH, *RUNTIME, "autograph.function"},
-    "autograph.namespaces": {*AUTOGRAPH, *RUNTIME, "autograph.function", "autograph.data"},
+    "autograph.distribute": {*AUTOGRAPH, *RUNTIME},
+    "autograph.namespaces": {*AUTOGRAPH, *RUNTIME, "autograph.function", "autograph.data", "autograph.distribute"},
     # The public namespaces hand names on from everywhere below them.
     "runtime": RUNTIME,
     "autograph": {
