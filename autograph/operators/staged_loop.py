@@ -411,7 +411,7 @@ class Loop:
             region.carries = [region.carries[position[leaf]] for leaf in kept]
         memory = self.options.memory or memory_of_function(parent)
         attrs = None if memory is None else {"memory": memory}
-        refuse_endless(test, body)
+        refuse_endless(test, body, ((leaf.label, leaf.init, after[leaf]) for leaf in self.carried))
         outputs = emit_while(test, body, [start[leaf] for leaf in kept], attrs)
         self.finish(dict(zip(carried, outputs)))
 
