@@ -18,7 +18,6 @@ from typing import Any
 from runtime import errors
 from runtime.codegen.source import NotNative
 from runtime.engine import background, settings
-from runtime.engine.partition import compile_graph
 from runtime.graph.interpreter import Accelerator, interpret
 from runtime.graph.ir import Graph, Node, Substitution, copy_nodes
 
@@ -29,6 +28,13 @@ _HOT = 0.010
 # While its native code is compiled, a hot loop pauses for this many times the time it ran, at most so many seconds.
 _SHARE = 3.0
 _LONGEST_PAUSE = 0.010
+
+
+def compile_graph(graph: Graph, accelerate: Accelerator | None, whole: bool = False) -> Call | None:
+    """`partition.compile_graph`, imported when something is compiled: nothing else needs the code generator."""
+    from runtime.engine import partition
+
+    return partition.compile_graph(graph, accelerate, whole=whole)
 
 
 class Executable:
