@@ -28,6 +28,7 @@ from typing import Any
 import gast
 
 from autograph.convert.context import Context
+from autograph.convert.swallowed import jumps_may_be_undone
 from autograph.convert.tree import LOOPS, Block, functions, is_true, leaves, map_blocks, own_jumps
 from autograph.syntax import templates
 
@@ -119,6 +120,9 @@ class _Loop:
             elif leaves(stmt.orelse, loop=True):
                 stmt.body, rest = [*stmt.body, *rest], []
         ends_body = tail and not rest
+        undone: list[Any] = []
+        if isinstance(stmt, (gast.Try, gast.TryStar)) and jumps_may_be_undone([*stmt.body, *stmt.orelse]):
+            undone = [jump for inner in (*stmt.body, *stmt.orelse) for jump in _jumps_in(inner)]
         if isinstance(stmt, (gast.Try, gast.TryStar)) and stmt.orelse:
             in_body = [jump for inner in stmt.body for jump in _jumps_in(inner)]
             stmt.body = self.block(stmt.body, tail=False) or [_pass(stmt)]
@@ -129,13 +133,22 @@ class _Loop:
             for handler in stmt.handlers:
                 handler.body = self.block(handler.body, tail=ends_body) or [_pass(stmt)]
             stmt.finalbody = self.owner.block(stmt.finalbody)
+            self._take_back(stmt, undone)
             return [stmt, *self._guarded(rest, jumps, tail)]
         if isinstance(stmt, LOOPS):  # its `else` clause holds the jumps; only a pinned loop still has one
             stmt.body = self.owner.block(stmt.body)
             stmt.orelse = self.block(stmt.orelse, tail=ends_body) or [_pass(stmt)]
         else:
             map_blocks(stmt, lambda inner: self.block(inner, tail=ends_body) or [_pass(inner[0])])
+        self._take_back(stmt, undone)
         return [*_tidy(stmt, jumps), *self._guarded(rest, jumps, tail)]
+
+    def _take_back(self, stmt: Any, undone: list[Any]) -> None:
+        """Resets the flags of jumps that an error has undone, which the handlers of ``stmt`` catch."""
+        flags = {self.break_flag if isinstance(jump, gast.Break) else self._continue_flag for jump in undone}
+        for flag in sorted(flag for flag in flags if flag is not None):
+            for handler in stmt.handlers:
+                handler.body = [*templates.replace("flag = False", at=stmt, flag=flag), *handler.body]
 
     def _guarded(self, rest: Block, jumps: list[Any], tail: bool) -> Block:
         """The statements that run unless one of the jumps did."""

@@ -18,6 +18,7 @@ from autograph.convert import (
     matches,
     returns,
     super_calls,
+    swallowed,
     ternary,
     unbound_returns,
     walrus,
@@ -32,6 +33,7 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("match", matches.lower),  # makes `if`s, whose jumps the next passes see
     ("walrus", walrus.lower),  # before loop else and breaks: makes a `break`
     ("loop else", loop_else.lower),  # before breaks, which it tells what flag to use
+    ("swallowed", swallowed.lower),  # tells the next two where an error undoes a jump
     ("return", returns.lower),  # turns returns in loops into breaks
     ("break and continue", breaks.lower),  # leaves no jump out of a block that is to become a function
     ("control flow", control_flow.lower),  # the analyses want plain names: before anything adds lambdas
