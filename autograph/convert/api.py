@@ -163,6 +163,9 @@ def _convert(
 ) -> Any:
     names = {*function.__globals__.keys(), *function.__code__.co_freevars}
     shadowed = frozenset(names.intersection(vars(builtins)))
+    # Not at the top: the passes are loaded when there is something to convert, so that importing stays quick.
+    from autograph.convert.pipeline import convert_tree
+
     return convert_tree(
         source.node,
         filename=source.filename,
