@@ -23,7 +23,6 @@ from autograph.convert import verbosity
 from autograph.convert.boundary import bound
 from autograph.convert.context import OPERATORS
 from autograph.convert.features import checked
-from autograph.convert.pipeline import convert_tree
 from autograph.errors import ConversionError, Location, UnconvertedWarning
 from autograph.operators.calls import converted_form, install_converter, maker_of
 from autograph.syntax.load import is_loaded_code, load
