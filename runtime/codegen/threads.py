@@ -1,11 +1,14 @@
 """Loop nests that run on several threads.
 
-    for i in range(n):                        @lib.part
-        a[i] = x[i] + y[i]                    def part(first, last, a, x, y):
-                                                  for i in range(first, last):
-                                      →               a[i] = x[i] + y[i]
+    for i in range(n):             @lib.part
+        a[i] = x[i] + 1.0          def part(first, last, a, x):
+                                       for i in range(first, last):
+                            →              a[np.uint64(i)] = x[np.uint64(i)] + 1.0
 
-                                              lib.in_threads(part, threads, n, (a, x, y))
+                                   lib.in_threads(part, threads, n, (a, x))
+
+Indices are unsigned, because numba lets a negative one count from the end, which the machine can't do in vectors; of a
+loop that starts at 0 it knows that there are none.
 
 The outer loop of a nest is split into as many equal parts as there are threads. Each element is computed as before and
 by one thread, so that results don't depend on their number. Starting and ending a thread costs some 20 us: only nests
@@ -93,11 +96,22 @@ def split(low: Any, index: str, size: str, block: list) -> bool:
     used = sorted({n.id for n in names} - own - _FREE)
     part = low.names.fresh("part")
     head = [f"def {part}(first, last, {', '.join(used)}):", f"{cpu.INDENT}for {index} in range(first, last):"]
-    low.parts.append("\n".join(["@lib.part", *head, *lines]))
+    body = ast.unparse(_Unsigned().visit(tree))
+    low.parts.append("\n".join(["@lib.part", *head, textwrap.indent(body, cpu.INDENT * 2)]))
     if not any(isinstance(value, ThreadCount) for _, value in low.constants):
         low.constants.append(("threads", ThreadCount()))
     low.line(f"lib.in_threads({part}, threads, {size}, ({', '.join(used)},))")
     return True
+
+
+class _Unsigned(ast.NodeTransformer):
+    """Makes all indices unsigned."""
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
+        self.generic_visit(node)
+        unsigned = ast.Attribute(ast.Name("np", ast.Load()), "uint64", ast.Load())
+        node.slice = ast.Call(unsigned, [node.slice], [])
+        return node
 
 
 class _LeavesKernel(Exception):
