@@ -290,6 +290,17 @@ def _mismatch(label: str, one: Any, other: Any) -> StagingTypeError | StagingVal
             cause="which one would be known only at run time (a way through without `return` gives None)",
             fix="return a value of the same type in both cases",
         )
+    parts = [children(each) for each in (one, other)]
+    if parts[0] is not None and parts[1] is not None:
+        kind = StagingValueError if label == "the returned value" else StagingTypeError
+        names = [f"{name} of {len(part)}" for name, part in zip(names, parts)]  # type: ignore[arg-type]
+        return kind(
+            f"a condition on a tensor must return the same nested structure in both branches: {label} is {names[0]} in "
+            f"the first, {names[1]} in the other",
+            location=user_location(),
+            cause="which one would be known only at run time, and the code after it is traced once, for one structure",
+            fix="return the same number of values, or stack them into one tensor",
+        )
     return StagingTypeError(
         f"{label} is {names[0]} {_BRANCHES[0]} of a condition on a tensor, {names[1]} {_BRANCHES[1]}",
         location=user_location(),

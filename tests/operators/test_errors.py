@@ -320,3 +320,22 @@ def test_a_loop_that_never_ends_tells_what_changes():
     assert (
         "this loop never ends; 't' has shape (1,) before the loop, but shape (2,) after an iteration" in error.message
     )
+
+
+def test_structures_that_differ_from_branch_to_branch():
+    def chosen(x):
+        parts = [x, x + 1] if x > 0 else []
+        return len(parts) * x
+
+    def assigned(x):
+        if x > 0:
+            parts = [x, x + 1]
+        else:
+            parts = [object(), 2, 3]
+        return x, parts
+
+    error = failure(chosen, X)
+    assert isinstance(error, StagingValueError)
+    assert "must return the same nested structure in both branches" in error.message
+    assert "a Python list of 2 in the first, a Python list of 0 in the other" in error.message
+    assert isinstance(failure(assigned, X), StagingTypeError)
