@@ -176,6 +176,10 @@ from runtime.ops.api import (
 from runtime.ops.api import (
     slice_ as slice,
 )
+from runtime.ops.arithmetic import (
+    scalar_mul,
+    truncatemod,
+)
 from runtime.ops.assertions import (
     assert_rank,
 )
@@ -196,6 +200,10 @@ from runtime.ops.blocks import (
 )
 from runtime.ops.complex_numbers import (
     complex,
+)
+from runtime.ops.decompositions import (
+    eig,
+    eigvals,
 )
 from runtime.ops.einsum import (
     einsum,
@@ -220,6 +228,9 @@ from runtime.ops.sorting import (
     unique,
     unique_with_counts,
 )
+from runtime.ops.spectral import (
+    sqrtm as matrix_square_root,
+)
 from runtime.ops.text_rows import (
     as_string,
 )
@@ -240,22 +251,22 @@ __all__ = [
     "case", "cast", "clip_by_global_norm", "clip_by_norm", "clip_by_value", "complex", "complex128", "complex64",
     "concat", "cond", "config", "constant", "control_dependencies", "convert_to_tensor", "cos", "cosh", "cumsum",
     "custom_gradient", "data", "debugging", "device", "divide", "double", "dtypes", "dynamic_partition",
-    "dynamic_stitch", "einsum", "ensure_shape", "equal", "errors", "executing_eagerly", "exp", "expand_dims", "eye",
-    "fill", "float16", "float32", "float64", "floor", "foldl", "foldr", "function", "gather", "gather_nd",
-    "grad_pass_through", "gradients", "greater", "greater_equal", "group", "half", "histogram_fixed_width",
+    "dynamic_stitch", "eig", "eigvals", "einsum", "ensure_shape", "equal", "errors", "executing_eagerly", "exp",
+    "expand_dims", "eye", "fill", "float16", "float32", "float64", "floor", "foldl", "foldr", "function", "gather",
+    "gather_nd", "grad_pass_through", "gradients", "greater", "greater_equal", "group", "half", "histogram_fixed_width",
     "histogram_fixed_width_bins", "identity", "identity_n", "image", "init_scope", "int16", "int32", "int64", "int8",
     "less", "less_equal", "linalg", "linspace", "logical_and", "logical_not", "logical_or", "map_fn", "math", "matmul",
-    "maximum", "meshgrid", "minimum", "multiply", "name_scope", "negative", "nest", "newaxis", "nn", "no_op", "norm",
-    "not_equal", "numpy_function", "one_hot", "ones", "ones_like", "pad", "pow", "print", "py_function", "random",
-    "range", "rank", "recompute_grad", "reduce_all", "reduce_any", "reduce_logsumexp", "reduce_max", "reduce_mean",
-    "reduce_min", "reduce_prod", "reduce_sum", "repeat", "reshape", "reverse", "reverse_sequence", "roll", "round",
-    "saturate_cast", "scan", "scatter_nd", "searchsorted", "sequence_mask", "shape", "shape_n", "sigmoid", "sign",
-    "signal", "sin", "sinh", "size", "slice", "sort", "space_to_batch", "split", "sqrt", "square", "squeeze", "stack",
-    "stop_gradient", "strided_slice", "string", "strings", "subtract", "switch_case", "tan", "tanh",
-    "tensor_scatter_nd_add", "tensor_scatter_nd_max", "tensor_scatter_nd_min", "tensor_scatter_nd_sub",
-    "tensor_scatter_nd_update", "tensordot", "test", "tile", "transpose", "truediv", "truncatediv", "types", "uint16",
-    "uint32", "uint64", "uint8", "unique", "unique_with_counts", "unravel_index", "unstack", "vectorized_map", "where",
-    "while_loop", "zeros", "zeros_like",
+    "matrix_square_root", "maximum", "meshgrid", "minimum", "multiply", "name_scope", "negative", "nest", "newaxis",
+    "nn", "no_op", "norm", "not_equal", "numpy_function", "one_hot", "ones", "ones_like", "pad", "pow", "print",
+    "py_function", "random", "range", "rank", "recompute_grad", "reduce_all", "reduce_any", "reduce_logsumexp",
+    "reduce_max", "reduce_mean", "reduce_min", "reduce_prod", "reduce_sum", "repeat", "reshape", "reverse",
+    "reverse_sequence", "roll", "round", "saturate_cast", "scalar_mul", "scan", "scatter_nd", "searchsorted",
+    "sequence_mask", "shape", "shape_n", "sigmoid", "sign", "signal", "sin", "sinh", "size", "slice", "sort",
+    "space_to_batch", "split", "sqrt", "square", "squeeze", "stack", "stop_gradient", "strided_slice", "string",
+    "strings", "subtract", "switch_case", "tan", "tanh", "tensor_scatter_nd_add", "tensor_scatter_nd_max",
+    "tensor_scatter_nd_min", "tensor_scatter_nd_sub", "tensor_scatter_nd_update", "tensordot", "test", "tile",
+    "transpose", "truediv", "truncatediv", "truncatemod", "types", "uint16", "uint32", "uint64", "uint8", "unique",
+    "unique_with_counts", "unravel_index", "unstack", "vectorized_map", "where", "while_loop", "zeros", "zeros_like",
 ]  # fmt: skip
 
 _documentation.add_examples(_sys.modules[__name__])

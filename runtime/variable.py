@@ -336,7 +336,7 @@ class Variable:
         lead = rows._shape
         if lead is None or None in lead:
             raise ValueError(f"batch_scatter_update needs indices of known shape, got {rows.shape}")
-        grids = np.indices(lead).astype(rows.dtype.np)[:-1]
+        grids = np.indices([int(d) for d in lead]).astype(rows.dtype.np)[:-1]  # type: ignore[arg-type]
         vectors = stack([*[convert_to_tensor(grid) for grid in grids], rows], -1)
         return self.scatter_nd_update(vectors, sparse_delta.values)
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from runtime.ops.api import (
-    diag,
-    diag_part,
     eye,
     matmul,
     matrix_transpose,
@@ -13,6 +11,23 @@ from runtime.ops.api import (
     tensordot,
     trace,
 )  # fmt: skip
+from runtime.ops.decompositions import (
+    eig,
+    eigh_tridiagonal,
+    eigvals,
+    logm,
+    lu,
+    lu_matrix_inverse,
+    lu_reconstruct,
+    lu_solve,
+    tridiagonal_matmul,
+    tridiagonal_solve,
+)
+from runtime.ops.diagonals import (
+    diag,
+    diag_part,
+    set_diag,
+)
 from runtime.ops.einsum import (
     einsum,
 )
@@ -36,7 +51,6 @@ from runtime.ops.matrices import (
     cross,
     global_norm,
     normalize,
-    set_diag,
 )
 from runtime.ops.nn import (
     l2_normalize,
@@ -54,8 +68,10 @@ from runtime.ops.spectral import (
 )
 
 __all__ = [
-    "adjoint", "band_part", "cholesky", "cholesky_solve", "cross", "det", "diag", "diag_part", "eigh", "eigvalsh",
-    "einsum", "expm", "eye", "global_norm", "inv", "l2_normalize", "logdet", "lstsq", "matmul", "matrix_rank",
+    "adjoint", "band_part", "cholesky", "cholesky_solve", "cross", "det", "diag", "diag_part", "eig", "eigh",
+    "eigh_tridiagonal", "eigvals", "eigvalsh", "einsum", "expm", "eye", "global_norm", "inv", "l2_normalize", "logdet",
+    "logm", "lstsq", "lu", "lu_matrix_inverse", "lu_reconstruct", "lu_solve", "matmul", "matrix_rank",
     "matrix_transpose", "matvec", "norm", "normalize", "pinv", "qr", "set_diag", "slogdet", "solve", "sqrtm", "svd",
-    "tensor_diag", "tensor_diag_part", "tensordot", "trace", "triangular_solve",
+    "tensor_diag", "tensor_diag_part", "tensordot", "trace", "triangular_solve", "tridiagonal_matmul",
+    "tridiagonal_solve",
 ]  # fmt: skip

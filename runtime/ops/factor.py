@@ -35,7 +35,11 @@ def wide(kernel: Callable[..., Any]) -> Callable[..., Any]:
         if dtype != np.float16:
             return kernel(*arrays, **attrs)
         result = kernel(*[a.astype(np.float32) for a in arrays], **attrs)
-        return tuple(r.astype(dtype) for r in result) if isinstance(result, tuple) else result.astype(dtype)
+        return (
+            tuple(r.astype(dtype) if r.dtype.kind == "f" else r for r in result)
+            if isinstance(result, tuple)
+            else result.astype(dtype)
+        )
 
     return run
 

@@ -132,7 +132,7 @@ def _svd_kernel(x: Any, full_matrices: bool, compute_uv: bool) -> tuple:
     return s, u, np.conj(np.swapaxes(vt, -1, -2))
 
 
-def _gaps(values: Any) -> Any:
+def gaps(values: Any) -> Any:
     """1 / (v[j] - v[i]) for i != j, 0 on the diagonal and between equal values."""
     rank = len(values._shape)
     gap = call("expand_dims", values, axis=(rank - 1,)) - call("expand_dims", values, axis=(rank,))
@@ -151,7 +151,7 @@ def _grad_svd(op: Any, ds: Any, du: Any = None, dv: Any = None) -> Sequence[Any]
     s, u, v = op.outputs
     rank = len(s._shape)
     middle = diag(call("cast", _zero_if_none(ds, s), dtype=x.dtype))
-    factor = call("cast", _gaps(s * s), dtype=x.dtype)
+    factor = call("cast", gaps(s * s), dtype=x.dtype)
     s = call("cast", s, dtype=x.dtype)
     row = call("expand_dims", s, axis=(rank - 1,))
     column = call("expand_dims", s, axis=(rank,))
@@ -236,7 +236,7 @@ def _grad_eigh(op: Any, de: Any, dv: Any = None) -> Sequence[Any]:
     # Eigenvalues are real, so that of a complex cotangent only the real part counts.
     middle = diag(call("cast", real(de), dtype=de.dtype) if de.dtype.is_complex else de)
     if dv is not None:
-        middle = middle + _gaps(values) * matmul(vectors, dv, adjoint_a=True)
+        middle = middle + gaps(values) * matmul(vectors, dv, adjoint_a=True)
     full = matmul(matmul(vectors, middle), vectors, adjoint_b=True)
     # Only the lower triangle of the operand is read, so all of the gradient goes there.
     lower = triangle(full + adjoint(full), True)

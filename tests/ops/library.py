@@ -11,7 +11,7 @@ from scipy import fft, linalg, special
 # Modules of `runtime.ops` whose rows stay on the interpreter, except for those with a scalar text.
 FAMILIES = (
     "special", "sorting", "segments", "factor", "spectral", "einsum", "patches", "blocks", "text_rows", "stateless",
-    "assignment", "fourier", "complex_numbers", "incomplete_gamma",
+    "assignment", "fourier", "complex_numbers", "incomplete_gamma", "decompositions",
 )  # fmt: skip
 
 
@@ -133,6 +133,20 @@ def igamma_derivative(a, x, order):
     if order == 1:
         return (parts[1] - psi * parts[0]) / special.gamma(a)
     return (parts[2] - 2 * psi * parts[1] + (psi**2 - slope) * parts[0]) / special.gamma(a)
+
+
+def packed_lu(x):
+    permuted, lower, upper = linalg.lu(x)
+    return np.tril(lower, -1) + upper, np.argmax(permuted, 0)
+
+
+def full_matrix(band):
+    band = np.asarray(band, np.result_type(band, np.float64))
+    result = np.zeros((*band.shape[:-2], band.shape[-1], band.shape[-1]), band.dtype)
+    for place in np.ndindex(*band.shape[:-2]):
+        above, middle, below = band[place]
+        result[place] = np.diag(above[:-1], 1) + np.diag(middle) + np.diag(below[1:], -1)
+    return result
 
 
 def points(x, rank):
@@ -325,6 +339,9 @@ LIBRARY = {
         lambda x: power(sum(power(x / 64, k) / math.factorial(k) for k in range(12)), 64)
     ),
     "matrix_square_root": batched(lambda x: (lambda e, v: v @ np.diag(np.sqrt(e)) @ linalg.inv(v))(*linalg.eig(x))),
+    "eig": lambda x: tuple(v.astype(complex) for v in batched(linalg.eig)(x)),
+    "lu": batched(lambda x, dtype: packed_lu(x)), "matrix_logarithm": batched(linalg.logm),
+    "tridiagonal_solve": lambda band, rhs: np.linalg.solve(full_matrix(band), rhs.astype(np.result_type(rhs, np.float64))),
     "sylvester": sylvester, "igamma_derivative": igamma_derivative,
     "fftn": lambda x, rank: fourier(x, rank, -1), "ifftn": lambda x, rank: fourier(x, rank, 1) / points(x, rank),
     "rfftn": lambda x, rank: fourier(x, rank, -1)[..., : x.shape[-1] // 2 + 1], "irfftn": inverse_half,
