@@ -1,6 +1,7 @@
 """Called functions are converted when they are called.
 
     y = f(x, *rest, key=k)      →      y = ag__.converted_call(f)(x, *rest, key=k)
+    names = locals()            →      names = ag__.own_names(locals(), ('ag__', 'if_body'))
 
 Not wrapped: operators, lambdas called where they stand, and the built-in functions below, which need no conversion and
 never meet a tensor's missing value -- as long as nothing shadows their names.
@@ -13,7 +14,7 @@ from typing import Any
 
 import gast
 
-from autograph.convert.context import Context
+from autograph.convert.context import OPERATORS, Context
 from autograph.convert.expressions import ExpressionPass, is_operator_call
 from autograph.syntax import templates
 from autograph.syntax.walk import walk
@@ -37,13 +38,21 @@ class _Calls(ExpressionPass):
     def __init__(self, context: Context, bound: set[str]) -> None:
         super().__init__(context)
         self.bound = bound
+        self.added = (OPERATORS, *sorted(bound - context.identifiers))
 
     def visit_Call(self, node: Any) -> Any:
         self.generic_visit(node)
+        if self.lists_locals(node):
+            return templates.expression("ag__.own_names(names, added)", at=node, names=node, added=self.added)
         if is_operator_call(node) or isinstance(node.func, gast.Lambda) or self.is_left_alone(node.func):
             return node
         node.func = templates.expression("ag__.converted_call(function)", at=node.func, function=node.func)
         return node
+
+    def lists_locals(self, node: Any) -> bool:
+        """Whether a call gives the names of the frame that it stands in, among which are those of the conversion."""
+        is_lister = isinstance(node.func, gast.Name) and node.func.id in ("locals", "vars", "dir")
+        return is_lister and not node.args and not node.keywords and self.is_left_alone(node.func)
 
     def is_left_alone(self, function: Any) -> bool:
         if not isinstance(function, gast.Name) or function.id not in LEFT_ALONE:

@@ -17,6 +17,7 @@ from autograph.function.cache import TraceCache
 from autograph.function.concrete import ConcreteFunction
 from autograph.function.guards import broken, guards_of, settled
 from autograph.function.lifting import trace_once_or_twice
+from autograph.function.recursion import room
 from autograph.function.retracing import explain, warn_when_frequent
 from autograph.function.signature import Arguments, check_input_signature, key_of_call, relax
 from autograph.function.trace import trace
@@ -140,7 +141,8 @@ class Function:
 
         def run() -> ConcreteFunction:
             function = self._converted() if self._autograph else self._python_function
-            return trace(function, self._name, args, kwargs, self._arguments, self._jit_compile, self._memory)
+            with room():
+                return trace(function, self._name, args, kwargs, self._arguments, self._jit_compile, self._memory)
 
         self._tracing.add(key)
         wanted = {Feature.BUILTIN_FUNCTIONS, Feature.ALL} & self._features

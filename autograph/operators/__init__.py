@@ -6,6 +6,7 @@ from autograph.operators.assertion import assert_stmt
 from autograph.operators.calls import converted_call
 from autograph.operators.comprehensions import generator_exp, list_comp
 from autograph.operators.conditional import if_exp, if_stmt
+from autograph.operators.frames import own_names
 from autograph.operators.functional import filter_, map_
 from autograph.operators.logic import and_, compare, in_, is_none, is_not_none, not_, not_in, or_
 from autograph.operators.loops import for_stmt, while_stmt
@@ -34,6 +35,7 @@ __all__ = [
     "not_",
     "not_in",
     "or_",
+    "own_names",
     "spread",
     "while_stmt",
 ]

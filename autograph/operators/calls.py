@@ -13,12 +13,14 @@ from __future__ import annotations
 
 import functools
 import sysconfig
+import warnings
 import weakref
 from collections.abc import Callable
 from types import BuiltinMethodType, CodeType, FunctionType, MethodType
 from typing import Any
 
 from autograph.operators.builtins import OVERLOADS
+from autograph.operators.frames import warn
 from runtime.context import ctx
 from runtime.staged_list import moved
 
@@ -29,6 +31,9 @@ Converter = Callable[[FunctionType], "Maker | None"]
 LIBRARIES = frozenset({"autograph", "runtime", "numpy", "scipy", "numba", "llvmlite", "gast", "astunparse"})
 _STANDARD = tuple({sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")})
 _THIRD_PARTY = ("site-packages", "dist-packages")
+
+_WARN = warnings.warn
+OVERLOADS[_WARN] = warn
 
 _converter: Converter | None = None
 # By id of the code object; the weak reference clears its entry when the code object goes, so that no id is taken twice.
@@ -47,7 +52,9 @@ def converted_call(callee: Any) -> Any:
 
     While nothing is being traced that is the callee itself: nothing it does could need staging, and Python is faster.
     """
-    return callee if ctx.builder is None else converted_form(callee)
+    if ctx.builder is None:
+        return warn if callee is _WARN else callee
+    return converted_form(callee)
 
 
 def converted_form(callee: Any) -> Any:

@@ -103,10 +103,11 @@ def rounding(x):
 @case((i32(4), np.array([3, 1, 2], i32)))
 def many_items(n, xs):
     return (
-        sum(range(n), 100), rows(list(reversed(range(n)))), rows([a * b for a, b in list(enumerate(range(n), start=5))]),
+        sum(range(n), 100), rows(list(reversed(range(n)))),
+        rows([a * b for a, b in list(enumerate(range(n), start=5))]),
         rows(list(map(abs, xs - 2))), max(xs, key=lambda x: -x), min(xs, key=lambda x: abs(x - 2)), max(xs, default=9),
-        max([n, 3, n + 1]), max([x for x in xs if x > 7], default=-1), max([n, 2], key=lambda x: -x), any([n > 3, False]),
-        all([n > 3, True, n > 9]), len(range(n)), rows([a * b for a, b in list(zip(xs, xs[1:]))]),
+        max([n, 3, n + 1]), max([x for x in xs if x > 7], default=-1), max([n, 2], key=lambda x: -x),
+        any([n > 3, False]), all([n > 3, True, n > 9]), len(range(n)), rows([a * b for a, b in list(zip(xs, xs[1:]))]),
         rows(list(filter(None, xs - 1))),
     )  # fmt: skip
 

@@ -1,0 +1,37 @@
+"""Room for the frames that operators put between a user's functions while these are traced.
+
+A call of a function in a branch takes up to five frames where Python takes one. So that a recursive function reaches in
+a trace the depth that it reaches in Python, the limit is that much higher for as long as anything is being traced.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import threading
+from collections.abc import Iterator
+
+_FRAMES = 5
+
+_lock = threading.Lock()
+_tracing = 0
+_limit = 0
+
+
+@contextlib.contextmanager
+def room() -> Iterator[None]:
+    """Raises the recursion limit while the block runs; it is the process's, so all threads count together."""
+    global _tracing, _limit
+    with _lock:
+        if _tracing == 0:
+            _limit = sys.getrecursionlimit()
+            sys.setrecursionlimit(_limit * _FRAMES)
+        _tracing += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            _tracing -= 1
+            # A limit that the program has set meanwhile stays.
+            if _tracing == 0 and sys.getrecursionlimit() == _limit * _FRAMES:
+                sys.setrecursionlimit(_limit)
