@@ -17,9 +17,14 @@ from docs.make_api import sections
 
 LACKING = set(
     """
-    strided_slice VariableAggregation VariableSynchronization autograph.to_code autograph.to_graph
-    autograph.experimental.Feature config.set_gradient_memory config.optimizer.get_experimental_options
-    config.optimizer.set_experimental_options data.Iterator data.Optional test.GradientReport
+    RaggedTensor RaggedTensorSpec SparseTensor SparseTensorSpec VariableAggregation VariableSynchronization
+    autograph.experimental.Feature autograph.to_code config.LogicalDeviceConfiguration
+    config.get_logical_device_configuration config.set_gradient_memory config.set_logical_device_configuration
+    data.Iterator data.Optional distribute.InputContext distribute.MirroredStrategy distribute.OneDeviceStrategy
+    distribute.ReduceOp distribute.ReplicaContext distribute.Strategy distribute.get_replica_context
+    distribute.get_strategy distribute.has_strategy distribute.in_cross_replica_context linalg.eigh_tridiagonal
+    linalg.tridiagonal_matmul ragged.constant ragged.map_flat_values ragged.range ragged.row_splits_to_segment_ids
+    ragged.segment_ids_to_row_splits ragged.stack strided_slice test.GradientReport
     types.experimental.ConcreteFunction types.experimental.FunctionType types.experimental.TraceType
     types.experimental.TracingContext
     """.split()
