@@ -15,10 +15,12 @@ from autograph.operators.calls import converted_call
 from autograph.operators.loops import while_stmt
 from runtime import nest
 from runtime.context import ctx
+from runtime.dtypes import DType
 from runtime.graph.builder import trace_region
 from runtime.ops.array import shape
 from runtime.ops.convert import convert_to_tensor, is_tensor_like
 from runtime.ops.joining import stack
+from runtime.ragged.api import RaggedTensor, ragged_stack
 from runtime.spec import TensorSpec
 from runtime.tensor import SymbolicTensor, Tensor
 from runtime.tensor_array import TensorArray
@@ -80,6 +82,8 @@ def map_fn(
     fn_output_signature: dtypes or TensorSpecs of what `fn` returns; found out by itself if not given.
     Raises ValueError for scalars.
     """
+    if isinstance(elems, RaggedTensor):
+        return _map_ragged(fn, elems, fn_output_signature if fn_output_signature is not None else dtype)
     function = _converted(fn)
     tensors, count = _rows(elems)
     if ctx.builder is None or (isinstance(count, int) and count == 0 and not _staged(tensors)):
@@ -103,6 +107,17 @@ def map_fn(
 
     while_stmt(loop_test, loop_body, ("arrays", "i"))
     return nest.pack_sequence_as(structure, [array.stack() for array in arrays])
+
+
+def _map_ragged(fn: Callable[..., Any], elems: RaggedTensor, signature: Any) -> Any:
+    """`fn` of each row of a ragged tensor, outside of traced functions. The results are rows of a ragged tensor, unless
+    they are scalars or `signature` (a dtype or TensorSpec) says that they all have one shape."""
+    results = [fn(row) for row in elems]
+    if not results:
+        raise ValueError("map_fn of no rows has no result to take the shape from")
+    if isinstance(signature, (DType, TensorSpec)):
+        return stack(results)
+    return nest.map_structure(lambda *parts: ragged_stack(list(parts)), *results)
 
 
 def vectorized_map(fn: Callable[..., Any], elems: Any, fallback_to_while_loop: bool = True, warn: bool = True) -> Any:

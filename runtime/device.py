@@ -26,7 +26,7 @@ class PhysicalDevice:
 
 @dataclass(frozen=True)
 class LogicalDevice:
-    """What a program places operations on: here each physical device is one."""
+    """What a program places operations on: a physical device, or a part of one."""
 
     name: str
     device_type: str
@@ -46,8 +46,11 @@ def list_physical_devices(device_type: str | None = None) -> list[PhysicalDevice
 
 def list_logical_devices(device_type: str | None = None) -> list[LogicalDevice]:
     """The devices that `device` takes, of one type ("CPU", "GPU") if given."""
-    found = list_physical_devices(device_type)
-    return [LogicalDevice(d.name.replace("physical_device", "device"), d.device_type) for d in found]
+    found: list[LogicalDevice] = []
+    for physical in list_physical_devices(device_type):
+        count = len(_logical.get(physical.name, ())) or 1
+        found += [LogicalDevice(f"/device:{physical.device_type}:{i}", physical.device_type) for i in range(count)]
+    return found
 
 
 def get_visible_devices(device_type: str | None = None) -> list[PhysicalDevice]:
@@ -78,6 +81,33 @@ def set_soft_device_placement(enabled: bool) -> None:
     """With False a `device` block for a device that this machine lacks raises InvalidArgumentError."""
     global _soft_placement
     _soft_placement = bool(enabled)
+
+
+@dataclass(frozen=True)
+class LogicalDeviceConfiguration:
+    """How large a logical device is. The CPU's memory isn't divided, so the limit is only remembered."""
+
+    memory_limit: float | None = None
+    experimental_priority: int | None = None
+    experimental_device_ordinal: int | None = None
+
+
+_logical: dict[str, list[LogicalDeviceConfiguration]] = {}
+
+
+def set_logical_device_configuration(device: PhysicalDevice, logical_devices: list[LogicalDeviceConfiguration]) -> None:
+    """Divides a device into logical ones (`CPU:0`, `CPU:1`, ...), all of which run on it.
+
+    Raises ValueError for a device that isn't there.
+    """
+    if device not in list_physical_devices():
+        raise ValueError(f"Unrecognized device: {device!r}")
+    _logical[device.name] = list(logical_devices)
+
+
+def get_logical_device_configuration(device: PhysicalDevice) -> list[LogicalDeviceConfiguration] | None:
+    """What `set_logical_device_configuration` set, or None."""
+    return _logical.get(device.name)
 
 
 _NAME = re.compile(r"^(/job:\w+)?(/replica:\d+)?(/task:\d+)?/?(device:)?(?P<type>[A-Za-z_]+)(:(?P<index>\d+|\*))?$")

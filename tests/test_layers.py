@@ -19,6 +19,7 @@ LONG_FILES: dict[str, str] = {}
 BASE = {"runtime.dtypes", "runtime.shapes", "runtime.types", "runtime.errors", "runtime.context", "runtime.spec"}
 BASE |= {"runtime.nest", "runtime.device"}
 VALUES = {*BASE, "runtime.tensor", "runtime.ops", "runtime.variable", "runtime.tensor_array", "runtime.generator"}
+VALUES |= {"runtime.ragged", "runtime.sparse"}
 VALUES |= {"runtime.staged_list", "runtime.list_methods"}
 RUNTIME = {*VALUES, "runtime.graph", "runtime.autodiff", "runtime.engine"}
 CONVERSION = {"autograph.errors", "autograph.syntax", "autograph.convert"}
@@ -33,6 +34,8 @@ ROOMS: dict[str, set[str]] = {
     "runtime.generator": {*BASE, "runtime.tensor", "runtime.ops", "runtime.variable"},
     "runtime.tensor_array": {*BASE, "runtime.tensor", "runtime.ops"},
     "runtime.list_methods": {*BASE, "runtime.tensor", "runtime.ops"},
+    "runtime.sparse": {*BASE, "runtime.tensor", "runtime.ops"},
+    "runtime.ragged": {*BASE, "runtime.tensor", "runtime.ops", "runtime.sparse"},
     "runtime.staged_list": {*BASE, "runtime.tensor", "runtime.ops", "runtime.list_methods"},
     "runtime.graph": {*BASE, "runtime.tensor", "runtime.ops"},
     "runtime.autodiff": {*VALUES, "runtime.graph"},

@@ -114,6 +114,8 @@ def type_text(value: Any) -> str:
     """
     if isinstance(value, TensorSpec):
         return f"TensorSpec(shape={value.shape}, dtype={value.dtype!r}, name=None)"
+    if hasattr(type(value), "spec_text"):
+        return repr(value)
     if isinstance(value, Mapping):
         items = ", ".join(f"[{key!r}, {type_text(part)}]" for key, part in value.items())
         return f"Dict[{items}]"
@@ -123,8 +125,8 @@ def type_text(value: Any) -> str:
     own = trace_type_of(value)
     if own is not None:
         return repr(own)
-    if nest.is_nested(value) and not hasattr(type(value), "spec_text"):
+    if nest.is_nested(value):
         return f"{type(value).__name__}[{', '.join(map(type_text, nest.children(value)))}]"
-    if hasattr(value, "dtype") and hasattr(value, "shape") and not hasattr(value, "_type_spec"):
+    if hasattr(value, "dtype") and hasattr(value, "shape"):
         return f"TensorSpec(shape={tuple(value.shape)}, dtype={as_dtype(value.dtype)!r}, name=None)"
-    return repr(value) if hasattr(type(value), "spec_text") else f"Literal[{value!r}]"
+    return f"Literal[{value!r}]"

@@ -1,7 +1,8 @@
-"""`ag.image`: windows of images."""
+"""`ag.image`: windows of images, and their contrast."""
 
 from __future__ import annotations
 
 from runtime.ops.convolution import extract_patches
+from runtime.ops.images import adjust_contrast
 
-__all__ = ["extract_patches"]
+__all__ = ["adjust_contrast", "extract_patches"]

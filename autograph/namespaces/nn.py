@@ -38,21 +38,13 @@ from runtime.ops.nn import (
     batch_normalization,
     bias_add,
     crelu,
-    dropout,
-    elu,
-    embedding_lookup,
-    gelu,
     l2_loss,
     l2_normalize,
-    leaky_relu,
     local_response_normalization,
     log_poisson_loss,
     log_softmax,
     moments,
-    relu6,
-    selu,
     sigmoid_cross_entropy_with_logits,
-    silu,
     softmax,
     softmax_cross_entropy_with_logits,
     softsign,
@@ -71,6 +63,16 @@ from runtime.ops.sorting import (
 )
 from runtime.ops.special import (
     log_sigmoid,
+)
+from runtime.ragged.api import (
+    dropout,
+    elu,
+    embedding_lookup,
+    gelu,
+    leaky_relu,
+    relu6,
+    selu,
+    silu,
 )
 
 __all__ = [

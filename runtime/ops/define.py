@@ -1,4 +1,7 @@
-"""Defines an elementwise op in one statement: the row of the table and the public function over it."""
+"""Defines an elementwise op in one statement: the row of the table and the public function over it.
+
+A value with a method `__ag_elementwise__(function, *operands)`, such as a ragged tensor, applies the function itself.
+"""
 
 from __future__ import annotations
 
@@ -43,6 +46,8 @@ def unary(
 
     def function(x: Any, name: str | None = None) -> Tensor:
         if x.__class__ is not EagerTensor:
+            if hasattr(x, "__ag_elementwise__"):
+                return x.__ag_elementwise__(function, x)
             x = convert_to_tensor(x)
         if x.dtype.kind not in kinds:
             check_kind(row, x.dtype)
@@ -76,6 +81,9 @@ def binary(
 
     def function(x: Any, y: Any, name: str | None = None) -> Tensor:
         if x.__class__ is not EagerTensor or y.__class__ is not EagerTensor:
+            foreign = x if hasattr(x, "__ag_elementwise__") else y
+            if hasattr(foreign, "__ag_elementwise__"):
+                return foreign.__ag_elementwise__(function, x, y)
             x, y = operands(row.label, x, y)
         dtype = x.dtype
         if dtype is not y.dtype:

@@ -1,0 +1,25 @@
+"""`ag.sparse`: tensors of which only some elements are kept."""
+
+from __future__ import annotations
+
+from runtime.sparse import (
+    SparseTensor,
+    from_dense,
+    map_values,
+    reorder,
+    retain,
+    sparse_dense_matmul,
+    to_dense,
+)
+from runtime.sparse import sparse_add as add
+from runtime.sparse import sparse_concat as concat
+from runtime.sparse import sparse_eye as eye
+from runtime.sparse import sparse_reduce_max as reduce_max
+from runtime.sparse import sparse_reduce_sum as reduce_sum
+from runtime.sparse import sparse_slice as slice
+from runtime.sparse import sparse_transpose as transpose
+
+__all__ = [
+    "SparseTensor", "add", "concat", "eye", "from_dense", "map_values", "reduce_max", "reduce_sum", "reorder", "retain",
+    "slice", "sparse_dense_matmul", "to_dense", "transpose",
+]  # fmt: skip

@@ -1,0 +1,132 @@
+"""Public functions that take ragged tensors as well as tensors, under TensorFlow's names.
+
+The elementwise functions of the op table know by themselves (`runtime.ops.define`); the ones here look at their
+arguments first, and hand ragged ones to the functions of this room.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from runtime import dtypes
+from runtime.ops import api, blocks, nn, reduce, text_rows
+from runtime.ragged import arrays, reductions
+from runtime.ragged.constant import constant, ragged_range, ragged_stack
+from runtime.ragged.convert import from_sparse, to_sparse
+from runtime.ragged.elementwise import apply_elementwise, map_flat_values
+from runtime.ragged.spec import RaggedTensorSpec
+from runtime.ragged.tensor import RaggedTensor
+
+
+def _is_ragged(value: Any) -> bool:
+    return type(value) is RaggedTensor or (
+        type(value) in (list, tuple) and any(type(part) is RaggedTensor for part in value)
+    )
+
+
+def also_ragged(dense: Callable[..., Any], ragged: Callable[..., Any]) -> Callable[..., Any]:
+    """`dense`, but `ragged` where an argument (or a part of a list among them) is ragged."""
+
+    @functools.wraps(dense)
+    def function(*args: Any, **kwargs: Any) -> Any:
+        if any(map(_is_ragged, args)) or (kwargs and any(map(_is_ragged, kwargs.values()))):
+            return ragged(*args, **kwargs)
+        return dense(*args, **kwargs)
+
+    return function
+
+
+def _elementwise(dense: Callable[..., Any]) -> Callable[..., Any]:
+    return also_ragged(dense, functools.partial(apply_elementwise, dense))
+
+
+def _on_values(dense: Callable[..., Any]) -> Callable[..., Any]:
+    return also_ragged(dense, functools.partial(map_flat_values, dense))
+
+
+def _reduction(dense: Callable[..., Any]) -> Callable[..., Any]:
+    return also_ragged(dense, reductions.reduction(dense))
+
+
+reduce_sum = _reduction(reduce.reduce_sum)
+reduce_prod = _reduction(reduce.reduce_prod)
+reduce_max = _reduction(reduce.reduce_max)
+reduce_min = _reduction(reduce.reduce_min)
+reduce_any = _reduction(reduce.reduce_any)
+reduce_all = _reduction(reduce.reduce_all)
+reduce_mean = also_ragged(reduce.reduce_mean, reductions.ragged_mean)
+reduce_variance = also_ragged(reduce.reduce_variance, reductions.ragged_variance)
+reduce_std = also_ragged(reduce.reduce_std, reductions.ragged_std)
+
+concat = also_ragged(api.concat, arrays.ragged_concat)
+stack = also_ragged(api.stack, ragged_stack)
+tile = also_ragged(api.tile, arrays.ragged_tile)
+reverse = also_ragged(api.reverse, arrays.ragged_reverse)
+expand_dims = also_ragged(api.expand_dims, arrays.ragged_expand_dims)
+gather = also_ragged(api.gather, arrays.ragged_gather)
+boolean_mask = also_ragged(api.boolean_mask, arrays.ragged_boolean_mask)
+
+
+def _rank(input: RaggedTensor, name: str | None = None) -> Any:
+    return api.convert_to_tensor(input.shape.rank)
+
+
+def _size(input: RaggedTensor, out_type: Any = dtypes.int32, name: str | None = None) -> Any:
+    return api.size(input.flat_values, out_type)
+
+
+rank = also_ragged(api.rank, _rank)
+size = also_ragged(api.size, _size)
+
+abs = _elementwise(api.abs)
+add = _elementwise(api.add)
+cast = _on_values(api.cast)
+clip_by_value = _elementwise(api.clip_by_value)
+divide = _elementwise(api.divide)
+divide_no_nan = _elementwise(api.divide_no_nan)
+identity = _on_values(api.identity)
+ones_like = _on_values(api.ones_like)
+one_hot = _on_values(api.one_hot)
+round = _elementwise(api.round)
+saturate_cast = _on_values(blocks.saturate_cast)
+sign = _elementwise(api.sign)
+squared_difference = _elementwise(api.squared_difference)
+stop_gradient = _on_values(api.stop_gradient)
+truediv = _elementwise(api.truediv)
+where = _elementwise(api.where)
+zeros_like = _on_values(api.zeros_like)
+dropout = _on_values(nn.dropout)
+elu = _elementwise(nn.elu)
+embedding_lookup = _on_values(nn.embedding_lookup)
+gelu = _elementwise(nn.gelu)
+leaky_relu = _elementwise(nn.leaky_relu)
+relu6 = _elementwise(nn.relu6)
+selu = _elementwise(nn.selu)
+silu = _elementwise(nn.silu)
+
+as_string = _on_values(text_rows.as_string)
+join = _on_values(api.strings_join)
+length = _on_values(text_rows.length)
+lower = _on_values(text_rows.lower)
+regex_full_match = _on_values(text_rows.regex_full_match)
+regex_replace = _on_values(text_rows.regex_replace)
+strip = _on_values(text_rows.strip)
+substr = _on_values(text_rows.substr)
+to_hash_bucket = _on_values(text_rows.to_hash_bucket)
+to_hash_bucket_fast = to_hash_bucket
+to_hash_bucket_strong = _on_values(text_rows.to_hash_bucket_strong)
+to_number = _on_values(text_rows.to_number)
+upper = _on_values(text_rows.upper)
+
+__all__ = [
+    "abs", "add", "also_ragged", "as_string", "boolean_mask", "cast", "clip_by_value", "concat", "constant", "divide",
+    "divide_no_nan", "dropout", "elu", "embedding_lookup", "expand_dims", "from_sparse", "gather", "gelu", "identity",
+    "join", "leaky_relu", "length", "lower", "map_flat_values", "one_hot", "ones_like", "ragged_range",
+    "ragged_stack", "rank", "reduce_all", "reduce_any", "reduce_max", "reduce_mean", "reduce_min", "reduce_prod",
+    "reduce_std", "reduce_sum", "reduce_variance", "regex_full_match", "regex_replace", "relu6", "reverse", "round",
+    "saturate_cast", "selu", "sign", "silu", "size", "squared_difference", "stack", "stop_gradient", "strip",
+    "substr", "tile", "to_hash_bucket", "to_hash_bucket_fast", "to_hash_bucket_strong", "to_number", "to_sparse",
+    "truediv", "upper", "where", "zeros_like", "RaggedTensor", "RaggedTensorSpec",
+]  # fmt: skip

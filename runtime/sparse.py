@@ -1,0 +1,337 @@
+"""`SparseTensor`: the coordinates and values of the elements that aren't zero. `ag.sparse` works on it.
+
+    indices      int64, shape (count, rank), in row-major order      values  shape (count,)      dense_shape  (rank,)
+
+It is a structure of these three (`runtime.nest`), so it goes in and out of traced functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from runtime import dtypes, shapes
+from runtime.dtypes import DType
+from runtime.ops.api import (
+    add,
+    boolean_mask,
+    cast,
+    concat,
+    convert_to_tensor,
+    cumprod,
+    expand_dims,
+    fill,
+    gather,
+    gather_nd,
+    less,
+    logical_and,
+    not_equal,
+    reduce_all,
+    reduce_sum,
+    reshape,
+    tensor_scatter_nd_update,
+    transpose,
+    where,
+)
+from runtime.ops.api import range as range_
+from runtime.ops.api import reduce_max as dense_max
+from runtime.ops.api import shape as shape_of
+from runtime.ops.convert import static_value
+from runtime.ops.segments import unsorted_segment_max, unsorted_segment_sum
+from runtime.ops.sorting import argsort, unique
+from runtime.spec import TensorSpec
+from runtime.tensor import Tensor
+
+_INT = dtypes.int64
+
+
+class SparseTensor:
+    """A tensor of which only some elements are kept.
+
+    indices: the coordinates, shape (count, rank). values: one for each. dense_shape: of the whole.
+    Raises ValueError when these don't fit together. Operations expect coordinates in row-major order (`reorder`).
+    """
+
+    __ag_priority__ = 1
+
+    def __init__(self, indices: Any, values: Any, dense_shape: Any) -> None:
+        self._indices = cast(convert_to_tensor(indices, dtype_hint=_INT), _INT)
+        self._values = convert_to_tensor(values)
+        self._dense_shape = cast(convert_to_tensor(dense_shape, dtype_hint=_INT), _INT)
+        where_, what, whole = self._indices._shape, self._values._shape, self._dense_shape._shape
+        if where_ == (0,) and whole is not None:  # an empty list has no second dimension
+            self._indices = convert_to_tensor(static_value(self._indices).reshape(0, whole[0]))
+            where_ = self._indices._shape
+        if where_ is None or len(where_) != 2 or what is None or len(what) != 1 or whole is None or len(whole) != 1:
+            raise ValueError(
+                f"need indices of rank 2, values and dense_shape of rank 1, got shapes {where_}, {what} and {whole}"
+            )
+        shapes.merge((where_[0], where_[1]), (what[0], whole[0]))
+
+    @property
+    def indices(self) -> Tensor:
+        return self._indices
+
+    @property
+    def values(self) -> Tensor:
+        return self._values
+
+    @property
+    def dense_shape(self) -> Tensor:
+        return self._dense_shape
+
+    @property
+    def dtype(self) -> DType:
+        return self._values.dtype
+
+    @property
+    def shape(self) -> shapes.TensorShape:
+        """The static shape of the whole."""
+        known = static_value(self._dense_shape)
+        if known is not None:
+            return shapes.TensorShape([int(d) for d in known])
+        rank = (self._dense_shape._shape or (None,))[0]
+        return shapes.TensorShape(None if rank is None else [None] * rank)
+
+    def get_shape(self) -> shapes.TensorShape:
+        return self.shape
+
+    def with_values(self, new_values: Any) -> SparseTensor:
+        """The same places with other values."""
+        return SparseTensor(self._indices, new_values, self._dense_shape)
+
+    def __tf_flatten__(self) -> tuple[Any, tuple]:
+        return None, (self._indices, self._values, self._dense_shape)
+
+    @classmethod
+    def __tf_unflatten__(cls, metadata: Any, components: Sequence[Any]) -> Any:
+        indices, values, dense_shape = components
+        if isinstance(values, TensorSpec):
+            return SparseTensorSpec(None, values.dtype)
+        made = cls.__new__(cls)
+        made._indices, made._values, made._dense_shape = indices, values, dense_shape
+        return made
+
+    def __tf_tensor__(self, dtype: Any = None, name: str | None = None) -> Tensor:
+        raise TypeError("This function takes no sparse tensors; use ag.sparse.to_dense, or its like in ag.sparse.")
+
+    def __neg__(self) -> SparseTensor:
+        return self.with_values(-self._values)
+
+    def __mul__(self, other: Any) -> SparseTensor:
+        return self._scaled(other, lambda x, y: x * y)
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other: Any) -> SparseTensor:
+        return self._scaled(other, lambda x, y: x / y)
+
+    def _scaled(self, other: Any, function: Callable[[Any, Any], Any]) -> SparseTensor:
+        """With a number, or with a tensor that broadcasts to the shape: the places without values stay zero."""
+        factor = convert_to_tensor(other, dtype_hint=self.dtype)
+        if factor._shape:
+            from_end = -len(factor._shape)
+            places = self._indices[:, from_end:]
+            sizes = shape_of(factor, _INT)
+            factor = gather_nd(factor, where(not_equal(sizes, 1), places, places * 0))
+        return self.with_values(function(self._values, factor))
+
+    def __hash__(self) -> int:
+        raise TypeError("SparseTensor is unhashable.")
+
+    def __repr__(self) -> str:
+        return f"SparseTensor(indices={self._indices!s}, values={self._values!s}, dense_shape={self._dense_shape!s})"
+
+
+class SparseTensorSpec:
+    """Describes a sparse tensor, for `input_signature`."""
+
+    __slots__ = ("_shape", "dtype")
+    spec_text = True
+
+    def __init__(self, shape: Any = None, dtype: Any = dtypes.float32) -> None:
+        self._shape = shapes.as_shape(shape)
+        self.dtype = dtypes.as_dtype(dtype)
+
+    @property
+    def shape(self) -> shapes.TensorShape:
+        return shapes.TensorShape(self._shape)
+
+    def __tf_flatten__(self) -> tuple[Any, tuple]:
+        rank = None if self._shape is None else len(self._shape)
+        return None, (TensorSpec([None, rank], _INT), TensorSpec([None], self.dtype), TensorSpec([rank], _INT))
+
+    @classmethod
+    def __tf_unflatten__(cls, metadata: Any, components: Sequence[Any]) -> Any:
+        return SparseTensor.__tf_unflatten__(metadata, components)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, SparseTensorSpec) and (self._shape, self.dtype) == (other._shape, other.dtype)
+
+    def __hash__(self) -> int:
+        return hash((self._shape, self.dtype))
+
+    def __repr__(self) -> str:
+        return f"SparseTensorSpec({self.shape!r}, {self.dtype!r})"
+
+
+def from_dense(tensor: Any, name: str | None = None) -> SparseTensor:
+    """The elements that aren't zero (or empty strings)."""
+    x = convert_to_tensor(tensor)
+    zero = convert_to_tensor("" if x.dtype is dtypes.string else 0, x.dtype)
+    places = where(not_equal(x, zero))
+    return SparseTensor(places, gather_nd(x, places), shape_of(x, _INT))
+
+
+def to_dense(
+    sp_input: SparseTensor, default_value: Any = None, validate_indices: bool = True, name: str | None = None
+) -> Tensor:
+    """The whole tensor, with `default_value` (0, or an empty string) in the other places."""
+    blank = default_value if default_value is not None else ("" if sp_input.dtype is dtypes.string else 0)
+    whole = fill(sp_input.dense_shape, convert_to_tensor(blank, sp_input.dtype))
+    return tensor_scatter_nd_update(whole, sp_input.indices, sp_input.values)
+
+
+def _linear(indices: Tensor, dense_shape: Tensor) -> Tensor:
+    """The place of each coordinate in row-major order."""
+    strides = cumprod(concat([dense_shape[1:], convert_to_tensor([1], _INT)], 0), reverse=True)
+    return reduce_sum(indices * strides, axis=1)
+
+
+def reorder(sp_input: SparseTensor, name: str | None = None) -> SparseTensor:
+    """The coordinates in row-major order."""
+    order = argsort(_linear(sp_input.indices, sp_input.dense_shape), stable=True)
+    return SparseTensor(gather(sp_input.indices, order), gather(sp_input.values, order), sp_input.dense_shape)
+
+
+def sparse_concat(
+    axis: int, sp_inputs: Sequence[SparseTensor], expand_nonconcat_dims: bool = False, name: Any = None
+) -> Any:
+    """Joined along an axis, as the whole tensors would be.
+
+    expand_nonconcat_dims: the other dimensions become as large as the largest; else they must be the same.
+    """
+    rank = sp_inputs[0].shape.rank or 0
+    at = axis % rank
+    one = convert_to_tensor([1 if i == at else 0 for i in range(rank)], _INT)
+    offset: Any = one * 0
+    indices, sizes = [], []
+    for part in sp_inputs:
+        indices.append(part.indices + offset)
+        offset = offset + part.dense_shape * one
+        sizes.append(part.dense_shape)
+    shapes_ = [s.shape.as_list() for s in sp_inputs]
+    for other in shapes_[1:]:
+        for i, (a, b) in enumerate(zip(shapes_[0], other)):
+            if i != at and not expand_nonconcat_dims and None not in (a, b) and a != b:
+                raise ValueError(f"sparse tensors of shapes {shapes_[0]} and {other} can't be joined along axis {at}")
+    largest = dense_max(convert_to_tensor(sizes), axis=0)
+    total = where(one > 0, offset, largest)
+    return reorder(SparseTensor(concat(indices, 0), concat([s.values for s in sp_inputs], 0), total))
+
+
+def sparse_add(a: Any, b: Any, threshold: Any = 0, name: str | None = None) -> Any:
+    """The sum: sparse of two sparse tensors, else a tensor. Values at one place are added."""
+    if not (isinstance(a, SparseTensor) and isinstance(b, SparseTensor)):
+        parts = [to_dense(x) if isinstance(x, SparseTensor) else convert_to_tensor(x) for x in (a, b)]
+        return add(parts[0], parts[1])
+    joined = SparseTensor(concat([a.indices, b.indices], 0), concat([a.values, b.values], 0), a.dense_shape)
+    ordered = reorder(joined)
+    places = _linear(ordered.indices, ordered.dense_shape)
+    _, ids = unique(places, _INT)
+    count = dense_max(concat([ids, convert_to_tensor([-1], _INT)], 0)) + 1
+    values = unsorted_segment_sum(ordered.values, ids, count)
+    indices = unsorted_segment_max(ordered.indices, ids, count)
+    return SparseTensor(indices, values, a.dense_shape)
+
+
+def sparse_reduce_sum(
+    sp_input: SparseTensor, axis: Any = None, keepdims: bool = False, output_is_sparse: bool = False, name: Any = None
+) -> Any:
+    """The sum over axes (all by default)."""
+    result = reduce_sum(to_dense(sp_input), axis=axis, keepdims=keepdims)
+    return from_dense(result) if output_is_sparse else result
+
+
+def sparse_reduce_max(
+    sp_input: SparseTensor, axis: Any = None, keepdims: bool = False, output_is_sparse: bool = False, name: Any = None
+) -> Any:
+    """The largest of the values that are kept, over axes; 0 where there are none."""
+    rank = sp_input.shape.rank or 0
+    axes = (
+        list(range(rank)) if axis is None else [a % rank for a in (axis if isinstance(axis, (list, tuple)) else [axis])]
+    )
+    kept = [i for i in range(rank) if i not in axes]
+    sizes = gather(sp_input.dense_shape, kept) if kept else convert_to_tensor([], _INT)
+    places = gather(sp_input.indices, kept, axis=1) if kept else sp_input.indices[:, :0]
+    lines = _linear(places, sizes) if kept else reduce_sum(sp_input.indices * 0, axis=1)
+    count = cumprod(sizes)[-1] if kept else convert_to_tensor(1, _INT)
+    ones = cast(range_(shape_of(lines)[0]) * 0 + 1, _INT)
+    found = unsorted_segment_sum(ones, lines, count) > 0
+    result = unsorted_segment_max(sp_input.values, lines, count)
+    result = where(found, result, convert_to_tensor(0, result.dtype))
+    from_shape = [1 if i in axes else sp_input.shape[i] for i in range(rank) if keepdims or i not in axes]
+    result = reshape(result, from_shape)
+    return from_dense(result) if output_is_sparse else result
+
+
+def sparse_dense_matmul(
+    sp_a: Any, b: Any, adjoint_a: bool = False, adjoint_b: bool = False, name: str | None = None
+) -> Tensor:
+    """The product of a sparse matrix and a dense one (in either order). Gradients flow to the values and the matrix."""
+    if isinstance(b, SparseTensor):
+        if isinstance(sp_a, SparseTensor):
+            raise TypeError("sparse_dense_matmul takes one sparse matrix")
+        return transpose(sparse_dense_matmul(b, sp_a, not adjoint_b, not adjoint_a))
+    dense = convert_to_tensor(b)
+    if adjoint_b:
+        dense = transpose(dense)
+    rows, columns = (1, 0) if adjoint_a else (0, 1)
+    terms = expand_dims(sp_a.values, 1) * gather(dense, sp_a.indices[:, columns])
+    return unsorted_segment_sum(terms, sp_a.indices[:, rows], sp_a.dense_shape[rows])
+
+
+def sparse_transpose(
+    sp_input: SparseTensor, perm: Sequence[int] | None = None, name: str | None = None
+) -> SparseTensor:
+    """The dimensions in another order (reversed by default)."""
+    rank = sp_input.shape.rank or 0
+    order = list(perm) if perm is not None else list(range(rank))[::-1]
+    indices, sizes = gather(sp_input.indices, order, axis=1), gather(sp_input.dense_shape, order)
+    return reorder(SparseTensor(indices, sp_input.values, sizes))
+
+
+def retain(sp_input: SparseTensor, to_retain: Any) -> SparseTensor:
+    """The elements for which `to_retain`, a vector of bools, is true."""
+    kept = convert_to_tensor(to_retain, dtypes.bool_)
+    return SparseTensor(boolean_mask(sp_input.indices, kept), boolean_mask(sp_input.values, kept), sp_input.dense_shape)
+
+
+def sparse_slice(sp_input: SparseTensor, start: Any, size: Any, name: str | None = None) -> SparseTensor:
+    """A block of the whole tensor."""
+    low, extent = convert_to_tensor(start, _INT), convert_to_tensor(size, _INT)
+    extent = where(less(sp_input.dense_shape - low, extent), sp_input.dense_shape - low, extent)
+    inside = logical_and(sp_input.indices >= low, less(sp_input.indices, low + extent))
+    kept = retain(sp_input, reduce_all(inside, axis=1))
+    return SparseTensor(kept.indices - low, kept.values, extent)
+
+
+def sparse_eye(
+    num_rows: int, num_columns: int | None = None, dtype: Any = dtypes.float32, name: Any = None
+) -> SparseTensor:
+    """Ones on the diagonal."""
+    columns = num_rows if num_columns is None else num_columns
+    places = range_(min(num_rows, columns), dtype=_INT)
+    ones = cast(places * 0 + 1, dtype)
+    return SparseTensor(concat([places[:, None], places[:, None]], 1), ones, [num_rows, columns])
+
+
+def map_values(op: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """`op` of the values of sparse arguments that have the same places."""
+    found = [a for a in [*args, *kwargs.values()] if isinstance(a, SparseTensor)]
+
+    def flat(value: Any) -> Any:
+        return value.values if isinstance(value, SparseTensor) else value
+
+    result = op(*map(flat, args), **{name: flat(value) for name, value in kwargs.items()})
+    return found[0].with_values(result) if found else result
