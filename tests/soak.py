@@ -24,7 +24,8 @@ def step(x, k={n}):
             total += i
     return [t for t in (total, k)]
 """
-# How many blocks of memory a function may leave on average: an object that stays would be one; caches that fill are some hundred in all.
+# How many blocks of memory a function may leave on average: an object that stays would be one;
+# caches that fill are some hundred in all.
 MOST_BLOCKS = 0.8
 
 

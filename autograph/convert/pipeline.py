@@ -20,6 +20,7 @@ from autograph.convert import (
     super_calls,
     swallowed,
     ternary,
+    texts,
     unbound_returns,
     walrus,
 )
@@ -37,6 +38,7 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("return", returns.lower),  # turns returns in loops into breaks
     ("break and continue", breaks.lower),  # leaves no jump out of a block that is to become a function
     ("control flow", control_flow.lower),  # the analyses want plain names: before anything adds lambdas
+    ("text", texts.lower),
     ("assert", asserts.lower),
     ("comparison", comparison.lower),  # makes `and`s for the next one
     ("logic", logic.lower),

@@ -11,6 +11,7 @@ from autograph.operators.functional import filter_, map_
 from autograph.operators.logic import and_, compare, in_, is_none, is_not_none, not_, not_in, or_
 from autograph.operators.loops import for_stmt, while_stmt
 from autograph.operators.matching import match_stmt
+from autograph.operators.texts import shown, text
 from autograph.operators.tracebacks import drop_frames
 
 __all__ = [
@@ -36,6 +37,8 @@ __all__ = [
     "not_in",
     "or_",
     "own_names",
+    "shown",
     "spread",
+    "text",
     "while_stmt",
 ]

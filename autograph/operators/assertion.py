@@ -7,7 +7,9 @@ from typing import Any
 from autograph.operators.state import Block
 from autograph.operators.symbolic import condition, truth
 from autograph.operators.unbound import run
-from runtime.ops.control import assert_op
+from runtime.errors import FailedAssertion
+from runtime.ops.control import assert_op, raise_op
+from runtime.ops.staged_text import StagedText
 
 
 def assert_stmt(test: Any, message: Block | None = None) -> None:
@@ -17,5 +19,9 @@ def assert_stmt(test: Any, message: Block | None = None) -> None:
         if not test:
             raise AssertionError(run(message)) if message is not None else AssertionError()
         return
-    text = "" if message is None else str(run(message))
+    text = "" if message is None else run(message)
+    if type(text) is StagedText:
+        raise_op(FailedAssertion, (text,), unless=condition(tensor, "assert"))
+        return
+    text = str(text)
     assert_op(condition(tensor, "assert"), text, "AssertionError")

@@ -25,6 +25,7 @@ from runtime.ops.control import print_ as staged_print
 from runtime.ops.convert import convert_to_tensor
 from runtime.ops.elementwise import cast
 from runtime.ops.elementwise import round as round_tensor
+from runtime.ops.staged_text import StagedText
 from runtime.staged_list import StagedList, moved
 
 # Whether `print` of tensors runs with the program everywhere: the feature BUILTIN_FUNCTIONS.
@@ -106,7 +107,7 @@ def print_(*values: Any, **options: Any) -> None:
     if builder is None or (builder.parent is None and not STAGES_PRINTS.get()):
         builtins.print(*values, **options)
         return
-    if builder.parent is None and all(symbolic(value) is None for value in values):
+    if builder.parent is None and all(symbolic(value) is None and type(value) is not StagedText for value in values):
         builtins.print(*values, **options)
         return
     sep, end, stream = (options.get(key) for key in ("sep", "end", "file"))

@@ -20,6 +20,7 @@ from runtime.dtypes import DType
 from runtime.ops.convert import convert_to_tensor, is_tensor_like, operands
 from runtime.ops.dispatch import apply, call
 from runtime.ops.reduce import reduce_all
+from runtime.ops.staged_text import Formatted, StagedText
 from runtime.ops.table import OpDef, Sample, register
 from runtime.ops.text import format_tensor
 from runtime.tensor import EagerTensor, Tensor
@@ -111,9 +112,10 @@ assert_greater_equal = _comparison(">=", "greater_equal", "assert_greater_equal"
 
 def _raise_kernel(condition: Any, *data: Any, kind: type[Exception], template: tuple) -> tuple:
     if not condition:
-        values = [EagerTensor(item) for item in data]
         raise kind(
-            *nest.map_structure(lambda leaf: values[leaf.index] if type(leaf) is _Datum else leaf, list(template))
+            *nest.map_structure(
+                lambda leaf: leaf.of(data) if type(leaf) in (_Datum, _Message) else leaf, list(template)
+            )
         )
     return ()
 
@@ -126,6 +128,21 @@ class _Datum:
     def __init__(self, index: int) -> None:
         self.index = index
 
+    def of(self, data: Sequence[Any]) -> Tensor:
+        return EagerTensor(data[self.index])
+
+
+class _Message:
+    """A text with tensors in it among the arguments of an error."""
+
+    __slots__ = ("pieces",)
+
+    def __init__(self, pieces: tuple) -> None:
+        self.pieces = pieces
+
+    def of(self, data: Sequence[Any]) -> str:
+        return "".join(each if isinstance(each, str) else each.text(data) for each in self.pieces)
+
 
 RAISE = register(
     OpDef(
@@ -136,23 +153,30 @@ RAISE = register(
 )  # fmt: skip
 
 
-def raise_op(kind: type[Exception], arguments: tuple, span: Any = None) -> None:
+def raise_op(kind: type[Exception], arguments: tuple, span: Any = None, unless: Any = False) -> None:
     """Raises `kind(*arguments)` when the program gets there; tensors among the arguments have their values then.
 
-    span: where the user raises it, if not where the innermost frame of the user's stands.
+    span: where the user raises it, if not where the innermost frame of the user's stands. unless: a boolean tensor;
+    nothing is raised where it holds.
     """
     known = errors.BY_NAME.get(kind.__name__)
-    no = convert_to_tensor(False)
+    no = convert_to_tensor(unless)
     tensors: list[Tensor] = []
-    if known is kind and (not arguments or (len(arguments) == 1 and isinstance(arguments[0], str))):
+    if known is kind and (
+        not arguments
+        or (len(arguments) == 1 and isinstance(arguments[0], str) and type(arguments[0]) is not StagedText)
+    ):
         assert_op(no, arguments[0] if arguments else "", kind.__name__)
     else:
 
+        def position(tensor: Any) -> int:
+            tensors.append(convert_to_tensor(tensor))
+            return len(tensors) - 1
+
         def place(leaf: Any) -> Any:
-            if not is_tensor_like(leaf):
-                return leaf
-            tensors.append(convert_to_tensor(leaf))
-            return _Datum(len(tensors) - 1)
+            if type(leaf) is StagedText:
+                return _Message(tuple(leaf.template(position)))
+            return _Datum(position(leaf)) if is_tensor_like(leaf) else leaf
 
         template = nest.map_structure(place, arguments)
         apply(RAISE, (no, *tensors), {"kind": kind, "template": template})
@@ -170,7 +194,10 @@ def _stream(stream: Any) -> Any:
 
 
 def _print_kernel(*tensors: Any, template: tuple, stream: Any, end: str, summarize: int) -> tuple:
-    text = "".join(p if isinstance(p, str) else format_tensor(tensors[p], summarize) for p in template)
+    text = "".join(
+        p if isinstance(p, str) else p.text(tensors) if type(p) is Formatted else format_tensor(tensors[p], summarize)
+        for p in template
+    )
     _stream(stream).write(text + end)
     return ()
 
@@ -189,6 +216,13 @@ def _template(value: Any, tensors: list[Tensor], top: bool) -> list[Any]:
     if is_tensor_like(value):
         tensors.append(convert_to_tensor(value))
         return [len(tensors) - 1]
+    if type(value) is StagedText and top:
+
+        def place(tensor: Any) -> int:
+            tensors.append(convert_to_tensor(tensor))
+            return len(tensors) - 1
+
+        return value.template(place)
     if isinstance(value, str) and top:
         return [value]
     if isinstance(value, dict):

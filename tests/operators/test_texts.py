@@ -1,0 +1,65 @@
+"""f-strings of tensors in print, raise and assert show the values that the tensors have when the program runs."""
+
+from __future__ import annotations
+
+import pytest
+
+import autograph as ag
+from autograph.convert.api import converted
+
+
+def steps(n, x):
+    for i in range(n):
+        print(f"i={i} x={x:.2f}|{i:>3}|", f"plain {3!r:>4} {'{'}", i, sep=";")
+        if x > 3.0:
+            raise ValueError(f"too large: {x:.1f} at {i}")
+        x = x * 2
+    assert x < 1.0, f"x is {x:.3f}"
+    return x
+
+
+@pytest.mark.parametrize("compiled", [None, True])
+@pytest.mark.parametrize(("n", "x"), [(1, 0.125), (3, 0.25), (4, 1.0)])
+def test_values_when_the_program_runs(n, x, compiled, capsys):
+    outcomes = []
+    for function in (steps, ag.function(steps, jit_compile=compiled)):
+        is_plain = function is steps
+        try:
+            result = float(function(n, x) if is_plain else function(ag.constant(n), ag.constant(x)))
+        except (ValueError, AssertionError) as error:
+            result = str(error).splitlines()[0]
+        outcomes.append((result, capsys.readouterr().out))
+    assert outcomes[0] == outcomes[1]
+
+
+def test_elsewhere_a_text_shows_the_symbolic_tensor():
+    seen = []
+
+    @ag.function
+    def f(x):
+        seen.append(f"x is {x}")
+        text = f"outside {x}"
+        if x > 0:
+            print(text)
+        return x
+
+    f(ag.constant(1))
+    assert seen[0].startswith("x is Tensor(")
+
+
+def test_python_texts_are_unchanged():
+    class Odd:
+        def __format__(self, spec):
+            return f"odd {spec}"
+
+        def __repr__(self):
+            return "Odd()"
+
+    def f(x):
+        try:
+            raise KeyError(f"{x:abc}{x!r}{x!s:>8}{1:04d}{[x]}\0{0}\0")
+        except KeyError as error:
+            return error.args, type(error.args[0])
+
+    assert converted(f)(Odd()) == f(Odd())
+    assert ag.function(lambda t: t + len(f(Odd())[0][0]))(ag.constant(0)).numpy() == len(f(Odd())[0][0])
