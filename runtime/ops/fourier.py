@@ -181,7 +181,7 @@ _IRFFT = register(
 )  # fmt: skip
 
 
-def _fitted(x: Any, lengths: Sequence[Any]) -> Any:
+def fitted(x: Any, lengths: Sequence[Any]) -> Any:
     """The last dimensions cropped, or filled up with zeros, to `lengths`."""
     rank = known_rank(x, "fft_length")
     for axis, wanted in zip(range(rank - len(lengths), rank), lengths):
@@ -209,7 +209,7 @@ def _forward_real(rank: int, name: str) -> Callable[..., Tensor]:
         x = convert_to_tensor(input_tensor, dtype_hint=dtypes.float32)
         _need_rank(x._shape, rank)
         if fft_length is not None:
-            x = _fitted(x, _lengths(fft_length, rank))
+            x = fitted(x, _lengths(fft_length, rank))
         check_kind(_RFFT, x.dtype)
         return apply(_RFFT, (x,), {"rank": rank})
 
@@ -231,7 +231,7 @@ def _backward_real(rank: int, name: str) -> Callable[..., Tensor]:
             length: Any = (dims(x)[-1] - 1) * 2
             return _inverse(x, max(length, 0) if isinstance(length, int) else length, rank)
         lengths = _lengths(fft_length, rank)
-        return _inverse(_fitted(x, [*lengths[:-1], lengths[-1] // 2 + 1]), lengths[-1], rank)
+        return _inverse(fitted(x, [*lengths[:-1], lengths[-1] // 2 + 1]), lengths[-1], rank)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = (
@@ -323,7 +323,7 @@ def dct(input: Any, type: int = 2, n: Any = None, axis: int = -1, norm: str | No
     x = convert_to_tensor(input)
     check_kind(_DCT, x.dtype)
     if n is not None:
-        x = _fitted(x, [scalar_int(n, "n")])
+        x = fitted(x, [scalar_int(n, "n")])
     if type == 1 and x._shape and x._shape[-1] == 1:
         raise ValueError("Dimension must be > 1 for type-I DCT")
     return apply(_DCT, (x,), {"type": type, "norm": norm})

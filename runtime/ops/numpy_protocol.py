@@ -17,15 +17,15 @@ from typing import Any
 import numpy as np
 
 from runtime.context import ctx
-from runtime.ops import numpy_shapes, numpy_ufuncs  # noqa: F401 - registers its functions
+from runtime.ops import numpy_complex, numpy_shapes, numpy_ufuncs  # noqa: F401 - they register their functions
 from runtime.ops.convert import is_tensor_like
 from runtime.ops.numpy_functions import FUNCTIONS
 from runtime.tensor import EagerTensor, SymbolicTensor, Tensor
 
 
-def _contains_symbolic(value: Any) -> bool:
+def contains_symbolic(value: Any) -> bool:
     if isinstance(value, (list, tuple)):
-        return any(_contains_symbolic(v) for v in value)
+        return any(contains_symbolic(v) for v in value)
     return isinstance(_as_tensor(value), SymbolicTensor)
 
 
@@ -36,18 +36,18 @@ def _as_tensor(value: Any) -> Any:
     return value
 
 
-def _as_array(value: Any) -> Any:
+def as_array(value: Any) -> Any:
     """Eager tensors as arrays, in lists and tuples too."""
     value = _as_tensor(value)
     if isinstance(value, EagerTensor):
         return np.asarray(value._array)
     if isinstance(value, (list, tuple)):
-        made = [_as_array(v) for v in value]
+        made = [as_array(v) for v in value]
         return made if isinstance(value, list) else tuple(made)
     return value
 
 
-def _refuse(function: Any, why: str) -> TypeError:
+def refuse(function: Any, why: str) -> TypeError:
     name = getattr(function, "__name__", str(function))
     return TypeError(
         f"np.{name} can't be staged on a symbolic tensor: {why}. Use the function of `ag` that does the same, or "
@@ -60,7 +60,7 @@ def _signature(function: Callable[..., Any]) -> inspect.Signature:
     return inspect.signature(function)
 
 
-def _fits(function: Callable[..., Any], args: Any, kwargs: dict) -> bool:
+def fits(function: Callable[..., Any], args: Any, kwargs: dict) -> bool:
     try:
         _signature(function).bind(*args, **kwargs)
     except TypeError:
@@ -68,7 +68,7 @@ def _fits(function: Callable[..., Any], args: Any, kwargs: dict) -> bool:
     return True
 
 
-def _without_defaults(kwargs: dict) -> dict:
+def without_defaults(kwargs: dict) -> dict:
     """Keyword arguments that NumPy hands over but that only say "the usual"."""
     no_value = getattr(np, "_NoValue", None)
     return {k: v for k, v in kwargs.items() if v is not no_value and not (v is None and k in ("out", "dtype", "where"))}
@@ -79,23 +79,23 @@ def _array_ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any
     if any(getattr(type(value), "__ag_priority__", 0) > 0 for value in inputs):
         return NotImplemented
     out = kwargs.pop("out", None)
-    options = _without_defaults(kwargs)
+    options = without_defaults(kwargs)
     dtype = options.pop("dtype", None)
     function = numpy_ufuncs.find(ufunc, method)
     if ufunc not in _OPERATORS and _is_plain(inputs):
         function = None
-    if function is not None and dtype is None and _fits(function, inputs, options):
+    if function is not None and dtype is None and fits(function, inputs, options):
         result = function(*[_as_tensor(v) for v in inputs], **options)
         return result if out is None else _write(ufunc, result, out)
-    if any(_contains_symbolic(v) for v in (*inputs, out)):
-        raise _refuse(ufunc, "no op stands for it with these arguments")
+    if any(contains_symbolic(v) for v in (*inputs, out)):
+        raise refuse(ufunc, "no op stands for it with these arguments")
     if dtype is not None:
         options["dtype"] = dtype
     if out is not None:
         if any(isinstance(target, Tensor) for target in out):
             raise TypeError("A tensor is immutable: it can't be the `out` of a NumPy function.")
         options["out"] = out
-    return getattr(ufunc, method)(*[_as_array(v) for v in inputs], **options)
+    return getattr(ufunc, method)(*[as_array(v) for v in inputs], **options)
 
 
 # What NumPy's arrays and scalars call for Python's operators.
@@ -110,7 +110,7 @@ _OPERATORS = frozenset(
 
 def _is_plain(values: Any) -> bool:
     """Whether a call concerns no trace and no tape: NumPy's own function on the values is as good."""
-    if ctx.builder is not None or any(_contains_symbolic(v) for v in values):
+    if ctx.builder is not None or any(contains_symbolic(v) for v in values):
         return False
     return not ctx.recorders or not any(map(_is_watched, values))
 
@@ -128,7 +128,7 @@ def _write(ufunc: Any, result: Any, out: tuple) -> Any:
     results = result if isinstance(result, tuple) else (result,)
     for value, target in zip(results, out):
         if isinstance(value, SymbolicTensor):
-            raise _refuse(ufunc, "its result has no value yet to write into an array, as `array += tensor` would")
+            raise refuse(ufunc, "its result has no value yet to write into an array, as `array += tensor` would")
         if not isinstance(target, np.ndarray):
             raise TypeError("A tensor is immutable: it can't be the `out` of a NumPy function.")
         target[...] = value._array
@@ -139,13 +139,13 @@ def _array_function(self: Any, function: Any, types: Any, args: Any, kwargs: dic
     """NumPy's hook for its other functions."""
     if not all(issubclass(t, (Tensor, np.ndarray, np.generic)) or hasattr(t, "__tf_tensor__") for t in types):
         return NotImplemented
-    options = _without_defaults(kwargs)
+    options = without_defaults(kwargs)
     own = None if _is_plain((*args, *kwargs.values())) else FUNCTIONS.get(function)
-    if own is not None and _fits(own, args, options):
+    if own is not None and fits(own, args, options):
         return own(*args, **options)
-    if any(_contains_symbolic(v) for v in (*args, *kwargs.values())):
-        raise _refuse(function, "no op stands for it" if own is None else "not with these arguments")
-    return function(*[_as_array(v) for v in args], **{k: _as_array(v) for k, v in kwargs.items()})
+    if any(contains_symbolic(v) for v in (*args, *kwargs.values())):
+        raise refuse(function, "no op stands for it" if own is None else "not with these arguments")
+    return function(*[as_array(v) for v in args], **{k: as_array(v) for k, v in kwargs.items()})
 
 
 def _dlpack(self: Any, **options: Any) -> Any:

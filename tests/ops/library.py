@@ -341,7 +341,7 @@ LIBRARY = {
     "matrix_square_root": batched(lambda x: (lambda e, v: v @ np.diag(np.sqrt(e)) @ linalg.inv(v))(*linalg.eig(x))),
     "eig": lambda x: tuple(v.astype(complex) for v in batched(linalg.eig)(x)),
     "lu": batched(lambda x, dtype: packed_lu(x)), "matrix_logarithm": batched(linalg.logm),
-    "tridiagonal_solve": lambda band, rhs: np.linalg.solve(full_matrix(band), rhs.astype(np.result_type(rhs, np.float64))),
+    "tridiagonal_solve": lambda band, rhs: np.linalg.inv(full_matrix(band)) @ rhs,
     "sylvester": sylvester, "igamma_derivative": igamma_derivative,
     "fftn": lambda x, rank: fourier(x, rank, -1), "ifftn": lambda x, rank: fourier(x, rank, 1) / points(x, rank),
     "rfftn": lambda x, rank: fourier(x, rank, -1)[..., : x.shape[-1] // 2 + 1], "irfftn": inverse_half,
