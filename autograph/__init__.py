@@ -181,6 +181,21 @@ from runtime.ops.decompositions import (
 from runtime.ops.einsum import (
     einsum,
 )
+from runtime.ops.facts import (
+    get_static_value,
+    inside_function,
+    is_symbolic_tensor,
+    is_tensor,
+    register_tensor_conversion_function,
+    timestamp,
+)
+from runtime.ops.initializers import (
+    constant_initializer,
+    ones_initializer,
+    random_normal_initializer,
+    random_uniform_initializer,
+    zeros_initializer,
+)
 from runtime.ops.matrices import (
     clip_by_global_norm,
     clip_by_norm,
@@ -258,24 +273,27 @@ __all__ = [
     "atan", "atan2", "atanh", "autodiff", "autograph", "batch_to_space", "bfloat16", "bitcast", "bitwise", "bool",
     "boolean_mask", "broadcast_dynamic_shape", "broadcast_static_shape", "broadcast_to", "case", "cast",
     "clip_by_global_norm", "clip_by_norm", "clip_by_value", "complex", "complex128", "complex64", "concat", "cond",
-    "config", "constant", "control_dependencies", "convert_to_tensor", "cos", "cosh", "cumsum", "custom_gradient",
-    "data", "debugging", "device", "distribute", "divide", "double", "dtypes", "dynamic_partition", "dynamic_stitch",
-    "eig", "eigvals", "einsum", "ensure_shape", "equal", "errors", "executing_eagerly", "exp", "expand_dims",
-    "experimental", "eye", "fill", "float16", "float32", "float64", "floor", "foldl", "foldr", "function", "gather",
-    "gather_nd", "grad_pass_through", "gradients", "greater", "greater_equal", "group", "half", "histogram_fixed_width",
-    "histogram_fixed_width_bins", "identity", "identity_n", "image", "init_scope", "int16", "int32", "int64", "int8",
-    "io", "less", "less_equal", "linalg", "linspace", "logical_and", "logical_not", "logical_or", "map_fn", "math",
-    "matmul", "matrix_square_root", "maximum", "meshgrid", "minimum", "multiply", "name_scope", "negative", "nest",
-    "newaxis", "nn", "no_op", "norm", "not_equal", "numpy_function", "one_hot", "ones", "ones_like", "pad", "pow",
-    "print", "py_function", "ragged", "random", "range", "rank", "recompute_grad", "reduce_all", "reduce_any",
-    "reduce_logsumexp", "reduce_max", "reduce_mean", "reduce_min", "reduce_prod", "reduce_sum", "repeat", "reshape",
-    "reverse", "reverse_sequence", "roll", "round", "saturate_cast", "scalar_mul", "scan", "scatter_nd", "searchsorted",
+    "config", "constant", "constant_initializer", "control_dependencies", "convert_to_tensor", "cos", "cosh", "cumsum",
+    "custom_gradient", "data", "debugging", "device", "distribute", "divide", "double", "dtypes", "dynamic_partition",
+    "dynamic_stitch", "eig", "eigvals", "einsum", "ensure_shape", "equal", "errors", "executing_eagerly", "exp",
+    "expand_dims", "experimental", "eye", "fill", "float16", "float32", "float64", "floor", "foldl", "foldr",
+    "function", "gather", "gather_nd", "get_static_value", "grad_pass_through", "gradients", "greater", "greater_equal",
+    "group", "half", "histogram_fixed_width", "histogram_fixed_width_bins", "identity", "identity_n", "image",
+    "init_scope", "inside_function", "int16", "int32", "int64", "int8", "io", "is_symbolic_tensor", "is_tensor", "less",
+    "less_equal", "linalg", "linspace", "logical_and", "logical_not", "logical_or", "map_fn", "math", "matmul",
+    "matrix_square_root", "maximum", "meshgrid", "minimum", "multiply", "name_scope", "negative", "nest", "newaxis",
+    "nn", "no_op", "norm", "not_equal", "numpy_function", "one_hot", "ones", "ones_initializer", "ones_like", "pad",
+    "pow", "print", "py_function", "ragged", "random", "random_normal_initializer", "random_uniform_initializer",
+    "range", "rank", "recompute_grad", "reduce_all", "reduce_any", "reduce_logsumexp", "reduce_max", "reduce_mean",
+    "reduce_min", "reduce_prod", "reduce_sum", "register_tensor_conversion_function", "repeat", "reshape", "reverse",
+    "reverse_sequence", "roll", "round", "saturate_cast", "scalar_mul", "scan", "scatter_nd", "searchsorted",
     "sequence_mask", "shape", "shape_n", "sigmoid", "sign", "signal", "sin", "sinh", "size", "slice", "sort",
     "space_to_batch", "sparse", "split", "sqrt", "square", "squeeze", "stack", "stop_gradient", "strided_slice",
     "string", "strings", "subtract", "switch_case", "tan", "tanh", "tensor_scatter_nd_add", "tensor_scatter_nd_max",
     "tensor_scatter_nd_min", "tensor_scatter_nd_sub", "tensor_scatter_nd_update", "tensordot", "test", "tile",
-    "transpose", "truediv", "truncatediv", "truncatemod", "types", "uint16", "uint32", "uint64", "uint8", "unique",
-    "unique_with_counts", "unravel_index", "unstack", "vectorized_map", "where", "while_loop", "zeros", "zeros_like",
+    "timestamp", "transpose", "truediv", "truncatediv", "truncatemod", "types", "uint16", "uint32", "uint64", "uint8",
+    "unique", "unique_with_counts", "unravel_index", "unstack", "vectorized_map", "where", "while_loop", "zeros",
+    "zeros_initializer", "zeros_like",
 ]  # fmt: skip
 
 _documentation.add_examples(_sys.modules[__name__])

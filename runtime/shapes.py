@@ -144,6 +144,55 @@ class TensorShape:
         """What both shapes say together. Raises ValueError when they contradict."""
         return TensorShape(merge(self._dims, as_shape(other)))
 
+    def most_specific_compatible_shape(self, other: Any) -> TensorShape:
+        """The shape with the dimensions that both have in common, unknown where they differ."""
+        mine, theirs = self._dims, as_shape(other)
+        if mine is None or theirs is None or len(mine) != len(theirs):
+            return TensorShape(None)
+        return TensorShape([a if a == b else None for a, b in zip(mine, theirs)])
+
+    def is_subtype_of(self, other: Any) -> bool:
+        """Whether every tensor of this shape has the other one too: that is as known, or knows less."""
+        mine, theirs = self._dims, as_shape(other)
+        if theirs is None:
+            return True
+        return mine is not None and len(mine) == len(theirs) and all(b in (None, a) for a, b in zip(mine, theirs))
+
+    def with_rank(self, rank: int) -> TensorShape:
+        """The shape, of this rank. Raises ValueError for another one."""
+        if self._dims is None:
+            return TensorShape([None] * rank)
+        if len(self._dims) != rank:
+            raise ValueError(f"Shape {self} must have rank {rank}")
+        return self
+
+    def with_rank_at_least(self, rank: int) -> TensorShape:
+        """The shape. Raises ValueError for a smaller rank."""
+        if self._dims is not None and len(self._dims) < rank:
+            raise ValueError(f"Shape {self} must have rank at least {rank}")
+        return self
+
+    def with_rank_at_most(self, rank: int) -> TensorShape:
+        """The shape. Raises ValueError for a larger rank."""
+        if self._dims is not None and len(self._dims) > rank:
+            raise ValueError(f"Shape {self} must have rank at most {rank}")
+        return self
+
+    def assert_has_rank(self, rank: int) -> None:
+        """Raises ValueError unless the rank is known to be this, or unknown."""
+        self.with_rank(rank)
+
+    def assert_same_rank(self, other: Any) -> None:
+        """Raises ValueError for two known ranks that differ."""
+        theirs = as_shape(other)
+        if self._dims is not None and theirs is not None and len(self._dims) != len(theirs):
+            raise ValueError(f"Shapes {self} and {format_shape(theirs)} must have the same rank")
+
+    def assert_is_fully_defined(self) -> None:
+        """Raises ValueError when a dimension is unknown."""
+        if not self.is_fully_defined():
+            raise ValueError(f"Shape {self} is not fully defined")
+
     def concatenate(self, other: Any) -> TensorShape:
         right = as_shape(other)
         return TensorShape(None if self._dims is None or right is None else self._dims + right)

@@ -12,12 +12,13 @@ from typing import Any
 from runtime import dtypes
 from runtime.context import ctx
 from runtime.ops import arithmetic, compare, linalg, numpy_methods, numpy_protocol
+from runtime.ops.array import ensure_shape
 from runtime.ops.convert import convert_to_tensor, is_tensor_like, operands, quick_scalar
 from runtime.ops.dispatch import apply
 from runtime.ops.slicing import getitem
 from runtime.ops.table import OPS
-from runtime.shapes import broadcast
-from runtime.tensor import EagerTensor, Tensor
+from runtime.shapes import as_shape, broadcast
+from runtime.tensor import EagerTensor, SymbolicTensor, Tensor
 
 
 def _is_foreign(value: Any) -> bool:
@@ -173,4 +174,16 @@ def _getitem(self: Any, key: Any) -> Tensor:
     return getitem(self if isinstance(self, Tensor) else convert_to_tensor(self), key)
 
 
+def _set_shape(self: Tensor, shape: Any) -> None:
+    """Says more of the static shape of this tensor; a symbolic one is checked when the program runs.
+
+    Raises ValueError for a shape that doesn't fit what is known.
+    """
+    if not self.shape.is_compatible_with(shape):
+        raise ValueError(f"Tensor's shape {self.shape} is not compatible with supplied shape {as_shape(shape)}.")
+    if isinstance(self, SymbolicTensor):
+        self.value = ensure_shape(self, self.shape.merge_with(shape)).value  # type: ignore[attr-defined]
+
+
 install(Tensor)
+Tensor.set_shape = _set_shape  # type: ignore[attr-defined]

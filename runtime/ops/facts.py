@@ -1,0 +1,68 @@
+"""What a value is: a tensor, a symbolic one, known now; and types of one's own that become tensors."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from runtime import dtypes
+from runtime.context import ctx
+from runtime.ops.control import numpy_function
+from runtime.ops.convert import is_tensor_like, static_value
+from runtime.tensor import EagerTensor, SymbolicTensor, Tensor
+
+
+def is_tensor(x: Any) -> bool:
+    """Whether ops take x as a tensor: it is one, a variable, or of a type that converts itself."""
+    return is_tensor_like(x)
+
+
+def is_symbolic_tensor(x: Any) -> bool:
+    """Whether x is a tensor of a function that is being traced. Raises TypeError for what is no tensor at all."""
+    if not is_tensor_like(x):
+        raise TypeError(f"Expected a tensor or variable, got {x!r}")
+    return isinstance(x, SymbolicTensor)
+
+
+def inside_function() -> bool:
+    """Whether a function is being traced."""
+    return ctx.builder is not None
+
+
+def get_static_value(tensor: Any, partial: bool = False) -> Any:
+    """The value as a NumPy array or scalar where it is known while tracing, else None."""
+    if not isinstance(tensor, Tensor):
+        return tensor.numpy() if ctx.builder is None and is_tensor_like(tensor) else None
+    known = static_value(tensor)
+    return None if known is None else EagerTensor(np.asarray(known), tensor.dtype).numpy()
+
+
+def timestamp(name: str | None = None) -> Tensor:
+    """Seconds since 1970, float64, at the time at which the program gets there."""
+    return numpy_function(lambda: np.float64(time.time()), [], dtypes.float64)
+
+
+def register_tensor_conversion_function(
+    base_type: Any, conversion_func: Callable[..., Any], priority: int = 100
+) -> None:
+    """Makes `base_type` (one or a tuple of types) and its subclasses convert to tensors, also as operands of ops.
+
+    conversion_func(value, dtype=None, name=None, as_ref=False) gives a tensor. A later registration takes the place of
+    an earlier one; `priority` is accepted. Raises TypeError for types of Python or NumPy, which convert already.
+    """
+    if not callable(conversion_func):
+        raise TypeError(f"Argument `conversion_func` must be callable. Received {conversion_func}.")
+
+    def convert(self: Any, dtype: Any = None, name: str | None = None) -> Tensor:
+        result = conversion_func(self, dtype, name, False)
+        if not isinstance(result, Tensor):
+            raise RuntimeError(f"{conversion_func!r} of {type(self).__name__} gave {result!r}, which is no tensor")
+        return result
+
+    for kind in base_type if isinstance(base_type, tuple) else (base_type,):
+        if not isinstance(kind, type) or kind.__module__ in ("builtins", "numpy") or issubclass(kind, Tensor):
+            raise TypeError(f"Cannot register conversions for types of Python and NumPy and for tensors: {kind!r}")
+        kind.__tf_tensor__ = convert  # type: ignore[attr-defined]
