@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import os
 from typing import Any
 
@@ -88,6 +89,10 @@ class Generator:
         """Sets the state."""
         self._state.assign(state)
 
+    def reset_from_key_counter(self, key: Any, counter: Any) -> None:
+        """Starts again, from a key and the number of the next block as two words."""
+        self._state.assign(Generator.from_key_counter(key, counter, PHILOX)._state.numpy())
+
     def reset_from_seed(self, seed: Any) -> None:
         """Starts again, from a seed."""
         self._state.assign(Generator.from_seed(seed)._state.numpy())
@@ -167,8 +172,22 @@ class Generator:
         return Generator(copy_from=self, alg=PHILOX)
 
 
+class Algorithm(enum.Enum):
+    """TensorFlow's names of the algorithms; only Philox is implemented, which "auto" selects."""
+
+    PHILOX = 1
+    THREEFRY = 2
+    AUTO_SELECT = 3
+
+
+def create_rng_state(seed: Any, alg: Any) -> Tensor:
+    """The state with which `Generator.from_seed(seed)` starts. Raises ValueError for another algorithm than Philox."""
+    _check_algorithm(alg)
+    return Generator.from_seed(seed).state.read_value()
+
+
 def _check_algorithm(alg: Any) -> None:
-    if alg not in (None, PHILOX, "philox", "auto_select"):
+    if alg not in (None, PHILOX, "philox", "auto_select", Algorithm.PHILOX, Algorithm.AUTO_SELECT):
         raise ValueError(f"Unsupported algorithm {alg!r}: only 'philox' (1) is implemented")
 
 

@@ -26,9 +26,18 @@ from runtime.dtypes import (
 from runtime.dtypes import (
     bool_ as bool,
 )
+from runtime.ops.blocks import (
+    saturate_cast,
+)
+from runtime.ops.complex_numbers import (
+    complex,
+)
+from runtime.ops.elementwise import (
+    cast,
+)
 
 __all__ = [
-    "DType", "as_dtype", "bfloat16", "bool", "complex64", "complex128", "double",
-    "float16", "float32", "float64", "half", "int16", "int32", "int64",
-    "int8", "string", "uint16", "uint32", "uint64", "uint8",
+    "DType", "as_dtype", "bfloat16", "bool", "cast", "complex", "complex128", "complex64", "double", "float16",
+    "float32", "float64", "half", "int16", "int32", "int64", "int8", "saturate_cast", "string", "uint16", "uint32",
+    "uint64", "uint8",
 ]  # fmt: skip

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from runtime.generator import (
+    Algorithm,
     Generator,
     categorical,
+    create_rng_state,
     fold_in,
     gamma,
     get_global_generator,
@@ -29,8 +31,8 @@ from runtime.ops.random import (
 )  # fmt: skip
 
 __all__ = [
-    "Generator", "categorical", "experimental_stateless_shuffle", "fold_in", "gamma", "get_global_generator",
-    "normal", "poisson", "set_global_generator", "set_seed", "shuffle", "split", "stateless_categorical",
-    "stateless_gamma", "stateless_normal", "stateless_poisson", "stateless_shuffle", "stateless_truncated_normal",
-    "stateless_uniform", "truncated_normal", "uniform",
+    "Algorithm", "Generator", "categorical", "create_rng_state", "experimental_stateless_shuffle", "fold_in", "gamma",
+    "get_global_generator", "normal", "poisson", "set_global_generator", "set_seed", "shuffle", "split",
+    "stateless_categorical", "stateless_gamma", "stateless_normal", "stateless_poisson", "stateless_shuffle",
+    "stateless_truncated_normal", "stateless_uniform", "truncated_normal", "uniform",
 ]  # fmt: skip
