@@ -17,11 +17,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     cache = tempfile.TemporaryDirectory(prefix="autograph-benchmarks-", ignore_cleanup_errors=True)
     os.environ["AUTOGRAPH_CACHE_DIR"] = cache.name
     with cache:
-        from benchmarks import call, collatz, conversion, elementwise, harness, logistic, report, rnn
+        from benchmarks import call, collatz, conversion, elementwise, harness, logistic, loop_gradients, report, rnn
 
         cases = {
             case.name: case
-            for module in (logistic, collatz, elementwise, rnn, call, conversion)
+            for module in (logistic, collatz, elementwise, rnn, call, loop_gradients, conversion)
             for case in module.CASES
         }
         parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Times autograph beside its peers.")

@@ -124,7 +124,7 @@ class Replay:
             following, saved = self.step(current[:count])
             return [done + 1, *following, *[apply(stack.PUSH, pair) for pair in zip(current[count:], saved)]]
 
-        empty = [stack.empty(_tensor_type(v)) for v in self.plan.saved]
+        empty = [stack.empty(_tensor_type(v), trips + 1) for v in self.plan.saved]
         results = self._repeat("chunk", trip, [*state, *empty], trips, {})
         return results[:count], results[count:]
 

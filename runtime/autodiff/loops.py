@@ -26,7 +26,7 @@ from runtime import dtypes
 from runtime.autodiff.budget import Budget, budget_of
 from runtime.autodiff.calls import NodeCall, is_differentiable
 from runtime.autodiff.checkpoints import CantRunAgain, Replay, shadow, walk_back_from_checkpoints
-from runtime.autodiff.residuals import Plan, plan_residuals
+from runtime.autodiff.residuals import Plan, forget_known_shapes, plan_residuals
 from runtime.autodiff.reverse import REGION_RULES, Cotangents, walk_back
 from runtime.autodiff.zeros import zeros_for
 from runtime.context import ctx
@@ -156,6 +156,7 @@ class _Adjoint:
         with self.builder:
             self.builder.graph.outputs = self._walk(calls, varied)
         remove_dead_code(self.builder.graph, self.builder)
+        forget_known_shapes(self.builder, self.body)
         self.plan: Plan = plan_residuals(node, self.builder)
 
     def _walk(self, calls: list[NodeCall], varied: set[Value]) -> list[Value]:
@@ -254,7 +255,8 @@ class ForwardLoop:
         if key not in self.added:
             element: Any = value.type
             attrs = {"dtype": element.dtype, "shape": element.shape}
-            own = self._add_carry(key, self._before(stack.EMPTY, attrs, StackType(element)))
+            room = self._known_trips()
+            own = self._add_carry(key, self._before(stack.EMPTY, attrs, StackType(element), room))
             self.body.outputs.append(self.body.add_node(stack.PUSH, [own, value], {}, [own.type]).outputs[0])
         return self.added[key]
 
@@ -271,9 +273,25 @@ class ForwardLoop:
             self.body.outputs.append(last)
         return self.added[key]
 
-    def _before(self, op: Any, attrs: dict, type_: Type) -> Value:
+    def _known_trips(self) -> list[Value]:
+        """How many trips there will be and one more, or nothing: where `while i < n` counts by one to an unchanged `n`.
+
+        One more, because the generated loop asks for room before it asks whether there is another trip.
+        """
+        limit, index = _limit_of(self.test)
+        body, inputs = self.body, self.node.inputs
+        if limit is None or index is None or not _counts_by_one(body, index):
+            return []
+        if limit < self.node.attrs["carries"] and body.outputs[limit] is not body.inputs[limit]:
+            return []
+        ends = [self._before(OPS["cast"], {"dtype": COUNT_TYPE.dtype}, COUNT_TYPE, [inputs[i]]) for i in (limit, index)]
+        trips = self._before(OPS["subtract"], {}, COUNT_TYPE, ends)
+        one = self._before(CONSTANT, {"value": ConstantArray(np.ones((), np.int64))}, COUNT_TYPE)
+        return [self._before(OPS["add"], {}, COUNT_TYPE, [trips, one])]
+
+    def _before(self, op: Any, attrs: dict, type_: Type, inputs: Sequence[Value] = ()) -> Value:
         graph = self.node.graph
-        new = Node(op, (), attrs, [type_], graph)
+        new = Node(op, inputs, attrs, [type_], graph)
         graph.nodes.insert(next(i for i, n in enumerate(graph.nodes) if n is self.node), new)
         graph.program = None
         return new.outputs[0]
@@ -292,6 +310,24 @@ class ForwardLoop:
         for recorder in ctx.recorders:
             recorder.extend(node, result)
         return self.body.inputs[position]
+
+
+def _limit_of(test: Graph) -> tuple[int | None, int | None]:
+    """The positions of `n` and `i` among the inputs of a test that is `i < n`."""
+    node = test.outputs[0].node
+    if node is None or node.op.name != "less" or any(v.node is not None or v.shape != () for v in node.inputs):
+        return None, None
+    place = {v: i for i, v in enumerate(test.inputs)}
+    index, limit = (place[v] for v in node.inputs)
+    return (limit, index) if node.inputs[0].dtype.is_integer else (None, None)
+
+
+def _counts_by_one(body: Graph, index: int) -> bool:
+    update = body.outputs[index].node if index < len(body.outputs) else None
+    if update is None or update.op.name != "add" or update.inputs[0] is not body.inputs[index]:
+        return False
+    step = update.inputs[1].node
+    return step is not None and step.op is CONSTANT and bool(np.all(step.attrs["value"].array == 1))
 
 
 def _origin(last: Value) -> Node:

@@ -18,6 +18,7 @@ from runtime import shapes
 from runtime.autodiff.calls import is_differentiable
 from runtime.graph.builder import Builder
 from runtime.graph.ir import Graph, Node, Value
+from runtime.ops.zeros import zeros_of
 from runtime.types import StackType, TensorType
 
 # Moving data about: cheaper to do again than to keep, as long as what they move is kept or invariant.
@@ -36,6 +37,28 @@ class Plan:
     stepped_back: list[int] = field(default_factory=list)  # carry indices
     shifted: list[int] = field(default_factory=list)  # carry indices
     invariant: set[Value] = field(default_factory=set)
+
+
+def forget_known_shapes(adjoint: Builder, body: Graph) -> None:
+    """Puts zeros in the place of what `adjoint` captures of the body for its shape only, where the shape is known.
+
+    They are never computed: whoever looks at a shape only doesn't need them.
+    """
+    graph = adjoint.graph
+    for outer, own in list(adjoint.captured.items()):
+        if outer.graph is not body or not isinstance(own.type, TensorType) or own in graph.outputs:
+            continue
+        uses = [(n, i) for n in graph.nodes for i, v in enumerate(n.inputs) if v is own]
+        if not shapes.is_static(own.shape) or not all(i in n.op.shape_only for n, i in uses):
+            continue
+        with adjoint:
+            start = len(graph.nodes)
+            zeros = adjoint.use(zeros_of(adjoint.tensor(own)))
+            graph.nodes = graph.nodes[start:] + graph.nodes[:start]
+        for node, index in uses:
+            node.inputs[index] = zeros
+        graph.inputs = [v for v in graph.inputs if v is not own]
+        del adjoint.captured[outer]
 
 
 def plan_residuals(loop: Node, adjoint: Builder) -> Plan:

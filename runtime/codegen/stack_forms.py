@@ -21,6 +21,7 @@ from runtime.codegen.lowering import Lowering, emitter
 from runtime.codegen.refs import Array, Buffer, Scalar, StackRef, product
 from runtime.dtypes import int64
 from runtime.graph.ir import Node, Value
+from runtime.shapes import is_static
 from runtime.types import StackType
 
 
@@ -31,9 +32,14 @@ def _empty(low: Lowering, node: Node) -> None:
     element = output.type.element
     rank = element.rank or 0
     base = output.name or "saved"
-    data = low.assign(cpu.allocate("0", element.dtype), f"{base}_data")
+    size = room = "0"
+    if node.inputs and is_static(element.shape):
+        count = low.scalar_name(node.inputs[0])
+        room = low.assign(f"max({count}, 0)", f"{base}_room")
+        size = low.atom(product((room, *[low.static_dim(d) for d in element.shape or () if d is not None])))
+    data = low.assign(cpu.allocate(size, element.dtype), f"{base}_data")
     top = low.assign("0", f"{base}_top")
-    dims = low.assign(cpu.allocate("0", int64), f"{base}_dims") if rank else ""
+    dims = low.assign(cpu.allocate(low.atom(product((room, str(rank)))), int64), f"{base}_dims") if rank else ""
     dims_top = low.assign("0", f"{base}_dims_top") if rank else ""
     low.define(output, StackRef(element.dtype, rank, data, dims, top, dims_top))
 

@@ -63,10 +63,11 @@ def _write_kernel(buffer: Any, index: Any, value: Any, size: Any, fixed: bool) -
 
 
 def _grad_write(op: Any, dy: Any) -> Sequence[Any]:
-    _, index, value, size = op.inputs
+    _, index, _, size = op.inputs
     # Read before it is overwritten, so that generated code can write in place.
     row = call("row", dy, index)
-    below = apply(ARRAY_WRITE, (dy, index, call("zeros_like", value), size), op.attrs)
+    # Zeros like the row, not like what was written: that would have to be kept.
+    below = apply(ARRAY_WRITE, (dy, index, call("zeros_like", row), size), op.attrs)
     return below, None, row, None
 
 

@@ -4,7 +4,7 @@ A `Stack` is a value: pushing gives a new handle. Handles share one contiguous, 
 at its top, which is how generated code uses them; a push on an older handle copies. Shapes may differ from element to
 element (their dimensions are kept beside the data), so nothing has to be known of a loop's trip count or shapes.
 
-    stack_empty()            -> stack
+    stack_empty(room?)       -> stack
     stack_push(stack, value) -> stack          adjoint: pop from the cotangent stack
     stack_pop(stack)         -> stack, value   adjoint: push on the cotangent stack
     stack_room(share, size)  -> count          how many elements fit into so many bytes
@@ -51,8 +51,12 @@ class Stack:
         self.rank = rank
 
     @staticmethod
-    def empty(dtype: np.dtype, rank: int) -> Stack:
-        return Stack(Store(np.empty(0, dtype), np.empty(0, np.int64), 0, 0), 0, 0, rank)
+    def empty(dtype: np.dtype, shape: Sequence[int | None], count: int = 0) -> Stack:
+        """A stack with room for `count` elements, where their shape is known."""
+        rank = len(shape)
+        room = 0 if None in shape else max(count, 0)
+        size = room * int(np.prod([d or 0 for d in shape], dtype=np.int64))
+        return Stack(Store(np.empty(size, dtype), np.empty(room * rank, np.int64), 0, 0), 0, 0, rank)
 
     def push(self, value: Any) -> Stack:
         value = np.asarray(value)
@@ -143,9 +147,10 @@ def _room_kernel(share: Any, size: Any, message: str) -> Any:
     return np.int64(max(share // max(size, 1), 1))
 
 
-def empty(element: TensorType) -> Any:
-    """An empty stack for tensors of `element`'s dtype and rank, in the graph being traced."""
-    return apply(EMPTY, [], {"dtype": element.dtype, "shape": element.shape})
+def empty(element: TensorType, count: Any = None) -> Any:
+    """An empty stack for tensors of `element`'s dtype and rank, in the graph being traced. count: how many it will
+    hold, an int64 tensor, if that is known."""
+    return apply(EMPTY, [] if count is None else [count], {"dtype": element.dtype, "shape": element.shape})
 
 
 ADD = register(
@@ -161,8 +166,8 @@ EMPTY = register(
     OpDef(
         "stack_empty",
         lambda inputs, attrs: (StackType(TensorType(attrs["dtype"], attrs["shape"])),),
-        lambda dtype, shape: Stack.empty(dtype.np, len(shape)),
-        doc="An empty stack.",
+        lambda *count, dtype, shape: Stack.empty(dtype.np, shape, *map(int, count)),
+        doc="An empty stack; with an operand, one that has room for so many elements.",
     )
 )
 PUSH = register(
