@@ -355,7 +355,12 @@ class GradientTape:
 
     def _seed(self, cotangents: Cotangents, target: Any, seed: Any) -> None:
         if isinstance(target, Variable):
-            for tensor in self._reads.get(id(target), [])[-1:]:
+            if not self._reads.get(id(target)):
+                # A variable that was handed through without being used: its gradient for itself is one.
+                tensor = target.read_value()
+                if not self._reads.get(id(target)):
+                    self._reads[id(target)] = [tensor]
+            for tensor in self._reads[id(target)][-1:]:
                 self._seed(cotangents, tensor, seed)
             return
         if not isinstance(target, Tensor):

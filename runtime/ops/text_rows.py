@@ -1,7 +1,6 @@
 """`ag.strings`: strings are bytes; kernels are Python's own, element by element, and re for patterns.
 
-Functions whose results differ in length give a tensor for one string, and a list of tensors for a vector of them, where
-TensorFlow gives ragged tensors.
+What takes strings apart is in `text_parts.py`.
 """
 
 from __future__ import annotations
@@ -19,7 +18,6 @@ from runtime.dtypes import DTypeLike
 from runtime.ops.array import known_rank
 from runtime.ops.convert import convert_to_tensor
 from runtime.ops.dispatch import apply, call
-from runtime.ops.joining import unstack
 from runtime.ops.table import OpDef, Sample, register
 from runtime.tensor import Tensor
 from runtime.types import TensorType
@@ -272,76 +270,10 @@ def to_hash_bucket_strong(input: Any, num_buckets: int, key: Sequence[int], name
     return apply(HASH, (convert_to_tensor(input),), {"buckets": int(num_buckets), "key": secret})
 
 
-# --- results of different lengths ----------------------------------------------------------------------------------
-
-
-def _parts(name: str, kernel: Callable[..., Any], dtype: Any, doc: str, attrs: dict) -> OpDef:
-    """A row from one string to a vector."""
-
-    def infer(inputs: Sequence[Any], attrs: dict) -> tuple:
-        return (TensorType(dtype, (None,)),)
-
-    return register(
-        OpDef(
-            name, infer, kernel, kinds="O", doc=doc, grad=lambda op, dy: (None,),
-            samples=(Sample(((),), attrs, fixed={0: np.array(b"a b", object)}, gradient=()),),
-        )
-    )  # fmt: skip
-
-
 def _vector(items: Sequence[bytes]) -> Any:
     result = np.empty(len(items), np.dtype(object))
     result[:] = list(items)
     return result
-
-
-def _split_kernel(x: Any, sep: bytes, maxsplit: int) -> Any:
-    item: Any = np.asarray(x)[()]
-    return _vector(item.split(sep or None, maxsplit))
-
-
-def _decode_kernel(x: Any, encoding: str, errors: str) -> Any:
-    item: Any = np.asarray(x)[()]
-    text = item.decode(encoding, errors)
-    return np.array([ord(c) for c in text], np.int32)
-
-
-SPLIT = _parts("string_split", _split_kernel, dtypes.string, "The parts of a string.", {"sep": b" ", "maxsplit": -1})
-BYTES = _parts(
-    "bytes_split",
-    lambda x: _vector([bytes([b]) for b in np.asarray(x)[()]]),
-    dtypes.string,
-    "The bytes of a string.",
-    {},
-)
-DECODE = _parts(
-    "unicode_decode", _decode_kernel, dtypes.int32, "The code points of a string.",
-    {"encoding": "utf-8", "errors": "replace"},
-)  # fmt: skip
-
-
-def _each(row: OpDef, input: Any, attrs: dict) -> Any:
-    x = convert_to_tensor(input)
-    if known_rank(x, row.name) == 0:
-        return apply(row, (x,), attrs)
-    return [_each(row, item, attrs) for item in unstack(x)]
-
-
-def split(input: Any, sep: Any = None, maxsplit: int = -1, name: str | None = None) -> Any:
-    """The parts of a string between separators (white space by default): a vector, or a list of them."""
-    return _each(SPLIT, input, {"sep": _bytes(sep or b""), "maxsplit": int(maxsplit)})
-
-
-def bytes_split(input: Any, name: str | None = None) -> Any:
-    """The bytes of a string as strings of one byte."""
-    return _each(BYTES, input, {})
-
-
-def unicode_decode(
-    input: Any, input_encoding: str, errors: str = "replace", replacement_char: int = 65533, name: str | None = None
-) -> Any:
-    """The code points of a string, int32. errors: "replace", "ignore" or "strict"."""
-    return _each(DECODE, input, {"encoding": input_encoding, "errors": errors})
 
 
 def _encode_kernel(x: Any, encoding: str, errors: str) -> Any:

@@ -55,14 +55,16 @@ def check_same_rows(x: RaggedTensor, y: RaggedTensor) -> None:
             f"ragged tensors with {x.ragged_rank} and {y.ragged_rank} ragged dimensions can't be combined elementwise: "
             f"shapes {x.shape} and {y.shape}"
         )
+    sizes = partition.count(x.flat_values), partition.count(y.flat_values)
     for level, (a, b) in enumerate(zip(x.nested_row_splits, y.nested_row_splits), 1):
         if a is b:
             continue
         known_a, known_b = static_value(a), static_value(b)
         if known_a is None or known_b is None:
             message = f"ragged tensors don't have the same rows in dimension {level}: row_splits"
-            sizes = equal(partition.count(a), partition.count(b))
-            assert_op(sizes, message, data=[a, b])
+            if all(isinstance(size, int) for size in sizes) and sizes[0] != sizes[1]:
+                raise errors.InvalidArgumentError(f"{message} of {sizes[0]} and of {sizes[1]} values")
+            assert_op(equal(partition.count(a), partition.count(b)), message, data=[a, b])
             assert_op(reduce_all(equal(a, b)), message, data=[a, b])
         elif not np.array_equal(known_a, known_b):
             raise errors.InvalidArgumentError(

@@ -100,3 +100,19 @@ def test_reads_are_counted_once(program: Any, jit_compile: bool) -> None:
     inside = gradients(lambda f, v, x: whole(v, x), program)
     np.testing.assert_allclose(inside, expected, rtol=1e-12, err_msg="tape inside")
     np.testing.assert_allclose(outside, expected, rtol=1e-12, err_msg="tape outside")
+
+
+def test_a_variable_that_is_handed_through_has_gradient_one_for_itself():
+    v, w = ag.Variable([1.0, 2.0]), ag.Variable(3.0)
+    with ag.GradientTape(persistent=True) as tape:
+        result = v if w > 0 else v * w
+    assert tape.gradient(result, v).numpy().tolist() == [1, 1]
+    assert tape.gradient(result, w) is None
+
+    @ag.function
+    def inside():
+        with ag.GradientTape() as inner:
+            same = v
+        return inner.gradient(same, v)
+
+    assert inside().numpy().tolist() == [1, 1]

@@ -11,7 +11,7 @@ from scipy import fft, linalg, special
 # Modules of `runtime.ops` whose rows stay on the interpreter, except for those with a scalar text.
 FAMILIES = (
     "special", "sorting", "segments", "factor", "spectral", "einsum", "patches", "blocks", "text_rows", "stateless",
-    "assignment", "fourier", "complex_numbers", "incomplete_gamma", "decompositions",
+    "text_parts", "images", "assignment", "fourier", "complex_numbers", "incomplete_gamma", "decompositions",
 )  # fmt: skip
 
 
@@ -273,6 +273,15 @@ def strings(function):
     return reference
 
 
+def string_parts(x, how, **attrs):
+    """The parts, and how many of each."""
+    ways = {"bytes": lambda t: [bytes([b]) for b in t.encode()], "split": lambda t: [w.encode() for w in t.split()]}
+    ways |= {"codes": lambda t: [ord(c) for c in t], "characters": lambda t: [c.encode() for c in t]}
+    rows = [ways[how](item.decode()) for item in x]
+    values = np.array([part for row in rows for part in row], np.int32 if how == "codes" else object)
+    return values, np.array([len(row) for row in rows])
+
+
 LIBRARY = {
     "string_length": strings(lambda s, unit: len(s.encode())), "string_lower": strings(lambda s, encoding: s.lower()),
     "string_upper": strings(lambda s, encoding: s.upper()), "string_strip": strings(lambda s: s.strip()),
@@ -281,10 +290,14 @@ LIBRARY = {
     "substr": strings(lambda s, pos, len, unit: s[pos : pos + len]),
     "string_to_number": strings(lambda s, dtype: float(s)),
     "as_string": lambda x, **attrs: np.array([f"{v:.2f}".encode() for v in x], object),
-    "string_split": lambda x, sep, maxsplit: np.array([b"a", b"b"], object),
-    "bytes_split": lambda x: np.array([b"a", b" ", b"b"], object),
-    "unicode_decode": lambda x, encoding, errors: np.array([97, 32, 98], np.int32),
     "unicode_encode": lambda x, encoding, errors: np.array(["H\xe9".encode(), b"i!"], object),
+    "string_parts": string_parts,
+    "decode_raw": lambda x, dtype, little_endian: (
+        np.array([list(b"ab"), list(b"cd")], np.uint8) if x.ndim else np.array([0x6162, 0x6364], np.int16)
+    ),
+    "adjust_contrast": lambda x, factor: np.stack(
+        [(c - c.mean()) * factor + c.mean() for c in np.moveaxis(x.astype(np.float64), -1, 0)], -1
+    ).astype(x.dtype),
     "reduce_join": lambda x, axis, keepdims, separator: np.array(b"-".join(x), object),
     "slice_update": slice_update,
     "patches": patches, "patches_grad": patches_grad,
