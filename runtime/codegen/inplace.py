@@ -1,4 +1,4 @@
-"""Which loop carries are worth owning: arrays that the body updates element by element.
+"""What may be written in place: loop carries that are updated, and operands that an elementwise nest reads last.
 
 A loop may write such a carry in place if nobody else sees the memory; so its first value is copied once before the
 loop (unless it is this kernel's own), and every trip's update is then free of copies.
@@ -6,6 +6,9 @@ loop (unless it is this kernel's own), and every trip's update is then free of c
 
 from __future__ import annotations
 
+from typing import Any
+
+from runtime.codegen.refs import Array, Buffer, Scalar
 from runtime.graph.ir import Graph, Node
 
 # Ops whose output may take over the memory of their first input.
@@ -38,3 +41,32 @@ def updated_inputs(graph: Graph) -> set[int]:
                 if any(node.inputs[k + 1] is value for k in changed):
                     found.add(index)
     return found
+
+
+def last_buffer(nest: Any) -> Buffer | None:
+    """The memory of an operand that the last node of an elementwise nest may write its result to.
+
+    The operand has the result's shape and dtype, this kernel made it in this region, and nothing reads it after this
+    nest. Each element is read before it is written, since the last node's store is the last line of the nest.
+    """
+    region, group = nest.low.region, nest.group
+    result = group.nodes[-1].outputs[0]
+    inside = set(group.nodes)
+    for access in nest.accesses.values():
+        ref = access.ref
+        if not (isinstance(ref, Array) and ref.is_plain and ref.buffer.owned and ref.dims == nest.dims):
+            continue
+        if ref.dtype is not result.dtype or ref.buffer.name not in nest.low.fresh:
+            continue
+        values = ref.buffer.values
+        if any(v.node is None or v not in region.env or v in region.outputs for v in values):
+            continue
+        if all(user in inside or _is_printed(region, user) for v in values for user in region.users.get(v, ())):
+            return ref.buffer
+    return None
+
+
+def _is_printed(region: Any, node: Node) -> bool:
+    """Whether all that the node reads has been read: its results are in memory or in variables."""
+    refs = [region.env.get(v) for v in node.outputs]
+    return bool(refs) and all(isinstance(r, Array) or (isinstance(r, Scalar) and r.is_name) for r in refs)

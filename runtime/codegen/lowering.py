@@ -16,9 +16,9 @@ import numpy as np
 
 from runtime import dtypes, errors
 from runtime.codegen import cpu
+from runtime.codegen.copies import copy
 from runtime.codegen.fusion import Fusion, Pending
 from runtime.codegen.names import Names
-from runtime.codegen.nests import Nest
 from runtime.codegen.refs import Array, Buffer, Dims, Ref, Scalar, Spread, Vector, Virtual, product
 from runtime.codegen.source import ErrorSite, Fail, Kept, NotNative
 from runtime.dtypes import DType
@@ -97,6 +97,8 @@ class Lowering:
         self.hidden: set[str] = set()  # names set inside blocks that are closed
         self.empty_buffers: dict[DType, str] = {}
         self.parts: list[str] = []  # functions that threads run
+        self.placed: Any = None  # the last nest, which the next may join (see `rows.py`)
+        self.fresh: set[str] = set()  # buffers that are nothing but an allocation
         self.kept: dict[Any, Kept] = {}  # variable -> where the kernel keeps what was committed
 
     # --- text ----------------------------------------------------------------------------------------------------
@@ -250,12 +252,13 @@ class Lowering:
 
     def new_buffer(self, size: str, dtype: DType, base: str | None = None) -> Buffer:
         name = self.names.fresh(base or "a")
+        self.fresh.add(name)
         self.line(f"{name} = {cpu.allocate(size, dtype)}")
         return Buffer(name, dtype, owned=True)
 
     def copy_into(self, target: Array, ref: Any, add: bool = False, dims: Dims | None = None) -> None:
-        """Prints a loop that writes (or adds) the elements of `ref` into those of `target` (see `Nest.copy`)."""
-        Nest.copy(self, target, ref, add, dims)
+        """Prints a loop that writes (or adds) the elements of `ref` into those of `target` (see `copies.py`)."""
+        copy(self, target, ref, add, dims)
 
     def strides(self, array: Array) -> tuple[str, ...]:
         """How far elements lie apart in the buffer, for each dimension."""
@@ -278,14 +281,15 @@ class Lowering:
         return (
             self.names.snapshot(), list(self.errors), self.details, list(self.constants), dict(self.static),
             dict(self.prologue), set(self.hidden), dict(self.empty_buffers), dict(self.sizes), list(self.index_names),
-            dict(self.kept), list(self.parts),
+            dict(self.kept), list(self.parts), set(self.fresh),
         )  # fmt: skip
 
     def restore(self, saved: tuple) -> None:
         self.names.restore(saved[0])
+        self.placed = None
         (
             self.errors, self.details, self.constants, self.static, self.prologue, self.hidden, self.empty_buffers,
-            self.sizes, self.index_names, self.kept, self.parts,
+            self.sizes, self.index_names, self.kept, self.parts, self.fresh,
         ) = saved[1:]  # fmt: skip
 
     def may_overwrite(self, value: Value) -> bool:

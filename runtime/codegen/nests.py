@@ -20,9 +20,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from runtime.codegen import cpu
+from runtime.codegen.inplace import last_buffer
 from runtime.codegen.reductions import REDUCTIONS, accumulator, result
 from runtime.codegen.refs import Array, Buffer, Dims, Scalar, Spread, Vector, Virtual, product
-from runtime.codegen.threads import is_large, split
+from runtime.codegen.rows import place
+from runtime.codegen.threads import is_large
 from runtime.graph.ir import Node, Value
 
 _INLINE_LIMIT = 72
@@ -166,14 +168,19 @@ class Nest:
             for value in node.inputs:
                 if value not in self.group.members:
                     self._read(value)
-        self._plan_loops()
-        buffers = {n: low.new_buffer(product(self.dims), n.outputs[0].dtype, n.outputs[0].name) for n in stored}
+        self.plan_loops()
+        last = None if reductions else last_buffer(self)
+        buffers = {n: last if last and n is self.group.nodes[-1] else self._new_buffer(n, self.dims) for n in stored}
         if reductions:
             self._print_reductions(reductions, buffers)
         else:
-            self._print_loops(self.loops, lambda: self._print_body(buffers, {}), is_large(self.group.nodes))
+            self._print_nest(self.loops, lambda: self._print_body(buffers, {}))
         for node, buffer in buffers.items():
             low.define(node.outputs[0], Array(buffer, self.dims))
+
+    def _new_buffer(self, node: Node, dims: Dims) -> Buffer:
+        value = node.outputs[0]
+        return self.low.new_buffer(product(dims), value.dtype, value.name)
 
     def _is_needed(self, value: Value) -> bool:
         region = self.low.region
@@ -191,7 +198,7 @@ class Nest:
             ref = self.low.array(value)
         self.accesses[value] = Access(self.low, ref, self.dims)
 
-    def _plan_loops(self) -> None:
+    def plan_loops(self) -> None:
         axes = self.group.axes or ()
         runs: list[list[int]] = []
         for axis in range(len(self.dims)):
@@ -216,20 +223,28 @@ class Nest:
 
     # --- printing ------------------------------------------------------------------------------------------------
 
-    def _print_loops(self, loops: Sequence[Loop], body: Callable[[], None], in_threads: bool = False) -> None:
+    def _print_nest(self, loops: Sequence[Loop], body: Callable[[], None]) -> None:
+        """Prints loops that nothing else of this group is inside of."""
+        running = [loop for loop in loops if loop.index != "0"]
+        if not running:
+            body()
+            return
+        with self.low.nested() as block:
+            self.print_loops(running[1:], body)
+        place(self.low, running[0].index, running[0].size, block, is_large(self.group.nodes))
+
+    def print_loops(self, loops: Sequence[Loop], body: Callable[[], None]) -> None:
         running = [loop for loop in loops if loop.index != "0"]
         if not running:
             body()
             return
         head, rest = running[0], running[1:]
         with self.low.nested() as block:
-            self._print_loops(rest, body)
-        if in_threads and split(self.low, head.index, head.size, block):
-            return
+            self.print_loops(rest, body)
         self.low.line(f"for {head.index} in range({head.size}):")
         self.low.block.append(block or ["pass"])
 
-    def _name_offset(self, text: str) -> str:
+    def name_offset(self, text: str) -> str:
         if text.isidentifier() or text.isdigit():
             return text
         name = self.offsets.get(text)
@@ -249,9 +264,7 @@ class Nest:
                 if not text.isidentifier() and self.low.region.uses[value] > 1:
                     text = self.low.assign(text, f"{value.name or 'v'}_{self._suffix()}")
                 whole = Access(self.low, Array(buffers[node], self.dims), self.dims)
-                self.low.line(
-                    f"{buffers[node].name}[{whole.offset(self.loops, self._name_offset)}] = {cpu.strip(text)}"
-                )
+                self.low.line(f"{buffers[node].name}[{whole.offset(self.loops, self.name_offset)}] = {cpu.strip(text)}")
             elif self.low.region.uses[value] > 1 or len(text) > _INLINE_LIMIT:
                 text = self.low.assign(text, f"{value.name or 'v'}_{self._suffix()}")
             self.texts[value] = text
@@ -262,7 +275,7 @@ class Nest:
     def _operand(self, value: Value) -> str:
         text = self.texts.get(value)
         if text is None:
-            text = self.accesses[value].text(self.loops, self._name_offset)
+            text = self.accesses[value].text(self.loops, self.name_offset)
             users = [u for u in self.low.region.users[value] if u in self.group.nodes]
             uses = sum(u.inputs.count(value) for u in users)
             if uses > 1 and not text.isidentifier():
@@ -301,19 +314,19 @@ class Nest:
                 self._define_single(node, totals[node])
             return
         out_dims = self._kept_dims()
-        outs = {n: self.low.new_buffer(product(out_dims), n.outputs[0].dtype, n.outputs[0].name) for n in nodes}
+        outs = {n: self._new_buffer(n, out_dims) for n in nodes}
 
         def body() -> None:
             totals = self._accumulate(nodes, inside, buffers)
             at = Access(self.low, Array(Buffer("", nodes[0].outputs[0].dtype), out_dims), self.dims)
             at.kinds = ["one" if loop_axis in self.group.axes else "full" for loop_axis in range(len(self.dims))]
             self.offsets = {}
-            offset = at.offset(outer, self._name_offset)
+            offset = at.offset(outer, self.name_offset)
             for node in nodes:
                 self.low.line(f"{outs[node].name}[{offset}] = {cpu.strip(self._result(node, totals[node]))}")
 
         self._check_means(nodes)
-        self._print_loops(outer, body, is_large(self.group.nodes))
+        self._print_nest(outer, body)
         for node in nodes:
             self._define_array(node, outs[node])
 
@@ -334,7 +347,7 @@ class Nest:
                 start, node.outputs[0].name or node.op.name.removeprefix("reduce_").split("_")[0]
             )
             steps[node] = self._step(reduction, total, total, dtype)
-        self._print_loops(inside, lambda: self._print_body(buffers, steps))
+        self.print_loops(inside, lambda: self._print_body(buffers, steps))
         return totals
 
     def _step(self, reduction: Any, target: str, total: str, dtype: Any) -> Callable[[str], None]:
@@ -383,7 +396,7 @@ class Nest:
             access = Access(low, Array(total, out_dims), self.dims)
             access.kinds = ["one" if axis in self.group.axes else "full" for axis in range(len(self.dims))]
             steps[node] = self._row_step(reduction, total.name, access, dtype)
-        self._print_loops(self.loops, lambda: self._print_body(buffers, steps))
+        self.print_loops(self.loops, lambda: self._print_body(buffers, steps))
         for node in nodes:
             dtype = node.outputs[0].dtype
             total = totals[node]
@@ -398,44 +411,7 @@ class Nest:
 
     def _row_step(self, reduction: Any, buffer: str, access: Access, dtype: Any) -> Callable[[str], None]:
         def step(value: str) -> None:
-            place = f"{buffer}[{access.offset(self.loops, self._name_offset)}]"
+            place = f"{buffer}[{access.offset(self.loops, self.name_offset)}]"
             self.low.line(f"{place} = {cpu.strip(reduction.step(place, value, dtype))}")
 
         return step
-
-    # --- copies --------------------------------------------------------------------------------------------------
-
-    @staticmethod
-    def copy(low: Any, target: Array, ref: Any, add: bool = False, dims: Dims | None = None) -> None:
-        """Prints a loop that writes (or adds) the elements of `ref` into those of `target`, whose dimensions they have
-        or broadcast to. With `dims`, those of `ref`, the target may be smaller: then it is the one that broadcasts."""
-        dims = target.dims if dims is None else dims
-        nest = Nest(low, _CopyGroup(dims))
-        if isinstance(ref, Scalar):
-            text = ref.text if ref.is_name else low.assign(ref.text)
-            ref = Virtual(ref.dtype, (), lambda indices: text, uniform=True)
-        elif isinstance(ref, Vector):
-            ref = low.solid(ref)
-        source, place = Access(low, ref, dims), Access(low, target, dims)
-        nest.accesses = {_SOURCE: source, _TARGET: place}
-        nest._plan_loops()
-
-        def body() -> None:
-            nest.offsets = {}
-            text = source.text(nest.loops, nest._name_offset)
-            into = place.text(nest.loops, nest._name_offset)
-            low.line(f"{into} = {cpu.strip(cpu.narrow(f'({into} + {text})', target.dtype) if add else text)}")
-
-        nest._print_loops(nest.loops, body)
-
-
-@dataclass
-class _CopyGroup:
-    dims: Dims
-    axes: tuple[int, ...] = ()
-    nodes: tuple[Node, ...] = ()
-    members: frozenset = frozenset()
-
-
-_SOURCE: Any = object()
-_TARGET: Any = object()

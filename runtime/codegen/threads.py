@@ -87,8 +87,8 @@ def _elements(value: Value) -> int:
 def split(low: Any, index: str, size: str, block: list) -> bool:
     """Prints `for index in range(size): block` on threads. False, and nothing, where the block can't be taken out."""
     try:
-        lines = cpu.indented(block, 2, _refuse)
-    except _LeavesKernel:
+        lines = cpu.indented(block, 2, refuse)
+    except LeavesKernel:
         return False
     tree = ast.parse(textwrap.dedent("\n".join(lines)))
     names = [n for n in ast.walk(tree) if isinstance(n, ast.Name)]
@@ -114,9 +114,10 @@ class _Unsigned(ast.NodeTransformer):
         return node
 
 
-class _LeavesKernel(Exception):
-    pass
+class LeavesKernel(Exception):
+    """A block holds a return."""
 
 
-def _refuse(item: Any) -> str:
-    raise _LeavesKernel
+def refuse(item: Any) -> str:
+    """For `cpu.indented`: raises LeavesKernel at a return."""
+    raise LeavesKernel

@@ -74,6 +74,8 @@ def simplify_algebra(graph: Graph) -> None:
             if found is not None and found.type == node.outputs[0].type:
                 if found.name is None and found.node is not None:
                     found.name = node.outputs[0].name
+                if graph.nodes and found.node is graph.nodes[-1] and found.node.name is None:
+                    found.node.name = node.name
                 mapping[node.outputs[0]] = found
                 continue
         graph.nodes.append(node)

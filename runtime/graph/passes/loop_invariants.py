@@ -70,6 +70,7 @@ def _move(graph: Graph, node: Node, region: Graph) -> None:
             continue
         types = [v.type for v in inner.outputs]
         copy = graph.add_node(inner.op, [outside[v] for v in inner.inputs], inner.attrs, types, (), inner.span)
+        copy.name = inner.name
         for old, new in zip(inner.outputs, copy.outputs):
             new.name = old.name
             outside[old] = new

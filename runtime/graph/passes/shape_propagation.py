@@ -34,7 +34,7 @@ def propagate_shapes(graph: Graph) -> None:
             elif known is not None:
                 attrs = {"value": ConstantArray(known)}
                 constant = Node(CONSTANT, (), attrs, CONSTANT.infer((), attrs), graph, (), node.span)
-                constant.outputs[0].name = node.outputs[0].name
+                constant.outputs[0].name, constant.name = node.outputs[0].name, node.name
                 mapping[node.outputs[0]] = constant.outputs[0]
                 graph.nodes[index] = constant
     graph.outputs = [mapping[v] for v in graph.outputs]

@@ -36,7 +36,7 @@ def _silent_copy(node: Node) -> Node:
         return node
     regions = [copy_graph(region) for region in node.regions]
     copy = Node(node.op, node.inputs, dict(node.attrs), (), node.graph, regions, node.span)
-    copy.outputs = node.outputs
+    copy.outputs, copy.name = node.outputs, node.name
     _drop_tokens(copy)
     return copy
 
