@@ -19,7 +19,7 @@ from autograph.function.guards import broken, guards_of, settled
 from autograph.function.lifting import trace_once_or_twice
 from autograph.function.recursion import room
 from autograph.function.retracing import explain, warn_when_frequent
-from autograph.function.signature import Arguments, check_input_signature, key_of_call, relax
+from autograph.function.signature import Arguments, check_input_signature, checked_signature, key_of_call, relax
 from autograph.function.trace import trace
 from autograph.operators.builtins import STAGES_PRINTS
 from autograph.operators.calls import is_library
@@ -75,7 +75,7 @@ class Function:
         self._features = features
         self._latest: ConcreteFunction | None = None
         self._arguments = Arguments(python_function)
-        self.input_signature = None if input_signature is None else tuple(input_signature)
+        self.input_signature = checked_signature(input_signature)
         self._cache = TraceCache()
         self._traces = self._cache.current
         self._reasons: list[str] = []  # why the second trace was made, the third, ...

@@ -223,6 +223,23 @@ def is_tensor_like(value: Any) -> bool:
     return isinstance(value, (Tensor, np.ndarray, np.generic, TensorSpec))
 
 
+def checked_signature(input_signature: Any) -> tuple | None:
+    """An `input_signature` as a tuple. Raises TypeError for something that isn't a sequence of specs."""
+    if input_signature is None:
+        return None
+    if not isinstance(input_signature, (tuple, list)):
+        raise TypeError(
+            f"input_signature must be either a tuple or a list, got {type(input_signature).__name__}: {input_signature!r}"
+        )
+    for spec in nest.flatten(list(input_signature)):
+        if not isinstance(spec, TensorSpec):
+            raise TypeError(
+                f"Invalid input_signature {input_signature!r}; it must be a possibly nested sequence of TensorSpec "
+                f"objects, got {spec!r} of type {type(spec).__name__}."
+            )
+    return tuple(input_signature)
+
+
 def check_input_signature(args: tuple, input_signature: tuple, arguments: Arguments) -> tuple:
     """Arguments converted to tensors of the declared dtypes.
 

@@ -278,3 +278,24 @@ def test_a_function_without_source_says_so() -> None:
     assert float(space["f"](ag.constant(1.0))) == 2.0
     with pytest.warns(UserWarning, match="'g' can't be converted"), pytest.raises(TypeError, match="Python bool"):
         space["g"](ag.constant(1.0))
+
+
+def test_a_signature_is_a_sequence_of_specs() -> None:
+    with pytest.raises(TypeError, match="must be either a tuple or a list, got TensorSpec"):
+        ag.function(lambda x: x, input_signature=ag.TensorSpec([]))
+    with pytest.raises(TypeError, match="nested sequence of TensorSpec objects, got 3 of type int"):
+        ag.function(lambda x: x, input_signature=[{"a": 3}])
+
+
+def test_a_signature_takes_variables_defaults_and_structures() -> None:
+    @ag.function(input_signature=[ag.TensorSpec([None], ag.float32), {"n": ag.TensorSpec([], ag.int32)}])
+    def f(x: Any, options: Any, scale: float = 2.0) -> Any:
+        return x * ag.cast(options["n"], ag.float32) * scale
+
+    assert f(ag.Variable([1.0, 2.0]), {"n": 3}).numpy().tolist() == [6, 12]
+    assert f(x=[1.0], options={"n": ag.constant(1)}).numpy().tolist() == [2]
+    assert f.experimental_get_tracing_count() == 1
+    with pytest.raises(TypeError, match="incompatible with input_signature"):
+        f([[1.0]], {"n": 3})
+    with pytest.raises(ValueError, match="incompatible with input_signature"):
+        f([1.0], {"m": 3})
