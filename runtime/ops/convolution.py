@@ -20,7 +20,7 @@ from runtime.ops.einsum import einsum
 from runtime.ops.joining import concat, split
 from runtime.ops.linalg import matmul
 from runtime.ops.patches import Padding
-from runtime.ops.reduce import argmax, reduce_max, reduce_sum
+from runtime.ops.reduce import argmax, reduce_any, reduce_max, reduce_sum
 from runtime.ops.rules import brackets, dims, product, shape_attr
 from runtime.ops.table import OPS
 from runtime.tensor import Tensor
@@ -235,13 +235,15 @@ def separable_conv2d(
 # --- pooling -------------------------------------------------------------------------------------------------------
 
 
-def _pooled(input: Any, ksize: Any, strides: Any, padding: Any, data_format: Any, fill: Any, reduce: Any) -> Tensor:
+def _pooled(input: Any, ksize: Any, strides: Any, padding: Any, data_format: Any, fill: Any, reduce: Any,
+            dilations: Any = 1) -> Tensor:  # fmt: skip
     x = convert_to_tensor(input)
     count = known_rank(x, "pool") - 2
     first = _is_first(data_format)
     x = _to_last(x, first)
     windows = _windows(
-        x, per_dimension(ksize, count, "ksize", first), per_dimension(strides, count, "strides", first), (1,) * count,
+        x, per_dimension(ksize, count, "ksize", first), per_dimension(strides, count, "strides", first),
+        per_dimension(dilations, count, "dilations", first),
         read_padding(padding, count, first), fill,
     )  # fmt: skip
     return _from_last(reduce(windows, count + 1, x), first)
@@ -251,17 +253,21 @@ def _largest(windows: Tensor, axis: int, x: Tensor) -> Tensor:
     """The first of the largest, so that its gradient goes to one element, as TensorFlow's does."""
     if x.dtype.kind != "f":
         return reduce_max(windows, axis)
-    best = call("expand_dims", argmax(windows, axis, output_type=dtypes.int32), axis=(axis,))
+    nan = call("is_nan", windows)
+    # argmax leaves NaN out, a maximum doesn't.
+    places = [argmax(values, axis, output_type=dtypes.int32) for values in (nan, windows)]
+    best = call("expand_dims", call("select", reduce_any(nan, axis), *places), axis=(axis,))
     return call("squeeze", call("take_along", windows, best, axis=axis), axis=(axis,))
 
 
 def max_pool(
-    input: Any, ksize: Any, strides: Any, padding: Any, data_format: str | None = None, name: str | None = None
-) -> Tensor:
+    input: Any, ksize: Any, strides: Any, padding: Any, data_format: str | None = None, name: str | None = None,
+    dilations: Any = 1,
+) -> Tensor:  # fmt: skip
     """The largest element of each window. Shape (batch, *space, channels)."""
     dtype = convert_to_tensor(input).dtype
     lowest = -math.inf if dtype.kind == "f" else int(dtype.min)
-    return _pooled(input, ksize, strides, padding, data_format, lowest, _largest)
+    return _pooled(input, ksize, strides, padding, data_format, lowest, _largest, dilations)
 
 
 def _average(windows: Tensor, axis: int, x: Tensor, attrs: Any) -> Tensor:
@@ -271,19 +277,28 @@ def _average(windows: Tensor, axis: int, x: Tensor, attrs: Any) -> Tensor:
 
 
 def avg_pool(
-    input: Any, ksize: Any, strides: Any, padding: Any, data_format: str | None = None, name: str | None = None
-) -> Tensor:
+    input: Any, ksize: Any, strides: Any, padding: Any, data_format: str | None = None, name: str | None = None,
+    dilations: Any = 1,
+) -> Tensor:  # fmt: skip
     """The mean of each window; what padding adds doesn't count."""
     x = convert_to_tensor(input)
     check_kind(OPS["exp"], x.dtype)
     count = known_rank(x, "pool") - 2
     first = _is_first(data_format)
     attrs = (
-        per_dimension(ksize, count, "ksize", first), per_dimension(strides, count, "strides", first), (1,) * count,
+        per_dimension(ksize, count, "ksize", first), per_dimension(strides, count, "strides", first),
+        per_dimension(dilations, count, "dilations", first),
         read_padding(padding, count, first),
     )  # fmt: skip
     return _pooled(
-        input, ksize, strides, padding, data_format, 0, lambda windows, axis, t: _average(windows, axis, t, attrs)
+        input,
+        ksize,
+        strides,
+        padding,
+        data_format,
+        0,
+        lambda windows, axis, t: _average(windows, axis, t, attrs),
+        dilations,
     )
 
 
@@ -295,9 +310,10 @@ def pool(
     chosen = {"MAX": max_pool, "AVG": avg_pool}.get(pooling_type.upper())
     if chosen is None:
         raise ValueError(f"pooling_type must be 'MAX' or 'AVG', got {pooling_type!r}")
-    if dilations is not None and set(np.reshape(dilations, -1).tolist()) != {1}:
-        raise NotImplementedError("pool with dilations is not implemented")
-    return chosen(input, window_shape, strides, padding, data_format)
+    return chosen(
+        input, window_shape, 1 if strides is None else strides, padding, data_format,
+        dilations=1 if dilations is None else dilations,
+    )  # fmt: skip
 
 
 max_pool1d = max_pool2d = max_pool3d = max_pool

@@ -84,3 +84,14 @@ def test_gradients_by_the_first_argument_of_the_incomplete_gamma_functions():
     step = 1e-5
     slope = (ag.math.igamma(a + step, x) - ag.math.igamma(a - step, x)) / (2 * step)
     np.testing.assert_allclose(tape.gradient(y, a), slope, rtol=1e-5, atol=1e-9)
+
+
+def test_pooling_with_dilations_and_nan():
+    image = np.arange(16, dtype=F).reshape(1, 4, 4, 1)
+    dilated = everywhere(lambda x: ag.nn.pool(x, [2, 2], "MAX", dilations=[2, 2]), image)
+    np.testing.assert_array_equal(dilated[0, ..., 0], [[10, 11], [14, 15]])
+    means = everywhere(lambda x: ag.nn.pool(x, [2, 2], "AVG", dilations=[2, 2]), image)
+    np.testing.assert_array_equal(means[0, ..., 0], [[5, 6], [9, 10]])
+    image[0, 0, 0, 0] = NAN
+    pooled = everywhere(lambda x: ag.nn.max_pool(x, 2, 2, "VALID"), image)
+    np.testing.assert_array_equal(pooled[0, ..., 0], [[NAN, 7], [13, 15]])
