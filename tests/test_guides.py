@@ -1,6 +1,6 @@
 """Cells modelled on TensorFlow's guides on tensors, variables, slicing and random numbers: only the import differs.
 
-They need no Keras, data or files; ragged and sparse tensors aren't there.
+They need no Keras and no files.
 """
 
 import numpy as np
@@ -168,3 +168,59 @@ def test_random_seeds():
     x = tf.random.stateless_uniform(shape=[2, 3], seed=[1, 2])
     np.testing.assert_array_equal(x.numpy(), tf.random.stateless_uniform(shape=[2, 3], seed=[1, 2]).numpy())
     assert tf.random.stateless_normal([2], seed=tf.random.split([1, 2])[0]).shape == (2,)
+
+
+def test_ragged_and_sparse_tensors():
+    with pytest.raises(ValueError):
+        tf.constant([[0, 1], [2]])
+    rows = tf.ragged.constant([[0, 1, 2, 3], [4, 5], [6, 7, 8], [9]])
+    assert rows.shape.as_list() == [4, None]
+    words = tf.strings.split(tf.constant(["Gray wolf", "Quick brown fox"]))
+    assert words.to_list() == [[b"Gray", b"wolf"], [b"Quick", b"brown", b"fox"]]
+    assert tf.io.decode_raw(tf.constant("Duck"), tf.uint8).numpy().tolist() == list(b"Duck")
+    few = tf.sparse.SparseTensor(indices=[[0, 0], [1, 2]], values=[1, 2], dense_shape=[3, 4])
+    assert tf.sparse.to_dense(few).numpy().sum() == 3
+
+
+def test_a_module_learns_a_quadratic():
+    class Quadratic(tf.Module):
+        def __init__(self):
+            super().__init__(name="quadratic")
+            self.weights = [tf.Variable(float(i + 1), name=f"w{i}") for i in range(3)]
+
+        @tf.function
+        def __call__(self, x):
+            a, b, c = self.weights
+            return a * x**2 + b * x + c
+
+    x = tf.cast(tf.linspace(-2, 2, 41), tf.float32)
+    y = x**2 + 2 * x - 5
+    model = Quadratic()
+    first = float(tf.reduce_mean(tf.square(model(x) - y)))
+    for _ in range(150):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(tf.square(model(x) - y))
+        for v, g in zip(model.trainable_variables, tape.gradient(loss, model.trainable_variables)):
+            v.assign_sub(0.1 * g)
+    assert float(loss) < 1e-4 * first
+    np.testing.assert_allclose([float(v) for v in model.variables], [1, 2, -5], atol=0.1)
+
+
+def test_contrast_has_no_gradient():
+    image = tf.Variable([[[0.5, 0.0, 0.0]]])
+    with tf.GradientTape() as tape:
+        adjusted = tf.image.adjust_contrast(image, 0.1)
+    with pytest.raises(LookupError):
+        tape.gradient(adjusted, image)
+
+
+def test_devices_divide():
+    cpu = tf.config.list_physical_devices("CPU")[0]
+    limits = [tf.config.LogicalDeviceConfiguration()] * 2
+    try:
+        tf.config.set_logical_device_configuration(cpu, limits)
+        assert [d.name for d in tf.config.list_logical_devices()] == ["/device:CPU:0", "/device:CPU:1"]
+        assert tf.config.get_logical_device_configuration(cpu) == limits
+    finally:
+        tf.config.set_logical_device_configuration(cpu, [])
+    assert len(tf.config.list_logical_devices()) == 1

@@ -229,7 +229,8 @@ def checked_signature(input_signature: Any) -> tuple | None:
         return None
     if not isinstance(input_signature, (tuple, list)):
         raise TypeError(
-            f"input_signature must be either a tuple or a list, got {type(input_signature).__name__}: {input_signature!r}"
+            f"input_signature must be either a tuple or a list, got {type(input_signature).__name__}: "
+            f"{input_signature!r}"
         )
     for spec in nest.flatten(list(input_signature)):
         if not isinstance(spec, TensorSpec):

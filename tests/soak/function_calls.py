@@ -3,8 +3,8 @@
     python -m tests.soak.function_calls [calls]
 
 Prints the process's memory and the numbers of traces, live functions and live objects as it goes; exits with 1 when
-memory has grown by more than 32 MiB over the second half, or when traces have piled up. It is no part of the test suite:
-a million calls take minutes.
+memory has grown by more than 32 MiB over the second half, or when traces have piled up. It is no part of the test
+suite: a million calls take minutes.
 """
 
 from __future__ import annotations
