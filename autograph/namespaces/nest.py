@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runtime.nest import (
+from runtime.composites import (
     assert_same_structure,
     flatten,
     is_nested,

@@ -20,10 +20,8 @@ from runtime.ragged.spec import RaggedTensorSpec
 from runtime.ragged.tensor import RaggedTensor
 
 
-def _is_ragged(value: Any) -> bool:
-    return type(value) is RaggedTensor or (
-        type(value) in (list, tuple) and any(type(part) is RaggedTensor for part in value)
-    )
+def _holds_ragged(parts: Any) -> bool:
+    return any(part.__class__ is RaggedTensor for part in parts)
 
 
 def also_ragged(dense: Callable[..., Any], ragged: Callable[..., Any]) -> Callable[..., Any]:
@@ -31,8 +29,15 @@ def also_ragged(dense: Callable[..., Any], ragged: Callable[..., Any]) -> Callab
 
     @functools.wraps(dense)
     def function(*args: Any, **kwargs: Any) -> Any:
-        if any(map(_is_ragged, args)) or (kwargs and any(map(_is_ragged, kwargs.values()))):
-            return ragged(*args, **kwargs)
+        # Every call of the function pays for this look.
+        for value in args:
+            kind = value.__class__
+            if kind is RaggedTensor or ((kind is list or kind is tuple) and _holds_ragged(value)):
+                return ragged(*args, **kwargs)
+        if kwargs:
+            for value in kwargs.values():
+                if isinstance(value, RaggedTensor) or (isinstance(value, (list, tuple)) and _holds_ragged(value)):
+                    return ragged(*args, **kwargs)
         return dense(*args, **kwargs)
 
     return function

@@ -308,3 +308,19 @@ def test_printing():
     assert repr(ag.ragged.constant([["a"], []])) == "<tf.RaggedTensor [[b'a'], []]>"
     array = ag.ragged.constant([[1, 2], [3]]).numpy()
     assert array.dtype == object and [a.tolist() for a in array] == [[1, 2], [3]]
+
+
+def test_nest_takes_ragged_and_sparse_tensors_as_leaves():
+    rt, st = ag.ragged.constant([[1, 2], [3]]), ag.sparse.eye(2)
+    structure = {"b": rt, "a": [1, st]}
+    assert [type(leaf).__name__ for leaf in ag.nest.flatten(structure)] == ["int", "SparseTensor", "RaggedTensor"]
+    assert ag.nest.flatten(structure)[2] is rt and not ag.nest.is_nested(rt)
+    assert len(ag.nest.flatten(structure, expand_composites=True)) == 1 + 3 + 2
+    doubled = ag.nest.map_structure(lambda x: x * 2, structure)
+    assert doubled["b"].to_list() == [[2, 4], [6]] and doubled["a"][0] == 2
+    components = ag.nest.map_structure(lambda x: x + 0, rt, expand_composites=True)
+    assert components.to_list() == rt.to_list()
+    assert ag.nest.pack_sequence_as(structure, [7, 8, 9]) == {"b": 9, "a": [7, 8]}
+    ag.nest.assert_same_structure([rt], [st])
+    with pytest.raises((TypeError, ValueError)):
+        ag.nest.assert_same_structure([rt], [st], expand_composites=True)
