@@ -4,7 +4,8 @@
 
 Left as they are: built-in functions and C code, classes and functions of the standard library, of the numerical
 libraries and of this project, functions without source. Converted: the user's functions, lambdas and methods, the
-functions behind ``functools.partial`` and callable objects, and the constructors of the user's classes.
+functions behind ``functools.partial``, ``custom_gradient`` and callable objects, and the constructors of the user's
+classes.
 
 How a function is converted is told by `install_converter`, so that this package needs no compiler to be imported.
 """
@@ -21,6 +22,7 @@ from typing import Any
 
 from autograph.operators.builtins import OVERLOADS
 from autograph.operators.frames import warn
+from runtime.autodiff.custom import DECORATED
 from runtime.context import ctx
 from runtime.staged_list import moved
 
@@ -63,7 +65,10 @@ def converted_form(callee: Any) -> Any:
     if kind is FunctionType:
         entry = _makers.get(id(callee.__code__))
         maker = maker_of(callee) if entry is None else entry[1]
-        return callee if maker is None else maker(callee)
+        if maker is None:
+            decorator = DECORATED.get(callee)
+            return callee if decorator is None else decorator(converted_form(callee.__wrapped__))
+        return maker(callee)
     if kind is MethodType:
         function = callee.__func__
         if type(function) is FunctionType:

@@ -16,6 +16,7 @@ import functools
 import inspect
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from runtime import nest
 from runtime.autodiff.calls import EagerCall, NodeCall
@@ -38,6 +39,9 @@ CUSTOM = register(
         doc="Its results, with a gradient of the user's own in its region.",
     )
 )
+
+# Functions made by a decorator of this package, and the decorator: `operators.calls` converts what is behind them.
+DECORATED: WeakKeyDictionary[Callable[..., Any], Callable[..., Any]] = WeakKeyDictionary()
 
 
 def custom_gradient(f: Callable[..., Any]) -> Callable[..., Any]:
@@ -73,6 +77,7 @@ def custom_gradient(f: Callable[..., Any]) -> Callable[..., Any]:
         outputs = (_record if ctx.builder is None else _emit)(gradient, inputs, flat)
         return nest.pack_sequence_as(result, outputs)
 
+    DECORATED[wrapper] = custom_gradient
     return wrapper
 
 

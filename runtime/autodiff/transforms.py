@@ -9,7 +9,7 @@ from typing import Any
 
 from runtime import nest
 from runtime.autodiff.calls import NodeCall, is_differentiable
-from runtime.autodiff.custom import custom_gradient, watched_variables
+from runtime.autodiff.custom import DECORATED, custom_gradient, watched_variables
 from runtime.autodiff.reverse import Cotangents, walk_back
 from runtime.autodiff.tape import GradientTape
 from runtime.autodiff.zeros import zeros_for
@@ -92,6 +92,7 @@ def recompute_grad(f: Callable[..., Any]) -> Callable[..., Any]:
 
         return run(*nest.flatten(args))
 
+    DECORATED[wrapper] = recompute_grad
     return wrapper
 
 
@@ -99,11 +100,12 @@ def grad_pass_through(f: Callable[..., Any]) -> Callable[..., Any]:
     """`f`, whose gradient is the identity: a straight-through estimator. `f` takes and gives one tensor; the variables
     that it reads get no gradient."""
 
-    @custom_gradient
     def wrapper(x: Any) -> Any:
         def grad(dy: Any, variables: Any = ()) -> Any:
             return (dy, [None] * len(variables)) if variables else dy
 
         return f(x), grad
 
-    return functools.wraps(f)(wrapper)
+    result = functools.wraps(f)(custom_gradient(wrapper))
+    DECORATED[result] = grad_pass_through
+    return result

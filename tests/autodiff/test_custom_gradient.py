@@ -246,3 +246,35 @@ def test_grad_pass_through_with_a_variable() -> None:
         tape.watch(x)
         y = ag.grad_pass_through(lambda t: ag.round(t * v))(x)
     assert [None if g is None else float(g) for g in tape.gradient(y, [x, v])] == [1.0, None]
+
+
+def newton(a: Any) -> Any:
+    x = a
+    while ag.abs(x * x - a) > 1e-12:
+        x = 0.5 * (x + a / x)
+    return x
+
+
+@ag.custom_gradient
+def root(a: Any) -> Any:
+    x = newton(a)
+
+    def grad(dy: Any) -> Any:
+        if x < 1.0:
+            dy = dy * 1.0
+        return dy / (2.0 * x)
+
+    return x, grad
+
+
+def test_what_is_behind_the_decorators_is_converted_in_a_trace() -> None:
+    @ag.function
+    def slopes(a: Any) -> Any:
+        with ag.GradientTape(persistent=True) as tape:
+            tape.watch(a)
+            ys = root(a), ag.recompute_grad(newton)(a), ag.grad_pass_through(newton)(a)
+        return ys, [tape.gradient(y, a) for y in ys]
+
+    values, found = slopes(ag.constant(2.0, ag.float64))
+    np.testing.assert_allclose([float(v) for v in values], [2.0**0.5] * 3, rtol=1e-12)
+    np.testing.assert_allclose([float(g) for g in found], [8.0**-0.5, 8.0**-0.5, 1.0], rtol=1e-11)
