@@ -13,10 +13,12 @@ A region that only reads state captures it; one that writes it carries it (`whil
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import CodeType
 from typing import Any
 
 from runtime import errors
@@ -53,9 +55,12 @@ def user_span() -> tuple[str, int, str] | None:
 def user_name() -> str | None:
     """What the user calls the node being emitted: the `name=` of the call into this project, after the open scopes."""
     frame: Any = sys._getframe(2)
-    entry = None
+    entry, inside = None, []
     while frame is not None and _is_own_code.get(frame.f_code.co_filename):
+        inside.append(entry)
         entry, frame = frame, frame.f_back
+    while entry is not None and _hands_everything_on(entry.f_code):
+        entry = inside.pop()
     name = None
     if entry is not None:
         code = entry.f_code
@@ -65,6 +70,12 @@ def user_name() -> str | None:
     if not isinstance(name, str) or not name:
         return scope or None
     return name[:-1] if name.endswith("/") else scope + name
+
+
+def _hands_everything_on(code: CodeType) -> bool:
+    """Whether a function is `def wrapper(*args, **kwargs)`, whose own parameters say nothing."""
+    both = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
+    return code.co_flags & both == both and code.co_argcount + code.co_kwonlyargcount == 0
 
 
 class Builder:
