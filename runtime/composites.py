@@ -1,7 +1,7 @@
 """`ag.nest` as TensorFlow has it: ragged and sparse tensors are leaves there, unless `expand_composites` is True.
 
 Inside the project they are structures everywhere (`runtime.nest`), so that functions, loops and gradients go through
-them. A class is a composite when it has `__ag_composite__ = True`.
+them. A class is a composite when it has `__ag_composite__`, a name that it shares with the class of its specs.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class _Whole:
 
 def is_composite(value: Any) -> bool:
     """Whether a value is a ragged or sparse tensor, or a spec of one."""
-    return getattr(type(value), "__ag_composite__", False)
+    return hasattr(type(value), "__ag_composite__")
 
 
 def _hidden(structure: Any) -> Any:

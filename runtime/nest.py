@@ -243,6 +243,9 @@ def _difference(a: Any, b: Any, check_types: bool) -> tuple[type[Exception], str
 def _same_kind(a: Any, b: Any) -> bool:
     if type(a) is type(b):
         return True
+    # A composite and its spec have a name in common.
+    if getattr(type(a), "__ag_composite__", None) == getattr(type(b), "__ag_composite__", False):
+        return True
     if isinstance(a, Mapping) and isinstance(b, Mapping):
         return True
     if hasattr(a, "_fields") and hasattr(b, "_fields"):

@@ -53,7 +53,7 @@ class SparseTensor:
     """
 
     __ag_priority__ = 1
-    __ag_composite__ = True
+    __ag_composite__ = "sparse"
 
     def __init__(self, indices: Any, values: Any, dense_shape: Any) -> None:
         self._indices = cast(convert_to_tensor(indices, dtype_hint=_INT), _INT)
@@ -149,7 +149,7 @@ class SparseTensorSpec:
 
     __slots__ = ("_shape", "dtype")
     spec_text = True
-    __ag_composite__ = True
+    __ag_composite__ = "sparse"
 
     def __init__(self, shape: Any = None, dtype: Any = dtypes.float32) -> None:
         self._shape = shapes.as_shape(shape)

@@ -19,7 +19,7 @@ class RaggedTensorSpec:
 
     __slots__ = ("_ragged_rank", "_shape", "_uniform", "dtype")
     spec_text = True
-    __ag_composite__ = True
+    __ag_composite__ = "ragged"
     value_type: Any = None  # set by `tensor.py`, which knows this module
 
     def __init__(

@@ -46,7 +46,7 @@ class RaggedTensor:
     """A tensor with one or more ragged dimensions; make one with `ag.ragged.constant` or a `from_...` method."""
 
     __ag_priority__ = 1
-    __ag_composite__ = True
+    __ag_composite__ = "ragged"
     __array_ufunc__ = None  # `numpy_array + ragged` is ours
 
     def __init__(self, values: Any, row_splits: Tensor, uniform_row_length: int | None = None) -> None:

@@ -289,6 +289,18 @@ class TestInFunctions:
         with pytest.raises(TypeError, match="incompatible with input_signature"):
             f(ag.ragged.constant([[1.0]]))
 
+    def test_a_trace_from_a_spec_serves_all_that_fit(self):
+        f = ag.function(lambda x: ag.reduce_sum(x, axis=1))
+        concrete = f.get_concrete_function(ag.RaggedTensorSpec([None, None], ag.int32))
+        for rows in ([[1, 2], []], [[3]]):
+            x = ag.ragged.constant(rows)
+            assert f(x).numpy().tolist() == concrete(x).numpy().tolist() == [sum(row) for row in rows]
+        assert f.experimental_get_tracing_count() == 1
+        f(ag.ragged.constant([[1.0]]))
+        assert "argument 'x' (element 0): dtype int32 → float32" in f.explain_retraces()
+        with pytest.raises(TypeError, match="structure"):
+            concrete(ag.sparse.eye(2))
+
     def test_gradients_flow_to_the_values(self):
         weights = ag.Variable([1.0, 2.0, 3.0])
 
