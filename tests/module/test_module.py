@@ -95,7 +95,12 @@ def test_paths():
     module = ag.Module()
     module.parts = [Dense(1), {"x": Dense(2)}]
     found = dict(module._flatten(lambda v: isinstance(v, ag.Variable), with_path=True))
-    assert sorted(found, key=str) == [("parts", 0, "b"), ("parts", 0, "w"), ("parts", 1, "x", "b"), ("parts", 1, "x", "w")]
+    assert sorted(found, key=str) == [
+        ("parts", 0, "b"),
+        ("parts", 0, "w"),
+        ("parts", 1, "x", "b"),
+        ("parts", 1, "x", "w"),
+    ]
     assert not list(module._flatten(lambda v: isinstance(v, ag.Variable), recursive=False))
 
 
