@@ -15,17 +15,19 @@ operands of one shape give a single flat loop. A dimension that may be 1 or n at
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from runtime.codegen import cpu
 from runtime.codegen.inplace import last_buffer
-from runtime.codegen.reductions import REDUCTIONS, accumulator, result
+from runtime.codegen.reductions import REDUCTIONS, SHORT, accumulator, result
 from runtime.codegen.refs import Array, Buffer, Dims, Scalar, Spread, Vector, Virtual, product
 from runtime.codegen.rows import place
 from runtime.codegen.threads import is_large
 from runtime.graph.ir import Node, Value
+from runtime.types import TensorType
 
 _INLINE_LIMIT = 72
 
@@ -146,6 +148,14 @@ def _closed(text: str) -> str:
     return text if text.isidentifier() or text.isdigit() else f"({text})"
 
 
+def _is_short(node: Node, axes: Sequence[int]) -> bool:
+    type_ = node.inputs[0].type
+    assert isinstance(type_, TensorType)
+    assert type_.shape is not None
+    sizes = [type_.shape[axis] for axis in axes]
+    return all(size is not None for size in sizes) and math.prod(sizes) <= SHORT  # type: ignore[type-var,return-value]
+
+
 class Nest:
     """One fusion group on its way into text."""
 
@@ -157,6 +167,7 @@ class Nest:
         self.offsets: dict[str, str] = {}
         self.accesses: dict[Value, Access] = {}
         self.loops: list[Loop] = []
+        self.short = False  # reductions here go over rows that are short
 
     # --- planning ------------------------------------------------------------------------------------------------
 
@@ -308,6 +319,7 @@ class Nest:
             self._reduce_into_buffers(nodes, buffers)
             return
         outer, inside = running[:inner], running[inner:]
+        self.short = _is_short(nodes[0], self.group.axes)
         if not outer:
             totals = self._accumulate(nodes, inside, buffers)
             for node in nodes:
@@ -341,7 +353,7 @@ class Nest:
         steps: dict[Node, Callable[[str], None]] = {}
         for node in nodes:
             reduction = REDUCTIONS[node.op.name]
-            dtype = accumulator(reduction, node.inputs[0].dtype)
+            dtype = accumulator(reduction, node.inputs[0].dtype, self.short)
             start = cpu.literal(reduction.start(dtype), dtype)
             total = totals[node] = self.low.assign(
                 start, node.outputs[0].name or node.op.name.removeprefix("reduce_").split("_")[0]
@@ -355,7 +367,7 @@ class Nest:
 
     def _result(self, node: Node, total: str) -> str:
         count = product([self.dims[a] for a in self.group.axes])
-        return result(REDUCTIONS[node.op.name], total, _closed(count), node.outputs[0].dtype)
+        return result(REDUCTIONS[node.op.name], total, _closed(count), node.outputs[0].dtype, self.short)
 
     def _check_means(self, nodes: Sequence[Node]) -> None:
         for node in nodes:
