@@ -15,7 +15,6 @@ operands of one shape give a single flat loop. A dimension that may be 1 or n at
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -27,6 +26,7 @@ from runtime.codegen.refs import Array, Buffer, Dims, Scalar, Spread, Vector, Vi
 from runtime.codegen.rows import place
 from runtime.codegen.threads import is_large
 from runtime.graph.ir import Node, Value
+from runtime.shapes import element_count
 from runtime.types import TensorType
 
 _INLINE_LIMIT = 72
@@ -152,8 +152,8 @@ def _is_short(node: Node, axes: Sequence[int]) -> bool:
     type_ = node.inputs[0].type
     assert isinstance(type_, TensorType)
     assert type_.shape is not None
-    sizes = [type_.shape[axis] for axis in axes]
-    return all(size is not None for size in sizes) and math.prod(sizes) <= SHORT  # type: ignore[type-var,return-value]
+    count = element_count(tuple(type_.shape[axis] for axis in axes))
+    return count is not None and count <= SHORT
 
 
 class Nest:
