@@ -400,8 +400,21 @@ def _reached_inputs(body: Graph, carries: Sequence[int], varied: set[Value]) -> 
     reached = {body.outputs[i] for i in carries if body.outputs[i] in varied}
     for inner in reversed(body.nodes):
         if any(v in reached for v in inner.outputs):
-            reached.update(v for v in inner.inputs if v in varied)
+            passed_by = _stacks_passed_by(inner, reached, varied)
+            reached.update(v for v in inner.inputs if v in varied and v not in passed_by)
     return reached
+
+
+def _stacks_passed_by(node: Node, reached: set[Value], varied: set[Value]) -> set[Value]:
+    """The stacks that a loop takes but that its `reached` results don't depend on: those that an earlier gradient made
+    it push its residuals on. No cotangent comes back for them, and an empty stack is no zero to pop from."""
+    stacks = {v for v in node.inputs if isinstance(v.type, StackType) and v in varied}
+    if node.op.name != "while" or not stacks:
+        return set()
+    inside = _varied_values(node, [v in varied for v in node.inputs])
+    wanted = [v if v in reached else None for v in node.outputs]
+    needed = {node.inputs[i] for i in _active_carries(node, wanted, inside)}
+    return stacks - needed
 
 
 REGION_RULES["while"] = adjoint_of_while
