@@ -1,4 +1,5 @@
-"""The command line: `autograph to-code` shows what functions are rewritten to, `autograph graph` their programs.
+"""The command line: `autograph to-code` shows what functions are rewritten to, `autograph graph` their programs,
+`autograph cache` the folder of compiled kernels.
 
 `to-code` parses files and never runs them; `graph` imports the file. Exit codes: 0 done; 1 a function can't be
 converted or traced (the message says where and why); 2 the command line, the file or the name is wrong.
@@ -51,6 +52,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             from autograph.commands import graph
 
             return graph.run(options)
+        if options.command == "cache":
+            from autograph.commands import cache
+
+            return cache.run(options)
         return to_code.run(options)
     except UsageError as error:
         print(f"autograph: {error}", file=sys.stderr)
@@ -115,6 +120,12 @@ def _parser() -> argparse.ArgumentParser:
     form.add_argument("--dot", metavar="FILE", help="write the graph in Graphviz' language instead (- prints it)")
     form.add_argument("--svg", metavar="FILE", help="write a picture instead, where Graphviz is installed")
     form.add_argument("--html", metavar="FILE", help="write a page with foldable regions beside the source instead")
+    cache = commands.add_parser(
+        "cache",
+        help="show or empty the folder of compiled kernels",
+        description="Compiled kernels are kept in a folder (AUTOGRAPH_CACHE_DIR), up to a size (AUTOGRAPH_CACHE_SIZE).",
+    )
+    cache.add_argument("action", choices=("info", "clear"), help="print what there is, or remove it all")
     return parser
 
 

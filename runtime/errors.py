@@ -133,6 +133,10 @@ class CompilationWarning(RuntimeWarning):
     """A graph stays on the interpreter because its native code could not be made; please report it."""
 
 
+class CacheWarning(RuntimeWarning):
+    """Compiled kernels can't be kept on disk."""
+
+
 # What generated code may raise at run time, by the name that the IR stores.
 BY_NAME: dict[str, type[Exception]] = {
     cls.__name__: cls

@@ -52,7 +52,8 @@ ROOMS: dict[str, set[str]] = {
     # `to-code` starts fast; only `graph` needs the rest of the project, and is imported when it is asked for.
     "autograph.commands": CONVERSION,
     "autograph.commands.graph": {*AUTOGRAPH, *RUNTIME, "runtime.codegen", "autograph.function", "autograph.commands"},
-    "autograph.cli": {*CONVERSION, "autograph.commands", "autograph.commands.graph"},
+    "autograph.commands.cache": {"autograph.commands", "runtime.codegen"},
+    "autograph.cli": {*CONVERSION, "autograph.commands", "autograph.commands.graph", "autograph.commands.cache"},
     "autograph.__main__": {"autograph.cli"},
     "autograph.documentation": set(),
     "autograph.functional": {*AUTOGRAPH, *RUNTIME},

@@ -1,10 +1,11 @@
-"""Kernel files on disk: one readable module per kernel text, beside numba's compiled code for it.
+"""Kernel files on disk: one readable module per kernel text, beside the machine code that was made of it.
 
-    <cache>/kernels/k_3f2a….py               the text, named by its hash with everything that compiled code depends on
-    <cache>/kernels/__pycache__/k_3f2a….nbi  numba's index and code, with a digest of ours (.sum)
+    <cache>/kernels/k_3f2a….py    the text, named by its hash with everything that compiled code depends on
+    <cache>/kernels/k_3f2a….code  a line with the format and a digest, then numba's compiled form
 
-Writing is atomic (a temporary file is renamed), so processes may share the folder. Whatever is unreadable or doesn't
-match its digest is removed and built again; without a writable folder kernels live in memory only.
+Each file is written under a temporary name and renamed, so processes may share the folder and be killed at any moment.
+What doesn't match its digest is removed and built again. Where nothing can be written (a read-only file system, a full
+disk) kernels live in memory only, and one warning says so. `cache_room.py` keeps the folder within its bound.
 """
 
 from __future__ import annotations
@@ -15,14 +16,20 @@ import hashlib
 import importlib.util
 import linecache
 import os
+import re
 import sys
 import tempfile
-from collections.abc import Iterable
+import warnings
 from pathlib import Path
 from types import ModuleType
 
-# Raise when generated code changes its meaning without changing its text.
-FORMAT = 1
+from runtime import errors
+
+# Raise when generated code changes its meaning without changing its text, or files their form.
+FORMAT = 2
+_MAGIC = b"autograph kernel"
+# Modules at whose top numba is imported hold functions that kernels call.
+_CALLED_BY_KERNELS = re.compile(rb"^(from|import) (numba|llvmlite)\b", re.MULTILINE)
 
 
 def cache_dir() -> Path:
@@ -39,23 +46,34 @@ def cache_dir() -> Path:
     return Path(base) / "autograph-numba"
 
 
+def kernel_folder() -> Path:
+    """Where the files lie."""
+    return cache_dir() / "kernels"
+
+
 @functools.cache
-def _platform_key() -> str:
+def platform_key() -> str:
+    """What compiled code depends on besides its text: versions, the processor, and the functions that kernels call."""
     import llvmlite.binding
     import numba
     import numpy
 
-    library = Path(__file__).with_name("library.py").read_bytes()
+    library = hashlib.sha256()
+    for part in sorted(Path(__file__).parent.glob("*.py")):
+        text = part.read_bytes()
+        if _CALLED_BY_KERNELS.search(text):
+            library.update(text)
+    features = llvmlite.binding.get_host_cpu_features().flatten()
     parts = (
         FORMAT, numba.__version__, numpy.__version__, sys.version_info[:2], llvmlite.binding.get_host_cpu_name(),
-        hashlib.sha256(library).hexdigest(),
+        hashlib.sha256(features.encode()).hexdigest(), library.hexdigest(),
     )  # fmt: skip
     return repr(parts)
 
 
 def kernel_name(text: str, signature: str) -> str:
     """The name of a kernel's module: a hash of all that its compiled code depends on."""
-    key = "\0".join((text, signature, _platform_key()))
+    key = "\0".join((text, signature, platform_key()))
     return "k_" + hashlib.sha256(key.encode()).hexdigest()[:24]
 
 
@@ -63,7 +81,8 @@ def open_module(name: str, text: str) -> tuple[ModuleType, bool]:
     """The kernel's module, from its file, and whether its compiled code may be kept beside it."""
     try:
         path = _written(name, text)
-    except OSError:
+    except OSError as error:
+        in_memory_only(error)
         return _module_in_memory(name, text), False
     spec = importlib.util.spec_from_file_location(f"autograph_kernels.{name}", path)
     assert spec is not None
@@ -84,8 +103,7 @@ def _module_in_memory(name: str, text: str) -> ModuleType:
 
 
 def _written(name: str, text: str) -> Path:
-    folder = cache_dir() / "kernels"
-    path = folder / f"{name}.py"
+    path = text_file(name)
     try:
         if path.read_text(encoding="utf-8") == text:
             return path
@@ -95,8 +113,18 @@ def _written(name: str, text: str) -> Path:
     return path
 
 
+def text_file(name: str) -> Path:
+    """The readable file of a kernel."""
+    return kernel_folder() / f"{name}.py"
+
+
+def code_file(name: str) -> Path:
+    """The file with a kernel's machine code."""
+    return kernel_folder() / f"{name}.code"
+
+
 def write_atomically(path: Path, content: bytes) -> None:
-    """Replaces a file's content in one step. Raises OSError."""
+    """Replaces a file's content in one step. Raises OSError, and leaves nothing behind then."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
@@ -104,52 +132,67 @@ def write_atomically(path: Path, content: bytes) -> None:
             file.write(content)
         os.replace(temporary, path)
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            Path(temporary).unlink(missing_ok=True)
         raise
 
 
-# --- digests of numba's files ----------------------------------------------------------------------------------------
+# --- machine code ----------------------------------------------------------------------------------------------------
 
 
-def _compiled_files(name: str) -> list[Path]:
-    folder = cache_dir() / "kernels" / "__pycache__"
-    return sorted(p for p in folder.glob(f"{name}.*") if p.suffix in (".nbi", ".nbc"))
+def _header(content: bytes) -> bytes:
+    return b"%s %d %s\n" % (_MAGIC, FORMAT, hashlib.sha256(content).hexdigest().encode())
 
 
-def _digest(paths: Iterable[Path]) -> str:
-    total = hashlib.sha256()
-    for path in paths:
-        total.update(path.name.encode() + b"\0" + path.read_bytes())
-    return total.hexdigest()
-
-
-def check_compiled(name: str) -> None:
-    """Removes compiled code that isn't what was written: numba would run it unseen."""
-    files = _compiled_files(name)
-    if not files:
-        return
+def read_code(name: str) -> bytes | None:
+    """A kernel's compiled form, None where there is none. What isn't what was written is removed."""
+    path = code_file(name)
     try:
-        if _sum_file(name).read_text() == _digest(files):
-            return
-    except (OSError, UnicodeDecodeError):
-        pass  # no digest: a write was interrupted, so the files aren't trusted
-    discard_compiled(name)
-
-
-def seal_compiled(name: str) -> None:
-    """Notes the digest of freshly written compiled code."""
-    try:
-        write_atomically(_sum_file(name), _digest(_compiled_files(name)).encode())
+        whole = path.read_bytes()
     except OSError:
-        discard_compiled(name)
+        return None
+    head, _, content = whole.partition(b"\n")
+    if head + b"\n" != _header(content):
+        discard_code(name)
+        return None
+    with contextlib.suppress(OSError):  # a read-only folder
+        os.utime(path)  # what is used stays when room is made
+    return content
 
 
-def discard_compiled(name: str) -> None:
-    for path in _compiled_files(name):
-        # Another process may be faster, or the folder read-only by now: compiling anew doesn't need the file gone.
-        with contextlib.suppress(OSError):
-            path.unlink()
+def write_code(name: str, content: bytes) -> bool:
+    """Keeps a kernel's compiled form; False (and one warning per process) where it can't be written."""
+    try:
+        write_atomically(code_file(name), _header(content) + content)
+    except OSError as error:
+        in_memory_only(error)
+        return False
+    return True
 
 
-def _sum_file(name: str) -> Path:
-    return cache_dir() / "kernels" / "__pycache__" / f"{name}.sum"
+def discard_code(name: str) -> None:
+    """Removes a kernel's compiled form."""
+    # Another process may be faster, or the folder read-only by now: compiling anew doesn't need the file gone.
+    with contextlib.suppress(OSError):
+        code_file(name).unlink()
+
+
+_reasons: list[str] = []  # why kernels live in memory only, the first one told
+
+
+def memory_reason() -> str | None:
+    """Why kernels of this process weren't kept on disk; None where they were."""
+    return _reasons[0] if _reasons else None
+
+
+def in_memory_only(error: OSError) -> None:
+    """Warns once that the folder can't be written."""
+    reason = f"{cache_dir()}: {error.strerror or error}"
+    _reasons.append(reason)
+    if len(_reasons) == 1:
+        warnings.warn(
+            f"compiled kernels are kept in memory only, so the next process compiles them again ({reason}); "
+            "AUTOGRAPH_CACHE_DIR names another folder",
+            errors.CacheWarning,
+            stacklevel=2,
+        )

@@ -5,14 +5,17 @@ This is the only module besides `library.py` that imports numba, and it does so 
 
 from __future__ import annotations
 
+import pickle
 import threading
+import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from runtime import errors
-from runtime.codegen import cache
+from runtime.codegen import cache, cache_room
 from runtime.codegen.source import KernelSource
 
 
@@ -25,12 +28,32 @@ class Counters:
     shared: int = 0  # requests that a kernel of this process answered
 
 
+@dataclass(frozen=True)
+class Record:
+    """How a kernel came into this process: its file (None: in memory only), whether its code was on disk, the seconds
+    that took, and what was wrong with the cache, if anything was."""
+
+    name: str
+    path: Path | None
+    loaded: bool
+    seconds: float
+    note: str | None
+
+
 counters = Counters()
+records: dict[str, Record] = {}
 _entries: dict[str, Callable[..., Any]] = {}
 _locks: dict[str, threading.Lock] = {}
 _lock = threading.Lock()
 # Held while numba works, which compiles one kernel at a time anyway. A fork waits for it: see engine/background.py.
 compiling = threading.RLock()
+
+# What code that another build of numba or LLVM has written can raise when it is unpickled and linked. The digest and
+# the versions in a kernel's name leave only those that share a version number.
+_UNREADABLE = (
+    pickle.UnpicklingError, AttributeError, ImportError, EOFError, IndexError, KeyError, TypeError, ValueError,
+    AssertionError, RuntimeError, MemoryError,
+)  # fmt: skip
 
 
 def compile_kernel(source: KernelSource) -> Callable[..., Any]:
@@ -52,6 +75,11 @@ def compile_kernel(source: KernelSource) -> Callable[..., Any]:
         return entry
 
 
+def record_of(source: KernelSource) -> Record | None:
+    """How the kernel of this text came here; None where nobody has asked for it yet."""
+    return records.get(cache.kernel_name(source.text, source.signature))
+
+
 def forget_waiting() -> None:
     """In a forked child: drops the locks of threads that exist only in the parent."""
     global _lock
@@ -60,40 +88,57 @@ def forget_waiting() -> None:
 
 
 def _load_or_compile(name: str, source: KernelSource) -> Callable[..., Any]:
+    start = time.perf_counter()
     module, on_disk = cache.open_module(name, source.text)
+    note = None if on_disk else cache.memory_reason()
+    entry = None
     if on_disk:
-        cache.check_compiled(name)
-        try:
-            return _entry(_jit(module.kernel, source, name, cached=True))
-        except errors.KernelError:
-            raise
-        except Exception:
-            # numba reads and writes its files here; whatever is wrong with them, memory will do.
-            cache.discard_compiled(name)
-    return _entry(_jit(module.kernel, source, name, cached=False))
+        entry, note = _load(name)
+    loaded = entry is not None
+    if entry is not None:
+        counters.loaded += 1
+    else:
+        entry, code = _compile(name, source, module.kernel)
+        counters.compiled += 1
+        if on_disk and cache.write_code(name, code):
+            cache_room.make_room(name)
+        elif on_disk:
+            note = cache.memory_reason()
+    path = cache.text_file(name) if on_disk else None
+    records[name] = Record(name, path, loaded, time.perf_counter() - start, note)
+    return entry
 
 
-def _jit(function: Any, source: KernelSource, name: str, cached: bool) -> Any:
+def _load(name: str) -> tuple[Callable[..., Any] | None, str | None]:
+    """The entry point from the code on disk, or None; and what was wrong with it."""
+    content = cache.read_code(name)
+    if content is None:
+        return None, None
+    from numba.core.compiler import CompileResult
+    from numba.core.registry import cpu_target
+
+    context = cpu_target.target_context
+    context.refresh()
+    try:
+        return CompileResult._rebuild(context, *pickle.loads(content)).entry_point, None
+    except _UNREADABLE as error:
+        cache.discard_code(name)
+        return None, f"its code on disk could not be read: {type(error).__name__}: {error}"
+
+
+def _compile(name: str, source: KernelSource, function: Any) -> tuple[Callable[..., Any], bytes]:
+    """The entry point, and the compiled form for the disk."""
     import numba
     from numba.core.errors import NumbaError
+    from numba.core.serialize import dumps
 
-    options = {"nogil": True, "cache": cached, "error_model": "numpy", "boundscheck": False}
+    options = {"nogil": True, "error_model": "numpy", "boundscheck": False}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", category=numba.NumbaWarning)
         try:
             dispatcher = numba.njit(source.signature, **options)(function)
         except (NumbaError, NotImplementedError, AssertionError, KeyError, TypeError) as error:
             raise errors.KernelError(f"numba can't compile kernel {name} of '{source.name}': {error}") from error
-    if sum(dispatcher.stats.cache_hits.values()):
-        counters.loaded += 1
-    else:
-        counters.compiled += 1
-        if cached:
-            cache.seal_compiled(name)
-    return dispatcher
-
-
-def _entry(dispatcher: Any) -> Callable[..., Any]:
     # The overload's entry point skips the dispatch on argument types, which are known to be right.
     (overload,) = dispatcher.overloads.values()
-    return overload.entry_point
+    return overload.entry_point, dumps(overload._reduce())

@@ -1,0 +1,43 @@
+"""`autograph cache`: where compiled kernels lie and what they take, and their removal."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from autograph.commands.files import UsageError
+from runtime.codegen import cache_room
+from runtime.codegen.cache import cache_dir
+
+
+def run(options: Any) -> int:
+    """Prints what there is or what was removed; exit code 1 where something could not be removed. Raises UsageError."""
+    return _clear() if options.action == "clear" else _info()
+
+
+def _info() -> int:
+    try:
+        bound = cache_room.bound()
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    found = cache_room.entries()
+    kernels = [entry for name, entry in found.items() if name.startswith("k_")]
+    size = sum(entry.size for entry in found.values())
+    ready = sum(any(path.suffix == ".code" for path in entry.files) for entry in kernels)
+    print(f"folder     {cache_dir()}")
+    print(f"kernels    {len(kernels)} ({ready} with compiled code)")
+    print(f"size       {size} bytes ({_mebibytes(size)} of {_mebibytes(bound)}, AUTOGRAPH_CACHE_SIZE)")
+    print(f"versions   {cache_room.versions()}")
+    return 0
+
+
+def _clear() -> int:
+    kernels, size, failed = cache_room.clear()
+    print(f"removed {kernels} kernel{'' if kernels == 1 else 's'}, {size} bytes, from {cache_dir()}")
+    for line in failed:
+        print(f"autograph: cannot remove {line}", file=sys.stderr)
+    return int(bool(failed))
+
+
+def _mebibytes(size: int) -> str:
+    return f"{size / 2**20:.1f} MiB"

@@ -1,0 +1,133 @@
+"""How much room the kernel cache takes: its bound, and what `autograph cache` shows and removes.
+
+A process that writes a kernel looks at the whole folder and, where it takes more than `AUTOGRAPH_CACHE_SIZE` (bytes, or
+with the suffix K, M or G; 512M by default), removes the files of those kernels that weren't used for longest, until 90%
+of the bound are left. Removing a file is one step for the system: a process that has it open reads on, one that
+misses it compiles.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from runtime.codegen.cache import FORMAT, cache_dir, kernel_folder
+
+DEFAULT_BOUND = 512 << 20
+_LEFT = 0.9
+_ABANDONED = 3600.0  # seconds after which a temporary file belongs to a process that was killed
+_KERNEL = re.compile(r"\.?(k_[0-9a-f]+)\.")
+_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+
+
+@dataclass
+class Entry:
+    """The files of one kernel: its size in bytes, and when it was used last (seconds)."""
+
+    files: list[Path]
+    size: int = 0
+    used: float = 0.0
+
+
+def bound() -> int:
+    """How many bytes the cache may take. Raises ValueError when AUTOGRAPH_CACHE_SIZE is no size."""
+    text = os.environ.get("AUTOGRAPH_CACHE_SIZE", "").strip()
+    if not text:
+        return DEFAULT_BOUND
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMG]?)(?:i?B)?", text, re.IGNORECASE)
+    if found is None:
+        raise ValueError(f"AUTOGRAPH_CACHE_SIZE must be a number of bytes, or one like 200M or 2G, got {text!r}")
+    return int(float(found[1]) * _UNITS[found[2].upper()])
+
+
+def entries() -> dict[str, Entry]:
+    """The kernels on disk by name; temporary files and files of older versions stand under their own names."""
+    found: dict[str, Entry] = {}
+    for folder, _, names in os.walk(kernel_folder()):
+        for name in names:
+            path = Path(folder, name)
+            try:
+                status = path.stat()
+            except OSError:
+                continue  # another process has removed it
+            kernel = None if name.startswith(".") else _KERNEL.match(name)
+            entry = found.setdefault(kernel[1] if kernel else name, Entry([]))
+            entry.files.append(path)
+            entry.size += status.st_size
+            entry.used = max(entry.used, status.st_mtime)
+    return found
+
+
+def make_room(keep: str) -> int:
+    """Removes what is too much and gives the number of bytes that went; the kernel `keep` has just been written."""
+    try:
+        most = bound()
+    except ValueError:
+        most = DEFAULT_BOUND  # told by `autograph cache info`: a background thread has nobody to tell
+    found = entries()
+    total = sum(entry.size for entry in found.values())
+    removed = 0
+    now = time.time()
+    for name, entry in found.items():
+        if name.startswith(".") and now - entry.used > _ABANDONED:
+            removed += _remove(entry)
+    if total - removed <= most:
+        return removed
+    for name, entry in sorted(found.items(), key=lambda item: item[1].used):
+        if total - removed <= most * _LEFT:
+            break
+        if name != keep and not name.startswith("."):
+            removed += _remove(entry)
+    return removed
+
+
+def _remove(entry: Entry) -> int:
+    gone = 0
+    # The code first: text without code is compiled, code without text would only take room.
+    for path in sorted(entry.files, key=lambda each: each.suffix != ".code"):
+        with contextlib.suppress(OSError):
+            size = path.stat().st_size
+            path.unlink()
+            gone += size
+    return gone
+
+
+def clear() -> tuple[int, int, list[str]]:
+    """Removes all kernels: how many went, their bytes, and what couldn't be removed (path and reason)."""
+    kernels = size = 0
+    failed: list[str] = []
+    for name, entry in entries().items():
+        whole = True
+        for path in entry.files:
+            try:
+                bytes_here = path.stat().st_size
+                path.unlink()
+                size += bytes_here
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                failed.append(f"{path}: {error.strerror}")
+                whole = False
+        kernels += whole and name.startswith("k_")
+    for folder in (kernel_folder() / "__pycache__", kernel_folder(), cache_dir()):
+        with contextlib.suppress(OSError):  # not empty, or not there
+            folder.rmdir()
+    return kernels, size, failed
+
+
+def versions() -> str:
+    """What kernels of this process are made for."""
+    import llvmlite.binding
+    import numba
+    import numpy
+
+    python = ".".join(map(str, sys.version_info[:2]))
+    return (
+        f"cache format {FORMAT}, numba {numba.__version__}, numpy {numpy.__version__}, Python {python}, "
+        f"processor {llvmlite.binding.get_host_cpu_name()}"
+    )

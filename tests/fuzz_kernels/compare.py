@@ -1,0 +1,209 @@
+"""Runs a program in three ways and says how they differ.
+
+Integers and truth values must be equal to the bit. Floats may differ by what reassociated sums and functions of 4 units
+in the last place explain: 1e-5 (float32) or 1e-12 (float64), relative to the larger of 1 and the largest element, or 50
+times what the eager result changes when the inputs change by 4 units in the last place: a program that amplifies
+rounding errors shows nothing.
+"""
+
+from __future__ import annotations
+
+import itertools
+import linecache
+import sys
+import types
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import autograph as ag
+from tests.fuzz_kernels.program import Program
+
+_serial = itertools.count()
+
+
+@dataclass
+class Outcome:
+    """What a run gave: arrays or an error, and the variables afterwards."""
+
+    values: list[np.ndarray] | None
+    error: Exception | None
+    state: list[np.ndarray]
+
+
+def outcomes(program: Program, modes: tuple[str, ...] = ("eager", "interpreted", "compiled")) -> dict[str, Outcome]:
+    """mode -> outcome; `perturbed` is eager with inputs that are a little off."""
+    module = types.ModuleType(f"fuzzed_{next(_serial)}")
+    filename = f"<{module.__name__}>"
+    text = program.source()
+    linecache.cache[filename] = (len(text), None, text.splitlines(True), filename)
+    sys.modules[module.__name__] = module
+    try:
+        exec(compile(text, filename, "exec"), module.__dict__)
+        return {mode: _run(program, module, mode) for mode in modes}
+    finally:
+        del linecache.cache[filename], sys.modules[module.__name__]
+
+
+def _run(program: Program, module: Any, mode: str) -> Outcome:
+    module.v.assign([1.0, -2.0, 0.5])
+    module.w.assign(3)
+    inputs = [ag.constant(eval(text, {"np": np})) for text in program.inputs.values()]
+    function = module.program
+    if mode == "perturbed":
+        inputs = [_moved(x) for x in inputs]
+        module.v.assign(module.v * np.float32(1 + 4e-7))
+    elif mode != "eager":
+        specs = None
+        if program.dynamic:
+            specs = [
+                ag.TensorSpec([None] * x.shape.rank if name in program.dynamic else x.shape, x.dtype)
+                for name, x in zip(program.inputs, inputs)
+            ]
+        function = ag.function(function, input_signature=specs, jit_compile=mode == "compiled")
+    try:
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            values, error = [np.array(x.numpy()) for x in function(*inputs)], None
+    except Exception as caught:
+        values, error = None, caught
+    return Outcome(values, error, [module.v.numpy().copy(), module.w.numpy().copy()])
+
+
+def _moved(x: Any) -> Any:
+    if not x.dtype.is_floating:
+        return x
+    return x * (1 + 4 * float(np.finfo(x.dtype.np).eps)) + float(np.finfo(x.dtype.np).eps)
+
+
+def difference(program: Program) -> tuple[str, str] | None:
+    """(kind, description) of what differs between the ways to run a program, or None. Kind "invalid" means that the
+    program can't be traced or is broken."""
+    found = outcomes(program)
+    eager, interpreted, compiled = found["eager"], found["interpreted"], found["compiled"]
+    if _is_invalid(interpreted.error) and type(interpreted.error) is type(compiled.error):
+        return "invalid", repr(interpreted.error)
+    off: list[Outcome] = []
+
+    def perturbed() -> Outcome:
+        if not off:
+            off.append(outcomes(program, ("perturbed",))["perturbed"])
+        return off[0]
+
+    for name, one, other in (
+        ("interpreted/compiled", interpreted, compiled),
+        ("eager/interpreted", eager, interpreted),
+    ):
+        text = _differ(one, other, name, eager, perturbed)
+        if text:
+            return f"{name} {text[0]}", text[1]
+    return None
+
+
+def _is_invalid(error: Exception | None) -> bool:
+    """Whether the error comes from tracing or from a program that shrinking broke, not from running it."""
+    if error is None:
+        return False
+    if isinstance(
+        error, (NameError, SyntaxError, ag.errors.AutographError if hasattr(ag.errors, "AutographError") else NameError)
+    ):
+        return True
+    return not isinstance(error, ag.errors.OpError) and "on purpose" not in str(error)
+
+
+def _differ(one: Outcome, other: Outcome, name: str, eager: Outcome, perturbed: Any) -> tuple[str, str] | None:
+    left, right = one.error, other.error
+    eagerly = name.startswith("eager")
+    if left is not None or right is not None:
+        if eagerly and (left is not None or _is_invalid(right)):
+            # What a trace leaves out because nothing uses it can't fail; what it can't stage is told when it is traced.
+            return None
+        if type(left) is not type(right):
+            if (
+                perturbed().error is None
+                and eager.error is None
+                or eager.error is not None
+                and perturbed().error is not None
+            ):
+                return "error class", f"{left!r}\nagainst\n{right!r}"
+            return None
+        first, second = str(left).partition("\n")[0], str(right).partition("\n")[0]
+        if first != second:
+            return "error message", f"{first}\nagainst\n{second}"
+    else:
+        assert one.values is not None and other.values is not None
+        if eagerly and len(one.values) != len(other.values):
+            return "number of results", f"{len(one.values)} against {len(other.values)}"
+        for index, (a, b) in enumerate(zip(one.values, other.values)):
+            text = _unequal(a, b)
+            if text and not _explained(a, b, perturbed().values, index):
+                return "value", f"result {index}: {text}\n{_some(a)}\nagainst\n{_some(b)}"
+    for index, (a, b) in enumerate(zip(one.state, other.state)):
+        text = _unequal(a, b)
+        if text and not _explained(a, b, perturbed().state, index):
+            return "variable", f"variable {'vw'[index]}: {text}\n{a}\nagainst\n{b}"
+    return None
+
+
+def _tolerance(dtype: np.dtype) -> float:
+    return 1e-5 if dtype == np.float32 else 1e-12
+
+
+def _unequal(a: np.ndarray, b: np.ndarray) -> str | None:
+    if a.dtype != b.dtype or a.shape != b.shape:
+        return f"{a.dtype}{a.shape} against {b.dtype}{b.shape}"
+    if a.dtype.kind != "f":
+        return None if np.array_equal(a, b) else f"{np.count_nonzero(a != b)} elements differ"
+    if not np.array_equal(np.isnan(a), np.isnan(b)) or not np.array_equal(a[np.isinf(a)], b[np.isinf(a)]):
+        return "NaN or infinity where there is none"
+    fine = np.isfinite(a) & np.isfinite(b)
+    if np.count_nonzero(np.isinf(a)) != np.count_nonzero(np.isinf(b)):
+        return "infinity where there is none"
+    error = np.abs(a[fine].astype(np.float64) - b[fine])
+    scale = np.maximum(1.0, np.max(np.abs(a[fine]), initial=0.0))
+    return None if np.all(error <= _tolerance(a.dtype) * scale) else f"off by {np.max(error):.3g}"
+
+
+def _explained(a: np.ndarray, b: np.ndarray, moved: list[np.ndarray] | None, index: int) -> bool:
+    """Whether rounding errors of the inputs have as much of an effect as what was found."""
+    if moved is None:
+        return True  # the perturbed program fails: a discrete decision hangs on rounding
+    if index >= len(moved):
+        return False
+    c = moved[index]
+    if c.dtype != a.dtype or c.shape != a.shape or a.shape != b.shape:
+        return bool(c.shape != a.shape)
+    if a.dtype.kind != "f":
+        return not np.array_equal(a, c)
+    with np.errstate(all="ignore"):
+        effect = np.abs(a.astype(np.float64) - c)
+        found = np.abs(a.astype(np.float64) - b)
+        if not np.all(np.isfinite(effect) | np.isnan(a) & np.isnan(c) | (a == c)):
+            return True
+        return bool(np.nanmax(found, initial=0.0) <= 50 * np.nanmax(effect, initial=0.0))
+
+
+def _some(array: np.ndarray) -> str:
+    return np.array2string(array, threshold=40, max_line_width=110)
+
+
+def shrink(program: Program, kind: str, limit: int = 400) -> Program:
+    """A smaller program that differs in the same way."""
+    tries = 0
+    shrunk = True
+    while shrunk and tries < limit:
+        shrunk = False
+        for smaller in program.reductions():
+            tries += 1
+            try:
+                found = difference(smaller)
+            except Exception:
+                found = None
+            if found is not None and found[0] == kind:
+                program, shrunk = smaller, True
+                break
+            if tries >= limit:
+                break
+    return program
