@@ -31,6 +31,8 @@ def adjoint_of_cond(call: NodeCall, arrived: Sequence[Any], tracked: Callable[[A
     _hand_out_effects(node)
     captures = node.inputs[1:]
     wanted = [i for i, v in enumerate(captures) if is_differentiable(v.type) and tracked(wrap(v))]
+    # A value that is captured twice, as common subexpressions are, is one value in the adjoint: it has one cotangent.
+    wanted = [i for i in wanted if captures.index(captures[i]) == i]
     if not wanted:
         return [None] * len(node.inputs)
 

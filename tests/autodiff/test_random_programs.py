@@ -99,3 +99,30 @@ def test_hessian_of_nested_loops() -> None:
 
     x, n = ag.constant([0.5, 0.7], ag.float64), ag.constant(3)
     np.testing.assert_allclose(ag.function(hessian_of(program))(x, n), hessian_of(program)(x, n), rtol=1e-12)
+
+
+def blend(s: Any, t: Any) -> Any:
+    if s > t:
+        return 0.7 * s + 0.2 * s * t
+    return 0.7 * t - ag.sin(s)
+
+
+def sines(s: Any, t: Any, u: Any) -> Any:
+    for _ in ag.range(3):
+        s = s * ag.sin(t) + u * t
+    return s
+
+
+@pytest.mark.parametrize("function", [lambda x: blend(x[0], x[0]), lambda x: sines(x[0], x[0], x[0])])
+@pytest.mark.parametrize("compiled", [False, True])
+def test_common_subexpressions_that_a_branch_or_loop_captures(function: Any, compiled: bool) -> None:
+    """They are one value, captured more than once: its cotangent was counted as often."""
+    x = ag.constant([0.5, 0.7], ag.float64)
+
+    def slope(f: Any) -> Any:
+        with ag.GradientTape() as tape:
+            tape.watch(x)
+            y = f(x)
+        return tape.gradient(y, x)
+
+    np.testing.assert_allclose(slope(ag.function(function, jit_compile=compiled)), slope(function), rtol=1e-12)
