@@ -15,6 +15,7 @@ from runtime.engine.function import GraphFunction
 from runtime.errors import InvalidArgumentError
 from runtime.graph.ir import Graph
 from runtime.graph.printer import as_text
+from runtime.graph.unrolled import hand_on
 from runtime.ops.convert import convert_to_tensor
 from runtime.shapes import as_shape
 from runtime.spec import TensorSpec
@@ -143,6 +144,7 @@ class ConcreteFunction:
         token = [builder.read_token()] if self._has_token else []
         arguments = [*tensors, *self.captured_inputs, *self.symbolic_captures, *reads, *token]
         values = builder.inline(self.graph, arguments)
+        hand_on(self.graph, builder)
         for variable, value in zip(self._written, values[self._count :]):
             builder.hand_on_state(variable.ref(), value)
         if self._has_token:

@@ -16,6 +16,7 @@ from autograph.operators.streams import stage_stream, stream_of
 from autograph.operators.symbolic import condition, truth
 from autograph.operators.unbound import as_unbound_local, run
 from runtime.context import ctx
+from runtime.graph.unrolled import note_unrolled
 from runtime.ops.convert import convert_to_tensor
 from runtime.staged_list import Moved
 
@@ -36,14 +37,18 @@ def while_stmt(test: Block, body: Block, names: tuple[str, ...] = ()) -> None:
             while test():
                 body()
             return
+        before, trips = len(builder.graph.nodes), 0
         while True:
             probe = _Probe(builder, test)
             going = test()
-            if truth(going) is not None:
-                break
-            if not going:
+            if truth(going) is not None or not going:
+                if trips:
+                    note_unrolled(builder, trips, len(builder.graph.nodes) - before)
+                if truth(going) is not None:
+                    break
                 return
             body()
+            trips += 1
     except NameError as error:
         changed = as_unbound_local(error, test.__code__, body.__code__)
         if changed is error:
@@ -69,6 +74,8 @@ def for_stmt(iterable: Any, body: Block, test: Block | None = None, names: tuple
     holder = [iterable]
     del iterable
     rest, passed = None, 0
+    builder = ctx.builder
+    before = len(builder.graph.nodes) if builder is not None else 0
     try:
         if ctx.builder is None:
             _run_python(holder, body, test)
@@ -98,6 +105,8 @@ def for_stmt(iterable: Any, body: Block, test: Block | None = None, names: tuple
         if changed is error:
             raise
     else:
+        if passed and ctx.builder is builder and builder is not None:
+            note_unrolled(builder, passed, len(builder.graph.nodes) - before)
         if rest is not None:  # the body has made the list a staged one
             _stage_for(ListItems(rest, passed), body, test, names)
         return

@@ -18,6 +18,7 @@ from typing import Any
 from runtime.codegen.nests import Nest, broadcast_dims
 from runtime.codegen.reductions import REDUCTIONS
 from runtime.codegen.refs import Dims, Scalar
+from runtime.codegen.reports import report
 from runtime.graph.ir import Node, Value
 
 # Members of a group; a longer loop body spills registers and takes longer to compile than two loops.
@@ -100,7 +101,10 @@ class Fusion:
         """Prints a group and binds those of its values that something outside it uses."""
         if self.groups.get(group.dims) is group:
             del self.groups[group.dims]
-        Nest(self.low, group).print()
+        low, nest = self.low, Nest(self.low, group)
+        before = low.placed, len(low.parts)
+        nest.print()
+        low.reports.append(report(nest, before[0], threaded=len(low.parts) > before[1]))
 
     def flush_all(self) -> None:
         for group in list(self.groups.values()):

@@ -74,6 +74,15 @@ def is_native(node: Node) -> bool:
     return True
 
 
+def why_interpreted(node: Node) -> tuple[str, Node] | None:
+    """Why a node has no native form, and the node in it (or itself) that is the reason; None where it has one."""
+    try:
+        _check_native(node)
+    except NotNative as reason:
+        return str(reason), reason.node or node
+    return None
+
+
 def _check_native(node: Node) -> None:
     if not (node.op.is_elementwise or node.op.name in EMITTERS):
         raise NotNative(f"op '{node.op.name}' has no native form", node)
@@ -137,7 +146,7 @@ def lower(graph: Graph) -> KernelSource:
     values = tuple(value for _, value in low.constants)
     return KernelSource(
         graph.name, text, signature_of(inputs, values), inputs, outputs, values, passed, tuple(low.errors), details,
-        {variable: item.slot for variable, item in low.kept.items()},
+        {variable: item.slot for variable, item in low.kept.items()}, tuple(low.reports),
     )  # fmt: skip
 
 

@@ -20,6 +20,7 @@ from runtime.codegen.copies import copy
 from runtime.codegen.fusion import Fusion, Pending
 from runtime.codegen.names import Names
 from runtime.codegen.refs import Array, Buffer, Dims, Ref, Scalar, Spread, Vector, Virtual, product
+from runtime.codegen.reports import NestReport
 from runtime.codegen.source import ErrorSite, Fail, Kept, NotNative
 from runtime.dtypes import DType
 from runtime.graph.ir import Graph, Node, Value
@@ -99,6 +100,7 @@ class Lowering:
         self.parts: list[str] = []  # functions that threads run
         self.placed: Any = None  # the last nest, which the next may join (see `rows.py`)
         self.fresh: set[str] = set()  # buffers that are nothing but an allocation
+        self.reports: list[NestReport] = []  # what was printed as one nest, for `explain`
         self.kept: dict[Any, Kept] = {}  # variable -> where the kernel keeps what was committed
 
     # --- text ----------------------------------------------------------------------------------------------------
@@ -281,7 +283,7 @@ class Lowering:
         return (
             self.names.snapshot(), list(self.errors), self.details, list(self.constants), dict(self.static),
             dict(self.prologue), set(self.hidden), dict(self.empty_buffers), dict(self.sizes), list(self.index_names),
-            dict(self.kept), list(self.parts), set(self.fresh),
+            dict(self.kept), list(self.parts), set(self.fresh), list(self.reports),
         )  # fmt: skip
 
     def restore(self, saved: tuple) -> None:
@@ -289,7 +291,7 @@ class Lowering:
         self.placed = None
         (
             self.errors, self.details, self.constants, self.static, self.prologue, self.hidden, self.empty_buffers,
-            self.sizes, self.index_names, self.kept, self.parts, self.fresh,
+            self.sizes, self.index_names, self.kept, self.parts, self.fresh, self.reports,
         ) = saved[1:]  # fmt: skip
 
     def may_overwrite(self, value: Value) -> bool:

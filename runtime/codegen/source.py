@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from runtime import errors
+from runtime.codegen.reports import NestReport
 from runtime.dtypes import DType
 from runtime.graph.spans import at_span
 from runtime.ops.text import format_tensor
@@ -95,6 +96,7 @@ class KernelSource:
     constants    further arguments: arrays and dimensions that the text must not depend on
     passed       outputs that are graph inputs: output index -> input index; the kernel doesn't return them
     details      numbers that accompany an error status (0..2); `errors` empty: no status is returned
+    reports      the elementwise nests in the text, for `explain`
     kept         variables of which an error returns the value: reference -> slot (see `runtime.graph.passes.commits`)
     """
 
@@ -108,6 +110,7 @@ class KernelSource:
     errors: tuple[ErrorSite, ...] = ()
     details: int = 0
     kept: dict[Any, Slot] = field(default_factory=dict)
+    reports: tuple[NestReport, ...] = ()
 
 
 def numba_type(dtype: DType, rank: int) -> str:
