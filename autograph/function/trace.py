@@ -11,6 +11,7 @@ from autograph.function.concrete import ConcreteFunction
 from autograph.function.function_type import TracingContext, trace_type_of
 from autograph.function.signature import Arguments, is_tensor_like, remembered
 from autograph.operators.absence import returned
+from autograph.operators.aliases import check_chosen
 from autograph.operators.frame import end_trace
 from runtime import nest
 from runtime.autodiff.budget import Budget
@@ -72,6 +73,7 @@ def trace(
             with contextlib.suppress(StagingError):  # the first error counts
                 end_trace(builder, python_function, symbolic_args, symbolic_kwargs)
             raise
+        check_chosen(builder)
         end_trace(builder, python_function, symbolic_args, symbolic_kwargs)
         _refuse_changed_arguments(name, given)
         flat = nest.flatten(result)

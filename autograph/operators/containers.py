@@ -138,6 +138,12 @@ class Snapshot:
             return any(_differ(a, b) for a, b in zip(owner, before))
         return bool(owner != before)
 
+    def touched(self) -> bool:
+        """Whether it must be put back: ``changed``, or a list that it holds has become a staged one."""
+        items = self.before.values() if isinstance(self.owner, dict) else self.before
+        held = isinstance(self.owner, (list, dict)) and any(type(each) is list for each in items)
+        return held or self.changed()
+
     def changed_places(self) -> set[Any]:
         """Where single items have changed, as `PathSlot` names these places."""
         owner, before = self.owner, self.before
@@ -178,8 +184,10 @@ class Snapshot:
             self.owner.extend(self.before) if isinstance(self.owner, deque) else self.owner.update(self.before)
 
 
-def _differ(one: Any, other: Any) -> bool:
-    return one is not other and not same_python_value(one, other)
+def _differ(now: Any, before: Any) -> bool:
+    if now is before or same_python_value(now, before):
+        return False
+    return not (isinstance(now, StagedList) and moved(before) is now)  # the same list: only its form has changed
 
 
 # --- lists that become staged --------------------------------------------------------------------------------------

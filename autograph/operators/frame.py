@@ -62,6 +62,7 @@ class Frame:
         self.before = [(cell, read_cell(cell)) for cell in direct.values()]
         self.far_cells: list[tuple[str, CellType, Any]] = []
         self.objects: list[tuple[str, dict[str, Any], dict[str, Any]]] = []
+        self._owners: dict[int, int] = {}  # id of an object by that of its attributes
         self._seen = {id(cell) for cell in direct.values()}
         for name, cell in direct.items():
             self._reach(name, read_cell(cell), _DEPTH)
@@ -92,6 +93,18 @@ class Frame:
                 found.append((content, content.get()))
         return [(slot, now) for slot, now in found if slot.place not in known]
 
+    def changed_ids(self) -> set[int]:
+        """The ids of the containers and objects that have changed."""
+        changed = {id(snapshot.owner) for snapshot in self.containers if snapshot.changed()}
+        for _, attributes, before in self.objects:
+            if any(attributes.get(key, UNSET) is not value for key, value in before.items()):
+                changed.add(self._owners[id(attributes)])
+        return changed
+
+    def is_outside(self, value: Any) -> bool:
+        """Whether a container was there, within reach, before the blocks."""
+        return any(snapshot.owner is value for snapshot in self.containers)
+
     def restore(self) -> None:
         """Puts everything back, save what is no state of the program (objects made while tracing stay)."""
         for slot, before in list(self._far_slots()):
@@ -99,7 +112,7 @@ class Frame:
             if now is not before and _is_state(before, now):
                 slot.set(before)
         for snapshot in self.containers:
-            if snapshot.changed():
+            if snapshot.touched():
                 snapshot.restore()
         for cell, value in self.before:
             if read_cell(cell) is not value:
@@ -184,6 +197,7 @@ class Frame:
         elif not _is_library(kind.__module__) and isinstance(getattr(value, "__dict__", None), dict):
             attributes = value.__dict__
             self.objects.append((name, attributes, dict(attributes)))
+            self._owners[id(attributes)] = id(value)
             for key, item in list(attributes.items()):
                 self._reach(f"{name}.{key}", item, depth - 1)
 

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from autograph.errors import user_location
+from autograph.errors import StagingError, StagingTypeError, user_location
 from autograph.operators.absence import NONE, UNBOUND, Absence, absences, guarded, no_iteration, plain
 from autograph.operators.state import UNSET, Slot
 from autograph.operators.structure import children, flatten, map_leaves
-from autograph.operators.symbolic import is_tensorable, type_of
+from autograph.operators.symbolic import describe, is_tensorable, type_of
 from runtime import dtypes
 from runtime.context import ctx
 from runtime.ops.convert import is_tensor_like
@@ -130,3 +130,27 @@ def _with_guard(leaf: Leaf, read: Callable[[Leaf], Any]) -> Any:
         if present is not True:
             found.append(replace(flag.absence, present=present))
     return guarded(read(leaf), found)
+
+
+def identifier(label: str) -> str:
+    """A label as the name of a graph's value."""
+    return "".join(char if char.isalnum() else "_" for char in label)
+
+
+def shape_of(structure: Any) -> str:
+    """A structure in words."""
+    leaves = flatten(structure)
+    if len(leaves) == 1 and not leaves[0][0]:
+        return describe(structure)
+    return f"a {type(structure).__name__} of {len(leaves)} values"
+
+
+def changes_kind(leaf: Leaf, result: Any) -> StagingError:
+    """The error for a variable that holds something after an iteration that can't be exchanged for what it held."""
+    before, after = describe(leaf.init), describe(result)
+    return StagingTypeError(
+        f"'{leaf.label}' is {before} before a loop on tensors and {after} after an iteration",
+        location=user_location(),
+        cause="how often the loop runs is known only at run time, and only numbers and tensors can change",
+        fix=f"give '{leaf.label}' a tensor before the loop, or don't set it in the loop",
+    )

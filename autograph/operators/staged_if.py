@@ -14,6 +14,7 @@ from typing import Any
 from autograph.errors import StagingTypeError, StagingValueError, user_location
 from autograph.operators import absence
 from autograph.operators.absence import Absence, absences, guarded, plain
+from autograph.operators.aliases import check_chosen, chosen
 from autograph.operators.containers import ContentSlot, become_staged, is_list, staged_list
 from autograph.operators.frame import Frame
 from autograph.operators.raising import AlwaysRaises, stage_raise
@@ -114,6 +115,7 @@ def _trace(name: str, branch: Callable[[], Any], facts: set[Any], state: Sequenc
                     raise
                 trace.error = error
             trace.raises = True
+        check_chosen(ctx.builder)
         trace.values = [after_block(slot, value) for slot, value in zip(state, before)]
         trace.far = frame.changes(known)
         return []
@@ -187,7 +189,7 @@ class _Merge:
         if first is not None and second is not None and same_structure(one, other):
             may_be_unset = covered or is_composite(one)
             plans = [self.plan(label + key, a, b, may_be_unset) for (key, a), (_, b) in zip(first, second)]
-            return lambda outputs: rebuild(one, [plan(outputs) for plan in plans])
+            return lambda outputs: _choice(label, rebuild(one, [plan(outputs) for plan in plans]), one, other)
         if same_python_value(one, other):
             return lambda outputs: one
         if first is None and second is None and is_tensorable(one) and is_tensorable(other):
@@ -269,6 +271,11 @@ class _Merge:
                     value = placeholder(type_of(pair[1 - side])) if pair[side] is UNSET else pair[side]
                     region.outputs.append(region.builder.use(convert_to_tensor(value, pair[2])))
         return emit_cond(predicate, *self.regions)
+
+
+def _choice(label: str, made: Any, one: Any, other: Any) -> Any:
+    chosen(label, made, (one, other))
+    return made
 
 
 def _unset(label: str, first: bool) -> StagingValueError:

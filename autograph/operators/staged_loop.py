@@ -16,11 +16,12 @@ from typing import Any
 
 from autograph.errors import StagingError, StagingTypeError, StagingValueError, user_location
 from autograph.operators.absence import UNBOUND, absences, assert_present, no_iteration, plain, trial
+from autograph.operators.aliases import check_chosen, chosen, is_mutable, shared
 from autograph.operators.containers import ContentSlot, NeedsStagedList, is_list
 from autograph.operators.endless import refuse_endless
 from autograph.operators.frame import Frame
 from autograph.operators.loop_options import Options, options_of
-from autograph.operators.loop_variables import Leaf, Variable
+from autograph.operators.loop_variables import Leaf, Variable, changes_kind, identifier, shape_of
 from autograph.operators.raising import stage_raise
 from autograph.operators.state import UNSET, LocalSlot, Slot, after_block
 from autograph.operators.structure import flatten
@@ -29,7 +30,6 @@ from autograph.operators.symbolic import (
     common_dtype,
     condition,
     conflict,
-    describe,
     has_tensor,
     is_tensorable,
     is_weak,
@@ -77,9 +77,13 @@ class Loop:
         contents = [each.slot() for each in frame.containers if isinstance(each.owner, StagedList)]
         state = [*state, *contents]
         self.before = [(slot, slot.get()) for slot in state]
-        self.variables = [Variable(slot) for slot in state]
+        # A variable that holds a list which the body only changes keeps it: other variables may hold it too.
+        self.pinned = [slot for slot, value in self.before if is_list(value) and frame.is_outside(value)]
+        self.variables = [Variable(slot) for slot in state if slot not in self.pinned]
+        self.renamed: dict[Variable, Any] = {}  # variables that got a list from outside of the loop
         self.known = {slot.place for slot in state}
         self.discovered: list[Slot] = []
+        self.unpinned: list[Slot] = []
         self.given: Sequence[Any] = ()
         self.ran: LocalSlot | None = None
         self.grown: NeedsStagedList | None = None  # a list that must become staged, once all types have settled
@@ -103,7 +107,7 @@ class Loop:
     def stage(self) -> None:
         body, after = self.settle()
         test = self.trace("test", lambda: [self.run_test()])[0]
-        if self.discovered or self.grown is not None:
+        if self.discovered or self.unpinned or self.grown is not None:
             raise StagingError(
                 "the condition of a loop on tensors changes state that it didn't change at first",
                 location=user_location(),
@@ -132,7 +136,7 @@ class Loop:
                 continue
             for leaf in self.leaves:
                 leaf.guessed = False
-            if self.discovered:
+            if self.discovered or self.unpinned:
                 self.add_discovered()
                 continue
             after = self.compare(values, self.inputs(), region.builder)
@@ -179,13 +183,16 @@ class Loop:
 
     def add_discovered(self) -> None:
         """State that the body changes through functions and objects is carried too."""
-        for slot in self.discovered:
-            self.before.append((slot, slot.get()))
+        for slot in (*self.discovered, *self.unpinned):
+            if slot in self.pinned:
+                self.pinned.remove(slot)
+            else:
+                self.before.append((slot, slot.get()))
             variable = Variable(slot)
             variable.guess()
             self.variables.append(variable)
             self.known.add(slot.place)
-        self.discovered = []
+        self.discovered, self.unpinned = [], []
 
     def inputs(self) -> dict[Leaf, Any]:
         """What the carries were in the last trace of the body."""
@@ -227,18 +234,31 @@ class Loop:
             for variable in self.variables:
                 variable.slot.set(variable.assemble(lambda leaf: given.get(leaf, leaf.init)))
             outputs = function()
+            check_chosen(ctx.builder, self.frame.changed_ids())
             values.extend(after_block(variable.slot, variable.initial) for variable in self.variables)
+            held = {id(slot): value for slot, value in self.before}
+            self.unpinned = [slot for slot in self.pinned if slot.get() is not held[id(slot)]]
             self.discover()
+            if not self.unpinned:
+                self.find_renamed(values)
             return outputs
 
         types = [leaf.type for leaf in self.carried]
-        names = [_identifier(leaf.label) for leaf in self.carried]
+        names = [identifier(leaf.label) for leaf in self.carried]
         try:
             with self.frame.tracing():
                 region = trace_region(name, traced, types, names)  # type: ignore[arg-type]
         finally:
             self.restore()
         return region, values
+
+    def find_renamed(self, values: list[Any]) -> None:
+        """Finds variables that got a list from outside. Raises StagingError if the loop changes that list."""
+        for variable, value in zip(self.variables, values):
+            if is_mutable(value) and self.frame.is_outside(value) and not isinstance(variable.slot, ContentSlot):
+                if id(value) in self.frame.changed_ids():
+                    raise shared(variable.slot.label, user_location())
+                self.renamed[variable] = value
 
     def discover(self) -> None:
         """Finds out what else has changed: more state, or a list that has grown."""
@@ -320,7 +340,7 @@ class Loop:
         if [key for key, _ in found] != [leaf.label for leaf in variable.parts]:
             raise StagingTypeError(
                 f"'{label}' does not have the same nested structure before and after an iteration of a loop on "
-                f"tensors: {_shape_of(variable.structure)} before, {_shape_of(value)} after",
+                f"tensors: {shape_of(variable.structure)} before, {shape_of(value)} after",
                 location=user_location(),
                 cause="the number of iterations is known only at run time, so every iteration must keep the structure",
                 fix="collect values in an ag.TensorArray, or keep the length of lists and tuples",
@@ -336,13 +356,13 @@ class Loop:
                 leaf.carry(type_of(result))
                 return False
             if not (is_tensorable(leaf.init) and is_tensorable(result)):
-                raise self.changed(leaf, result)
+                raise changes_kind(leaf, result)
             leaf.carry(self.join(leaf, type_of(leaf.init), result))
             return False
         if given is result or same_python_value(leaf.init, result):
             return True
         if not is_tensorable(result):
-            raise self.changed(leaf, result)
+            raise changes_kind(leaf, result)
         assert leaf.type is not None
         type_ = self.join(leaf, leaf.type, result)
         if type_ == leaf.type:
@@ -370,15 +390,6 @@ class Loop:
             return TensorType(found.dtype, shape)
         init = leaf.init if leaf.init is not UNSET else placeholder(type_)
         raise conflict(f"'{leaf.label}'", init, result, ("before the loop", "after an iteration"))
-
-    def changed(self, leaf: Leaf, result: Any) -> StagingError:
-        before, after = describe(leaf.init), describe(result)
-        return StagingTypeError(
-            f"'{leaf.label}' is {before} before a loop on tensors and {after} after an iteration",
-            location=user_location(),
-            cause="how often the loop runs is known only at run time, and only numbers and tensors can change",
-            fix=f"give '{leaf.label}' a tensor before the loop, or don't set it in the loop",
-        )
 
     # --- emitting --------------------------------------------------------------------------------------------------
 
@@ -428,6 +439,8 @@ class Loop:
         """Sets the variables to the loop's results and checks those that may have none."""
         for variable in self.variables:
             variable.slot.set(variable.assemble(lambda leaf: results.get(leaf, leaf.init)))
+        for variable, value in self.renamed.items():
+            chosen(variable.slot.label, variable.slot.get(), [value])
         if self.ran is None:
             return
         for variable in self.variables:
@@ -435,14 +448,3 @@ class Loop:
             if is_born and not (variable.slot.covered or variable.is_flagged()):
                 label = variable.slot.label
                 assert_present(self.ran.get(), UNBOUND, label, no_iteration(label))
-
-
-def _identifier(label: str) -> str:
-    return "".join(char if char.isalnum() else "_" for char in label)
-
-
-def _shape_of(structure: Any) -> str:
-    leaves = flatten(structure)
-    if len(leaves) == 1 and not leaves[0][0]:
-        return describe(structure)
-    return f"a {type(structure).__name__} of {len(leaves)} values"

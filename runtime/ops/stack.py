@@ -1,8 +1,9 @@
-"""Stacks: last-in first-out stores of tensors of one dtype and rank, which loop adjoints keep their residuals in.
+"""Stacks: last-in first-out stores of tensors of one dtype, which loop adjoints keep their residuals in.
 
 A `Stack` is a value: pushing gives a new handle. Handles share one contiguous, growing buffer as long as pushes go on
 at its top, which is how generated code uses them; a push on an older handle copies. Shapes may differ from element to
-element (their dimensions are kept beside the data), so nothing has to be known of a loop's trip count or shapes.
+element (their dimensions are kept beside the data, after them the rank if that isn't known either), so nothing has to
+be known of a loop's trip count or shapes.
 
     stack_empty(room?)       -> stack
     stack_push(stack, value) -> stack          adjoint: pop from the cotangent stack
@@ -28,7 +29,7 @@ _FIRST_CAPACITY = 16
 
 
 class Store:
-    """The shared buffers: elements one after the other, flattened, and `rank` dimensions per element."""
+    """The shared buffers: elements one after the other, flattened, and the dimensions of each."""
 
     __slots__ = ("data", "dims", "used", "dims_used")
 
@@ -40,19 +41,21 @@ class Store:
 
 
 class Stack:
-    """A handle on the first `top` scalars (and `dims_top` dimensions) of a store."""
+    """A handle on the first `top` scalars (and `dims_top` dimensions) of a store. rank: None if elements differ in it."""
 
     __slots__ = ("store", "top", "dims_top", "rank")
 
-    def __init__(self, store: Store, top: int, dims_top: int, rank: int) -> None:
+    def __init__(self, store: Store, top: int, dims_top: int, rank: int | None) -> None:
         self.store = store
         self.top = top
         self.dims_top = dims_top
         self.rank = rank
 
     @staticmethod
-    def empty(dtype: np.dtype, shape: Sequence[int | None], count: int = 0) -> Stack:
+    def empty(dtype: np.dtype, shape: Sequence[int | None] | None, count: int = 0) -> Stack:
         """A stack with room for `count` elements, where their shape is known."""
+        if shape is None:
+            return Stack(Store(np.empty(0, dtype), np.empty(0, np.int64), 0, 0), 0, 0, None)
         rank = len(shape)
         room = 0 if None in shape else max(count, 0)
         size = room * int(np.prod([d or 0 for d in shape], dtype=np.int64))
@@ -63,12 +66,13 @@ class Stack:
         store = self.store
         if store.used != self.top or store.dims_used != self.dims_top:
             store = Store(store.data[: self.top].copy(), store.dims[: self.dims_top].copy(), self.top, self.dims_top)
-        top, dims_top = self.top + value.size, self.dims_top + self.rank
+        dims = value.shape if self.rank is not None else (*value.shape, value.ndim)
+        top, dims_top = self.top + value.size, self.dims_top + len(dims)
         store.data = _reserve(store.data, self.top, top)
         store.data[self.top : top] = value.reshape(-1)
-        if self.rank:
+        if dims:
             store.dims = _reserve(store.dims, self.dims_top, dims_top)
-            store.dims[self.dims_top : dims_top] = value.shape
+            store.dims[self.dims_top : dims_top] = dims
         store.used, store.dims_used = top, dims_top
         return Stack(store, top, dims_top, self.rank)
 
@@ -77,12 +81,16 @@ class Stack:
         if self.top == 0 and self.dims_top == 0:
             raise IndexError("pop from an empty stack")
         store = self.store
-        if not self.rank:
+        if self.rank == 0:
             return Stack(store, self.top - 1, 0, 0), store.data[self.top - 1]
-        shape = tuple(store.dims[self.dims_top - self.rank : self.dims_top].tolist())
+        dims_top = self.dims_top
+        if self.rank is None:
+            dims_top -= 1
+        rank = int(store.dims[dims_top]) if self.rank is None else self.rank
+        shape = tuple(store.dims[dims_top - rank : dims_top].tolist())
         top = self.top - int(np.prod(shape, dtype=np.int64))
         value = store.data[top : self.top].reshape(shape).copy()
-        return Stack(store, top, self.dims_top - self.rank, self.rank), value
+        return Stack(store, top, dims_top - rank, self.rank), value
 
     def zeros_like(self) -> Stack:
         """A stack of zeros with the same elements."""
@@ -117,12 +125,13 @@ class EagerStack(EagerTensor):
 
     @property
     def type(self) -> Any:
-        return StackType(TensorType(self.dtype, (None,) * self._array.rank))
+        rank = self._array.rank
+        return StackType(TensorType(self.dtype, None if rank is None else (None,) * rank))
 
 
 def _push_type(inputs: Sequence[Any], attrs: dict) -> tuple:
     stack, value = inputs
-    if stack.element.dtype is not value.dtype or stack.element.rank != value.rank:
+    if stack.element.dtype is not value.dtype or stack.element.rank not in (None, value.rank):
         raise TypeError(f"can't push {value} on {stack}")
     return (stack,)
 

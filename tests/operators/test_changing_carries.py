@@ -40,6 +40,24 @@ def promo_nested(x, n):
 
 
 @case
+def number_to_vector(x, n):
+    s = 0
+    for i in ag.range(n):
+        s = 0.5 * s + x * x
+    return ag.reduce_sum(ag.cast(s, ag.float32))
+
+
+@case
+def number_to_vector_left_early(x, n):
+    s = 1.0
+    for i in ag.range(n):
+        if i > 2:
+            break
+        s = s * x
+    return ag.reduce_sum(s)
+
+
+@case
 def concat(x, n):
     y = x
     for i in ag.range(n):
