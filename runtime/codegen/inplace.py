@@ -59,7 +59,7 @@ def last_buffer(nest: Any) -> Buffer | None:
         if ref.dtype is not result.dtype or ref.buffer.name not in nest.low.fresh:
             continue
         values = ref.buffer.values
-        if any(v.node is None or v not in region.env or v in region.outputs for v in values):
+        if not values or any(v.node is None or v not in region.env or v in region.outputs for v in values):
             continue
         if all(user in inside or _is_printed(region, user) for v in values for user in region.users.get(v, ())):
             return ref.buffer

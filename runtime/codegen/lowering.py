@@ -234,6 +234,7 @@ class Lowering:
         ref = self.ref(value)
         solid = self.solid(ref, value.name)
         if solid is not ref:
+            solid.buffer.values.append(value)
             self.region.env[value] = solid
         return solid
 

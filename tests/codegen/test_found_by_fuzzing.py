@@ -1,0 +1,31 @@
+"""Programs that `python -m tests.fuzz_kernels` found to differ, in their smallest form."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import runtime.ops.operators  # noqa: F401
+from runtime.dtypes import float32
+from runtime.ops.dispatch import call
+from tests.autodiff.graphs import I32, integer, while_loop
+from tests.codegen.compare import build, check, typed
+
+SQUARE = np.array([[1.5, -2.0], [0.25, 3.0]], np.float32)
+
+
+def test_a_view_that_was_copied_is_not_written_over_while_it_lives() -> None:
+    """The copy that a loop wants of a strided view is a buffer of the view's own."""
+
+    def program(a: Any, n: Any) -> Any:
+        x = call("transpose", call("matmul", a, a, transpose_a=False, transpose_b=False), perm=(1, 0))
+        y = x * x
+        end = while_loop(
+            lambda i, y: i < n, lambda i, y: (i + 1, y * call("gather", x, i, axis=0)), [integer(0), y]
+        )
+        return end[1], x
+
+    graph = build(program, [typed(float32, 2, 2), I32])
+    for trips in (0, 1, 2):
+        check(graph, SQUARE, np.int32(trips))
