@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import autograph as ag
-from benchmarks import peers
+from benchmarks import build, native, peers
 from benchmarks.harness import Call, Case
 
 
@@ -16,7 +16,6 @@ def limit(quick: bool) -> int:
     return 100 if quick else 2_000
 
 
-@ag.function(jit_compile=True)
 def collatz(n):
     total = 0
     for start in ag.range(1, n + 1):
@@ -31,8 +30,8 @@ def collatz(n):
 
 
 def ours(quick: bool) -> Call:
-    n = ag.constant(limit(quick))
-    return lambda: collatz(n)
+    compiled, n = build.compiled(collatz), ag.constant(limit(quick))
+    return lambda: compiled(n)
 
 
 def hand_written(quick: bool) -> Call:
@@ -48,6 +47,16 @@ def hand_written(quick: bool) -> Call:
 
     n = limit(quick)
     return lambda: numba_collatz(n)
+
+
+C_COLLATZ = """
+int32_t run(int32_t n) {
+    int32_t total = 0;
+    for (int32_t start = 1; start <= n; start++)
+        for (int32_t value = start; value != 1; total++) value = value % 2 ? 3 * value + 1 : value / 2;
+    return total;
+}
+"""
 
 
 def plain_python(quick: bool) -> Call:
@@ -145,6 +154,7 @@ CASES = [
         "Collatz steps of all numbers to 2,000, int32",
         {
             peers.AUTOGRAPH: ours,
+            peers.C: native.c(C_COLLATZ, lambda quick: (np.int32(limit(quick)),), lambda n: np.int32(0)),
             peers.NUMBA: hand_written,
             peers.PYTHON: plain_python,
             peers.NUMPY: numpy,
@@ -154,5 +164,6 @@ CASES = [
             peers.TORCH: torch,
         },
         rtol=0.0,
+        kind="scalar loop",
     )
 ]

@@ -1,87 +1,139 @@
-"""An elementwise chain, tanh(x) exp(-x²) + sqrt(1 + x²), over 1e6 float32 values: fusion and vector math."""
+"""Elementwise chains over 1e3, 1e6 and 1e7 values, float32 and float64: fusion, and vector math.
+
+Arithmetic: (x² + 1) √(x² + ½) / (x² + 2) - x, which a processor vectorises by itself. Functions: tanh(x) exp(-x²) +
+√(1 + x²), which needs vector math. A new array each call, in all of the libraries.
+"""
 
 import math
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-import autograph as ag
-from benchmarks import peers
-from benchmarks.harness import Call, Case
+from benchmarks import build, native, peers
+from benchmarks.build import Arguments
+from benchmarks.harness import Case
+
+SIZES = {"1e3": 1_000, "1e6": 1_000_000, "1e7": 10_000_000}
 
 
-def values(quick: bool) -> np.ndarray:
-    return np.random.default_rng(0).normal(size=10_000 if quick else 1_000_000).astype(np.float32)
+def arguments(size: int, dtype: Any) -> Arguments:
+    def make(quick: bool) -> tuple[np.ndarray]:
+        count = min(size, 10_000) if quick else size
+        return (np.random.default_rng(0).normal(size=count).astype(dtype),)
+
+    return make
 
 
-def chain(m: Any, x: Any) -> Any:
-    """The chain in the words of any of the libraries."""
+def arithmetic(m: Any, x: Any) -> Any:
+    """The words of any of the libraries."""
+    square = x * x
+    return (square + 1.0) * m.sqrt(square + 0.5) / (square + 2.0) - x
+
+
+def functions(m: Any, x: Any) -> Any:
     return m.tanh(x) * m.exp(-x * x) + m.sqrt(1.0 + x * x)
 
 
-def ours(quick: bool) -> Call:
-    compiled, x = ag.function(lambda x: chain(ag, x), jit_compile=True), ag.constant(values(quick))
-    return lambda: compiled(x)
+def machine_arithmetic(parallel: bool, dtype: Any) -> Callable[..., Any]:
+    numba = peers.load("numba")
+    half, one, two = dtype(0.5), dtype(1.0), dtype(2.0)
+
+    def loop(x):
+        out = np.empty_like(x)
+        for i in numba.prange(x.shape[0]):
+            square = x[i] * x[i]
+            out[i] = (square + one) * math.sqrt(square + half) / (square + two) - x[i]
+        return out
+
+    return loop
 
 
-def hand_written(parallel: bool):
-    def build(quick: bool) -> Call:
-        numba = peers.load("numba")
+def machine_functions(parallel: bool, dtype: Any) -> Callable[..., Any]:
+    numba = peers.load("numba")
+    one = dtype(1.0)
 
-        @numba.njit(parallel=parallel)
-        def numba_chain(x):
-            out = np.empty_like(x)
-            one = np.float32(1.0)
-            for i in numba.prange(x.shape[0]):
-                v = x[i]
-                out[i] = math.tanh(v) * math.exp(-v * v) + math.sqrt(one + v * v)
-            return out
+    def loop(x):
+        out = np.empty_like(x)
+        for i in numba.prange(x.shape[0]):
+            v = x[i]
+            out[i] = math.tanh(v) * math.exp(-v * v) + math.sqrt(one + v * v)
+        return out
 
-        x = values(quick)
-        return lambda: numba_chain(x)
-
-    return build
+    return loop
 
 
-def numpy(quick: bool) -> Call:
-    x = values(quick)
-    return lambda: chain(np, x)
+C_ARITHMETIC = """
+void run(T *out, const T *x) {
+    for (long i = 0; i < COUNT; i++) {
+        T square = x[i] * x[i];
+        out[i] = (square + 1) * SQRT(square + (T)0.5) / (square + 2) - x[i];
+    }
+}
+"""
+C_FUNCTIONS = """
+void run(T *out, const T *x) {
+    for (long i = 0; i < COUNT; i++) out[i] = TANH(x[i]) * EXP(-x[i] * x[i]) + SQRT(1 + x[i] * x[i]);
+}
+"""
 
 
-def jax_(quick: bool) -> Call:
-    jax = peers.load("jax")
-    compiled, x = jax.jit(lambda x: chain(jax.numpy, x)), jax.numpy.asarray(values(quick))
-    return lambda: compiled(x).block_until_ready()
+def in_c(text: str, given: Arguments, dtype: Any) -> build.Build:
+    def make(quick: bool) -> build.Call:
+        suffix = "f" if dtype is np.float32 else ""
+        names = "".join(f"#define {name.upper()} {name}{suffix}\n" for name in ("sqrt", "tanh", "exp"))
+        kind = f"#define T {'float' if suffix else 'double'}\n#define COUNT {given(quick)[0].size}\n"
+        return native.c(names + kind + text, given, np.empty_like)(quick)
+
+    return make
 
 
-def tensorflow(xla: bool):
-    def build(quick: bool) -> Call:
-        tf = peers.load("tensorflow")
-        compiled, x = peers.tf_function(xla)(lambda x: chain(tf, x)), tf.constant(values(quick))
-        return lambda: compiled(x)
-
-    return build
+def in_numba(make: Callable[..., Any], given: Arguments, dtype: Any, parallel: bool) -> build.Build:
+    return lambda quick: build.numba(make(parallel, dtype), given, parallel)(quick)
 
 
-def torch(quick: bool) -> Call:
-    library = peers.load("torch")
-    x = library.from_numpy(values(quick))
-    return lambda: chain(library, x)
+@dataclass(frozen=True)
+class Chain:
+    """A chain in the words of each library."""
+
+    name: str
+    program: Callable[[Any, Any], Any]
+    machine: Callable[[bool, Any], Callable[..., Any]]
+    c: str
+
+    def of_jax(self, jax: Any) -> Callable[..., Any]:
+        return lambda x: self.program(jax.numpy, x)
+
+    def of_torch(self, torch: Any) -> Callable[..., Any]:
+        return lambda x: self.program(torch, x)
+
+    def of_numpy(self, x: Any) -> Any:
+        return self.program(np, x)
+
+    def case(self, dtype: Any, label: str) -> Case:
+        given = arguments(SIZES[label], dtype)
+        return Case(
+            f"{self.name}-{dtype.__name__[5:]}-{label}",
+            f"Elementwise chain of {self.name} over {label} values, {dtype.__name__}",
+            {
+                peers.AUTOGRAPH: build.ours(self.program, given),
+                peers.C: in_c(self.c, given, dtype),
+                peers.NUMBA: in_numba(self.machine, given, dtype, parallel=False),
+                peers.NUMBA_THREADS: in_numba(self.machine, given, dtype, parallel=True),
+                peers.NUMPY: build.plain(self.of_numpy, given),
+                peers.JAX: build.jax(self.of_jax, given),
+                peers.TF: build.tensorflow(self.program, given),
+                peers.TF_XLA: build.tensorflow(self.program, given, xla=True),
+                peers.TORCH: build.torch(self.of_torch, given),
+                peers.TORCH_COMPILED: build.torch(self.of_torch, given, compile=True),
+            },
+            kind=f"chain {label}",
+        )
 
 
-CASES = [
-    Case(
-        "elementwise",
-        "Elementwise chain over 1e6 values, float32",
-        {
-            peers.AUTOGRAPH: ours,
-            peers.NUMBA: hand_written(parallel=False),
-            peers.NUMBA_THREADS: hand_written(parallel=True),
-            peers.NUMPY: numpy,
-            peers.JAX: jax_,
-            peers.TF: tensorflow(xla=False),
-            peers.TF_XLA: tensorflow(xla=True),
-            peers.TORCH: torch,
-        },
-    )
-]
+CHAINS = (
+    Chain("arithmetic", arithmetic, machine_arithmetic, C_ARITHMETIC),
+    Chain("functions", functions, machine_functions, C_FUNCTIONS),
+)
+CASES = [chain.case(dtype, label) for chain in CHAINS for dtype in (np.float32, np.float64) for label in SIZES]

@@ -7,7 +7,7 @@ compiling) are timed apart and never mixed in.
 
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,13 +24,15 @@ class Case:
     """One thing that is timed: the same computation, written for several libraries.
 
     implementations: label → a function that prepares the inputs and returns a call without arguments. The call
-    returns arrays that all the implementations agree on, within `rtol` of the largest magnitude in each.
+    returns arrays that all the implementations agree on, within `rtol` of the largest magnitude in each. `kind` says
+    which targets it has to meet (targets.py).
     """
 
     name: str
     title: str
     implementations: dict[str, Build]
     rtol: float = 1e-5
+    kind: str = ""
 
 
 @dataclass
@@ -48,10 +50,15 @@ class Disagreement(Exception):
     """Two implementations that should compute the same don't."""
 
 
-def run(case: Case, quick: bool = False) -> list[Row]:
-    """Times a case. Raises whatever ours raises, and Disagreement; a peer that fails gets a note in its row."""
+def run(case: Case, quick: bool = False, only: Sequence[str] | None = None) -> list[Row]:
+    """Times a case, or its implementations `only`.
+
+    Raises whatever ours raises, and Disagreement; a peer that fails gets a note in its row.
+    """
     rows, calls, expected = [], {}, None
     for label, build in case.implementations.items():
+        if only is not None and label not in only:
+            continue
         row = Row(label)
         rows.append(row)
         try:
@@ -73,7 +80,7 @@ def run(case: Case, quick: bool = False) -> list[Row]:
         check(case, label, result, expected)
         calls[label] = call
     timed = [row for row in rows if row.label in calls]
-    _time(timed, calls, block=0.005 if quick else 0.05, rounds=3 if quick else 9)
+    _time(timed, calls, block=0.005 if quick else 0.03, rounds=3 if quick else 7)
     return rows
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import autograph as ag
-from benchmarks import peers
+from benchmarks import build, native, peers
 from benchmarks.harness import Call, Case
 
 START = 0.3
@@ -19,6 +19,10 @@ def steps(quick: bool) -> int:
     return 200 if quick else 2_000
 
 
+def arguments(quick: bool) -> tuple[np.float32, np.int32]:
+    return np.float32(RATE), np.int32(steps(quick))
+
+
 def orbit(r, n):
     x = ag.constant(START)
     for _ in ag.range(n):
@@ -27,13 +31,13 @@ def orbit(r, n):
 
 
 def ours(quick: bool) -> Call:
-    compiled = ag.function(orbit, jit_compile=True)
+    compiled = build.compiled(orbit)
     r, n = ag.constant(RATE), ag.constant(steps(quick))
     return lambda: compiled(r, n)
 
 
 def ours_gradient(quick: bool) -> Call:
-    @ag.function(jit_compile=True)
+    @build.compiled
     def gradient(r, n):
         with ag.GradientTape() as tape:
             tape.watch(r)
@@ -76,6 +80,27 @@ def hand_written_gradient(quick: bool) -> Call:
     return lambda: numba_gradient(r, n)
 
 
+C_ORBIT = """
+float run(float r, int32_t n) {
+    float x = 0.3f;
+    for (int32_t i = 0; i < n; i++) x = r * x * (1 - x);
+    return x;
+}
+"""
+C_GRADIENT = """
+float run(float r, int32_t n) {
+    float *path = malloc(n * sizeof(float)), x = 0.3f, adjoint = 1, total = 0;
+    for (int32_t i = 0; i < n; i++) { path[i] = x; x = r * x * (1 - x); }
+    for (int32_t i = n - 1; i >= 0; i--) {
+        total += adjoint * path[i] * (1 - path[i]);
+        adjoint *= r * (1 - 2 * path[i]);
+    }
+    free(path);
+    return total;
+}
+"""
+
+
 def plain_python(quick: bool) -> Call:
     n = steps(quick)
 
@@ -88,20 +113,20 @@ def plain_python(quick: bool) -> Call:
     return python_orbit
 
 
-def _jax_orbit(jax: Any, n: int) -> Any:
+def jax_orbit(jax: Any, n: int) -> Any:
     # A trip count known when compiling becomes a scan, the only loop that JAX differentiates in reverse.
     return lambda r: jax.lax.fori_loop(0, n, lambda _, x: r * x * (1.0 - x), jax.numpy.float32(START))
 
 
 def jax_(quick: bool) -> Call:
     jax = peers.load("jax")
-    compiled, r = jax.jit(_jax_orbit(jax, steps(quick))), jax.numpy.float32(RATE)
+    compiled, r = jax.jit(jax_orbit(jax, steps(quick))), jax.numpy.float32(RATE)
     return lambda: compiled(r).block_until_ready()
 
 
 def jax_gradient(quick: bool) -> Call:
     jax = peers.load("jax")
-    compiled, r = jax.jit(jax.grad(_jax_orbit(jax, steps(quick)))), jax.numpy.float32(RATE)
+    compiled, r = jax.jit(jax.grad(jax_orbit(jax, steps(quick)))), jax.numpy.float32(RATE)
     return lambda: compiled(r).block_until_ready()
 
 
@@ -170,6 +195,7 @@ CASES = [
         "Logistic map, 2,000 steps, float32",
         {
             peers.AUTOGRAPH: ours,
+            peers.C: native.c(C_ORBIT, arguments, lambda r, n: np.float32(0)),
             peers.NUMBA: hand_written,
             peers.PYTHON: plain_python,
             peers.JAX: jax_,
@@ -178,12 +204,14 @@ CASES = [
             peers.TORCH: torch,
         },
         rtol=1e-4,
+        kind="scalar loop",
     ),
     Case(
         "logistic-gradient",
         "Gradient of the logistic map, 2,000 steps, float32",
         {
             peers.AUTOGRAPH: ours_gradient,
+            peers.C: native.c(C_GRADIENT, arguments, lambda r, n: np.float32(0)),
             peers.NUMBA: hand_written_gradient,
             peers.JAX: jax_gradient,
             peers.TF: tensorflow_gradient(xla=False),
@@ -191,5 +219,6 @@ CASES = [
             peers.TORCH: torch_gradient,
         },
         rtol=1e-3,
+        kind="loop gradient",
     ),
 ]

@@ -2,6 +2,7 @@
 
 import importlib
 import os
+import sys
 from importlib import metadata
 from typing import Any
 
@@ -16,6 +17,7 @@ DISTRIBUTIONS = {
 }
 
 AUTOGRAPH = "autograph"
+C = "C, -O3 -march=native"
 NUMBA = "numba, hand-written"
 NUMBA_THREADS = "numba, hand-written, threads"
 NUMPY = "NumPy"
@@ -24,6 +26,7 @@ JAX = "jax.jit"
 TF = "tf.function"
 TF_XLA = "tf.function, XLA"
 TORCH = "torch, eager"
+TORCH_COMPILED = "torch.compile"
 
 
 class Absent(Exception):
@@ -34,12 +37,18 @@ def load(name: str) -> Any:
     """Imports a library, or raises Absent."""
     if name == "tensorflow":
         os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    if name == "torch":
+        # It only serves GPUs, and its copy of LLVM ends the process in which TensorFlow has brought another.
+        sys.modules.setdefault("triton", None)  # type: ignore[arg-type]
     try:
-        return importlib.import_module(name)
+        module = importlib.import_module(name)
     except ImportError as error:
         if error.name is not None and error.name.split(".")[0] != name.split(".")[0]:
             raise  # installed, and broken: that should be seen
         raise Absent(f"{name} is not installed") from error
+    if name == "jax":
+        module.config.update("jax_enable_x64", True)  # some workloads are of float64
+    return module
 
 
 def version(name: str) -> str | None:

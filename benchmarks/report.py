@@ -6,9 +6,10 @@ import statistics
 import subprocess
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks import peers
+from benchmarks import deep, first, peers, targets
 from benchmarks.harness import Case, Row
 
 _INTRODUCTION = """\
@@ -22,9 +23,27 @@ all. First calls are measured apart: they trace and compile, with empty kernel c
 
 - **time**: a call, in the steady state
 - **ours / theirs**: our time divided by theirs; below 1, ours is faster
-- **first call**: the first call in the process, after importing the library; a library's first workload also pays for
-  starting its compiler
+- **first call**: the first call in a process that runs all workloads, ours with `jit_compile=True`; a library's first
+  workload also pays for starting its compiler. First results in fresh processes have a table of their own.
+
+Each peer runs at its best setting: where a loop of scalars would be slow in a library, it gets the same computation
+over whole arrays. C is compiled with `-O3 -march=native` and is the floor. What gradients of loops keep in memory is in
+[loop_gradients.md](loop_gradients.md).
 """
+
+_PLOTS = """\
+## Time against size
+
+Drawn by `python -m benchmarks --plots`.
+
+![Time of an elementwise chain against its length](benchmarks_chain.svg)
+![Time of the logistic map and its gradient against steps](benchmarks_loop.svg)
+![Time of edit distance against the length of the arrays](benchmarks_edit.svg)
+"""
+
+_FIRST = """\
+From an imported library to the first result, inputs, tracing and compiling included, each in a process of its own. Ours
+at its default settings: the interpreter answers, and kernels are compiled in the background."""
 
 
 def seconds(value: float | None) -> str:
@@ -73,19 +92,69 @@ def plain(title: str, table: list[list[str]]) -> str:
 
 def markdown(title: str, table: list[list[str]]) -> str:
     """The same table in Markdown."""
-    lines = [f"## {title}", "", "| " + " | ".join(table[0]) + " |", "| --- | ---: | ---: | ---: |"]
+    lines = [f"### {title}", "", "| " + " | ".join(table[0]) + " |", "| --- | ---: | ---: | ---: |"]
     lines += ["| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in table[1:]]
     return "\n".join(lines) + "\n"
 
 
-def page(results: list[tuple[Case, list[Row]]], imports: dict[str, float | None]) -> str:
+@dataclass(frozen=True)
+class Processes:
+    """What was measured in processes of their own."""
+
+    imports: dict[str, float | None]
+    firsts: dict[str, first.Times]
+    deep: dict[str, float]
+    quick: bool = False
+
+
+def processes(quick: bool = False) -> Processes:
+    """Imports, first results and the deep network."""
+    return Processes(import_times(1 if quick else 5), first.measure(quick), deep.measure(quick), quick)
+
+
+def page(results: list[tuple[Case, list[Row]]], apart: Processes) -> str:
     """The whole of docs/benchmarks.md."""
-    sections = [_INTRODUCTION, machine()]
-    sections += [markdown(case.title, cells(rows)) for case, rows in results]
+    met = targets.verdicts(results) + targets.first_results(apart.firsts)
+    met += targets.others(results, apart.deep, apart.imports, apart.quick)
+    sections = [_INTRODUCTION, machine(), "## Targets\n", targets.summary(met), targets.table(met)]
+    sections += ["## All workloads\n", "Our time, and divided by theirs.\n", targets.overview(results)]
+    sections += [_PLOTS, first_results(apart.firsts), deep_network(apart.deep), importing(apart.imports)]
+    sections += ["## Each workload\n"]
+    sections += [markdown(f"{case.title} (`{case.name}`)", cells(rows)) for case, rows in results]
+    return "\n".join(section for section in sections if section)
+
+
+def first_results(firsts: dict[str, first.Times]) -> str:
+    """A table of first results: a column for each library."""
+    if not firsts:
+        return ""
+    labels = list(firsts)
+    lines = ["## First results", "", _FIRST, "", "| | " + " | ".join(labels) + " | ours, native after | kernels |"]
+    lines.append("| --- |" + " ---: |" * (len(labels) + 2))
+    for name, line in firsts[peers.AUTOGRAPH].items():
+        times = [seconds(firsts[label][name]["seconds"]) if name in firsts[label] else "" for label in labels]
+        lines.append(f"| {name} | " + " | ".join(times) + f" | {seconds(line['native'])} | {line['compiled']} |")
+    return "\n".join(lines) + "\n"
+
+
+def deep_network(figures: dict[str, float]) -> str:
+    """The figures of deep.py."""
+    if not figures:
+        return ""
+    return (
+        "## Training step of 60 layers\n\n"
+        f"Default settings, empty cache: the first result after {seconds(figures['first'])}; native code, compiled in\n"
+        f"the background, after {seconds(figures['native'])}: {figures['kernels']:g} kernels. A new batch size compiles "
+        f"{figures['more']:g}.\n"
+    )
+
+
+def importing(imports: dict[str, float | None]) -> str:
+    """The table of import times."""
     lines = ["## Importing", "", "A fresh process that imports the library, less one that doesn't.", ""]
     lines += ["| | time |", "| --- | ---: |"]
     lines += [f"| {name} | {seconds(value) or 'not installed'} |" for name, value in imports.items()]
-    return "\n".join([*sections, "\n".join(lines) + "\n"])
+    return "\n".join(lines) + "\n"
 
 
 def machine() -> str:

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import autograph as ag
-from benchmarks import peers
+from benchmarks import build, peers
 from benchmarks.harness import Call, Case
 
 
@@ -36,12 +36,12 @@ def ours_rnn(signals, w_x, w_h, b):
 
 
 def ours(quick: bool) -> Call:
-    compiled, given = ag.function(ours_rnn, jit_compile=True), Inputs(*map(ag.constant, inputs(quick)))
+    compiled, given = build.compiled(ours_rnn), Inputs(*map(ag.constant, inputs(quick)))
     return lambda: compiled(*given)
 
 
 def ours_gradient(quick: bool) -> Call:
-    @ag.function(jit_compile=True)
+    @build.compiled
     def gradient(signals, w_x, w_h, b):
         with ag.GradientTape() as tape:
             tape.watch([w_x, w_h, b])
@@ -170,6 +170,7 @@ CASES = [
             peers.TORCH: torch,
         },
         rtol=1e-4,
+        kind="network",
     ),
     Case(
         "rnn-gradient",
@@ -182,5 +183,6 @@ CASES = [
             peers.TORCH: torch_gradient,
         },
         rtol=1e-4,
+        kind="network",
     ),
 ]

@@ -1,10 +1,12 @@
 """The benchmarks run, notice disagreement, and report what they measured."""
 
+import shutil
+
 import numpy as np
 import pytest
 
 from benchmarks import __main__ as command
-from benchmarks import harness, peers, report
+from benchmarks import build, first, harness, peers, report, targets, workloads
 
 
 def case(**implementations):
@@ -63,9 +65,32 @@ def test_tables():
     assert "  peer       8 ms        0.00025      250 ms\n" in report.plain("Title", table)
 
 
-@pytest.mark.parametrize("name", ["logistic", "logistic-gradient", "collatz", "elementwise", "rnn", "rnn-gradient"])
-def test_workloads_agree(name, monkeypatch, capsys):
-    """Beside numba and NumPy only: importing the heavier peers is no business of a test."""
+CASES = workloads.cases()
+REFERENCES = (peers.PYTHON, peers.NUMPY, peers.NUMBA)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def kernels(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AUTOGRAPH_CACHE_DIR", str(tmp_path_factory.mktemp("kernels")))
+        yield
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_workloads_agree(name):
+    """Ours against plain Python or NumPy; the other peers are no business of a test."""
+    case = CASES[name]
+    with build.setting(False):
+        ours = harness.arrays(case.implementations[peers.AUTOGRAPH](True)())
+    assert all(np.isfinite(array).all() for array in ours)
+    for label in REFERENCES:
+        if label in case.implementations:
+            harness.check(case, label, harness.arrays(case.implementations[label](True)()), ours)
+            break
+
+
+@pytest.mark.parametrize("name", ["logistic-gradient", "edit-distance", "rnn", "variance"])
+def test_compiled_workloads_agree(name, monkeypatch, capsys):
     load = peers.load
 
     def light(library):
@@ -74,24 +99,52 @@ def test_workloads_agree(name, monkeypatch, capsys):
         return load(library)
 
     monkeypatch.setattr(peers, "load", light)
-    assert command.main([name, "--quick"]) == 0
+    assert command.main(["--only", name, "--quick"]) == 0
     printed = capsys.readouterr().out
     assert "autograph " in printed
     assert "torch is left out" in printed
 
 
 def test_writes_the_page(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(report, "import_times", lambda: {"numpy": 0.1, "jax": None})
+    line = {"seconds": 0.1, "native": 2.0, "compiled": 0}
+    firsts = {peers.AUTOGRAPH: {"call-1": line}, first.FULL_CACHE: {"call-1": line}, peers.JAX: {"call-1": line}}
+    deep = {"first": 0.1, "native": 7.0, "kernels": 2, "more": 0}
+    apart = report.Processes({"autograph": 0.1, "numpy": 0.1, "jax": None}, firsts, deep, quick=True)
+    monkeypatch.setattr(report, "processes", lambda quick: apart)
     path = tmp_path / "page.md"
-    assert command.main(["call", "--quick", "--output", str(path)]) == 0
+    assert command.main(["call-1", "--alone", "--quick", "--output", str(path)]) == 0
     page = path.read_text(encoding="utf-8")
     assert "# Benchmarks" in page
     assert "| autograph | " in page
     assert "| jax | not installed |" in page
+    assert "| training step of 60 layers: native after | ≤ 6 s | 7 s | **no** |" in page
+    assert "| kernels that a second process compiles | 0 | 0 | yes |" in page
+    assert "| call-1 | 100 ms | 100 ms | 100 ms | 2 s | 0 |" in page
+
+
+def test_targets():
+    def results(ours, numba, jax):
+        rows = [harness.Row(peers.AUTOGRAPH, ours), harness.Row(peers.NUMBA, numba), harness.Row(peers.JAX, jax)]
+        return [(harness.Case("loop", "Loop", {}, kind="scalar loop"), rows)]
+
+    assert [(v.limit, v.met) for v in targets.verdicts(results(1.0, 1.0, 4.0))] == [("≤ 1.20", True), ("≤ 0.33", True)]
+    slow = targets.verdicts(results(2.0, 1.0, 4.0))
+    assert [v.measured for v in slow] == ["0 of 1 meet it; not: loop 2.00", "0 of 1 meet it; not: loop 0.50"]
+    assert targets.summary(slow) == "0 of 2 targets are met.\n"
+    assert targets.verdicts(results(None, 1.0, 4.0)) == []
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
+@pytest.mark.parametrize("name", [name for name, case in CASES.items() if peers.C in case.implementations])
+def test_c_agrees(name):
+    implementations = CASES[name].implementations
+    with build.setting(False):
+        ours = harness.arrays(implementations[peers.AUTOGRAPH](True)())
+    harness.check(CASES[name], peers.C, harness.arrays(implementations[peers.C](True)()), ours)
 
 
 def test_unknown_workloads_are_told(capsys):
     with pytest.raises(SystemExit) as exit_:
         command.main(["sorting"])
     assert exit_.value.code == 2
-    assert "no workload named sorting; there are logistic, logistic-gradient, collatz" in capsys.readouterr().err
+    assert "no workload named sorting; there are logistic, logistic-gradient, collatz, gcd" in capsys.readouterr().err
