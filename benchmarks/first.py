@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -66,12 +66,10 @@ def _main(label: str, names: Sequence[str]) -> None:
     for name in names:
         build = known[name].implementations.get(peers.AUTOGRAPH if label == FULL_CACHE else label)
         if build is not None:
-            _forked(
-                lambda build=build, name=name: print(json.dumps({"name": name, **_child(build, label)}), flush=True)
-            )
+            _forked(name, build, label)
 
 
-def _forked(job: Callable[[], None]) -> None:
+def _forked(name: str, build: Build, label: str) -> None:
     sys.stdout.flush()
     child = os.fork()
     if child:
@@ -79,7 +77,7 @@ def _forked(job: Callable[[], None]) -> None:
         return
     status = 1
     try:
-        job()
+        print(json.dumps({"name": name, **_child(build, label)}), flush=True)
         status = 0
     except BaseException:
         import traceback

@@ -144,8 +144,8 @@ def deep_network(figures: dict[str, float]) -> str:
     return (
         "## Training step of 60 layers\n\n"
         f"Default settings, empty cache: the first result after {seconds(figures['first'])}; native code, compiled in\n"
-        f"the background, after {seconds(figures['native'])}: {figures['kernels']:g} kernels. A new batch size compiles "
-        f"{figures['more']:g}.\n"
+        f"the background, after {seconds(figures['native'])}: {figures['kernels']:g} kernels. A new batch size "
+        f"compiles {figures['more']:g}.\n"
     )
 
 

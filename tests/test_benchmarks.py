@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from benchmarks import __main__ as command
-from benchmarks import build, first, harness, peers, report, targets, workloads
+from benchmarks import build, first, harness, kalman, newton, ode, peers, report, targets, workloads
 
 
 def case(**implementations):
@@ -87,6 +87,26 @@ def test_workloads_agree(name):
         if label in case.implementations:
             harness.check(case, label, harness.arrays(case.implementations[label](True)()), ours)
             break
+
+
+@pytest.mark.parametrize(
+    ("name", "program", "given", "index"),
+    [
+        ("newton-gradient", newton.machine_kepler, newton.kepler_arguments, 1),
+        ("ode-gradient", ode.machine_integrate, ode.arguments, 0),
+        ("kalman-gradient", kalman.numpy_likelihood, kalman.arguments, 1),
+    ],
+)
+def test_gradients_agree_with_differences(name, program, given, index):
+    given, step = [*given(True)], 1e-5
+    with build.setting(False):
+        (ours,) = harness.arrays(CASES[name].implementations[peers.AUTOGRAPH](True)())
+    ends = []
+    for change in (step, -step):
+        moved = given.copy()
+        moved[index] = moved[index] + change
+        ends.append(program(*moved))
+    assert ours == pytest.approx((ends[0] - ends[1]) / (2 * step), rel=1e-4)
 
 
 @pytest.mark.parametrize("name", ["logistic-gradient", "edit-distance", "rnn", "variance"])
