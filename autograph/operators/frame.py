@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from autograph.errors import StagingError, StagingValueError, user_location
+from autograph.operators.aliases import Holder
 from autograph.operators.calls import LIBRARIES
 from autograph.operators.containers import CONTAINERS, Snapshot, conversions
 from autograph.operators.state import UNSET, Block, CellSlot, Slot, cells, read_cell, write_cell
@@ -100,6 +101,19 @@ class Frame:
             if any(attributes.get(key, UNSET) is not value for key, value in before.items()):
                 changed.add(self._owners[id(attributes)])
         return changed
+
+    def holders(self, value: Any) -> list[Holder]:
+        """The variables, attributes and items that hold a value."""
+        found: list[Holder] = [(cell, None) for cell, held in self.before if held is value]
+        found += [(cell, None) for _, cell, held in self.far_cells if held is value]
+        for _, attributes, before in self.objects:
+            found += [(attributes, key) for key, held in before.items() if held is value]
+        for snapshot in self.containers:
+            if isinstance(snapshot.owner, dict):
+                found += [(snapshot.owner, key) for key, held in snapshot.before.items() if held is value]
+            elif isinstance(snapshot.owner, list):
+                found += [(snapshot.owner, index) for index, held in enumerate(snapshot.before) if held is value]
+        return found
 
     def is_outside(self, value: Any) -> bool:
         """Whether a container was there, within reach, before the blocks."""

@@ -10,10 +10,11 @@ from autograph.errors import StagingError, StagingTypeError, user_location
 from autograph.operators.absence import NONE, UNBOUND, Absence, absences, guarded, no_iteration, plain
 from autograph.operators.state import UNSET, Slot
 from autograph.operators.structure import children, flatten, map_leaves
-from autograph.operators.symbolic import describe, is_tensorable, type_of
+from autograph.operators.symbolic import describe, is_tensorable, placeholder, type_of
 from runtime import dtypes
 from runtime.context import ctx
-from runtime.ops.convert import is_tensor_like
+from runtime.ops.convert import convert_to_tensor, is_tensor_like
+from runtime.ops.elementwise import cast
 from runtime.staged_list import StagedList
 from runtime.types import TensorType
 
@@ -45,6 +46,15 @@ class Leaf:
 
     def carry(self, type_: TensorType) -> None:
         self.carried, self.type = True, type_
+
+    def start(self) -> Any:
+        """What a carry starts from."""
+        assert self.type is not None
+        if self.init is UNSET:
+            return placeholder(self.type)
+        if is_tensor_like(self.init) and type_of(self.init).dtype is not self.type.dtype:
+            return cast(self.init, self.type.dtype)  # Python numbers in a list
+        return convert_to_tensor(self.init, self.type.dtype)
 
 
 class Variable:

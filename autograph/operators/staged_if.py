@@ -61,7 +61,7 @@ def stage_branches(predicate: Any, branches: Sequence[Callable[[], Any]], state:
     state = [*state, *_far_state(traces)]
     for position, slot in enumerate(state if not (one.raises or other.raises) else ()):
         _make_lists_alike(slot.label, traces, position)
-    merge = _Merge(one.region, other.region, one.raises, other.raises)
+    merge = _Merge(one, other, frame)
     plans = [
         merge.plan(f"'{slot.label}'", first, second, slot.covered, slot.is_listed)
         for slot, first, second in zip(state, one.values, other.values)
@@ -163,9 +163,10 @@ def _make_lists_alike(label: str, traces: Sequence[_Trace], position: int) -> No
 class _Merge:
     """Collects what must become outputs of the two regions."""
 
-    def __init__(self, one: Region, other: Region, one_raises: bool = False, other_raises: bool = False) -> None:
-        self.regions = (one, other)
-        self.raises = (one_raises, other_raises)
+    def __init__(self, one: _Trace, other: _Trace, frame: Frame) -> None:
+        self.regions = (one.region, other.region)
+        self.raises = (one.raises, other.raises)
+        self.frame = frame
         self.pairs: list[tuple[Any, Any, DType]] = []
 
     def plan(self, label: str, one: Any, other: Any, covered: bool, is_listed: bool = False) -> _Plan:
@@ -189,12 +190,16 @@ class _Merge:
         if first is not None and second is not None and same_structure(one, other):
             may_be_unset = covered or is_composite(one)
             plans = [self.plan(label + key, a, b, may_be_unset) for (key, a), (_, b) in zip(first, second)]
-            return lambda outputs: _choice(label, rebuild(one, [plan(outputs) for plan in plans]), one, other)
+            return lambda outputs: self._choice(label, rebuild(one, [plan(outputs) for plan in plans]), one, other)
         if same_python_value(one, other):
             return lambda outputs: one
         if first is None and second is None and is_tensorable(one) and is_tensorable(other):
             return self._output(label, one, other)
         raise _mismatch(label, one, other)
+
+    def _choice(self, label: str, made: Any, one: Any, other: Any) -> Any:
+        chosen(label, made, (one, other), self.frame.holders)
+        return made
 
     def _output(self, label: str, one: Any, other: Any) -> _Plan:
         dtype = common_dtype(one, other)
@@ -271,11 +276,6 @@ class _Merge:
                     value = placeholder(type_of(pair[1 - side])) if pair[side] is UNSET else pair[side]
                     region.outputs.append(region.builder.use(convert_to_tensor(value, pair[2])))
         return emit_cond(predicate, *self.regions)
-
-
-def _choice(label: str, made: Any, one: Any, other: Any) -> Any:
-    chosen(label, made, (one, other))
-    return made
 
 
 def _unset(label: str, first: bool) -> StagingValueError:

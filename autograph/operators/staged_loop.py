@@ -16,7 +16,7 @@ from typing import Any
 
 from autograph.errors import StagingError, StagingTypeError, StagingValueError, user_location
 from autograph.operators.absence import UNBOUND, absences, assert_present, no_iteration, plain, trial
-from autograph.operators.aliases import check_chosen, chosen, is_mutable, shared
+from autograph.operators.aliases import check_chosen, chosen, forget_chosen, is_held, is_mutable, shared
 from autograph.operators.containers import ContentSlot, NeedsStagedList, is_list
 from autograph.operators.endless import refuse_endless
 from autograph.operators.frame import Frame
@@ -44,8 +44,7 @@ from runtime.context import ctx
 from runtime.dtypes import DType
 from runtime.errors import DTypeError
 from runtime.graph.builder import Region, emit_while, trace_region
-from runtime.ops.convert import convert_to_tensor, is_tensor_like
-from runtime.ops.elementwise import cast
+from runtime.ops.convert import convert_to_tensor
 from runtime.shapes import as_shape, widen
 from runtime.staged_list import StagedList
 from runtime.types import TensorType
@@ -80,7 +79,7 @@ class Loop:
         # A variable that holds a list which the body only changes keeps it: other variables may hold it too.
         self.pinned = [slot for slot, value in self.before if is_list(value) and frame.is_outside(value)]
         self.variables = [Variable(slot) for slot in state if slot not in self.pinned]
-        self.renamed: dict[Variable, Any] = {}  # variables that got a list from outside of the loop
+        self.renamed: dict[Slot, Any] = {}  # variables that got a list from outside of the loop
         self.known = {slot.place for slot in state}
         self.discovered: list[Slot] = []
         self.unpinned: list[Slot] = []
@@ -234,13 +233,14 @@ class Loop:
             for variable in self.variables:
                 variable.slot.set(variable.assemble(lambda leaf: given.get(leaf, leaf.init)))
             outputs = function()
-            check_chosen(ctx.builder, self.frame.changed_ids())
             values.extend(after_block(variable.slot, variable.initial) for variable in self.variables)
-            held = {id(slot): value for slot, value in self.before}
-            self.unpinned = [slot for slot in self.pinned if slot.get() is not held[id(slot)]]
+            self.unpinned = [slot for slot, value in self.before if slot in self.pinned and slot.get() is not value]
             self.discover()
-            if not self.unpinned:
+            if self.unpinned:
+                forget_chosen(ctx.builder)
+            else:
                 self.find_renamed(values)
+                check_chosen(ctx.builder, self.frame.changed_ids())
             return outputs
 
         types = [leaf.type for leaf in self.carried]
@@ -254,11 +254,12 @@ class Loop:
 
     def find_renamed(self, values: list[Any]) -> None:
         """Finds variables that got a list from outside. Raises StagingError if the loop changes that list."""
-        for variable, value in zip(self.variables, values):
-            if is_mutable(value) and self.frame.is_outside(value) and not isinstance(variable.slot, ContentSlot):
-                if id(value) in self.frame.changed_ids():
-                    raise shared(variable.slot.label, user_location())
-                self.renamed[variable] = value
+        for slot, value in zip([variable.slot for variable in self.variables], values):
+            if is_mutable(value) and self.frame.is_outside(value) and not isinstance(slot, ContentSlot):
+                others = [each for each in self.frame.holders(value) if each[0] is not getattr(slot, "cell", None)]
+                if id(value) in self.frame.changed_ids() and is_held(value, others):
+                    raise shared(slot.label, user_location())
+                self.renamed[slot] = value
 
     def discover(self) -> None:
         """Finds out what else has changed: more state, or a list that has grown."""
@@ -402,7 +403,7 @@ class Loop:
             unchanged = after[leaf] is inputs[leaf] or same_python_value(leaf.init, after[leaf])
             (constant if unchanged and leaf.init is not UNSET else carried).append(leaf)
         position = {leaf: index for index, leaf in enumerate(self.carried)}
-        start = {leaf: self.start(leaf) for leaf in self.carried}
+        start = {leaf: leaf.start() for leaf in self.carried}
         kept = list(carried)
         for leaf in constant:
             outer = parent.use(start[leaf])
@@ -426,21 +427,12 @@ class Loop:
         outputs = emit_while(test, body, [start[leaf] for leaf in kept], attrs)
         self.finish(dict(zip(carried, outputs)))
 
-    def start(self, leaf: Leaf) -> Any:
-        """What a carry starts from."""
-        assert leaf.type is not None
-        if leaf.init is UNSET:
-            return placeholder(leaf.type)
-        if is_tensor_like(leaf.init) and type_of(leaf.init).dtype is not leaf.type.dtype:
-            return cast(leaf.init, leaf.type.dtype)  # Python numbers in a list
-        return convert_to_tensor(leaf.init, leaf.type.dtype)
-
     def finish(self, results: dict[Leaf, Any]) -> None:
         """Sets the variables to the loop's results and checks those that may have none."""
         for variable in self.variables:
             variable.slot.set(variable.assemble(lambda leaf: results.get(leaf, leaf.init)))
-        for variable, value in self.renamed.items():
-            chosen(variable.slot.label, variable.slot.get(), [value])
+        for slot, value in self.renamed.items():
+            chosen(slot.label, slot.get(), [value], self.frame.holders)
         if self.ran is None:
             return
         for variable in self.variables:

@@ -69,6 +69,18 @@ def a_new_list_in_a_branch(xs):
     return found
 
 
+def a_new_list_in_a_branch_of_a_branch(xs):
+    found = [0.0]
+    for i in range(2):
+        for v in xs:
+            if v > 0:
+                if v > 1:
+                    found = [v]
+                found[0] += i
+                found.append(v)
+    return found
+
+
 def a_copy_of_the_best(xs):
     best, current = [0.0, 0.0], [0.0, 0.0]
     for v in xs:
@@ -121,6 +133,7 @@ def lists_in_a_dictionary_that_branches_change(xs):
         two_names_of_a_list_that_grows,
         in_a_dictionary_too,
         a_new_list_in_a_branch,
+        a_new_list_in_a_branch_of_a_branch,
         a_copy_of_the_best,
         returned_by_a_function,
         lists_in_a_list_that_branches_change,
