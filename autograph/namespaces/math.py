@@ -67,6 +67,7 @@ from runtime.ops.api import (
 )
 from runtime.ops.arithmetic import (
     accumulate_n,
+    multiply_no_nan,
     scalar_mul,
     truncatemod,
 )
@@ -128,7 +129,6 @@ from runtime.ops.special import (
     lbeta,
     lgamma,
     log_sigmoid,
-    multiply_no_nan,
     ndtri,
     nextafter,
     polygamma,

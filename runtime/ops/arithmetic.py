@@ -75,6 +75,11 @@ def _grad_extreme(wins: Any) -> Any:
     return grad
 
 
+def _grad_multiply_no_nan(op: Any, dy: Any) -> Sequence[Any]:
+    x, y = op.inputs
+    return unbroadcast(multiply_no_nan(dy, y), x, y), unbroadcast(multiply_no_nan(x, dy), y, x)
+
+
 def _grad_squared_difference(op: Any, dy: Any) -> Sequence[Any]:
     x, y = op.inputs
     scaled = dy * (x - y) * 2
@@ -169,7 +174,7 @@ truncatediv = binary(
     lambda op, dy: (None, None), samples=_NONZERO, cheap=True, label="TruncateDiv", divisor=1,
 )  # fmt: skip
 pow = binary(
-    "pow", _pow, "({0} ** {1})",
+    "pow", _pow, _by_kind("math.pow({0}, {1})", "({0} ** {1})"),
     "x to the power y. Raises InvalidArgumentError for an integer to a negative integer power.",
     _grad_pow, kinds="iufc", samples=binary_samples(0.3, 2.5), label="Pow", exponent=1,
 )  # fmt: skip
@@ -180,6 +185,11 @@ maximum = binary(
 minimum = binary(
     "minimum", np.minimum, "({0} if {0} <= {1} or {0} != {0} else {1})", "The smaller of x and y; NaN if either is.",
     _grad_extreme(lambda x, y: x <= y), cheap=True,
+)  # fmt: skip
+multiply_no_nan: Any = binary(
+    "multiply_no_nan", lambda x, y: np.where(y == 0, x.dtype.type(0), x * y),
+    typed("(({0} * {1}) if {1} != {T}(0) else {T}(0))"), "x * y, and 0 where y is 0 even if x is infinite or NaN.",
+    _grad_multiply_no_nan, kinds="iufc", cheap=True, label="MulNoNan",
 )  # fmt: skip
 _squared_difference_real = binary(
     "squared_difference", lambda x, y: np.square(x - y), "(({0} - {1}) * ({0} - {1}))", "(x - y) squared.",
@@ -222,7 +232,7 @@ square = unary(
 )
 reciprocal = unary(
     "reciprocal", lambda x: (1 / x).astype(x.dtype), typed("({T}(1) / {0})"), "1 / x.",
-    lambda op, dy: (-dy * square(op.outputs[0]),), kinds="fc", cheap=True,
+    lambda op, dy: (multiply_no_nan(-square(op.outputs[0]), dy),), kinds="fc", cheap=True,
     samples=(Sample(((2, 3),), low=0.5), Sample(((),), low=1.0)),
 )  # fmt: skip
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from runtime import dtypes, errors
 from runtime.dtypes import DType, DTypeLike
+from runtime.ops.arithmetic import multiply_no_nan, square
 from runtime.ops.convert import convert_to_tensor
 from runtime.ops.define import UnaryFunction, unary
 from runtime.ops.dispatch import apply, call
@@ -65,11 +66,11 @@ log1p = unary(
 )  # fmt: skip
 sqrt = unary(
     "sqrt", np.sqrt, "math.sqrt({0})", "The square root; NaN below zero.",
-    lambda op, dy: (dy * 0.5 / op.outputs[0],), samples=_POSITIVE, kinds="fc",
+    lambda op, dy: (multiply_no_nan(0.5 / op.outputs[0], dy),), samples=_POSITIVE, kinds="fc",
 )  # fmt: skip
 rsqrt = unary(
     "rsqrt", lambda x: (1 / np.sqrt(x)).astype(x.dtype), typed("({T}(1) / math.sqrt({0}))"), "1 / sqrt(x).",
-    lambda op, dy: (dy * -0.5 * op.outputs[0] / op.inputs[0],), samples=_POSITIVE, kinds="fc",
+    lambda op, dy: (multiply_no_nan(op.outputs[0] * square(op.outputs[0]) * -0.5, dy),), samples=_POSITIVE, kinds="fc",
 )  # fmt: skip
 
 sin = unary("sin", np.sin, "math.sin({0})", "Sine, of radians.", lambda op, dy: (dy * cos(op.inputs[0]),), kinds="fc")
@@ -159,7 +160,7 @@ def round(x: Any, name: str | None = None) -> Tensor:
 
 
 sigmoid = unary(
-    "sigmoid", lambda x: (1 / (1 + np.exp(-x))).astype(x.dtype), typed("({T}(1) / ({T}(1) + math.exp(-{0})))"),
+    "sigmoid", lambda x: (1 / (1 + np.exp(-x))).astype(x.dtype), "math.sigmoid({0})",
     "1 / (1 + exp(-x)).", lambda op, dy: (dy * op.outputs[0] * (1 - op.outputs[0]),), kinds="fc",
 )  # fmt: skip
 
@@ -174,7 +175,7 @@ relu = unary(
 )  # fmt: skip
 softplus = unary(
     "softplus", lambda x: np.logaddexp(x, x.dtype.type(0)),
-    typed("(math.log1p(math.exp(-abs({0}))) + ({T}(0) if {0} <= {T}(0) else {0}))"), "log(exp(x) + 1).",
+    "math.softplus({0})", "log(exp(x) + 1).",
     lambda op, dy: (dy * sigmoid(op.inputs[0]),),
 )  # fmt: skip
 

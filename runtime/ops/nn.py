@@ -154,7 +154,10 @@ def sigmoid_cross_entropy_with_logits(labels: Any, logits: Any, name: str | None
     """-labels * log(sigmoid(x)) - (1 - labels) * log(1 - sigmoid(x)), elementwise and without overflow."""
     x = _float_logits(logits)
     targets = convert_to_tensor(labels, x.dtype)
-    return call("relu", x) - x * targets + log1p(exp(-abs(x)))
+    # Both kinks, of relu and of abs, are at 0: each branch has the whole of one side's derivatives.
+    zero = zeros_like(x)
+    positive = x >= zero
+    return where(positive, x, zero) - x * targets + log1p(exp(where(positive, -x, x)))
 
 
 def dropout(x: Any, rate: Any, noise_shape: Any = None, seed: int | None = None, name: str | None = None) -> Tensor:
@@ -190,7 +193,7 @@ def weighted_cross_entropy_with_logits(labels: Any, logits: Any, pos_weight: Any
     x = _float_logits(logits)
     targets = convert_to_tensor(labels, x.dtype)
     weight = targets * (convert_to_tensor(pos_weight, x.dtype) - 1) + 1
-    return (1 - targets) * x + weight * (log1p(exp(-abs(x))) + call("relu", -x))
+    return (1 - targets) * x + weight * call("softplus", -x)
 
 
 def log_poisson_loss(targets: Any, log_input: Any, compute_full_loss: bool = False, name: str | None = None) -> Tensor:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from runtime import errors
+from runtime import dtypes, errors
 from runtime.ops.convert import check_kind, convert_to_tensor, scalar_int
 from runtime.ops.dispatch import apply, call
 from runtime.ops.table import OpDef, Sample, register
@@ -40,8 +40,25 @@ def _grad_cumsum(op: Any, dy: Any) -> Sequence[Any]:
 
 
 def _grad_cumprod(op: Any, dy: Any) -> Sequence[Any]:
+    """Running sums of dy times the products, over x; for zeros the products without them, instead of a division.
+
+    Only the first zero of a row has a derivative that isn't 0. The second is done alike, so that derivatives of this
+    one by both are right.
+    """
+    x = op.inputs[0]
     attrs = {**op.attrs, "reverse": not op.attrs["reverse"]}
-    return (call("cumsum", op.outputs[0] * dy, **attrs) / op.inputs[0],)
+    none, one = convert_to_tensor(0, x.dtype), convert_to_tensor(1, x.dtype)
+    is_zero = call("equal", x, none)
+    order = call("cumsum", call("cast", is_zero, dtype=dtypes.int32), **{**op.attrs, "exclusive": False})
+
+    def without(here: Any) -> Any:
+        return call("cumsum", call("cumprod", call("select", here, one, x), **op.attrs) * dy, **attrs)
+
+    found = call("select", is_zero, none, call("cumsum", op.outputs[0] * dy, **attrs) / call("select", is_zero, one, x))
+    for number in (1, 2):
+        here = call("logical_and", is_zero, call("equal", order, convert_to_tensor(number, dtypes.int32)))
+        found = call("select", here, without(here), found)
+    return (found,)
 
 
 def _running_samples(low: float, high: float) -> tuple[Sample, ...]:

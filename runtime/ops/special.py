@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from runtime.ops import arithmetic, elementwise
-from runtime.ops.compare import equal, where
 from runtime.ops.convert import check_kind, convert_to_tensor, operands
 from runtime.ops.define import binary, unary
 from runtime.ops.dispatch import apply, call
@@ -283,13 +282,6 @@ def lbeta(x: Any, name: str | None = None) -> Tensor:
     return call("reduce_sum", lgamma(tensor), axis=(axis,), keepdims=False) - lgamma(
         call("reduce_sum", tensor, axis=(axis,), keepdims=False)
     )
-
-
-def multiply_no_nan(x: Any, y: Any, name: str | None = None) -> Tensor:
-    """x * y, and 0 where y is 0 even if x is infinite or NaN."""
-    a, b = operands("MulNoNan", x, y)
-    zero = equal(b, 0)
-    return where(zero, convert_to_tensor(0, a.dtype), where(zero, convert_to_tensor(0, a.dtype), a) * b)
 
 
 def log_sigmoid(x: Any, name: str | None = None) -> Tensor:

@@ -182,6 +182,7 @@ REFERENCES = {
     "floormod": lambda x, y: x - np.floor(x / y) * y if x.dtype.kind == "f" else x % y,
     "truncatediv": lambda x, y: np.trunc(x / y),
     "pow": lambda x, y: np.exp(y * np.log(x)) if x.dtype.kind == "f" else x**y,
+    "multiply_no_nan": lambda x, y: np.where(y == 0, 0, x * y),
     "squared_difference": lambda x, y: (x - y) * (x - y),
     "atan2": by_element(math.atan2),
     "real": lambda z: (z + z.conj()) / 2, "imag": lambda z: (z - z.conj()) / 2j, "conj": lambda z: abs(z) ** 2 / z,
