@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 
 import runtime.ops.operators  # noqa: F401
 from runtime.dtypes import float32
@@ -29,3 +30,25 @@ def test_a_view_that_was_copied_is_not_written_over_while_it_lives() -> None:
     graph = build(program, [typed(float32, 2, 2), I32])
     for trips in (0, 1, 2):
         check(graph, SQUARE, np.int32(trips))
+
+
+def test_an_assignment_in_a_loop_without_trips_did_not_run() -> None:
+    import autograph as ag
+
+    for initial, value in (([1.0, -2.0], [3.0, 3.0]), (1.0, 3.0)):
+        v = ag.Variable(initial)
+
+        @ag.function(jit_compile=True)
+        def program(n: Any, v: Any = v, value: Any = value) -> Any:
+            i = 0
+            while i < n:
+                v.assign(value)
+                i += 1
+            if n >= -1:
+                raise ValueError("on purpose")
+            return n
+
+        for trips, expected in ((0, initial), (2, value)):
+            with pytest.raises(ValueError, match="on purpose"):
+                program(ag.constant(trips))
+            assert v.numpy().tolist() == expected
