@@ -15,7 +15,7 @@ from typing import Any
 
 from runtime.autodiff.calls import NodeCall, is_differentiable
 from runtime.autodiff.reverse import REGION_RULES, Cotangents, walk_back
-from runtime.autodiff.zeros import empty_like_type, zeros_for
+from runtime.autodiff.zeros import empty_like_type, exact_zeros_for
 from runtime.context import ctx
 from runtime.errors import UnimplementedError
 from runtime.graph.builder import emit_cond, trace_region
@@ -84,7 +84,7 @@ def _walk_branch(
     for index in wanted:
         own = builder.tensor(mapping[region.inputs[index]])
         cotangent = cotangents.get(own)
-        results.append(zeros_for(own) if cotangent is None else cotangent)
+        results.append(exact_zeros_for(own) if cotangent is None else cotangent)
     return results
 
 

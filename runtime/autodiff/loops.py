@@ -28,7 +28,7 @@ from runtime.autodiff.calls import NodeCall, is_differentiable
 from runtime.autodiff.checkpoints import CantRunAgain, Replay, shadow, walk_back_from_checkpoints
 from runtime.autodiff.residuals import Plan, forget_known_shapes, plan_residuals
 from runtime.autodiff.reverse import REGION_RULES, Cotangents, walk_back
-from runtime.autodiff.zeros import zeros_for
+from runtime.autodiff.zeros import exact_zeros_for, zeros_for
 from runtime.context import ctx
 from runtime.graph.builder import Builder, emit_while, join_types, trace_region
 from runtime.graph.ir import ConstantArray, Graph, Node, Substitution, Value, copy_nodes
@@ -96,7 +96,7 @@ def _cotangents_at_the_end(
     adjoint: _Adjoint, node: Node, inputs: Sequence[Value], outer: Builder, arrived: Sequence[Any]
 ) -> list[Any]:
     found = [zeros_for(outer.tensor(node.outputs[i])) if arrived[i] is None else arrived[i] for i in adjoint.carries]
-    return found + [zeros_for(outer.tensor(inputs[i])) for i in adjoint.captures]
+    return found + [exact_zeros_for(outer.tensor(inputs[i])) for i in adjoint.captures]
 
 
 def _adjoint_in_budget(

@@ -9,6 +9,7 @@ import numpy as np
 from runtime.graph.ir import ConstantArray, Graph, Value
 from runtime.graph.structural import CONSTANT
 from runtime.ops import stack
+from runtime.ops.dispatch import apply
 from runtime.ops.zeros import zeros_of
 from runtime.types import StackType, TensorType
 
@@ -19,6 +20,12 @@ def zeros_for(tensor: Any) -> Any:
     if isinstance(type_, StackType):
         return stack.empty(type_.element)
     return zeros_of(tensor)
+
+
+def exact_zeros_for(tensor: Any) -> Any:
+    """Like `zeros_for`, but of a stack zeros that can be popped and added to: for a stack from outside of a loop or
+    branch, which may never pop from it."""
+    return apply(stack.ZEROS, [tensor]) if isinstance(tensor.type, StackType) else zeros_for(tensor)
 
 
 def empty_like_type(graph: Graph, type_: TensorType) -> Value:

@@ -8,6 +8,8 @@ be known of a loop's trip count or shapes.
     stack_empty(room?)       -> stack
     stack_push(stack, value) -> stack          adjoint: pop from the cotangent stack
     stack_pop(stack)         -> stack, value   adjoint: push on the cotangent stack
+    stack_add(stack, stack)  -> stack          cotangents of one stack that two places pop from
+    stack_zeros(stack)       -> stack          the cotangent of a stack that nothing has popped from
     stack_room(share, size)  -> count          how many elements fit into so many bytes
 """
 
@@ -41,7 +43,7 @@ class Store:
 
 
 class Stack:
-    """A handle on the first `top` scalars (and `dims_top` dimensions) of a store. rank: None if elements differ in it."""
+    """A handle on the first `top` scalars (and `dims_top` dimensions) of a store; rank: None if elements differ."""
 
     __slots__ = ("store", "top", "dims_top", "rank")
 
@@ -169,6 +171,15 @@ ADD = register(
         lambda a, b: a.plus(b),
         grad=lambda call, cotangent: (cotangent, cotangent),
         doc="Sums two stacks element by element.",
+    )
+)
+ZEROS = register(
+    OpDef(
+        "stack_zeros",
+        lambda inputs, attrs: (inputs[0],),
+        lambda stack: stack.zeros_like(),
+        grad=lambda call, cotangent: (None,),
+        doc="A stack of zeros with the same elements.",
     )
 )
 EMPTY = register(

@@ -185,3 +185,54 @@ def test_checking_tools() -> None:
 
     with pytest.raises(AssertionError, match="order 1, argument 0: WRONG"):
         ag.test.check_gradients(wrong, [X], order=1)
+
+
+def _recorded(x: Any) -> tuple[Any, Any]:
+    with ag.GradientTape(persistent=True) as tape:
+        tape.watch(x)
+        y = x
+        for i in ag.range(3):
+            for _ in ag.range(i + 1):
+                y = ag.sin(y) * x
+    return tape, y
+
+
+def in_a_branch(x: Any, often: Any) -> Any:
+    tape, y = _recorded(x)
+    g = tape.gradient(y, x) if often > 1 else x
+    return ag.reduce_sum(g * g * y)
+
+
+def in_a_loop(x: Any, often: Any) -> Any:
+    tape, y = _recorded(x)
+    total = x
+    for k in ag.range(often):
+        total += tape.gradient(y, x, output_gradients=y * ag.cast(k + 1, ag.float64))
+    return ag.reduce_sum(total * total)
+
+
+def in_a_jacobian(x: Any, often: Any) -> Any:
+    tape, y = _recorded(x)
+    found = tape.jacobian(y, x)
+    return ag.reduce_sum(found * found) * ag.cast(often, ag.float64)
+
+
+@pytest.mark.parametrize("often", [0, 3])
+@pytest.mark.parametrize("program", [in_a_branch, in_a_loop, in_a_jacobian])
+def test_a_gradient_taken_in_control_flow_is_differentiated_again(program: Any, often: int) -> None:
+    """The residuals of the loop outside are popped in the branch or loop, never, once or several times."""
+    x, often = ag.constant([0.9, -0.4], ag.float64), ag.constant(often)
+
+    def first_and_second(f: Any) -> Any:
+        with ag.GradientTape() as outer:
+            outer.watch(x)
+            with ag.GradientTape() as inner:
+                inner.watch(x)
+                y = f(x, often)
+            g = inner.gradient(y, x)
+            s = ag.reduce_sum(g * x)
+        return [g, outer.gradient(s, x)]
+
+    # Eagerly there are no stacks; a call of the function has them.
+    for found, expected in zip(first_and_second(ag.function(program, jit_compile=False)), first_and_second(program)):
+        np.testing.assert_allclose(found, expected, rtol=1e-10)
