@@ -11,10 +11,12 @@ a million times is converted once.
 from __future__ import annotations
 
 import builtins
+import contextlib
 import dis
 import functools
+import gc
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any
 
@@ -30,6 +32,18 @@ from autograph.syntax.source import FunctionSource, SourceUnavailable, find
 from autograph.syntax.unparse import unparse
 
 _operators_cell = CellType(operators)
+
+
+@contextlib.contextmanager
+def _uncollected() -> Iterator[None]:
+    """Puts garbage collection off: trees are no garbage while they grow, and looking through them takes ever longer."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def converted(function: Any) -> Any:
@@ -49,6 +63,7 @@ def converted(function: Any) -> Any:
     return converted_form(function)
 
 
+@_uncollected()
 def to_code(function: Any, after_pass: Callable[[str, str], None] | None = None) -> str:
     """The converted source of a function, as text that does the same.
 
@@ -134,6 +149,7 @@ def _warn_unconverted(function: FunctionType, error: SourceUnavailable) -> None:
         )
 
 
+@_uncollected()
 def _converter(function: FunctionType) -> Maker | None:
     """What `operators.calls` asks the first time that it sees a code object."""
     if is_loaded_code(function.__code__):

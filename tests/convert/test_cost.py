@@ -60,6 +60,22 @@ def test_conversion_is_linear():
     assert made[40] - made[20] < 2.2 * (made[20] - made[10])
 
 
+def test_nothing_is_collected_while_trees_grow():
+    function, runs = function_of(60), []
+    converted(function_of(3))
+
+    def watch(phase, info):
+        runs.append(phase)
+
+    gc.callbacks.append(watch)
+    try:
+        converted(function)
+    finally:
+        gc.callbacks.remove(watch)
+    assert gc.isenabled()
+    assert len(runs) <= 4
+
+
 def test_the_second_conversion_is_a_look_up():
     function = function_of(10)
     converted(function)
