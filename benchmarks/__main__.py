@@ -44,6 +44,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for name in names or cases:
             try:
                 rows = harness.run(cases[name], options.quick, (peers.AUTOGRAPH,) if options.alone else None)
+            except KeyboardInterrupt:
+                print("Interrupted: what has been measured so far counts.", file=sys.stderr)
+                break
             except Exception as error:
                 print(f"{cases[name].title}\n  {type(error).__name__}: {error}\n", file=sys.stderr)
                 failed = True

@@ -1,5 +1,6 @@
 """Results as tables: plain text for a terminal, Markdown for docs/benchmarks.md."""
 
+import compileall
 import os
 import platform
 import statistics
@@ -109,6 +110,9 @@ class Processes:
 
 def processes(quick: bool = False) -> Processes:
     """Imports, first results and the deep network."""
+    # Installed packages come with their bytecode; a checkout may not have it.
+    for folder in ("autograph", "runtime"):
+        compileall.compile_dir(Path(__file__).resolve().parent.parent / folder, quiet=2)
     return Processes(import_times(1 if quick else 5), first.measure(quick), deep.measure(quick), quick)
 
 
