@@ -1,5 +1,5 @@
 """The command line: `autograph to-code` shows what functions are rewritten to, `autograph graph` their programs,
-`autograph cache` the folder of compiled kernels.
+`autograph explain` how they run, `autograph cache` the folder of compiled kernels.
 
 `to-code` parses files and never runs them; `graph` imports the file. Exit codes: 0 done; 1 a function can't be
 converted or traced (the message says where and why); 2 the command line, the file or the name is wrong.
@@ -52,6 +52,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             from autograph.commands import graph
 
             return graph.run(options)
+        if options.command == "explain":
+            from autograph.commands import explain
+
+            return explain.run(options)
         if options.command == "cache":
             from autograph.commands import cache
 
@@ -120,6 +124,15 @@ def _parser() -> argparse.ArgumentParser:
     form.add_argument("--dot", metavar="FILE", help="write the graph in Graphviz' language instead (- prints it)")
     form.add_argument("--svg", metavar="FILE", help="write a picture instead, where Graphviz is installed")
     form.add_argument("--html", metavar="FILE", help="write a page with foldable regions beside the source instead")
+    explain = commands.add_parser(
+        "explain",
+        help="say how a function's program runs: kernels, loops, what isn't native and why",
+        description="Imports a file, traces a function of it, and says how the program runs.",
+    )
+    explain.add_argument("target", metavar="FILE.py:function", help="a file and a dotted name in it")
+    explain.add_argument("--signature", default="", metavar="TEXT", help="the arguments, as for `graph`")
+    explain.add_argument("--compile", action="store_true", help="compile too, to see how long that takes")
+    explain.add_argument("--html", metavar="FILE", help="write a page beside the source, too")
     cache = commands.add_parser(
         "cache",
         help="show or empty the folder of compiled kernels",

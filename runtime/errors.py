@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 
 class OpError(Exception):
     """Base of the errors that running an op raises."""
@@ -126,7 +128,9 @@ class InaccessibleTensorError(TypeError, ValueError):
 
 
 class KernelError(InternalError):
-    """Generated code could not be compiled; the interpreter takes over, with a warning."""
+    """Generated code could not be compiled; the interpreter takes over, with a warning. node: the op, if known."""
+
+    node: Any = None
 
 
 class CompilationWarning(RuntimeWarning):

@@ -22,20 +22,27 @@ from runtime.graph.passes.custom_gradients import without_custom_gradients
 from runtime.graph.passes.pipeline import optimize
 from runtime.spec import TensorSpec
 
+UNTRACEABLE = (AutographError, OpError, OperatorNotAllowedInGraphError, TypeError, ValueError)
 _TENSOR = re.compile(r"(\w+)(?:\[(.*)\])?$", re.DOTALL)
 
 
-def run(options: Any) -> int:
-    """Prints the graph or kernel; exit code 1 where tracing fails or the program has no single kernel."""
+def function_of(options: Any) -> tuple[str, Any, dict[str, Any]]:
+    """The name, the Python function and the arguments that a command line asks for. Raises UsageError."""
     path, name = split(options.target)
     if name is None or path == "-":
         raise UsageError(f"expected FILE.py:function, got {options.target!r}")
     function = _look_up(_run_file(path), name, path)
     arguments = parse_signature(options.signature)
     _check(function, name, arguments)
+    return name, function, arguments
+
+
+def run(options: Any) -> int:
+    """Prints the graph or kernel; exit code 1 where tracing fails or the program has no single kernel."""
+    name, function, arguments = function_of(options)
     try:
         concrete = Function(function).get_concrete_function(**arguments)
-    except (AutographError, OpError, OperatorNotAllowedInGraphError, TypeError, ValueError) as error:
+    except UNTRACEABLE as error:
         print(f"autograph: {name} can't be traced: {type(error).__name__}: {error}", file=sys.stderr)
         return 1
     for form, show in _FORMS.items():

@@ -115,10 +115,15 @@ class ConcreteFunction:
             return results[0]
         return self._pack(results)
 
-    def _call_with_variables(self, tensors: Sequence[Any]) -> list[Any]:
-        reads = [v.read_value() for v in self.variables]
+    def inputs_for(self, tensors: Sequence[Any]) -> list[Any]:
+        """All that the graph takes: the tensors of a call, what was captured, the variables' values, the token."""
+        if not self.variables:
+            return [*tensors, *self._extra]
         token = [_NO_TOKEN] if self._has_token else []
-        inputs = [*tensors, *self._extra, *reads, *token]
+        return [*tensors, *self._extra, *[v.read_value() for v in self.variables], *token]
+
+    def _call_with_variables(self, tensors: Sequence[Any]) -> list[Any]:
+        inputs = self.inputs_for(tensors)
         results = self._run_with_commits(inputs) if self._commits else self.function(inputs)
         for variable, value in zip(self._written, results[self._count :]):
             variable.assign(value)

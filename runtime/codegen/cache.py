@@ -58,11 +58,14 @@ def platform_key() -> str:
     import numba
     import numpy
 
-    library = hashlib.sha256()
-    for part in sorted(Path(__file__).parent.glob("*.py")):
-        text = part.read_bytes()
-        if _CALLED_BY_KERNELS.search(text):
-            library.update(text)
+    texts = {part.stem: part.read_bytes() for part in Path(__file__).parent.glob("*.py")}
+    called = {name for name, text in texts.items() if _CALLED_BY_KERNELS.search(text)}
+    # And what they import: tables of numbers, say.
+    names = b"|".join(re.escape(name.encode()) for name in texts)
+    inside = re.compile(rb"^from runtime\.codegen(?:\.| import )(" + names + rb")\b", re.MULTILINE)
+    for _ in texts:
+        called |= {name.decode() for each in called for name in inside.findall(texts[each])}
+    library = hashlib.sha256(b"".join(texts[name] for name in sorted(called)))
     features = llvmlite.binding.get_host_cpu_features().flatten()
     parts = (
         FORMAT, numba.__version__, numpy.__version__, sys.version_info[:2], llvmlite.binding.get_host_cpu_name(),

@@ -322,7 +322,8 @@ class Lowering:
             for index, node in enumerate(graph.nodes):
                 self.region.index = index
                 if node in self.region.live:
-                    self.emit(node)
+                    with _blaming(node):
+                        self.emit(node)
             self.region.index = len(graph.nodes)
             return [self.ref(v) for v in graph.outputs]
         finally:
@@ -395,6 +396,19 @@ class Lowering:
             rank = user.outputs[0].type.rank  # type: ignore[union-attr]
             return rank == 0 and user in region.live
         return user.op.name == "cond" and user.inputs[0] is value
+
+
+@contextlib.contextmanager
+def _blaming(node: Node) -> Iterator[None]:
+    """A mistake in the form of an op names the node: what is printed into a report later."""
+    try:
+        yield
+    except (NotNative, errors.KernelError):
+        raise
+    except Exception as error:
+        failure = errors.KernelError(f"the form of op '{node.op.name}' failed: {type(error).__name__}: {error}")
+        failure.node = node
+        raise failure from error
 
 
 def _fill(rule: Any, operands: Sequence[str], sources: Sequence[DType], output: DType) -> str:

@@ -47,12 +47,18 @@ class Executable:
         self._lock = threading.Lock()
         self._requested = False
         self._loops: dict[int, _Loop] = {}
+        self.failure: str | None = None  # what the compiler's warning said
         self._error: Exception | None = None  # of the background compiler, where the environment asks for it
 
     @property
     def is_native(self) -> bool:
         """Whether calls run native code (at least for parts of the graph)."""
         return self._call is not None and self._call != self._interpret
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether it has been decided how calls run from now on."""
+        return self._call is not None
 
     def __call__(self, inputs: Sequence[Any]) -> list[Any]:
         """The graph's outputs. Raises what its ops raise, with the user's line in the message."""
@@ -85,7 +91,7 @@ class Executable:
         with self._lock:
             self._requested = True
             if self._call is None:
-                self._call = _guarded(lambda: compile_graph(self.graph, self._accelerate), self.graph)
+                self._call = self._guarded(lambda: compile_graph(self.graph, self._accelerate))
                 if self._call is None:
                     self._call = self._interpret
 
@@ -95,7 +101,7 @@ class Executable:
     def _compile_guarded(self) -> None:
         # Without the lock: calls meanwhile only look at `_requested`.
         try:
-            call = _guarded(lambda: compile_graph(self.graph, self._accelerate), self.graph)
+            call = self._guarded(lambda: compile_graph(self.graph, self._accelerate))
         except Exception as error:
             self._error = error
             settings.note_background_error(error)
@@ -103,6 +109,10 @@ class Executable:
         with self._lock:
             if self._call is None:
                 self._call = call if call is not None else self._interpret
+
+    def _guarded(self, compile_it: Callable[[], Call | None]) -> Call | None:
+        call, self.failure = _guarded(compile_it, self.graph)
+        return call
 
     # --- jumping into native code from a running loop ------------------------------------------------------------
 
@@ -151,32 +161,30 @@ class _Loop:
         copy.inputs = arguments
         graph.outputs = list(copy.outputs)
         try:
-            self.call = _guarded(lambda: compile_graph(graph, None, whole=True), graph)
+            self.call, _ = _guarded(lambda: compile_graph(graph, None, whole=True), graph)
         except Exception as error:
             settings.note_background_error(error)
         finally:
             self.done = self.call is None
 
 
-def _guarded(compile_it: Callable[[], Call | None], graph: Graph) -> Call | None:
-    """The compiled form, or None where there is none; errors of this project's own become a warning.
+def _guarded(compile_it: Callable[[], Call | None], graph: Graph) -> tuple[Call | None, str | None]:
+    """The compiled form, or None where there is none; errors of this project's own become a warning (second result).
 
     With `AUTOGRAPH_STRICT=1` they are raised.
     """
     try:
-        return compile_it()
+        return compile_it(), None
     except NotNative:
-        return None
+        return None, None
     except Exception as error:
         if os.environ.get("AUTOGRAPH_STRICT") == "1":
             raise
-        warnings.warn(
-            f"'{graph.name}' stays on the interpreter, because its native code could not be made: "
-            f"{type(error).__name__}: {error}",
-            errors.CompilationWarning,
-            stacklevel=2,
-        )
-        return None
+        from runtime.engine import failures
+
+        text = failures.report(graph, error)
+        warnings.warn(text, errors.CompilationWarning, stacklevel=2)
+        return None, text
 
 
 __all__ = ["Accelerator", "Call", "Executable"]

@@ -41,6 +41,14 @@ def compile_graph(graph: Graph, accelerator: Accelerator | None, whole: bool = F
     return _Sequence(graph, steps)
 
 
+def parts(graph: Graph) -> list[tuple[bool, Graph]]:
+    """The graphs that `compile_graph` makes of this one, in the order they run, and whether they are native."""
+    if all(is_native(node) for node in graph.nodes) and _weight(graph.nodes) <= SEGMENT_LIMIT:
+        return [(True, graph)]
+    users = _users(graph)
+    return [(native, _Step(graph, native, nodes, users, None).part) for native, nodes in segments(graph)]
+
+
 def _weight(nodes: Sequence[Node]) -> int:
     return sum(1 + sum(_weight(region.nodes) for region in node.regions) for node in nodes)
 

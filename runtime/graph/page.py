@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import html
 import linecache
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -106,21 +106,32 @@ class _Page:
     # --- source --------------------------------------------------------------------------------------------------
 
     def source(self, filename: str) -> Iterator[str]:
-        text = linecache.getlines(filename)
-        yield f"<h2>{html.escape(filename)}</h2>\n"
-        if not text:
-            yield '<p class="faint">The source is not there any more.</p>\n'
-            return
-        yield '<pre class="source">'
-        last = None
-        for number in _shown_lines("".join(text), self.lines[filename]):
-            if last is not None and number != last + 1:
-                yield '<span class="gap">⋯</span>'
-            used = ' class="used"' if number in self.lines[filename] else ""
-            line = html.escape(text[number - 1].rstrip("\n"))
-            yield f'<span id="{self.files[filename]}-{number}"{used}><i>{number}</i>{line}</span>'
-            last = number
-        yield "</pre>\n"
+        return source_listing(filename, self.files[filename], self.lines[filename])
+
+
+def source_listing(
+    filename: str, key: str, used: set[int], marks: Mapping[int, Sequence[str]] | None = None
+) -> Iterator[str]:
+    """The functions of a file that hold the lines `used`, numbered; line 7 has the id `{key}-7`.
+
+    marks: texts that stand at the right of a line.
+    """
+    text = linecache.getlines(filename)
+    yield f"<h2>{html.escape(filename)}</h2>\n"
+    if not text:
+        yield '<p class="faint">The source is not there any more.</p>\n'
+        return
+    yield '<pre class="source">'
+    last = None
+    for number in _shown_lines("".join(text), used):
+        if last is not None and number != last + 1:
+            yield '<span class="gap">⋯</span>'
+        kind = ' class="used"' if number in used else ""
+        line = html.escape(text[number - 1].rstrip("\n"))
+        mark = f"<em>{html.escape(', '.join(marks[number]))}</em>" if marks and number in marks else ""
+        yield f'<span id="{key}-{number}"{kind}>{mark}<i>{number}</i>{line}</span>'
+        last = number
+    yield "</pre>\n"
 
 
 def _identity(name: str) -> str:

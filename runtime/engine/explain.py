@@ -1,0 +1,262 @@
+"""How a graph runs, as data: its loops, its kernels and what is fused in them, what the interpreter keeps and why.
+
+    Report ─┬─ Loop     a line of the user's: staged as one `while`, or unrolled while tracing
+            ├─ Kernel ── Nest    nodes that share one pass over memory, or one operation with a form of its own
+            └─ Stay     operations that the interpreter runs, and the reason
+
+Nothing runs and nothing is compiled for it, except where times are asked for: a report shows what the next call would
+do. Bytes count each array that a nest reads or writes once; operations count an op as one per element.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from runtime.codegen import threads
+from runtime.codegen.compile import Record, record_of
+from runtime.codegen.lower import lower, why_interpreted
+from runtime.codegen.source import KernelSource, NotNative
+from runtime.engine import settings
+from runtime.engine.executable import Executable
+from runtime.engine.partition import parts
+from runtime.graph.ir import Graph, Node, Value
+from runtime.graph.unrolled import unrolled_in
+from runtime.types import StackType, TensorType
+
+Span = tuple[str, int, str]
+# Nodes that cost nothing in a kernel: views, and what is known while it is printed.
+_FREE = frozenset(
+    ["constant", "reshape", "identity", "shape", "size", "rank", "strided_slice", "transpose", "expand_dims", "squeeze",
+     "broadcast_to", "broadcast_like", "stop_gradient", "commit", "assign", "read"]
+)  # fmt: skip
+
+
+@dataclass
+class Loop:
+    """span: the user's line. trips: of an unrolled loop, in all; None: staged. operations: in its body, or left in the
+    graph. times: how often an unrolled loop ran."""
+
+    span: Span | None
+    trips: int | None
+    operations: int
+    times: int = 1
+    native: bool = True
+
+
+@dataclass
+class Nest:
+    """Operations that run as one. moved, operations: bytes and operations each time; None where a size is known only at
+    run time (then `per_element` has them per element). loop: the line of the staged loop around it."""
+
+    names: list[str]
+    spans: list[Span]
+    shape: tuple[int | None, ...]
+    moved: int | None
+    operations: int | None
+    per_element: tuple[int, int]
+    threads: int
+    loop: Span | None
+    joined: bool = False  # shares the loop over its rows with the nest before it
+    fused: bool = True
+
+
+@dataclass
+class Kernel:
+    """One native function. record: how it came into this process; None: it hasn't been asked for."""
+
+    name: str
+    nests: list[Nest]
+    scalars: int  # operations on single numbers
+    record: Record | None
+    source: KernelSource
+
+    @property
+    def moved(self) -> int:
+        """Bytes of the nests outside of staged loops, as far as they are known."""
+        return sum(nest.moved or 0 for nest in self.nests if nest.loop is None)
+
+    @property
+    def operations(self) -> int:
+        return sum(nest.operations or 0 for nest in self.nests if nest.loop is None)
+
+
+@dataclass
+class Stay:
+    """Operations that stay on the interpreter for one reason."""
+
+    reason: str
+    names: list[str]
+    spans: list[Span]
+
+
+@dataclass
+class Section:
+    """One graph: the function's own, or that of its gradient."""
+
+    title: str
+    tier: str
+    loops: list[Loop]
+    kernels: list[Kernel] = field(default_factory=list)
+    stays: list[Stay] = field(default_factory=list)
+    seconds: float | None = None  # of one call, where that was measured
+    unmeasured: str | None = None
+
+
+@dataclass
+class Report:
+    """Everything that `f.explain` shows."""
+
+    name: str
+    signature: str
+    sections: list[Section]
+
+
+def explain(title: str, executable: Executable, traced: Graph) -> Section:
+    """The section of one executable; `traced` is the graph that the trace left."""
+    graph = executable.graph
+    section = Section(title, _tier(executable), list(_loops(graph, traced)))
+    for native, part in parts(graph):
+        try:
+            kernel = _kernel(part) if native else None
+        except NotNative:  # the form of an op refuses these operands
+            kernel = None
+        if kernel is not None:
+            section.kernels.append(kernel)
+        else:
+            _stays(part, section.stays)
+    return section
+
+
+def _tier(executable: Executable) -> str:
+    mode = settings.jit_mode(executable.jit_compile)
+    if executable.is_native:
+        return "native"
+    if executable.failure is not None:
+        return f"interpreter, because the compiler failed: {executable.failure}"
+    if executable.is_settled:
+        return "interpreter: nothing in it has a native form"
+    if mode is False:
+        return "interpreter (jit_compile=False)"
+    return "native before the first run" if mode else "interpreter, until native code is ready"
+
+
+def _loops(graph: Graph, traced: Graph) -> Iterator[Loop]:
+    for node in graph.walk():
+        if node.op.name == "while":
+            count = sum(1 for inner in node.regions[1].walk() if inner.op.name != "constant")
+            yield Loop(node.span, None, count, native=why_interpreted(node) is None)
+    for found in unrolled_in(traced):
+        yield Loop(found.span, found.trips, found.operations, found.times)
+
+
+def _kernel(part: Graph) -> Kernel:
+    source = lower(part)
+    around = dict(_surroundings(part, None))
+    nests: list[Nest] = []
+    fused: set[Node] = set()
+    last: Any = None
+    for report in source.reports:
+        nodes = list(report.nodes)
+        if any(n not in around for n in nodes):
+            continue
+        fused.update(nodes)
+        space = _space(nodes)
+        values = dict.fromkeys([*report.reads, *report.writes])
+        work = len(nodes)
+        nest = Nest(
+            [n.op.name for n in nodes], _spans(nodes), space, _sum(_bytes(v) for v in values),
+            _sum([_count(space)], work), (sum(_width(v) for v in values), work),
+            threads.thread_count() if report.threaded else 1, around[nodes[0]], report.loop == last,
+        )  # fmt: skip
+        last = report.loop
+        nests.append(nest)
+    scalars = 0
+    for node, loop in around.items():
+        if node in fused or node.regions or node.op.name in _FREE:
+            continue
+        shapes = [v.type.shape for v in (*node.inputs, *node.outputs) if isinstance(v.type, TensorType)]
+        if all(shape == () for shape in shapes):
+            scalars += 1
+        else:
+            nests.append(_alone(node, loop))
+    record = record_of(source)
+    return Kernel(record.name if record else "", nests, scalars, record, source)
+
+
+def _alone(node: Node, loop: Span | None) -> Nest:
+    values = dict.fromkeys(v for v in (*node.inputs, *node.outputs) if not isinstance(v.type, StackType))
+    operations: int | None = None
+    space = _space([node])
+    if node.op.name == "matmul":
+        inner = node.inputs[0].type.shape  # type: ignore[union-attr]
+        depth = inner[-2 if node.attrs.get("transpose_a") else -1] if inner else None
+        results = _count(node.outputs[0].type.shape or ())  # type: ignore[union-attr]
+        operations = None if depth is None else _sum([results], 2 * depth)
+    else:
+        operations = _count(space)
+    width = sum(_width(v) for v in values)
+    moved = _sum(_bytes(v) for v in values)
+    return Nest([node.op.name], _spans([node]), space, moved, operations, (width, 1), 1, loop, fused=False)
+
+
+def _surroundings(graph: Graph, loop: Span | None) -> Iterator[tuple[Node, Span | None]]:
+    for node in graph.nodes:
+        yield node, loop
+        for region in node.regions:
+            yield from _surroundings(region, node.span or ("", 0, "") if node.op.name == "while" else loop)
+
+
+def _stays(part: Graph, stays: list[Stay]) -> None:
+    by_reason = {stay.reason: stay for stay in stays}
+    for node in part.nodes:
+        if node.op.name == "constant":
+            continue
+        reason, culprit = why_interpreted(node) or ("it stands between operations without native form", node)
+        if culprit is not node:
+            reason += f" (so neither has the {node.op.name} around it)"
+        stay = by_reason.get(reason)
+        if stay is None:
+            stay = by_reason[reason] = Stay(reason, [], [])
+            stays.append(stay)
+        stay.names.append(culprit.op.name)
+        stay.spans += [s for s in _spans([culprit]) if s not in stay.spans]
+
+
+# --- sizes -----------------------------------------------------------------------------------------------------------
+
+
+def _spans(nodes: Sequence[Node]) -> list[Span]:
+    return sorted(dict.fromkeys(n.span for n in nodes if n.span))
+
+
+def _space(nodes: Sequence[Node]) -> tuple[int | None, ...]:
+    """The shape that the nodes run over: the largest among what they read and make."""
+    shapes = [v.type.shape for n in nodes for v in (*n.outputs, *n.inputs) if isinstance(v.type, TensorType)]
+    known = [tuple(shape) for shape in shapes if shape is not None]
+    return max(known, key=lambda shape: (len(shape), _count(shape) or 0), default=())
+
+
+def _count(shape: Sequence[int | None]) -> int | None:
+    return None if None in shape else math.prod(shape)  # type: ignore[arg-type]
+
+
+def _width(value: Value) -> int:
+    return int(value.type.dtype.np.itemsize) if isinstance(value.type, TensorType) and value.type.shape else 0
+
+
+def _bytes(value: Value) -> int | None:
+    if not isinstance(value.type, TensorType) or value.type.shape is None:
+        return None
+    return _sum([_count(value.type.shape)], value.type.dtype.np.itemsize)
+
+
+def _sum(parts: Any, factor: int = 1) -> int | None:
+    total = 0
+    for part in parts:
+        if part is None:
+            return None
+        total += part * factor
+    return total

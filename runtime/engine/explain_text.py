@@ -1,0 +1,171 @@
+"""A report of `f.explain` as text, at most 100 columns wide."""
+
+from __future__ import annotations
+
+import linecache
+import textwrap
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from runtime.engine.explain import Kernel, Loop, Nest, Report, Section, Span, Stay
+from runtime.engine.machine import Machine
+
+WIDTH = 100
+
+
+def to_text(report: Report, machine: Machine) -> str:
+    """The report; `machine` is what its kernels are measured against."""
+    lines = _wrap(f"{report.name}{report.signature}", "  ")
+    lines += _wrap(describe_machine(machine), "  ")
+    for section in report.sections:
+        lines += ["", *_section(section, machine, len(report.sections) > 1)]
+    return "\n".join(lines)
+
+
+def describe_machine(machine: Machine) -> str:
+    """The measured limits, and how they were measured."""
+    return (
+        f"machine: {machine.bandwidth / 1e9:.1f} GB/s, {machine.arithmetic / 1e9:.0f} Gflop/s, {machine.threads} "
+        f"thread{'s' * (machine.threads != 1)} (copies of 32 MiB and float32 products, measured once in this process "
+        f"in {machine.seconds * 1e3:.0f} ms; what stays in the caches can beat the first)"
+    )
+
+
+def _section(section: Section, machine: Machine, titled: bool) -> Iterator[str]:
+    if titled:
+        yield f"{section.title} {'-' * (WIDTH - len(section.title) - 1)}"
+    yield from _wrap(f"tier: {section.tier}{measured(section, machine)}", "  ")
+    if section.loops:
+        yield "loops"
+        for loop in section.loops:
+            yield from _wrap(f"  {where(loop.span)}  {describe_loop(loop)}", "      ")
+    for number, kernel in enumerate(section.kernels, 1):
+        yield from _wrap(f"kernel {number}  {describe_kernel(kernel)}", "  ")
+        for nest in kernel.nests:
+            for text in describe_nest(nest, machine):
+                yield from _wrap(f"  {text}", "      ")
+        if kernel.scalars:
+            yield f"  {kernel.scalars} operation{'s' * (kernel.scalars != 1)} on single numbers"
+    if section.stays:
+        yield "on the interpreter"
+        for stay in section.stays:
+            yield from _wrap(f"  {describe_stay(stay)}", "      ")
+
+
+def measured(section: Section, machine: Machine) -> str:
+    """The measured time of a call beside its floor."""
+    if section.unmeasured:
+        return f"; not timed, because {section.unmeasured}"
+    if section.seconds is None:
+        return ""
+    least, _ = machine.floor(
+        sum(kernel.moved for kernel in section.kernels), sum(kernel.operations for kernel in section.kernels)
+    )
+    text = f"; a call takes {duration(section.seconds)}"
+    if any(nest.loop or nest.moved is None for kernel in section.kernels for nest in kernel.nests):
+        return text
+    return text + (f", its floor is {duration(least)}" if least else "")
+
+
+def describe_loop(loop: Loop) -> str:
+    """Whether a loop was staged or unrolled, and what that left in the graph."""
+    some = f"{loop.operations} operation{'s' * (loop.operations != 1)}"
+    if loop.trips is None:
+        return f"staged: one loop, {some} in its body{'' if loop.native else ', on the interpreter'}"
+    trips = f"{loop.trips} iteration{'s' * (loop.trips != 1)}"
+    if loop.times > 1:
+        trips += f" in {loop.times} runs"
+    return f"unrolled while tracing: {trips}, which left {some}"
+
+
+def describe_kernel(kernel: Kernel) -> str:
+    """Where the kernel came from, and where its text lies."""
+    record = kernel.record
+    if record is None:
+        return "not compiled yet"
+    how = "loaded from the cache" if record.loaded else "compiled"
+    text = f"{kernel.name}: {how} in {duration(record.seconds)}"
+    text += f", {short(str(record.path))}" if record.path else ", in memory only"
+    return text + (f" ({record.note})" if record.note else "")
+
+
+def describe_nest(nest: Nest, machine: Machine) -> Iterator[str]:
+    """What runs as one, and what that costs."""
+    shape = ", ".join("?" if size is None else str(size) for size in nest.shape)
+    head = f"over [{shape}]: {names(nest.names)}"
+    if nest.fused and len(nest.names) > 1:
+        head = f"fused {head}"
+    if nest.joined:
+        head += ", in the loop over rows above"
+    if nest.threads > 1:
+        head += f", on {nest.threads} threads"
+    if nest.spans:
+        head += f"  ({', '.join(where(span) for span in nest.spans)})"
+    yield head
+    each = f" each time round {where(nest.loop)}" if nest.loop else ""
+    if nest.moved is None or nest.operations is None:
+        moved, work = nest.per_element
+        yield f"    {moved} bytes and {work} operation{'s' * (work != 1)} for each element{each}"
+        return
+    least, limit = machine.floor(nest.moved, nest.operations)
+    yield f"    {size(nest.moved)}, {count(nest.operations)}{each}; floor {duration(least)} ({limit})"
+
+
+def describe_stay(stay: Stay) -> str:
+    """What isn't native and why."""
+    places = f"  ({', '.join(where(span) for span in stay.spans)})" if stay.spans else ""
+    return f"{names(stay.names)}{places}: {stay.reason}"
+
+
+def where(span: Span | None) -> str:
+    """`file.py:12`."""
+    return f"{Path(span[0]).name}:{span[1]}" if span and span[0] else "(line unknown)"
+
+
+def source_line(span: Span | None) -> str:
+    """The user's line."""
+    return linecache.getline(span[0], span[1]).strip() if span else ""
+
+
+def names(given: Sequence[str]) -> str:
+    """`add, 2 x mul`: each op once, in the order of first appearance."""
+    return ", ".join(name if times == 1 else f"{times} x {name}" for name, times in Counter(given).items())
+
+
+def duration(seconds: float) -> str:
+    """`1.2 ms`."""
+    for unit, factor in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
+        if seconds >= factor:
+            return f"{seconds / factor:.3g} {unit}"
+    return f"{seconds * 1e9:.3g} ns"
+
+
+def size(moved: int) -> str:
+    """`4.0 MB moved`."""
+    for unit, factor in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if moved >= factor:
+            return f"{moved / factor:.3g} {unit} moved"
+    return f"{moved} bytes moved"
+
+
+def count(operations: int) -> str:
+    """`3.0 M operations`."""
+    for unit, factor in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
+        if operations >= factor:
+            return f"{operations / factor:.3g} {unit} operations"
+    return f"{operations} operation{'s' * (operations != 1)}"
+
+
+def short(path: str) -> str:
+    """A path with the home folder as `~`."""
+    home = str(Path.home())
+    return "~" + path[len(home) :] if home != "/" and path.startswith(home + "/") else path
+
+
+def _wrap(text: str, indent: str) -> list[str]:
+    lead = text[: len(text) - len(text.lstrip())]
+    wrapped = textwrap.wrap(
+        text.strip(), WIDTH, initial_indent=lead, subsequent_indent=lead + indent, break_on_hyphens=False
+    )
+    return wrapped or [lead]

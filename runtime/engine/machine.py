@@ -1,0 +1,73 @@
+"""What this machine can do at most: the floor under the time of a kernel.
+
+Measured once per process, when it is first asked for, in some 50 ms: memory bandwidth as the best of several copies of
+32 MiB by all threads (bytes read and written), arithmetic as the best of several products of 512 x 512 float32 matrices
+by NumPy's BLAS. Something that stays in the processor's caches can be faster than the first number.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+from runtime.codegen.threads import thread_count
+
+_BYTES = 32 << 20
+_SIZE = 512
+_TIMES = 4
+
+
+@dataclass(frozen=True)
+class Machine:
+    """bandwidth: bytes per second; arithmetic: float32 operations per second; threads: of those that were measured;
+    seconds: how long measuring took."""
+
+    bandwidth: float
+    arithmetic: float
+    threads: int
+    seconds: float
+
+    def floor(self, moved: int, operations: int) -> tuple[float, str]:
+        """The least seconds that so many bytes and operations take, and which of both decides."""
+        memory, compute = moved / self.bandwidth, operations / self.arithmetic
+        return (memory, "memory") if memory >= compute else (compute, "arithmetic")
+
+
+@functools.cache
+def machine() -> Machine:
+    """The measured limits."""
+    start = time.perf_counter()
+    threads = min(thread_count(), 16)
+    source, target = np.ones(_BYTES, np.uint8), np.empty(_BYTES, np.uint8)
+    np.copyto(target, source)  # the pages exist
+    bandwidth = 2 * _BYTES / _best(lambda: _copy(target, source, threads))
+    a = np.ones((_SIZE, _SIZE), np.float32)
+    out = a @ a
+    arithmetic = 2 * _SIZE**3 / _best(lambda: np.matmul(a, a, out=out))
+    return Machine(bandwidth, arithmetic, threads, time.perf_counter() - start)
+
+
+def _copy(target: np.ndarray, source: np.ndarray, threads: int) -> None:
+    step = -(-len(source) // threads)
+    workers = [
+        threading.Thread(target=np.copyto, args=(target[at : at + step], source[at : at + step]))
+        for at in range(0, len(source), step)
+    ]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+
+
+def _best(action: object) -> float:
+    assert callable(action)
+    times = []
+    for _ in range(_TIMES):
+        start = time.perf_counter()
+        action()
+        times.append(time.perf_counter() - start)
+    return min(times)

@@ -1,0 +1,159 @@
+"""f.explain: loops, kernels, what is fused, what stays on the interpreter and why; as text and as a page."""
+
+from __future__ import annotations
+
+import re
+from importlib import import_module
+
+import numpy as np
+import pytest
+
+import autograph as ag
+from autograph.cli import main
+from runtime.engine import machine as machines
+from runtime.engine import wait_for_background
+from runtime.engine.machine import Machine
+
+X = ag.constant(np.linspace(-1.0, 1.0, 1000, dtype=np.float32))
+
+
+@pytest.fixture(autouse=True)
+def known_machine(monkeypatch):
+    """10 GB/s and 100 Gflop/s, whatever runs the tests."""
+    explaining = import_module("autograph.function.explaining")
+    monkeypatch.setattr(explaining, "machine", lambda: Machine(1e10, 1e11, 2, 0.05))
+
+
+def program(x, w, n):
+    for _ in range(3):
+        x = ag.tanh(x) * 2.0
+    while n > 0:
+        x = x * 0.5 + ag.linalg.matvec(w, x)
+        n -= 1
+    picked = ag.boolean_mask(x, x > 0.0)
+    return ag.reduce_sum(ag.square(picked))
+
+
+LINE = program.__code__.co_firstlineno
+
+
+def test_what_it_says():
+    f = ag.function(program)
+    text = f.explain(ag.TensorSpec([1000]), ag.TensorSpec([1000, 1000]), ag.TensorSpec([], ag.int32))
+    assert "program(x: float32[1000], w: float32[1000, 1000], n: int32[])" in text
+    assert "machine: 10.0 GB/s, 100 Gflop/s, 2 threads" in text
+    assert "tier: interpreter, until native code is ready" in text
+    assert f"test_explain.py:{LINE + 3}  staged: one loop" in text
+    assert f"test_explain.py:{LINE + 1}  unrolled while tracing: 3 iterations, which left" in text
+    fused = re.search(rf"fused over \[1000\]: 3 x tanh, 3 x multiply  \(test_explain.py:{LINE + 2}\)\n +(.*)", text)
+    # It reads and writes 1000 float32 once: 8 kB at 10 GB/s.
+    assert fused[1] == "8 kB moved, 6 k operations; floor 800 ns (memory)"
+    # The product reads the matrix and a vector and writes a vector, at each iteration.
+    product = rf"matmul \(test_explain.py:{LINE + 4}\) 4.01 MB moved, 2 M operations each time round test_explain"
+    assert re.search(product, " ".join(text.split()))
+    assert re.search(r"fused over \[\?\]: square, reduce_sum.*\n +4 bytes and 2 operations for each element", text)
+    assert f"boolean_mask  (test_explain.py:{LINE + 6}): op 'boolean_mask' has no native form" in text
+    assert max(map(len, text.splitlines())) <= 100
+    assert repr(text) == str(text)
+
+
+def test_it_neither_runs_nor_compiles(capsys):
+    v = ag.Variable(1.0)
+
+    @ag.function
+    def f(x):
+        ag.print("ran")
+        v.assign_add(x)
+        return x + 41.7
+
+    text = f.explain(ag.constant(1.0), measure=True)
+    assert "not timed, because running it has effects" in text
+    assert "not compiled yet" in text
+    assert float(v) == 1.0 and "ran" not in capsys.readouterr().err
+    assert wait_for_background(60)
+    assert "interpreter, until native code is ready" in f.explain(ag.constant(1.0))
+
+
+def test_tiers_and_times():
+    f = ag.function(lambda x: x * 3.0 + 1.0, jit_compile=True)
+    assert "tier: native before the first run" in f.explain(X)
+    f(X)
+    text = f.explain(X, measure=True)
+    assert re.search(r"tier: native; a call takes [\d.]+ \w+, its floor is 800 ns", text)
+    assert re.search(r"kernel 1  k_\w+: (compiled|loaded from the cache) in [\d.]+ \w+,", text)
+    assert "jit_compile=False" in ag.function(lambda x: x + 1.0, jit_compile=False).explain(X)
+    strings = ag.function(lambda x: ag.strings.upper(x), jit_compile=True)
+    strings(ag.constant("a"))
+    assert "tier: interpreter: nothing in it has a native form" in strings.explain(ag.constant("a"))
+    assert "not timed, because that takes values" in f.explain(ag.TensorSpec([3]), measure=True)
+
+
+def test_gradients_have_sections_of_their_own():
+    f = ag.function(lambda x: ag.reduce_sum(ag.sin(x) * x))
+    with ag.GradientTape() as tape:
+        tape.watch(X)
+        y = f(X)
+    tape.gradient(y, X)
+    text = f.explain(X)
+    titles = [line.partition(" --")[0] for line in text.splitlines() if " --" in line]
+    assert titles == ["the program", "forward, with what its gradient needs", "gradient"]
+
+
+def test_loops_of_functions_that_are_called_inside():
+    @ag.function
+    def inner(x):
+        for _ in range(2):
+            x = x + 1.0
+        return x
+
+    f = ag.function(lambda x: inner(x) * 2.0)
+    assert "unrolled while tracing: 2 iterations" in f.explain(X)
+
+
+def test_a_loop_around_something_without_native_form():
+    @ag.function
+    def f(x, n):
+        for _ in ag.range(n):
+            x = ag.reduce_sum(ag.boolean_mask(x, x > 0.0)) + x
+        return x
+
+    text = f.explain(X, ag.constant(3))
+    assert "on the interpreter\n  boolean_mask" in text
+    assert "(so neither has the while around it)" in " ".join(text.split())
+    assert "in its body, on the interpreter" in text
+
+
+def test_the_page(tmp_path):
+    file = tmp_path / "page.html"
+    f = ag.function(program)
+    f.explain(X, ag.ones([1000, 1000]), ag.constant(2), html=file)
+    page = file.read_text(encoding="utf-8")
+    assert page.startswith("<!DOCTYPE html>") and "http" not in page
+    assert f'<span id="f0-{LINE + 3}" class="used"><em>staged</em>' in page
+    assert f'<span id="f0-{LINE + 1}" class="used"><em>unrolled 3x</em>' in page
+    assert f'<div class="entry stay" data-at="f0-{LINE + 6}">' in page
+    assert "while n &gt; 0:" in page
+
+
+def test_the_command(tmp_path, capsys):
+    file = tmp_path / "model.py"
+    file.write_text("import autograph as ag\n\n@ag.function\ndef f(x):\n    return ag.exp(x) + 1.0\n")
+    page = tmp_path / "page.html"
+    assert main(["explain", f"{file}:f", "--signature", "x: float32[4]", "--html", str(page)]) == 0
+    assert "fused over [4]: exp, add  (model.py:5)" in capsys.readouterr().out
+    assert page.read_text().startswith("<!DOCTYPE html>")
+    assert main(["explain", f"{file}:f", "--signature", "y: float32[4]"]) == 2
+    assert main(["explain", f"{file}:g"]) == 2
+    file.write_text("import autograph as ag\n\ndef f(x):\n    return x @ x\n")
+    capsys.readouterr()
+    assert main(["explain", f"{file}:f", "--signature", "x: float32[4]"]) == 1
+    assert "can't be traced" in capsys.readouterr().err
+
+
+def test_the_machine_is_measured_once():
+    machines.machine.cache_clear()
+    found = machines.machine()
+    assert found is machines.machine()
+    assert 1e8 < found.bandwidth < 1e13 and 1e8 < found.arithmetic < 1e14
+    assert found.floor(int(found.bandwidth), 1) == (pytest.approx(1.0), "memory")
+    assert found.floor(1, int(found.arithmetic))[1] == "arithmetic"
