@@ -48,19 +48,21 @@ class Arguments:
         except (TypeError, ValueError):
             self.signature = None
         self.positional: list[str] = []
-        self._plain = self.signature is not None
+        self._plain = self.signature is not None  # a call with all positional arguments is canonical as it is
         self.has_varargs = False
         for parameter in self.signature.parameters.values() if self.signature else ():
             if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
                 self.positional.append(parameter.name)
             else:
-                self._plain = False
+                self._plain &= parameter.kind is not parameter.KEYWORD_ONLY
                 self.has_varargs |= parameter.kind is parameter.VAR_POSITIONAL
 
     def bind(self, args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
         """The call's arguments as (positional, keyword-only) with defaults filled in."""
-        if self._plain and not kwargs and len(args) == len(self.positional):
-            return args, kwargs
+        if self._plain and not kwargs:
+            count = len(args) - len(self.positional)
+            if count == 0 or (count > 0 and self.has_varargs):
+                return args, kwargs
         if self.signature is None:
             return args, kwargs
         bound = self.signature.bind(*args, **kwargs)
@@ -94,9 +96,15 @@ def _add_key(value: Any, key: list[Any], tensors: list) -> None:
     if kind is EagerTensor or kind is SymbolicTensor:
         tensors.append(value)
         key += (value.dtype, value._shape)
+    elif kind is list or kind is tuple:
+        key += (kind, len(value))
+        for item in value:
+            _add_key(item, key, tensors)
     elif kind in _VALUES:
         # -0.0 == 0.0 and nan != nan, but a trace bakes in which one it is.
         key += (kind, repr(value) if kind in (float, complex) else value)
+    elif kind is dict:
+        _add_dict(value, key, tensors)
     elif isinstance(value, (np.ndarray, np.generic)):
         tensor = convert_to_tensor(np.asarray(value))
         tensors.append(tensor)
@@ -107,10 +115,7 @@ def _add_key(value: Any, key: list[Any], tensors: list) -> None:
     elif isinstance(value, Variable):
         key += (Variable, Identity(value))
     elif isinstance(value, dict):
-        names = sorted(value, key=_sort_key)
-        key += (kind, tuple(names))
-        for name in names:
-            _add_key(value[name], key, tensors)
+        _add_dict(value, key, tensors)
     elif isinstance(value, (list, tuple)):
         key += (kind, len(value))
         for item in value:
@@ -132,6 +137,18 @@ def _add_key(value: Any, key: list[Any], tensors: list) -> None:
         key += (kind, value)
     else:
         key += (kind, Identity(value))
+
+
+def _add_dict(value: Any, key: list[Any], tensors: list) -> None:
+    for name in value:
+        if type(name) is not str:
+            names = sorted(value, key=_sort_key)
+            break
+    else:
+        names = sorted(value)
+    key += (type(value), tuple(names))
+    for name in names:
+        _add_key(value[name], key, tensors)
 
 
 def _hashable(metadata: Any) -> Hashable:

@@ -9,17 +9,21 @@ from __future__ import annotations
 
 import atexit
 import collections
+import contextlib
 import ctypes
 import logging
 import os
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from runtime.codegen import compile as kernels
 
+# Python runs one thread at a time: a compiler that starts at once would make the call that asks for it take twice as
+# long, so it lets that one finish first, if it is over within so many seconds.
+START_PATIENCE = 0.1
 _EXIT_PATIENCE = 5.0  # seconds that the end of the process may wait for native compiler code to return
 
 
@@ -34,6 +38,7 @@ class Worker:
         self._condition = threading.Condition()
         self._jobs: collections.deque[Callable[[], None]] = collections.deque()
         self._busy = False
+        self._calls = 0  # that the compiler lets finish first
         self._closed = False
         self._thread: threading.Thread | None = None
 
@@ -48,6 +53,18 @@ class Worker:
                 self._thread.start()
             self._condition.notify_all()
 
+    @contextlib.contextmanager
+    def held_back(self) -> Iterator[None]:
+        """Within it no job starts, for a while."""
+        with self._condition:
+            self._calls += 1
+        try:
+            yield
+        finally:
+            with self._condition:
+                self._calls -= 1
+                self._condition.notify_all()
+
     def wait(self, timeout: float | None = None) -> bool:
         """Waits until nothing is queued or running; False when `timeout` seconds didn't suffice."""
         with self._condition:
@@ -58,6 +75,7 @@ class Worker:
             while True:
                 with self._condition:
                     self._condition.wait_for(lambda: self._jobs or self._closed)
+                    self._condition.wait_for(lambda: not self._calls or self._closed, START_PATIENCE)
                     if self._closed:
                         return
                     job = self._jobs.popleft()

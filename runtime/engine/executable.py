@@ -23,8 +23,8 @@ from runtime.graph.ir import Graph, Node, Substitution, copy_nodes
 
 Call = Callable[[Sequence[Any]], "list[Any]"]
 
-# A running loop is hot after this long (seconds) between questions of the interpreter.
-_HOT = 0.010
+# A running loop is hot after this long (seconds) between questions of the interpreter: when the compiler would start.
+_HOT = background.START_PATIENCE
 # While its native code is compiled, a hot loop pauses for this many times the time it ran, at most so many seconds.
 _SHARE = 3.0
 _LONGEST_PAUSE = 0.010
@@ -77,9 +77,11 @@ class Executable:
             raise self._error
         if not self._requested:
             with self._lock:
-                if not self._requested:
-                    self._requested = True
+                is_first, self._requested = not self._requested, True
+            if is_first:
+                with background.worker.held_back():
                     background.worker.submit(self._compile_guarded)
+                    return interpret(self.graph, inputs, self._accelerate)
         return interpret(self.graph, inputs, self._accelerate)
 
     def compile(self) -> None:

@@ -11,7 +11,7 @@ import pytest
 import runtime.ops.operators  # noqa: F401
 from runtime import errors
 from runtime.dtypes import float32, float64
-from runtime.engine import Executable, executable, kernel_counters, partition, wait_for_background
+from runtime.engine import Executable, background, executable, kernel_counters, partition, wait_for_background
 from runtime.graph.interpreter import interpret
 from runtime.ops.control import assert_op
 from runtime.ops.dispatch import call
@@ -50,6 +50,25 @@ def test_answers_at_once_and_compiles_aside() -> None:
     result = run([START, TRIPS])
     assert result == expected
     assert result[0].dtype == np.float32
+
+
+def test_the_compiler_lets_the_call_that_asks_for_it_finish(monkeypatch: Any) -> None:
+    monkeypatch.setattr(background, "START_PATIENCE", 60.0)
+    worker, began = background.Worker(), threading.Event()
+    with worker.held_back():
+        worker.submit(began.set)
+        assert not began.wait(0.05)
+    assert began.wait(60.0)
+    worker.close()
+
+
+def test_the_compiler_lets_no_call_hold_it_back_for_long(monkeypatch: Any) -> None:
+    monkeypatch.setattr(background, "START_PATIENCE", 0.01)
+    worker, began = background.Worker(), threading.Event()
+    with worker.held_back():
+        worker.submit(began.set)
+        assert began.wait(60.0)
+    worker.close()
 
 
 def test_a_running_loop_jumps_into_native_code(monkeypatch: Any) -> None:

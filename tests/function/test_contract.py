@@ -58,6 +58,46 @@ def test_structures_of_arguments_and_results() -> None:
     assert count_of(f) == 2
 
 
+def test_starred_arguments_and_defaults_in_every_form_of_a_call() -> None:
+    traces = []
+
+    @ag.function
+    def total(x: Any, *more: Any, factor: float = 2.0, **named: Any) -> Any:
+        traces.append(len(more))
+        return (x + sum(more)) * factor + sum(named.values())
+
+    @ag.function
+    def joined(x: Any, y: float = 10.0, *more: Any, **named: Any) -> Any:
+        return x + y + sum(more) + sum(named.values())
+
+    one = ag.constant(1.0)
+    assert float(total(one, one)) == 4.0
+    assert float(total(one, one, factor=2.0)) == 4.0
+    assert traces == [1]
+    assert float(total(one, one, one, factor=3.0, extra=one)) == 10.0
+    assert [float(joined(*call)) for call in ((one,), (one, one), (one, one, one))] == [11.0, 2.0, 3.0]
+    assert float(joined(one, more=one)) == 12.0
+    assert float(joined(y=one, x=one)) == 2.0
+
+
+def test_dictionaries_count_by_their_names_in_any_order() -> None:
+    traces = []
+
+    @ag.function
+    def difference(parts: Any) -> Any:
+        traces.append(list(parts))
+        values = [parts[name] for name in sorted(parts, key=str)]
+        return values[0] - values[1]
+
+    one, two = ag.constant(1.0), ag.constant(2.0)
+    assert float(difference({"a": one, "b": two})) == -1.0
+    assert float(difference({"b": two, "a": one})) == -1.0
+    assert len(traces) == 1
+    assert float(difference({1: one, 2: two})) == -1.0
+    assert float(difference({2: two, 1: one})) == -1.0
+    assert len(traces) == 2
+
+
 def test_objects_count_by_identity() -> None:
     class Model:
         def __init__(self, scale: float) -> None:
