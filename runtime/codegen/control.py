@@ -19,6 +19,7 @@ from dataclasses import replace
 from typing import Any
 
 from runtime.codegen import cpu
+from runtime.codegen.buffers import hoist_allocations
 from runtime.codegen.chunks import LONGEST, gets_one_scalar_a_trip, in_chunks
 from runtime.codegen.inplace import updated_carries
 from runtime.codegen.interrupts import interruptible
@@ -215,6 +216,13 @@ def _while(low: Lowering, node: Node) -> None:
         varying |= wrong
     for target, text in entry:
         low.line(f"{target} = {text}")
+    own = {
+        carry.buffer.name: k in wanted or not _is_array(node.inputs[k]) or low.may_overwrite(node.inputs[k])
+        for k, carry in enumerate(carries)
+        if isinstance(carry, Array) and k not in varying
+    }
+    entered.update(target for target, _ in entry)
+    low.block += hoist_allocations(low, block, own, entered)
     if filled:
         loop = in_chunks(low, _loop(block), [c for k, c in enumerate(carries) if k in filled])
         interruptible(low, node, loop[1], LONGEST)
