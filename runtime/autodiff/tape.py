@@ -17,11 +17,13 @@ from runtime import nest
 from runtime.autodiff import rules  # noqa: F401 - adjoints of control flow
 from runtime.autodiff.breaks import Breaks, lets_nothing_through
 from runtime.autodiff.calls import EagerCall, NodeCall, is_differentiable, key_of
-from runtime.autodiff.jacobian import rows_of_pullback
+from runtime.autodiff.jacobian import known_dims, rows_of_pullback
 from runtime.autodiff.reverse import Cotangents, walk_back, walk_back_eagerly
 from runtime.autodiff.zeros import zeros_for
 from runtime.context import ctx
 from runtime.graph.builder import user_span
+from runtime.ops.array import reshape
+from runtime.ops.broadcasting import broadcast_to
 from runtime.ops.convert import convert_to_tensor
 from runtime.ops.dispatch import apply, call
 from runtime.ops.table import OPS
@@ -65,6 +67,8 @@ class GradientTape:
     def __enter__(self) -> GradientTape:
         if self._open:
             raise ValueError("Tape is still recording, this can happen if you try to re-enter an already-active tape.")
+        if self._used and not self._persistent:
+            self.reset()  # a tape that gave its gradient starts afresh
         self.builder = ctx.builder
         self._start()
         return self
@@ -201,8 +205,8 @@ class GradientTape:
         self._variables[id(variable)] = variable
 
     def watched_variables(self) -> tuple[Variable, ...]:
-        """The variables watched so far, in the order in which they were first used."""
-        return tuple(self._variables.values())
+        """The variables watched so far, in the order in which they were created."""
+        return tuple(sorted(self._variables.values(), key=lambda variable: variable._id))
 
     # --- why there is no gradient --------------------------------------------------------------------------------
 
@@ -301,16 +305,16 @@ class GradientTape:
     ) -> Any:
         """The Jacobian of a tensor: for each source a tensor of shape `target.shape + source.shape`.
 
-        Runs as one staged loop over the target's elements. Shapes must be known; `parallel_iterations` and
-        `experimental_use_pfor` are accepted and make no difference.
+        Runs as one staged loop over the target's elements; `parallel_iterations` and `experimental_use_pfor` are
+        accepted and make no difference.
 
-        Raises RuntimeError when a tape that isn't persistent is used a second time.
+        Raises RuntimeError when a tape that isn't persistent is used a second time; ValueError for an unknown rank.
         """
         flat_sources = nest.flatten(sources)
         found = self._rows(target, flat_sources, 0, self._begin_use(unconnected_gradients))
         self._end_use(found)
         shaped = [
-            None if rows is None else call("reshape", rows, shape=(*target._shape, *_known_shape(source)))
+            None if rows is None else reshape(rows, [*known_dims(target), *known_dims(source)])
             for rows, source in zip(found, flat_sources)
         ]
         return nest.pack_sequence_as(sources, shaped)
@@ -326,22 +330,25 @@ class GradientTape:
         """The Jacobians of each row of `target` with respect to the same row of `source`, stacked.
 
         target has shape [b, y...], source [b, x...]; the result [b, y..., x...]. Rows must not depend on other rows.
+        As in TensorFlow, it is zeros where the target doesn't depend on the source, whatever `unconnected_gradients`.
 
-        Raises ValueError when the first dimensions differ or a rank is 0.
+        Raises ValueError when the first dimensions differ or a rank is 0 or unknown.
         """
-        shape, source_shape = _known_shape(target), _known_shape(source)
-        if not shape or not source_shape or shape[0] != source_shape[0]:
+        shape, source_shape = known_dims(target), known_dims(source)
+        fits = bool(shape and source_shape) and target.shape[:1].is_compatible_with(source.shape[:1])
+        if not fits:
             raise ValueError(
-                f"Need first dimension of target shape ({shape}) and source shape ({source_shape}) to match."
+                f"Need first dimension of target shape ({format_shape(target._shape)}) and source shape "
+                f"({format_shape(source._shape)}) to match."
             )
         rows = self._rows(target, [source], 1, self._begin_use(unconnected_gradients))[0]
         self._end_use([rows])
         if rows is None:
-            return None
+            return broadcast_to(convert_to_tensor(0, target.dtype), [*shape, *source_shape[1:]])
         # [y, b, x...] -> [b, y, x...] -> [b, y..., x...]
         rank = len(source_shape) + 1
         swapped = call("transpose", rows, perm=(1, 0, *range(2, rank)))
-        return call("reshape", swapped, shape=(*shape, *source_shape[1:]))
+        return reshape(swapped, [*shape, *source_shape[1:]])
 
     def _rows(self, target: Any, flat_sources: list[Any], batch: int, zero: bool) -> list[Any]:
         def pull_back(cotangent: Any) -> list[Any]:
@@ -351,7 +358,7 @@ class GradientTape:
             self._walk(cotangents, flat_sources)
             return [self._result(cotangents, source, zero) for source in flat_sources]
 
-        return rows_of_pullback(pull_back, _known_shape(target), batch, target.dtype)
+        return rows_of_pullback(pull_back, target, flat_sources, batch)
 
     def _seed(self, cotangents: Cotangents, target: Any, seed: Any) -> None:
         if isinstance(target, Variable):
@@ -399,20 +406,13 @@ class GradientTape:
                 if part is not None:
                     total = part if total is None else apply(OPS["add"], [total, part])
         else:
+            # What isn't watched has one only as a target.
             own = self.builder.tensor(self.builder.use(source)) if self.builder is not None else source
-            if key_of(own) in self._tracked:
-                total = cotangents.get(own)
+            total = cotangents.get(own)
         if total is None and zero:
             value = convert_to_tensor(source)
             return zeros_for(value) if isinstance(value, SymbolicTensor) else apply(OPS["zeros_like"], [value])
         return total
-
-
-def _known_shape(tensor: Any) -> tuple[int, ...]:
-    shape = tensor._shape
-    if shape is None or None in shape:
-        raise ValueError(f"Jacobians need known shapes, not {format_shape(shape)}")
-    return shape
 
 
 def _one(dtype: Any) -> Any:

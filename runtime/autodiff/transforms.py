@@ -30,11 +30,16 @@ def gradients(
     xs: Any,
     grad_ys: Any = None,
     name: str | None = None,
+    gate_gradients: bool = False,
+    aggregation_method: Any = None,
+    stop_gradients: Any = None,
     unconnected_gradients: Any = UnconnectedGradients.NONE,
 ) -> list[Any]:
     """Inside a function being traced: the gradient of the sum of `ys` for each of `xs`, without a tape.
 
-    Looks at the whole graph so far, so `xs` may be arguments or intermediates.
+    Looks at the whole graph so far, so `xs` may be arguments or intermediates. grad_ys: cotangents of `ys`, where not
+    None; ones by default. stop_gradients: tensors that count as constants. `gate_gradients` and `aggregation_method`
+    are accepted and make no difference.
 
     Raises RuntimeError outside of a function, as TensorFlow does: eagerly there is no graph to look at.
     """
@@ -46,16 +51,21 @@ def gradients(
     sources = [builder.use(convert_to_tensor(x)) for x in nest.flatten(xs)]
     varied = {v for v in sources if is_differentiable(v.type)}
     nodes = list(builder.graph.nodes)
+    stopped = {
+        builder.use(convert_to_tensor(x)) for x in nest.flatten(() if stop_gradients is None else stop_gradients)
+    }
     for node in nodes:
         if any(v in varied for v in node.inputs):
             varied.update(v for v in node.outputs if is_differentiable(v.type))
     targets = [builder.tensor(builder.use(convert_to_tensor(y))) for y in nest.flatten(ys)]
-    seeds = [call("ones_like", y) for y in targets] if grad_ys is None else nest.flatten(grad_ys)
+    seeds = [None] * len(targets) if grad_ys is None else nest.flatten(grad_ys)
+    if len(seeds) != len(targets):
+        raise ValueError(f"{len(targets)} ys but {len(seeds)} grad_ys")
     cotangents = Cotangents()
     for target, seed in zip(targets, seeds):
-        cotangents.add(target, convert_to_tensor(seed, target.dtype))
+        cotangents.add(target, call("ones_like", target) if seed is None else convert_to_tensor(seed, target.dtype))
     kept = set(sources)
-    calls = [NodeCall(n, builder) for n in nodes]
+    calls = [NodeCall(n, builder) for n in nodes if stopped.isdisjoint(n.outputs)]
     walk_back(calls, cotangents, lambda t: builder.use(t) in varied, lambda t: builder.use(t) in kept)
     found = [cotangents.get(builder.tensor(v)) for v in sources]
     if getattr(unconnected_gradients, "value", unconnected_gradients) == "zero":

@@ -236,3 +236,43 @@ def test_a_gradient_taken_in_control_flow_is_differentiated_again(program: Any, 
     # Eagerly there are no stacks; a call of the function has them.
     for found, expected in zip(first_and_second(ag.function(program, jit_compile=False)), first_and_second(program)):
         np.testing.assert_allclose(found, expected, rtol=1e-10)
+
+
+@pytest.mark.parametrize("shape", [(3, 2), (None, 2), (None, None)])
+@pytest.mark.parametrize("compiled", [False, True])
+def test_jacobians_of_shapes_known_when_it_runs(shape: Any, compiled: bool) -> None:
+    def jacobians(x: Any) -> Any:
+        with ag.GradientTape(persistent=True) as tape:
+            tape.watch(x)
+            y = x
+            for _ in ag.range(2):
+                y = y * x * ag.reduce_sum(x, 1, keepdims=True)
+            z = ag.concat([y, y], 0)
+        return tape.jacobian(z, x), tape.batch_jacobian(y, x)
+
+    x = ag.constant(np.arange(1.0, 7.0).reshape(3, 2))
+    staged = ag.function(jacobians, input_signature=[ag.TensorSpec(shape, ag.float64)], jit_compile=compiled)
+    for found, expected in zip(staged(x), jacobians(x)):
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+def test_jacobians_without_connection() -> None:
+    x, z = ag.constant([[1.0, 2.0], [3.0, 4.0]]), ag.constant([[1.0], [2.0]])
+    with ag.GradientTape(persistent=True) as tape:
+        tape.watch([x, z])
+        y = x * x
+    assert tape.jacobian(y, z) is None
+    np.testing.assert_array_equal(tape.batch_jacobian(y, z), np.zeros((2, 2, 1)))
+    with pytest.raises(ValueError, match=r"first dimension of target shape .* to match"):
+        tape.batch_jacobian(y[:1], z)
+
+
+def test_gradients_stop_where_they_are_told() -> None:
+    @ag.function
+    def partial(x: Any) -> Any:
+        y = x * x
+        z = y * x
+        both = ag.gradients([z, y], [x, y], grad_ys=[None, ag.constant(2.0)], stop_gradients=[x, y])
+        return [*both, *ag.gradients(z, x, stop_gradients=y), *ag.gradients(z, x)]
+
+    assert [float(g) for g in partial(ag.constant(3.0))] == [9.0, 5.0, 9.0, 27.0]

@@ -366,3 +366,27 @@ def test_custom_gradient_in_a_loop() -> None:
         y = f(x)
     assert y.numpy() == 162.0
     assert tape.gradient(y, x).numpy() == 1.0
+
+
+def test_a_tape_that_gave_its_gradient_can_be_entered_again() -> None:
+    x, tape = ag.constant(2.0), ag.GradientTape()
+    for power, expected in ((2, 4.0), (3, 12.0)):
+        with tape:
+            tape.watch(x)
+            y = x**power
+        assert float(tape.gradient(y, x)) == expected
+
+
+def test_watched_variables_stand_in_the_order_of_their_creation() -> None:
+    v, w = ag.Variable(1.0), ag.Variable(2.0)
+    with ag.GradientTape() as tape:
+        w * v
+    assert [a is b for a, b in zip(tape.watched_variables(), (v, w))] == [True, True]
+
+
+def test_a_source_that_is_the_target() -> None:
+    x, other = ag.constant([1.0, 2.0]), ag.constant(1.0)
+    with ag.GradientTape(persistent=True) as tape:
+        pass
+    np.testing.assert_array_equal(tape.gradient(x, x), [1.0, 1.0])
+    assert tape.gradient(x, other) is None
