@@ -6,6 +6,7 @@ The loop program above this (which loops, which expressions) doesn't depend on i
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -72,16 +73,15 @@ def convert(text: str, source: DType, target: DType) -> str:
     return f"{type_name(target)}({strip(text)})"
 
 
-# Functions of float32 that the C library computes one at a time, and those of ours that loops can vectorise.
-_FAST = {"math.exp(": "lib.exp_f32(", "math.tanh(": "lib.tanh_f32("}
+# Functions that loops can vectorise, our own: the C library computes one number at a time. `math` has no sigmoid and no
+# softplus; the ops' rules name them all the same, since they are better computed as one function.
+_OWN = "acos asin atan cos cosh erf exp expm1 log log1p pow sigmoid sin sinh softplus tan tanh"
+_CALL = re.compile(rf"\bmath\.(?=(?:{_OWN.replace(' ', '|')})\()")
 
 
 def fast(text: str, dtype: DType) -> str:
     """The expression with our own vector math where there is some."""
-    if dtype.name == "float32":
-        for slow, quick in _FAST.items():
-            text = text.replace(slow, quick)
-    return text
+    return _CALL.sub("lib.", text) if dtype.is_floating else text
 
 
 def strip(text: str) -> str:

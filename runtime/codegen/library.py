@@ -16,6 +16,25 @@ from numba.extending import intrinsic
 from numba.np.linalg import ensure_blas
 
 from runtime.codegen.threading_library import in_threads, part  # noqa: F401  for kernels
+from runtime.codegen.vector_math import (  # noqa: F401  for kernels
+    acos,
+    asin,
+    atan,
+    cos,
+    cosh,
+    erf,
+    exp,
+    expm1,
+    log,
+    log1p,
+    sigmoid,
+    sin,
+    sinh,
+    softplus,
+    tan,
+    tanh,
+)
+from runtime.codegen.vector_pow import pow  # noqa: F401  for kernels
 
 _take_lock = types.ExternalFunction("PyGILState_Ensure", types.int32())
 _give_lock = types.ExternalFunction("PyGILState_Release", types.void(types.int32))
@@ -117,14 +136,6 @@ minimum = _extreme("minimum")
 
 
 @intrinsic
-def _float32_of_bits(typing_context: Any, number: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.bitcast(arguments[0], ir.FloatType())
-
-    return types.float32(types.int32), generate
-
-
-@intrinsic
 def bits(typing_context: Any, value: Any) -> Any:
     """The bits of a float, as float64, in an integer: how a number travels with an error status."""
 
@@ -163,7 +174,7 @@ def nonfinite(buffer: Any) -> int:
 @njit(nogil=True)
 def copied(buffer: Any, used: int) -> Any:
     """The first `used` elements in a buffer of their own."""
-    result = np.empty(max(used, 1), buffer.dtype)
+    result = np.empty(used, buffer.dtype)
     for i in range(used):
         result[i] = buffer[i]
     return result
@@ -393,54 +404,3 @@ def _gemm(
         return context.get_dummy_value()
 
     return types.void(*arguments_), generate
-
-
-# --- vector math -----------------------------------------------------------------------------------------------------
-
-# Plain float32 arithmetic without branches, so that loops over it use vector registers. The polynomials are those of
-# S. Moshier's Cephes library (expf, tanhf); at most 2 ulp, see tests/codegen/test_vector_math.py.
-
-
-@njit(nogil=True, forceinline=True)
-def _power_of_two(n: Any) -> Any:
-    """2 ** n for -126 <= n <= 127."""
-    return _float32_of_bits(np.int32((n + np.int32(127)) << np.int32(23)))
-
-
-@njit(nogil=True, forceinline=True)
-def exp_f32(x: Any) -> Any:
-    one = np.float32(1)
-    # Beyond these the result is infinity or zero anyway; NaN takes the first branch and comes back at the end.
-    y = x if x < np.float32(89) else np.float32(89)
-    y = y if y > np.float32(-104) else np.float32(-104)
-    n = np.floor(y * np.float32(1.44269504088896341) + np.float32(0.5))
-    # log(2) in two parts, of which the first times n is exact.
-    r = y - n * np.float32(0.693359375)
-    r = r - n * np.float32(-2.12194440e-4)
-    p = np.float32(1.9875691500e-4)
-    p = p * r + np.float32(1.3981999507e-3)
-    p = p * r + np.float32(8.3334519073e-3)
-    p = p * r + np.float32(4.1665795894e-2)
-    p = p * r + np.float32(1.6666665459e-1)
-    p = p * r + np.float32(5.0000001201e-1)
-    p = p * r * r + r + one
-    # In two steps, so that subnormal results come out right.
-    whole = np.int32(n)
-    half = np.int32(whole >> np.int32(1))
-    result = p * _power_of_two(half) * _power_of_two(np.int32(whole - half))
-    return result if x == x else x
-
-
-@njit(nogil=True, forceinline=True)
-def tanh_f32(x: Any) -> Any:
-    size = abs(x)
-    z = x * x
-    p = np.float32(-5.70498872745e-3)
-    p = p * z + np.float32(2.06390887954e-2)
-    p = p * z + np.float32(-5.37397155531e-2)
-    p = p * z + np.float32(1.33314422036e-1)
-    p = p * z + np.float32(-3.33332819422e-1)
-    near = p * z * x + x
-    far = np.float32(1) - np.float32(2) / (exp_f32(size + size) + np.float32(1))
-    far = far if x > np.float32(0) else -far
-    return near if size < np.float32(0.625) else (far if x == x else x)

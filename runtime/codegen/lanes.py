@@ -1,0 +1,368 @@
+"""Formulas over floats written once, as LLVM code: for one number in a kernel, and for a vector of them in a function.
+
+A `Lane` is a value in code being written; its operators append instructions:
+
+    def sigmoid(m, x):                        %0 = call float @llvm.fabs.f32(float %x)
+        s = exp(m, -abs(x))            →      ...
+        return s / (s + 1)                    %9 = fadd float %8, 1.0
+
+There are no branches in formulas, only `m.select`, so that a loop over them becomes vector code. numba neither types
+nor lowers them statement by statement, which would take most of the compile time. Two ways into a kernel:
+
+- `inline`: the instructions stand where the function is called.
+- `outlined`: for functions with a rare slow path, which needs a branch. The kernel calls a function; beside it stand
+  versions for vectors, which LLVM's loop vectoriser finds by the call's attribute `vector-function-abi-variant`.
+
+Every operation is the same for a number and for a vector, so results don't depend on where a loop's remainder begins.
+"""
+
+from __future__ import annotations
+
+import functools
+import struct
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import llvmlite.binding
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+Formula = Callable[..., "Lane"]
+
+_PURE = ("nounwind", "readnone")
+
+
+class Lane:
+    """A value, or a vector of values, in code being written: floats, integers of the same width, or truth values."""
+
+    __slots__ = ("m", "value")
+
+    def __init__(self, m: Math, value: Any) -> None:
+        self.m = m
+        self.value = value
+
+    def _binary(self, name: str, other: Any, swapped: bool = False) -> Lane:
+        if not isinstance(other, Lane):
+            other = self.m.like(self, other)
+        a, b = (other, self) if swapped else (self, other)
+        return Lane(self.m, getattr(self.m.builder, name)(a.value, b.value))
+
+    def _arithmetic(self, name: str, other: Any, swapped: bool = False) -> Lane:
+        return self._binary(f"f{name}" if self.m.is_float(self) else name, other, swapped)
+
+    def __add__(self, other: Any) -> Lane:
+        return self._arithmetic("add", other)
+
+    def __sub__(self, other: Any) -> Lane:
+        return self._arithmetic("sub", other)
+
+    def __rsub__(self, other: Any) -> Lane:
+        return self._arithmetic("sub", other, True)
+
+    def __mul__(self, other: Any) -> Lane:
+        return self._arithmetic("mul", other)
+
+    def __truediv__(self, other: Any) -> Lane:
+        return self._binary("fdiv", other)
+
+    def __rtruediv__(self, other: Any) -> Lane:
+        return self._binary("fdiv", other, True)
+
+    def __neg__(self) -> Lane:
+        return Lane(self.m, self.m.builder.fneg(self.value))
+
+    def __abs__(self) -> Lane:
+        return self.m.intrinsic("fabs", self)
+
+    def __and__(self, other: Any) -> Lane:
+        return self._binary("and_", other)
+
+    def __or__(self, other: Any) -> Lane:
+        return self._binary("or_", other)
+
+    def __xor__(self, other: Any) -> Lane:
+        return self._binary("xor", other)
+
+    def __lshift__(self, other: int) -> Lane:
+        return self._binary("shl", other)
+
+    def __rshift__(self, other: int) -> Lane:
+        """The bits moved down; zeros come in from above."""
+        return self._binary("lshr", other)
+
+    def _compare(self, sign: str, other: Any) -> Lane:
+        """False where either side is NaN, but for `!=`."""
+        if not isinstance(other, Lane):
+            other = self.m.like(self, other)
+        compare = self.m.builder.fcmp_unordered if sign == "!=" else self.m.builder.fcmp_ordered
+        return Lane(self.m, compare(sign, self.value, other.value))
+
+    def __lt__(self, other: Any) -> Lane:
+        return self._compare("<", other)
+
+    def __le__(self, other: Any) -> Lane:
+        return self._compare("<=", other)
+
+    def __gt__(self, other: Any) -> Lane:
+        return self._compare(">", other)
+
+    def __ge__(self, other: Any) -> Lane:
+        return self._compare(">=", other)
+
+    def equals(self, other: Any) -> Lane:
+        return self._compare("==", other)
+
+    def differs(self, other: Any) -> Lane:
+        return self._compare("!=", other)
+
+    def bits(self) -> Lane:
+        """The float's bits as an integer."""
+        return Lane(self.m, self.m.builder.bitcast(self.value, self.m.int_type))
+
+    def float(self) -> Lane:
+        """The float with these bits."""
+        return Lane(self.m, self.m.builder.bitcast(self.value, self.m.float_type))
+
+
+class Math:
+    """Where a formula is written to: a builder, a float format of `size` bits, a number of lanes."""
+
+    def __init__(self, builder: Any, size: int, width: int) -> None:
+        self.builder = builder
+        self.size = size
+        self.width = width
+        self.mantissa, self.bias = (23, 127) if size == 32 else (52, 1023)
+        self.float_type = self._type(ir.FloatType() if size == 32 else ir.DoubleType())
+        self.int_type = self._type(ir.IntType(size))
+
+    def _type(self, element: Any) -> Any:
+        return ir.VectorType(element, self.width) if self.width > 1 else element
+
+    def is_float(self, lane: Lane) -> bool:
+        return lane.value.type == self.float_type
+
+    def like(self, lane: Lane, number: Any) -> Lane:
+        """A constant of the lane's type."""
+        type_ = lane.value.type
+        if self.width == 1:
+            return Lane(self, ir.Constant(type_, number))
+        return Lane(self, ir.Constant(type_, [ir.Constant(type_.element, number)] * self.width))
+
+    def number(self, value: float) -> Lane:
+        if self.width == 1:
+            return Lane(self, ir.Constant(self.float_type, value))
+        return Lane(self, ir.Constant(self.float_type, [ir.Constant(self.float_type.element, value)] * self.width))
+
+    def bits_of(self, value: float) -> int:
+        """The bits of a constant."""
+        code, whole = ("<f", "<i") if self.size == 32 else ("<d", "<q")
+        return int(struct.unpack(whole, struct.pack(code, value))[0])
+
+    def intrinsic(self, name: str, *operands: Lane) -> Lane:
+        """One of LLVM's functions of floats that is a machine instruction."""
+        vector = f"v{self.width}" if self.width > 1 else ""
+        declared = self.builder.module.declare_intrinsic(
+            f"llvm.{name}.{vector}f{self.size}", (), ir.FunctionType(self.float_type, [self.float_type] * len(operands))
+        )
+        return Lane(self, self.builder.call(declared, [operand.value for operand in operands]))
+
+    def _floats(self, *values: Any) -> list[Lane]:
+        return [value if isinstance(value, Lane) else self.number(value) for value in values]
+
+    def fma(self, a: Any, b: Any, c: Any) -> Lane:
+        """a * b + c, with one rounding where the machine can, in two steps elsewhere."""
+        return self.intrinsic("fmuladd", *self._floats(a, b, c))
+
+    def exact_fma(self, a: Any, b: Any, c: Any) -> Lane:
+        """a * b + c with one rounding, on every machine."""
+        return self.intrinsic("fma", *self._floats(a, b, c))
+
+    def sqrt(self, x: Lane) -> Lane:
+        return self.intrinsic("sqrt", x)
+
+    def floor(self, x: Lane) -> Lane:
+        return self.intrinsic("floor", x)
+
+    def copysign(self, size: Lane, sign: Lane) -> Lane:
+        return self.intrinsic("copysign", size, sign)
+
+    def select(self, condition: Lane, yes: Any, no: Any) -> Lane:
+        """One of two floats, or of two integers where `yes` is an integer lane."""
+        known = yes if isinstance(yes, Lane) else no if isinstance(no, Lane) else self.number(0.0)
+        a, b = (value if isinstance(value, Lane) else self.like(known, value) for value in (yes, no))
+        return Lane(self, self.builder.select(condition.value, a.value, b.value))
+
+    def unordered(self, a: Lane, b: Lane) -> Lane:
+        """Whether either is NaN."""
+        return Lane(self, self.builder.fcmp_unordered("uno", a.value, b.value))
+
+    def nonzero(self, integer: Lane) -> Lane:
+        return Lane(self, self.builder.icmp_unsigned("!=", integer.value, self.like(integer, 0).value))
+
+    def clamp(self, x: Lane, low: float, high: float) -> Lane:
+        """x within the bounds; NaN stays."""
+        x = self.select(self.number(high) < x, high, x)
+        return self.select(self.number(low) > x, low, x)
+
+    def polynomial(self, x: Lane, coefficients: Sequence[Any]) -> Lane:
+        """c[0] + c[1] x + c[2] x**2 + ..., by Estrin's scheme: short chains, which matter where there is one number."""
+        terms = list(coefficients)
+        while len(terms) > 1:
+            pairs = [self.fma(x, terms[i + 1], terms[i]) for i in range(0, len(terms) - 1, 2)]
+            terms = pairs + terms[2 * len(pairs) :]
+            if len(terms) > 1:
+                x = x * x
+        return self._floats(terms[0])[0]
+
+    def nearest(self, x: Lane, factor: float) -> tuple[Lane, Lane]:
+        """The integer next to x * factor, as a float and as bits, the lowest of which are the integer's.
+
+        Adding 1.5 * 2**mantissa leaves no room for a fraction. Right below 2**(mantissa - 2); no conversion between
+        floats and integers, which older machines lack for vectors of 64 bits.
+        """
+        magic = 1.5 * 2.0**self.mantissa
+        shifted = self.fma(x, factor, magic)
+        return shifted - magic, shifted.bits()
+
+    def wide(self) -> Math:
+        """The same place and width, in float64."""
+        return Math(self.builder, 64, self.width)
+
+    def widened(self, x: Lane) -> Lane:
+        wide = self.wide()
+        return Lane(wide, self.builder.fpext(x.value, wide.float_type))
+
+    def narrowed(self, x: Lane) -> Lane:
+        return Lane(self, self.builder.fptrunc(x.value, self.float_type))
+
+
+# --- ways into a kernel ----------------------------------------------------------------------------------------------
+
+
+@functools.cache
+def _vector_lengths() -> tuple[int, ...]:
+    """The lengths in bits that loops are compiled for here: LLVM takes half of the longest where it has reasons to."""
+    features = llvmlite.binding.get_host_cpu_features()
+    return (256, 512) if features.get("avx512f") else (128, 256) if features.get("avx2") else (128,)
+
+
+def _sizes(arguments: Sequence[Any]) -> int | None:
+    """The float format of a call's arguments; None for other types, which is a typing error."""
+    if all(a == types.float32 for a in arguments):
+        return 32
+    return 64 if all(a == types.float64 for a in arguments) else None
+
+
+def _declared(name: str, arity: int, generate: Callable[[int, Any, Sequence[Any]], Any]) -> Any:
+    """An intrinsic for numba; `generate(size, builder, arguments)` writes the call."""
+
+    def of(arguments: Sequence[Any]) -> Any:
+        size = _sizes(arguments)
+        if size is None:
+            return None
+
+        def code(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            return generate(size, builder, values)
+
+        return arguments[0](*arguments), code
+
+    def unary(typing_context: Any, x: Any) -> Any:
+        return of((x,))
+
+    def binary(typing_context: Any, x: Any, y: Any) -> Any:
+        return of((x, y))
+
+    function: Any = unary if arity == 1 else binary
+    function.__name__ = function.__qualname__ = name
+    return intrinsic(function)
+
+
+def inline(name: str, formula: Formula, arity: int = 1) -> Any:
+    """A function for kernels whose code stands in the kernel itself."""
+
+    def generate(size: int, builder: Any, arguments: Sequence[Any]) -> Any:
+        m = Math(builder, size, 1)
+        return formula(m, *(Lane(m, value) for value in arguments)).value
+
+    return _declared(name, arity, generate)
+
+
+def outlined(name: str, formula: Formula, rare: Callable[[Math, Lane], Lane]) -> Any:
+    """A function of one number, with vector versions; the C library's function `name` does the rare numbers."""
+
+    def generate(size: int, builder: Any, arguments: Sequence[Any]) -> Any:
+        module = builder.module
+        scalar = f"autograph_{name}_f{size}"
+        widths = [bits // size for bits in _vector_lengths()]
+        function = module.globals.get(scalar)
+        if function is None:
+            function = _write(module, scalar, Math(None, size, 1), name, formula, rare)
+            for w in widths:
+                # Nothing calls it before loops are vectorised: this linkage keeps it until then.
+                _write(module, f"{scalar}_{w}", Math(None, size, w), name, formula, rare).linkage = "weak_odr"
+        call = builder.call(function, arguments, attrs=_PURE)
+        mangled = ",".join(f"_ZGV_LLVM_N{w}v_{scalar}({scalar}_{w})" for w in widths)
+        # llvmlite knows the attributes without values only.
+        set.add(call.attributes, f'"vector-function-abi-variant"="{mangled}"')
+        return call
+
+    return _declared(name, 1, generate)
+
+
+def _write(module: Any, symbol: str, m: Math, name: str, formula: Formula, rare: Any) -> Any:
+    """A function over m.width numbers: the formula, and for lanes that `rare` names the C library's result."""
+    function = ir.Function(module, ir.FunctionType(m.float_type, [m.float_type]), symbol)
+    function.linkage = "linkonce_odr"  # several parts of one program may hold it
+    for attribute in (*_PURE, *(("noinline",) if m.width == 1 else ())):
+        function.attributes.add(attribute)
+    builder = m.builder = ir.IRBuilder(function.append_basic_block())
+    x = Lane(m, function.args[0])
+    result = formula(m, x)
+    mask = rare(m, x)
+    found = mask.value
+    if m.width > 1:
+        found = builder.icmp_unsigned("!=", builder.bitcast(found, ir.IntType(m.width)), ir.IntType(m.width)(0))
+    start = builder.block
+    with builder.if_then(found, likely=False):
+        slow = m.select(mask, Lane(m, _one_by_one(m, x, name)), result)
+        end = builder.block
+    chosen = builder.phi(m.float_type)
+    chosen.add_incoming(result.value, start)
+    chosen.add_incoming(slow.value, end)
+    builder.ret(chosen)
+    return function
+
+
+def _one_by_one(m: Math, x: Lane, name: str) -> Any:
+    """The C library's float64 function of each number."""
+    builder = m.builder
+    double = ir.DoubleType()
+    library = builder.module.globals.get(name)
+    if library is None:
+        library = ir.Function(builder.module, ir.FunctionType(double, [double]), name)
+
+    def single(value: Any) -> Any:
+        if m.size == 64:
+            return builder.call(library, [value], attrs=_PURE)
+        wide = builder.call(library, [builder.fpext(value, double)], attrs=_PURE)
+        return builder.fptrunc(wide, ir.FloatType())
+
+    if m.width == 1:
+        return single(x.value)
+    before = builder.block
+    loop = builder.append_basic_block("each")
+    after = builder.append_basic_block("done")
+    builder.branch(loop)
+    builder.position_at_end(loop)
+    index = builder.phi(ir.IntType(32))
+    vector = builder.phi(m.float_type)
+    index.add_incoming(ir.IntType(32)(0), before)
+    vector.add_incoming(x.value, before)
+    filled = builder.insert_element(vector, single(builder.extract_element(vector, index)), index)
+    following = builder.add(index, ir.IntType(32)(1))
+    index.add_incoming(following, loop)
+    vector.add_incoming(filled, loop)
+    builder.cbranch(builder.icmp_unsigned("<", following, ir.IntType(32)(m.width)), loop, after)
+    builder.position_at_end(after)
+    return filled

@@ -1,0 +1,292 @@
+"""Functions of float32 and float64 for kernels, without branches, so that loops over them become vector code.
+
+At most 2 units in the last place over all numbers, with the special values of C99's Annex F; measured by
+`python -m tests.vector_math`. How they are written: `lanes.py`; coefficients: `vector_tables.py`.
+
+Reductions of arguments follow W. J. Cody and W. Waite, Software Manual for the Elementary Functions (1980): subtract a
+multiple of a constant that is kept in parts. Imported by kernel files only, since it needs numba.
+"""
+
+from __future__ import annotations
+
+import math
+
+from runtime.codegen import vector_tables as tables
+from runtime.codegen.lanes import Lane, Math, inline, outlined
+
+# log(2), the first part so short that its products with exponents are exact.
+LN2 = {32: (0.693359375, -2.12194440e-4), 64: (6.93145751953125e-1, 1.42860682030941723212e-6)}
+_PI = {
+    32: (3.1415927410125732, -8.742278000372485e-08, -3.430248963623127e-15),
+    64: (3.141592653589793, 1.2246467991473532e-16, -2.9947698097183397e-33),
+}
+_HALF_PI = {size: tuple(part / 2 for part in parts) for size, parts in _PI.items()}
+# Below the first the function is x; between the others the exponential is neither 0 nor infinite.
+_TINY = {32: 2.0**-13, 64: 2.0**-28}
+_EXP_RANGE = {32: (-104.0, 89.0), 64: (-746.0, 710.0)}
+_ROOT_HALF = {32: 0.70710677, 64: 0.7071067811865476}
+
+# --- exponentials ----------------------------------------------------------------------------------------------------
+
+
+def reduced(m: Math, x: Lane) -> tuple[Lane, Lane]:
+    """x = n log(2) + r with |r| at most log(2) / 2: n as an integer, and r."""
+    high, low = LN2[m.size]
+    n, bits = m.nearest(x, math.log2(math.e))
+    r = m.fma(n, -low, m.fma(n, -high, x))
+    return bits - m.bits_of(1.5 * 2.0**m.mantissa), r
+
+
+def scaled(m: Math, x: Lane, n: Lane) -> Lane:
+    """x * 2**n in two steps, so that subnormal results are rounded once."""
+    biased = n + 2 * m.bias
+    half = biased >> 1
+    return x * (half << m.mantissa).float() * ((biased - half) << m.mantissa).float()
+
+
+def exponential(m: Math, x: Lane) -> Lane:
+    n, r = reduced(m, m.clamp(x, *_EXP_RANGE[m.size]))
+    return scaled(m, m.fma(r * r, m.polynomial(r, tables.EXP[m.size]), r) + 1.0, n)
+
+
+def _within(m: Math, x: Lane) -> Lane:
+    """exp(x) where neither x nor the result is out of bounds."""
+    n, r = reduced(m, x)
+    return (m.fma(r * r, m.polynomial(r, tables.EXP[m.size]), r) + 1.0) * ((n + m.bias) << m.mantissa).float()
+
+
+def _expm1(m: Math, x: Lane) -> Lane:
+    """2**n (exp(r) - 1) + (2**n - 1), with half of the power, since 2**n may be infinite where the result isn't."""
+    high, low = LN2[m.size]
+    bounded = m.clamp(x, -44.0, _EXP_RANGE[m.size][1])
+    n, bits = m.nearest(bounded, math.log2(math.e))
+    first = m.fma(n, -high, bounded)
+    r = m.fma(n, -low, first)
+    lost = m.fma(n, -low, first - r)
+    q = r + m.fma(r * r, m.polynomial(r, tables.EXPM1[m.size]), lost)
+    half = ((bits - (m.bits_of(1.5 * 2.0**m.mantissa) - m.bias + 1)) << m.mantissa).float()
+    result = m.fma(half, q, half - 0.5)
+    return m.select(abs(x) < _TINY[m.size] ** 2, x, result + result)
+
+
+def _sigmoid(m: Math, x: Lane) -> Lane:
+    """s / (1 + s) or 1 / (1 + s), corrected by what is left of the division by the sum before it was rounded."""
+    s = exponential(m, -abs(x))
+    above, below = m.select(x < 0.0, s, 1.0), s + 1.0
+    quotient = above / below
+    left = m.fma(-quotient, s - (below - 1.0), m.fma(-quotient, below, above))
+    return m.fma(left, m.fma(s, -0.5, 1.0), quotient)
+
+
+def _tanh(m: Math, x: Lane) -> Lane:
+    size = abs(x)
+    z = x * x
+    near = m.fma(size * z, m.polynomial(z, tables.TANH[m.size]), size)
+    double = m.select(m.number(22.0) < size, 22.0, size) * 2.0
+    far = 1.0 - m.number(2.0) / (_within(m, double) + 1.0)
+    return m.copysign(m.select(size < 0.625, near, far), x)
+
+
+def _sinh(m: Math, x: Lane) -> Lane:
+    size = abs(x)
+    z = x * x
+    near = m.fma(size * z, m.polynomial(z, tables.SINH[m.size]), size)
+    half = _half_exponential(m, size)
+    return m.copysign(m.select(size < 1.0, near, half - m.number(0.25) / half), x)
+
+
+def _cosh(m: Math, x: Lane) -> Lane:
+    half = _half_exponential(m, abs(x))
+    return half + m.number(0.25) / half
+
+
+def _half_exponential(m: Math, x: Lane) -> Lane:
+    """exp(x) / 2, which overflows later."""
+    n, r = reduced(m, m.clamp(x, 0.0, _EXP_RANGE[m.size][1] + 1.0))
+    return scaled(m, m.fma(r * r, m.polynomial(r, tables.EXP[m.size]), r) + 1.0, n - 1)
+
+
+# --- logarithms ------------------------------------------------------------------------------------------------------
+
+
+def split(m: Math, x: Lane) -> tuple[Lane, Lane, Lane]:
+    """x = 2**n q with q between sqrt(1/2) and sqrt(2), for positive normal x: n + bias as an integer, n, q."""
+    root = m.bits_of(_ROOT_HALF[m.size])
+    moved = x.bits() + (m.bits_of(1.0) - root)
+    exponent = moved >> m.mantissa
+    q = ((moved & ((1 << m.mantissa) - 1)) + root).float()
+    n = (exponent | m.bits_of(2.0**m.mantissa)).float() - (2.0**m.mantissa + m.bias)
+    return exponent, n, q
+
+
+def _logarithm(m: Math, f: Lane, n: Lane) -> Lane:
+    """n log(2) + log(1 + f)."""
+    high, low = LN2[m.size]
+    square = f * f
+    if m.size == 32:
+        tail = m.fma(n, low, f * square * m.polynomial(f, tables.LOG[32]))
+        return m.fma(n, high, f + m.fma(square, -0.5, tail))
+    # As in Sun's fdlibm: log(1 + f) = 2 atanh(s), arranged so that f itself is added last.
+    s = f / (f + 2.0)
+    z = s * s
+    half = square * 0.5
+    tail = m.fma(s, m.fma(z, m.polynomial(z, tables.LOG[64]), half), n * low)
+    return m.fma(n, high, f - (half - tail))
+
+
+def _positive(m: Math, x: Lane, zero: float, result: Lane) -> Lane:
+    """The logarithm's special values: -inf at `zero`, NaN below it and for NaN, inf for inf."""
+    result = m.select(x > zero, result, m.select(x.equals(zero), -math.inf, math.nan))
+    return m.select(x.equals(math.inf), x, result)
+
+
+def _log(m: Math, x: Lane) -> Lane:
+    subnormal = x < 2.0 ** (1 - m.bias)
+    step = m.mantissa + 2
+    _, n, q = split(m, m.select(subnormal, x * 2.0**step, x))
+    n = n - m.select(subnormal, float(step), m.number(0.0))
+    return _positive(m, x, 0.0, _logarithm(m, q - 1.0, n))
+
+
+def _log1p(m: Math, x: Lane) -> Lane:
+    """1 + x = 2**n (1 + f), where f is computed from x: 1 + x would lose bits."""
+    exponent, n, q = split(m, x + 1.0)
+    scale = ((2 * m.bias - exponent) << m.mantissa).float()
+    f = m.select(n > 60.0, q - 1.0, m.fma(x, scale, scale - 1.0))
+    result = m.select(abs(x) < _TINY[m.size] ** 2, x, _logarithm(m, f, n))
+    return _positive(m, x, -1.0, result)
+
+
+def _softplus(m: Math, x: Lane) -> Lane:
+    s = exponential(m, -abs(x))
+    large = s > 0.41421356
+    f = m.select(large, m.fma(s, 0.5, -0.5), s)
+    return m.select(x > 0.0, x, m.number(0.0)) + _logarithm(m, f, m.select(large, 1.0, m.number(0.0)))
+
+
+# --- circular functions ----------------------------------------------------------------------------------------------
+
+
+def _rest(m: Math, n: Lane, x: Lane, parts: tuple[float, ...]) -> tuple[Lane, Lane]:
+    """x - n p for a constant p in three parts, as a number and what its rounding lost."""
+    first = m.exact_fma(n, -parts[0], x)  # exact: the difference has no more bits than a float
+    second = n * parts[1]
+    r = first - second
+    low = m.fma(n, -parts[2], m.exact_fma(n, -parts[1], second))
+    return r, ((first - r) - second) + low
+
+
+def _circular(m: Math, x: Lane, quarters: int) -> Lane:
+    """sin(x + quarters pi / 2): x = n pi / 2 + r, then the sine or cosine of r by a polynomial of chosen numbers."""
+    n, bits = m.nearest(x, 2 / math.pi)
+    turned = bits + quarters if quarters else bits
+    r, low = _rest(m, n, x, _HALF_PI[m.size])
+    z = r * r
+    is_cosine = m.nonzero(turned & 1)
+    pairs = zip(tables.COS[m.size], tables.SIN[m.size])
+    p = m.polynomial(z, [m.select(is_cosine, m.number(c), s) for c, s in pairs])
+    start = m.select(is_cosine, 1.0, r)
+    rest = m.fma(m.select(is_cosine, z, r * z), p, m.select(is_cosine, -r * low, low))
+    return ((start + rest).bits() ^ ((turned & 2) << (m.size - 2))).float()
+
+
+def _sin(m: Math, x: Lane) -> Lane:
+    return m.select(abs(x) < _TINY[m.size], x, _circular(m, x, 0))
+
+
+def _cos(m: Math, x: Lane) -> Lane:
+    return _circular(m, x, 1)
+
+
+def _tan(m: Math, x: Lane) -> Lane:
+    n, bits = m.nearest(x, 2 / math.pi)
+    r, low = _rest(m, n, x, _HALF_PI[m.size])
+    z = r * r
+    rest = m.fma(r * z, m.polynomial(z, tables.TAN[m.size]), m.fma(z, low, low))
+    t = r + rest
+    # -1 / (t + lost) = -1 / t + lost / t**2; for even n the quotient is t / 1.
+    lost = rest - (t - r)
+    is_odd = m.nonzero(bits & 1)
+    quotient = m.select(is_odd, -1.0, t) / m.select(is_odd, t, 1.0)
+    result = m.select(is_odd, m.fma(quotient * quotient, lost, quotient), t)
+    return m.select(abs(x) < _TINY[m.size], x, result)
+
+
+def _far(m: Math, x: Lane) -> Lane:
+    """Arguments whose multiple of pi takes more digits of pi."""
+    size = abs(x)
+    return (size > (2.0**15 if m.size == 32 else 2.0**40)) & (size < math.inf)
+
+
+# --- inverse circular functions --------------------------------------------------------------------------------------
+
+
+def _atan(m: Math, x: Lane) -> Lane:
+    """atan(t) around 0, 1 and infinity (S. Moshier's Cephes has the same three ranges)."""
+    size = abs(x)
+    middle, large = size > math.sqrt(2) - 1, size > math.sqrt(2) + 1
+    above = m.select(large, m.number(-1.0), m.select(middle, size - 1.0, size))
+    below = m.select(large, size, m.select(middle, size + 1.0, m.number(1.0)))
+    t = above / below
+    z = t * t
+    high, low = _PI[m.size][0], _PI[m.size][1]
+    base = m.select(large, m.number(high / 2), m.select(middle, high / 4, m.number(0.0)))
+    rest = m.select(large, m.number(low / 2), m.select(middle, low / 4, m.number(0.0)))
+    return m.copysign(base + (t + m.fma(t * z, m.polynomial(z, tables.ATAN[m.size]), rest)), x)
+
+
+def _arcsine(m: Math, x: Lane) -> tuple[Lane, Lane, Lane]:
+    """Whether |x| is above a half; asin of |x|, or of sqrt((1 - |x|) / 2), as a number and what is added to it."""
+    size = abs(x)
+    large = size > 0.5
+    z = m.select(large, (1.0 - size) * 0.5, size * size)
+    s = m.select(large, m.sqrt(z), size)
+    return large, s, s * z * m.polynomial(z, tables.ASIN[m.size])
+
+
+def _asin(m: Math, x: Lane) -> Lane:
+    large, s, rest = _arcsine(m, x)
+    high, low = _PI[m.size][0] / 2, _PI[m.size][1] / 2
+    far = high - (m.fma(2.0, rest, -low) + (s + s))
+    return m.copysign(m.select(large, far, s + rest), x)
+
+
+def _acos(m: Math, x: Lane) -> Lane:
+    large, s, rest = _arcsine(m, x)
+    high, low = _PI[m.size][0], _PI[m.size][1]
+    signed, signed_rest = m.copysign(s, x), m.copysign(rest, x)
+    near = high / 2 - (signed - (low / 2 - signed_rest))
+    double = m.fma(2.0, rest, s + s)
+    far = m.select(x < 0.0, high - (m.fma(2.0, rest, -low) + (s + s)), double)
+    return m.select(large, far, near)
+
+
+# --- the error function ----------------------------------------------------------------------------------------------
+
+
+def _erf(m: Math, x: Lane) -> Lane:
+    """x times a polynomial below 1; above it 1 - exp(-q) with a polynomial q."""
+    size, most = abs(x), 4.0 if m.size == 32 else 6.0
+    size = m.select(m.number(most) < size, most, size)
+    z = size * size
+    near = m.fma(size, m.polynomial(z, tables.ERF_NEAR[m.size]), size)
+    far = 1.0 - _within(m, -m.polynomial(size - 1.0, tables.ERF_FAR[m.size]))
+    return m.copysign(m.select(size < 1.0, near, far), x)
+
+
+exp = inline("exp", exponential)
+expm1 = inline("expm1", _expm1)
+sigmoid = inline("sigmoid", _sigmoid)
+softplus = inline("softplus", _softplus)
+tanh = inline("tanh", _tanh)
+sinh = inline("sinh", _sinh)
+cosh = inline("cosh", _cosh)
+log = inline("log", _log)
+log1p = inline("log1p", _log1p)
+sin = outlined("sin", _sin, _far)
+cos = outlined("cos", _cos, _far)
+tan = outlined("tan", _tan, _far)
+atan = inline("atan", _atan)
+asin = inline("asin", _asin)
+acos = inline("acos", _acos)
+erf = inline("erf", _erf)
