@@ -114,12 +114,15 @@ class ListMethods:
         self._buffers = [reverse(rows, [0]) for rows in self._all_rows()]
 
     def sort(self, *, key: Callable[[Any], Any] | None = None, reverse: bool = False) -> None:
-        """Sorts the elements, which must be scalars. Raises UnimplementedError for a `key`."""
+        """Sorts the elements, which must be scalars. Raises UnimplementedError for a `key`, which takes a loop."""
         if key is not None:
             raise errors.UnimplementedError(
-                "a staged list can't be sorted by a key in place; use sorted()"
+                "a staged list can't be sorted by a key in code that isn't converted; convert it"
             )
-        order = argsort(self.rows(), 0, "DESCENDING" if reverse else "ASCENDING", stable=True)
+        self.reorder(argsort(self.rows(), 0, "DESCENDING" if reverse else "ASCENDING", stable=True))
+
+    def reorder(self, order: Any) -> None:
+        """Puts the elements at the indices in ``order`` in the place of the elements."""
         self._buffers = [gather(rows, order) for rows in self._all_rows()]
 
     def _matches(self, value: Any) -> Tensor:

@@ -5,6 +5,8 @@ Operators (`+`, `[]`, ...) are installed by `runtime.ops.operators`, so that thi
 
 from __future__ import annotations
 
+import dis
+import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -217,6 +219,9 @@ class EagerTensor(Tensor):
         return "\n" + text if "\n" in text else text
 
 
+_COMPARES = {dis.opmap["COMPARE_OP"], dis.opmap["CONTAINS_OP"]}
+
+
 class SymbolicTensor(Tensor):
     """A tensor that has no value yet: it stands for `value` in the graph that `builder` builds.
 
@@ -282,9 +287,25 @@ class SymbolicTensor(Tensor):
     def __bool__(self) -> bool:
         if ctx.decide is not None:
             return ctx.decide(self)
+        frame = sys._getframe(1)
+        compares = frame.f_code.co_code[frame.f_lasti] in _COMPARES
         raise errors.OperatorNotAllowedInGraphError(
             f"Using a symbolic tensor as a Python bool is not allowed: {self} has no value while its function is "
-            "being traced. Use it in an `if`, `while`, `and`, `or`, `not` of a converted function, or ag.cond."
+            "being traced. "
+            + (
+                "It is part of a tuple or list that is compared; say so, and the comparison becomes part of the "
+                "program: `tuple(a) < tuple(b)`."
+                if compares
+                else "Use it in an `if`, `while`, `and`, `or`, `not` of a converted function, or ag.cond."
+            )
+        )
+
+    def __format__(self, spec: str) -> str:
+        if not spec:
+            return str(self)
+        raise errors.OperatorNotAllowedInGraphError(
+            f"Formatting {self} by '{spec}' needs its value, which it has when the program runs. Write the f-string into "
+            "the `print`, `raise` or `assert` that shows it."
         )
 
     def _no_value(self, what: str) -> TypeError:

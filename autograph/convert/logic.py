@@ -72,6 +72,8 @@ class _Logic(ExpressionPass):
         )
 
     def is_sequence(self, node: Any) -> bool:
+        if isinstance(node, gast.Call) and isinstance(node.func, gast.Name) and node.func.id in ("tuple", "list"):
+            return node.func.id not in self.context.shadowed
         return isinstance(node, _DISPLAYS) or (isinstance(node, gast.Name) and node.id in self.sequences)
 
 

@@ -1,10 +1,12 @@
 """f-strings in ``print``, ``raise`` and ``assert`` may show values that are known only when the program runs.
 
-print(f"x is {x:.2f}")      →      print(ag__.text(f"x is {ag__.shown(x):.2f}"))
+print(f"x is {x:.2f}")             →      print(ag__.text(f"x is {ag__.shown(x):.2f}"))
+print("x is {:.2f}".format(x))     →      print(ag__.text("x is {:.2f}".format(ag__.shown(x))))
 """
 
 from __future__ import annotations
 
+import string
 from typing import Any
 
 import gast
@@ -45,7 +47,13 @@ class _Texts(ExpressionPass):
         if isinstance(node.func, gast.Name) and node.func.id == "print":
             node.args = [self.message(each) for each in node.args]
             return node
-        return self.generic_visit(node)
+        self.generic_visit(node)
+        if not (self.in_message and _formats_literal(node)):
+            return node
+        node.args = [templates.expression("ag__.shown(value)", at=each, value=each) for each in node.args]
+        for each in node.keywords:
+            each.value = templates.expression("ag__.shown(value)", at=each.value, value=each.value)
+        return templates.expression("ag__.text(string)", at=node, string=node)
 
     def visit_JoinedStr(self, node: Any) -> Any:
         if not self.in_message:
@@ -56,3 +64,19 @@ class _Texts(ExpressionPass):
         for each in values:
             each.value = templates.expression("ag__.shown(value)", at=each.value, value=each.value)
         return templates.expression("ag__.text(string)", at=node, string=node)
+
+
+def _formats_literal(call: Any) -> bool:
+    """Whether a call is ``"...".format(...)`` with plain arguments whose fields show the arguments themselves."""
+    function = call.func
+    if not (isinstance(function, gast.Attribute) and function.attr == "format"):
+        return False
+    text = function.value
+    if not (isinstance(text, gast.Constant) and isinstance(text.value, str)):
+        return False
+    starred = any(isinstance(each, gast.Starred) for each in call.args) or any(not each.arg for each in call.keywords)
+    try:
+        fields = [name or "" for _, name, _, _ in string.Formatter().parse(text.value)]
+    except ValueError:
+        return False
+    return not starred and not any("." in name or "[" in name for name in fields)

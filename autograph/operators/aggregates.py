@@ -181,6 +181,16 @@ def sorted_(*arguments: Any, **options: Any) -> Any:
     return made if symbolic(arguments[0]) is not None and not _is_list(arguments[0]) else StagedList.of_rows(made)
 
 
+def sort_in_place(items: StagedList, *, key: Any = None, reverse: bool = False) -> None:
+    """``items.sort()`` of a staged list: what ``key`` gives for its items is collected by a loop of the program."""
+    if key is None:
+        items.sort(reverse=reverse)
+        return
+    function = converted_call(key)
+    keys = convert_to_tensor(collect(items, lambda found, item: found.append(function(item))))
+    items.reorder(argsort(keys, direction="DESCENDING" if reverse else "ASCENDING", stable=True))
+
+
 def list_(*arguments: Any, **options: Any) -> Any:
     """``list``; of something staged the list of its items, a staged one when their number isn't known."""
     items, others = _taken(arguments)
@@ -263,6 +273,7 @@ OVERLOADS.update(
         builtins.sorted: sorted_,
         builtins.sum: sum_,
         builtins.tuple: tuple_,
+        StagedList.sort: sort_in_place,
         math.dist: dist_,
         math.fsum: fsum_,
         math.prod: prod_,

@@ -72,6 +72,8 @@ def converted_form(callee: Any) -> Any:
     if kind is MethodType:
         function = callee.__func__
         if type(function) is FunctionType:
+            if function in OVERLOADS:
+                return MethodType(OVERLOADS[function], callee.__self__)
             maker = maker_of(function)
             return callee if maker is None else MethodType(maker(function), callee.__self__)
         return callee
@@ -83,7 +85,7 @@ def converted_form(callee: Any) -> Any:
         return overload
     if kind is BuiltinMethodType:
         owner = moved(callee.__self__)
-        return callee if owner is None else getattr(owner, callee.__name__)
+        return callee if owner is None else converted_form(getattr(owner, callee.__name__))
     if isinstance(callee, functools.partial):
         return _partial(callee)
     if isinstance(callee, type):

@@ -59,3 +59,18 @@ def test_later_items_are_compared_only_when_asked_for():
     expected, seen = [], []
     assert converted(f)(seen) == f(expected)
     assert seen == expected
+
+
+def test_a_comparison_of_tuples_that_does_not_look_like_one():
+    def pair(n):
+        return n, n + 1
+
+    def hidden(n):
+        return 1 if pair(n) < pair(2) else 0
+
+    def said(n):
+        return 1 if tuple(pair(n)) < tuple(pair(2)) else 0
+
+    with pytest.raises(ag.errors.OperatorNotAllowedInGraphError, match="say so"):
+        ag.function(hidden)(ag.constant(1))
+    assert [int(ag.function(said)(ag.constant(n))) for n in (1, 2, 3)] == [1, 0, 0]

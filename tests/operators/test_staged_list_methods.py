@@ -193,3 +193,19 @@ def test_a_dataclass_that_refers_to_itself_is_no_state():
         return state.x
 
     assert int(f(ag.constant(3))) == 6
+
+
+@pytest.mark.parametrize("n", [0, 1, 6])
+def test_sort_by_a_key(n):
+    def f(n):
+        numbers, pairs = [], []
+        for i in range(n):
+            numbers.append((i * 7) % 5)
+            pairs.append(((i * 7) % 5, i))
+        if n > 0:
+            numbers.sort(key=lambda v: v % 3, reverse=True)
+        pairs.sort(key=lambda pair: -pair[0])
+        return numbers, pairs
+
+    staged = ag.function(f)(ag.constant(n))
+    assert [int(each) for each in ag.nest.flatten(staged)] == ag.nest.flatten(f(n))

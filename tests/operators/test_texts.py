@@ -63,3 +63,27 @@ def test_python_texts_are_unchanged():
 
     assert converted(f)(Odd()) == f(Odd())
     assert ag.function(lambda t: t + len(f(Odd())[0][0]))(ag.constant(0)).numpy() == len(f(Odd())[0][0])
+
+
+def test_texts_that_format_makes(capsys):
+    @ag.function
+    def f(x):
+        if x > 0:
+            print("x is {:03d}, {name}".format(x, name=x + 1))
+        assert x < 9, "{} is too much".format(x)
+        return x
+
+    f(ag.constant(2))
+    assert capsys.readouterr().out == "x is 002, 3\n"
+    with pytest.raises(AssertionError, match="12 is too much"):
+        f(ag.constant(12))
+
+
+def test_a_format_outside_of_messages_says_where_to_put_it():
+    @ag.function
+    def f(x):
+        text = f"{x:.2f}"
+        return x, len(text)
+
+    with pytest.raises(ag.errors.OperatorNotAllowedInGraphError, match="the `print`, `raise` or `assert`"):
+        f(ag.constant(1.0))

@@ -94,3 +94,84 @@ def test_order_of_evaluation():
     expected, seen = [], []
     assert converted(f)(seen) == f(expected)
     assert seen == expected
+
+
+def twice(value, *others, **more):
+    return value
+
+
+def in_arguments(n):
+    y = 0
+    found = twice(n - 1, n > 2 and (y := n + 1) > 4, last=n)
+    return found, y
+
+
+def in_a_keyword(n):
+    y = 0
+    return twice(y, other=n > 0 and (y := n) > 1), y
+
+
+def in_tuples_and_dictionaries(n):
+    y = z = 0
+    pair = (n > 2 and (y := n + 1) > 4, n)
+    table = {"a": [n > 0 and (z := n * 2) > 3]}
+    return pair, table["a"][0], y, z
+
+
+def in_arithmetic(n):
+    y = 0
+    return 1 + (n if n > 2 else (y := 7)), y
+
+
+def in_the_test_of_a_while(n):
+    y = 0
+    while twice(n > 0 and (y := n) > 0):
+        n -= 1
+    return n, y
+
+
+def in_a_list_comprehension(n):
+    i, y = 5, 0
+    found = [y for i in range(n) if (y := i * 2) > 3]
+    return i, y, sum(found), len(found)
+
+
+def in_nested_clauses(n):
+    y = 0
+    found = [(y := i * j) + 1 for i in range(n) for j in range(i) if j != 1]
+    return y, sum(found)
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        in_arguments,
+        in_a_keyword,
+        in_tuples_and_dictionaries,
+        in_arithmetic,
+        in_the_test_of_a_while,
+        in_a_list_comprehension,
+        in_nested_clauses,
+    ],
+)
+def test_inside_of_other_expressions(program):
+    for n in range(6):
+        assert converted(program)(n) == program(n)
+        staged = ag.function(program)(ag.constant(n))
+        assert [int(each) for each in ag.nest.flatten(staged)] == [int(each) for each in ag.nest.flatten(program(n))]
+
+
+def test_order_of_evaluation_inside_of_other_expressions():
+    def f(log):
+        def say(value, *others, **more):
+            log.append(value)
+            return value
+
+        first = say(say("a"), say(0) or (k := say("")) or say("b"), *say([1]), last=say("c") and (m := say("d")))
+        second = {say("k"): say(1) + (say(2) if say(True) else (w := say(3)))}
+        third = [say(v) for u in say([1, 2, 3]) if (v := u * 2) > 2], say([7, 8])[say(0) or (z := say(1))]
+        return first, second, third, k, v, z
+
+    expected, seen = [], []
+    assert converted(f)(seen) == f(expected)
+    assert seen == expected
