@@ -23,7 +23,7 @@ from typing import Any
 import gast
 
 from autograph.convert.context import Context
-from autograph.convert.tree import Block, functions, map_blocks, statements
+from autograph.convert.tree import Block, StatementRewriter, functions, statements
 from autograph.syntax import templates
 from autograph.syntax.scopes import activity
 
@@ -36,18 +36,9 @@ def lower(tree: Any, context: Context) -> Any:
     return tree
 
 
-class _Matches:
-    def __init__(self, function: Any, context: Context) -> None:
-        self.function = function
-        self.context = context
-        self.pinned = context.pinned(function)
-
-    def block(self, block: Block) -> Block:
-        made: Block = []
-        for stmt in block:
-            map_blocks(stmt, self.block)
-            made += self.lowered(stmt) if isinstance(stmt, gast.Match) and stmt not in self.pinned else [stmt]
-        return made
+class _Matches(StatementRewriter):
+    def statement(self, stmt: Any) -> Block:
+        return self.lowered(stmt) if isinstance(stmt, gast.Match) and stmt not in self.pinned else [stmt]
 
     def lowered(self, stmt: Any) -> Block:
         bound = {name for case in stmt.cases for name in activity(case.pattern).bound}

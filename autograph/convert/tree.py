@@ -38,6 +38,25 @@ def map_blocks(stmt: Any, change: Callable[[Block], Block]) -> None:
                 setattr(holder, field, change(block))
 
 
+class StatementRewriter:
+    """Replaces statements of a function by others, the inner ones first. `statement` says by which."""
+
+    def __init__(self, function: Any, context: Any) -> None:
+        self.function = function
+        self.context = context
+        self.pinned = context.pinned(function)
+
+    def block(self, block: Block) -> Block:
+        made: Block = []
+        for stmt in block:
+            map_blocks(stmt, self.block)
+            made += self.statement(stmt)
+        return made
+
+    def statement(self, stmt: Any) -> Block:
+        raise NotImplementedError
+
+
 def statements(block: Block) -> Iterator[Any]:
     """Every statement of a block and of the blocks in it, outer ones first."""
     for stmt in block:
