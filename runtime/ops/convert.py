@@ -272,6 +272,12 @@ def _tensor_entries(tensor: Tensor, what: str) -> list[int | Tensor | None]:
 
 def shape_args(shape: Any, what: str = "shape") -> tuple[tuple[int | None, ...], list[Tensor]]:
     """A shape-like argument as an op wants it: the attribute with None for each unknown entry, and their tensors."""
+    if type(shape) is list or type(shape) is tuple:
+        for entry in shape:
+            if type(entry) is not int:
+                break
+        else:
+            return tuple(shape), []
     entries = int_list(shape, what)
     if any(e is None for e in entries):
         raise ValueError(f"{what} must not have unknown entries, got {shape!r}")
