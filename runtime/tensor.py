@@ -304,8 +304,8 @@ class SymbolicTensor(Tensor):
         if not spec:
             return str(self)
         raise errors.OperatorNotAllowedInGraphError(
-            f"Formatting {self} by '{spec}' needs its value, which it has when the program runs. Write the f-string into "
-            "the `print`, `raise` or `assert` that shows it."
+            f"Formatting {self} by '{spec}' needs its value, which it has when the program runs. Write the f-string "
+            "into the `print`, `raise` or `assert` that shows it."
         )
 
     def _no_value(self, what: str) -> TypeError:

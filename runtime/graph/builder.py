@@ -55,7 +55,8 @@ def user_span() -> tuple[str, int, str] | None:
 def user_name() -> str | None:
     """What the user calls the node being emitted: the `name=` of the call into this project, after the open scopes."""
     frame: Any = sys._getframe(2)
-    entry, inside = None, []
+    entry: Any = None
+    inside: list[Any] = []
     while frame is not None and _is_own_code.get(frame.f_code.co_filename):
         inside.append(entry)
         entry, frame = frame, frame.f_back
