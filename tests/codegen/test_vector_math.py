@@ -1,42 +1,184 @@
-"""Our own exp and tanh of float32, in units in the last place, against float64."""
+"""Our own functions in kernels: accuracy in units in the last place, special values, vector code, the same bits."""
 
 from __future__ import annotations
 
+import platform
+import re
+from collections.abc import Callable
 from typing import Any
 
+import llvmlite.binding
 import numpy as np
 import pytest
+from numba import njit
 
-from runtime.codegen.lower import lower
-from runtime.codegen.native import load
-from runtime.dtypes import float32
-from runtime.ops.dispatch import call
-from tests.codegen.compare import build, typed
+import runtime.codegen.library as lib
+from runtime.dtypes import float32, float64
+from tests.vector_math import FUNCTIONS, native, slice_of, worst_of
+
+TYPES = {"float32": float32, "float64": float64}
 
 
-def values() -> np.ndarray:
-    """Every 1009th float32 that isn't NaN, and the special ones."""
-    patterns = np.arange(0, 2**32, 1009, dtype=np.uint32).view(np.float32)
-    special = np.array([0.0, -0.0, np.inf, -np.inf, 88.72283, 88.72284, -87.34, -103.97, -104.1, 0.625], np.float32)
-    return np.concatenate([patterns[~np.isnan(patterns)], special])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_float32(name: str) -> None:
+    """`python -m tests.vector_math` does this with all 2**32 numbers."""
+    error, place = worst_of(name, slice_of())
+    assert error <= 2.0, place
+
+
+# --- float64, against a wider type where the machine has one ---------------------------------------------------------
+
+
+def _erf(x: Any) -> Any:
+    """All terms of this series have x's sign: 2 / sqrt(pi) exp(-x**2) sum of 2**n x**(2n+1) / (2n+1)!!"""
+    bounded = np.clip(x, -7, 7)
+    term = total = bounded
+    for n in range(1, 250):
+        term = term * (2 * bounded * bounded) / (2 * n + 1)
+        total = total + term
+    root_pi = np.sqrt(4 * np.arctan(np.longdouble(1)))
+    return np.where(np.abs(x) > 7, np.sign(x), 2 / root_pi * np.exp(-bounded * bounded) * total)
+
+
+WIDE: dict[str, Callable[[Any], Any]] = {**FUNCTIONS, "erf": _erf, "sigmoid": lambda x: 1 / (1 + np.exp(-x))}
+wide_only = pytest.mark.skipif(np.finfo(np.longdouble).nmant < 60, reason="no floats wider than float64 here")
+
+
+def spread() -> np.ndarray:
+    """Numbers of all sizes, near the interesting ones more of them."""
+    random = np.random.default_rng(5)
+    normal, n = random.normal(size=4000), 4000
+    parts = [
+        random.uniform(-1.2, 1.2, n), random.uniform(-12, 12, n), random.uniform(-750, 712, n),
+        normal * 10.0 ** random.uniform(-300, 300, n), normal * 10.0 ** random.uniform(-18, 2, n),
+        1 + normal * 10.0 ** random.uniform(-16, -1, n), random.integers(-(10**6), 10**6, n) * (np.pi / 2),
+        random.uniform(-1e12, 1e12, n), [5e-324, 2.2e-308, 1.7e308, 709.78, 710.47, -708.4, -745.1],
+    ]  # fmt: skip
+    return np.concatenate(parts)
 
 
 def ulps(got: np.ndarray, exact: np.ndarray) -> np.ndarray:
     with np.errstate(all="ignore"):
-        rounded = exact.astype(np.float32)
-        gap = np.spacing(np.abs(rounded)).astype(np.float64)
-        error = np.abs(got.astype(np.float64) - exact) / gap
-    return np.where(got == rounded, 0.0, error)
+        right = exact.astype(np.float64)
+        error = np.abs(got.astype(np.longdouble) - exact) / np.spacing(np.abs(right))
+    agree = (got == right) | (np.isnan(got) & np.isnan(right))
+    return np.where(agree, 0.0, np.where(np.isnan(error), np.inf, error)).astype(np.float64)
 
 
-@pytest.mark.parametrize(("name", "exact"), [("exp", np.exp), ("tanh", np.tanh)])
-def test_accuracy(name: str, exact: Any) -> None:
-    native = load(lower(build(lambda x: call(name, x), [typed(float32, None)])))
-    x = values()
+@wide_only
+@pytest.mark.parametrize("name", WIDE)
+def test_float64(name: str) -> None:
+    x = spread()
     with np.errstate(all="ignore"):
-        expected = exact(x.astype(np.float64))
-    (got,) = native([x])
-    error = ulps(got, expected)
+        exact = WIDE[name](x.astype(np.longdouble))
+    error = ulps(native(name, float64)(x), exact)
     worst = int(np.argmax(error))
-    assert error[worst] <= 2.0, (x[worst], got[worst], expected[worst], error[worst])
-    assert np.isnan(native([np.array([np.nan], np.float32)])[0]).all()
+    assert error[worst] <= 2.0, x[worst]
+
+
+def _powers(dtype: Any) -> tuple[np.ndarray, np.ndarray]:
+    random = np.random.default_rng(6)
+    n, most = 20000, 36 if dtype is np.float32 else 300
+    pairs = [
+        (random.uniform(0, 4, n), random.uniform(-20, 20, n)),
+        (1 + random.normal(size=n) * 10.0 ** random.uniform(-12, -1, n), random.normal(size=n) * 1e3),
+        (10.0 ** random.uniform(-most, most, n), random.uniform(-1.2, 1.2, n)),
+        (random.uniform(0, 1000, n), random.uniform(-110, 110, n)),
+        (-random.uniform(0, 9, n), random.integers(-40, 40, n).astype(np.float64)),
+    ]
+    x, y = (np.concatenate(side).astype(dtype) for side in zip(*pairs))
+    return x, y
+
+
+def test_pow_float32() -> None:
+    x, y = _powers(np.float32)
+    with np.errstate(all="ignore"):
+        exact = np.power(x.astype(np.float64), y.astype(np.float64))
+        right = exact.astype(np.float32)
+        got = native("pow", float32, 2)(x, y)
+        error = np.where(got == right, 0.0, np.abs(got - exact) / np.spacing(np.abs(right)))
+    assert error.max() <= 1.0, (x[error.argmax()], y[error.argmax()])
+
+
+@wide_only
+def test_pow_float64() -> None:
+    x, y = _powers(np.float64)
+    with np.errstate(all="ignore"):
+        exact = np.power(x.astype(np.longdouble), y.astype(np.longdouble))
+    error = ulps(native("pow", float64, 2)(x, y), exact)
+    assert error.max() <= 2.0, (x[error.argmax()], y[error.argmax()])
+
+
+# --- special values --------------------------------------------------------------------------------------------------
+
+SPECIAL = [0.0, 1.0, 2.0, 0.5, 3.0, 2.5, 1e30, 1e17, 7.0, np.inf, 1e-45]
+
+
+def same(got: np.ndarray, wanted: np.ndarray, rounding: float) -> np.ndarray:
+    equal = (got == wanted) & (np.signbit(got) == np.signbit(wanted)) | (np.isnan(got) & np.isnan(wanted))
+    with np.errstate(all="ignore"):
+        return equal | (np.isfinite(wanted) & (wanted != 0) & (np.abs(got - wanted) <= rounding * np.abs(wanted)))
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_special_values(name: str, dtype: str) -> None:
+    """NaN, infinities, both zeros and the smallest numbers, as NumPy has them."""
+    x = np.array([*SPECIAL, np.nan, *(-np.array(SPECIAL))], dtype)
+    with np.errstate(all="ignore"):
+        wanted = FUNCTIONS[name](x)
+    got = native(name, TYPES[dtype])(x)
+    assert same(got, wanted, 1e-6 if dtype == "float32" else 1e-14).all(), list(zip(x, got, wanted))
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_special_powers(dtype: str) -> None:
+    numbers = [*SPECIAL, np.nan, *(-np.array(SPECIAL)), 2.0**24, 2.0**53 - 1, 2.0**53]
+    x, y = (side.ravel().astype(dtype) for side in np.meshgrid(numbers, numbers))
+    with np.errstate(all="ignore"):
+        wanted = np.power(x, y)
+    got = native("pow", TYPES[dtype], 2)(x, y)
+    wrong = ~same(got, wanted, 1e-6 if dtype == "float32" else 1e-14)
+    assert not wrong.any(), list(zip(x[wrong], y[wrong], got[wrong], wanted[wrong]))
+
+
+# --- code ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_same_bits_in_vectors_and_alone(dtype: str) -> None:
+    """Also where a huge argument among them takes the slow path."""
+    random = np.random.default_rng(8)
+    x = random.uniform(-3, 3, 67).astype(dtype)
+    x[[5, 40]] = 1e30, -3e20
+    for name in ("exp", "log1p", "tanh", "erf", "sin", "cos", "tan"):
+        function = native(name, TYPES[dtype])
+        with np.errstate(all="ignore"):
+            alone = np.concatenate([function(x[i : i + 1].copy()) for i in range(x.size)])
+        np.testing.assert_array_equal(function(x), alone, err_msg=name)
+
+
+@pytest.mark.skipif(
+    platform.machine().lower() not in ("x86_64", "amd64") or not llvmlite.binding.get_host_cpu_features().get("avx2"),
+    reason="looks for vector registers of x86 with AVX2",
+)
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("name", [*FUNCTIONS, "pow"])
+def test_loops_become_vector_code(name: str, dtype: str) -> None:
+    function = getattr(lib, name)
+    if name == "pow":
+
+        def kernel(x: Any, out: Any) -> None:
+            for i in range(x.size):
+                out[i] = function(x[i], x[i])
+
+    else:
+
+        def kernel(x: Any, out: Any) -> None:
+            for i in range(x.size):
+                out[i] = function(x[i])
+
+    compiled = njit(f"void({dtype}[::1], {dtype}[::1])", error_model="numpy")(kernel)
+    (text,) = compiled.inspect_asm().values()
+    letter = "s" if dtype == "float32" and name != "pow" else "d"
+    assert re.search(rf"\bvf\w*madd\w*p{letter}\s.*%[yz]mm", text), "no products and sums of vectors"
