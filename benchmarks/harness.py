@@ -25,7 +25,7 @@ class Case:
 
     implementations: label → a function that prepares the inputs and returns a call without arguments. The call
     returns arrays that all the implementations agree on, within `rtol` of the largest magnitude in each. `kind` says
-    which targets it has to meet (targets.py).
+    which targets it has to meet (targets.py). `compared` makes of a result what has to agree.
     """
 
     name: str
@@ -33,6 +33,7 @@ class Case:
     implementations: dict[str, Build]
     rtol: float = 1e-5
     kind: str = ""
+    compared: Callable[[np.ndarray], np.ndarray] = lambda array: array
 
 
 @dataclass
@@ -100,6 +101,7 @@ def check(case: Case, label: str, result: list[np.ndarray], expected: list[np.nd
     for index, (ours, theirs) in enumerate(zip(result, expected, strict=True)):
         if ours.shape != theirs.shape:
             raise Disagreement(f"{case.name}: result {index} of {label} has shape {ours.shape}, not {theirs.shape}")
+        ours, theirs = case.compared(ours), case.compared(theirs)
         scale = np.max(np.abs(theirs), initial=1e-30)
         gap = np.max(np.abs(ours.astype(np.float64) - theirs), initial=0.0) / scale
         if not gap <= case.rtol:
