@@ -99,8 +99,8 @@ class PermissionDeniedError(OpError):
     """The caller may not do this."""
 
 
-class ResourceExhaustedError(OpError):
-    """There is not enough memory, or of another resource."""
+class ResourceExhaustedError(OpError, MemoryError):
+    """There is not enough memory, or of another resource. (A MemoryError too: that is what Python code looks for.)"""
 
 
 class UnauthenticatedError(OpError):

@@ -38,6 +38,7 @@ from runtime.codegen.refs import TOKEN, Array, Buffer, Scalar, StackRef
 from runtime.codegen.source import Kept, KernelSource, NotNative, Slot, signature_of
 from runtime.dtypes import DType
 from runtime.graph.ir import Graph, Node, Value
+from runtime.shapes import element_count
 from runtime.types import StackType, TensorType, TokenType, Type
 
 # Modules that fill the table of emitters by being imported.
@@ -146,8 +147,20 @@ def lower(graph: Graph) -> KernelSource:
     values = tuple(value for _, value in low.constants)
     return KernelSource(
         graph.name, text, signature_of(inputs, values), inputs, outputs, values, passed, tuple(low.errors), details,
-        {variable: item.slot for variable, item in low.kept.items()}, tuple(low.reports),
+        {variable: item.slot for variable, item in low.kept.items()}, tuple(low.reports), _array_lines(graph),
     )  # fmt: skip
+
+
+def _array_lines(graph: Graph) -> tuple[Any, ...]:
+    """The user's lines that make arrays. Where sizes are known only at run time, any may be the largest."""
+    found: dict[Any, float] = {}
+    for node in graph.walk():
+        for value in node.outputs:
+            if node.span and not node.regions and isinstance(value.type, TensorType) and value.type.rank:
+                count = element_count(value.type.shape)
+                size = float("inf") if count is None else count * value.type.dtype.np.itemsize
+                found[node.span] = max(found.get(node.span, 0.0), size)
+    return tuple(sorted(found, key=lambda span: -found[span]))
 
 
 def _declare_kept(low: Lowering, kept: Kept) -> list[str]:

@@ -72,7 +72,9 @@ def _glue(source: KernelSource, entry: Callable[..., Any]) -> NativeCall:
     if targets:
         # An interrupt while numba makes Python objects of the results reaches Python as a SystemError.
         lines += ["    try:", "        results = " + call, "    except SystemError as error:"]
-        lines += ["        raise error.__cause__ or error from None"]
+        lines += ["        raise error.__cause__ or error from None", "    except MemoryError as error:"]
+        lines += ["        raise out_of_memory(error) from None"]
+        space["out_of_memory"] = source.out_of_memory
         call = "results"
     if source.errors:
         details = [f"d{i}" for i in range(source.details)]

@@ -11,8 +11,10 @@ import numpy as np
 from runtime import errors
 from runtime.codegen.reports import NestReport
 from runtime.dtypes import DType
-from runtime.graph.spans import at_span
+from runtime.graph.spans import at_span, describe_span
 from runtime.ops.text import format_tensor
+
+_LINES_SHOWN = 3
 
 
 class NotNative(Exception):
@@ -97,6 +99,7 @@ class KernelSource:
     passed       outputs that are graph inputs: output index -> input index; the kernel doesn't return them
     details      numbers that accompany an error status (0..2); `errors` empty: no status is returned
     reports      the elementwise nests in the text, for `explain`
+    arrays       the user's lines that make arrays, the largest first
     kept         variables of which an error returns the value: reference -> slot (see `runtime.graph.passes.commits`)
     """
 
@@ -111,6 +114,16 @@ class KernelSource:
     details: int = 0
     kept: dict[Any, Slot] = field(default_factory=dict)
     reports: tuple[NestReport, ...] = ()
+    arrays: tuple[Any, ...] = ()
+
+    def out_of_memory(self, error: MemoryError) -> errors.ResourceExhaustedError:
+        """What is raised when the kernel can't allocate an array."""
+        lines = [describe_span(span) for span in self.arrays[:_LINES_SHOWN]]
+        more = f"\n  and {len(self.arrays) - len(lines)} more lines" if len(self.arrays) > len(lines) else ""
+        places = "".join(f"\n  at {line}" for line in lines) + more
+        return errors.ResourceExhaustedError(
+            f"Out of memory: an array that '{self.name}' makes can't be allocated ({error}){places}"
+        )
 
 
 def numba_type(dtype: DType, rank: int) -> str:

@@ -15,7 +15,7 @@ import numpy as np
 from runtime import dtypes, errors
 from runtime.graph.ir import Graph, Node
 from runtime.graph.spans import AT_SPAN, at_span, with_op
-from runtime.ops.dispatch import explain_failure, widened
+from runtime.ops.dispatch import explain_failure, out_of_memory, widened
 from runtime.types import TensorType
 
 # Called every so often by a running loop with the node and its current operands; may finish the loop in native code and
@@ -111,6 +111,10 @@ class Program:
             if node is None or AT_SPAN in str(error):
                 raise
             raise at_span(_naming(error, node), node.span) from None
+        except MemoryError as error:
+            if node is None or node.regions:
+                raise
+            raise at_span(_naming(out_of_memory(node.op, error), node), node.span) from error
         except (AssertionError, LookupError, ArithmeticError, RuntimeError, NameError, AttributeError) as error:
             if node is None or node.op.name != "assert":
                 raise

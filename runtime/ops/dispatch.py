@@ -88,6 +88,8 @@ def _recover(op: OpDef, inputs: Sequence[Any], attrs: dict[str, Any], error: Exc
         raise type(error)(f"{error.message} [Op:{op.label}]", op.name) from None
     if isinstance(error, (ValueError, TypeError, IndexError)) and not op.effect:
         raise explain_failure(op, [t.type for t in inputs], attrs, error) from None
+    if type(error) is not errors.ResourceExhaustedError and isinstance(error, MemoryError):
+        raise out_of_memory(op, error) from error
     raise error
 
 
@@ -98,6 +100,11 @@ def _refuse_symbolic(inputs: Sequence[Any]) -> None:
                 f"{tensor} belongs to the function '{tensor.builder.name}' and can't be used outside it: it has no "
                 "value there. Return it from the function instead of storing it in an outer object."
             )
+
+
+def out_of_memory(op: OpDef, error: MemoryError) -> errors.ResourceExhaustedError:
+    """What NumPy's MemoryError is called here; its message says how much was wanted."""
+    return errors.ResourceExhaustedError(f"Out of memory: {error or 'allocation failed'} [Op:{op.label}]", op.name)
 
 
 def explain_failure(op: OpDef, types: Sequence[Any], attrs: dict[str, Any], error: Exception) -> Exception:
