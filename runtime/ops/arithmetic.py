@@ -13,38 +13,43 @@ from runtime.dtypes import DType
 from runtime.ops.convert import convert_to_tensor, is_tensor_like, operands
 from runtime.ops.define import UnaryFunction, binary, unary
 from runtime.ops.dispatch import apply, call
-from runtime.ops.rules import binary_samples, typed, unbroadcast
+from runtime.ops.rules import binary_samples, brackets, typed, unbroadcast
 from runtime.ops.table import OPS, OpDef, Sample, register
+from runtime.shapes import merge
 from runtime.tensor import Tensor
 
 
 def _grad_add(op: Any, dy: Any) -> Sequence[Any]:
     x, y = op.inputs
-    return unbroadcast(dy, x, y), unbroadcast(dy, y, x)
+    return unbroadcast(dy, x, y) if op.wants(0) else None, unbroadcast(dy, y, x) if op.wants(1) else None
 
 
 def _grad_subtract(op: Any, dy: Any) -> Sequence[Any]:
     x, y = op.inputs
-    return unbroadcast(dy, x, y), unbroadcast(-dy, y, x)
+    return unbroadcast(dy, x, y) if op.wants(0) else None, unbroadcast(-dy, y, x) if op.wants(1) else None
 
 
 def _grad_multiply(op: Any, dy: Any) -> Sequence[Any]:
     x, y = op.inputs
-    return unbroadcast(dy * y, x, y), unbroadcast(dy * x, y, x)
+    return unbroadcast(dy * y, x, y) if op.wants(0) else None, unbroadcast(dy * x, y, x) if op.wants(1) else None
 
 
 def _grad_divide(op: Any, dy: Any) -> Sequence[Any]:
     x, y = op.inputs
-    return unbroadcast(dy / y, x, y), unbroadcast(-dy * op.outputs[0] / y, y, x)
+    dx = unbroadcast(dy / y, x, y) if op.wants(0) else None
+    return dx, unbroadcast(-dy * op.outputs[0] / y, y, x) if op.wants(1) else None
 
 
 def _grad_pow(op: Any, dy: Any) -> Sequence[Any]:
     x, y = op.inputs
+    dx = unbroadcast(dy * y * x ** (y - 1), x, y) if op.wants(0) else None
+    if not op.wants(1):
+        return dx, None
     # The logarithm only counts where x > 0 (of complex numbers: where x != 0); elsewhere the derivative
     # by the exponent is taken as 0.
     positive = call("not_equal", x, _zeros(x)) if x.dtype.is_complex else x > 0
     log_x = call("select", positive, call("log", call("select", positive, x, _ones(x))), _zeros(x))
-    return unbroadcast(dy * y * x ** (y - 1), x, y), unbroadcast(dy * op.outputs[0] * log_x, y, x)
+    return dx, unbroadcast(dy * op.outputs[0] * log_x, y, x)
 
 
 def _ones(x: Any) -> Any:
@@ -68,8 +73,8 @@ def _grad_extreme(wins: Any) -> Any:
         first = wins(x, y)
         zero = _zeros(dy)
         return (
-            unbroadcast(call("select", first, dy, zero), x, y),
-            unbroadcast(call("select", first, zero, dy), y, x),
+            unbroadcast(call("select", first, dy, zero), x, y) if op.wants(0) else None,
+            unbroadcast(call("select", first, zero, dy), y, x) if op.wants(1) else None,
         )
 
     return grad
@@ -83,7 +88,7 @@ def _grad_multiply_no_nan(op: Any, dy: Any) -> Sequence[Any]:
 def _grad_squared_difference(op: Any, dy: Any) -> Sequence[Any]:
     x, y = op.inputs
     scaled = dy * (x - y) * 2
-    return unbroadcast(scaled, x, y), unbroadcast(-scaled, y, x)
+    return unbroadcast(scaled, x, y) if op.wants(0) else None, unbroadcast(-scaled, y, x) if op.wants(1) else None
 
 
 def _need_divisor(y: Any) -> None:
@@ -295,18 +300,34 @@ truediv = divide
 def divide_no_nan(x: Any, y: Any, name: str | None = None) -> Tensor:
     """x / y, and 0 where y is 0 (also in the gradient)."""
     x, y = operands("DivNoNan", x, y)
+    if x.dtype.kind in "iu":  # as `divide` does
+        wide = dtypes.float32 if x.dtype.size <= 2 else dtypes.float64
+        x, y = call("cast", x, dtype=wide), call("cast", y, dtype=wide)
     zero = call("equal", y, _zeros(y))
     safe = call("select", zero, _ones(y), y)
     return call("select", zero, _zeros(x), divide(x, safe))
 
 
 def add_n(inputs: Sequence[Any], name: str | None = None) -> Tensor:
-    """The sum of a list of tensors of one shape and dtype. Raises ValueError for an empty list."""
+    """The sum of tensors of one shape and dtype: a list of them, or the rows of a tensor.
+
+    Raises ValueError for an empty list, InvalidArgumentError for different shapes.
+    """
+    if isinstance(inputs, Tensor):
+        inputs = list(inputs)
     if not isinstance(inputs, (list, tuple)) or not inputs:
         raise ValueError("inputs must be a non-empty list of tensors")
-    total = convert_to_tensor(inputs[0])
-    for term in inputs[1:]:
-        total = add(total, term)
+    terms = operands("AddN", *inputs)
+    total = terms[0]
+    for index, term in enumerate(terms[1:], 1):
+        try:
+            merge(total._shape, term._shape)
+        except ValueError:
+            raise errors.InvalidArgumentError(
+                "Inputs to operation AddN must have the same size and shape. Input 0: "
+                f"{brackets(total._shape)} != input {index}: {brackets(term._shape)} [Op:AddN]"
+            ) from None
+        total = _add_numbers(total, term)
     return total
 
 

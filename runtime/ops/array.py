@@ -10,7 +10,7 @@ import numpy as np
 from runtime import dtypes, errors
 from runtime.context import ctx
 from runtime.dtypes import DTypeLike
-from runtime.ops.convert import convert_to_tensor, fill_holes, int_list, scalar_int, shape_args
+from runtime.ops.convert import convert_to_tensor, fill_holes, int_list, shape_args, unknown_now
 from runtime.ops.dispatch import apply, call
 from runtime.ops.rules import brackets, dims, infer_same, shape_attr, unary_samples
 from runtime.ops.table import OpDef, Sample, register
@@ -200,9 +200,12 @@ def expand_dims(input: Any, axis: Any, name: str | None = None) -> Tensor:
     """With a dimension of size 1 inserted at `axis` (negative counts from the end of the result)."""
     x = convert_to_tensor(input)
     r = known_rank(x, "expand_dims")
-    position = scalar_int(axis, "axis")
+    entries = int_list(axis, "axis")
+    if len(entries) != 1:
+        raise errors.InvalidArgumentError(f"'dim' must be a single value, got {axis!r} [Op:ExpandDims]", "expand_dims")
+    position = entries[0]
     if not isinstance(position, int):
-        raise TypeError(f"axis must be known while tracing, got {axis!r}")
+        raise unknown_now("axis", axis)
     if not -r - 1 <= position <= r:
         raise errors.InvalidArgumentError(
             f"Tried to expand dim index {position} for tensor with {r} dimensions. [Op:ExpandDims]", "expand_dims"
@@ -273,17 +276,18 @@ TRANSPOSE = register(
 
 
 def transpose(a: Any, perm: Any = None, conjugate: bool = False, name: str | None = None) -> Tensor:
-    """Dimensions in the order `perm`; reversed by default."""
+    """Dimensions in the order `perm`; reversed by default. conjugate: complex elements are conjugated as well."""
     x = convert_to_tensor(a)
     if perm is None:
         order = tuple(reversed(range(known_rank(x, "transpose"))))
     else:
         entries = int_list(perm, "perm")
         if not all(isinstance(e, int) for e in entries):
-            raise TypeError(f"perm must be known while tracing, got {perm!r}")
+            raise unknown_now("perm", perm)
         r = len(entries)
         order = tuple(e + r if e < 0 else e for e in entries)  # type: ignore[operator,misc]
-    return apply(TRANSPOSE, (x,), {"perm": order})
+    result = apply(TRANSPOSE, (x,), {"perm": order})
+    return call("conj", result) if conjugate and x.dtype.is_complex else result
 
 
 # --- identity ------------------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from runtime.ops.control import assert_op
 from runtime.ops.convert import convert_to_tensor, int_list, operands, static_value
 from runtime.ops.dispatch import apply, call
 from runtime.ops.joining import concat, static_axis
-from runtime.ops.reduce import reduce_max
+from runtime.ops.reduce import reduce_all, reduce_max
 from runtime.ops.rules import dims, product, shape_attr
 from runtime.ops.table import OpDef, Sample, register
 from runtime.tensor import Tensor
@@ -82,7 +82,14 @@ def reverse_sequence(
     rank = known_rank(x, "reverse_sequence")
     along, batch = seq_axis % rank, batch_axis % rank
     places = creation.range(convert_to_tensor(dims(x)[along]))
-    lengths = call("expand_dims", call("cast", convert_to_tensor(seq_lengths), dtype=dtypes.int32), axis=(1,))
+    given = convert_to_tensor(seq_lengths)
+    if given._shape is not None and len(given._shape) != 1:
+        raise errors.InvalidArgumentError(f"seq_lens input must be 1-dim, not {len(given._shape)} [Op:ReverseSequence]")
+    if not given.shape.is_compatible_with([dim if isinstance(dim := dims(x)[batch], int) else None]):
+        raise errors.InvalidArgumentError(
+            f"Length of seq_lens != input.dims({batch}), ({given.shape[0]} vs. {x.shape[batch]}) [Op:ReverseSequence]"
+        )
+    lengths = call("expand_dims", call("cast", given, dtype=dtypes.int32), axis=(1,))
     order = where(places < lengths, lengths - 1 - places, places + lengths * 0)
     rest = [i for i in range(rank) if i not in (batch, along)]
     moved = call("transpose", x, perm=(batch, along, *rest))
@@ -303,9 +310,15 @@ def _attr(shape: Tensor) -> tuple[int | None, ...]:
 
 
 def unravel_index(indices: Any, dims: Any, name: str | None = None) -> Tensor:
-    """Positions in the flattened tensor of shape `dims` as coordinates, one row per dimension."""
+    """Positions in the flattened tensor of shape `dims` as coordinates, one row per dimension.
+
+    Raises InvalidArgumentError for a position that the shape doesn't have.
+    """
     at = convert_to_tensor(indices)
     sizes = [int(d) for d in np.reshape(np.asarray(static_value(convert_to_tensor(dims))), -1)]
+    count = functools.reduce(operator.mul, sizes, 1)
+    inside = reduce_all(call("logical_and", at >= 0, at < count))
+    assert_op(inside, f"index is out of bound as with dims {sizes} [Op:UnravelIndex]", data=[at])
     rows = []
     for i, size in enumerate(sizes):
         below = functools.reduce(operator.mul, sizes[i + 1 :], 1)

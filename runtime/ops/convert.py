@@ -225,10 +225,12 @@ def scalar_int(value: Any, what: str = "dimension") -> int | Tensor:
     if not is_tensor_like(value):
         if hasattr(value, "__index__"):
             return value.__index__()
-        raise TypeError(f"{what} must be an integer or a scalar integer tensor, got {value!r} of type {type(value)}")
+        raise errors.DTypeError(
+            f"{what} must be an integer or a scalar integer tensor, got {value!r} of type {type(value)}"
+        )
     tensor = convert_to_tensor(value)
     if tensor.dtype.kind not in "iu" or tensor._shape not in ((), None):
-        raise TypeError(f"{what} must be a scalar integer tensor, got {tensor!r}")
+        raise errors.DTypeError(f"{what} must be a scalar integer tensor, got {tensor!r}")
     known = static_value(tensor)
     return tensor if known is None else int(known)
 
@@ -251,7 +253,7 @@ def int_list(value: Any, what: str = "shape") -> list[int | Tensor | None]:
 
 def _tensor_entries(tensor: Tensor, what: str) -> list[int | Tensor | None]:
     if tensor.dtype.kind not in "iu":
-        raise TypeError(f"{what} must be an integer tensor, got {tensor!r}")
+        raise errors.DTypeError(f"{what} must be an integer tensor, got {tensor!r}")
     known = static_value(tensor)
     if known is not None:
         return [int(v) for v in np.reshape(known, -1)]
@@ -268,6 +270,14 @@ def _tensor_entries(tensor: Tensor, what: str) -> list[int | Tensor | None]:
     if node is not None and node.op.name == "stack":
         return [scalar_int(builder.tensor(v), what) for v in node.inputs]
     return [call("strided_slice", tensor, spec=(("index", i),)) for i in range(shape[0])]
+
+
+def unknown_now(what: str, value: Any) -> TypeError:
+    """The error for a tensor that decides the shape of a graph, and has no value while it is made."""
+    return TypeError(
+        f"{what} must be known while tracing, got {value!r}: it decides the shape of the result. Give a Python or "
+        "NumPy value, or a constant."
+    )
 
 
 def shape_args(shape: Any, what: str = "shape") -> tuple[tuple[int | None, ...], list[Tensor]]:

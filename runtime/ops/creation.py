@@ -68,6 +68,8 @@ def zeros(shape: Any, dtype: DTypeLike = dtypes.float32, name: str | None = None
 def ones(shape: Any, dtype: DTypeLike = dtypes.float32, name: str | None = None) -> Tensor:
     """Ones (True) of a shape. Raises InvalidArgumentError for a negative dimension, TypeError for strings."""
     kind = dtypes.as_dtype(dtype)
+    if kind is dtypes.string:
+        raise TypeError("Cannot convert 1 to EagerTensor of dtype string: there are no strings of ones")
     return _filled(shape, kind.kind == "b" or 1, kind)
 
 
@@ -228,14 +230,14 @@ def range(start: Any, limit: Any = None, delta: Any = 1, dtype: DTypeLike = None
 def linspace(start: Any, stop: Any, num: Any, name: str | None = None, axis: int = 0) -> Tensor:
     """`num` evenly spaced numbers from `start` to `stop`, both included. Integers give float64.
 
-    Raises InvalidArgumentError for a `num` below 1.
+    Raises InvalidArgumentError for a negative `num`.
     """
     first, last = operands("LinSpace", start, stop)
     if first.dtype.kind in "iu":
         first, last = call("cast", first, dtype=dtypes.float64), call("cast", last, dtype=dtypes.float64)
     count = scalar_int(num, "num")
-    if isinstance(count, int) and count <= 0:
-        raise errors.InvalidArgumentError(f"Requires num > 0: {count} [Op:LinSpace]", "linspace")
+    if isinstance(count, int) and count < 0:
+        raise errors.InvalidArgumentError(f"Requires num >= 0: {count} [Op:LinSpace]", "linspace")
     if first._shape not in ((), None) or last._shape not in ((), None):
         # Between tensors: the numbers go along a new axis.
         rank = builtins.max(len(first._shape or ()), len(last._shape or ()))

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from runtime import errors
 from runtime.ops.array import known_rank
 from runtime.ops.convert import check_kind, operands
 from runtime.ops.dispatch import apply, call
@@ -130,6 +131,18 @@ def _diagonals(x: Tensor, term: str) -> tuple[Tensor, str]:
     return x, term
 
 
+def _check_sizes(equation: str, tensors: Sequence[Tensor], terms: Sequence[str]) -> None:
+    """A dimension that the equation names has one size; only those that `...` stands for stretch."""
+    sizes: dict[str, int] = {}
+    for x, term in zip(tensors, terms):
+        for axis, (label, size) in enumerate(zip(term, x._shape or ())):
+            if label in equation and size is not None and sizes.setdefault(label, size) != size:
+                raise errors.InvalidArgumentError(
+                    f"Expected dimension {sizes[label]} at axis {axis} of the input shaped {brackets(x._shape)} but "
+                    f"got dimension {size}: '{label}' in '{equation}' [Op:Einsum]"
+                )
+
+
 def einsum(equation: str, *inputs: Any, **kwargs: Any) -> Tensor:
     """The sum of products that `equation` describes: "ij,jk->ik" is a product of matrices; `...` stands for a batch.
 
@@ -141,6 +154,7 @@ def einsum(equation: str, *inputs: Any, **kwargs: Any) -> Tensor:
     tensors = operands("Einsum", *values)
     check_kind(ROW, tensors[0].dtype)
     terms, result = _explicit(equation, [known_rank(t, "einsum") for t in tensors])
+    _check_sizes(equation, tensors, terms)
     ready = []
     names = []
     for i, (x, term) in enumerate(zip(tensors, terms)):

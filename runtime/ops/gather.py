@@ -141,9 +141,14 @@ def gather(
     """
     x, positions = convert_to_tensor(params), convert_to_tensor(indices)
     if positions.dtype.kind not in "iu":
-        raise TypeError(f"indices must be integers, got {positions.dtype.name}")
+        raise errors.DTypeError(f"indices must be integers, got {positions.dtype.name} [Op:GatherV2]")
     r = known_rank(x, "gather")
     batch = batch_dims + known_rank(positions, "gather") if batch_dims < 0 else batch_dims
+    if batch and (batch > known_rank(positions, "gather") or batch >= r):
+        raise errors.InvalidArgumentError(
+            f"batch_dims = {batch_dims} needs indices of at least and params of more dimensions, got shapes "
+            f"{brackets(positions._shape)} and {brackets(x._shape)} [Op:GatherV2]"
+        )
     at = batch if axis is None else static_axis(axis, r, "gather")
     if batch == 0:
         return apply(GATHER, (x, positions), {"axis": at})
@@ -228,6 +233,8 @@ def one_hot(
     Values default to 1 and 0 of dtype float32. An index out of range gives only `off_value`.
     """
     positions = convert_to_tensor(indices)
+    if positions.dtype.kind not in "iu":
+        raise errors.DTypeError(f"indices of one_hot must be integers, got {positions.dtype.label} [Op:OneHot]")
     count = scalar_int(depth, "depth")
     r = known_rank(positions, "one_hot")
     at = r if axis is None or axis == -1 else axis
@@ -281,6 +288,10 @@ def boolean_mask(tensor: Any, mask: Any, axis: Any = None, name: str | None = No
     Raises ValueError for a scalar mask or one whose shape doesn't fit.
     """
     x, hits = convert_to_tensor(tensor), convert_to_tensor(mask)
+    if hits._shape == ():
+        raise ValueError("mask cannot be scalar.")
+    if hits.dtype is not dtypes.bool_:
+        hits = call("not_equal", hits, call("zeros_like", hits))
     at = 0 if axis is None else static_axis(axis, known_rank(x, "boolean_mask"), "boolean_mask")
     if at:
         r, count = known_rank(x, "boolean_mask"), known_rank(hits, "boolean_mask")

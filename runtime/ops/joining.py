@@ -16,6 +16,7 @@ from runtime.ops.convert import (
     is_tensor_like,
     operands,
     scalar_int,
+    unknown_now,
 )
 from runtime.ops.dispatch import apply, call
 from runtime.ops.rules import brackets, dims, need_same_dtype
@@ -29,7 +30,7 @@ def static_axis(axis: Any, rank: int, what: str) -> int:
     """A non-negative axis known now. Raises TypeError when it isn't, InvalidArgumentError when out of range."""
     position = scalar_int(axis, "axis")
     if not isinstance(position, int):
-        raise TypeError(f"axis must be known while tracing, got {axis!r}")
+        raise unknown_now("axis", axis)
     return normal_axis(position, rank, what)
 
 
@@ -95,12 +96,17 @@ def concat(values: Any, axis: Any, name: str | None = None) -> Tensor:
     """
     if not isinstance(values, (list, tuple)):
         values = [values]
+    if not values:
+        raise errors.InvalidArgumentError("ConcatOp : Expected at least one tensor, got an empty list [Op:ConcatV2]")
     tensors = operands("ConcatV2", *values)
     ranks = [len(t._shape) for t in tensors if t._shape is not None]
     if not ranks:
         raise ValueError("concat needs a tensor of known rank.")
     if max(ranks) == 0:
-        raise errors.InvalidArgumentError("ConcatOp : Expected concatenating dimensions in the range [0, 0)")
+        raise errors.InvalidArgumentError(
+            "ConcatOp : Expected concatenating dimensions in the range [0, 0), got scalars, which `stack` puts "
+            "together [Op:ConcatV2]"
+        )
     return apply(CONCAT, tensors, {"axis": static_axis(axis, max(ranks), "ConcatOp")})
 
 
@@ -146,6 +152,8 @@ def stack(values: Any, axis: Any = 0, name: str | None = None) -> Tensor:
         if type(axis) is int and axis == 0:
             return convert_to_tensor(values)
         values = unstack(values)
+    elif not values:
+        return convert_to_tensor([])
     elif values and hasattr(values[0], "moved_to"):  # a list that has become a staged one
         return stack(values[0].moved_to, axis)
     elif values and type(axis) is int and axis == 0 and not any(is_tensor_like(each) for each in values):
@@ -155,7 +163,9 @@ def stack(values: Any, axis: Any = 0, name: str | None = None) -> Tensor:
             pass  # one by one they may fit, or fail with a better message
     tensors = operands("Pack", *values)
     ranks = [len(t._shape) for t in tensors if t._shape is not None]
-    position = static_axis(axis, (ranks[0] if ranks else 0) + 1, "stack")
+    if not ranks and (type(axis) is not int or axis < 0):
+        raise ValueError("stack with an axis that counts from the end needs tensors of known rank.")
+    position = static_axis(axis, ranks[0] + 1, "stack") if ranks else axis
     return apply(STACK, tensors, {"axis": position})
 
 
@@ -258,13 +268,28 @@ def split(value: Any, num_or_size_splits: Any, axis: Any = 0, num: Any = None, n
             )
         sizes = [size // count] * count
     else:
-        entries = int_list(num_or_size_splits, "size_splits")
+        given = convert_to_tensor(num_or_size_splits) if is_tensor_like(num_or_size_splits) else num_or_size_splits
+        if isinstance(given, Tensor) and given._shape == ():
+            raise ValueError(
+                "Rank-0 tensors are not supported as the num_or_size_splits argument to split. Argument provided: "
+                f"{num_or_size_splits}"
+            )
+        entries = int_list(given, "size_splits")
         if not all(isinstance(e, int) for e in entries):
             raise TypeError("The sizes of a split must be known while tracing.")
         sizes = [int(e) for e in entries]  # type: ignore[arg-type]
+        if sizes.count(-1) > 1 or any(s < -1 for s in sizes):
+            raise errors.InvalidArgumentError(
+                f"Sizes of a split must not be negative, save for one -1; got {sizes} [Op:SplitV]", "split"
+            )
         if -1 in sizes:
             if size is None:
                 raise ValueError("A split with a size of -1 needs a known dimension.")
+            if sum(sizes) + 1 > size:
+                raise errors.InvalidArgumentError(
+                    f"The sizes {sizes} add up to more than dimension {position} of shape {brackets(x._shape)} "
+                    "[Op:SplitV]", "split"
+                )  # fmt: skip
             sizes[sizes.index(-1)] = size - (sum(sizes) + 1)
     return list(apply(SPLIT, (x,), {"axis": position, "sizes": tuple(sizes)}))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from runtime import dtypes
+from runtime import dtypes, errors
 from runtime.ops import arithmetic, reduce
 from runtime.ops.array import known_rank
 from runtime.ops.compare import where
@@ -49,6 +49,8 @@ def log_softmax(logits: Any, axis: Any = -1, name: str | None = None) -> Tensor:
 def leaky_relu(features: Any, alpha: float = 0.2, name: str | None = None) -> Tensor:
     """x where x > 0, else alpha * x."""
     x = convert_to_tensor(features)
+    if x.dtype.kind in "iu":
+        x = call("cast", x, dtype=dtypes.float32)
     return where(x > 0, x, x * alpha)
 
 
@@ -84,6 +86,8 @@ swish = silu
 def gelu(features: Any, approximate: bool = False, name: str | None = None) -> Tensor:
     """x times the normal distribution function of x; `approximate` uses a tanh formula (Hendrycks & Gimpel, 2016)."""
     x = convert_to_tensor(features)
+    if x.dtype.kind != "f":
+        raise ValueError(f"`features.dtype` must be a floating point tensor. Received: features.dtype={x.dtype}")
     if approximate:
         return x * 0.5 * (call("tanh", (x + x * x * x * 0.044715) * 0.7978845608028654) + 1)
     return x * 0.5 * (call("erf", x * 0.7071067811865476) + 1)
@@ -121,13 +125,18 @@ def moments(
 ) -> tuple[Tensor, Tensor]:
     """Mean and variance over `axes`."""
     tensor = convert_to_tensor(x)
+    if tensor.dtype.kind in "iu":  # in integers, as TensorFlow counts
+        distance = tensor - reduce.reduce_mean(tensor, axes, True)
+        return reduce.reduce_mean(tensor, axes, keepdims), reduce.reduce_mean(distance * distance, axes, keepdims)
     return reduce.reduce_mean(tensor, axes, keepdims), reduce.reduce_variance(tensor, axes, keepdims)
 
 
 def softmax_cross_entropy_with_logits(labels: Any, logits: Any, axis: Any = -1, name: str | None = None) -> Tensor:
     """-sum(labels * log_softmax(logits)) along `axis`; `labels` are probabilities of the shape of `logits`."""
     x = _float_logits(logits)
-    targets = convert_to_tensor(labels, x.dtype)
+    targets = convert_to_tensor(labels)
+    if targets.dtype is not x.dtype:
+        targets = call("cast", targets, dtype=x.dtype)
     return -reduce.reduce_sum(targets * log_softmax(x, axis), axis)
 
 
@@ -138,6 +147,21 @@ def sparse_softmax_cross_entropy_with_logits(labels: Any, logits: Any, name: str
     """
     x = _float_logits(logits)
     classes = convert_to_tensor(labels)
+    if classes.dtype.kind not in "iu":
+        raise errors.DTypeError(
+            f"labels must be integers, got {classes.dtype.label} [Op:SparseSoftmaxCrossEntropyWithLogits]"
+        )
+    if x._shape is not None and classes._shape is not None:
+        if len(classes._shape) != len(x._shape) - 1:
+            raise ValueError(
+                f"`labels.shape.rank` must equal `logits.shape.rank - 1`. Received: labels.shape={classes.shape} of "
+                f"rank {len(classes._shape)} and logits.shape={x.shape} of rank {len(x._shape)}"
+            )
+        if not classes.shape.is_compatible_with(x._shape[:-1]):
+            raise ValueError(
+                "`labels.shape` must equal `logits.shape` except for the last dimension. Received: "
+                f"labels.shape={classes.shape} and logits.shape={x.shape}"
+            )
     depth = call("dim", x, axis=known_rank(x, "sparse_softmax_cross_entropy_with_logits") - 1)
     count = (x._shape or (None,))[-1]
     bound = call("cast", depth, dtype=classes.dtype) if count is None else count
@@ -154,6 +178,8 @@ def sigmoid_cross_entropy_with_logits(labels: Any, logits: Any, name: str | None
     """-labels * log(sigmoid(x)) - (1 - labels) * log(1 - sigmoid(x)), elementwise and without overflow."""
     x = _float_logits(logits)
     targets = convert_to_tensor(labels, x.dtype)
+    if not x.shape.is_compatible_with(targets.shape):
+        raise ValueError(f"`logits` and `labels` must have the same shape, received ({x.shape} vs {targets.shape}).")
     # Both kinks, of relu and of abs, are at 0: each branch has the whole of one side's derivatives.
     zero = zeros_like(x)
     positive = x >= zero
@@ -166,6 +192,10 @@ def dropout(x: Any, rate: Any, noise_shape: Any = None, seed: int | None = None,
     Raises ValueError for a rate outside of [0, 1).
     """
     tensor = convert_to_tensor(x)
+    if tensor.dtype.kind != "f":
+        raise ValueError(
+            f"`x.dtype` must be a floating point tensor as `x` will be scaled. Received: x_dtype={tensor.dtype}"
+        )
     if isinstance(rate, (int, float)):
         if not 0 <= rate < 1:
             raise ValueError(f"`rate` must be a scalar tensor or a float in the range [0, 1). Received: rate={rate}")

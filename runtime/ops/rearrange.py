@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from runtime import dtypes
+from runtime import dtypes, errors
 from runtime.ops.array import known_rank
 from runtime.ops.convert import convert_to_tensor, fill_holes, int_list, mismatch, shape_args, static_value
 from runtime.ops.dispatch import apply, call
@@ -108,9 +108,14 @@ def pad(
     """
     x = convert_to_tensor(tensor)
     known = convert_to_tensor(paddings)
+    shape = known._shape
+    if shape is not None and (len(shape) != 2 or shape[1] not in (2, None)):
+        raise errors.InvalidArgumentError(f"paddings must be a matrix with 2 columns: {brackets(shape)} [Op:Pad]")
     table = static_value(known)
-    if table is None or table.ndim != 2 or table.shape[1] != 2:
-        raise ValueError(f"paddings must have shape [rank, 2] and be known while tracing, got {paddings!r}")
+    if table is None:
+        return _pad_dynamic(x, known, mode.upper(), constant_values)
+    if np.any(table < 0):
+        raise errors.InvalidArgumentError(f"Paddings must be non-negative: {table.tolist()} [Op:Pad]")
     pairs = tuple((int(a), int(b)) for a, b in table)
     kind = mode.upper()
     if kind == "CONSTANT":
@@ -130,16 +135,71 @@ def pad(
             f"Received `mode` = {mode}"
         )
     for axis, (before, after) in enumerate(pairs):
-        size = (x._shape or ())[axis]
-        if size is None:
-            raise ValueError(f"mode {kind} needs dimension {axis} known while tracing")
+        size = dims(x)[axis]
+        if not isinstance(size, int):
+            x = _mirrored(x, axis, before, after, kind)
+            continue
         if max(before, after) > size - (kind == "REFLECT"):
-            raise ValueError(f"paddings {before, after} are too wide for {kind} of dimension {axis} of size {size}")
+            raise errors.InvalidArgumentError(
+                f"paddings must be {'less' if kind == 'REFLECT' else 'no greater'} than the dimension size: "
+                f"{before}, {after} {'not less' if kind == 'REFLECT' else 'greater'} than {size} [Op:MirrorPad]"
+            )
         if before or after:
             how: Any = kind.lower()
             positions = np.pad(np.arange(size, dtype=np.int32), (before, after), how)
             x = call("gather", x, convert_to_tensor(positions), axis=axis)
     return x
+
+
+def _pad_dynamic(x: Tensor, paddings: Tensor, kind: str, constant_values: Any) -> Tensor:
+    """`pad` by widths that are known only at run time, one dimension after the other."""
+    rank = known_rank(x, "pad")
+    if kind not in ("CONSTANT", "REFLECT", "SYMMETRIC"):
+        raise ValueError(f"mode must be CONSTANT, REFLECT or SYMMETRIC, got {kind!r}")
+    if paddings._shape is not None and paddings._shape[0] not in (rank, None):
+        raise ValueError(
+            f"The first dimension of paddings must be the rank of inputs: {brackets(paddings._shape)}, "
+            f"{brackets(x._shape)}"
+        )
+    border = convert_to_tensor(constant_values, None if isinstance(constant_values, Tensor) else x.dtype)
+    if border.dtype is not x.dtype:
+        raise mismatch("PadV2", 2, x.dtype, border.dtype)
+    widths = call("cast", paddings, dtype=dtypes.int32)
+    for axis in range(rank):
+        before, after = (call("strided_slice", widths, spec=(("index", axis), ("index", i))) for i in range(2))
+        if kind != "CONSTANT":
+            x = _mirrored(x, axis, before, after, kind)
+            continue
+        call(
+            "assert", call("logical_and", before >= 0, after >= 0), before, after, summarize=3,
+            message="Paddings must be non-negative [Op:Pad]:", error="InvalidArgumentError",
+        )  # fmt: skip
+        parts = []
+        for width in (before, after):
+            attr, holes = shape_attr([width if i == axis else d for i, d in enumerate(dims(x))])
+            parts.append(call("broadcast_to", border, *holes, shape=attr))
+        x = concat([parts[0], x, parts[1]], axis)
+    return x
+
+
+def _mirrored(x: Tensor, axis: int, before: Any, after: Any, kind: str) -> Tensor:
+    """x with its ends mirrored along an axis; sizes and widths may be known only at run time."""
+    start, stop, size = (convert_to_tensor(n, dtypes.int32) for n in (before, after, dims(x)[axis]))
+    reflect = kind == "REFLECT"
+    widest = size - 1 if reflect else size
+    fits = call("logical_and", call("maximum", start, stop) <= widest, call("minimum", start, stop) >= 0)
+    call(
+        "assert", fits, start, stop, size, summarize=3, error="InvalidArgumentError",
+        message=f"paddings are too wide for {kind} [Op:MirrorPad]: before, after and dimension {axis} =",
+    )  # fmt: skip
+    places = call("range", -start, size + stop, convert_to_tensor(1), size=None)
+    if reflect:
+        last = size - 1
+        places = last - abs(last - abs(places))
+    else:
+        places = call("select", places < 0, -1 - places, places)
+        places = call("select", places >= size, 2 * size - 1 - places, places)
+    return call("gather", x, places, axis=axis)
 
 
 REVERSE = register(
@@ -163,7 +223,12 @@ def roll(input: Any, shift: Any, axis: Any, name: str | None = None) -> Tensor:
     """Elements moved on by `shift` places along `axis` (an int or several of each); those that leave come in again."""
     x = convert_to_tensor(input)
     r = known_rank(x, "roll")
-    for count, position in zip(int_list(shift, "shift"), int_list(axis, "axis")):
+    shifts, axes = int_list(shift, "shift"), int_list(axis, "axis")
+    if len(shifts) != len(axes):
+        raise errors.InvalidArgumentError(
+            f"shift and axis must have the same size, got {len(shifts)} and {len(axes)} [Op:Roll]", "roll"
+        )
+    for count, position in zip(shifts, axes):
         at = static_axis(position, r, "roll")
         size = dims(x)[at]
         cut = -count % size  # type: ignore[operator]

@@ -14,10 +14,10 @@ import numpy as np
 
 from runtime import dtypes, errors
 from runtime.dtypes import DTypeLike
-from runtime.ops.convert import check_kind, convert_to_tensor, int_list, scalar_int
+from runtime.ops.convert import check_kind, convert_to_tensor, int_list, scalar_int, unknown_now
 from runtime.ops.dispatch import apply, call
 from runtime.ops.rules import brackets, dims, product, shape_attr
-from runtime.ops.table import OpDef, Sample, register
+from runtime.ops.table import OPS, OpDef, Sample, register
 from runtime.shapes import Shape
 from runtime.tensor import Tensor
 from runtime.types import TensorType
@@ -179,7 +179,7 @@ def _normalise(axis: Any, shape: Shape, label: str) -> Axis:
     axes = []
     for entry in int_list(axis, "axis"):
         if not isinstance(entry, int):
-            raise TypeError(f"axis must be known while tracing, got {entry!r}")
+            raise unknown_now("axis", axis)
         axes.append(normal_axis(entry, len(shape), label))
     for a in axes:
         if axes.count(a) > 1:
@@ -239,6 +239,7 @@ reduce_all = _reduction("reduce_all", "All", _all_kernel, "Whether all elements 
 def reduce_logsumexp(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Tensor:
     """log(sum(exp(x))) over axes, without overflow."""
     x = convert_to_tensor(input_tensor)
+    check_kind(OPS["exp"], x.dtype)
     top = call("stop_gradient", reduce_max(x, axis, keepdims=True))
     # An infinite maximum would make inf - inf.
     top = call("select", call("is_finite", top), top, convert_to_tensor(0, x.dtype))

@@ -123,6 +123,8 @@ def _sum_to(grad: Any, target: tuple[int, ...]) -> Any:
 
 def dims(tensor: Any) -> list[Any]:
     """The dimensions of a tensor of known rank: ints where known, scalar int32 tensors elsewhere."""
+    if tensor._shape is None:
+        raise ValueError("This operation needs a tensor of known rank; give its TensorSpec a shape.")
     return [d if d is not None else call("dim", tensor, axis=i) for i, d in enumerate(tensor._shape)]
 
 

@@ -90,7 +90,10 @@ def _run_along(row: OpDef, x: Any, axis: Any, exclusive: bool, reverse: bool) ->
     check_kind(row, tensor.dtype)
     position = scalar_int(axis, "axis")
     if not isinstance(position, int) or tensor._shape is None:
-        raise TypeError(f"{row.name} needs an axis and a rank that are known while tracing")
+        raise TypeError(
+            f"{row.name} needs an axis and a rank that are known while tracing, got axis {axis!r} of {tensor!r}. Give "
+            "a Python or NumPy value, or a constant; and a TensorSpec with a shape."
+        )
     if not -len(tensor._shape) <= position < len(tensor._shape):
         raise errors.InvalidArgumentError(
             f"{row.label}: Expected scan axis in the range [{-len(tensor._shape)}, {len(tensor._shape)}), but got "

@@ -305,9 +305,36 @@ SLICE_ADD = register(
 )  # fmt: skip
 
 
-def strided_slice(x: Any, key: Any) -> Tensor:
-    """`x[key]` for a key of ints, slices, `...`, `None` and scalar int tensors."""
-    return getitem(convert_to_tensor(x), key)
+def strided_slice(
+    input_: Any, begin: Any, end: Any, strides: Any = None, begin_mask: int = 0, end_mask: int = 0,
+    ellipsis_mask: int = 0, new_axis_mask: int = 0, shrink_axis_mask: int = 0, var: Any = None, name: str | None = None,
+) -> Tensor:  # fmt: skip
+    """`input_[begin[0]:end[0]:strides[0], ...]`; strides are 1 by default, dimensions that aren't named are whole.
+
+    Bit i of a mask changes entry i: `begin_mask` and `end_mask` leave out that bound, `ellipsis_mask` makes it `...`,
+    `new_axis_mask` a new dimension of size 1, and `shrink_axis_mask` the index `begin[i]`, which drops the dimension.
+    Raises InvalidArgumentError for a stride of 0, an index out of bounds and too many entries. `var` is accepted.
+    """
+    from runtime.ops.convert import int_list
+
+    starts, stops = int_list(begin, "begin"), int_list(end, "end")
+    steps: list[Any] = [1] * len(starts) if strides is None else list(int_list(strides, "strides"))
+    if not len(starts) == len(stops) == len(steps):
+        raise errors.InvalidArgumentError(
+            "Expected begin, end, and strides to be 1D equal size tensors, but got shapes "
+            f"[{len(starts)}], [{len(stops)}], and [{len(steps)}] instead. [Op:StridedSlice]", "strided_slice"
+        )  # fmt: skip
+    key: list[Any] = []
+    for i, (start, stop, step) in enumerate(zip(starts, stops, steps)):
+        if ellipsis_mask >> i & 1:
+            key.append(Ellipsis)
+        elif new_axis_mask >> i & 1:
+            key.append(None)
+        elif shrink_axis_mask >> i & 1:
+            key.append(start)
+        else:
+            key.append(slice(None if begin_mask >> i & 1 else start, None if end_mask >> i & 1 else stop, step))
+    return getitem(convert_to_tensor(input_), tuple(key))
 
 
 def _check_block(tensor: Tensor, axis: int, begin: Any, size: Any) -> None:
@@ -330,6 +357,11 @@ def slice_(input_: Any, begin: Any, size: Any, name: str | None = None) -> Tenso
     tensor = convert_to_tensor(input_)
     starts, sizes = int_list(begin, "begin"), int_list(size, "size")
     shape = tensor._shape
+    if len(starts) != len(sizes) or (shape is not None and len(shape) != len(starts)):
+        raise errors.InvalidArgumentError(
+            f"Expected begin and size arguments to be 1-D tensors of size {len(shape or starts)}, but got shapes "
+            f"[{len(starts)}] and [{len(sizes)}] instead. [Op:Slice]", "slice"
+        )  # fmt: skip
     for axis, (start, count) in enumerate(zip(starts, sizes)):
         dim = None if shape is None else shape[axis]
         if isinstance(start, int) and isinstance(count, int) and dim is not None:

@@ -11,12 +11,14 @@ from runtime import dtypes, errors
 from runtime.dtypes import DTypeLike
 from runtime.ops.array import known_rank
 from runtime.ops.compare import greater, logical_and
+from runtime.ops.control import assert_op
 from runtime.ops.convert import check_kind, convert_to_tensor, fill_holes, operands, scalar_int
+from runtime.ops.creation import range as range_
 from runtime.ops.dispatch import apply, call
 from runtime.ops.gather import check_indices
 from runtime.ops.joining import static_axis
-from runtime.ops.reduce import reduce_sum
-from runtime.ops.rules import dims, shape_attr
+from runtime.ops.reduce import reduce_all, reduce_sum
+from runtime.ops.rules import brackets, dims, shape_attr
 from runtime.ops.table import OPS, OpDef, Sample, register
 from runtime.tensor import Tensor
 from runtime.types import TensorType
@@ -267,6 +269,12 @@ def unique_with_counts(
 
 
 def invert_permutation(x: Any, name: str | None = None) -> Tensor:
-    """The permutation that undoes a permutation of 0 .. n - 1."""
+    """The permutation that undoes a permutation of 0 .. n - 1. Raises InvalidArgumentError for other vectors."""
     tensor = convert_to_tensor(x)
-    return call("cast", argsort(tensor), dtype=tensor.dtype)
+    if tensor._shape is not None and len(tensor._shape) != 1:
+        raise errors.InvalidArgumentError(f"invert_permutation expects a vector, got shape {brackets(tensor._shape)}")
+    order = argsort(tensor)
+    places = range_(call("dim", tensor, axis=0))
+    sound = reduce_all(call("equal", call("gather", call("cast", tensor, dtype=dtypes.int32), order, axis=0), places))
+    assert_op(sound, "the numbers are not a permutation of 0 .. n - 1 [Op:InvertPermutation]", data=[tensor])
+    return call("cast", order, dtype=tensor.dtype)

@@ -154,8 +154,27 @@ def _convert_sequence(value: Sequence[Any], wanted: DType | None) -> Converted:
             raise _unsupported(value)
         raise ValueError("Can't convert Python sequence with mixed types to Tensor.")
     if numpy_like:
-        return _convert_array(_rectangular(value, None), wanted)
+        array = _rectangular(value, None)
+        return _convert_array(array, _dtype_beside(value, array) if wanted is None else wanted)
     return _convert_plain(value, set(plain), wanted)
+
+
+def _dtype_beside(value: Sequence[Any], array: np.ndarray) -> DType | None:
+    """The dtype of a sequence that holds NumPy values: in TensorFlow they count as Python numbers do.
+
+    Integers become int32 (int64 where they don't fit), floats float32, save that a first float64 or float16 decides.
+    """
+    first = _first_leaf(value)
+    leading = np.asarray(first).dtype
+    if leading.kind == "b" and array.dtype.kind in "iufc":
+        raise ValueError("Can't convert Python sequence with mixed types to Tensor.")
+    if array.dtype.kind == "f":
+        own = type(first) is not float and leading in (np.float64, np.float16)
+        return dtypes.as_dtype(leading) if own else dtypes.float32
+    if array.dtype.kind in "iu":
+        small = array.size == 0 or (int(array.min()) in _INT32 and int(array.max()) in _INT32)
+        return dtypes.int32 if small else (dtypes.int64 if array.dtype.kind == "i" else None)
+    return dtypes.complex128 if array.dtype.kind == "c" else None
 
 
 def _convert_plain(value: Sequence[Any], kinds: set[type], wanted: DType | None) -> Converted:

@@ -32,7 +32,7 @@ class Metres:
         (["a", b"b"], "string", (2,)), ((1, (2)), "int32", (2,)),
         (range(3), "int32", (3,)), (np.float64(1), "float64", ()), (np.int8(1), "int8", ()),
         (np.ones((2, 1), np.float16), "float16", (2, 1)), (np.array(["a", "bc"]), "string", (2,)),
-        ([np.float64(1.5), 1], "float64", (2,)), ([np.float32(1), np.float64(1)], "float64", (2,)),
+        ([np.float64(1.5), 1], "float64", (2,)), ([np.float32(1), np.float64(1)], "float32", (2,)),
         (ag.TensorShape([2, 3]), "int32", (2,)), (Metres(), "float64", ()), ([Metres(), 1.0], "float64", (2,)),
         (np.array([1, 2], ">i4"), "int32", (2,)),
     ],
