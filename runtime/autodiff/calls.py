@@ -6,7 +6,7 @@ identity, a symbolic one by its value.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Container, Hashable, Sequence
 from typing import Any
 
 from runtime.graph.builder import Builder
@@ -18,14 +18,21 @@ from runtime.types import StackType, TensorType, Type
 class EagerCall:
     """An op that ran eagerly. Holds its tensors, so their identities stay unique while the tape lives."""
 
-    __slots__ = ("op", "inputs", "attrs", "outputs", "span")
+    __slots__ = ("op", "inputs", "attrs", "outputs", "tracked", "span")
 
-    def __init__(self, op: Any, inputs: tuple, attrs: dict, outputs: tuple, span: Any = None) -> None:
+    def __init__(
+        self, op: Any, inputs: tuple, attrs: dict, outputs: tuple, tracked: Container[int], span: Any = None
+    ) -> None:
         self.op = op
+        self.tracked = tracked  # identities of the tensors that a cotangent is wanted for
         self.inputs = inputs
         self.attrs = attrs
         self.outputs = outputs
         self.span = span  # the user's line, of ops that let no gradient through
+
+    def wants(self, index: int) -> bool:
+        """Whether anybody wants the cotangent of the operand; its rule may give None for others."""
+        return id(self.inputs[index]) in self.tracked
 
 
 class NodeCall:
@@ -36,6 +43,10 @@ class NodeCall:
     def __init__(self, node: Node, builder: Builder) -> None:
         self.node = node
         self.builder = builder
+
+    def wants(self, index: int) -> bool:
+        """Always: what nobody wants is dead code in a graph."""
+        return True
 
     @property
     def op(self) -> Any:

@@ -156,7 +156,8 @@ class GradientTape:
             else:
                 self.breaks.pass_on(inputs, outputs)
                 return
-            self._calls.append(EagerCall(op, inputs, attrs, outputs, user_span() if lets_nothing_through(op) else None))
+            span = user_span() if lets_nothing_through(op) else None
+            self._calls.append(EagerCall(op, inputs, attrs, outputs, tracked, span))
             for tensor in outputs:
                 # None is an order token.
                 if tensor is not None:
@@ -186,9 +187,11 @@ class GradientTape:
                 return
             self._watch_variable(variable)
         if tensor.dtype.is_differentiable:
-            self._tracked[key_of(tensor)] = tensor
+            key = key_of(tensor)
+            self._tracked[key] = tensor
             reads = self._reads.setdefault(id(variable), [])
-            if not reads or all(key_of(r) != key_of(tensor) for r in reads[-4:]):
+            # Eagerly each read gives a new tensor.
+            if self.builder is None or all(key_of(r) != key for r in reads[-4:]):
                 reads.append(tensor)
 
     def leave(self, tensor: Any) -> None:

@@ -59,15 +59,12 @@ def _product(a: Any, b: Any, transpose_a: bool, transpose_b: bool) -> Any:
 def _grad_matmul(op: Any, dy: Any) -> Sequence[Any]:
     a, b = op.inputs
     left, right = op.attrs["transpose_a"], op.attrs["transpose_b"]
-    if not left:
-        da = _product(dy, b, False, not right)
-    else:
-        da = _product(b, dy, right, True)
-    if not right:
-        db = _product(a, dy, not left, False)
-    else:
-        db = _product(dy, a, True, left)
-    return _unbatch(da, a), _unbatch(db, b)
+    da = db = None
+    if op.wants(0):
+        da = _unbatch(_product(b, dy, right, True) if left else _product(dy, b, False, not right), a)
+    if op.wants(1):
+        db = _unbatch(_product(dy, a, True, left) if right else _product(a, dy, not left, False), b)
+    return da, db
 
 
 def _unbatch(grad: Any, like: Any) -> Any:

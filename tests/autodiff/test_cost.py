@@ -11,6 +11,7 @@ import autograph as ag
 from benchmarks import loop_gradients
 from runtime.autodiff.checkpoints import Replay
 from runtime.autodiff.vjp import build_vjp
+from runtime.context import ctx
 from runtime.engine.partition import segments
 from runtime.graph.interpreter import interpret
 from runtime.graph.ir import Graph
@@ -169,3 +170,29 @@ def test_buffers_grow_where_it_is_not_known() -> None:
     forward, _ = gradient_graphs(loop_gradients.search, X, N)
     stacks = [r for r in interpret(forward, [X.numpy(), N.numpy()]) if isinstance(r, Stack)]
     assert stacks and all(s.store.data.size >= 6 for s in stacks)
+
+
+class _Names:
+    """Sees the ops that run eagerly, as a tape does."""
+
+    builder = None
+
+    def __init__(self) -> None:
+        self.seen: list[str] = []
+
+    def record(self, op: Any, inputs: tuple, attrs: dict, outputs: tuple) -> None:
+        self.seen.append(op.name)
+
+
+def test_an_eager_gradient_computes_nothing_for_constants(monkeypatch: Any) -> None:
+    x, w = ag.constant(np.ones((3, 2))), ag.constant(np.ones((2, 2)))
+    with ag.GradientTape() as tape:
+        tape.watch(w)
+        y = ag.reduce_sum((x @ w * 2.0 + x[:, :1]) / 3.0)
+    names = _Names()
+    monkeypatch.setattr(ctx, "recorders", (names,))
+    found = tape.gradient(y, w)
+    monkeypatch.undo()
+    np.testing.assert_array_equal(found, np.full((2, 2), 2.0))
+    assert names.seen.count("matmul") == names.seen.count("multiply") == names.seen.count("divide") == 1
+    assert "sum_to_shape_of" not in names.seen and "negative" not in names.seen
