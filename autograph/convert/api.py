@@ -16,7 +16,7 @@ import dis
 import functools
 import gc
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any
 
@@ -26,7 +26,8 @@ from autograph.convert.boundary import bound
 from autograph.convert.context import OPERATORS
 from autograph.convert.features import checked
 from autograph.errors import ConversionError, Location, UnconvertedWarning
-from autograph.operators.calls import converted_form, install_converter, maker_of
+from autograph.operators.calls import converted_form, install_converter, is_library, maker_of
+from autograph.operators.state import read_cell
 from autograph.syntax.load import is_loaded_code, load
 from autograph.syntax.source import FunctionSource, SourceUnavailable, find
 from autograph.syntax.unparse import unparse
@@ -181,13 +182,30 @@ def _convert(
     # Not at the top: the passes are loaded when there is something to convert, so that importing stays quick.
     from autograph.convert.pipeline import convert_tree
 
+    closure = [read_cell(cell) for cell in function.__closure__ or ()]
+    seen = [] if is_library(function) else [*function.__globals__.values(), *closure]
     return convert_tree(
         source.node,
         filename=source.filename,
         class_name=source.class_name,
         shadowed=shadowed,
+        property_names=_property_names(seen),
         after_pass=after_pass,
     )
+
+
+def _property_names(values: Iterable[Any]) -> frozenset[str]:
+    """The names of the properties of the user's classes among some values, and of the classes of instances there."""
+    found: set[str] = set()
+    for value in values:
+        for base in (value if isinstance(value, type) else type(value)).__mro__:
+            if base.__module__ != "builtins":
+                found.update(
+                    name
+                    for name, member in vars(base).items()
+                    if type(member) is property and type(member.fget) is FunctionType and not is_library(member.fget)
+                )
+    return frozenset(found)
 
 
 def _python_function(function: Any) -> FunctionType:

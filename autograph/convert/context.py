@@ -21,6 +21,7 @@ class Context:
 
     filename     the user's file, for messages
     class_name   innermost class around the function, for private names (``__x``), or None
+    properties   names of attributes that may be properties of the user's classes
     shadowed     names that don't mean the built-in of that name where the function was defined
     """
 
@@ -30,7 +31,9 @@ class Context:
         filename: str = "<string>",
         class_name: str | None = None,
         shadowed: frozenset[str] | Mapping[str, Any] = frozenset(),
+        properties: frozenset[str] = frozenset(),
     ) -> None:
+        self.properties = properties
         self.filename = filename
         self.class_name = class_name
         self.shadowed = shadowed

@@ -16,6 +16,7 @@ from autograph.convert import (
     logic,
     loop_else,
     matches,
+    properties,
     returns,
     super_calls,
     swallowed,
@@ -44,6 +45,7 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("logic", logic.lower),
     ("conditional expression", ternary.lower),
     ("list display", displays.lower),
+    ("property", properties.lower),
     ("call", calls.lower),  # late, since it must see which calls are the operators'
     ("comprehension", comprehensions.lower),  # copies expressions: last, so that nothing is converted twice
 )
@@ -55,14 +57,15 @@ def convert_tree(
     filename: str = "<string>",
     class_name: str | None = None,
     shadowed: frozenset[str] | Mapping[str, Any] = frozenset(),
+    property_names: frozenset[str] = frozenset(),
     after_pass: Callable[[str, Any], None] | None = None,
 ) -> Any:
     """Converts a gast function definition or lambda in place and returns it.
 
     shadowed: names that mean something else than the built-in of that name. after_pass: called with the name of each
-    pass and the tree after it.
+    pass and the tree after it. property_names: see properties.py.
     """
-    context = Context(node, filename, class_name, shadowed)
+    context = Context(node, filename, class_name, shadowed, property_names)
     if hasattr(node, "decorator_list"):
         node.decorator_list = []
     for name, lower in PASSES:

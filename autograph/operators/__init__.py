@@ -3,7 +3,7 @@
 from autograph.operators.absence import bound
 from autograph.operators.aggregates import list_display, spread
 from autograph.operators.assertion import assert_stmt
-from autograph.operators.calls import converted_call
+from autograph.operators.calls import attribute, converted_call
 from autograph.operators.comprehensions import generator_exp, list_comp
 from autograph.operators.conditional import if_exp, if_stmt
 from autograph.operators.frames import own_names
@@ -17,6 +17,7 @@ from autograph.operators.tracebacks import drop_frames
 __all__ = [
     "and_",
     "assert_stmt",
+    "attribute",
     "bound",
     "compare",
     "converted_call",

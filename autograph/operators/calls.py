@@ -17,6 +17,7 @@ import sysconfig
 import warnings
 import weakref
 from collections.abc import Callable
+from dataclasses import is_dataclass
 from types import BuiltinMethodType, CodeType, FunctionType, MethodType
 from typing import Any
 
@@ -95,6 +96,21 @@ def converted_form(callee: Any) -> Any:
     return callee
 
 
+def attribute(owner: Any, name: str) -> Any:
+    """``owner.name``: in a trace the getter of a property of the user's class is converted."""
+    if ctx.builder is not None and not hasattr(type(owner), "__getattr__"):
+        instance: Any = owner
+        classes = type(owner).__mro__
+        if type(owner) is super:
+            instance, here = instance.__self__, instance.__thisclass__
+            classes = type(instance).__mro__
+            classes = classes[classes.index(here) + 1 :] if here in classes else ()
+        member = next((vars(each)[name] for each in classes if name in vars(each)), None)
+        if type(member) is property and type(member.fget) is FunctionType:
+            return converted_form(member.fget)(instance)
+    return getattr(owner, name)
+
+
 def maker_of(function: FunctionType, even_library: bool = False) -> Maker | None:
     """The maker of a function's converted form, or None if it is called as it is; found once for every code object.
 
@@ -145,12 +161,18 @@ def _callable_object(callee: Any) -> Any:
 
 
 def _constructor(cls: type) -> Any:
-    """The construction of an instance with the ``__init__`` of the user's class converted."""
+    """The construction of an instance with the ``__init__`` of the user's class converted.
+
+    Of a dataclass, whose ``__init__`` is generated, with its ``__post_init__`` converted.
+    """
     if type(cls).__call__ is not type.__call__:
         return cls
     init: Any = cls.__init__  # type: ignore[misc]
     if type(init) is not FunctionType:
         return cls
+    post: Any = getattr(cls, "__post_init__", None) if is_dataclass(cls) else None
+    if type(post) is FunctionType and "__init__" in vars(cls):
+        return _dataclass_constructor(cls, init, maker_of(post))
     maker = maker_of(init)
     if maker is None:
         return cls
@@ -165,6 +187,23 @@ def _constructor(cls: type) -> Any:
             result = function(made, *args, **kwargs)
             if result is not None:
                 raise TypeError(f"__init__() should return None, not '{type(result).__name__}'")
+        return made
+
+    return construct
+
+
+def _dataclass_constructor(cls: Any, init: Callable[..., None], post: Maker | None) -> Any:
+    if post is None or cls.__new__ is not object.__new__ or not cls.__dictoffset__:
+        return cls
+
+    def construct(*args: Any, **kwargs: Any) -> Any:
+        made = object.__new__(cls)
+        # The generated `__init__` finds it here, before the class's own.
+        made.__dict__["__post_init__"] = MethodType(post(cls.__post_init__), made)
+        try:
+            init(made, *args, **kwargs)
+        finally:
+            made.__dict__.pop("__post_init__", None)
         return made
 
     return construct
