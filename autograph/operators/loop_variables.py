@@ -158,9 +158,14 @@ def shape_of(structure: Any) -> str:
 def changes_kind(leaf: Leaf, result: Any) -> StagingError:
     """The error for a variable that holds something after an iteration that can't be exchanged for what it held."""
     before, after = describe(leaf.init), describe(result)
+    fix = f"give '{leaf.label}' a tensor before the loop, or don't set it in the loop"
+    if type(leaf.init) is type(result) and hasattr(result, "__dict__"):
+        kind = type(result).__name__
+        before, after = f"one {kind}", "another one"
+        fix = f"set the attributes of '{leaf.label}' instead of exchanging it, or make {kind} a dataclass"
     return StagingTypeError(
         f"'{leaf.label}' is {before} before a loop on tensors and {after} after an iteration",
         location=user_location(),
         cause="how often the loop runs is known only at run time, and only numbers and tensors can change",
-        fix=f"give '{leaf.label}' a tensor before the loop, or don't set it in the loop",
+        fix=fix,
     )

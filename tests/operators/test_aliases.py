@@ -216,3 +216,20 @@ def test_refused(program):
         ag.function(program)(ag.constant([1.0, -2.0]))
     line = str(caught.value).split("test_aliases.py:")[1].split(",")[0]
     assert program.__code__.co_firstlineno < int(line) <= program.__code__.co_firstlineno + 6
+
+
+def test_an_object_without_fields_is_not_exchanged():
+    class Plain:
+        def __init__(self, h):
+            self.h = h
+
+    @ag.function
+    def f(xs):
+        state = Plain(0.0)
+        for v in xs:
+            state = Plain(state.h + v)
+        return state.h
+
+    with pytest.raises(StagingError, match="one Plain before a loop.* another one after") as caught:
+        f(ag.constant([1.0]))
+    assert "set the attributes of 'state' instead of exchanging it, or make Plain a dataclass" in str(caught.value)
