@@ -202,3 +202,40 @@ def test_effects_of_native_parts_keep_their_order() -> None:
     assert run([np.int32(3), None])[0] == 6
     with pytest.raises(ValueError, match="must be positive"):
         run([np.int32(0), None])
+
+
+def test_the_warning_is_a_report(monkeypatch: Any) -> None:
+    """Where the form of an op has a mistake, and where numba refuses a text."""
+    import autograph as ag
+    from runtime.codegen import lowering
+
+    monkeypatch.delenv("AUTOGRAPH_STRICT", raising=False)
+
+    def broken_form(self: Any, node: Any) -> Any:
+        raise ZeroDivisionError("a mistake")
+
+    @ag.function(jit_compile=True)
+    def f(x: Any) -> Any:
+        y = ag.cumsum(x)
+        return ag.tanh(y) * 0.31415
+
+    x = ag.constant([1.0, 2.0])
+    with monkeypatch.context() as patch:
+        patch.setitem(lowering.EMITTERS, "cumsum", lambda low, node: broken_form(low, node))
+        with pytest.warns(errors.CompilationWarning) as caught:
+            expected = f(x)
+    text = str(caught[0].message)
+    assert "'f' stays on the interpreter" in text and "ZeroDivisionError: a mistake" in text
+    assert "operation: cumsum, at " in text and "y = ag.cumsum(x)" in text
+    assert "the compiler failed" in f.explain(x)
+
+    @ag.function(jit_compile=True)
+    def g(x: Any) -> Any:
+        return ag.tanh(ag.cumsum(x)) * 0.31416
+
+    monkeypatch.setattr(lowering.Lowering, "expression", lambda self, node, operands: f"no_such_name_{node.op.name}")
+    with pytest.warns(errors.CompilationWarning) as caught:
+        np.testing.assert_allclose(g(x).numpy(), expected.numpy(), rtol=1e-4)
+    text = str(caught[0].message)
+    assert "operation: tanh, at " in text and "return ag.tanh(ag.cumsum(x)) * 0.31416" in text
+    assert "kernel text: " in text and ".py" in text

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.engine.test_cache import run
+from tests.engine.test_cache import ROOT, run
 
 
 def test_a_process_ends_while_a_kernel_is_compiled(tmp_path: Path) -> None:
@@ -63,3 +63,72 @@ assert os.waitpid(child, 0)[1] == 0
 print("both")
 """
     assert run(program, tmp_path) == "both"
+
+
+POOL = """
+import multiprocessing, sys
+import autograph as ag
+
+@ag.function
+def f(x, n):
+    for _ in ag.range(n):
+        x = x * 0.5 + 1.0
+    return x
+
+@ag.function(jit_compile=True)
+def g(x):
+    return x * 3.0
+
+def work(value):
+    return float(f(ag.constant(value), ag.constant(40))), float(g(ag.constant(value)))
+
+if __name__ == "__main__":
+    expected = [work(float(v)) for v in range(4)]  # the parent's compiler is at work while children are made
+    with multiprocessing.get_context(sys.argv[1] if len(sys.argv) > 1 else "METHOD").Pool(2) as pool:
+        found = pool.map(work, [float(v) for v in range(4)])
+    print(all(abs(a - b) < 1e-5 for one, other in zip(found, expected) for a, b in zip(one, other)))
+"""
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_children_of_multiprocessing(tmp_path: Path, method: str) -> None:
+    import multiprocessing
+    import subprocess
+    import sys
+
+    if method not in multiprocessing.get_all_start_methods():
+        pytest.skip(f"no {method} here")
+    program = tmp_path / "program.py"
+    program.write_text(POOL)
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore::DeprecationWarning", str(program), method], cwd=tmp_path, timeout=200,
+        env={**os.environ, "AUTOGRAPH_CACHE_DIR": str(tmp_path), "PYTHONPATH": str(ROOT)}, text=True,
+        capture_output=True,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (0, "True\n"), done.stderr
+
+
+def test_a_signal_while_a_kernel_is_compiled(tmp_path: Path) -> None:
+    """Ctrl-C in `jit_compile=True` reaches the user; the next call compiles, and works."""
+    program = """
+import os, signal, threading
+import autograph as ag
+
+@ag.function(jit_compile=True, autograph=False)
+def f(x):
+    for _ in range(60):
+        x = ag.sin(x) + 1.25
+    return x
+
+f.get_concrete_function(ag.TensorSpec([3]))
+import numba
+threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+try:
+    for _ in range(10**9):
+        f(ag.constant([1.0, 2.0, 3.0]))
+except KeyboardInterrupt:
+    print("interrupted")
+a, b = f(ag.constant([1.0, 2.0, 3.0])), f.python_function(ag.constant([1.0, 2.0, 3.0]))
+print(bool(ag.reduce_max(ag.abs(a - b)) < 1e-5))
+"""
+    assert run(program, tmp_path) == "interrupted\nTrue"

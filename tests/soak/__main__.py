@@ -1,5 +1,6 @@
 """Makes, converts, runs and drops functions, and says whether memory stays flat.
 
+    python -m tests.soak calls [--count N]      calls of functions that are traced already (see calls.py)
     python -m tests.soak [COUNT]        100,000 closures of one function, and COUNT functions of their own code (2,000)
 
 Exit code 1 when the number of living objects, or the memory of the process, grows with the number of functions.
@@ -15,6 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from autograph.convert.api import converted
+from tests.soak import calls
 
 SOURCE = """\
 def step(x, k={n}):
@@ -78,7 +80,9 @@ def soak(action: Callable[[int], None], count: int) -> tuple[float, int]:
 
 
 def main(arguments: list[str]) -> int:
-    """Runs both soaks and reports them."""
+    """Runs both soaks and reports them; or what is named first."""
+    if arguments[:1] == ["calls"]:
+        return calls.main(arguments[1:])
     count = int(arguments[0]) if arguments else 2_000
     failed = False
     for action, times in ((make_closure, 100_000), (make_code, count)):
