@@ -102,6 +102,17 @@ def test_python_functions(see: Any) -> None:
     assert line_of(python_function, "ag.py_function") in text
 
 
+def stepped(x):
+    y = ag.round(x * 2.0)
+    return y * 3.0
+
+
+def test_step_functions() -> None:
+    text = explained(stepped)
+    assert "the gradient of 'Rint' with respect to this is None" in text
+    assert line_of(stepped, "ag.round") in text
+
+
 def around_by_numpy(x):
     y = x * 3.0
     a = np.sin(y.numpy())
