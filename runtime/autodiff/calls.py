@@ -21,7 +21,7 @@ class EagerCall:
     __slots__ = ("op", "inputs", "attrs", "outputs", "tracked", "span")
 
     def __init__(
-        self, op: Any, inputs: tuple, attrs: dict, outputs: tuple, tracked: Container[int], span: Any = None
+        self, op: Any, inputs: tuple, attrs: dict, outputs: tuple, tracked: Container[Hashable], span: Any = None
     ) -> None:
         self.op = op
         self.tracked = tracked  # identities of the tensors that a cotangent is wanted for
