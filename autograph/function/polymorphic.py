@@ -78,6 +78,7 @@ class Function:
         self._latest: ConcreteFunction | None = None
         self._arguments = Arguments(python_function)
         self.input_signature = checked_signature(input_signature)
+        self._arguments.check_count(self.input_signature)
         self._cache = TraceCache()
         self._traces = self._cache.current
         self._reasons: list[str] = []  # why the second trace was made, the third, ...

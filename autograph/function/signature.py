@@ -69,6 +69,22 @@ class Arguments:
         bound.apply_defaults()
         return bound.args, bound.kwargs
 
+    def check_count(self, input_signature: tuple | None) -> None:
+        """Raises TypeError for more specs than there are parameters, or none for one that has no default."""
+        if input_signature is None or self.signature is None or self.has_varargs:
+            return
+        # A method's instance, which isn't there yet at decoration, has no spec.
+        names = self.positional[1:] if self.positional[:1] == ["self"] else self.positional
+        surplus = len(input_signature) - len(names)
+        if surplus > 0 and len(input_signature) > len(self.positional):
+            raise TypeError(
+                f"input_signature contains {surplus} extra type constraints: {len(input_signature)} specs for the "
+                f"parameters ({', '.join(names)})"
+            )
+        for name in names[len(input_signature) :]:
+            if self.signature.parameters[name].default is inspect.Parameter.empty:
+                raise TypeError(f"input_signature missing type constraint for {name}")
+
     def name_of(self, index: int) -> str:
         return self.positional[index] if index < len(self.positional) else f"args_{index}"
 

@@ -65,6 +65,7 @@ def splits_of(lengths: Tensor) -> Tensor:
 
 def ids_of(splits: Tensor) -> Tensor:
     """For each value the number of its row."""
+    splits = convert_to_tensor(splits)
     return repeat(range_(rows_in(splits), dtype=INT), lengths_of(splits))
 
 
