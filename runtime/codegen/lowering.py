@@ -345,7 +345,7 @@ class Lowering:
             return
         if output.dtype.is_integer:
             self.check_operands(node, self.scalar_name)
-        self.define_scalar(node, self.expression(node, [self.scalar(v) for v in node.inputs]))
+        self.define_scalar(node, self.expression(node, [self.scalar(v) for v in node.inputs], alone=True))
 
     def check_operands(self, node: Node, name_of: Callable[[Value], str]) -> None:
         """Prints the checks that an integer op's row asks for: a divisor isn't zero, an exponent isn't negative."""
@@ -358,7 +358,7 @@ class Lowering:
             message = f"Integers to negative integer powers are not allowed [Op:{op.label}]"
             self.fail_when(f"{text} < 0", "InvalidArgumentError", message, node)
 
-    def expression(self, node: Node, operands: Sequence[str]) -> str:
+    def expression(self, node: Node, operands: Sequence[str], alone: bool = False) -> str:
         """The text of an elementwise op on the given operand texts, of exactly the output's dtype."""
         output = node.outputs[0].dtype
         sources = [v.dtype for v in node.inputs]
@@ -372,8 +372,8 @@ class Lowering:
             if not (operand.isidentifier() or _is_literal(operand)) and text.count(operand) > operands.count(operand):
                 # The rule uses this operand more than once.
                 named = [*operands[:index], self.assign(operand, "t"), *operands[index + 1 :]]
-                return self.expression(node, named)
-        return cpu.narrow(cpu.fast(text, output), output)
+                return self.expression(node, named, alone)
+        return cpu.narrow(cpu.fast(text, output, alone), output)
 
     def define_scalar(self, node: Node, text: str, pure: bool = True) -> None:
         """Binds a node's rank-0 output; short single-use expressions stay text. `pure`: doesn't read memory."""
