@@ -86,8 +86,8 @@ def _compiled(name: str, title: str, function: Callable[..., Any], make: Callabl
     }
     if name == "call-nested":
         del implementations[peers.NUMBA]  # it has no dictionaries of several kinds
-    if name == "call-0":
-        del implementations[peers.TORCH_COMPILED]  # a Python number comes back as it is
+    if name != "call-1":
+        del implementations[peers.TORCH_COMPILED]  # seconds of compiling for each
     if name in ("call-8", "call-50"):
         implementations[peers.NUMBA] = numba(_unrolled(int(name[5:])), make)
     return Case(name, f"Call of a compiled function: {title}", implementations, kind=name)

@@ -81,7 +81,7 @@ def run(case: Case, quick: bool = False, only: Sequence[str] | None = None) -> l
         check(case, label, result, expected)
         calls[label] = call
     timed = [row for row in rows if row.label in calls]
-    _time(timed, calls, block=0.005 if quick else 0.03, rounds=3 if quick else 7)
+    _time(timed, calls, block=0.005 if quick else 0.02, rounds=3 if quick else 7)
     return rows
 
 
