@@ -12,9 +12,9 @@ from tests.fuzz_kernels.generate import make
 from tests.fuzz_kernels.program import Program, Statement
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(5))
 def test_programs_agree(seed: int) -> None:
-    program = make(f"slice/{seed}")
+    program = make(f"slice/{seed}", longest=4)
     found = difference(program)
     assert found is None or found[0] == "invalid", f"{found}\n{program.script()}"
 

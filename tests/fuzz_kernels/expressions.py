@@ -22,8 +22,10 @@ ANY_UNARY = [
     "{}[0]", "{}[-1]", "{}[:, None]", "ag.expand_dims({}, -1)", "ag.tile({}, [2])", "ag.squeeze({})", "{}[::2]",
     "ag.concat([{0}, {0}], 0)", "ag.stack([{0}, {0}], 0)", "ag.roll({}, 1, 0)", "ag.zeros_like({})", "ag.ones_like({})",
     "ag.size({})", "ag.shape({})", "{}[:, 1:]", "ag.transpose({}, [1, 0])", "ag.repeat({}, 2, 0)", "{}[n]", "{}[n:]",
-    "{}[:n]", "ag.reshape({}, [ag.size({})])", "{}[-2:, ..., None]", "ag.pad({}, [[1, 2]])", "ag.pad({}, [[1, 0], [0, 1]])",
-    "ag.unstack({}, 3)[1]", "ag.split({}, 2)[1]", "ag.identity({})", "ag.transpose({}, [2, 0, 1])", "ag.pad({}, [[n, 0]])",
+    "{}[:n]", "ag.reshape({}, [ag.size({})])", "{}[-2:, ..., None]", "ag.pad({}, [[1, 2]])",
+    "ag.pad({}, [[1, 0], [0, 1]])",
+    "ag.unstack({}, 3)[1]", "ag.split({}, 2)[1]", "ag.identity({})", "ag.transpose({}, [2, 0, 1])",
+    "ag.pad({}, [[n, 0]])",
     "ag.tile({}, [1, n])", "ag.broadcast_to({}, [2, 3])", "ag.stop_gradient({})", "ag.repeat({}, n, 0)",
     "ag.linalg.diag_part({})", "ag.linalg.band_part({}, 1, 0)", "ag.reverse({}, [-1])", "ag.fill([3], {})",
 ]  # fmt: skip
@@ -134,7 +136,8 @@ class Expressions:
             return f"{number} {choose.choice(['<', '>', '==', '>='])} {choose.randint(-2, 4)}"
         array = self._pick(lambda v: v.dtype.name != "bool" and v.shape.rank)
         if array:
-            return f"ag.reduce_{choose.choice(['sum', 'max', 'min'])}({array}) {choose.choice('<>')} {choose.randint(-3, 5)}"
+            kind, sign = choose.choice(["sum", "max", "min"]), choose.choice("<>")
+            return f"ag.reduce_{kind}({array}) {sign} {choose.randint(-3, 5)}"
         return None
 
     # --- kinds ---------------------------------------------------------------------------------------------------
@@ -250,8 +253,10 @@ class Expressions:
             return None
         return self.random.choice(
             ["ag.sort({a})", "ag.one_hot({b}, 4)", "ag.concat([{a}, {a}[:1]], 0)", "ag.range(n)", "ag.zeros([n, 2])",
-             "ag.math.top_k({a}, 2)[0]", "ag.reshape({a}, [1, -1])", "ag.reshape({a}, [-1, 1]) + ag.reshape({a}, [1, -1])",
-             "ag.stack([ag.reduce_max({a}), ag.reduce_min({a})])", "ag.clip_by_value({a}, -1, 2)", "ag.broadcast_to({a}, [n, 3])",
+             "ag.math.top_k({a}, 2)[0]", "ag.reshape({a}, [1, -1])",
+             "ag.reshape({a}, [-1, 1]) + ag.reshape({a}, [1, -1])",
+             "ag.stack([ag.reduce_max({a}), ag.reduce_min({a})])", "ag.clip_by_value({a}, -1, 2)",
+             "ag.broadcast_to({a}, [n, 3])",
              "ag.range(ag.size({a}))", "ag.ones([3]) * v", "ag.linalg.trace({a})", "ag.cumsum({a}, reverse=True)",
              "ag.cumsum({a}, exclusive=True)", "ag.boolean_mask({a}, {a} == {a})", "ag.fill([n, 2], w)", "ag.eye(3)",
              "ag.tensordot({a}, {a}, 1)", "ag.math.reduce_euclidean_norm({a})", "ag.searchsorted({a}, {a})"]

@@ -23,7 +23,8 @@ _DTYPES = ["float32", "float32", "float64", "int32", "int32", "int64", "bool", "
 class Generator:
     """One program in the making."""
 
-    def __init__(self, seed: str) -> None:
+    def __init__(self, seed: str, longest: int = 9) -> None:
+        self.longest = longest
         self.random = random.Random(seed)
         self.values: dict[str, Any] = {}
         self.serial = 0
@@ -44,7 +45,7 @@ class Generator:
         if choose.random() < 0.35 and not self.large:
             program.dynamic = frozenset(x for x in "abcd" if x in program.inputs and choose.random() < 0.7)
         program.gradient = choose.random() < 0.15
-        program.body = self.block(choose.randint(3, 5 if self.large else 9), 0)
+        program.body = self.block(choose.randint(3, min(5, self.longest) if self.large else self.longest), 0)
         own = [name for name in self.values if name not in program.inputs]
         program.results = choose.sample(own, min(len(own), choose.randint(1, 5))) or ["n"]
         return program
@@ -213,7 +214,7 @@ class Generator:
         ]
 
 
-def make(seed: str) -> Program:
-    """The program of a seed."""
+def make(seed: str, longest: int = 9) -> Program:
+    """The program of a seed, of at most so many statements (those in blocks not counted)."""
     with np.errstate(all="ignore"):
-        return Generator(seed).make()
+        return Generator(seed, longest).make()
