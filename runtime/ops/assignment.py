@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from runtime import errors
 from runtime.ops.convert import convert_to_tensor
 from runtime.ops.dispatch import call
 from runtime.ops.slicing import SLICE_ADD, STRIDED_SLICE, parse_key, slice_shape
@@ -68,4 +69,7 @@ def _need_broadcast(value: Shape, target: Shape) -> None:
         return
     tail = target[len(target) - len(value) :] if len(value) <= len(target) else None
     if tail is None or any(v not in (1, t) and None not in (v, t) for v, t in zip(value, tail)):
-        raise ValueError(f"A value of shape {list(value)} doesn't fit a slice of shape {list(target)}.")
+        raise errors.InvalidArgumentError(
+            f"Cannot broadcast input shape {list(value)}: it doesn't fit a slice of shape {list(target)} "
+            "[Op:ResourceStridedSliceAssign]"
+        )

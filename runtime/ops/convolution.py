@@ -31,6 +31,8 @@ def per_dimension(value: Any, count: int, what: str, channels_first: bool = Fals
     if value is None:
         return (1,) * count
     entries = [int(v) for v in np.reshape(np.asarray(value), -1)]
+    if any(entry < 1 for entry in entries):
+        raise errors.InvalidArgumentError(f"{what} must be > 0, but got {entries}")
     if len(entries) == 1:
         return tuple(entries * count)
     if len(entries) == count:

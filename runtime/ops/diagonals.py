@@ -106,6 +106,8 @@ def diag(
     Raises InvalidArgumentError for sizes that the diagonal doesn't fit.
     """
     x = convert_to_tensor(diagonal)
+    if x._shape == ():
+        raise errors.InvalidArgumentError("diagonal must be at least 1-dim, received shape: [] [Op:MatrixDiagV3]")
     low, high = _band(k)
     plain = x.dtype.is_numeric and padding_value == 0 and num_rows == num_cols == -1
     if low == high == 0 and plain:

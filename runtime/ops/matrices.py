@@ -18,7 +18,7 @@ from runtime.ops.dispatch import call
 from runtime.ops.joining import stack, static_axis
 from runtime.ops.linalg import diag, diag_part
 from runtime.ops.reduce import reduce_max, reduce_sum
-from runtime.ops.rules import dims
+from runtime.ops.rules import brackets, dims
 from runtime.ops.spectral import svd
 from runtime.ops.table import OPS
 from runtime.tensor import Tensor
@@ -33,7 +33,10 @@ def _distance(matrix: Any) -> Tensor:
 def band_part(input: Any, num_lower: Any, num_upper: Any, name: str | None = None) -> Tensor:
     """The diagonal with `num_lower` bands below and `num_upper` above it, zeros elsewhere; negative: all of them."""
     x = convert_to_tensor(input)
-    known_rank(x, "band_part")
+    if known_rank(x, "band_part") < 2:
+        raise errors.InvalidArgumentError(
+            f"input must be at least 2-dim, received shape: {brackets(x._shape)} [Op:MatrixBandPart]"
+        )
     offset = _distance(x)
     lower = call("cast", convert_to_tensor(num_lower), dtype=dtypes.int32)
     upper = call("cast", convert_to_tensor(num_upper), dtype=dtypes.int32)

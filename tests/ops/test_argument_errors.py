@@ -44,6 +44,12 @@ CASES = {
     "strided_slice rank": (lambda a: ag.strided_slice(a, [0, 0], [4, 4]), (i3,), INVALID, "only 1 dims"),
     "slice lengths": (lambda a: ag.slice(a, [1, 0], [-1]), (i3,), INVALID, r"\[2\] and \[1\]"),
     "einsum sizes": (lambda a, b: ag.einsum("ij,jk->ik", a, b), (x2, x2[:1]), INVALID, r"dimension 2 .*\[1,2\]"),
+    "diag of a scalar": (lambda a: ag.linalg.diag(a), (np.float32(1),), INVALID, r"shape: \[\]"),
+    "band_part of a vector": (lambda a: ag.linalg.band_part(a, 0, 0), (x1,), INVALID, r"shape: \[2\]"),
+    "conv2d stride": (
+        lambda a, f: ag.nn.conv2d(a, f, 0, "VALID"), (np.ones((1, 3, 3, 1)), np.ones((2, 2, 1, 1))), INVALID,
+        "strides.*0",
+    ),
     "logsumexp of ints": (lambda a: ag.reduce_logsumexp(a), (i3,), INVALID, "int32"),
     "gelu of ints": (lambda a: ag.nn.gelu(a), (i3,), ValueError, "int32"),
     "dropout of ints": (lambda a: ag.nn.dropout(a, 0.5), (i3,), ValueError, "int32"),

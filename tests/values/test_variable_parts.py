@@ -116,7 +116,7 @@ def test_slices_of_tensors_cannot_be_assigned():
 
 def test_errors():
     v = ag.Variable(START)
-    with pytest.raises(ValueError, match="doesn't fit a slice of shape"):
+    with pytest.raises(ag.errors.InvalidArgumentError, match="doesn't fit a slice of shape"):
         v[1:].assign([1.0, 2.0, 3.0])
     with pytest.raises(TypeError, match="IndexedSlices"):
         v.scatter_add([1.0])
