@@ -116,7 +116,7 @@ class KernelSource:
     reports: tuple[NestReport, ...] = ()
     arrays: tuple[Any, ...] = ()
 
-    def out_of_memory(self, error: MemoryError) -> errors.ResourceExhaustedError:
+    def out_of_memory(self, error: MemoryError) -> Exception:
         """What is raised when the kernel can't allocate an array."""
         lines = [describe_span(span) for span in self.arrays[:_LINES_SHOWN]]
         more = f"\n  and {len(self.arrays) - len(lines)} more lines" if len(self.arrays) > len(lines) else ""
