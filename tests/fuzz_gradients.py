@@ -3,8 +3,8 @@
     python -m tests.fuzz_gradients [--minutes 10] [--seed 0] [--compiled-every 10]
 
 Each program is written from a seed of its own and tried at one point, to second order; every tenth is compiled instead,
-to first order, because that takes most of a minute. A failing one is printed with its seed and what differs; `--minutes 0 --seed SEED` tries that
-one again. Exit code 1 if any failed.
+to first order, because that takes most of a minute. A failing one is printed with its seed and what differs;
+`--minutes 0 --seed SEED` tries that one again. Exit code 1 if any failed.
 """
 
 from __future__ import annotations

@@ -344,8 +344,8 @@ def function(
         reduce_retracing: whether a dimension that has differed between calls becomes unknown, so that further sizes
             need no trace of their own. (`experimental_relax_shapes` is its old name.)
         experimental_autograph_options: with `Feature.BUILTIN_FUNCTIONS`, `print` of tensors runs with the program.
-        gradient_memory: how many bytes the gradient of each loop in the function may keep, unless the loop says it itself
-            (`set_loop_options`). With more iterations than fit, parts of the loop run again, from checkpoints.
+        gradient_memory: how many bytes the gradient of each loop in the function may keep, unless the loop says it
+            itself (`set_loop_options`). With more iterations than fit, parts of the loop run again, from checkpoints.
 
     A Python number, string or boolean that the function reads from a global, a closure variable or an attribute is part
     of the trace; when it has changed, the next call traces again (`explain_retraces` says so).

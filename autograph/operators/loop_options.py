@@ -56,8 +56,8 @@ def set_loop_options(
     maximum_iterations: an int or scalar int tensor; the loop ends after that many iterations at the latest.
     shape_invariants: pairs of a tensor that the loop changes and a shape that holds in all iterations; needed only to
         say less than is true, since shapes that change widen by themselves.
-    gradient_memory: how many bytes the loop's gradient may keep. With more iterations than fit, it runs parts of the loop
-        again, from checkpoints; its values are the same to the last bit.
+    gradient_memory: how many bytes the loop's gradient may keep. With more iterations than fit, it runs parts of the
+        loop again, from checkpoints; its values are the same to the last bit.
     parallel_iterations, swap_memory: accepted and without effect; loops run natively, one iteration after the other.
     """
     if _loops.open:

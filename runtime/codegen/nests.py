@@ -319,7 +319,8 @@ class Nest:
             self._reduce_into_buffers(nodes, buffers)
             return
         outer, inside = running[:inner], running[inner:]
-        self.short = _is_short(nodes[0], self.group.axes)
+        # Not for totals: their count often has a batch in it, and a new batch size must not need another kernel.
+        self.short = bool(outer) and _is_short(nodes[0], self.group.axes)
         if not outer:
             totals = self._accumulate(nodes, inside, buffers)
             for node in nodes:

@@ -192,9 +192,9 @@ from runtime.ops.slicing import (
 )  # fmt: skip
 
 __all__ = [
-    "assignment", "blocks", "complex_numbers", "convolution", "decompositions", "diagonals", "einsum", "factor", "images",
-    "matrices", "nn", "numerics", "operators", "random", "segments", "sorting", "special", "spectral", "stateless",
-    "text_parts", "text_rows",
+    "assignment", "blocks", "complex_numbers", "convolution", "decompositions", "diagonals", "einsum", "factor",
+    "images", "matrices", "nn", "numerics", "operators", "random", "segments", "sorting", "special", "spectral",
+    "stateless", "text_parts", "text_rows",
     "Assert", "abs", "acos", "acosh", "add", "add_n", "argmax", "argmin", "asin", "asinh", "assert_equal",
     "assert_greater", "assert_greater_equal", "assert_less", "assert_less_equal", "assert_none_equal", "assert_op",
     "atan", "atan2", "atanh", "bitwise_and", "bitwise_or", "bitwise_xor", "boolean_mask", "broadcast_static_shape",
