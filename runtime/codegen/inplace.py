@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from runtime.codegen.refs import Array, Buffer, Scalar
+from runtime.codegen.refs import Array, Buffer, Dims, Scalar
 from runtime.graph.ir import Graph, Node
 
 # Ops whose output may take over the memory of their first input.
@@ -47,7 +47,8 @@ def last_buffer(nest: Any) -> Buffer | None:
     """The memory of an operand that the last node of an elementwise nest may write its result to.
 
     The operand has the result's shape and dtype, this kernel made it in this region, and nothing reads it after this
-    nest. Each element is read before it is written, since the last node's store is the last line of the nest.
+    nest. Each element is read before it is written, since the last node's store is the last line of the nest; so long
+    as the nest doesn't also read the memory in another order, as `x * reverse(x)` does.
     """
     region, group = nest.low.region, nest.group
     result = group.nodes[-1].outputs[0]
@@ -59,11 +60,18 @@ def last_buffer(nest: Any) -> Buffer | None:
         if ref.dtype is not result.dtype or ref.buffer.name not in nest.low.fresh:
             continue
         values = ref.buffer.values
+        if not all(_walks_along(other.ref, ref.buffer, nest.dims) for other in nest.accesses.values()):
+            continue
         if not values or any(v.node is None or v not in region.env or v in region.outputs for v in values):
             continue
         if all(user in inside or _is_printed(region, user) for v in values for user in region.users.get(v, ())):
             return ref.buffer
     return None
+
+
+def _walks_along(ref: Any, buffer: Buffer, dims: Dims) -> bool:
+    """Whether a nest over `dims` reads the buffer only at the element that it is at."""
+    return not isinstance(ref, Array) or ref.buffer.name != buffer.name or (ref.is_plain and ref.dims == dims)
 
 
 def _is_printed(region: Any, node: Node) -> bool:
