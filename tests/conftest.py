@@ -2,6 +2,8 @@
 
 import os
 
+import pytest
+
 # Where users get a warning and the interpreter's answer, tests get the compiler's error.
 os.environ["AUTOGRAPH_STRICT"] = "1"
 
@@ -10,3 +12,12 @@ def pytest_addoption(parser):
     parser.addoption(
         "--update-golden", action="store_true", help="rewrite the expected outputs in tests/golden instead of checking"
     )
+
+
+@pytest.fixture(autouse=True)
+def no_options():
+    """Options of graph passes hold for the whole process."""
+    yield
+    from runtime.graph.passes import options
+
+    options._chosen.clear()

@@ -66,7 +66,12 @@ ROOMS: dict[str, set[str]] = {
     "runtime": RUNTIME,
     "autograph": {
         "autograph.documentation",
-        *AUTOGRAPH, *RUNTIME, "autograph.function", "autograph.functional", "autograph.module", "autograph.namespaces",
+        *AUTOGRAPH,
+        *RUNTIME,
+        "autograph.function",
+        "autograph.functional",
+        "autograph.module",
+        "autograph.namespaces",
     },  # fmt: skip
 }
 

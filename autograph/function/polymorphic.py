@@ -16,7 +16,6 @@ from autograph.convert.features import Feature, checked
 from autograph.errors import UnsupportedError
 from autograph.function.cache import TraceCache
 from autograph.function.concrete import ConcreteFunction
-from autograph.function.explaining import Explanation, explain_call
 from autograph.function.guards import broken, guards_of, settled
 from autograph.function.lifting import trace_once_or_twice
 from autograph.function.recursion import room
@@ -258,9 +257,7 @@ class Function:
         lines = [f"'{self._name}' has been traced {self._trace_count} times."]
         return "\n".join([*lines, *[f"  trace {i}: {reason}" for i, reason in enumerate(self._reasons, 2)]])
 
-    def explain(
-        self, *args: Any, html: str | os.PathLike | None = None, measure: bool = False, **kwargs: Any
-    ) -> Explanation:
+    def explain(self, *args: Any, html: str | os.PathLike | None = None, measure: bool = False, **kwargs: Any) -> str:
         """How the program for these arguments (values or `TensorSpec`s) runs: which loops were staged or unrolled, what
         is fused into which kernel, what stays on the interpreter and why, bytes and operations of each kernel beside
         the least time that this machine needs for them, tier, compile time.
@@ -268,6 +265,8 @@ class Function:
         html: a file to write the same to, as a page with the source beside it. measure: whether to run the program a
         few times, where that has no effects, and to show the best time.
         """
+        from autograph.function.explaining import explain_call  # loads the code generator
+
         return explain_call(self, args, kwargs, html, measure)
 
     def pretty_printed_concrete_signatures(self) -> str:

@@ -197,7 +197,9 @@ def table(x, n):
 @pytest.mark.parametrize("jit", [True, False])
 def test_a_carry_that_is_read_is_in_the_checkpoint(jit: bool) -> None:
     n = ag.constant(30)
-    assert derivative(table, 0.4, n, jit_compile=jit, gradient_memory=2**12) == derivative(table, 0.4, n)
+    assert derivative(table, 0.4, n, jit_compile=jit, gradient_memory=2**12) == derivative(
+        table, 0.4, n, jit_compile=jit
+    )
     with pytest.raises(ag.errors.InvalidArgumentError, match="gradient_memory=512 bytes is too little"):
         derivative(table, 0.4, ag.constant(100), jit_compile=jit, gradient_memory=512)
 

@@ -22,9 +22,7 @@ def test_a_view_that_was_copied_is_not_written_over_while_it_lives() -> None:
     def program(a: Any, n: Any) -> Any:
         x = call("transpose", call("matmul", a, a, transpose_a=False, transpose_b=False), perm=(1, 0))
         y = x * x
-        end = while_loop(
-            lambda i, y: i < n, lambda i, y: (i + 1, y * call("gather", x, i, axis=0)), [integer(0), y]
-        )
+        end = while_loop(lambda i, y: i < n, lambda i, y: (i + 1, y * call("gather", x, i, axis=0)), [integer(0), y])
         return end[1], x
 
     graph = build(program, [typed(float32, 2, 2), I32])

@@ -101,8 +101,10 @@ def test_damaged_files_are_built_again(filled: Path, own: Path, suffix: str, dam
         file.write_bytes({"cut": content[:middle], "flip": flipped, "empty": b""}[damage])
     compiles = suffix == "code"  # text alone is only written again
     assert run(PROGRAM, own).split()[1:] == [str(int(compiles)), str(int(not compiles))]
-    mended = file.read_bytes()
-    assert len(mended) == len(content) and (compiles or mended == content)
+    if compiles:
+        assert run(PROGRAM, own).split()[1:] == ["0", "1"], "what was written again can be read"
+    else:
+        assert file.read_bytes() == content
 
 
 def test_code_that_numba_can_not_read_is_compiled_again(here: Path) -> None:

@@ -30,7 +30,7 @@ run([np.arange(3.0)])
 time.sleep(DELAY)
 """
     for delay in ("0", "0.7", "1.5", "2.5"):
-        run(program.replace("DELAY", delay), tmp_path, timeout=60)
+        run(program.replace("DELAY", delay), tmp_path)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")

@@ -4,6 +4,7 @@ A row that has a gradient or a scalar text but no samples fails here, and so doe
 """
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -149,6 +150,14 @@ def test_type_rule_with_unknown_dimensions(row, sample, dtype):
             assert covers(type_.shape, output._array.shape), f"{variant} -> {type_}, found {output._array.shape}"
 
 
+# Functions that generated code has beside those of `math` (see `cpu.fast`).
+SCALARS = SimpleNamespace(
+    **{name: value for name, value in vars(math).items() if not name.startswith("_")},
+    sigmoid=lambda x: 1 / (1 + math.exp(-float(x))),
+    softplus=lambda x: float(np.logaddexp(0, float(x))),
+)
+
+
 @pytest.mark.parametrize("row, sample, dtype", cases(lambda row: row.scalar is not None))
 def test_scalar_text(row, sample, dtype):
     """The text that generated code uses computes what the kernel computes."""
@@ -166,7 +175,9 @@ def test_scalar_text(row, sample, dtype):
         # NumPy's scalars have the dtype's own arithmetic, as machine numbers do.
         scope = {name: array[index] for name, array in zip(names, spread)}
         with np.errstate(all="ignore"):
-            result[index] = np.asarray(eval(code, {"math": math, "np": np, "abs": abs}, scope)).astype(output.dtype.np)
+            result[index] = np.asarray(eval(code, {"math": SCALARS, "np": np, "abs": abs}, scope)).astype(
+                output.dtype.np
+            )
     if output.dtype.kind == "f":
         tolerance = 2 * TOLERANCE[output.dtype.name]
         np.testing.assert_allclose(
