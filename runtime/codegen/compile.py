@@ -5,11 +5,13 @@ This is the only module besides `library.py` that imports numba, and it does so 
 
 from __future__ import annotations
 
+import contextlib
 import pickle
+import signal
 import threading
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -70,9 +72,27 @@ def compile_kernel(source: KernelSource) -> Callable[..., Any]:
         if entry is not None:
             counters.shared += 1
             return entry
-        with compiling:
+        with compiling, _interrupts_wait():
             entry = _entries[name] = _load_or_compile(name, source)
         return entry
+
+
+@contextlib.contextmanager
+def _interrupts_wait() -> Iterator[None]:
+    """Ctrl-C takes effect at the end of the block: in the middle of its work, numba would be left half initialised, and
+    no kernel could be compiled in this process any more."""
+    handler = signal.getsignal(signal.SIGINT)
+    if handler is None or threading.current_thread() is not threading.main_thread():
+        yield  # other threads don't see the signal; None: the handler isn't Python's to set
+        return
+    waiting: list[int] = []
+    signal.signal(signal.SIGINT, lambda number, frame: waiting.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+        if waiting:
+            signal.raise_signal(signal.SIGINT)
 
 
 def record_of(source: KernelSource) -> Record | None:
