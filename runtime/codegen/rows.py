@@ -19,12 +19,11 @@ from __future__ import annotations
 
 import ast
 import re
-import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from runtime.codegen import cpu, threads
+from runtime.codegen import threads
 from runtime.codegen.names import words
 
 # Lines in a fused body: beyond, registers spill and numba's time grows.
@@ -112,12 +111,11 @@ class _Accesses:
 
 def _accesses(body: list) -> _Accesses | None:
     """None where the body leaves the kernel, or does something else than compute."""
-    try:
-        lines = cpu.indented(body, 1, threads.refuse)
-    except threads.LeavesKernel:
+    tree = threads.parsed(body)
+    if tree is None:
         return None
-    tree = ast.parse(textwrap.dedent("\n".join(lines)))
-    found = _Accesses({}, {}, set(), len(lines), set())
+    lines = sum(isinstance(node, ast.stmt) for node in ast.walk(tree))
+    found = _Accesses({}, {}, set(), lines, set())
     offsets: dict[str, str] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):

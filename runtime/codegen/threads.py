@@ -86,11 +86,9 @@ def _elements(value: Value) -> int:
 
 def split(low: Any, index: str, size: str, block: list) -> bool:
     """Prints `for index in range(size): block` on threads. False, and nothing, where the block can't be taken out."""
-    try:
-        lines = cpu.indented(block, 2, refuse)
-    except LeavesKernel:
+    tree = parsed(block)
+    if tree is None:
         return False
-    tree = ast.parse(textwrap.dedent("\n".join(lines)))
     names = [n for n in ast.walk(tree) if isinstance(n, ast.Name)]
     own = {n.id for n in names if isinstance(n.ctx, ast.Store)} | {index}
     used = sorted({n.id for n in names} - own - _FREE)
@@ -114,10 +112,17 @@ class _Unsigned(ast.NodeTransformer):
         return node
 
 
-class LeavesKernel(Exception):
+class _LeavesKernel(Exception):
     """A block holds a return."""
 
 
-def refuse(item: Any) -> str:
-    """For `cpu.indented`: raises LeavesKernel at a return."""
-    raise LeavesKernel
+def parsed(block: list) -> ast.Module | None:
+    """A printed block as a syntax tree; None where it holds a return from the kernel."""
+
+    def refuse(item: Any) -> str:
+        raise _LeavesKernel
+
+    try:
+        return ast.parse(textwrap.dedent("\n".join(cpu.indented(block, 1, refuse))))
+    except _LeavesKernel:
+        return None

@@ -10,7 +10,7 @@ branches, and gradients flow to `flat_values`. Indexing is in `indexing.py`, ope
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -132,20 +132,14 @@ class RaggedTensor:
         cls, flat_values: Any, nested_row_splits: Sequence[Any], name: str | None = None, validate: bool = True
     ) -> Any:
         """Several ragged dimensions, the splits of the outermost first."""
-        result = _values(flat_values)
-        for splits in reversed(list(nested_row_splits)):
-            result = cls.from_row_splits(result, splits, validate=validate)
-        return result
+        return _nested(cls.from_row_splits, flat_values, nested_row_splits, validate)
 
     @classmethod
     def from_nested_row_lengths(
         cls, flat_values: Any, nested_row_lengths: Sequence[Any], name: str | None = None, validate: bool = True
     ) -> Any:
         """Several ragged dimensions, the lengths of the outermost first."""
-        result = _values(flat_values)
-        for lengths in reversed(list(nested_row_lengths)):
-            result = cls.from_row_lengths(result, lengths, validate=validate)
-        return result
+        return _nested(cls.from_row_lengths, flat_values, nested_row_lengths, validate)
 
     @classmethod
     def from_tensor(
@@ -391,6 +385,14 @@ class RaggedTensor:
 
 
 RaggedTensorSpec.value_type = RaggedTensor
+
+
+def _nested(make: Callable[..., Any], flat_values: Any, partitions: Sequence[Any], validate: bool) -> Any:
+    """Values cut into rows again and again, by the innermost partition first."""
+    result = _values(flat_values)
+    for rows in reversed(list(partitions)):
+        result = make(result, rows, validate=validate)
+    return result
 
 
 def _values(values: Any) -> Any:

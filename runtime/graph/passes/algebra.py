@@ -19,10 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from runtime.graph.ir import ConstantArray, Graph, Node, Substitution, Value
+from runtime.graph.ir import Graph, Node, Substitution, Value
+from runtime.graph.making import add_op, constant_node, known_array
 from runtime.graph.passes import options
-from runtime.graph.structural import CONSTANT
-from runtime.ops.table import OPS
 from runtime.shapes import element_count
 from runtime.types import TensorType
 
@@ -36,22 +35,19 @@ class _Rewrite:
 
     def constant(self, value: Value) -> Any:
         """The number that all elements of a constant are, or None."""
-        if value.node is None or value.node.op is not CONSTANT:
-            return None
-        array = value.node.attrs["value"].array
-        if array.dtype == object or not array.size:
+        array = known_array(value)
+        if array is None or array.dtype == object or not array.size:
             return None
         first = array.flat[0]
         return first if array.size == 1 or (array == first).all() else None
 
     def emit(self, op: str, inputs: list[Value], attrs: dict | None = None) -> Value:
-        attrs = attrs or {}
-        types = OPS[op].infer([v.type for v in inputs], attrs)
-        return self.graph.add_node(OPS[op], inputs, attrs, types, (), self.span).outputs[0]
+        return add_op(self.graph, op, inputs, attrs or {}, self.span)
 
     def number(self, like: Value, value: Any) -> Value:
-        attrs = {"value": ConstantArray(np.asarray(value, like.dtype.np))}
-        return self.graph.add_node(CONSTANT, (), attrs, CONSTANT.infer((), attrs), (), self.span).outputs[0]
+        node = constant_node(self.graph, np.asarray(value, like.dtype.np), self.span)
+        self.graph.nodes.append(node)
+        return node.outputs[0]
 
 
 Rule = Callable[[_Rewrite, Node], "Value | None"]

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from runtime.graph.ir import ConstantArray, Graph, Node, Substitution, Value
-from runtime.graph.structural import CONSTANT
+from runtime.graph.ir import Graph, Node, Substitution, Value
+from runtime.graph.making import constant_node
 
 
 def simplify_conditionals(graph: Graph) -> None:
@@ -48,8 +48,7 @@ def _decide_inside(node: Node) -> None:
             continue
         for region, known in zip(node.regions, (True, False)):
             own = region.inputs[position]
-            attrs = {"value": ConstantArray(np.array(known))}
-            constant = Node(CONSTANT, (), attrs, CONSTANT.infer((), attrs), region)
+            constant = constant_node(region, np.array(known))
             replaced = Substitution({own: constant.outputs[0]})
             for inner in region.nodes:
                 inner.inputs = [replaced[v] for v in inner.inputs]

@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from runtime.graph.ir import ConstantArray, Graph, Node, Substitution, Value, copy_nodes
+from runtime.graph.ir import Graph, Node, Substitution, Value, copy_nodes
+from runtime.graph.making import constant_node, known_array
 from runtime.graph.structural import CONSTANT
 from runtime.shapes import element_count
 from runtime.types import TensorType
@@ -40,11 +41,12 @@ def fold_constants(graph: Graph) -> None:
             results = _evaluate(node, known)
             if results is not None:
                 for old, array in zip(node.outputs, results):
-                    attrs = {"value": ConstantArray(array)}
-                    new = graph.add_node(CONSTANT, (), attrs, CONSTANT.infer((), attrs), (), node.span).outputs[0]
+                    constant = constant_node(graph, array, node.span)
+                    graph.nodes.append(constant)
+                    (new,) = constant.outputs
                     new.name = old.name
                     mapping[old] = new
-                    known[new] = attrs["value"].array
+                    known[new] = known_array(new)
                 continue
         for region in node.regions:
             fold_constants(region)

@@ -12,11 +12,9 @@ known. The sums of a product may be taken in another order, so that results may 
 
 from __future__ import annotations
 
-from typing import Any
-
 from runtime.graph.ir import Graph, Node, Value
+from runtime.graph.making import add_op, known_array
 from runtime.graph.structural import CONSTANT
-from runtime.ops.table import OPS
 from runtime.types import TensorType
 
 
@@ -54,14 +52,9 @@ def _hoist(graph: Graph, node: Node, counter: int, rows: Value) -> None:
 def _replace(graph: Graph, node: Node, product: Node, row: Node, sequence: Value, weights: Value) -> None:
     shape = sequence.type.shape  # type: ignore[union-attr]
     assert shape is not None
-
-    def emit(op: str, inputs: list[Value], attrs: dict[str, Any]) -> Value:
-        types = OPS[op].infer([v.type for v in inputs], attrs)
-        return graph.add_node(OPS[op], inputs, attrs, types, (), product.span).outputs[0]
-
-    flat = emit("reshape", [sequence], {"shape": (-1, shape[2])})
-    result = emit("matmul", [flat, weights], product.attrs)
-    every = emit("reshape", [result], {"shape": (-1, shape[1], result.shape[1])})
+    flat = add_op(graph, "reshape", [sequence], {"shape": (-1, shape[2])}, product.span)
+    result = add_op(graph, "matmul", [flat, weights], product.attrs, product.span)
+    every = add_op(graph, "reshape", [result], {"shape": (-1, shape[1], result.shape[1])}, product.span)
     node.inputs.append(every)
     for region in node.regions:
         region.add_input(every.type)
@@ -81,12 +74,12 @@ def _rows_counter(graph: Graph, node: Node) -> tuple[int, Value] | None:
     if index not in test.inputs or limit not in test.inputs:
         return None
     counter, bound = test.inputs.index(index), test.inputs.index(limit)
-    if counter >= node.attrs["carries"] or bound < node.attrs["carries"] or _number(node.inputs[counter]) != 0:
+    if counter >= node.attrs["carries"] or bound < node.attrs["carries"] or known_array(node.inputs[counter]) != 0:
         return None
     step = body.outputs[counter].node
     if step is None or step.op.name != "add" or step.inputs[0] is not body.inputs[counter]:
         return None
-    if _number(step.inputs[1]) != 1:
+    if known_array(step.inputs[1]) != 1:
         return None
     length = node.inputs[bound].node
     if length is None or length.op.name != "strided_slice" or length.attrs.get("spec") != (("index", 0),):
@@ -114,7 +107,3 @@ def _same_length(sequence: Value, rows: Value) -> bool:
         return True
     lengths = [v.type.shape[0] if isinstance(v.type, TensorType) and v.type.shape else None for v in (sequence, rows)]
     return lengths[0] is not None and lengths[0] == lengths[1]
-
-
-def _number(value: Value) -> Any:
-    return value.node.attrs["value"].array[()] if value.node is not None and value.node.op is CONSTANT else None

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from runtime.graph.ir import ConstantArray, Graph, Node, Substitution, Value, copy_graph
+from runtime.graph.ir import Graph, Node, Substitution, Value, copy_graph
+from runtime.graph.making import constant_node
 from runtime.graph.structural import CONSTANT
 from runtime.shapes import Shape, element_count
 from runtime.types import TensorType, Type
@@ -32,8 +33,7 @@ def propagate_shapes(graph: Graph) -> None:
             if isinstance(known, Value):
                 mapping[node.outputs[0]] = known
             elif known is not None:
-                attrs = {"value": ConstantArray(known)}
-                constant = Node(CONSTANT, (), attrs, CONSTANT.infer((), attrs), graph, (), node.span)
+                constant = constant_node(graph, known, node.span)
                 constant.outputs[0].name, constant.name = node.outputs[0].name, node.name
                 mapping[node.outputs[0]] = constant.outputs[0]
                 graph.nodes[index] = constant
