@@ -4,7 +4,8 @@
     c[0] += 1                   # in Python this changes `a` or `b` too
 
 A region remembers what it has chosen, from what, and which variables held that. When it ends, nothing chosen may have
-changed while a variable still holds the original, and no original while what was chosen from it is in use.
+changed while a variable still holds the original, and no original while what was chosen from it is in use. Variables
+that no block mentions count if they are read again (see live.py).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from autograph.errors import Location, StagingError, user_location
+from autograph.operators.live import is_live
 from autograph.operators.state import read_cell
 from autograph.operators.structure import children, is_frozen
 from autograph.operators.symbolic import same_python_value
@@ -37,15 +39,22 @@ class _Chosen:
         self.location = location
         self.copy = copy
         self.originals = originals
-        self.before = [_held(copy), *[_held(original) for original, _ in originals]]
+        self.before = [held(copy), *[held(original) for original, _ in originals]]
+        self.live: list[bool] | None = None  # whether the copy and the originals are variables that will be read
+
+    def look(self) -> None:
+        """Finds out which of the objects will be used again, once all variables are set."""
+        if self.live is None:
+            self.live = [is_live(each) for each in (self.copy, *[original for original, _ in self.originals])]
 
     def is_broken(self, always_changing: Collection[int]) -> bool:
         """Whether one of two has changed that Python would keep one."""
-        changed = not _same(self.before[0], _held(self.copy))
-        in_use = sys.getrefcount(self.copy) > 2  # this object's and the argument's
-        for before, (original, holders) in zip(self.before[1:], self.originals):
-            moving = id(original) in always_changing or not _same(before, _held(original))
-            if (changed and is_held(original, holders)) or (moving and in_use):
+        changed = not same(self.before[0], held(self.copy))
+        live = self.live or [False] * len(self.before)
+        in_use = live[0] or sys.getrefcount(self.copy) > 2  # this object's and the argument's
+        for before, is_read, (original, holders) in zip(self.before[1:], live[1:], self.originals):
+            moving = id(original) in always_changing or not same(before, held(original))
+            if (changed and (is_read or is_held(original, holders))) or (moving and in_use):
                 return True
         return False
 
@@ -64,6 +73,8 @@ def is_held(value: Any, holders: Sequence[Holder]) -> bool:
 
 # By builder: what was chosen in its region.
 _chosen: WeakKeyDictionary[Any, list[_Chosen]] = WeakKeyDictionary()
+# By builder: what was chosen in regions inside of its own that have ended.
+_ended: WeakKeyDictionary[Any, list[_Chosen]] = WeakKeyDictionary()
 
 
 def is_mutable(value: Any) -> bool:
@@ -74,9 +85,22 @@ def is_mutable(value: Any) -> bool:
 
 def chosen(label: str, copy: Any, originals: Sequence[Any], holders: Callable[[Any], list[Holder]]) -> None:
     """Remembers that ``copy`` holds what one of the originals held; they are not the same object any more."""
-    apart = [(each, holders(each)) for each in originals if each is not copy and is_mutable(each)]
+    everything = {id(each): each for original in originals for each in (original, *origins(original))}
+    apart = [(each, holders(each)) for each in everything.values() if each is not copy and is_mutable(each)]
     if apart and is_mutable(copy):
         _chosen.setdefault(ctx.builder, []).append(_Chosen(label, copy, apart, user_location()))
+
+
+def origins(value: Any) -> list[Any]:
+    """What a value was chosen from, in the current region or in one inside of it that has ended."""
+    known = [*_chosen.get(ctx.builder, ()), *_ended.get(ctx.builder, ())]
+    return [original for each in known if each.copy is value for original, _ in each.originals]
+
+
+def look_at_chosen(builder: Any) -> None:
+    """Notes which of the lists and objects that were just chosen will be used: the variables are set now."""
+    for each in _chosen.get(builder, ()):
+        each.look()
 
 
 def check_chosen(builder: Any, always_changing: Collection[int] = ()) -> None:
@@ -84,9 +108,13 @@ def check_chosen(builder: Any, always_changing: Collection[int] = ()) -> None:
 
     always_changing: ids of containers that every iteration of the region changes, before or after a choice.
     """
-    for each in _chosen.pop(builder, ()):
+    ended = _chosen.pop(builder, [])
+    for each in ended:
         if each.is_broken(always_changing):
             raise shared(each.label, each.location)
+    ended += _ended.pop(builder, ())
+    if ended and builder.parent is not None:
+        _ended.setdefault(builder.parent, []).extend(ended)
 
 
 def forget_chosen(builder: Any) -> None:
@@ -106,13 +134,15 @@ def shared(label: str, location: Location | None) -> StagingError:
     )
 
 
-def _held(value: Any) -> list[Any]:
+def held(value: Any) -> list[Any]:
+    """What a list or object contains."""
     if isinstance(value, StagedList):
         return list(value.__tf_flatten__()[1])
     if type(value) is list and value and type(value[0]) is Moved:
-        return _held(value[0].moved_to)
+        return held(value[0].moved_to)
     return [item for _, item in children(value) or ()]
 
 
-def _same(one: list[Any], other: list[Any]) -> bool:
+def same(one: list[Any], other: list[Any]) -> bool:
+    """Whether two containers' contents are the same."""
     return len(one) == len(other) and all(a is b or same_python_value(a, b) for a, b in zip(one, other))

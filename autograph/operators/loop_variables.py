@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from autograph.errors import StagingError, StagingTypeError, user_location
+from autograph.errors import StagingError, StagingTypeError, StagingValueError, user_location
 from autograph.operators.absence import NONE, UNBOUND, Absence, absences, guarded, no_iteration, plain
 from autograph.operators.state import UNSET, Slot
 from autograph.operators.structure import children, flatten, map_leaves
@@ -117,6 +117,27 @@ class Variable:
     def nones(self) -> list[Absence]:
         """For each part that the variable is None."""
         return [Absence(NONE, level, False, self.slot.label, user_location()) for level in levels(self.structure)]
+
+    def match(self, value: Any) -> list[Any]:
+        """The values of the variable's leaves after the body. Raises StagingError where the structure has changed."""
+        label = self.slot.label
+        if value is UNSET:
+            raise StagingValueError(
+                f"'{label}' loses its value in a loop on tensors",
+                location=user_location(),
+                cause="the loop's next iteration or the code after it may use the variable",
+                fix=f"don't delete '{label}' in the loop",
+            )
+        found = flatten(value, label)
+        if [key for key, _ in found] != [leaf.label for leaf in self.parts]:
+            raise StagingTypeError(
+                f"'{label}' does not have the same nested structure before and after an iteration of a loop on "
+                f"tensors: {shape_of(self.structure)} before, {shape_of(value)} after",
+                location=user_location(),
+                cause="the number of iterations is known only at run time, so every iteration must keep the structure",
+                fix="collect values in an ag.TensorArray, or keep the length of lists and tuples",
+            )
+        return [each for _, each in found]
 
     def assemble(self, read: Callable[[Leaf], Any]) -> Any:
         """The variable's value from those of its leaves."""

@@ -8,13 +8,13 @@ after one branch only, and is unbound or None after the other, gets a guard (see
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from autograph.errors import StagingTypeError, StagingValueError, user_location
 from autograph.operators import absence
 from autograph.operators.absence import Absence, absences, guarded, plain
-from autograph.operators.aliases import check_chosen, chosen
+from autograph.operators.aliases import check_chosen, chosen, look_at_chosen
 from autograph.operators.containers import ContentSlot, become_staged, is_list, staged_list
 from autograph.operators.frame import Frame
 from autograph.operators.raising import AlwaysRaises, stage_raise
@@ -86,7 +86,9 @@ def stage_branches(predicate: Any, branches: Sequence[Callable[[], Any]], state:
             slot.set(value)
     for owner, staged in lists:
         become_staged(owner, staged, frame.replace)
-    return result(outputs)
+    returned = result(outputs)
+    look_at_chosen(ctx.builder)
+    return returned
 
 
 @dataclass
@@ -96,6 +98,7 @@ class _Trace:
     values: list[Any]  # of the state after the branch
     far: list[tuple[Slot, Any]]  # what else has changed: see frame.py
     raises: bool = False  # always: what follows comes from the other branch
+    sources: dict[int, Any] = field(default_factory=dict)  # by id of a list that became staged here, what it was
     error: Exception | None = None  # why a trial goes on without the branch
 
 
@@ -155,9 +158,11 @@ def _make_lists_alike(label: str, traces: Sequence[_Trace], position: int) -> No
         if type(value) is list:
             with trace.region.builder:
                 if isinstance(other, StagedList):
-                    trace.values[position] = staged_list(label, value, (), other)
+                    made = staged_list(label, value, (), other)
                 else:
-                    trace.values[position] = staged_list(label, value, other)
+                    made = staged_list(label, value, other)
+            trace.values[position] = made
+            trace.sources[id(made)] = value
 
 
 class _Merge:
@@ -167,6 +172,7 @@ class _Merge:
         self.regions = (one.region, other.region)
         self.raises = (one.raises, other.raises)
         self.frame = frame
+        self.sources = {**one.sources, **other.sources}
         self.pairs: list[tuple[Any, Any, DType]] = []
 
     def plan(self, label: str, one: Any, other: Any, covered: bool, is_listed: bool = False) -> _Plan:
@@ -198,7 +204,8 @@ class _Merge:
         raise _mismatch(label, one, other)
 
     def _choice(self, label: str, made: Any, one: Any, other: Any) -> Any:
-        chosen(label, made, (one, other), self.frame.holders)
+        originals = [each for side in (one, other) for each in (side, self.sources.get(id(side)))]
+        chosen(label, made, originals, self.frame.holders)
         return made
 
     def _output(self, label: str, one: Any, other: Any) -> _Plan:

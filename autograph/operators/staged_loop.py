@@ -14,17 +14,28 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from autograph.errors import StagingError, StagingTypeError, StagingValueError, user_location
+from autograph.errors import StagingError, StagingValueError, user_location
 from autograph.operators.absence import UNBOUND, absences, assert_present, no_iteration, plain, trial
-from autograph.operators.aliases import check_chosen, chosen, forget_chosen, is_held, is_mutable, shared
+from autograph.operators.aliases import (
+    check_chosen,
+    chosen,
+    forget_chosen,
+    held,
+    is_held,
+    is_mutable,
+    look_at_chosen,
+    origins,
+    same,
+    shared,
+)
 from autograph.operators.containers import ContentSlot, NeedsStagedList, is_list
 from autograph.operators.endless import refuse_endless
 from autograph.operators.frame import Frame
+from autograph.operators.live import is_live
 from autograph.operators.loop_options import Options, options_of
-from autograph.operators.loop_variables import Leaf, Variable, changes_kind, identifier, shape_of
+from autograph.operators.loop_variables import Leaf, Variable, changes_kind, identifier
 from autograph.operators.raising import stage_raise
 from autograph.operators.state import UNSET, LocalSlot, Slot, after_block
-from autograph.operators.structure import flatten
 from autograph.operators.symbolic import (
     accepts,
     common_dtype,
@@ -232,6 +243,8 @@ class Loop:
             given = dict(zip(self.carried, tensors))
             for variable in self.variables:
                 variable.slot.set(variable.assemble(lambda leaf: given.get(leaf, leaf.init)))
+            starts = [(variable, variable.slot.get()) for variable in self.variables]
+            contents = [(*each, held(each[1])) for each in starts if is_mutable(each[1])]
             outputs = function()
             values.extend(after_block(variable.slot, variable.initial) for variable in self.variables)
             self.unpinned = [slot for slot, value in self.before if slot in self.pinned and slot.get() is not value]
@@ -240,6 +253,7 @@ class Loop:
                 forget_chosen(ctx.builder)
             else:
                 self.find_renamed(values)
+                self.refuse_shared_starts(contents)
                 check_chosen(ctx.builder, self.frame.changed_ids())
             return outputs
 
@@ -260,6 +274,17 @@ class Loop:
                 if id(value) in self.frame.changed_ids() and is_held(value, others):
                     raise shared(slot.label, user_location())
                 self.renamed[slot] = value
+
+    def refuse_shared_starts(self, contents: list[tuple[Variable, Any, list[Any]]]) -> None:
+        """Raises StagingError if an iteration changes a list, and then takes another one, that has two names at first.
+
+        contents: variables with what they held at the iteration's start and what that contained.
+        """
+        for variable, start, before in contents:
+            if variable.slot.get() is not start and not same(before, held(start)):
+                first = variable.initial
+                if any(is_live(each) for each in (first, *origins(first))):
+                    raise shared(variable.slot.label, user_location())
 
     def discover(self) -> None:
         """Finds out what else has changed: more state, or a list that has grown."""
@@ -304,7 +329,7 @@ class Loop:
             if value is None and structure is not None and variable.may_be_none():
                 found = [(inputs.get(leaf, leaf.init), [none]) for leaf, none in zip(variable.parts, variable.nones())]
             else:
-                found = [(plain(result), absences(result, builder)) for result in self.match(variable, value)]
+                found = [(plain(result), absences(result, builder)) for result in variable.match(value)]
             for leaf, (result, ways) in zip(variable.parts, found):
                 after[leaf] = result
                 stable &= self.settled(leaf, result, inputs.get(leaf))
@@ -326,27 +351,6 @@ class Loop:
             self.ran = LocalSlot("ran", False)
             self.variables.append(Variable(self.ran))
             self.leaves[-1].carry(type_of(False))
-
-    def match(self, variable: Variable, value: Any) -> list[Any]:
-        """The values of a variable's leaves after the body."""
-        label = variable.slot.label
-        if value is UNSET:
-            raise StagingValueError(
-                f"'{label}' loses its value in a loop on tensors",
-                location=user_location(),
-                cause="the loop's next iteration or the code after it may use the variable",
-                fix=f"don't delete '{label}' in the loop",
-            )
-        found = flatten(value, label)
-        if [key for key, _ in found] != [leaf.label for leaf in variable.parts]:
-            raise StagingTypeError(
-                f"'{label}' does not have the same nested structure before and after an iteration of a loop on "
-                f"tensors: {shape_of(variable.structure)} before, {shape_of(value)} after",
-                location=user_location(),
-                cause="the number of iterations is known only at run time, so every iteration must keep the structure",
-                fix="collect values in an ag.TensorArray, or keep the length of lists and tuples",
-            )
-        return [each for _, each in found]
 
     def settled(self, leaf: Leaf, result: Any, given: Any) -> bool:
         """Whether a leaf's value after the body fits; if not, adjusts how the next round treats it."""
@@ -433,6 +437,10 @@ class Loop:
             variable.slot.set(variable.assemble(lambda leaf: results.get(leaf, leaf.init)))
         for slot, value in self.renamed.items():
             chosen(slot.label, slot.get(), [value], self.frame.holders)
+        for variable in self.variables:
+            if variable.slot not in self.renamed and not isinstance(variable.slot, ContentSlot):
+                chosen(variable.slot.label, variable.slot.get(), [variable.initial], self.frame.holders)
+        look_at_chosen(ctx.builder)
         if self.ran is None:
             return
         for variable in self.variables:

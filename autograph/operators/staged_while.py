@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from autograph.operators.aliases import chosen
 from autograph.operators.containers import NeedsStagedList, convert, is_listed
 from autograph.operators.frame import Frame
 from autograph.operators.logic import and_
@@ -56,7 +57,10 @@ def stage_while(
                 state = [counted, *state]
             test, body = _limited(found.limit, counted, plain_test, plain_body)
         except NeedsStagedList as request:
+            old = request.place.get() if isinstance(request.place, Slot) else None
             convert(request, frame.replace)
+            if isinstance(request.place, Slot):
+                chosen(request.label, request.place.get(), [old], frame.holders)
         except OperatorNotAllowedInGraphError:
             # A tensor as the index of a Python list: all lists in sight become staged, and those that turn out to be
             # only read become Python's own again.

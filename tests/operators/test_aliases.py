@@ -125,9 +125,42 @@ def lists_in_a_dictionary_that_branches_change(xs):
     return parts
 
 
+def a_new_list_in_a_loop_beside_the_old_one(xs):
+    now = [0.0]
+    first = now
+    for v in xs:
+        now = now + [v]
+    return len(now), len(first), now[0], first[0]
+
+
+def a_new_list_in_a_loop_whose_old_one_is_not_needed_any_more(xs):
+    first = [0.0]
+    now = first
+    for v in xs:
+        now = now + [v]
+    now.append(1.0)
+    first = [2.0]
+    return now, first
+
+
+def a_new_list_in_a_loop_that_grows_afterwards(xs):
+    def ready(values):
+        return values + [3.0]
+
+    now = ready([0.0])
+    for v in xs:
+        now.append(v)
+        now = now + [v]
+    now[0] += 1.0
+    return now
+
+
 @pytest.mark.parametrize(
     "program",
     [
+        a_new_list_in_a_loop_beside_the_old_one,
+        a_new_list_in_a_loop_whose_old_one_is_not_needed_any_more,
+        a_new_list_in_a_loop_that_grows_afterwards,
         two_lists_change_places,
         two_names_from_the_start,
         two_names_of_a_list_that_grows,
@@ -200,9 +233,81 @@ def an_object_that_changes_afterwards(xs):
     return best.a
 
 
+def a_new_list_in_a_loop_changes_afterwards(xs):
+    now = [0.0]
+    first = now
+    for v in xs:
+        now = now + [v]
+    now.append(9.0)
+    return len(now), len(first)
+
+
+def the_old_list_of_a_loop_changes_afterwards(xs):
+    now = [0.0]
+    first = now
+    for v in xs:
+        now = now + [v]
+    first.append(9.0)
+    return len(now), len(first)
+
+
+def a_list_changes_before_the_loop_exchanges_it(xs):
+    now = [0.0]
+    first = now
+    for v in xs:
+        now[0] += 1.0
+        now = [now[0] + v]
+    return now, first
+
+
+def a_new_dictionary_in_a_loop_changes_afterwards(xs):
+    now = {"k": 0.0}
+    first = now
+    for v in xs:
+        now = {"k": now["k"] + v}
+    now["k"] += 1.0
+    return now, first
+
+
+def a_new_list_in_a_branch_changes_afterwards(xs):
+    now = [xs[0]]
+    first = now
+    if xs[0] > 0:
+        now = now + [1.0]
+    now.append(2.0)
+    return len(now), len(first)
+
+
+def chosen_and_changed_at_the_top(xs):
+    one, other = [xs[0]], [xs[1]]
+    if xs[0] > 0:
+        found = one
+    else:
+        found = other
+    one[0] = xs[1] * 5.0
+    return found[0]
+
+
+def chosen_in_a_branch_and_changed_after_it(xs):
+    one, other = [xs[0]], [xs[1]]
+    found = one
+    if xs[0] > 0:
+        if xs[1] > 0:
+            found = other
+    found[0] = 5.0
+    return one[0] + other[0]
+
+
 @pytest.mark.parametrize(
     "program",
     [
+        a_new_list_in_a_loop_changes_afterwards,
+        the_old_list_of_a_loop_changes_afterwards,
+        a_list_changes_before_the_loop_exchanges_it,
+        a_new_dictionary_in_a_loop_changes_afterwards,
+        a_new_list_in_a_branch_changes_afterwards,
+        chosen_and_changed_at_the_top,
+        chosen_in_a_branch_and_changed_after_it,
         chosen_by_a_conditional_expression,
         chosen_by_a_branch,
         a_name_for_a_list_from_outside,
