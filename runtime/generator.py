@@ -23,16 +23,18 @@ from runtime.variable import Variable
 PHILOX = 1
 
 
-def _signed(key: int) -> int:
-    return key - (1 << 64) if key >> 63 else key
-
-
-def _state_from_key(key: int) -> np.ndarray:
-    return np.array([0, 0, _signed(key)], np.int64)
+def _words_of(seed: Any) -> np.ndarray:
+    """The state that a seed starts: 64-bit words of an integer of any size, or of a sequence of them; three in all."""
+    if isinstance(seed, int):
+        parts = [seed >> shift & (1 << 64) - 1 for shift in (0, 64, 128)]
+    else:
+        parts = [int(part) & (1 << 64) - 1 for part in np.reshape(np.asarray(convert_to_tensor(seed)), -1)]
+    return np.array([*parts[:3], 0, 0][:3], np.uint64).astype(np.int64)
 
 
 class Generator:
-    """A source of random numbers whose state is a variable: int64 [next block, 0, key] of a Philox stream.
+    """A source of random numbers whose state is a variable: int64 [counter, counter, key] of a Philox
+    stream, as in TensorFlow: the same seed gives TensorFlow's numbers.
 
     Make one with `from_seed`, `from_non_deterministic_state`, `from_state` or `split`. The same seed gives the same
     numbers, eager and staged. Raises ValueError for another algorithm.
@@ -51,14 +53,13 @@ class Generator:
         """A generator whose numbers follow from `seed`."""
         _check_algorithm(alg)
         with init_scope():
-            seeds = [int(s) for s in np.reshape(np.asarray(convert_to_tensor(seed)), -1)]
-        return cls(state=_state_from_key(philox.key_from_seeds(*seeds)), alg=PHILOX)
+            return cls(state=_words_of(seed), alg=PHILOX)
 
     @classmethod
     def from_non_deterministic_state(cls, alg: Any = None) -> Generator:
         """A generator that differs from run to run."""
         _check_algorithm(alg)
-        return cls(state=_state_from_key(int.from_bytes(os.urandom(8), "little")), alg=PHILOX)
+        return cls(state=_words_of(int.from_bytes(os.urandom(24), "little")), alg=PHILOX)
 
     @classmethod
     def from_state(cls, state: Any, alg: Any) -> Generator:
@@ -98,36 +99,29 @@ class Generator:
         self._state.assign(Generator.from_seed(seed)._state.numpy())
 
     def skip(self, delta: Any) -> Tensor:
-        """Moves on by `delta` blocks of four 32-bit words; gives the state before."""
+        """Moves on as if `delta` numbers had been drawn; gives the state before."""
         before = self._state.read_value()
-        step = call("cast", convert_to_tensor(delta), dtype=dtypes.int64)
-        unit = convert_to_tensor(np.array([1, 0, 0], np.int64))
-        self._state.assign(before + unit * step)
+        low = before[0] + call("cast", convert_to_tensor(delta), dtype=dtypes.int64) * philox.BLOCKS
+        # The words are unsigned: one overflows where its sign bit goes from 1 to 0.
+        carry = call("cast", call("logical_and", before[0] < 0, low >= 0), dtype=dtypes.int64)
+        self._state.assign(call("stack", low, before[1] + carry, before[2], axis=0))
         return before
 
     def split(self, count: int = 1) -> list[Generator]:
         """New generators whose numbers are independent of each other and of this one's."""
         with init_scope():
             # Keys of the new streams are drawn from this one.
-            words = philox.words(*self._place(), 2 * count).astype(np.uint64)
-            self.skip(philox.blocks_for(2 * count))
-            keys = (words[0::2] << np.uint64(32)) | words[1::2]
-            return [Generator(state=_state_from_key(int(k)), alg=PHILOX) for k in keys]
+            keys = np.asarray(self.uniform_full_int((count,), dtypes.int64))
+            return [Generator(state=np.array([0, 0, key], np.int64), alg=PHILOX) for key in keys]
 
     def make_seeds(self, count: int = 1) -> Tensor:
         """Pairs of seeds for stateless functions, shape (2, count)."""
-        return self.uniform_full_int((2, count), dtypes.int64)
-
-    def _place(self) -> tuple[int, int]:
-        state = self._state.numpy()
-        return int(state[2]) & 0xFFFFFFFFFFFFFFFF, int(state[0])
+        first = self.uniform_full_int((count,), dtypes.int64)
+        return call("stack", first, zeros_like(first), axis=0)
 
     def _use(self, shape: Any) -> Tensor:
         """The state to draw `shape` numbers from, which are then used up."""
-        count = product(int_list(shape, "shape"))
-        if isinstance(count, int):
-            return self.skip(philox.blocks_for(2 * count))
-        return self.skip(call("cast", convert_to_tensor(count), dtype=dtypes.int64) * 2 + 1)
+        return self.skip(product(int_list(shape, "shape")))
 
     def normal(
         self, shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: DTypeLike = dtypes.float32,
@@ -152,7 +146,7 @@ class Generator:
 
     def uniform_full_int(self, shape: Any, dtype: DTypeLike = dtypes.uint64, name: str | None = None) -> Tensor:
         """Integers from the whole range of the dtype."""
-        return _full_int(self._use(shape), shape, dtype)
+        return stateless.uniform(self._use(shape), shape, None, None, dtype)
 
     def binomial(
         self, shape: Any, counts: Any, probs: Any, dtype: DTypeLike = dtypes.int32, name: str | None = None
@@ -189,12 +183,6 @@ def create_rng_state(seed: Any, alg: Any) -> Tensor:
 def _check_algorithm(alg: Any) -> None:
     if alg not in (None, PHILOX, "philox", "auto_select", Algorithm.PHILOX, Algorithm.AUTO_SELECT):
         raise ValueError(f"Unsupported algorithm {alg!r}: only 'philox' (1) is implemented")
-
-
-def _full_int(state: Tensor, shape: Any, dtype: DTypeLike) -> Tensor:
-    kind = dtypes.as_dtype(dtype)
-    halves = stateless.uniform(state, [*int_list(shape, "shape"), 2], 0, 2**32, dtypes.int64)
-    return call("cast", halves[..., 0] * 2**32 + halves[..., 1], dtype=kind)
 
 
 _global: list[Generator] = []
@@ -269,18 +257,14 @@ def stateless_shuffle(value: Any, seed: Any, name: str | None = None, alg: Any =
 def split(seed: Any, num: int = 2, alg: Any = "auto_select") -> Tensor:
     """`num` new pairs of seeds from one, shape (num, 2)."""
     pair = convert_to_tensor(seed)
-    numbers = _full_int(stateless.state_of(pair), [num, 2], dtypes.int64)
-    return numbers if pair.dtype is dtypes.int64 else call("cast", numbers, dtype=pair.dtype)
+    return stateless.uniform(stateless.state_of(pair), [num, 2], None, None, pair.dtype)
 
 
 def fold_in(seed: Any, data: Any, alg: Any = "auto_select") -> Tensor:
-    """A new pair of seeds from one and a number."""
-    pair = convert_to_tensor(seed)
-    mixed = _full_int(stateless.state_of(pair), [2], dtypes.int64) + call(
-        "cast", convert_to_tensor(data), dtype=dtypes.int64
-    )
-    found = _full_int(stateless.state_of(mixed), [2], dtypes.int64)
-    return found if pair.dtype is dtypes.int64 else call("cast", found, dtype=pair.dtype)
+    """A new pair of seeds from one and a number, of the number's dtype."""
+    number = convert_to_tensor(data)
+    first = stateless.uniform(stateless.state_of(seed), [], None, None, number.dtype)
+    return call("stack", first, number, axis=0)
 
 
 # --- with the global seed ------------------------------------------------------------------------------------------

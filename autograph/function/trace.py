@@ -22,6 +22,7 @@ from runtime.graph.ir import Value
 from runtime.graph.passes.commits import insert_commits
 from runtime.graph.passes.pipeline import optimize
 from runtime.ops.convert import convert_to_tensor
+from runtime.ops.random import number_draws
 from runtime.spec import TensorSpec
 from runtime.staged_list import resolved
 from runtime.tensor import Tensor
@@ -150,6 +151,7 @@ def _finish(
     graph.outputs = [*graph.outputs, *[builder.state[k] for k in written]]
     if TOKEN in builder.written:
         graph.outputs.append(builder.state[TOKEN])
+    number_draws(graph.walk())
     optimize(graph)
     commits = bool(written) and insert_commits(graph)
     return ConcreteFunction(

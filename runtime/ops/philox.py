@@ -1,10 +1,12 @@
 """Philox4x32-10, a counter-based random number generator (Salmon et al., "Parallel random numbers: as easy as
 1, 2, 3", SC'11): block i of the stream of a key is a function of (key, i), so any part of it can be made on its own.
 
-    key      64 bits, as a Python int: what seeds are turned into
-    counter  the number of the first block; each block has four 32-bit words
+    key      64 bits, as a Python int
+    counter  128 bits, as a Python int: the number of the first block; each block has four 32-bit words
 
-Uniform numbers take one word each (float64: two); normal ones are made in pairs by the Box-Muller transform.
+What the words become is TensorFlow's choice, so that the same seeds give the same numbers: uniform floats keep as many
+of the low bits as the mantissa has; normal ones are made in pairs by the Box-Muller transform; integers are the rest of
+a division by the range; and a draw of `count` numbers uses up `BLOCKS * count` blocks, however many it needs.
 """
 
 from __future__ import annotations
@@ -17,14 +19,28 @@ _M0, _M1 = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
 _W0, _W1 = 0x9E3779B9, 0xBB67AE85
 _LOW = np.uint64(0xFFFFFFFF)
 _HALF = np.uint64(32)
+_MASK = (1 << 64) - 1
+# What each number drawn moves the counter on by.
+BLOCKS = 256
+# What the seeds of stateless functions are enciphered with.
+_STATELESS_KEY = 0x3EC8F720 | 0x02461E29 << 32
+# Box-Muller takes smaller uniform numbers for this one, so that the logarithm is finite.
+_SMALLEST = 1e-7
+# Mantissa bits of the dtypes narrower than float64, by name: bfloat16 isn't one of NumPy's own.
+_MANTISSA = {"float32": 23, "float16": 10, "bfloat16": 7}
 
 
 def words(key: int, counter: int, count: int) -> np.ndarray:
     """`count` random 32-bit words of the stream of `key`, from block `counter` on."""
-    blocks = -(-count // 4)
-    numbers = np.arange(blocks, dtype=np.uint64) + np.uint64(counter & 0xFFFFFFFFFFFFFFFF)
-    c0, c1 = numbers & _LOW, numbers >> _HALF
-    c2, c3 = np.zeros_like(c0), np.zeros_like(c0)
+    return blocks(key, counter, np.arange(-(-count // 4), dtype=np.uint64)).reshape(-1)[:count]
+
+
+def blocks(key: int, counter: int, offsets: np.ndarray) -> np.ndarray:
+    """The blocks `counter + offsets` of the stream of `key`, uint32 of shape (len(offsets), 4)."""
+    start = np.uint64(counter & _MASK)
+    numbers = offsets + start
+    upper = np.uint64(counter >> 64 & _MASK) + (numbers < start)  # with the carry
+    c0, c1, c2, c3 = numbers & _LOW, numbers >> _HALF, upper & _LOW, upper >> _HALF
     k0, k1 = key & 0xFFFFFFFF, (key >> 32) & 0xFFFFFFFF
     for _ in range(10):
         low, high = _M0 * c0, _M1 * c2
@@ -35,55 +51,100 @@ def words(key: int, counter: int, count: int) -> np.ndarray:
             low & _LOW,
         )
         k0, k1 = (k0 + _W0) & 0xFFFFFFFF, (k1 + _W1) & 0xFFFFFFFF
-    return np.stack([c0, c1, c2, c3], 1).reshape(-1)[:count].astype(np.uint32)
+    return np.stack([c0, c1, c2, c3], 1).astype(np.uint32)
 
 
 def uniform(key: int, counter: int, count: int, dtype: Any) -> np.ndarray:
-    """Uniform in [0, 1), of float16, float32 or float64: multiples of 2**-11, 2**-24, 2**-53."""
+    """Uniform in [0, 1): multiples of 2**-7 (bfloat16), 2**-10 (float16), 2**-23 (float32), 2**-52 (float64)."""
     dtype = np.dtype(dtype)
+    return _fractions(words(key, counter, 2 * count if dtype == np.float64 else count), dtype)
+
+
+def _fractions(drawn: np.ndarray, dtype: Any) -> np.ndarray:
+    """Numbers in [0, 1) from the low bits of each word; float64 takes two words, the upper one first."""
     if dtype == np.float64:
-        pairs = words(key, counter, 2 * count).astype(np.uint64).reshape(-1, 2)
-        return ((pairs[:, 0] >> np.uint64(5)) * np.uint64(1 << 26) + (pairs[:, 1] >> np.uint64(6))) * 2.0**-53
-    bits = 24 if dtype == np.float32 else 11
-    kept = words(key, counter, count) >> np.uint32(32 - bits)
-    return (kept.astype(np.float32) * np.float32(2.0**-bits)).astype(dtype)
+        pairs = drawn.astype(np.uint64).reshape(-1, 2)
+        return ((pairs[:, 0] & np.uint64(0xFFFFF)) << _HALF | pairs[:, 1]) * 2.0**-52
+    bits = _MANTISSA[dtype.name]
+    return ((drawn & np.uint32((1 << bits) - 1)).astype(np.float32) * np.float32(2.0**-bits)).astype(dtype)
 
 
 def normal(key: int, counter: int, count: int, dtype: Any) -> np.ndarray:
-    """Standard normal numbers. Computed in float64 for float64, else in float32."""
-    wide = np.float64 if np.dtype(dtype) == np.float64 else np.float32
-    pairs = uniform(key, counter, 2 * -(-count // 2), wide).reshape(-1, 2)
-    # 1 - u is in (0, 1], so that the logarithm is finite.
-    radius = np.sqrt(-2 * np.log(1 - pairs[:, 0]))
-    angle = wide(2 * np.pi) * pairs[:, 1]
-    result = np.stack([radius * np.cos(angle), radius * np.sin(angle)], 1).reshape(-1)
-    return result[:count].astype(dtype)
+    """Standard normal numbers. Computed from the uniform ones of float64 for float64, else from those of float32."""
+    wide = np.dtype(dtype) == np.float64
+    even = count + count % 2
+    return _normal_of(words(key, counter, 2 * even if wide else even), wide)[:count].astype(dtype)
 
 
-def blocks_for(count: int) -> int:
-    """How many blocks to move the counter on after drawing `count` numbers of any kind."""
-    return -(-count // 2) + 1
+def _normal_of(drawn: np.ndarray, wide: bool) -> np.ndarray:
+    """A pair of normal numbers for each pair of uniform ones."""
+    pairs = _fractions(drawn, np.dtype(np.float64 if wide else np.float32)).reshape(-1, 2)
+    # Steps round as TensorFlow's do; functions of float32 are computed wider, which is what C's come to.
+    kind = pairs.dtype.type
+    logarithm = np.log(np.maximum(pairs[:, 0], kind(_SMALLEST)), dtype=np.float64).astype(kind)
+    radius = np.sqrt(-2 * logarithm)
+    angle = (2 * np.pi * pairs[:, 1].astype(np.float64)).astype(kind).astype(np.float64)
+    sine, cosine = np.sin(angle).astype(kind), np.cos(angle).astype(kind)
+    return np.stack([sine * radius, cosine * radius], 1).reshape(-1)
+
+
+def truncated_normal(key: int, counter: int, count: int, dtype: Any) -> np.ndarray:
+    """Standard normal numbers closer than 2 to 0, by drawing again.
+
+    Each group of as many numbers as a block gives has `BLOCKS` blocks for each of them, of which it takes the first
+    numbers that are small enough.
+    """
+    wide = np.dtype(dtype) == np.float64
+    size = 2 if wide else 4
+    groups = -(-count // size)
+    stride = np.uint64(BLOCKS * size // 4)
+    result = np.zeros((groups, size), np.float64 if wide else np.float32)
+    # Groups that aren't full yet, how many numbers they have, and the next of their blocks. Two blocks at a time are
+    # enough for nearly all; each pair of normal numbers takes a whole number of them.
+    open_, filled, block = np.arange(groups, dtype=np.uint64), np.zeros(groups, np.int64), 0
+    while len(open_):
+        offsets = (open_ * stride)[:, None] + np.arange(block, block + 2, dtype=np.uint64)
+        candidates = _normal_of(blocks(key, counter, offsets.reshape(-1)).reshape(-1), wide).reshape(len(open_), -1)
+        small = np.abs(candidates) < 2
+        place = filled[open_][:, None] + np.cumsum(small, 1) - 1
+        row, column = np.nonzero(small & (place < size))
+        result[open_[row], place[row, column]] = candidates[row, column]
+        filled[open_] += small.sum(1)
+        open_, block = open_[filled[open_] < size], block + 2
+    return result.reshape(-1)[:count].astype(dtype)
 
 
 def integers(key: int, counter: int, count: int, low: int, high: int, dtype: Any) -> np.ndarray:
-    """Integers in [low, high), by multiplying 64 random bits with the range (bias below 2**-32 for 32-bit ranges)."""
-    span = high - low
+    """Integers in [low, high): words modulo the range, two of them for 64-bit dtypes.
+
+    The bias is at most the range over 2**32, or over 2**64.
+    """
+    drawn = full_integers(key, counter, count, dtype)
+    return (drawn % drawn.dtype.type(high - low) + drawn.dtype.type(low & _limit(dtype))).astype(dtype)
+
+
+def _limit(dtype: Any) -> int:
+    return _MASK if np.dtype(dtype).itemsize == 8 else 0xFFFFFFFF
+
+
+def full_integers(key: int, counter: int, count: int, dtype: Any) -> np.ndarray:
+    """Unsigned integers of all the bits of a 32-bit or 64-bit dtype; narrower ones get 32 bits."""
+    if np.dtype(dtype).itemsize < 8:
+        return words(key, counter, count)
     pairs = words(key, counter, 2 * count).astype(np.uint64).reshape(-1, 2)
-    if span <= 1 << 32:
-        # (hi * 2**32 + lo) * span >> 64, without 128-bit numbers.
-        s = np.uint64(span)
-        carry = (pairs[:, 1] * s) >> _HALF if span < 1 << 32 else pairs[:, 1]
-        drawn = (pairs[:, 0] * s + carry) >> _HALF if span < 1 << 32 else pairs[:, 0]
-    else:
-        drawn = ((pairs[:, 0] << _HALF) | pairs[:, 1]) % np.uint64(span)
-    return (drawn.astype(np.int64) + np.int64(low)).astype(dtype)
+    return pairs[:, 0] | pairs[:, 1] << _HALF
 
 
-def key_from_seeds(*seeds: int) -> int:
-    """A 64-bit key from seeds of any size (splitmix64 finaliser over their 64-bit parts)."""
-    key = 0x9E3779B97F4A7C15
-    for seed in seeds:
-        key = (key ^ (seed & 0xFFFFFFFFFFFFFFFF)) * 0xBF58476D1CE4E5B9 & 0xFFFFFFFFFFFFFFFF
-        key = (key ^ (key >> 27)) * 0x94D049BB133111EB & 0xFFFFFFFFFFFFFFFF
-        key ^= key >> 31
-    return key
+def permutation(key: int, counter: int, count: int) -> np.ndarray:
+    """0 .. count - 1 in random order (int32), by the shuffle of Fisher and Yates."""
+    order = list(range(count))
+    left = np.arange(count, 1, -1, dtype=np.uint32)
+    for i, step in enumerate((words(key, counter, len(left)) % left).tolist()):
+        order[i], order[i + step] = order[i + step], order[i]
+    return np.array(order, np.int32)
+
+
+def stateless_start(first: int, second: int) -> tuple[int, int]:
+    """Key and counter for a pair of 64-bit seeds: the seeds enciphered, so that any of their bits matters."""
+    mixed = [int(w) for w in words(_STATELESS_KEY, (first & _MASK) | (second & _MASK) << 64, 4)]
+    return mixed[0] | mixed[1] << 32, (mixed[2] | mixed[3] << 32) << 64

@@ -1,18 +1,23 @@
 """Random tensors: `set_seed`, uniform, normal, truncated normal, shuffle.
 
-Each random op draws from a Philox stream whose key comes from the global seed and the op's own. TensorFlow's rules:
-without either seed the numbers differ from run to run; with one, a program gives the same numbers each run; calling
-`set_seed` starts all streams again. The rows are effects: never merged, removed or reordered.
+Each random op draws from a Philox stream that two seeds stand for, the global one and the op's own. The rules are
+TensorFlow's, and so are the numbers: without either seed they differ from run to run; with one, a program gives the
+same numbers each run; calling `set_seed` starts all streams again. An op without a seed of its own gets one: eagerly
+the next of a sequence that follows from the global seed, in a function its place among the function's. There each op
+goes on with a stream of its own from call to call, so that another function, or a new trace, starts from the beginning.
+The rows are effects: never merged, removed or reordered.
 
     random_uniform(*dims; shape, dtype, seed)   random_normal(...)   random_integers(low, high, *dims; ...)
     attr seed: the op's own seed, or None
+    attr site: a `Site` in the graph of a function, see `number_draws`; absent eagerly
 """
 
 from __future__ import annotations
 
 import os
+import random
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,6 +28,7 @@ from runtime.ops import philox
 from runtime.ops.array import known_rank
 from runtime.ops.convert import convert_to_tensor, fill_holes, shape_args, static_value
 from runtime.ops.dispatch import apply, call
+from runtime.ops.late import late
 from runtime.ops.table import OpDef, Sample, register
 from runtime.tensor import Tensor
 from runtime.types import TensorType
@@ -31,30 +37,73 @@ from runtime.types import TensorType
 _DEFAULT_SEED = 87654321
 
 
+# Seeds count modulo this, and it stands for the second of two seeds 0.
+_SEEDS = 2**31 - 1
+
+
+class Site:
+    """A random op of a traced function: the seed that its place there gives it, and how far it has come.
+
+    generation  which call of `set_seed` the counter belongs to
+    """
+
+    __slots__ = ("place", "generation", "counter")
+
+    def __init__(self, place: int) -> None:
+        self.place = place
+        self.generation = self.counter = 0
+
+    def __repr__(self) -> str:
+        return str(self.place)
+
+
 class _Streams:
-    """The state of all streams: per key the next block."""
+    """The state of all streams: per eager op with a seed the next block; those of functions are kept in their sites."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.global_seed: int | None = None
-        self.fresh = philox.key_from_seeds(int.from_bytes(os.urandom(8), "little"))
-        self.counters: dict[int, int] = {}
+        self.own_seeds = random.Random()
+        self.generation = 0
+        self.fresh = int.from_bytes(os.urandom(24), "little")
+        self.counters: dict[tuple, int] = {}
 
     def set_seed(self, seed: int | None) -> None:
         with self.lock:
             self.global_seed = seed
+            self.own_seeds = random.Random(seed)
+            self.generation += 1
             self.counters.clear()
 
-    def draw(self, seed: int | None, count: int) -> tuple[int, int]:
-        """Key and first block for `count` numbers, which are then used up."""
+    def draw(self, kind: Any, seed: int | None, site: Site | None, count: int) -> tuple[int, int]:
+        """Key and first block for `count` numbers, which are then used up. Eager ops of another `kind` and the same
+        seed don't share a stream."""
         with self.lock:
+            if seed is None and self.global_seed is None:
+                start, self.fresh = self.fresh, self.fresh + philox.BLOCKS * count
+                return start >> 128, start & (1 << 128) - 1
             if seed is None:
-                key = self.fresh if self.global_seed is None else philox.key_from_seeds(self.global_seed)
-            else:
-                key = philox.key_from_seeds(_DEFAULT_SEED if self.global_seed is None else self.global_seed, seed)
-            start = self.counters.get(key, 0)
-            self.counters[key] = start + philox.blocks_for(count)
-            return key, start
+                # An eager op's stream is used once.
+                seed = self.own_seeds.randint(0, _SEEDS) if site is None else site.place
+                kind = None if site is None else kind
+            first = (_DEFAULT_SEED if self.global_seed is None else self.global_seed) % _SEEDS
+            second = seed % _SEEDS
+            if first == second == 0:
+                second = _SEEDS
+            return first, second << 64 | self._counter(kind, first, second, site, count)
+
+    def _counter(self, kind: Any, first: int, second: int, site: Site | None, count: int) -> int:
+        used = philox.BLOCKS * count
+        if site is not None:
+            if site.generation != self.generation:
+                site.generation, site.counter = self.generation, 0
+            site.counter += used
+            return site.counter - used
+        if kind is None:
+            return 0
+        start = self.counters.get((kind, first, second), 0)
+        self.counters[kind, first, second] = start + used
+        return start
 
 
 STREAMS = _Streams()
@@ -63,6 +112,15 @@ STREAMS = _Streams()
 def set_seed(seed: int | None) -> None:
     """Sets the global seed and starts all random streams again; None makes them unpredictable."""
     STREAMS.set_seed(None if seed is None else int(seed))
+
+
+def number_draws(nodes: Iterable[Any]) -> None:
+    """Gives the random ops of a newly traced function their sites; those of functions inside it have theirs."""
+    place = 0
+    for node in nodes:
+        if node.op in DRAWS and "site" not in node.attrs:
+            node.attrs = {**node.attrs, "site": Site(place)}
+            place += node.attrs["seed"] is None
 
 
 def _infer_drawn(inputs: Sequence[Any], attrs: dict) -> tuple:
@@ -77,22 +135,26 @@ def _size(shape: tuple[int, ...]) -> int:
 
 
 def _draw_kernel(function: Any) -> Any:
-    def kernel(*holes: Any, shape: tuple[int | None, ...], dtype: DType, seed: int | None) -> Any:
+    def kernel(
+        *holes: Any, shape: tuple[int | None, ...], dtype: DType, seed: int | None, site: Site | None = None
+    ) -> Any:
         full = fill_holes(shape, holes)
         count = _size(full)
-        return function(*STREAMS.draw(seed, count), count, dtype._np).reshape(full)[()]
+        return function(*STREAMS.draw((function, dtype), seed, site, count), count, dtype._np).reshape(full)[()]
 
     return kernel
 
 
 def _integers_kernel(
-    low: Any, high: Any, *holes: Any, shape: tuple[int | None, ...], dtype: DType, seed: int | None
-) -> Any:
+    low: Any, high: Any, *holes: Any, shape: tuple[int | None, ...], dtype: DType, seed: int | None,
+    site: Site | None = None,
+) -> Any:  # fmt: skip
     full = fill_holes(shape, holes)
     count = _size(full)
     if low >= high:
         raise errors.InvalidArgumentError(f"Need minval < maxval, got {low} >= {high} [Op:RandomUniformInt]")
-    return philox.integers(*STREAMS.draw(seed, count), count, int(low), int(high), dtype._np).reshape(full)[()]
+    stream = STREAMS.draw((philox.integers, dtype), seed, site, count)
+    return philox.integers(*stream, count, int(low), int(high), dtype._np).reshape(full)[()]
 
 
 def _nothing(op: Any, dy: Any) -> Sequence[Any]:
@@ -127,6 +189,7 @@ RANDOM_INTEGERS = register(
 )  # fmt: skip
 
 
+@late
 def _drawn(row: OpDef, shape: Any, dtype: DType, seed: Any, *inputs: Tensor) -> Tensor:
     attr, holes = shape_args(shape)
     return apply(row, (*inputs, *holes), {"shape": attr, "dtype": dtype, "seed": None if seed is None else int(seed)})
@@ -177,35 +240,21 @@ def truncated_normal(
     shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: DTypeLike = dtypes.float32, seed: int | None = None,
     name: str | None = None,
 ) -> Tensor:  # fmt: skip
-    """Normally distributed numbers no further than two standard deviations from the mean.
-
-    The bound is kept by inverting the distribution function rather than by drawing again, so that the number of
-    random words that are used is fixed.
-    """
+    """Normally distributed numbers no further than two standard deviations from the mean."""
     wanted = _need_float(dtype)
-    attr, holes = shape_args(shape)
-    drawn = apply(
-        RANDOM_TRUNCATED, holes, {"shape": attr, "dtype": wanted, "seed": None if seed is None else int(seed)}
-    )
+    drawn = _drawn(RANDOM_TRUNCATED, shape, wanted, seed)
     return drawn * convert_to_tensor(stddev, wanted) + convert_to_tensor(mean, wanted)
-
-
-def _truncated(key: int, counter: int, count: int, dtype: Any) -> np.ndarray:
-    from scipy.special import ndtr, ndtri
-
-    low, high = ndtr(-2.0), ndtr(2.0)
-    spread = low + philox.uniform(key, counter, count, np.float64) * (high - low)
-    return np.clip(ndtri(spread), -2.0, 2.0).astype(dtype)
 
 
 RANDOM_TRUNCATED = register(
     OpDef(
-        "random_truncated_normal", _infer_drawn, _draw_kernel(_truncated), grad=_nothing, effect=True,
+        "random_truncated_normal", _infer_drawn, _draw_kernel(philox.truncated_normal), grad=_nothing, effect=True,
         doc="Standard normal, within two standard deviations.", samples=_DRAWS,
     )
 )  # fmt: skip
 
 
+@late
 def shuffle(value: Any, seed: int | None = None, name: str | None = None) -> Tensor:
     """The rows of a tensor in random order."""
     x = convert_to_tensor(value)
@@ -214,9 +263,8 @@ def shuffle(value: Any, seed: int | None = None, name: str | None = None) -> Ten
     return call("gather", x, order, axis=0)
 
 
-def _permutation_kernel(count: Any, seed: int | None) -> Any:
-    key, start = STREAMS.draw(seed, 2 * int(count))
-    return np.argsort(philox.uniform(key, start, int(count), np.float64), kind="stable").astype(np.int32)
+def _permutation_kernel(count: Any, seed: int | None, site: Site | None = None) -> Any:
+    return philox.permutation(*STREAMS.draw(philox.permutation, seed, site, int(count)), int(count))
 
 
 RANDOM_PERMUTATION = register(
@@ -226,3 +274,4 @@ RANDOM_PERMUTATION = register(
         samples=tuple(Sample(((),), {"seed": s}, fixed={0: np.int32(n)}) for s, n in [(3, 5), (None, 0)]),
     )
 )  # fmt: skip
+DRAWS = (RANDOM_UNIFORM, RANDOM_NORMAL, RANDOM_INTEGERS, RANDOM_TRUNCATED, RANDOM_PERMUTATION)

@@ -1,7 +1,7 @@
 """Random numbers as functions of a state, and of seeds: the rows under `random.Generator` and `random.stateless_*`.
 
-A state is an int64 vector (next block, 0, key) of a Philox stream. The rows are pure: the same state gives the same
-numbers, eager, interpreted and compiled, and on any number of threads.
+A state is an int64 vector of a Philox stream: the number of the next block in two words, the lower first, and the key.
+The rows are pure: the same state gives the same numbers, eager, interpreted and compiled, and on any number of threads.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from runtime.ops.array import known_rank
 from runtime.ops.compare import where
 from runtime.ops.convert import convert_to_tensor, fill_holes, shape_args
 from runtime.ops.dispatch import apply, call
-from runtime.ops.random import _truncated as truncated
+from runtime.ops.late import late
 from runtime.ops.rules import dims
 from runtime.ops.special import gamma_quantile, poisson_quantile
 from runtime.ops.table import OpDef, Sample, register
@@ -35,7 +35,8 @@ def _infer_drawn(inputs: Sequence[Any], attrs: dict) -> tuple:
 
 
 def _stream(state: Any) -> tuple[int, int]:
-    return int(state[2]) & 0xFFFFFFFFFFFFFFFF, int(state[0]) & 0xFFFFFFFFFFFFFFFF
+    low, high, key = (int(word) & 0xFFFFFFFFFFFFFFFF for word in state)
+    return key, low | high << 64
 
 
 def _kernel(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -49,15 +50,16 @@ def _kernel(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 _STATE = np.array([5, 0, 77], np.int64)
+_FLOATS = (dtypes.float32, dtypes.float64, dtypes.float16)
 
 
-def _row(name: str, function: Callable[..., Any], doc: str) -> OpDef:
+def _row(name: str, function: Callable[..., Any], doc: str, kinds: tuple[DType, ...] = _FLOATS) -> OpDef:
     return register(
         OpDef(
-            name, _infer_drawn, _kernel(function), grad=_nothing, kinds="f", doc=doc,
+            name, _infer_drawn, _kernel(function), grad=_nothing, kinds="f" if kinds is _FLOATS else "iu", doc=doc,
             samples=tuple(
                 Sample(((3,),), {"shape": shape, "dtype": dtype}, fixed={0: _STATE}, gradient=())
-                for shape, dtype in [((3,), dtypes.float32), ((2, 2), dtypes.float64), ((), dtypes.float16)]
+                for shape, dtype in zip([(3,), (2, 2), ()], kinds)
             ),
         )
     )  # fmt: skip
@@ -65,7 +67,9 @@ def _row(name: str, function: Callable[..., Any], doc: str) -> OpDef:
 
 UNIFORM = _row("philox_uniform", philox.uniform, "Uniform in [0, 1), of a state.")
 NORMAL = _row("philox_normal", philox.normal, "Standard normal, of a state.")
-TRUNCATED = _row("philox_truncated_normal", truncated, "Standard normal within two deviations, of a state.")
+TRUNCATED = _row(
+    "philox_truncated_normal", philox.truncated_normal, "Standard normal within two deviations, of a state."
+)
 
 
 def _integers_kernel(state: Any, low: Any, high: Any, *holes: Any, shape: tuple[int | None, ...], dtype: DType) -> Any:
@@ -88,11 +92,19 @@ INTEGERS = register(
 )  # fmt: skip
 
 
+FULL_INTEGERS = _row(
+    "philox_full_integers",
+    lambda *stream: philox.full_integers(*stream).astype(stream[-1]),
+    "Integers of all bits, of a state.",
+    (dtypes.int32, dtypes.uint64, dtypes.uint32),
+)
+
+
 def _seeded_kernel(seed: Any) -> Any:
     if seed.shape != (2,):
         raise ValueError(f"seed must have shape [2], got {list(seed.shape)}")
-    key = philox.key_from_seeds(*(int(s) & 0xFFFFFFFFFFFFFFFF for s in seed))
-    return np.array([0, 0, key - (1 << 64) if key >> 63 else key], np.int64)
+    key, counter = philox.stateless_start(int(seed[0]), int(seed[1]))
+    return np.array([0, counter >> 64, key], np.uint64).astype(np.int64)
 
 
 def _infer_state(inputs: Sequence[Any], attrs: dict) -> tuple:
@@ -125,6 +137,7 @@ def state_for(seed: Any) -> Tensor:
 # --- distributions, of a state -------------------------------------------------------------------------------------
 
 
+@late
 def drawn(row: OpDef, state: Tensor, shape: Any, dtype: DType, *bounds: Tensor) -> Tensor:
     attr, holes = shape_args(shape)
     return apply(row, (state, *bounds, *holes), {"shape": attr, "dtype": dtype})
@@ -140,6 +153,8 @@ def _float(dtype: DTypeLike) -> DType:
 def uniform(state: Tensor, shape: Any, minval: Any, maxval: Any, dtype: DTypeLike) -> Tensor:
     kind = dtypes.as_dtype(dtype)
     if kind.is_integer:
+        if maxval is None and minval is None:
+            return drawn(FULL_INTEGERS, state, shape, kind)
         if maxval is None:
             raise ValueError(f"Must specify maxval for integer dtype {kind!r}")
         return drawn(INTEGERS, state, shape, kind, convert_to_tensor(minval, kind), convert_to_tensor(maxval, kind))
@@ -153,6 +168,7 @@ def normal(state: Tensor, shape: Any, mean: Any, stddev: Any, dtype: DTypeLike, 
     return drawn(row, state, shape, kind) * convert_to_tensor(stddev, kind) + convert_to_tensor(mean, kind)
 
 
+@late
 def gamma(state: Tensor, shape: Any, alpha: Any, beta: Any, dtype: DTypeLike) -> Tensor:
     """By inverting the distribution function, so that each number takes one random word."""
     kind = _float(dtype)
@@ -163,12 +179,14 @@ def gamma(state: Tensor, shape: Any, alpha: Any, beta: Any, dtype: DTypeLike) ->
     return result if beta is None else result / convert_to_tensor(beta, kind)
 
 
+@late
 def poisson(state: Tensor, shape: Any, lam: Any, dtype: DTypeLike) -> Tensor:
     u = drawn(UNIFORM, state, shape, dtypes.float64)
     rate = call("cast", convert_to_tensor(lam), dtype=dtypes.float64) + call("zeros_like", u)
     return call("cast", poisson_quantile(u, rate), dtype=dtypes.as_dtype(dtype))
 
 
+@late
 def categorical(state: Tensor, logits: Any, num_samples: Any, dtype: DTypeLike) -> Tensor:
     """By the Gumbel-max trick: the largest of logits with Gumbel noise."""
     x = convert_to_tensor(logits)
@@ -181,6 +199,7 @@ def categorical(state: Tensor, logits: Any, num_samples: Any, dtype: DTypeLike) 
     return call("argmax", scores, axis=2, output_type=dtypes.as_dtype(dtype))
 
 
+@late
 def shuffled(state: Tensor, value: Any) -> Tensor:
     x = convert_to_tensor(value)
     keys = drawn(UNIFORM, state, [dims(x)[0]], dtypes.float64)
