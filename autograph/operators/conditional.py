@@ -15,7 +15,7 @@ def if_stmt(test: Any, body: Block, orelse: Block | None = None, names: tuple[st
 
     names: the variables set in either that matter afterwards.
     """
-    if type(test) not in DECIDED:
+    if test is not True and test is not False and type(test) not in DECIDED:
         tensor = truth(test)
         if tensor is not None:
             return stage_if(tensor, body, orelse, names)
@@ -34,7 +34,7 @@ def if_stmt(test: Any, body: Block, orelse: Block | None = None, names: tuple[st
 
 def if_exp(test: Any, body: Block, orelse: Block) -> Any:
     """The value of ``body()`` if ``test`` holds, else of ``orelse()``."""
-    if type(test) not in DECIDED and truth(test) is not None:
+    if test is not True and test is not False and type(test) not in DECIDED and truth(test) is not None:
         return if_stmt(test, body, orelse)
     block = body if test else orelse
     try:

@@ -13,42 +13,65 @@ from autograph.operators.symbolic import DECIDED, symbolic, truth
 from autograph.operators.unbound import as_unbound_local
 from runtime.context import ctx
 
+# Containers that hold no staged values of their own, and items that are none: Python compares them.
+_CONTAINERS = frozenset({tuple, dict, set, frozenset, range, str})
 
-def and_(first: Any, *others: Block) -> Any:
-    """``first and others[0]() and ...``; a later operand is evaluated only when those before it hold."""
-    value = first
+
+def and_(first: Any, second: Block, *others: Block) -> Any:
+    """``first and second() and others[0]() ...``; a later operand is evaluated only when those before it hold."""
+    block = second
     try:
-        for other in others:
+        if first is not True:
+            if type(first) not in DECIDED:
+                tensor = truth(first)
+                if tensor is not None:
+                    return stage_and(tensor, (second, *others))
+            if not first:
+                return first
+        if not others:
+            return second()
+        value = second()
+        for index, block in enumerate(others):
             if type(value) not in DECIDED:
                 tensor = truth(value)
                 if tensor is not None:
-                    return stage_and(tensor, others[others.index(other) :])
+                    return stage_and(tensor, others[index:])
             if not value:
                 return value
-            value = other()
+            value = block()
         return value
     except NameError as error:  # what `run` does, without the cost of calling it
-        changed = as_unbound_local(error, other.__code__)
+        changed = as_unbound_local(error, block.__code__)
         if changed is error:
             raise
     raise changed
 
 
-def or_(first: Any, *others: Block) -> Any:
-    """``first or others[0]() or ...``; a later operand is evaluated only when those before it don't hold."""
-    value = first
+def or_(first: Any, second: Block, *others: Block) -> Any:
+    """``first or second() or others[0]() ...``; a later operand is evaluated only when those before it don't hold."""
+    block = second
     try:
-        for other in others:
+        if first is not False:
+            if type(first) not in DECIDED:
+                tensor = truth(first)
+                if tensor is not None:
+                    return stage_or(tensor, (second, *others))
+            if first:
+                return first
+        if not others:
+            return second()
+        value = second()
+        for index, block in enumerate(others):
             if type(value) not in DECIDED:
                 tensor = truth(value)
                 if tensor is not None:
-                    return stage_or(tensor, others[others.index(other) :])
+                    return stage_or(tensor, others[index:])
             if value:
                 return value
-            value = other()
+            value = block()
         return value
     except NameError as error:  # what `run` does, without the cost of calling it
-        changed = as_unbound_local(error, other.__code__)
+        changed = as_unbound_local(error, block.__code__)
         if changed is error:
             raise
     raise changed
@@ -64,12 +87,12 @@ def not_(value: Any) -> Any:
 
 def is_none(value: Any) -> Any:
     """``value is None``: a tensor where it depends on the way through the program."""
-    return none_test(value)
+    return value is None if type(value) in DECIDED else none_test(value)
 
 
 def is_not_none(value: Any) -> Any:
     """``value is not None``."""
-    return not_(none_test(value))
+    return value is not None if type(value) in DECIDED else not_(none_test(value))
 
 
 _COMPARISONS = {
@@ -92,6 +115,8 @@ def compare(left: Any, comparison: str, right: Any) -> Any:
 
 def in_(item: Any, container: Any) -> Any:
     """``item in container``."""
+    if type(item) in DECIDED and type(container) in _CONTAINERS:
+        return item in container
     if symbolic(container) is not None or _holds_tensor(item):
         return stage_contains(item, container)
     return operator.contains(container, item)

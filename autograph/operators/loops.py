@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from types import CellType
 from typing import Any
 
 from autograph.errors import StagingError, user_location
@@ -13,13 +14,15 @@ from autograph.operators.staged_if import stage_branches
 from autograph.operators.staged_while import stage_while
 from autograph.operators.state import Block, LocalSlot, read_cell, slots
 from autograph.operators.streams import stage_stream, stream_of
-from autograph.operators.symbolic import condition, truth
+from autograph.operators.symbolic import DECIDED, condition, truth
 from autograph.operators.unbound import as_unbound_local, run
 from runtime.context import ctx
 from runtime.graph.unrolled import note_unrolled
 from runtime.ops.convert import convert_to_tensor
 from runtime.staged_list import Moved
 
+# What only Python runs over; asking for the type costs less than asking for what stages.
+_UNSTAGED = frozenset({tuple, dict, set, frozenset, range, str})
 # An endless iterator whose loop only a tensor could leave is unrolled at most this far.
 _MOST_UNROLLED = 10_000
 
@@ -37,14 +40,15 @@ def while_stmt(test: Block, body: Block, names: tuple[str, ...] = ()) -> None:
             while test():
                 body()
             return
-        before, trips = len(builder.graph.nodes), 0
+        before, trips, cells = len(builder.graph.nodes), 0, test.__closure__ or ()
         while True:
-            probe = _Probe(builder, test)
+            probe = _Probe(builder, cells)
             going = test()
-            if truth(going) is not None or not going:
+            staging = type(going) not in DECIDED and truth(going) is not None
+            if staging or not going:
                 if trips:
                     note_unrolled(builder, trips, len(builder.graph.nodes) - before)
-                if truth(going) is not None:
+                if staging:
                     break
                 return
             body()
@@ -62,14 +66,15 @@ def while_stmt(test: Block, body: Block, names: tuple[str, ...] = ()) -> None:
 
 def for_stmt(iterable: Any, body: Block, test: Block | None = None, names: tuple[str, ...] = ()) -> None:
     """Runs ``body`` for each item; after an iteration ``test`` tells whether to go on."""
-    source = staged(iterable)
-    if source is not None:
-        _stage_for(source, body, test, names)
-        return
-    stream = stream_of(iterable)
-    if stream is not None:
-        stage_stream(stream, body, test, names)
-        return
+    if type(iterable) not in _UNSTAGED:
+        source = staged(iterable)
+        if source is not None:
+            _stage_for(source, body, test, names)
+            return
+        stream = stream_of(iterable)
+        if stream is not None:
+            stage_stream(stream, body, test, names)
+            return
     # Only the loop itself may keep the iterator alive, as in Python: a generator is closed when its loop is left.
     holder = [iterable]
     del iterable
@@ -77,7 +82,7 @@ def for_stmt(iterable: Any, body: Block, test: Block | None = None, names: tuple
     builder = ctx.builder
     before = len(builder.graph.nodes) if builder is not None else 0
     try:
-        if ctx.builder is None:
+        if builder is None:
             _run_python(holder, body, test)
         elif test is None:
             for item in holder.pop():
@@ -95,7 +100,7 @@ def for_stmt(iterable: Any, body: Block, test: Block | None = None, names: tuple
                 body(item)
                 passed += 1
                 going = test()
-                if truth(going) is not None:
+                if type(going) not in DECIDED and truth(going) is not None:
                     _unroll_rest(holder[0], body, test, names)
                     break
                 if not going:
@@ -193,12 +198,14 @@ def _stage_for(source: Staged, body: Block, test: Block | None, names: tuple[str
 class _Probe:
     """What a builder held before a loop's test was evaluated, to take it back: the staged loop evaluates it again."""
 
-    def __init__(self, builder: Any, test: Block) -> None:
+    __slots__ = ("builder", "count", "state", "variables", "written")
+
+    def __init__(self, builder: Any, cells: tuple[CellType, ...]) -> None:
         self.builder = builder
         self.count = len(builder.graph.nodes)
-        self.state = dict(builder.state)
-        self.written = dict(builder.written)
-        self.variables = [(cell, read_cell(cell)) for cell in test.__closure__ or ()]
+        self.state = builder.state.copy()
+        self.written = builder.written.copy()
+        self.variables = [(cell, read_cell(cell)) for cell in cells]
 
     def test_sets_variables(self) -> bool:
         return any(read_cell(cell) is not value for cell, value in self.variables)

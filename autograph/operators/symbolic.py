@@ -31,6 +31,8 @@ _WEAK: dict[type, DType] = {
 }
 # Types of values whose truth Python decides, whatever is being traced.
 DECIDED = frozenset({bool, int, float, str, type(None)})
+# Types of values that are no tensors and hide none; asking a set costs less than asking what is being traced.
+_PLAIN = DECIDED | {bytes, tuple, dict, set, frozenset, range}
 _RANK = {bool: 0, int: 1, float: 2}
 
 
@@ -39,7 +41,7 @@ def symbolic(value: Any) -> SymbolicTensor | None:
     kind = type(value)
     if kind is SymbolicTensor:
         return value
-    if kind is bool or ctx.builder is None or isinstance(value, Tensor):
+    if kind in _PLAIN or ctx.builder is None or isinstance(value, Tensor):
         return None
     if kind is list:
         value = moved(value)
@@ -55,7 +57,7 @@ def truth(value: Any) -> SymbolicTensor | None:
     kind = type(value)
     if kind is SymbolicTensor:
         return value
-    if kind is bool or ctx.builder is None:
+    if kind in _PLAIN or ctx.builder is None:
         return None
     staged = value if kind is StagedList else moved(value)
     return symbolic(value) if staged is None else staged.size > 0  # type: ignore[return-value]
