@@ -39,6 +39,7 @@ from autograph.namespaces import (
 from autograph.namespaces import conversion as autograph
 from autograph.operators.functional_control import case, cond, switch_case, while_loop
 from runtime.autodiff.custom import custom_gradient
+from runtime.autodiff.python_calls import py_function
 from runtime.autodiff.tape import GradientTape
 from runtime.autodiff.transforms import UnconnectedGradients, grad_pass_through, gradients, recompute_grad
 from runtime.context import executing_eagerly, init_scope, name_scope
@@ -118,7 +119,6 @@ from runtime.ops.api import (
     ones,
     pad,
     pow,
-    py_function,
     range,
     reduce_logsumexp,
     reshape,

@@ -70,7 +70,7 @@ class DatasetIterator(StagedIterator, Stream):
             self._iterator = plan.elements()
         else:
             what = TensorType(dtypes.string, ())
-            attrs = {"function": lambda: _Handle(plan.elements()), "types": (what,), "arrays": True}
+            attrs = {"function": lambda: _Handle(plan.elements()), "types": (what,)}
             self._handle = apply(HOST_CALL, (), attrs)[0]
 
     def __iter__(self) -> DatasetIterator:
@@ -111,7 +111,7 @@ class DatasetIterator(StagedIterator, Stream):
     def fetch(self, wanted: Any) -> tuple[Any, Any]:
         inputs = (wanted,) if self._handle is None else (self._handle, wanted)
         pull = self._pull_from_outside() if self._handle is None else self._pull_from_handle()
-        attrs = {"function": pull, "types": (_BOOL, *self._types), "arrays": True}
+        attrs = {"function": pull, "types": (_BOOL, *self._types)}
         there, *leaves = apply(HOST_CALL, inputs, attrs)
         return there, nest.pack_sequence_as(self.element_spec, leaves)
 

@@ -34,7 +34,7 @@ def explain_call(
     graph_function = concrete.function
     section = explain("the program", graph_function.executable, concrete.graph)
     sections = [section]
-    for gradient in list(graph_function._vjps.values()):
+    for gradient in graph_function.gradients():
         for title, part in (
             ("forward, with what its gradient needs", gradient.forward),
             ("gradient", gradient.backward),
@@ -64,7 +64,7 @@ def _measure(concrete: ConcreteFunction, section: Section, args: tuple, kwargs: 
     if not all(isinstance(t, EagerTensor) for t in tensors) or len(tensors) != len(concrete.inputs):
         section.unmeasured = "that takes values, not specs"
         return
-    if any(node.op.effect or node.op.name == "host_call" for node in concrete.graph.walk()):
+    if any(node.op.effect or node.op.calls_python for node in concrete.graph.walk()):
         section.unmeasured = "running it has effects"
         return
     values = [t._array for t in concrete.inputs_for(tensors)]

@@ -18,7 +18,7 @@ from runtime.autodiff.reverse import REGION_RULES, Cotangents, walk_back
 from runtime.autodiff.zeros import empty_like_type, exact_zeros_for
 from runtime.context import ctx
 from runtime.errors import UnimplementedError
-from runtime.graph.builder import emit_cond, trace_region
+from runtime.graph.builder import Builder, emit_cond, trace_region
 from runtime.graph.ir import Graph, Node, Substitution, Value, copy_nodes
 from runtime.graph.passes.dead_code import remove_dead_code
 from runtime.graph.passes.silence import gives_by_effect, silenced
@@ -53,6 +53,20 @@ def adjoint_of_cond(call: NodeCall, arrived: Sequence[Any], tracked: Callable[[A
     return found
 
 
+class _HandedOut:
+    """An effect that isn't repeated, as the reverse walk sees calls: its operands as they are computed again, and its
+    results as the forward node hands them out."""
+
+    def __init__(self, node: Node, builder: Builder, mapping: Substitution) -> None:
+        self.op, self.attrs = node.op, node.attrs
+        self.inputs = self._tensors(node.inputs, builder, mapping)
+        self.outputs = self._tensors(node.outputs, builder, mapping)
+
+    @staticmethod
+    def _tensors(values: Sequence[Value], builder: Builder, mapping: Substitution) -> list[Any]:
+        return [builder.tensor(mapping[v]) for v in values if not isinstance(v.type, TokenType)]
+
+
 def _walk_branch(
     node: Node,
     region: Graph,
@@ -68,18 +82,23 @@ def _walk_branch(
             mapping[own] = builder.use(outer)
     for own, outer in handed.items():
         mapping[own] = builder.use(outer)
-    start = len(builder.graph.nodes)
-    copy_nodes(silenced([n for n in region.nodes if not gives_by_effect(n)]), builder.graph, mapping)
-    copied = builder.graph.nodes[start:]
+    calls: list[Any] = []
+    for inner in region.nodes:
+        if gives_by_effect(inner):
+            calls.append(_HandedOut(inner, builder, mapping))
+        else:
+            start = len(builder.graph.nodes)
+            copy_nodes(silenced([inner]), builder.graph, mapping)
+            calls += [NodeCall(n, builder) for n in builder.graph.nodes[start:]]
     varied = {mapping[region.inputs[i]] for i in wanted}
-    for inner in copied:
-        if any(v in varied for v in inner.inputs):
-            varied.update(v for v in inner.outputs if is_differentiable(v.type))
+    for each in calls:
+        if any(t.value in varied for t in each.inputs):
+            varied.update(t.value for t in each.outputs if is_differentiable(t.type))
     cotangents = Cotangents()
     for output, cotangent in zip(region.outputs, arrived):
         if cotangent is not None:
             cotangents.add(builder.tensor(mapping[output]), cotangent)
-    walk_back([NodeCall(n, builder) for n in copied], cotangents, lambda t: builder.use(t) in varied)
+    walk_back(calls, cotangents, lambda t: builder.use(t) in varied)
     results = []
     for index in wanted:
         own = builder.tensor(mapping[region.inputs[index]])
@@ -101,7 +120,7 @@ def _hand_out_effects(node: Node) -> None:
             if not gives_by_effect(inner):
                 continue
             results = [v for v in inner.outputs if isinstance(v.type, TensorType) and v not in region.outputs]
-            if results and inner.regions:
+            if inner.regions and (results or any(is_differentiable(v.type) for v in inner.outputs)):
                 raise UnimplementedError(
                     f"gradient through effects nested in control flow inside a branch ({inner.op.name} holds random or "
                     "host calls): compute the random numbers before the `if`"

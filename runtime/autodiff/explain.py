@@ -22,7 +22,7 @@ from runtime.variable import Variable
 _MOST = 3
 _CUTS = {
     "stop_gradient": "stop_gradient cuts it off",
-    "host_call": "no gradient flows through the Python function that is called here",
+    "host_call": "no gradient flows through a numpy_function, which the tape doesn't see: py_function has one",
 }
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
+from runtime.autodiff.buffers import is_growable, sum_by_rows
 from runtime.autodiff.calls import NodeCall, is_differentiable, key_of
 from runtime.ops import stack
 from runtime.ops.dispatch import apply
@@ -30,7 +31,10 @@ class Cotangents:
     def add(self, tensor: Any, cotangent: Any) -> None:
         key = key_of(tensor)
         known = self.sums.get(key)
-        self.sums[key] = cotangent if known is None else accumulate(known, cotangent)
+        if known is not None:
+            grows = type(tensor) is SymbolicTensor and is_growable(tensor.value)
+            cotangent = accumulate(known, cotangent, sum_by_rows if grows else None)
+        self.sums[key] = cotangent
 
     def get(self, tensor: Any) -> Any:
         return self.sums.get(key_of(tensor))
@@ -40,16 +44,16 @@ class Cotangents:
         return self.sums.pop(key_of(tensor), None)
 
 
-def accumulate(total: Any, part: Any) -> Any:
-    """`total + part`. A part that was just scattered into zeros is added at its place instead, so that summing the
-    gradients of the rows of a matrix costs a row each, not a matrix each."""
+def accumulate(total: Any, part: Any, add: Callable[[Any, Any], Any] | None = None) -> Any:
+    """`total + part`, or `add(total, part)`. A part that was just scattered into zeros is added at its place instead,
+    so that summing the gradients of the rows of a matrix costs a row each, not a matrix each."""
     if isinstance(part.type, StackType):
         return apply(stack.ADD, [total, part])
     if type(part) is SymbolicTensor and part.value.node is not None:
         node = part.value.node
         if node.op.add_into is not None:
             return node.op.add_into(NodeCall(node, part.builder), total)
-    return apply(OPS["add"], [total, part])
+    return apply(OPS["add"], [total, part]) if add is None else add(total, part)
 
 
 def walk_back(

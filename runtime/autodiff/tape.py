@@ -111,6 +111,20 @@ class GradientTape:
         self._clear()
         self._used = False
 
+    def copy(self) -> GradientTape:
+        """A tape that has seen the same, and goes its own way from here."""
+        tape = GradientTape(self._persistent, self._watch_accessed)
+        tape.builder = self.builder
+        tape._calls, tape._tracked = [*self._calls], {**self._tracked}
+        tape._reads = {key: [*tensors] for key, tensors in self._reads.items()}
+        tape._variables = {**self._variables}
+        return tape
+
+    @property
+    def is_persistent(self) -> bool:
+        """Whether it may be asked more than once, also while it records."""
+        return self._persistent
+
     @property
     def is_recording(self) -> bool:
         return self._open

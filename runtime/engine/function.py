@@ -17,9 +17,11 @@ from runtime.autodiff.vjp import Vjp, build_vjp
 from runtime.context import ctx
 from runtime.dtypes import as_dtype
 from runtime.engine.executable import Executable
+from runtime.errors import UnimplementedError
 from runtime.graph.ir import Graph
 from runtime.graph.passes.custom_gradients import without_custom_gradients
 from runtime.graph.passes.pipeline import optimize
+from runtime.graph.passes.silence import gives_by_effect
 from runtime.ops.dispatch import apply
 from runtime.ops.stack import EagerStack, Stack
 from runtime.ops.table import OPS
@@ -39,7 +41,7 @@ class GraphFunction:
         self.jit_compile = jit_compile
         self.executable = Executable(without_custom_gradients(graph), jit_compile)
         self._dtypes = [getattr(v.type, "dtype", None) for v in graph.outputs]
-        self._vjps: dict[tuple, _Gradient] = {}
+        self._gradients: dict[tuple[int, ...], _Gradient] = {}
         self._lock = threading.Lock()
 
     def __call__(self, inputs: Sequence[EagerTensor]) -> list[EagerTensor]:
@@ -47,10 +49,14 @@ class GraphFunction:
         if recorders:
             recorders = tuple([r for r in recorders if r.builder is None])
             wanted: set[int] = set()
+            order = 0
             for recorder in recorders:
-                wanted.update([i for i, t in enumerate(inputs) if recorder.is_tracking(t)])
+                tracked = [i for i, t in enumerate(inputs) if recorder.is_tracking(t)]
+                if tracked:
+                    wanted.update(tracked)
+                    order += 2 if getattr(recorder, "is_persistent", False) else 1
             if wanted:
-                return self._call_recorded(inputs, tuple(sorted(wanted)), recorders)
+                return self._call_recorded(inputs, tuple(sorted(wanted)), recorders, order)
         return self.run(inputs)
 
     def run(self, inputs: Sequence[EagerTensor]) -> list[EagerTensor]:
@@ -58,57 +64,78 @@ class GraphFunction:
         results = self.executable([t._array for t in inputs])
         return [_wrap(r, dtype) for r, dtype in zip(results, self._dtypes)]
 
-    def _call_recorded(self, inputs: Sequence[EagerTensor], wanted: tuple, recorders: tuple) -> list[EagerTensor]:
-        gradient = self._vjps.get(wanted)
-        if gradient is None:
-            with self._lock:
-                gradient = self._vjps.get(wanted)
-                if gradient is None:
-                    gradient = self._vjps[wanted] = _Gradient(self, wanted)
+    def _call_recorded(
+        self, inputs: Sequence[EagerTensor], wanted: tuple[int, ...], recorders: tuple, order: int
+    ) -> list[EagerTensor]:
+        gradient = self.gradient(wanted)
+        while order > 1 and gradient.acts:
+            # It can't run again for the residuals of the next order.
+            gradient, order = gradient.with_more(), order - 1
         outputs = tuple(gradient.forward.run(inputs))
         for recorder in recorders:
             recorder.record(gradient, tuple(inputs), {}, outputs)
         return list(outputs[: len(self._dtypes)])
 
+    def gradient(self, wanted: tuple[int, ...]) -> _Gradient:
+        """The op that tapes record for calls in which they track the inputs `wanted`."""
+        found = self._gradients.get(wanted)
+        if found is None:
+            with self._lock:
+                found = self._gradients.get(wanted)
+                if found is None:
+                    found = self._gradients[wanted] = _Gradient(self, wanted)
+        return found
+
+    def gradients(self) -> list[_Gradient]:
+        """The gradients that calls were recorded with."""
+        return list(self._gradients.values())
+
 
 class _Gradient:
-    """The op that tapes record for a call: `grad` has the signature of an op table row's."""
+    """The op that tapes record for a call: `grad` has the signature of an op table row's.
+
+    The call's outputs are those of `forward`, which are, in this order: the function's results, residuals for their
+    gradient, residuals for the gradient of those, and so on. `before` is the gradient that has the last ones not.
+    """
 
     multiple = True
 
-    def __init__(self, function: GraphFunction, wanted: tuple[int, ...]) -> None:
+    def __init__(self, function: GraphFunction, wanted: tuple[int, ...], before: _Gradient | None = None) -> None:
         self.function = function
         self.name = f"call of {function.name}"
         self.wanted = wanted
-        self.count = len(function.graph.outputs)
-        seeds = _differentiable_outputs(function.graph)
-        self.vjp: Vjp = build_vjp(function.graph, wanted, seeds)
+        self.before = before
+        graph = function.graph
+        self.count = len(graph.outputs)
+        self.acts = any(node.op.effect for node in graph.walk())
+        self.gives_by_effect = any(map(gives_by_effect, graph.nodes))
+        self.vjp: Vjp = build_vjp(graph, wanted, _differentiable_outputs(graph))
         self.forward = GraphFunction(optimize(self.vjp.forward), function.jit_compile)
         self.backward = GraphFunction(optimize(self.vjp.backward), function.jit_compile)
-        self._of_residuals: tuple[Vjp, GraphFunction, GraphFunction] | None = None
+        self._more: _Gradient | None = None
+
+    def with_more(self) -> _Gradient:
+        """The same with the residuals of one order more."""
+        if self._more is None:
+            self._more = _Gradient(self.forward, self.wanted, self)
+        return self._more
 
     def grad(self, call: Any, *arrived: Any) -> list[Any]:
         """Cotangents of the call's inputs, from those of its results (and, in higher orders, of its residuals)."""
-        if any(c is not None for c in arrived[self.count :]):
-            return self._grad_with_residuals(call, arrived)
-        extra = iter(call.outputs[self.count :])
-        residuals = [next(extra) if source is None else call.inputs[source] for source in self.vjp.sources]
-        return self._pull_back(call, arrived, self.vjp, self.backward, residuals)
-
-    def _grad_with_residuals(self, call: Any, arrived: Sequence[Any]) -> list[Any]:
-        if self._of_residuals is None:
-            graph = self.forward.graph
-            vjp = build_vjp(graph, self.wanted, _differentiable_outputs(graph))
-            jit = self.function.jit_compile
-            self._of_residuals = (
-                vjp,
-                GraphFunction(optimize(vjp.forward), jit),
-                GraphFunction(optimize(vjp.backward), jit),
-            )
-        vjp, forward, backward = self._of_residuals
-        extra = iter(forward(call.inputs)[len(self.forward.graph.outputs) :])
-        residuals = [next(extra) if source is None else call.inputs[source] for source in vjp.sources]
-        return self._pull_back(call, arrived, vjp, backward, residuals)
+        gradient, outputs = self, call.outputs
+        while gradient.before is not None and all(c is None for c in arrived[gradient.before.count :]):
+            gradient = gradient.before
+        if any(c is not None for c in arrived[gradient.count :]):
+            if self.gives_by_effect:
+                raise UnimplementedError(
+                    f"a gradient of higher order through {self.function.name!r}, whose random numbers or Python calls "
+                    "would have to run a second time. Nest one tape for each order around the call."
+                )
+            gradient = self.with_more()
+            outputs = gradient.forward(call.inputs)
+        extra = iter(outputs[gradient.count :])
+        residuals = [next(extra) if source is None else call.inputs[source] for source in gradient.vjp.sources]
+        return self._pull_back(call, arrived, gradient.vjp, gradient.backward, residuals)
 
     def _pull_back(
         self, call: Any, arrived: Sequence[Any], vjp: Vjp, backward: GraphFunction, residuals: list[Any]

@@ -49,7 +49,7 @@ def _run_region(graph: Graph, inputs: Sequence[Any], accelerator: Accelerator | 
 
 
 def _calls_host(graph: Graph) -> bool:
-    return any(node.op.name == "host_call" or any(map(_calls_host, node.regions)) for node in graph.nodes)
+    return any(node.op.calls_python or any(map(_calls_host, node.regions)) for node in graph.nodes)
 
 
 class Program:

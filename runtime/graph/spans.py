@@ -21,7 +21,7 @@ def describe_span(span: Any) -> str:
 
 
 # Their messages are the user's own.
-_SPEAK_FOR_THE_USER = frozenset(["assert", "raise", "host_call"])
+_SPEAK_FOR_THE_USER = frozenset(["assert", "raise", "host_call", "py_function"])
 
 
 def with_op(message: str, error: type[BaseException], node: Any) -> str:

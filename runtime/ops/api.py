@@ -95,7 +95,6 @@ from runtime.ops.control import (
     assert_op,
     numpy_function,
     print_,
-    py_function,
 )  # fmt: skip
 from runtime.ops.convert import (
     constant,
@@ -204,7 +203,7 @@ __all__ = [
     "greater", "greater_equal", "identity", "invert", "is_finite", "is_inf", "is_nan", "left_shift", "less",
     "less_equal", "linspace", "log", "log1p", "logical_and", "logical_not", "logical_or", "logical_xor", "matmul",
     "matrix_transpose", "matvec", "maximum", "meshgrid", "minimum", "multiply", "negative", "norm", "not_equal",
-    "numpy_function", "one_hot", "ones", "ones_like", "pad", "pow", "print_", "py_function", "range", "rank",
+    "numpy_function", "one_hot", "ones", "ones_like", "pad", "pow", "print_", "range", "rank",
     "reciprocal", "reduce_all", "reduce_any", "reduce_logsumexp", "reduce_max", "reduce_mean", "reduce_min",
     "reduce_prod", "reduce_std", "reduce_sum", "reduce_variance", "relu", "reshape", "reverse", "right_shift", "rint",
     "roll", "round", "row_update", "rsqrt", "scatter_nd", "shape", "sigmoid", "sign", "sin", "sinh", "size", "slice_",

@@ -2,7 +2,7 @@
 
 assert(cond, *data; message, error, summarize)      raises `error` with the message when cond is false
 print(*tensors; template, stream, end, summarize)   template: pieces of text, and indices of tensors
-host_call(*tensors; function, types, arrays)        calls function with tensors or NumPy arrays
+host_call(*tensors; function, types)                calls function with NumPy arrays
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ import numpy as np
 
 from runtime import dtypes, errors, nest
 from runtime.context import ctx, init_scope
-from runtime.dtypes import DType
 from runtime.ops.convert import convert_to_tensor, is_tensor_like, operands
 from runtime.ops.dispatch import apply, call
 from runtime.ops.reduce import reduce_all
@@ -259,19 +258,34 @@ def print_(
 
 
 # --- calls of Python functions -------------------------------------------------------------------------------------
+# `py_function`, which has a gradient, is in runtime/autodiff/python_calls.py.
+
+
+def results_of(function: Callable, arguments: Sequence[Any], count: int) -> list[Any]:
+    """What `function(*arguments)` returns, as a list. Raises InvalidArgumentError unless it has `count` values."""
+    result = function(*arguments)
+    results = list(result) if isinstance(result, (list, tuple)) else [] if result is None else [result]
+    if len(results) != count:
+        raise errors.InvalidArgumentError(f"{function} returned {len(results)} values, expected {count}")
+    return results
+
+
+def result_types(function: Callable, Tout: Any) -> tuple[bool, tuple[TensorType, ...]]:
+    """Whether `Tout` is a list, and the types it names. Raises ValueError if `function` can't be called."""
+    if not callable(function):
+        raise ValueError(f"Expected `func` to be callable. Received func={function} of type {type(function)}.")
+    several = isinstance(Tout, (list, tuple))
+    kinds = Tout if several else [] if Tout is None else [Tout]
+    return several, tuple([TensorType(dtypes.as_dtype(kind), None) for kind in kinds])
 
 
 def _infer_host(inputs: Sequence[Any], attrs: dict) -> tuple:
     return attrs["types"]
 
 
-def _host_kernel(*values: Any, function: Callable, types: tuple, arrays: bool) -> tuple:
+def _host_kernel(*values: Any, function: Callable, types: tuple) -> tuple:
     with init_scope():
-        arguments = [np.asarray(v) if arrays else EagerTensor(v) for v in values]
-        result = function(*arguments)
-    results = list(result) if isinstance(result, (list, tuple)) else [] if result is None else [result]
-    if len(results) != len(types):
-        raise errors.InvalidArgumentError(f"{function} returned {len(results)} values, expected {len(types)}")
+        results = results_of(function, [np.asarray(v) for v in values], len(types))
     outputs = []
     for value, type_ in zip(results, types):
         if isinstance(value, Tensor):
@@ -283,35 +297,19 @@ def _host_kernel(*values: Any, function: Callable, types: tuple, arrays: bool) -
 
 HOST_CALL = register(
     OpDef(
-        "host_call", _infer_host, _host_kernel, grad=_nothing, effect=True, multiple=True, label="EagerPyFunc",
-        doc="Calls a Python function.",
+        "host_call", _infer_host, _host_kernel, grad=_nothing, effect=True, multiple=True, calls_python=True,
+        label="PyFunc", doc="Calls a Python function with NumPy arrays.",
         samples=(
-            Sample(
-                ((2,),),
-                {"function": np.negative, "types": (TensorType(dtypes.float64, (2,)),), "arrays": True}, gradient=(),
-            ),
+            Sample(((2,),), {"function": np.negative, "types": (TensorType(dtypes.float64, (2,)),)}, gradient=()),
         ),
     )
 )  # fmt: skip
 
 
-def _host_call(function: Callable, inputs: Any, Tout: Any, arrays: bool) -> Any:
-    if not callable(function):
-        raise ValueError(f"Expected `func` to be callable. Received func={function} of type {type(function)}.")
-    several = isinstance(Tout, (list, tuple))
-    kinds: list[DType] = [dtypes.as_dtype(t) for t in (Tout if several else [] if Tout is None else [Tout])]
-    tensors = [convert_to_tensor(v) for v in inputs]
-    attrs = {"function": function, "types": tuple(TensorType(k, None) for k in kinds), "arrays": arrays}
-    outputs = apply(HOST_CALL, tensors, attrs)
-    if several:
-        return list(outputs)
-    return outputs[0] if outputs else None
-
-
-def _host_decorated(function: Callable, Tout: Any, arrays: bool) -> Callable:
+def _host_decorated(function: Callable, Tout: Any) -> Callable:
     @functools.wraps(function)
     def called(*inputs: Any) -> Any:
-        return _host_call(function, inputs, Tout, arrays)
+        return numpy_function(function, inputs, Tout)
 
     return called
 
@@ -322,18 +320,14 @@ def numpy_function(
     """Calls `func` with NumPy arrays when the program runs; its results become tensors of dtypes `Tout`.
 
     `@numpy_function(Tout=...)` is a decorator: calls of the function go through `numpy_function`.
-    No gradient flows through it. Raises InvalidArgumentError when the number of results differs from `Tout`.
+    No gradient flows through it: `py_function` has one. Raises ValueError if `func` can't be called,
+    InvalidArgumentError when the number of results differs from `Tout`.
     """
     if func is None:
-        return functools.partial(_host_decorated, Tout=Tout, arrays=True)
-    return _host_call(func, () if inp is None else inp, Tout, arrays=True)
-
-
-def py_function(func: Callable | None = None, inp: Any = None, Tout: Any = None, name: str | None = None) -> Any:
-    """Calls `func` with eager tensors when the program runs; its results become tensors of dtypes `Tout`.
-
-    `@py_function(Tout=...)` is a decorator: calls of the function go through `py_function`.
-    """
-    if func is None:
-        return functools.partial(_host_decorated, Tout=Tout, arrays=False)
-    return _host_call(func, () if inp is None else inp, Tout, arrays=False)
+        return functools.partial(_host_decorated, Tout=Tout)
+    several, types = result_types(func, Tout)
+    tensors = [convert_to_tensor(v) for v in (() if inp is None else inp)]
+    outputs = apply(HOST_CALL, tensors, {"function": func, "types": types})
+    if several:
+        return list(outputs)
+    return outputs[0] if outputs else None

@@ -27,6 +27,7 @@ _QUIET = frozenset(
     [
         "assign", "broadcast_to", "cast", "check_numerics", "concat", "cond", "constant", "custom_gradient",
         "ensure_shape", "expand_dims", "gather", "gather_nd", "host_call", "identity", "ones_like", "pop", "push",
+        "py_function", "py_function_gradient",
         "reshape", "reverse", "roll", "slice_add", "slice_grad", "split", "squeeze", "stack", "stop_gradient",
         "strided_slice", "take_along", "tile", "transpose", "unstack", "where", "while", "zeros_like",
     ]

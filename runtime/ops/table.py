@@ -72,6 +72,8 @@ class OpDef:
     # For integer dtypes: the operand that must not be zero / not be negative. Generated code checks it first.
     divisor: int | None = None
     exponent: int | None = None
+    # Its kernel runs the user's Python code.
+    calls_python: bool = False
     # Operands of which only dtype and shape matter, never the elements.
     shape_only: tuple[int, ...] = ()
 

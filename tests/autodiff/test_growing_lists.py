@@ -1,0 +1,81 @@
+"""Gradients of lists that grow in loops while they are read: cotangents of one list that have different lengths."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import autograph as ag
+from tests.autodiff.random_programs import hessian_of, slope_of
+
+
+def sums_of_all_so_far(x: Any, n: Any) -> Any:
+    items = [x[0], x[1]]
+    for _ in ag.range(n):
+        items.append(ag.sin(ag.reduce_sum(ag.stack(items) ** 2) * x[2]))
+    return items[-1] + ag.reduce_sum(x * x)
+
+
+def same_start(x: Any, n: Any) -> Any:
+    """Both lists are one value at first, to whoever merges common subexpressions."""
+    left = [x[0]]
+    for _ in ag.range(3):
+        left.append(x[0] * x[1])
+    right = [x[0]]
+    for _ in ag.range(n + 1):
+        right.append(x[2] * x[2])
+    return left[0] * left[-1] + right.pop() * right.pop() * x[1]
+
+
+def copies(x: Any, n: Any) -> Any:
+    items = [x[0], x[1]]
+    for _ in ag.range(n):
+        items.append(x[2] * items[-1])
+    other, kept = list(items), items[:]
+    for _ in ag.range(2 * n):
+        other.append(ag.cos(other[-2]))
+    for _ in ag.range(5 * n):
+        items.append(ag.sin(items[-2]))
+    return items[-1] * other[-1] + ag.reduce_sum(ag.stack(kept) ** 3)
+
+
+def in_branches(x: Any, n: Any) -> Any:
+    items = [x[0], x[1]]
+    for i in ag.range(n):
+        if i % 2 == 0:
+            items.append(ag.reduce_sum(ag.stack(items)) * x[2])
+        else:
+            inner = list(items)
+            for _ in ag.range(i):
+                inner.append(items[-1] * inner[0])
+            items.append(inner[-1])
+    return ag.reduce_sum(ag.stack(items) ** 2)
+
+
+@pytest.mark.parametrize(
+    "program, compiled",
+    [
+        (sums_of_all_so_far, False), (sums_of_all_so_far, True), (same_start, False), (copies, False),
+        (in_branches, False), (in_branches, True),
+    ],
+)  # fmt: skip
+def test_lists_that_are_read_while_they_grow(program: Any, compiled: bool) -> None:
+    x = ag.constant([0.6, -0.4, 0.8], ag.float64)
+    stage = ag.function(program, jit_compile=compiled)
+    inside = ag.function(slope_of(program), jit_compile=compiled)
+    for n in (0, 1, 3, 5):
+        count = ag.constant(n)
+        value, slope = slope_of(program)(x, count)
+        for found in (slope_of(stage)(x, count), inside(x, count)):
+            np.testing.assert_allclose(found[0], value, rtol=1e-12)
+            np.testing.assert_allclose(found[1], slope, rtol=1e-11, atol=1e-14)
+
+
+@pytest.mark.parametrize("program", [sums_of_all_so_far, same_start, copies, in_branches])
+def test_their_hessians(program: Any) -> None:
+    x, count = ag.constant([0.6, -0.4, 0.8], ag.float64), ag.constant(3)
+    expected = hessian_of(program)(x, count)
+    for stage in (hessian_of(ag.function(program)), ag.function(hessian_of(program))):
+        np.testing.assert_allclose(stage(x, count), expected, rtol=1e-11, atol=1e-13)
