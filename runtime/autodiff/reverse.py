@@ -20,6 +20,8 @@ from runtime.types import StackType
 # Adjoints of ops with regions: (call, output cotangents, tracked) -> cotangents of the call's inputs.
 RegionRule = Callable[[Any, Sequence[Any], Callable[[Any], bool]], Sequence[Any]]
 REGION_RULES: dict[str, RegionRule] = {}
+# The key of the rule for ops whose own rule needs a rank that isn't known.
+UNRANKED = "unknown rank"
 
 
 class Cotangents:
@@ -115,7 +117,12 @@ def _pull_back(call: Any, arrived: Sequence[Any], tracked: Callable[[Any], bool]
         if any(is_differentiable(t.type) and tracked(t) for t in call.inputs):
             raise LookupError(f"gradient registry has no entry for: {call.op.name}")
         return [None] * len(call.inputs)
-    return _conjugated(call, arrived) if _is_complex(arrived) else call.op.grad(call, *arrived)
+    try:
+        return _conjugated(call, arrived) if _is_complex(arrived) else call.op.grad(call, *arrived)
+    except (ValueError, TypeError, LookupError, ArithmeticError, AttributeError):
+        if all(getattr(t.type, "shape", ()) is not None for t in (*call.inputs, *call.outputs)):
+            raise
+        return REGION_RULES[UNRANKED](call, arrived, tracked)
 
 
 def _is_complex(arrived: Sequence[Any]) -> bool:

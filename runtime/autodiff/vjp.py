@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from runtime.autodiff import rules  # noqa: F401 - adjoints of control flow
+from runtime.autodiff import late, rules  # noqa: F401 - adjoints of control flow, and of calls put off
 from runtime.autodiff.calls import NodeCall, is_differentiable
 from runtime.autodiff.residuals import can_repeat
 from runtime.autodiff.reverse import Cotangents, walk_back

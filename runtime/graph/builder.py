@@ -110,6 +110,10 @@ class Builder:
     def __exit__(self, *exception: Any) -> None:
         ctx.builder = self._outer.pop()
 
+    def sketch(self) -> Builder:
+        """A builder for a trial, whose graph is dropped."""
+        return Builder(f"a trial in {self.name}")
+
     # --- values --------------------------------------------------------------------------------------------------
 
     def tensor(self, value: Value) -> SymbolicTensor:

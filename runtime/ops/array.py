@@ -12,6 +12,7 @@ from runtime.context import ctx
 from runtime.dtypes import DTypeLike
 from runtime.ops.convert import convert_to_tensor, fill_holes, int_list, shape_args, unknown_now
 from runtime.ops.dispatch import apply, call
+from runtime.ops.late import late
 from runtime.ops.rules import brackets, dims, infer_same, shape_attr, unary_samples
 from runtime.ops.table import OpDef, Sample, register
 from runtime.shapes import Shape, as_shape, element_count, merge
@@ -157,6 +158,7 @@ RESHAPE = register(
 )  # fmt: skip
 
 
+@late
 def reshape(tensor: Any, shape: Any, name: str | None = None) -> Tensor:
     """The elements of `tensor`, in row-major order, in another shape; one entry may be -1 and is found out.
 
@@ -196,6 +198,7 @@ EXPAND_DIMS = register(
 )  # fmt: skip
 
 
+@late
 def expand_dims(input: Any, axis: Any, name: str | None = None) -> Tensor:
     """With a dimension of size 1 inserted at `axis` (negative counts from the end of the result)."""
     x = convert_to_tensor(input)
@@ -233,6 +236,7 @@ SQUEEZE = register(
 )  # fmt: skip
 
 
+@late
 def squeeze(input: Any, axis: Any = None, name: str | None = None) -> Tensor:
     """Without the dimensions of size 1, or without those in `axis`. Raises InvalidArgumentError for a longer one."""
     x = convert_to_tensor(input)
@@ -275,6 +279,7 @@ TRANSPOSE = register(
 )  # fmt: skip
 
 
+@late
 def transpose(a: Any, perm: Any = None, conjugate: bool = False, name: str | None = None) -> Tensor:
     """Dimensions in the order `perm`; reversed by default. conjugate: complex elements are conjugated as well."""
     x = convert_to_tensor(a)

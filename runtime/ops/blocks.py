@@ -18,6 +18,7 @@ from runtime.ops.control import assert_op
 from runtime.ops.convert import convert_to_tensor, int_list, operands, static_value
 from runtime.ops.dispatch import apply, call
 from runtime.ops.joining import concat, static_axis
+from runtime.ops.late import late
 from runtime.ops.reduce import reduce_all, reduce_max
 from runtime.ops.rules import dims, product, shape_attr
 from runtime.ops.table import OpDef, Sample, register
@@ -47,6 +48,7 @@ register(
 )  # fmt: skip
 
 
+@late
 def repeat(input: Any, repeats: Any, axis: Any = None, name: str | None = None) -> Tensor:
     """Each element (or slice along `axis`) `repeats` times; one number, or one for each. Without axis: flattened."""
     x = convert_to_tensor(input)
@@ -63,6 +65,7 @@ def repeat(input: Any, repeats: Any, axis: Any = None, name: str | None = None) 
 # --- sequences -----------------------------------------------------------------------------------------------------
 
 
+@late
 def sequence_mask(lengths: Any, maxlen: Any = None, dtype: DTypeLike = dtypes.bool_, name: str | None = None) -> Tensor:
     """True at the first `lengths[i]` of `maxlen` places (default: the largest length), in a new last dimension."""
     counts = convert_to_tensor(lengths)
@@ -74,6 +77,7 @@ def sequence_mask(lengths: Any, maxlen: Any = None, dtype: DTypeLike = dtypes.bo
     return mask if dtypes.as_dtype(dtype) is dtypes.bool_ else call("cast", mask, dtype=dtypes.as_dtype(dtype))
 
 
+@late
 def reverse_sequence(
     input: Any, seq_lengths: Any, seq_axis: int = 1, batch_axis: int = 0, name: str | None = None
 ) -> Tensor:
@@ -113,6 +117,7 @@ def _pairs(value: Any, count: int) -> tuple[tuple[int, int], ...]:
     return tuple((int(a), int(b)) for a, b in table)
 
 
+@late
 def space_to_batch(input: Any, block_shape: Any, paddings: Any, name: str | None = None) -> Tensor:
     """Blocks of the dimensions after the first, their elements spread over the batch."""
     x = convert_to_tensor(input)
@@ -134,6 +139,7 @@ def space_to_batch(input: Any, block_shape: Any, paddings: Any, name: str | None
     return _block(moved, [lead, *[s // b for s, b in zip(sizes[1:], blocks)], *sizes[1 + count :]])
 
 
+@late
 def batch_to_space(input: Any, block_shape: Any, crops: Any, name: str | None = None) -> Tensor:
     """The inverse of `space_to_batch`; `crops` cuts off what padding added."""
     x = convert_to_tensor(input)
@@ -157,6 +163,7 @@ def batch_to_space(input: Any, block_shape: Any, crops: Any, name: str | None = 
     return merged[(slice(None), *[slice(a, -b if b else None) for a, b in pairs])]
 
 
+@late
 def space_to_depth(input: Any, block_size: int, data_format: str = "NHWC", name: str | None = None) -> Tensor:
     """Blocks of rows and columns moved into the channels."""
     if data_format != "NHWC":
@@ -168,6 +175,7 @@ def space_to_depth(input: Any, block_size: int, data_format: str = "NHWC", name:
     return _block(moved, [n, h // block_size, w // block_size, product([block_size * block_size, c])])
 
 
+@late
 def depth_to_space(input: Any, block_size: int, data_format: str = "NHWC", name: str | None = None) -> Tensor:
     """The inverse of `space_to_depth`."""
     if data_format != "NHWC":
@@ -183,6 +191,7 @@ def depth_to_space(input: Any, block_size: int, data_format: str = "NHWC", name:
 # --- partition and stitch ------------------------------------------------------------------------------------------
 
 
+@late
 def dynamic_partition(data: Any, partitions: Any, num_partitions: int, name: str | None = None) -> list[Tensor]:
     """The rows of `data` as `num_partitions` tensors, by the number of each row.
 
@@ -195,6 +204,7 @@ def dynamic_partition(data: Any, partitions: Any, num_partitions: int, name: str
     return [call("boolean_mask", x, equal(numbers, i)) for i in range(num_partitions)]
 
 
+@late
 def dynamic_stitch(indices: Sequence[Any], data: Sequence[Any], name: str | None = None) -> Tensor:
     """Rows put where `indices` say; of several for one place the last counts."""
     places = [convert_to_tensor(i) for i in indices]
@@ -292,6 +302,7 @@ def identity_n(input: Sequence[Any], name: str | None = None) -> list[Tensor]:
     return [array.identity(x) for x in input]
 
 
+@late
 def broadcast_dynamic_shape(shape_x: Any, shape_y: Any) -> Tensor:
     """The shape of an elementwise op on tensors of two shapes, as a vector. Raises InvalidArgumentError if there is
     none."""
@@ -309,6 +320,7 @@ def _attr(shape: Tensor) -> tuple[int | None, ...]:
     return tuple(d if isinstance(d, int) else None for d in int_list(shape, "shape"))
 
 
+@late
 def unravel_index(indices: Any, dims: Any, name: str | None = None) -> Tensor:
     """Positions in the flattened tensor of shape `dims` as coordinates, one row per dimension.
 

@@ -18,6 +18,7 @@ from runtime.ops.convert import check_kind, convert_to_tensor, operands, shape_a
 from runtime.ops.dispatch import call
 from runtime.ops.einsum import einsum
 from runtime.ops.joining import concat, split
+from runtime.ops.late import late
 from runtime.ops.linalg import matmul
 from runtime.ops.patches import Padding
 from runtime.ops.reduce import argmax, reduce_any, reduce_max, reduce_sum
@@ -104,6 +105,7 @@ def _convolve(x: Tensor, filters: Tensor, strides: Any, rates: Any, padding: Pad
     return call("reshape", result, *extra, shape=shape)
 
 
+@late
 def convolution(
     input: Any, filters: Any, strides: Any = None, padding: Any = "VALID", data_format: str | None = None,
     dilations: Any = None, name: str | None = None,
@@ -147,12 +149,13 @@ def _public(count: int) -> Callable[..., Tensor]:
 
     conv.__name__ = conv.__qualname__ = f"conv{count}d"
     conv.__doc__ = f"`convolution` over {count} space dimension{'s' if count > 1 else ''}."
-    return conv
+    return late(conv)
 
 
 conv1d, conv2d, conv3d = _public(1), _public(2), _public(3)
 
 
+@late
 def conv_transpose(
     input: Any, filters: Any, output_shape: Any, strides: Any, padding: Any = "SAME", data_format: str | None = None,
     dilations: Any = None, name: str | None = None,
@@ -199,12 +202,13 @@ def _public_transpose(count: int) -> Callable[..., Tensor]:
 
     transposed.__name__ = transposed.__qualname__ = f"conv{count}d_transpose"
     transposed.__doc__ = f"`conv_transpose` over {count} space dimension{'s' if count > 1 else ''}."
-    return transposed
+    return late(transposed)
 
 
 conv1d_transpose, conv2d_transpose, conv3d_transpose = (_public_transpose(n) for n in (1, 2, 3))
 
 
+@late
 def depthwise_conv2d(
     input: Any, filter: Any, strides: Any, padding: Any, data_format: str | None = None, dilations: Any = None,
     name: str | None = None,
@@ -225,6 +229,7 @@ def depthwise_conv2d(
     return _from_last(call("reshape", result, *extra, shape=flat), first)
 
 
+@late
 def separable_conv2d(
     input: Any, depthwise_filter: Any, pointwise_filter: Any, strides: Any, padding: Any,
     data_format: str | None = None, dilations: Any = None, name: str | None = None,
@@ -262,6 +267,7 @@ def _largest(windows: Tensor, axis: int, x: Tensor) -> Tensor:
     return call("squeeze", call("take_along", windows, best, axis=axis), axis=(axis,))
 
 
+@late
 def max_pool(
     input: Any, ksize: Any, strides: Any, padding: Any, data_format: str | None = None, name: str | None = None,
     dilations: Any = 1,
@@ -278,6 +284,7 @@ def _average(windows: Tensor, axis: int, x: Tensor, attrs: Any) -> Tensor:
     return reduce_sum(windows, axis) / counts
 
 
+@late
 def avg_pool(
     input: Any, ksize: Any, strides: Any, padding: Any, data_format: str | None = None, name: str | None = None,
     dilations: Any = 1,
@@ -304,6 +311,7 @@ def avg_pool(
     )
 
 
+@late
 def pool(
     input: Any, window_shape: Any, pooling_type: str, strides: Any = None, padding: Any = "VALID",
     data_format: str | None = None, dilations: Any = None, name: str | None = None,
@@ -322,6 +330,7 @@ max_pool1d = max_pool2d = max_pool3d = max_pool
 avg_pool1d = avg_pool2d = avg_pool3d = avg_pool
 
 
+@late
 def extract_patches(images: Any, sizes: Any, strides: Any, rates: Any, padding: Any, name: str | None = None) -> Tensor:
     """Windows of images, each flattened into the last dimension. Shape (batch, rows, columns, channels)."""
     x = convert_to_tensor(images)

@@ -14,6 +14,7 @@ from runtime.context import ctx
 from runtime.dtypes import DType, DTypeLike
 from runtime.ops.convert import convert_to_tensor, is_tensor_like, operands, scalar_int, shape_args, static_value
 from runtime.ops.dispatch import apply, call
+from runtime.ops.late import late
 from runtime.ops.rules import infer_same
 from runtime.ops.table import OPS, OpDef, Sample, register
 from runtime.tensor import EagerTensor, SymbolicTensor, Tensor
@@ -59,12 +60,14 @@ def _of_unknown_rank(shape: Any) -> bool:
     return isinstance(shape, SymbolicTensor) and shape._shape in (None, (None,)) and static_value(shape) is None
 
 
+@late
 def zeros(shape: Any, dtype: DTypeLike = dtypes.float32, name: str | None = None) -> Tensor:
     """Zeros (False, empty strings) of a shape. Raises InvalidArgumentError for a negative dimension."""
     kind = dtypes.as_dtype(dtype)
     return _filled(shape, {"b": False, "O": b""}.get(kind.kind, 0), kind)
 
 
+@late
 def ones(shape: Any, dtype: DTypeLike = dtypes.float32, name: str | None = None) -> Tensor:
     """Ones (True) of a shape. Raises InvalidArgumentError for a negative dimension, TypeError for strings."""
     kind = dtypes.as_dtype(dtype)
@@ -73,6 +76,7 @@ def ones(shape: Any, dtype: DTypeLike = dtypes.float32, name: str | None = None)
     return _filled(shape, kind.kind == "b" or 1, kind)
 
 
+@late
 def fill(dims: Any, value: Any, name: str | None = None) -> Tensor:
     """A tensor of shape `dims` with the scalar `value` everywhere.
 
@@ -133,6 +137,7 @@ def ones_like(input: Any, dtype: DTypeLike = None, name: str | None = None) -> T
     return _like(ONES_LIKE, input, dtype)
 
 
+@late
 def eye(
     num_rows: Any, num_columns: Any = None, batch_shape: Any = None, dtype: DTypeLike = dtypes.float32,
     name: str | None = None,
@@ -197,6 +202,7 @@ RANGE = register(
 _HIERARCHY = (dtypes.int32, dtypes.int64, dtypes.float16, dtypes.float32, dtypes.float64)
 
 
+@late
 def range(start: Any, limit: Any = None, delta: Any = 1, dtype: DTypeLike = None, name: str | None = None) -> Tensor:
     """start, start + delta, ... up to but without `limit`; `range(n)` counts from 0.
 
@@ -227,6 +233,7 @@ def range(start: Any, limit: Any = None, delta: Any = 1, dtype: DTypeLike = None
     return apply(RANGE, parts, {"size": size})
 
 
+@late
 def linspace(start: Any, stop: Any, num: Any, name: str | None = None, axis: int = 0) -> Tensor:
     """`num` evenly spaced numbers from `start` to `stop`, both included. Integers give float64.
 
@@ -257,6 +264,7 @@ def linspace(start: Any, stop: Any, num: Any, name: str | None = None, axis: int
     return call("select", ends, last, line)
 
 
+@late
 def meshgrid(*args: Any, indexing: str = "xy", name: str | None = None) -> list[Tensor]:
     """Coordinate arrays of a grid over vectors. indexing: "xy" (Cartesian, the default) or "ij" (matrix).
 

@@ -18,6 +18,7 @@ from runtime.ops.dispatch import apply, call
 from runtime.ops.factor import need_matrices, solve, triangle, triangular_solve, wide
 from runtime.ops.gather import gather
 from runtime.ops.joining import concat
+from runtime.ops.late import late
 from runtime.ops.linalg import adjoint, diag_part, matmul, matrix_transpose
 from runtime.ops.reduce import reduce_sum
 from runtime.ops.rules import dims
@@ -75,6 +76,7 @@ _EIG = register(
 )  # fmt: skip
 
 
+@late
 def eig(tensor: Any, name: str | None = None) -> tuple[Tensor, Tensor]:
     """Eigenvalues (in no order) and eigenvectors (columns of length 1) of square matrices; both are complex."""
     x = convert_to_tensor(tensor)
@@ -82,11 +84,13 @@ def eig(tensor: Any, name: str | None = None) -> tuple[Tensor, Tensor]:
     return apply(_EIG, (x,))
 
 
+@late
 def eigvals(tensor: Any, name: str | None = None) -> Tensor:
     """The eigenvalues of square matrices, complex, in no order."""
     return eig(tensor)[0]
 
 
+@late
 def eigh_tridiagonal(
     alpha: Any, beta: Any, eigvals_only: bool = True, select: str = "a", select_range: Any = None, tol: Any = None,
     name: str | None = None,
@@ -156,6 +160,7 @@ _LU = register(
 )  # fmt: skip
 
 
+@late
 def lu(input: Any, output_idx_type: DTypeLike = dtypes.int32, name: str | None = None) -> tuple[Tensor, Tensor]:
     """(lu, p): the strict lower triangle of lu is L (with ones on its diagonal), the rest U, and L @ U = input[p].
 
@@ -166,6 +171,7 @@ def lu(input: Any, output_idx_type: DTypeLike = dtypes.int32, name: str | None =
     return apply(_LU, (x,), {"dtype": dtypes.as_dtype(output_idx_type)})
 
 
+@late
 def lu_solve(lower_upper: Any, perm: Any, rhs: Any, validate_args: bool = False, name: str | None = None) -> Tensor:
     """x with A @ x = rhs, given the result of `lu(A)`."""
     packed, right = operands("LuSolve", lower_upper, rhs)
@@ -174,6 +180,7 @@ def lu_solve(lower_upper: Any, perm: Any, rhs: Any, validate_args: bool = False,
     return triangular_solve(packed, triangular_solve(_unit_lower(packed), ordered), lower=False)
 
 
+@late
 def lu_matrix_inverse(lower_upper: Any, perm: Any, validate_args: bool = False, name: str | None = None) -> Tensor:
     """The inverse of A, given the result of `lu(A)`."""
     packed = convert_to_tensor(lower_upper)
@@ -181,6 +188,7 @@ def lu_matrix_inverse(lower_upper: Any, perm: Any, validate_args: bool = False, 
     return lu_solve(packed, perm, creation.eye(size, batch_shape=batch or None, dtype=packed.dtype))
 
 
+@late
 def lu_reconstruct(lower_upper: Any, perm: Any, validate_args: bool = False, name: str | None = None) -> Tensor:
     """A, given the result of `lu(A)`."""
     packed, order = convert_to_tensor(lower_upper), convert_to_tensor(perm)
@@ -260,6 +268,7 @@ def _compact(diagonals: Any, form: str) -> Tensor:
     raise ValueError(f"Unrecognized diagonals_format: {form}")
 
 
+@late
 def tridiagonal_solve(
     diagonals: Any, rhs: Any, diagonals_format: str = "compact", transpose_rhs: bool = False,
     conjugate_rhs: bool = False, name: str | None = None, partial_pivoting: bool = True,
@@ -283,6 +292,7 @@ def tridiagonal_solve(
     return call("squeeze", x, axis=(len(x._shape) - 1,)) if vector else x
 
 
+@late
 def tridiagonal_matmul(diagonals: Any, rhs: Any, diagonals_format: str = "compact", name: str | None = None) -> Tensor:
     """A @ rhs for a tridiagonal A; see `tridiagonal_solve` for its forms."""
     band, right = operands("TridiagonalMatMul", _compact(diagonals, diagonals_format), rhs)
@@ -314,6 +324,7 @@ _LOGM = register(
 )  # fmt: skip
 
 
+@late
 def logm(input: Any, name: str | None = None) -> Tensor:
     """The principal logarithm of complex square matrices: X with expm(X) = input. As in TensorFlow, no gradient."""
     x = convert_to_tensor(input)

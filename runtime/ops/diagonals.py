@@ -16,6 +16,7 @@ from runtime.ops.array import known_rank
 from runtime.ops.compare import where
 from runtime.ops.convert import convert_to_tensor, int_list, operands
 from runtime.ops.dispatch import call
+from runtime.ops.late import late
 from runtime.ops.rules import brackets, dims, shape_attr
 from runtime.tensor import Tensor
 
@@ -74,6 +75,7 @@ def _taken(x: Tensor, axes: int, table: np.ndarray, filling: Any) -> Tensor:
     return found if (table >= 0).all() else where(table >= 0, found, filling)
 
 
+@late
 def diag_part(
     input: Any, name: str | None = "diag_part", k: Any = 0, padding_value: Any = 0, align: str = "RIGHT_LEFT"
 ) -> Tensor:
@@ -92,6 +94,7 @@ def diag_part(
     return _taken(x, 2, table[0] if low == high else table, convert_to_tensor(padding_value, x.dtype))
 
 
+@late
 def diag(
     diagonal: Any,
     name: str | None = "diag",
@@ -139,6 +142,7 @@ def _inverse(table: np.ndarray, rows: int, columns: int) -> np.ndarray:
     return result.reshape(rows, columns)
 
 
+@late
 def set_diag(input: Any, diagonal: Any, name: str | None = "set_diag", k: Any = 0, align: str = "RIGHT_LEFT") -> Tensor:
     """Matrices with other numbers on the diagonal k, or in the band of diagonals k = (low, high).
 

@@ -17,6 +17,7 @@ from runtime import errors
 from runtime.ops.array import known_rank
 from runtime.ops.convert import check_kind, operands
 from runtime.ops.dispatch import apply, call
+from runtime.ops.late import late
 from runtime.ops.linalg import diag_part
 from runtime.ops.rules import brackets, need_same_dtype, unbroadcast
 from runtime.ops.table import OpDef, Sample, register
@@ -143,6 +144,7 @@ def _check_sizes(equation: str, tensors: Sequence[Tensor], terms: Sequence[str])
                 )
 
 
+@late
 def einsum(equation: str, *inputs: Any, **kwargs: Any) -> Tensor:
     """The sum of products that `equation` describes: "ij,jk->ik" is a product of matrices; `...` stands for a batch.
 

@@ -18,6 +18,7 @@ from runtime.ops.compare import where
 from runtime.ops.complex_numbers import conj, real
 from runtime.ops.convert import check_kind, convert_to_tensor, operands
 from runtime.ops.dispatch import apply, call
+from runtime.ops.late import late
 from runtime.ops.linalg import adjoint as conjugate_transpose
 from runtime.ops.linalg import diag, diag_part, matmul, matrix_transpose
 from runtime.ops.reduce import reduce_sum
@@ -149,11 +150,13 @@ def _one_matrix(row: OpDef, matrix: Any) -> Tensor:
     return apply(row, (x,))
 
 
+@late
 def det(input: Any, name: str | None = None) -> Tensor:
     """The determinant of square matrices in the last two dimensions."""
     return _one_matrix(DET, input)
 
 
+@late
 def slogdet(input: Any, name: str | None = None) -> tuple[Tensor, Tensor]:
     """Sign and logarithm of the absolute value of the determinant: finite where the determinant overflows."""
     x = convert_to_tensor(input)
@@ -161,12 +164,14 @@ def slogdet(input: Any, name: str | None = None) -> tuple[Tensor, Tensor]:
     return apply(SLOGDET, (x,))
 
 
+@late
 def logdet(matrix: Any, name: str | None = None) -> Tensor:
     """The logarithm of the determinant of positive definite matrices."""
     factor = cholesky(matrix)
     return reduce_sum(call("log", real(diag_part(factor))), -1) * 2
 
 
+@late
 def inv(input: Any, adjoint: bool = False, name: str | None = None) -> Tensor:
     """The inverse of square matrices, or of their conjugate transposes.
 
@@ -280,6 +285,7 @@ def _batched_pair(label: str, matrix: Any, rhs: Any) -> tuple[Any, Any]:
     return a + spot, b + spot
 
 
+@late
 def solve(matrix: Any, rhs: Any, adjoint: bool = False, name: str | None = None) -> Tensor:
     """x with matrix @ x = rhs (or the conjugate transpose of matrix). Shapes [..., n, n] and [..., n, k].
 
@@ -291,6 +297,7 @@ def solve(matrix: Any, rhs: Any, adjoint: bool = False, name: str | None = None)
     return apply(SOLVE, (a, b), {"adjoint": bool(adjoint)})
 
 
+@late
 def triangular_solve(
     matrix: Any, rhs: Any, lower: bool = True, adjoint: bool = False, name: str | None = None
 ) -> Tensor:
@@ -340,16 +347,19 @@ CHOLESKY = register(
 )  # fmt: skip
 
 
+@late
 def cholesky(input: Any, name: str | None = None) -> Tensor:
     """The lower triangular L with L @ L.T = input. Raises InvalidArgumentError if it isn't positive definite."""
     return _one_matrix(CHOLESKY, input)
 
 
+@late
 def cholesky_solve(chol: Any, rhs: Any, name: str | None = None) -> Tensor:
     """x with A @ x = rhs, given the Cholesky factor of A."""
     return triangular_solve(chol, triangular_solve(chol, rhs), adjoint=True)
 
 
+@late
 def lstsq(matrix: Any, rhs: Any, l2_regularizer: float = 0.0, fast: bool = True, name: str | None = None) -> Tensor:
     """The x that minimises |matrix @ x - rhs|**2 + l2_regularizer * |x|**2; of least norm where many do.
 
@@ -402,6 +412,7 @@ PINV = register(
 )  # fmt: skip
 
 
+@late
 def pinv(a: Any, rcond: float | None = None, validate_args: bool = False, name: str | None = None) -> Tensor:
     """The Moore-Penrose pseudo-inverse; singular values below rcond times the largest count as 0."""
     x = convert_to_tensor(a)

@@ -19,6 +19,7 @@ from runtime.ops.compare import equal, logical_or, where
 from runtime.ops.convert import check_kind, convert_to_tensor, int_list, scalar_int
 from runtime.ops.dispatch import apply, call
 from runtime.ops.joining import concat
+from runtime.ops.late import late
 from runtime.ops.rearrange import roll
 from runtime.ops.rules import brackets, dims, product
 from runtime.ops.table import OpDef, Sample, register
@@ -86,7 +87,7 @@ def _transform(row: OpDef, name: str, rank: int, doc: str) -> Callable[..., Tens
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"{doc} Complex numbers; raises InvalidArgumentError for others and for a smaller rank."
-    return function
+    return late(function)
 
 
 fft = _transform(_FFT, "fft", 1, "The Fourier transform over the last dimension.")
@@ -218,7 +219,7 @@ def _forward_real(rank: int, name: str) -> Callable[..., Tensor]:
         f"The Fourier transform of real numbers over the last {rank} dimension(s): n // 2 + 1 coefficients of the "
         "last one.\n\n    fft_length: the points of each dimension, which is cropped or filled up with zeros.\n    "
     )
-    return function
+    return late(function)
 
 
 def _backward_real(rank: int, name: str) -> Callable[..., Tensor]:
@@ -238,18 +239,20 @@ def _backward_real(rank: int, name: str) -> Callable[..., Tensor]:
         f"The inverse of the transform of real numbers over the last {rank} dimension(s).\n\n    fft_length: the "
         "points of each dimension; the default for the last one is 2 (n - 1) for n coefficients.\n    "
     )
-    return function
+    return late(function)
 
 
 rfft, rfft2d, rfft3d = _forward_real(1, "rfft"), _forward_real(2, "rfft2d"), _forward_real(3, "rfft3d")
 irfft, irfft2d, irfft3d = _backward_real(1, "irfft"), _backward_real(2, "irfft2d"), _backward_real(3, "irfft3d")
 
 
+@late
 def fftshift(x: Any, axes: Any = None, name: str | None = None) -> Tensor:
     """The zero frequency moved to the middle of the axes (all by default)."""
     return _shifted(x, axes, 1)
 
 
+@late
 def ifftshift(x: Any, axes: Any = None, name: str | None = None) -> Tensor:
     """The inverse of `fftshift`."""
     return _shifted(x, axes, -1)
@@ -307,6 +310,7 @@ _DCT = register(
 )  # fmt: skip
 
 
+@late
 def dct(input: Any, type: int = 2, n: Any = None, axis: int = -1, norm: str | None = None, name: Any = None) -> Tensor:
     """The discrete cosine transform of type 1, 2, 3 or 4 over the last dimension, cropped or filled up to n points.
 
@@ -329,6 +333,7 @@ def dct(input: Any, type: int = 2, n: Any = None, axis: int = -1, norm: str | No
     return apply(_DCT, (x,), {"type": type, "norm": norm})
 
 
+@late
 def idct(input: Any, type: int = 2, n: Any = None, axis: int = -1, norm: str | None = None, name: Any = None) -> Tensor:
     """The inverse of `dct`, up to TensorFlow's scale: with norm=None it is 2n (type 1: 2 (n - 1)) times the inverse."""
     return dct(input, {1: 1, 2: 3, 3: 2, 4: 4}.get(type, type), n, axis, norm)

@@ -17,6 +17,7 @@ from runtime.ops.convert import convert_to_tensor, fill_holes, operands, scalar_
 from runtime.ops.creation import range as range_
 from runtime.ops.dispatch import apply, call
 from runtime.ops.joining import static_axis
+from runtime.ops.late import late
 from runtime.ops.rules import brackets, dims, product, shape_attr
 from runtime.ops.table import OpDef, Sample, register
 from runtime.tensor import Tensor
@@ -130,6 +131,7 @@ INDEX_ADD = register(
 )  # fmt: skip
 
 
+@late
 def gather(
     params: Any, indices: Any, validate_indices: Any = None, axis: Any = None, batch_dims: int = 0,
     name: str | None = None,
@@ -224,6 +226,7 @@ def row_update(buffer: Any, i: Any, value: Any) -> Tensor:
 # --- one-hot and masks ---------------------------------------------------------------------------------------------
 
 
+@late
 def one_hot(
     indices: Any, depth: Any, on_value: Any = None, off_value: Any = None, axis: int | None = None,
     dtype: DTypeLike = None, name: str | None = None,
@@ -282,6 +285,7 @@ register(
 )  # fmt: skip
 
 
+@late
 def boolean_mask(tensor: Any, mask: Any, axis: Any = None, name: str | None = None) -> Tensor:
     """The slices of `tensor` at which `mask` (bool, of its leading shape from `axis` on) is true.
 

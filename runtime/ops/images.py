@@ -10,6 +10,7 @@ import numpy as np
 from runtime import dtypes
 from runtime.ops.convert import convert_to_tensor
 from runtime.ops.dispatch import apply, call
+from runtime.ops.late import late
 from runtime.ops.table import OpDef, Sample, register
 from runtime.tensor import Tensor
 
@@ -35,6 +36,7 @@ ADJUST_CONTRAST = register(
 )  # fmt: skip
 
 
+@late
 def adjust_contrast(images: Any, contrast_factor: Any) -> Tensor:
     """(x - mean) * contrast_factor + mean, with the mean over each channel of each image.
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from runtime import errors
-from runtime.ops.array import known_rank, normal_axis
+from runtime.ops.array import ensure_shape, known_rank, normal_axis
 from runtime.ops.control import assert_op
 from runtime.ops.convert import (
     convert_to_tensor,
@@ -16,9 +16,11 @@ from runtime.ops.convert import (
     is_tensor_like,
     operands,
     scalar_int,
+    static_value,
     unknown_now,
 )
 from runtime.ops.dispatch import apply, call
+from runtime.ops.late import late
 from runtime.ops.rules import brackets, dims, need_same_dtype
 from runtime.ops.table import OpDef, Sample, register
 from runtime.shapes import Shape, merge
@@ -89,6 +91,7 @@ CONCAT = register(
 )  # fmt: skip
 
 
+@late
 def concat(values: Any, axis: Any, name: str | None = None) -> Tensor:
     """The tensors one after the other along `axis`.
 
@@ -143,6 +146,7 @@ STACK = register(
 )  # fmt: skip
 
 
+@late
 def stack(values: Any, axis: Any = 0, name: str | None = None) -> Tensor:
     """Tensors of one shape along a new axis. Raises InvalidArgumentError when the shapes differ.
 
@@ -203,9 +207,12 @@ UNSTACK = register(
 )  # fmt: skip
 
 
+@late
 def unstack(value: Any, num: int | None = None, axis: Any = 0, name: str | None = None) -> list[Tensor]:
     """The slices of a tensor along `axis`, as a list. Raises ValueError when their number isn't known while tracing."""
     x = convert_to_tensor(value)
+    if num is None and x._shape is None:
+        raise ValueError("Cannot infer argument `num` from shape <unknown>")
     r = known_rank(x, "unstack")
     if not -r <= axis < r:
         raise ValueError(f"Argument `axis` = {axis} not in range [{-r}, {r})")
@@ -248,6 +255,7 @@ SPLIT = register(
 )  # fmt: skip
 
 
+@late
 def split(value: Any, num_or_size_splits: Any, axis: Any = 0, num: Any = None, name: str | None = None) -> list[Tensor]:
     """Consecutive blocks along `axis`: that many equal ones, or of the given sizes (one may be -1).
 
@@ -274,6 +282,10 @@ def split(value: Any, num_or_size_splits: Any, axis: Any = 0, num: Any = None, n
                 "Rank-0 tensors are not supported as the num_or_size_splits argument to split. Argument provided: "
                 f"{num_or_size_splits}"
             )
+        if isinstance(given, Tensor) and num is not None and static_value(given) is None:
+            given = ensure_shape(given, [num])
+        elif isinstance(given, Tensor) and num not in (None, *given._shape):  # type: ignore[misc]
+            raise ValueError(f"split got num={num} and sizes of shape {given.shape}")
         entries = int_list(given, "size_splits")
         if not all(isinstance(e, int) for e in entries):
             raise TypeError("The sizes of a split must be known while tracing.")

@@ -13,6 +13,7 @@ from runtime.ops.array import known_rank
 from runtime.ops.complex_numbers import conj
 from runtime.ops.convert import check_kind, convert_to_tensor, mismatch, operands
 from runtime.ops.dispatch import apply, call
+from runtime.ops.late import late
 from runtime.ops.rules import brackets, dims, product, shape_attr, unbroadcast
 from runtime.ops.table import OpDef, Sample, register
 from runtime.shapes import broadcast
@@ -89,6 +90,7 @@ MATMUL = register(
 )  # fmt: skip
 
 
+@late
 def matmul(
     a: Any,
     b: Any,
@@ -124,6 +126,7 @@ def matmul(
     return apply(MATMUL, (x, y), flips)
 
 
+@late
 def matvec(
     a: Any,
     b: Any,
@@ -140,6 +143,7 @@ def matvec(
     return call("squeeze", product, axis=(known_rank(product, "matvec") - 1,))
 
 
+@late
 def matrix_transpose(a: Any, name: str | None = None, conjugate: bool = False) -> Tensor:
     """The last two dimensions swapped, and conjugated if asked. Raises ValueError for a rank below 2."""
     x = convert_to_tensor(a)
@@ -150,11 +154,13 @@ def matrix_transpose(a: Any, name: str | None = None, conjugate: bool = False) -
     return conj(swapped) if conjugate else swapped
 
 
+@late
 def adjoint(matrix: Any, name: str | None = None) -> Tensor:
     """The conjugate transpose of matrices in the last two dimensions. Raises ValueError for a rank below 2."""
     return matrix_transpose(matrix, conjugate=True)
 
 
+@late
 def tensordot(a: Any, b: Any, axes: Any, name: str | None = None) -> Tensor:
     """The sum over pairs of axes: `axes` of a's last and b's first, or two lists of axes.
 
@@ -186,6 +192,7 @@ def tensordot(a: Any, b: Any, axes: Any, name: str | None = None) -> Tensor:
     return call("reshape", matmul(rows, columns), *extra, shape=shape)
 
 
+@late
 def trace(x: Any, name: str | None = None) -> Tensor:
     """The sum of the diagonal of matrices in the last two dimensions."""
     matrix = convert_to_tensor(x)

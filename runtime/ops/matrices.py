@@ -16,6 +16,7 @@ from runtime.ops.complex_numbers import conj
 from runtime.ops.convert import check_kind, convert_to_tensor, operands
 from runtime.ops.dispatch import call
 from runtime.ops.joining import stack, static_axis
+from runtime.ops.late import late
 from runtime.ops.linalg import diag, diag_part
 from runtime.ops.reduce import reduce_max, reduce_sum
 from runtime.ops.rules import brackets, dims
@@ -30,6 +31,7 @@ def _distance(matrix: Any) -> Tensor:
     return creation.range(columns) - call("expand_dims", creation.range(rows), axis=(1,))
 
 
+@late
 def band_part(input: Any, num_lower: Any, num_upper: Any, name: str | None = None) -> Tensor:
     """The diagonal with `num_lower` bands below and `num_upper` above it, zeros elsewhere; negative: all of them."""
     x = convert_to_tensor(input)
@@ -66,6 +68,7 @@ def set_diag(input: Any, diagonal: Any, name: str = "set_diag", k: int = 0) -> T
     return where(call("equal", _distance(x), convert_to_tensor(0)), spread, x)
 
 
+@late
 def cross(a: Any, b: Any, name: str | None = None) -> Tensor:
     """The cross product of vectors of 3 elements along the last dimension. Raises InvalidArgumentError for others."""
     x, y = operands("Cross", a, b)
@@ -78,6 +81,7 @@ def cross(a: Any, b: Any, name: str | None = None) -> Tensor:
     return stack(parts, -1)
 
 
+@late
 def norm(
     tensor: Any, ord: Any = "euclidean", axis: Any = None, keepdims: bool | None = None, name: str | None = None
 ) -> Tensor:
@@ -132,6 +136,7 @@ def _matrix_norm(x: Tensor, ord: Any, axis: tuple, keep: bool) -> Tensor:
     return total if keep else call("squeeze", total, axis=tuple(sorted((rows, columns))))
 
 
+@late
 def normalize(tensor: Any, ord: Any = "euclidean", axis: Any = None, name: str | None = None) -> tuple[Tensor, Tensor]:
     """tensor / norm, and the norm."""
     x = convert_to_tensor(tensor)
@@ -142,6 +147,7 @@ def normalize(tensor: Any, ord: Any = "euclidean", axis: Any = None, name: str |
 # --- clipping by norm ----------------------------------------------------------------------------------------------
 
 
+@late
 def clip_by_norm(t: Any, clip_norm: Any, axes: Any = None, name: str | None = None) -> Tensor:
     """t, scaled down to the Euclidean norm `clip_norm` (over `axes`) where it is longer."""
     x = convert_to_tensor(t)
@@ -154,6 +160,7 @@ def clip_by_norm(t: Any, clip_norm: Any, axes: Any = None, name: str | None = No
     return x * limit / call("maximum", length, limit)
 
 
+@late
 def global_norm(t_list: Sequence[Any], name: str | None = None) -> Tensor:
     """The Euclidean norm of all elements of several tensors; None entries don't count."""
     if not isinstance(t_list, (list, tuple)):
@@ -168,6 +175,7 @@ def global_norm(t_list: Sequence[Any], name: str | None = None) -> Tensor:
     return call("sqrt", total)
 
 
+@late
 def clip_by_global_norm(
     t_list: Sequence[Any], clip_norm: Any, use_norm: Any = None, name: str | None = None
 ) -> tuple[list[Any], Tensor]:

@@ -15,6 +15,7 @@ from runtime.ops.dispatch import call
 from runtime.ops.elementwise import exp, expm1, log1p, sigmoid
 from runtime.ops.gather import one_hot
 from runtime.ops.joining import concat
+from runtime.ops.late import late
 from runtime.ops.matrices import clip_by_norm
 from runtime.ops.random import uniform
 from runtime.ops.rules import dims
@@ -34,12 +35,14 @@ def _shifted(x: Tensor, axis: Any) -> Tensor:
     return x - call("select", call("is_finite", top), top, convert_to_tensor(0, x.dtype))
 
 
+@late
 def softmax(logits: Any, axis: Any = -1, name: str | None = None) -> Tensor:
     """exp(logits) / sum(exp(logits)) along `axis`, without overflow."""
     weights = exp(_shifted(_float_logits(logits), axis))
     return weights / reduce.reduce_sum(weights, axis, keepdims=True)
 
 
+@late
 def log_softmax(logits: Any, axis: Any = -1, name: str | None = None) -> Tensor:
     """The logarithm of `softmax`, without overflow."""
     shifted = _shifted(_float_logits(logits), axis)
@@ -99,6 +102,7 @@ def softsign(features: Any, name: str | None = None) -> Tensor:
     return x / (abs(x) + 1)
 
 
+@late
 def bias_add(value: Any, bias: Any, data_format: Any = None, name: str | None = None) -> Tensor:
     """value + bias, a vector along the last dimension (the second for data_format "NC...")."""
     x, b = operands("BiasAdd", value, bias)
@@ -113,6 +117,7 @@ def l2_loss(t: Any, name: str | None = None) -> Tensor:
     return reduce.reduce_sum(x * x) * 0.5
 
 
+@late
 def l2_normalize(x: Any, axis: Any = None, epsilon: float = 1e-12, name: str | None = None) -> Tensor:
     """x / sqrt(max(sum(x**2), epsilon)), the sum over `axis`."""
     tensor = convert_to_tensor(x)
@@ -120,6 +125,7 @@ def l2_normalize(x: Any, axis: Any = None, epsilon: float = 1e-12, name: str | N
     return tensor * call("rsqrt", arithmetic.maximum(total, epsilon))
 
 
+@late
 def moments(
     x: Any, axes: Any, shift: Any = None, keepdims: bool = False, name: str | None = None
 ) -> tuple[Tensor, Tensor]:
@@ -131,6 +137,7 @@ def moments(
     return reduce.reduce_mean(tensor, axes, keepdims), reduce.reduce_variance(tensor, axes, keepdims)
 
 
+@late
 def softmax_cross_entropy_with_logits(labels: Any, logits: Any, axis: Any = -1, name: str | None = None) -> Tensor:
     """-sum(labels * log_softmax(logits)) along `axis`; `labels` are probabilities of the shape of `logits`."""
     x = _float_logits(logits)
@@ -140,6 +147,7 @@ def softmax_cross_entropy_with_logits(labels: Any, logits: Any, axis: Any = -1, 
     return -reduce.reduce_sum(targets * log_softmax(x, axis), axis)
 
 
+@late
 def sparse_softmax_cross_entropy_with_logits(labels: Any, logits: Any, name: str | None = None) -> Tensor:
     """-log_softmax(logits)[label]: `labels` are class numbers, of the shape of `logits` without its last dimension.
 
@@ -186,6 +194,7 @@ def sigmoid_cross_entropy_with_logits(labels: Any, logits: Any, name: str | None
     return where(positive, x, zero) - x * targets + log1p(exp(where(positive, -x, x)))
 
 
+@late
 def dropout(x: Any, rate: Any, noise_shape: Any = None, seed: int | None = None, name: str | None = None) -> Tensor:
     """x with each element zeroed with probability `rate`, the others divided by 1 - rate.
 
@@ -206,6 +215,7 @@ def dropout(x: Any, rate: Any, noise_shape: Any = None, seed: int | None = None,
     return where(drawn >= share, tensor / (1 - share), zeros_like(tensor))
 
 
+@late
 def batch_normalization(
     x: Any, mean: Any, variance: Any, offset: Any, scale: Any, variance_epsilon: Any, name: str | None = None
 ) -> Tensor:
@@ -238,12 +248,14 @@ def log_poisson_loss(targets: Any, log_input: Any, compute_full_loss: bool = Fal
     return result + where(z > 1, stirling, zeros_like(z))
 
 
+@late
 def crelu(features: Any, axis: int = -1, name: str | None = None) -> Tensor:
     """relu(x) and relu(-x) side by side."""
     x = convert_to_tensor(features)
     return concat([call("relu", x), call("relu", -x)], axis)
 
 
+@late
 def weighted_moments(
     x: Any, axes: Any, frequency_weights: Any, keepdims: bool = False, name: str | None = None
 ) -> tuple[Tensor, Tensor]:
@@ -258,6 +270,7 @@ def weighted_moments(
     return reduce.reduce_sum(mean, axes), reduce.reduce_sum(spread, axes)
 
 
+@late
 def local_response_normalization(
     input: Any, depth_radius: int = 5, bias: float = 1.0, alpha: float = 1.0, beta: float = 0.5, name: str | None = None
 ) -> Tensor:
@@ -274,6 +287,7 @@ def local_response_normalization(
     return x / (total * alpha + bias) ** beta
 
 
+@late
 def embedding_lookup(params: Any, ids: Any, max_norm: Any = None, name: str | None = None) -> Tensor:
     """The rows of `params` at `ids`, scaled down to the norm `max_norm` where they are longer."""
     rows = call("gather", convert_to_tensor(params), convert_to_tensor(ids, dtype_hint=dtypes.int32), axis=0)

@@ -11,10 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from runtime.context import ctx
 from runtime.dtypes import DType
 from runtime.ops import numpy_ufuncs
 from runtime.ops.convert import convert_to_tensor, is_tensor_like
 from runtime.ops.elementwise import cast
+from runtime.ops.late import late
 from runtime.ops.numpy_functions import FUNCTIONS
 from runtime.ops.numpy_protocol import as_array, contains_symbolic, fits, refuse, without_defaults
 from runtime.tensor import Tensor
@@ -74,11 +76,11 @@ def _function(name: str) -> Callable[..., Any]:
         operands = (*args, *options.values())
         dtype = options.get("dtype")
         if own is not None and dtype is None and fits(own, args, options) and _has_tensor(operands):
-            return own(*[_plain_dtype(v) for v in args], **options)
+            return (own if ctx.builder is None else late(own))(*[_plain_dtype(v) for v in args], **options)
         if any(contains_symbolic(v) for v in operands):
             rest = {k: v for k, v in options.items() if k != "dtype"}
             if own is not None and dtype is not None and fits(own, args, rest):
-                return cast(own(*args, **rest), dtype)
+                return cast(late(own)(*args, **rest), dtype)
             raise refuse(target, "no op stands for it with these arguments")
         return _tensors(target(*[_plain(v) for v in args], **{k: _plain(v) for k, v in kwargs.items()}))
 

@@ -19,6 +19,7 @@ import numpy as np
 from runtime.context import ctx
 from runtime.ops import numpy_complex, numpy_shapes, numpy_ufuncs  # noqa: F401 - they register their functions
 from runtime.ops.convert import is_tensor_like
+from runtime.ops.late import late
 from runtime.ops.numpy_functions import FUNCTIONS
 from runtime.tensor import EagerTensor, SymbolicTensor, Tensor
 
@@ -142,7 +143,7 @@ def _array_function(self: Any, function: Any, types: Any, args: Any, kwargs: dic
     options = without_defaults(kwargs)
     own = None if _is_plain((*args, *kwargs.values())) else FUNCTIONS.get(function)
     if own is not None and fits(own, args, options):
-        return own(*args, **options)
+        return (own if ctx.builder is None else late(own))(*args, **options)
     if any(contains_symbolic(v) for v in (*args, *kwargs.values())):
         raise refuse(function, "no op stands for it" if own is None else "not with these arguments")
     return function(*[as_array(v) for v in args], **{k: as_array(v) for k, v in kwargs.items()})

@@ -28,6 +28,7 @@ from runtime.ops import philox
 from runtime.ops.array import known_rank
 from runtime.ops.convert import convert_to_tensor, fill_holes, shape_args, static_value
 from runtime.ops.dispatch import apply, call
+from runtime.ops.late import late
 from runtime.ops.table import OpDef, Sample, register
 from runtime.tensor import Tensor
 from runtime.types import TensorType
@@ -188,6 +189,7 @@ RANDOM_INTEGERS = register(
 )  # fmt: skip
 
 
+@late
 def _drawn(row: OpDef, shape: Any, dtype: DType, seed: Any, *inputs: Tensor) -> Tensor:
     attr, holes = shape_args(shape)
     return apply(row, (*inputs, *holes), {"shape": attr, "dtype": dtype, "seed": None if seed is None else int(seed)})
@@ -252,6 +254,7 @@ RANDOM_TRUNCATED = register(
 )  # fmt: skip
 
 
+@late
 def shuffle(value: Any, seed: int | None = None, name: str | None = None) -> Tensor:
     """The rows of a tensor in random order."""
     x = convert_to_tensor(value)

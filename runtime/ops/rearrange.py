@@ -12,6 +12,7 @@ from runtime.ops.array import known_rank
 from runtime.ops.convert import convert_to_tensor, fill_holes, int_list, mismatch, shape_args, static_value
 from runtime.ops.dispatch import apply, call
 from runtime.ops.joining import concat, static_axis
+from runtime.ops.late import late
 from runtime.ops.rules import brackets, dims, shape_attr
 from runtime.ops.table import OpDef, Sample, register
 from runtime.tensor import Tensor
@@ -62,6 +63,7 @@ TILE = register(
 )  # fmt: skip
 
 
+@late
 def tile(input: Any, multiples: Any, name: str | None = None) -> Tensor:
     """Copies of a tensor side by side, `multiples[i]` of them along dimension i."""
     attr, holes = shape_args(multiples, "multiples")
@@ -98,6 +100,7 @@ PAD = register(
 )  # fmt: skip
 
 
+@late
 def pad(
     tensor: Any, paddings: Any, mode: str = "CONSTANT", constant_values: Any = 0, name: str | None = None
 ) -> Tensor:
@@ -211,6 +214,7 @@ REVERSE = register(
 )  # fmt: skip
 
 
+@late
 def reverse(tensor: Any, axis: Any, name: str | None = None) -> Tensor:
     """Back to front along the given axes."""
     x = convert_to_tensor(tensor)
@@ -219,6 +223,7 @@ def reverse(tensor: Any, axis: Any, name: str | None = None) -> Tensor:
     return apply(REVERSE, (x,), {"axis": axes})
 
 
+@late
 def roll(input: Any, shift: Any, axis: Any, name: str | None = None) -> Tensor:
     """Elements moved on by `shift` places along `axis` (an int or several of each); those that leave come in again."""
     x = convert_to_tensor(input)

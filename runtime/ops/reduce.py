@@ -16,6 +16,7 @@ from runtime import dtypes, errors
 from runtime.dtypes import DTypeLike
 from runtime.ops.convert import check_kind, convert_to_tensor, int_list, scalar_int, unknown_now
 from runtime.ops.dispatch import apply, call
+from runtime.ops.late import late
 from runtime.ops.rules import brackets, dims, product, shape_attr
 from runtime.ops.table import OPS, OpDef, Sample, register
 from runtime.shapes import Shape
@@ -95,6 +96,7 @@ def _grad_prod(op: Any, dy: Any) -> Sequence[Any]:
     """dy times the product of the other elements, from running products on both sides, so that zeros are no harm."""
     x, axis = op.inputs[0], op.attrs["axis"]
     rank = len(x._shape)
+    axis = tuple(range(rank)) if axis is None else axis
     kept = [i for i in range(rank) if i not in axis]
     order = (*kept, *axis)
     moved = call("transpose", x, perm=order)
@@ -219,7 +221,7 @@ def _reduction(
         f"{doc}\n\n    axis: an int, several, or None for all. keepdims: keep the reduced axes with size 1.\n"
         "    Raises InvalidArgumentError for an axis that isn't there and for dtypes that it doesn't take.\n    "
     )
-    return function
+    return late(function)
 
 
 reduce_sum = _reduction("reduce_sum", "Sum", _sum_kernel, "The sum over axes.", _grad_sum, "iufc")
@@ -236,6 +238,7 @@ reduce_any = _reduction("reduce_any", "Any", _any_kernel, "Whether any element i
 reduce_all = _reduction("reduce_all", "All", _all_kernel, "Whether all elements are true, over axes.", kinds="b")
 
 
+@late
 def reduce_logsumexp(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Tensor:
     """log(sum(exp(x))) over axes, without overflow."""
     x = convert_to_tensor(input_tensor)
@@ -249,6 +252,7 @@ def reduce_logsumexp(input_tensor: Any, axis: Any = None, keepdims: bool = False
     return total + top
 
 
+@late
 def reduce_variance(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Tensor:
     """The mean squared distance from the mean, over axes (population variance). Floats only."""
     x = convert_to_tensor(input_tensor)
@@ -261,11 +265,13 @@ def reduce_variance(input_tensor: Any, axis: Any = None, keepdims: bool = False,
     return reduce_mean(call("squared_difference", x, reduce_mean(x, axis, keepdims=True)), axis, keepdims)
 
 
+@late
 def reduce_std(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Tensor:
     """The square root of the variance, over axes. Floats only."""
     return call("sqrt", reduce_variance(input_tensor, axis, keepdims))
 
 
+@late
 def reduce_euclidean_norm(
     input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None
 ) -> Tensor:
@@ -277,18 +283,21 @@ def reduce_euclidean_norm(
     return call("cast", call("sqrt", call("cast", total, dtype=dtypes.float64)), dtype=x.dtype)
 
 
+@late
 def is_non_decreasing(x: Any, name: str | None = None) -> Tensor:
     """Whether no element is smaller than the one before it, in row-major order."""
     flat = call("reshape", convert_to_tensor(x), shape=(-1,))
     return reduce_all(flat[1:] >= flat[:-1])
 
 
+@late
 def is_strictly_increasing(x: Any, name: str | None = None) -> Tensor:
     """Whether each element is larger than the one before it, in row-major order."""
     flat = call("reshape", convert_to_tensor(x), shape=(-1,))
     return reduce_all(flat[1:] > flat[:-1])
 
 
+@late
 def count_nonzero(
     input: Any, axis: Any = None, keepdims: bool = False, dtype: DTypeLike = dtypes.int64, name: str | None = None
 ) -> Tensor:
@@ -350,7 +359,7 @@ def _arg_rows(name: str, label: str, function: Callable, neutral: float, doc: st
 
     public.__name__ = public.__qualname__ = name
     public.__doc__ = f"{doc} `axis` defaults to 0. The first one where several tie; NaN doesn't count."
-    return public
+    return late(public)
 
 
 argmax = _arg_rows("argmax", "ArgMax", np.argmax, -np.inf, "The index of the largest element along an axis.")

@@ -10,6 +10,7 @@ import numpy as np
 from runtime import dtypes, errors
 from runtime.ops.convert import check_kind, convert_to_tensor, scalar_int
 from runtime.ops.dispatch import apply, call
+from runtime.ops.late import late
 from runtime.ops.table import OpDef, Sample, register
 from runtime.tensor import Tensor
 
@@ -103,11 +104,13 @@ def _run_along(row: OpDef, x: Any, axis: Any, exclusive: bool, reverse: bool) ->
     return apply(row, (tensor,), attrs)
 
 
+@late
 def cumsum(x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None) -> Tensor:
     """Running sums along an axis. exclusive: without the element itself; reverse: from the end."""
     return _run_along(CUMSUM, x, axis, exclusive, reverse)
 
 
+@late
 def cumprod(x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None) -> Tensor:
     """Running products along an axis. exclusive: without the element itself; reverse: from the end."""
     return _run_along(CUMPROD, x, axis, exclusive, reverse)
@@ -156,6 +159,7 @@ CUMLOGSUMEXP = register(
 )  # fmt: skip
 
 
+@late
 def cumulative_logsumexp(
     x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None
 ) -> Tensor:

@@ -14,6 +14,7 @@ from runtime import errors
 from runtime.ops.convert import convert_to_tensor, fill_holes, operands, shape_args
 from runtime.ops.creation import range as range_
 from runtime.ops.dispatch import apply, call
+from runtime.ops.late import late
 from runtime.ops.rules import brackets, dims, shape_attr
 from runtime.ops.table import OpDef, Sample, register
 from runtime.tensor import Tensor
@@ -162,6 +163,7 @@ SCATTER_MIN = register(
 )  # fmt: skip
 
 
+@late
 def gather_nd(params: Any, indices: Any, batch_dims: int = 0, name: str | None = None) -> Tensor:
     """The slices of `params` at the index vectors in the last dimension of `indices`.
 
@@ -181,6 +183,7 @@ def gather_nd(params: Any, indices: Any, batch_dims: int = 0, name: str | None =
     return apply(GATHER_ND, (x, at))
 
 
+@late
 def scatter_nd(indices: Any, updates: Any, shape: Any, name: str | None = None) -> Tensor:
     """Zeros of `shape` with `updates` added at the index vectors in the last dimension of `indices`."""
     attr, holes = shape_args(shape)
@@ -192,16 +195,19 @@ def _scatter(row: OpDef, tensor: Any, indices: Any, updates: Any) -> Tensor:
     return apply(row, (x, convert_to_tensor(indices), values))
 
 
+@late
 def tensor_scatter_nd_update(tensor: Any, indices: Any, updates: Any, name: str | None = None) -> Tensor:
     """A copy of `tensor` with the slices at the index vectors replaced. Raises InvalidArgumentError out of range."""
     return _scatter(SCATTER_UPDATE, tensor, indices, updates)
 
 
+@late
 def tensor_scatter_nd_add(tensor: Any, indices: Any, updates: Any, name: str | None = None) -> Tensor:
     """A copy of `tensor` with `updates` added to the slices at the index vectors."""
     return _scatter(SCATTER_ADD, tensor, indices, updates)
 
 
+@late
 def tensor_scatter_nd_sub(tensor: Any, indices: Any, updates: Any, name: str | None = None) -> Tensor:
     """A copy of `tensor` with `updates` subtracted from the slices at the index vectors."""
     x, values = operands("TensorScatterSub", tensor, updates)
@@ -211,11 +217,13 @@ def tensor_scatter_nd_sub(tensor: Any, indices: Any, updates: Any, name: str | N
     return apply(SCATTER_ADD, (x, convert_to_tensor(indices), -values))
 
 
+@late
 def tensor_scatter_nd_max(tensor: Any, indices: Any, updates: Any, name: str | None = None) -> Tensor:
     """A copy of `tensor` with the larger of slices and `updates` at the index vectors."""
     return _scatter(SCATTER_MAX, tensor, indices, updates)
 
 
+@late
 def tensor_scatter_nd_min(tensor: Any, indices: Any, updates: Any, name: str | None = None) -> Tensor:
     """A copy of `tensor` with the smaller of slices and `updates` at the index vectors."""
     return _scatter(SCATTER_MIN, tensor, indices, updates)

@@ -19,6 +19,7 @@ from runtime.ops.control import assert_op
 from runtime.ops.convert import convert_to_tensor, fill_holes, operands, scalar_int, static_value
 from runtime.ops.creation import range as range_
 from runtime.ops.dispatch import apply, call
+from runtime.ops.late import late
 from runtime.ops.reduce import reduce_all, reduce_max
 from runtime.ops.rules import brackets
 from runtime.ops.table import OpDef, Sample, register
@@ -141,7 +142,7 @@ def _row(name: str, ufunc: Any, neutral: Callable[[Any], Any], grad: Any, doc: s
         f"{doc}\n\n    segment_ids: an integer per row of data (its shape is how data's shape starts); negative ones "
         "drop the row.\n    Raises InvalidArgumentError for an id of num_segments or more.\n    "
     )
-    return function
+    return late(function)
 
 
 unsorted_segment_sum = _row(
@@ -168,12 +169,14 @@ def _sizes(x: Tensor, ids: Tensor, num: Any) -> Tensor:
     return call("expand_dims", count, axis=tuple(range(1, 1 + extra))) if extra else count
 
 
+@late
 def unsorted_segment_mean(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Tensor:
     """The mean of the rows of each segment; 0 of none."""
     x, ids = convert_to_tensor(data), convert_to_tensor(segment_ids)
     return unsorted_segment_sum(x, ids, num_segments) / _sizes(x, ids, num_segments)
 
 
+@late
 def unsorted_segment_sqrt_n(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Tensor:
     """The sum of the rows of each segment divided by the square root of their number; 0 of none."""
     x, ids = convert_to_tensor(data), convert_to_tensor(segment_ids)
@@ -199,7 +202,7 @@ def _sorted(name: str, unsorted: Callable[..., Tensor], clear: bool, doc: str) -
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"{doc} Raises InvalidArgumentError for ids that decrease or are negative."
-    return function
+    return late(function)
 
 
 segment_sum = _sorted("segment_sum", unsorted_segment_sum, False, "The sum of the rows of each segment.")
@@ -212,6 +215,7 @@ segment_min = _sorted("segment_min", unsorted_segment_min, True, "The smallest o
 # --- counts --------------------------------------------------------------------------------------------------------
 
 
+@late
 def bincount(
     arr: Any, weights: Any = None, minlength: Any = None, maxlength: Any = None, dtype: DTypeLike = dtypes.int32,
     name: str | None = None, axis: int | None = None, binary_output: bool = False,
@@ -258,6 +262,7 @@ def bincount(
     return call("minimum", total, convert_to_tensor(1, total.dtype)) if binary_output else total
 
 
+@late
 def histogram_fixed_width_bins(
     values: Any, value_range: Any, nbins: Any = 100, dtype: DTypeLike = dtypes.int32, name: str | None = None
 ) -> Tensor:
@@ -275,6 +280,7 @@ def histogram_fixed_width_bins(
     )  # fmt: skip
 
 
+@late
 def histogram_fixed_width(
     values: Any, value_range: Any, nbins: Any = 100, dtype: DTypeLike = dtypes.int32, name: str | None = None
 ) -> Tensor:
@@ -283,6 +289,7 @@ def histogram_fixed_width(
     return unsorted_segment_sum(call("cast", call("ones_like", bins), dtype=dtypes.as_dtype(dtype)), bins, nbins)
 
 
+@late
 def confusion_matrix(
     labels: Any, predictions: Any, num_classes: Any = None, weights: Any = None, dtype: DTypeLike = dtypes.int32,
     name: str | None = None,
@@ -308,6 +315,7 @@ def confusion_matrix(
     return call("reshape", flat, *holes, shape=(size, size) if isinstance(size, int) else (None, None))
 
 
+@late
 def zero_fraction(value: Any, name: str | None = None) -> Tensor:
     """The share of elements that are zero, a float32 scalar; NaN of none."""
     x = convert_to_tensor(value)

@@ -16,6 +16,7 @@ from runtime.ops.convert import convert_to_tensor, scalar_int
 from runtime.ops.dispatch import call
 from runtime.ops.fourier import irfft, rfft
 from runtime.ops.joining import concat
+from runtime.ops.late import late
 from runtime.ops.rules import dims
 from runtime.ops.segments import unsorted_segment_sum
 from runtime.tensor import Tensor
@@ -40,6 +41,7 @@ def _size(value: Any) -> Tensor:
     return convert_to_tensor(value, dtypes.int32)
 
 
+@late
 def frame(
     signal: Any,
     frame_length: Any,
@@ -72,6 +74,7 @@ def frame(
     return call("gather", x, starts + creation.range(length), axis=axis)
 
 
+@late
 def overlap_and_add(signal: Any, frame_step: Any, name: str | None = None) -> Tensor:
     """The sum of frames that begin `frame_step` apart: [..., n, length] gives [..., (n - 1) frame_step + length]."""
     x = convert_to_tensor(signal)
@@ -105,6 +108,7 @@ def _raised_cosine(a: float, b: float, window_length: Any, periodic: bool, dtype
     return a - b * call("cos", angle)
 
 
+@late
 def hann_window(
     window_length: Any, periodic: bool = True, dtype: DTypeLike = dtypes.float32, name: str | None = None
 ) -> Tensor:
@@ -112,6 +116,7 @@ def hann_window(
     return _raised_cosine(0.5, 0.5, window_length, periodic, dtype)
 
 
+@late
 def hamming_window(
     window_length: Any, periodic: bool = True, dtype: DTypeLike = dtypes.float32, name: str | None = None
 ) -> Tensor:
@@ -119,6 +124,7 @@ def hamming_window(
     return _raised_cosine(0.54, 0.46, window_length, periodic, dtype)
 
 
+@late
 def kaiser_window(
     window_length: Any, beta: float = 12.0, dtype: DTypeLike = dtypes.float32, name: str | None = None
 ) -> Tensor:
@@ -127,6 +133,7 @@ def kaiser_window(
     return convert_to_tensor(np.kaiser(length, float(beta)).astype(dtypes.as_dtype(dtype).np))
 
 
+@late
 def kaiser_bessel_derived_window(
     window_length: Any, beta: float = 12.0, dtype: DTypeLike = dtypes.float32, name: str | None = None
 ) -> Tensor:
@@ -137,6 +144,7 @@ def kaiser_bessel_derived_window(
     return convert_to_tensor(np.concatenate([side, side[::-1]]).astype(dtypes.as_dtype(dtype).np))
 
 
+@late
 def vorbis_window(window_length: Any, dtype: DTypeLike = dtypes.float32, name: str | None = None) -> Tensor:
     """The power-complementary window of Vorbis: sin(pi / 2 sin(pi (k + 0.5) / n) ** 2)."""
     length = _known(window_length, "window_length")
@@ -151,6 +159,7 @@ def _enclosing_power_of_two(value: int) -> int:
     return 1 << max(0, value - 1).bit_length()
 
 
+@late
 def stft(
     signals: Any,
     frame_length: Any,
@@ -173,6 +182,7 @@ def stft(
     return rfft(frames, [points])
 
 
+@late
 def inverse_stft(
     stfts: Any,
     frame_length: Any,

@@ -18,6 +18,7 @@ from runtime import dtypes, errors
 from runtime.context import ctx
 from runtime.ops.convert import convert_to_tensor, fill_holes, is_tensor_like, scalar_int
 from runtime.ops.dispatch import apply, call
+from runtime.ops.late import late
 from runtime.ops.rules import dims, shape_attr
 from runtime.ops.table import OpDef, Sample, register
 from runtime.shapes import Shape
@@ -36,6 +37,7 @@ _BAD_INDEX = (
 # --- from a Python key to a spec -----------------------------------------------------------------------------------
 
 
+@late
 def getitem(tensor: Any, key: Any) -> Tensor:
     """`tensor[key]`: ints, slices, `...`, `None`, scalar int tensors; one int array or tensor picks rows; one bool
     array or tensor of the leading shape masks.
@@ -305,6 +307,7 @@ SLICE_ADD = register(
 )  # fmt: skip
 
 
+@late
 def strided_slice(
     input_: Any, begin: Any, end: Any, strides: Any = None, begin_mask: int = 0, end_mask: int = 0,
     ellipsis_mask: int = 0, new_axis_mask: int = 0, shrink_axis_mask: int = 0, var: Any = None, name: str | None = None,
@@ -347,6 +350,7 @@ def _check_block(tensor: Tensor, axis: int, begin: Any, size: Any) -> None:
     call("assert", fits, first, count, last, message=message, error="InvalidArgumentError", summarize=3)
 
 
+@late
 def slice_(input_: Any, begin: Any, size: Any, name: str | None = None) -> Tensor:
     """The block of `input_` from `begin` of `size` elements in each dimension; a size of -1 takes the rest.
 

@@ -17,6 +17,7 @@ from runtime.ops.creation import range as range_
 from runtime.ops.dispatch import apply, call
 from runtime.ops.gather import check_indices
 from runtime.ops.joining import static_axis
+from runtime.ops.late import late
 from runtime.ops.reduce import reduce_all, reduce_sum
 from runtime.ops.rules import brackets, dims, shape_attr
 from runtime.ops.table import OPS, OpDef, Sample, register
@@ -116,6 +117,7 @@ def _direction(direction: str) -> bool:
     return direction == "DESCENDING"
 
 
+@late
 def argsort(
     values: Any, axis: Any = -1, direction: str = "ASCENDING", stable: bool = False, name: str | None = None
 ) -> Tensor:
@@ -126,6 +128,7 @@ def argsort(
     return call("argsort", x, axis=at, descending=_direction(direction))
 
 
+@late
 def sort(values: Any, axis: Any = -1, direction: str = "ASCENDING", name: str | None = None) -> Tensor:
     """The elements in order along an axis. Raises ValueError for another direction."""
     x = convert_to_tensor(values)
@@ -133,6 +136,7 @@ def sort(values: Any, axis: Any = -1, direction: str = "ASCENDING", name: str | 
     return call("take_along", x, argsort(x, at, direction), axis=at)
 
 
+@late
 def top_k(
     input: Any, k: Any = 1, sorted: bool = True, index_type: DTypeLike = dtypes.int32, name: str | None = None
 ) -> TopKV2:
@@ -166,6 +170,7 @@ class TopKV2(NamedTuple):
     indices: Tensor
 
 
+@late
 def in_top_k(targets: Any, predictions: Any, k: Any, name: str | None = None) -> Tensor:
     """Whether fewer than k predictions are larger than that of the target; one row per target.
 
@@ -208,6 +213,7 @@ register(
 )  # fmt: skip
 
 
+@late
 def searchsorted(
     sorted_sequence: Any, values: Any, side: str = "left", out_type: DTypeLike = dtypes.int32, name: str | None = None
 ) -> Tensor:
@@ -254,11 +260,13 @@ UNIQUE = register(
 )  # fmt: skip
 
 
+@late
 def unique(x: Any, out_idx: DTypeLike = dtypes.int32, name: str | None = None) -> tuple[Tensor, Tensor]:
     """The different elements of a vector in the order in which they come, and for each element its place there."""
     return unique_with_counts(x, out_idx)[:2]
 
 
+@late
 def unique_with_counts(
     x: Any, out_idx: DTypeLike = dtypes.int32, name: str | None = None
 ) -> tuple[Tensor, Tensor, Tensor]:
@@ -268,6 +276,7 @@ def unique_with_counts(
     return apply(UNIQUE, (tensor,), {"dtype": dtypes.as_dtype(out_idx)})
 
 
+@late
 def invert_permutation(x: Any, name: str | None = None) -> Tensor:
     """The permutation that undoes a permutation of 0 .. n - 1. Raises InvalidArgumentError for other vectors."""
     tensor = convert_to_tensor(x)

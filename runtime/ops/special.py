@@ -181,7 +181,8 @@ def _polygamma_kernel(n: Any, x: Any) -> Any:
     wide = np.asarray(x, np.float64)
     # (-1) ** (n + 1) * n! * zeta(n + 1, x), and psi for n = 0; DLMF 5.15.1
     series = np.where(order % 2 == 1, 1.0, -1.0) * special.gamma(order + 1) * special.zeta(order + 1, wide)
-    return np.where(order == 0, special.psi(wide), series).astype(x.dtype)[()]
+    whole = (order >= 0) & (order % 1 == 0)
+    return np.where(order == 0, special.psi(wide), np.where(whole, series, np.nan)).astype(x.dtype)[()]
 
 
 def _grad_polygamma(op: Any, dy: Any) -> Sequence[Any]:
@@ -191,7 +192,7 @@ def _grad_polygamma(op: Any, dy: Any) -> Sequence[Any]:
 
 polygamma: Any = binary(
     "polygamma", _polygamma_kernel, None,
-    "The derivative of order n (a whole number) of digamma.", _grad_polygamma, kinds="f",
+    "The derivative of order n (a whole number; NaN for others) of digamma.", _grad_polygamma, kinds="f",
     samples=(
         # Both operands are drawn, and the order must be a whole number.
         Sample(((3,), (3,)), low=2.0, high=2.0, gradient=(1,)), Sample(((), (2, 3)), low=1.0, high=1.0, gradient=(1,)),

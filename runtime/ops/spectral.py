@@ -15,6 +15,7 @@ from runtime.ops.convert import check_kind, convert_to_tensor
 from runtime.ops.dispatch import apply, call
 from runtime.ops.factor import need_matrices, triangle, wide
 from runtime.ops.joining import concat
+from runtime.ops.late import late
 from runtime.ops.linalg import adjoint, diag, diag_part, matmul
 from runtime.ops.reduce import reduce_max, reduce_sum
 from runtime.ops.rules import dims
@@ -100,6 +101,7 @@ QR = register(
 )  # fmt: skip
 
 
+@late
 def qr(input: Any, full_matrices: bool = False, name: str | None = None) -> tuple[Tensor, Tensor]:
     """input = q @ r, q with orthonormal columns, r upper triangular."""
     x = convert_to_tensor(input)
@@ -202,6 +204,7 @@ SVD = register(
 )  # fmt: skip
 
 
+@late
 def svd(tensor: Any, full_matrices: bool = False, compute_uv: bool = True, name: str | None = None) -> Any:
     """s, u, v with tensor = u @ diag(s) @ v.T (v.H for complex numbers); only s without `compute_uv`."""
     x = convert_to_tensor(tensor)
@@ -258,6 +261,7 @@ EIGH = register(
 )  # fmt: skip
 
 
+@late
 def eigh(tensor: Any, name: str | None = None) -> tuple[Tensor, Tensor]:
     """Eigenvalues in ascending order, and eigenvectors as columns, of symmetric matrices (by their lower triangle)."""
     x = convert_to_tensor(tensor)
@@ -265,6 +269,7 @@ def eigh(tensor: Any, name: str | None = None) -> tuple[Tensor, Tensor]:
     return apply(EIGH, (x,), {"compute_v": True})
 
 
+@late
 def eigvalsh(tensor: Any, name: str | None = None) -> Tensor:
     """Eigenvalues of symmetric matrices, in ascending order."""
     x = convert_to_tensor(tensor)
@@ -305,6 +310,7 @@ EXPM = register(
 )  # fmt: skip
 
 
+@late
 def expm(input: Any, name: str | None = None) -> Tensor:
     """The matrix exponential of square matrices."""
     x = convert_to_tensor(input)
@@ -359,6 +365,7 @@ register(
 )  # fmt: skip
 
 
+@late
 def sqrtm(input: Any, name: str | None = None) -> Tensor:
     """The principal square root of square matrices: X with X @ X = input.
 
@@ -369,6 +376,7 @@ def sqrtm(input: Any, name: str | None = None) -> Tensor:
     return apply(SQRTM, (x,))
 
 
+@late
 def matrix_rank(a: Any, tol: Any = None, validate_args: bool = False, name: str | None = None) -> Tensor:
     """How many singular values are above `tol` (default: rounding errors of the largest), int32."""
     s = svd(a, compute_uv=False)
@@ -379,22 +387,31 @@ def matrix_rank(a: Any, tol: Any = None, validate_args: bool = False, name: str 
     return reduce_sum(call("cast", s > tol, dtype=dtypes.int32), -1)
 
 
+@late
 def tensor_diag(diagonal: Any, name: str | None = None) -> Tensor:
     """A tensor of twice the rank with `diagonal` on its diagonal."""
     x = convert_to_tensor(diagonal)
     if len(x._shape or ()) == 1:
         return diag(x)
-    sizes = [int(d) for d in x.shape.as_list() if d is not None]
+    sizes = _known_sizes(x)
     flat = diag(call("reshape", x, shape=(-1,)))
     return call("reshape", flat, shape=(*sizes, *sizes))
 
 
+@late
 def tensor_diag_part(input: Any, name: str | None = None) -> Tensor:
     """The diagonal of a tensor of even rank whose two halves have the same shape."""
     x = convert_to_tensor(input)
-    sizes = [int(d) for d in x.shape.as_list() if d is not None]
+    sizes = _known_sizes(x)
     half = sizes[: len(sizes) // 2]
     if len(sizes) % 2 or half != sizes[len(half) :]:
         raise errors.InvalidArgumentError(f"Invalid shape for a diagonal: {sizes} [Op:DiagPart]")
     count = int(np.prod(half))
     return call("reshape", diag_part(call("reshape", x, shape=(count, count))), shape=tuple(half))
+
+
+def _known_sizes(x: Tensor) -> list[int]:
+    sizes = [d for d in x.shape.as_list() if d is not None]
+    if len(sizes) < len(x.shape):
+        raise ValueError(f"A diagonal of a tensor needs a known shape, got {x.shape}")
+    return sizes

@@ -18,6 +18,7 @@ from runtime.ops.array import known_rank
 from runtime.ops.compare import where
 from runtime.ops.convert import convert_to_tensor, fill_holes, shape_args
 from runtime.ops.dispatch import apply, call
+from runtime.ops.late import late
 from runtime.ops.rules import dims
 from runtime.ops.special import gamma_quantile, poisson_quantile
 from runtime.ops.table import OpDef, Sample, register
@@ -136,6 +137,7 @@ def state_for(seed: Any) -> Tensor:
 # --- distributions, of a state -------------------------------------------------------------------------------------
 
 
+@late
 def drawn(row: OpDef, state: Tensor, shape: Any, dtype: DType, *bounds: Tensor) -> Tensor:
     attr, holes = shape_args(shape)
     return apply(row, (state, *bounds, *holes), {"shape": attr, "dtype": dtype})
@@ -166,6 +168,7 @@ def normal(state: Tensor, shape: Any, mean: Any, stddev: Any, dtype: DTypeLike, 
     return drawn(row, state, shape, kind) * convert_to_tensor(stddev, kind) + convert_to_tensor(mean, kind)
 
 
+@late
 def gamma(state: Tensor, shape: Any, alpha: Any, beta: Any, dtype: DTypeLike) -> Tensor:
     """By inverting the distribution function, so that each number takes one random word."""
     kind = _float(dtype)
@@ -176,12 +179,14 @@ def gamma(state: Tensor, shape: Any, alpha: Any, beta: Any, dtype: DTypeLike) ->
     return result if beta is None else result / convert_to_tensor(beta, kind)
 
 
+@late
 def poisson(state: Tensor, shape: Any, lam: Any, dtype: DTypeLike) -> Tensor:
     u = drawn(UNIFORM, state, shape, dtypes.float64)
     rate = call("cast", convert_to_tensor(lam), dtype=dtypes.float64) + call("zeros_like", u)
     return call("cast", poisson_quantile(u, rate), dtype=dtypes.as_dtype(dtype))
 
 
+@late
 def categorical(state: Tensor, logits: Any, num_samples: Any, dtype: DTypeLike) -> Tensor:
     """By the Gumbel-max trick: the largest of logits with Gumbel noise."""
     x = convert_to_tensor(logits)
@@ -194,6 +199,7 @@ def categorical(state: Tensor, logits: Any, num_samples: Any, dtype: DTypeLike) 
     return call("argmax", scores, axis=2, output_type=dtypes.as_dtype(dtype))
 
 
+@late
 def shuffled(state: Tensor, value: Any) -> Tensor:
     x = convert_to_tensor(value)
     keys = drawn(UNIFORM, state, [dims(x)[0]], dtypes.float64)

@@ -11,11 +11,13 @@ from runtime.ops import creation
 from runtime.ops.convert import convert_to_tensor
 from runtime.ops.convolution import max_pool, per_dimension, read_padding
 from runtime.ops.dispatch import call
+from runtime.ops.late import late
 from runtime.ops.reduce import argmax, reduce_sum
 from runtime.ops.rules import brackets, dims, product, shape_attr
 from runtime.tensor import Tensor
 
 
+@late
 def sufficient_statistics(
     x: Any, axes: Any, shift: Any = None, keepdims: bool = False, name: str | None = None
 ) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
@@ -31,6 +33,7 @@ def sufficient_statistics(
     return count, reduce_sum(moved, along, keepdims), reduce_sum(moved * moved, along, keepdims), offset
 
 
+@late
 def normalize_moments(
     counts: Any, mean_ss: Any, variance_ss: Any, shift: Any, name: str | None = None
 ) -> tuple[Tensor, Tensor]:
@@ -42,6 +45,7 @@ def normalize_moments(
     return (moved if shift is None else moved + convert_to_tensor(shift, total.dtype)), variance
 
 
+@late
 def max_pool_with_argmax(
     input: Any, ksize: Any, strides: Any, padding: Any, data_format: str = "NHWC",
     output_dtype: DTypeLike = dtypes.int64, include_batch_in_index: bool = False, name: str | None = None,

@@ -16,8 +16,10 @@ import numpy as np
 from runtime import dtypes, errors
 from runtime.dtypes import DTypeLike
 from runtime.ops.array import known_rank
-from runtime.ops.convert import convert_to_tensor
+from runtime.ops.convert import convert_to_tensor, operands
 from runtime.ops.dispatch import apply, call
+from runtime.ops.late import late
+from runtime.ops.rules import broadcast_types
 from runtime.ops.table import OpDef, Sample, register
 from runtime.tensor import Tensor
 from runtime.types import TensorType
@@ -94,17 +96,34 @@ def _match_kernel(x: Any, pattern: bytes) -> Any:
     return _numbers(x, lambda s: _pattern(pattern).fullmatch(s) is not None, np.bool_)
 
 
-def _substr_kernel(x: Any, pos: int, len: int, unit: str) -> Any:
-    def cut(item: bytes) -> bytes:
+def _substr_kernel(x: Any, pos: Any, length: Any, unit: str) -> Any:
+    def cut(item: Any, pos: int, length: int) -> bytes:
         text: Any = item if unit == "BYTE" else item.decode("utf-8", "replace")
-        size = text.__len__()
+        size = len(text)
         if not -size <= pos <= size:
             raise errors.InvalidArgumentError(f"pos {pos} out of range for string b'{item.decode(errors='replace')}'")
         start = pos + size if pos < 0 else pos
-        part = text[start : start + len]
+        part = text[start : start + max(0, length)]
         return part if unit == "BYTE" else part.encode()
 
-    return _objects(x, cut)
+    if np.shape(pos) != np.shape(length):
+        raise errors.InvalidArgumentError(
+            f"pos and len should have the same shape, got: {list(np.shape(pos))} vs. {list(np.shape(length))}"
+        )
+    items, starts, lengths = np.broadcast_arrays(np.asarray(x, object), pos, length)
+    result = np.empty(items.shape, object)
+    for index in np.ndindex(*items.shape):
+        result[index] = cut(items[index], int(starts[index]), int(lengths[index]))
+    return result[()] if not result.ndim else result
+
+
+def _infer_substr(inputs: Sequence[Any], attrs: dict) -> tuple:
+    _to_string(inputs, attrs)
+    if any(i.dtype not in (dtypes.int32, dtypes.int64) for i in inputs[1:]):
+        raise TypeError(f"pos and len must be int32 or int64, got {inputs[1].dtype.name} and {inputs[2].dtype.name}")
+    if None not in (inputs[1].shape, inputs[2].shape) and inputs[1].rank != inputs[2].rank:
+        raise ValueError(f"pos and len should have the same shape, got: {inputs[1].shape} vs. {inputs[2].shape}")
+    return (TensorType(dtypes.string, broadcast_types(inputs[0], inputs[1])),)
 
 
 def _number_kernel(x: Any, dtype: Any) -> Any:
@@ -134,7 +153,17 @@ REPLACE = _row(
     "regex_replace", _replace_kernel, "Matches replaced.", {"pattern": b"o", "rewrite": b"<\\0>", "everywhere": True}
 )
 MATCH = _row("regex_full_match", _match_kernel, "Whether a pattern matches.", {"pattern": b"H.*"}, _to(dtypes.bool_))
-SUBSTR = _row("substr", _substr_kernel, "A part of strings.", {"pos": 0, "len": 3, "unit": "UTF8_CHAR"})
+SUBSTR = register(
+    OpDef(
+        "substr", _infer_substr, _substr_kernel, kinds="O", doc="A part of strings.",
+        grad=lambda op, dy: (None, None, None),
+        samples=(
+            Sample(
+                ((3,), (), ()), {"unit": "UTF8_CHAR"}, fixed={0: _WORDS, 1: np.int32(0), 2: np.int32(3)}, gradient=(),
+            ),
+        ),
+    )
+)  # fmt: skip
 HASH = _row("string_hash", _hash_kernel, "A bucket for strings.", {"buckets": 10, "key": b""}, _to(dtypes.int64))
 TO_NUMBER = register(
     OpDef(
@@ -231,12 +260,14 @@ def regex_full_match(input: Any, pattern: Any, name: str | None = None) -> Tenso
     return apply(MATCH, (convert_to_tensor(input),), {"pattern": _bytes(pattern)})
 
 
-def substr(input: Any, pos: int, len: int, unit: str = "BYTE", name: str | None = None) -> Tensor:
+def substr(input: Any, pos: Any, len: Any, unit: str = "BYTE", name: str | None = None) -> Tensor:
     """`len` bytes (characters) from `pos` on; negative positions count from the end.
 
-    Raises InvalidArgumentError for a position beyond a string.
+    pos, len: integers, or integer tensors of one shape, which broadcasts with the strings'.
+    Raises InvalidArgumentError for a position beyond a string, and where the shapes differ.
     """
-    return apply(SUBSTR, (convert_to_tensor(input),), {"pos": int(pos), "len": int(len), "unit": _unit(unit)})
+    start, length = operands("Substr", pos, len)
+    return apply(SUBSTR, (convert_to_tensor(input), start, length), {"unit": _unit(unit)})
 
 
 def to_number(input: Any, out_type: DTypeLike = dtypes.float32, name: str | None = None) -> Tensor:
@@ -297,6 +328,7 @@ ENCODE = register(
 )  # fmt: skip
 
 
+@late
 def unicode_encode(
     input: Any, output_encoding: str, errors: str = "replace", replacement_char: int = 65533, name: str | None = None
 ) -> Any:
@@ -331,6 +363,7 @@ REDUCE_JOIN = _row(
 )  # fmt: skip
 
 
+@late
 def reduce_join(
     inputs: Any, axis: Any = None, keepdims: bool = False, separator: str = "", name: str | None = None
 ) -> Tensor:

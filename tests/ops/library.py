@@ -287,7 +287,7 @@ LIBRARY = {
     "string_upper": strings(lambda s, encoding: s.upper()), "string_strip": strings(lambda s: s.strip()),
     "regex_replace": strings(lambda s, pattern, rewrite, everywhere: s.replace("o", "<o>")),
     "regex_full_match": strings(lambda s, pattern: s.startswith("H")),
-    "substr": strings(lambda s, pos, len, unit: s[pos : pos + len]),
+    "substr": lambda x, pos, length, unit: strings(lambda s: s[int(pos) : int(pos + length)])(x),
     "string_to_number": strings(lambda s, dtype: float(s)),
     "as_string": lambda x, **attrs: np.array([f"{v:.2f}".encode() for v in x], object),
     "unicode_encode": lambda x, encoding, errors: np.array(["H\xe9".encode(), b"i!"], object),

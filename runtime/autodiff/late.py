@@ -1,0 +1,74 @@
+"""Gradients of calls that are made when the program runs (`runtime.ops.late`): taken then, by an eager tape.
+
+    late(x; f)  ⇒  dx = late(x, dy; pull back f)
+
+The adjoint is such a call itself, so that it differentiates again. The same way goes for an op whose own rule needs a
+rank that isn't known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from runtime import nest
+from runtime.autodiff.calls import is_differentiable
+from runtime.autodiff.reverse import REGION_RULES, UNRANKED
+from runtime.autodiff.tape import GradientTape
+from runtime.ops.dispatch import apply
+from runtime.ops.late import LATE, Applied
+
+
+class _PulledBack:
+    """The cotangents of the operands `wanted`, from all its operands and the cotangents of its results `seeds`."""
+
+    def __init__(self, call: Callable[..., Any], count: int, wanted: list[int], seeds: list[int]) -> None:
+        self.call = call
+        self.count = count
+        self.wanted = wanted
+        self.seeds = seeds
+
+    def __call__(self, *tensors: Any) -> list[Any]:
+        operands, arrived = tensors[: self.count], tensors[self.count :]
+        sources = [operands[i] for i in self.wanted]
+        # Persistent, so that derivatives of this call are taken through it in turn.
+        with GradientTape(persistent=True, watch_accessed_variables=False) as tape:
+            tape.watch(sources)
+            results = nest.flatten(self.call(*operands))
+        targets = [results[i] for i in self.seeds]
+        return tape.gradient(targets, sources, output_gradients=list(arrived), unconnected_gradients="zero")
+
+    def __repr__(self) -> str:
+        return f"gradient of {self.call!r}"
+
+
+def _pull_back(call: Any, function: Callable[..., Any], arrived: Sequence[Any], tracked: Callable) -> Sequence[Any]:
+    inputs = call.inputs
+    wanted = [i for i, t in enumerate(inputs) if is_differentiable(t.type) and tracked(t)]
+    seeds = [i for i, dy in enumerate(arrived) if dy is not None]
+    pulled = _PulledBack(function, len(inputs), wanted, seeds)
+    types = tuple([inputs[i].type for i in wanted])
+    found = apply(LATE, [*inputs, *[arrived[i] for i in seeds]], {"call": pulled, "types": types})
+    result: list[Any] = [None] * len(inputs)
+    for i, cotangent in zip(wanted, found):
+        result[i] = cotangent
+    return result
+
+
+def adjoint_of_late(call: Any, arrived: Sequence[Any], tracked: Callable[[Any], bool]) -> Sequence[Any]:
+    """The adjoint of a `late` node. Raises LookupError for one that draws random numbers: it can't be made again."""
+    if not call.attrs.get("again", True):
+        raise LookupError(
+            f"{call.attrs['call']!r} was put off until the program runs, for want of a rank or shape, and has an "
+            "effect: it has no gradient. Give its tensors a known rank."
+        )
+    return _pull_back(call, call.attrs["call"], arrived, tracked)
+
+
+def adjoint_of_unranked(call: Any, arrived: Sequence[Any], tracked: Callable[[Any], bool]) -> Sequence[Any]:
+    """The adjoint of an op that met a tensor of unknown rank."""
+    return _pull_back(call, Applied(call.op, call.attrs), arrived, tracked)
+
+
+REGION_RULES["late"] = REGION_RULES["late_effect"] = adjoint_of_late
+REGION_RULES[UNRANKED] = adjoint_of_unranked
