@@ -9,6 +9,7 @@ from autograph.convert import (
     asserts,
     breaks,
     calls,
+    caught,
     comparison,
     comprehensions,
     control_flow,
@@ -34,6 +35,7 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("unbound returns", unbound_returns.lower),  # before any pass copies or moves a name
     ("match", matches.lower),  # makes `if`s, whose jumps the next passes see
     ("walrus", walrus.lower),  # before loop else and breaks: makes a `break`
+    ("caught", caught.lower),  # before loop else and breaks: makes a `break`; before return, which sees its `if`s
     ("loop else", loop_else.lower),  # before breaks, which it tells what flag to use
     ("swallowed", swallowed.lower),  # tells the next two where an error undoes a jump
     ("return", returns.lower),  # turns returns in loops into breaks

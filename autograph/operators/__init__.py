@@ -11,14 +11,17 @@ from autograph.operators.functional import filter_, map_
 from autograph.operators.logic import and_, compare, in_, is_none, is_not_none, not_, not_in, or_
 from autograph.operators.loops import for_stmt, while_stmt
 from autograph.operators.matching import match_stmt
+from autograph.operators.raising import Raised, caught
 from autograph.operators.texts import shown, text
 from autograph.operators.tracebacks import drop_frames
 
 __all__ = [
+    "Raised",
     "and_",
     "assert_stmt",
     "attribute",
     "bound",
+    "caught",
     "compare",
     "converted_call",
     "drop_frames",

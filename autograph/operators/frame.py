@@ -20,6 +20,7 @@ from autograph.errors import StagingError, StagingValueError, user_location
 from autograph.operators.aliases import Holder
 from autograph.operators.calls import LIBRARIES
 from autograph.operators.containers import CONTAINERS, Snapshot, conversions
+from autograph.operators.raising import check_refused
 from autograph.operators.state import UNSET, Block, CellSlot, Slot, cells, read_cell, write_cell
 from autograph.operators.structure import flatten
 from autograph.operators.symbolic import is_weak, same_python_value
@@ -237,9 +238,11 @@ class Frame:
 def end_trace(builder: Any, *outside: Any) -> None:
     """Puts the lists back that became staged in a trace.
 
-    outside: what the caller of the trace can still see. Raises StagingError if such a list is reached from there.
+    outside: what the caller of the trace can still see. Raises StagingError if such a list is reached from there, or if
+    the function has swallowed one.
     """
     found = conversions(builder)
+    check_refused(builder)
     if not found:
         return
     frame = Frame.of(*outside)

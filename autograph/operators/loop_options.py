@@ -10,6 +10,14 @@ from typing import Any
 from runtime.autodiff.budget import Budget, as_budget
 
 
+class HasLimit(Exception):
+    """The body has set `maximum_iterations`: the loop must count."""
+
+    def __init__(self, limit: Any) -> None:
+        super().__init__(limit)
+        self.limit = limit
+
+
 class Options:
     """The options of one loop, as the last trace of its body has set them.
 

@@ -2,7 +2,9 @@
 
 A ``raise`` statement of the user's that leaves a branch or loop body that is being traced ends the trace of that block,
 and becomes an effect of the program. Within the block it is Python's own, so that ``try`` in the same block works as it
-does in Python. A ``try`` around the conditional could not catch it, and so that is a staging error.
+does in Python. Where a ``try`` of the same function stands around the conditional, the converter has put a flag and a
+`Raised` before the ``raise``, and the flag leads to the ``except`` clause. No other ``try`` could catch the error, and
+so one that would is a staging error.
 """
 
 from __future__ import annotations
@@ -11,13 +13,19 @@ import ast
 import dis
 import linecache
 import sys
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from types import FrameType
+from types import FrameType, TracebackType
+from typing import Any
+from weakref import WeakKeyDictionary
 
 from autograph.errors import StagingError, user_location
 from autograph.operators.calls import is_library_code
+from autograph.operators.state import Slot
 from runtime.ops.control import raise_op
+from runtime.ops.convert import is_tensor_like
 
+_OWN = ("autograph", "runtime")
 _RAISE = dis.opmap["RAISE_VARARGS"]
 
 
@@ -25,28 +33,114 @@ class AlwaysRaises(StagingError):
     """Whatever way the program takes here, it raises; what follows can't be reached."""
 
 
+class Raised:
+    """The error of a ``raise`` that a ``try`` around its branch catches; its tensors leave the branch with it.
+
+    Made just before the ``raise``, which has no error yet.
+    """
+
+    def __init__(self) -> None:
+        frame = sys._getframe(1)
+        self.place = frame.f_code, frame.f_lineno
+        self.given: Exception | None = None
+        self.arguments: Sequence[Any] = ()
+        self.is_caught = False
+
+    @property
+    def error(self) -> Exception:
+        """The error, with the tensors that its arguments are here."""
+        assert self.given is not None
+        tensors = iter(self.arguments)
+        self.given.args = tuple([next(tensors) if is_tensor_like(each) else each for each in self.given.args])
+        return self.given
+
+    @property
+    def uncaught(self) -> Exception:
+        """The error, unless an ``except`` clause has caught it: then nothing comes here."""
+        if self.is_caught:
+            return AlwaysRaises("an error that has been caught isn't raised again")
+        return self.error
+
+    def __tf_flatten__(self) -> tuple[Any, tuple[Any, ...]]:
+        return _Kind(self.place, self.given), tuple(self.arguments)
+
+    @classmethod
+    def __tf_unflatten__(cls, metadata: Any, components: Sequence[Any]) -> Raised:
+        made = cls.__new__(cls)
+        made.place, made.given = metadata.place, metadata.given
+        made.arguments, made.is_caught = components, False
+        return made
+
+
+class _Kind:
+    """What the errors of one ``raise`` statement have in common: their type, and the arguments that are no tensors."""
+
+    def __init__(self, place: Any, given: Exception | None) -> None:
+        self.place = place
+        self.given = given
+        fixed = [None if is_tensor_like(each) else repr(each) for each in given.args] if given is not None else ()
+        self.key = place, type(given), tuple(fixed)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Kind) and self.key == other.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+
+def caught(failure: Raised, types: Any) -> bool:
+    """Whether an ``except`` clause for these types catches an error."""
+    catches = isinstance(failure.given, types)
+    failure.is_caught |= catches
+    return catches
+
+
+def hand_over(error: Exception, state: Iterable[Slot]) -> bool:
+    """Gives an error that leaves a branch to the `Raised` that stands before its ``raise``, if there is one."""
+    traceback = _raise_statement(error)
+    if traceback is None:
+        return False
+    place = traceback.tb_frame.f_code, traceback.tb_lineno
+    for slot in state:
+        failure = slot.get()
+        if type(failure) is Raised and failure.place == place:
+            failure.given = error.with_traceback(None)
+            failure.arguments = [each for each in error.args if is_tensor_like(each)]
+            return True
+    return False
+
+
 def stage_raise(error: BaseException) -> bool:
     """Makes an error that leaves a traced block part of the program, if a ``raise`` of the user's raised it."""
     if isinstance(error, AlwaysRaises):
         return True
-    if not isinstance(error, Exception) or isinstance(error, StagingError):
+    if not isinstance(error, Exception):
         return False
-    traceback = error.__traceback__
+    traceback = _raise_statement(error)
     if traceback is None:
         return False
-    while traceback.tb_next is not None:
-        traceback = traceback.tb_next
-    frame = traceback.tb_frame
-    if is_library_code(frame.f_code, frame.f_globals):
-        return False
-    if frame.f_code.co_code[traceback.tb_lasti] != _RAISE:
-        return False
-    _refuse_handlers(error)
-    raise_op(type(error), error.args, (frame.f_code.co_filename, traceback.tb_lineno, frame.f_code.co_name))
+    refuse_handlers(error)
+    code = traceback.tb_frame.f_code
+    raise_op(type(error), error.args, (code.co_filename, traceback.tb_lineno, code.co_name))
     return True
 
 
-def _refuse_handlers(error: Exception) -> None:
+def _raise_statement(error: Exception) -> TracebackType | None:
+    """Where a ``raise`` statement of the user's raised an error, or None."""
+    traceback = error.__traceback__
+    if isinstance(error, StagingError) or traceback is None:
+        return None
+    while traceback.tb_next is not None:
+        traceback = traceback.tb_next
+    frame = traceback.tb_frame
+    is_raise = frame.f_code.co_code[traceback.tb_lasti] == _RAISE
+    return traceback if is_raise and not is_library_code(frame.f_code, frame.f_globals) else None
+
+
+def refuse_handlers(error: Exception) -> None:
+    """Raises StagingError if a ``try`` of the user's around a block that an error leaves would catch it."""
+    if type(error).__module__.partition(".")[0] in _OWN:  # what can't be staged is no error of the program
+        return
     frame: FrameType | None = sys._getframe(2)
     while frame is not None:
         if "ag__" in frame.f_code.co_freevars:
@@ -57,9 +151,31 @@ def _refuse_handlers(error: Exception) -> None:
                         "condition would catch it",
                         location=user_location(),
                         cause="whether it is raised is known only at run time, when the `try` is long over",
-                        fix="put the `try` into the branch, or set a flag instead of raising",
+                        fix="put the `try` into the branch, or set a flag instead of raising; a `raise` statement in an"
+                        " `if` of the `try` statement itself is caught",
                     ) from error
         frame = frame.f_back
+
+
+# By builder: a staging error that has left a block of its region. Whoever catches it must not hide it.
+_refused: WeakKeyDictionary[Any, StagingError] = WeakKeyDictionary()
+
+
+def refused(builder: Any, error: StagingError) -> None:
+    """Remembers that a block in the region of a builder can't be staged."""
+    _refused[builder] = error
+
+
+def forget_refused(builder: Any) -> None:
+    """Drops what was remembered: the block is traced in another way."""
+    _refused.pop(builder, None)
+
+
+def check_refused(builder: Any) -> None:
+    """Raises at the end of a region the staging error that a handler of the user's has swallowed in it."""
+    error = _refused.pop(builder, None)
+    if error is not None:
+        raise error
 
 
 def _catches(handler: str, frame: FrameType, error: Exception) -> bool:

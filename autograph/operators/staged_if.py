@@ -11,13 +11,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from autograph.errors import StagingTypeError, StagingValueError, user_location
+from autograph.errors import StagingError, StagingTypeError, StagingValueError, user_location
 from autograph.operators import absence
 from autograph.operators.absence import Absence, absences, guarded, plain
 from autograph.operators.aliases import check_chosen, chosen, look_at_chosen
 from autograph.operators.containers import ContentSlot, become_staged, is_list, staged_list
 from autograph.operators.frame import Frame
-from autograph.operators.raising import AlwaysRaises, stage_raise
+from autograph.operators.raising import (
+    AlwaysRaises,
+    check_refused,
+    hand_over,
+    refuse_handlers,
+    refused,
+    stage_raise,
+)
 from autograph.operators.state import UNSET, Block, Slot, after_block, outside_staged_lists, slots
 from autograph.operators.structure import children, is_composite, rebuild, same_structure
 from autograph.operators.symbolic import (
@@ -58,6 +65,7 @@ def stage_branches(predicate: Any, branches: Sequence[Callable[[], Any]], state:
     facts = [absence.facts(predicate, holds) for holds in (True, False)]
     traces = [_trace(*each, state, frame) for each in zip(("then", "else"), branches, facts)]
     one, other = traces
+    _decide(predicate, traces)
     state = [*state, *_far_state(traces)]
     for position, slot in enumerate(state if not (one.raises or other.raises) else ()):
         _make_lists_alike(slot.label, traces, position)
@@ -113,11 +121,14 @@ def _trace(name: str, branch: Callable[[], Any], facts: set[Any], state: Sequenc
         try:
             trace.result = branch()
         except Exception as error:
-            if not stage_raise(error):
-                if not absence.put_up_with(error):
-                    raise
-                trace.error = error
-            trace.raises = True
+            if not hand_over(error, state):
+                if not stage_raise(error):
+                    if not absence.put_up_with(error):
+                        refuse_handlers(error)
+                        raise
+                    trace.error = error
+                trace.raises = True
+        check_refused(ctx.builder)
         check_chosen(ctx.builder)
         trace.values = [after_block(slot, value) for slot, value in zip(state, before)]
         trace.far = frame.changes(known)
@@ -126,12 +137,23 @@ def _trace(name: str, branch: Callable[[], Any], facts: set[Any], state: Sequenc
     try:
         with frame.tracing():
             trace.region = trace_region(name, function)
+    except StagingError as error:
+        refused(ctx.builder, error)
+        raise
     finally:
         frame.restore()
         for slot, value in zip(state, before):
             if slot.get() is not value:
                 slot.set(value)
     return trace
+
+
+def _decide(predicate: Any, traces: Sequence[_Trace]) -> None:
+    """In its own branches a predicate that a variable still holds is known, where the branches disagree on it."""
+    for position, values in enumerate(zip(*[trace.values for trace in traces])):
+        for side, value in enumerate(values):
+            if value is predicate and values[1 - side] is not value:
+                traces[side].values[position] = side == 0
 
 
 def _far_state(traces: Sequence[_Trace]) -> list[Slot]:

@@ -32,9 +32,9 @@ from autograph.operators.containers import ContentSlot, NeedsStagedList, is_list
 from autograph.operators.endless import refuse_endless
 from autograph.operators.frame import Frame
 from autograph.operators.live import is_live
-from autograph.operators.loop_options import Options, options_of
+from autograph.operators.loop_options import HasLimit, Options, options_of
 from autograph.operators.loop_variables import Leaf, Variable, changes_kind, identifier
-from autograph.operators.raising import stage_raise
+from autograph.operators.raising import check_refused, forget_refused, refuse_handlers, refused, stage_raise
 from autograph.operators.state import UNSET, LocalSlot, Slot, after_block
 from autograph.operators.symbolic import (
     accepts,
@@ -62,14 +62,6 @@ from runtime.types import TensorType
 
 # Each round widens a type or adds a carry; a loop that needs more than this many never settles.
 _ROUNDS = 20
-
-
-class HasLimit(Exception):
-    """The body has set `maximum_iterations`: the loop must count."""
-
-    def __init__(self, limit: Any) -> None:
-        super().__init__(limit)
-        self.limit = limit
 
 
 class Loop:
@@ -135,10 +127,13 @@ class Loop:
                 with trial(waiting) as errors:
                     region, values = self.trace("body", self.run_body)
             except Exception as error:
+                forget_refused(ctx.builder)
                 guesses = [leaf for leaf in self.leaves if leaf.guessed]
                 if not guesses:
                     if isinstance(error, DTypeError) and self.widen_lists():
                         continue
+                    if isinstance(error, StagingError):
+                        refused(ctx.builder, error)
                     raise
                 # The body needs the Python number itself: `s = 0; s += t` takes the dtype of t.
                 for leaf in guesses:
@@ -220,8 +215,10 @@ class Loop:
                 self.body()
         except Exception as error:
             if not stage_raise(error):
+                refuse_handlers(error)
                 raise
             self.hand_on()
+        check_refused(ctx.builder)
         if self.ran is not None:
             self.ran.set(True)
         return []

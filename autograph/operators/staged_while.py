@@ -14,8 +14,8 @@ from autograph.operators.aliases import chosen
 from autograph.operators.containers import NeedsStagedList, convert, is_listed
 from autograph.operators.frame import Frame
 from autograph.operators.logic import and_
-from autograph.operators.loop_options import Options, options_of, set_loop_options
-from autograph.operators.staged_loop import HasLimit, Loop
+from autograph.operators.loop_options import HasLimit, Options, options_of, set_loop_options
+from autograph.operators.staged_loop import Loop
 from autograph.operators.state import Block, LocalSlot, Slot, outside_staged_lists
 from autograph.operators.structure import flatten
 from runtime import dtypes

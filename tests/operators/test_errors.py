@@ -162,15 +162,19 @@ def test_loop_that_ran_zero_times():
         staged.run(np.int32(0))
 
 
-def test_try_around_a_raise_on_a_tensor():
+def test_try_around_a_function_that_raises_on_a_tensor():
+    def check(x):
+        if x > 0:
+            raise KeyError("no")
+
     def f(x):
         y = 1
         try:
-            if x > 0:
-                y = 2
-                raise KeyError("no")
+            check(x)
+            y = 2
         except KeyError:
             return y
+        return y
 
     error = failure(f, X)
     assert isinstance(error, StagingError)

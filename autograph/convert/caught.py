@@ -1,0 +1,176 @@
+"""A ``raise`` under a condition inside of ``try``: staged, a flag leads to the clause that catches it.
+
+    try:                              do_raise = False
+        if x > 0:                     try:
+            raise ValueError              if x > 0:
+        y = f(x)                              failure = ag__.Raised()
+    except ValueError:                        do_raise = True
+        y = 0                 →               raise ValueError
+                                          if not do_raise:
+                                              y = f(x)
+                                      except ValueError:
+                                          do_raise = False
+                                          y = 0
+                                      else:
+                                          if do_raise:
+                                              if ag__.caught(failure, ValueError):
+                                                  do_raise = False
+                                                  y = 0
+                                      if do_raise:
+                                          raise failure.uncaught
+
+On Python values the ``raise`` raises, and the ``except`` clause that was there catches the error; no flag is read that
+is true. Where a tensor decides, the branch ends at the ``raise`` and leaves its flag set (see operators/raising.py).
+An error that no clause catches is raised again after the statement, when its ``finally`` clause has run.
+Not lowered: a ``raise`` that stands in no ``if`` within its ``try`` or loop, and ``try`` statements that hold a pinned
+statement.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import gast
+
+from autograph.convert.context import Context
+from autograph.convert.tree import LOOPS, SCOPES, Block, StatementRewriter, functions, leaves, statements
+from autograph.syntax import templates
+
+_JUMPS = (gast.Break, gast.Continue, gast.Return)
+
+
+def lower(tree: Any, context: Context) -> Any:
+    """Gives such ``try`` statements flags, the inner ones first."""
+    for function in functions(tree):
+        if any(isinstance(stmt, gast.Try) for stmt in statements(function.body)):
+            function.body = _Tries(function, context).block(function.body)
+    return tree
+
+
+class _Tries(StatementRewriter):
+    def __init__(self, function: Any, context: Context) -> None:
+        super().__init__(function, context)
+        self.found: list[tuple[str, str, Any]] = []  # of the current `try`: each raise with its flag and its error
+
+    def statement(self, stmt: Any) -> Block:
+        if not isinstance(stmt, gast.Try) or any(inner in self.pinned for inner in statements([stmt])):
+            return [stmt]
+        if not _raises(stmt.body, False) or any(isinstance(each, _JUMPS) for each in statements(stmt.finalbody)):
+            return [stmt]
+        surely_leaves = leaves([stmt], loop=True)
+        self.found = []
+        body = self.flagged(stmt.body, False, False)
+        orelse = stmt.orelse
+        for flag, failure, _ in reversed(self.found if stmt.handlers else ()):
+            template = "if flag:\n    clauses" + ("\nelse:\n    orelse" if orelse else "")
+            others = {"orelse": orelse} if orelse else {}
+            clauses = self.clauses(stmt, flag, failure)
+            orelse = templates.replace(template, at=stmt, flag=flag, clauses=clauses, **others)
+        made = self.reset(stmt)
+        for handler in stmt.handlers:
+            handler.body = [*self.reset(handler), *handler.body]
+        made.append(gast.copy_location(gast.Try(body, stmt.handlers, orelse, stmt.finalbody), stmt))
+        if not stmt.handlers or stmt.handlers[-1].type is not None:
+            for flag, failure, place in self.found:
+                last = surely_leaves and flag is self.found[-1][0]
+                template = "raise failure.uncaught" if last else "if flag:\n    raise failure.uncaught"
+                names = {"failure": failure} if last else {"failure": failure, "flag": flag}
+                made += templates.replace(template, at=place, **names)
+        return made
+
+    def reset(self, place: Any) -> Block:
+        """Takes back all flags of the current ``try``."""
+        return templates.replace(" = ".join([flag for flag, _, _ in self.found]) + " = False", at=place)
+
+    def clauses(self, stmt: Any, flag: str, failure: str) -> Block:
+        """What the ``except`` clauses do, chosen by the type of the error that a flag stands for."""
+        made: Block = []
+        for handler in reversed(stmt.handlers):
+            body = _without_bare_raise(copy.deepcopy(handler.body), failure)
+            names: dict[str, Any] = {"flag": flag}
+            lines = ["flag = False"]
+            if handler.name is not None:
+                lines.append("name = failure.error")
+                name = handler.name if isinstance(handler.name, str) else handler.name.id
+                names.update(name=name, failure=failure)
+            block = [*templates.replace("\n".join(lines), at=handler, **names), *body]
+            if handler.type is None:
+                made = block
+                continue
+            template = "if ag__.caught(failure, types):\n    block" + ("\nelse:\n    others" if made else "")
+            others = {"others": made} if made else {}
+            kinds = copy.deepcopy(handler.type)
+            made = templates.replace(template, at=handler, failure=failure, types=kinds, block=block, **others)
+        return made
+
+    def flagged(self, block: Block, under: bool, in_loop: bool) -> Block:
+        """A block in which a flag is set before each such ``raise``, and keeps what follows from being done."""
+        made: Block = []
+        for position, stmt in enumerate(block):
+            if _is_raise(stmt, under):
+                return [*made, *self.flag(stmt), *block[position:]]
+            made.append(stmt)
+            before = len(self.found)
+            for holder, field, part in _parts(stmt):
+                inner_loop = field == "body" if isinstance(stmt, LOOPS) else in_loop
+                setattr(holder, field, self.flagged(part, _lies_under(stmt, field, under), inner_loop))
+            flags = [flag for flag, _, _ in self.found[before:]]
+            if not flags:
+                continue
+            rest = self.flagged(block[position + 1 :], under, in_loop)
+            test = " or ".join(flags)
+            if in_loop:
+                return [*made, *templates.replace(f"if {test}:\n    break", at=stmt), *rest]
+            if rest:
+                negated = f"not {test}" if len(flags) == 1 else f"not ({test})"
+                made += templates.replace(f"if {negated}:\n    rest", at=rest[0], rest=rest)
+            return made
+        return made
+
+    def flag(self, stmt: Any) -> Block:
+        """What stands before a ``raise``."""
+        stmt.is_flagged = True
+        flag = self.context.new_name(self.function, "do_raise")
+        failure = self.context.new_name(self.function, "failure")
+        self.context.mark_covered(self.function, failure)
+        self.found.append((flag, failure, stmt))
+        return templates.replace("failure = ag__.Raised()\nflag = True", at=stmt, failure=failure, flag=flag)
+
+
+def _raises(block: Block, under: bool) -> bool:
+    """Whether a block holds a ``raise`` to lower. under: it lies in an ``if`` of its ``try`` or loop."""
+    for stmt in block:
+        if _is_raise(stmt, under):
+            return True
+        if any(_raises(part, _lies_under(stmt, field, under)) for _, field, part in _parts(stmt)):
+            return True
+    return False
+
+
+def _is_raise(stmt: Any, under: bool) -> bool:
+    return under and isinstance(stmt, gast.Raise) and stmt.exc is not None and not hasattr(stmt, "is_flagged")
+
+
+def _parts(stmt: Any) -> list[tuple[Any, str, Block]]:
+    """The blocks of a statement, each with what holds it and under which name."""
+    if isinstance(stmt, SCOPES):
+        return []
+    holders = (stmt, *getattr(stmt, "handlers", ()), *getattr(stmt, "cases", ()))
+    fields = ("body", "orelse", "finalbody")
+    found = [(holder, field, getattr(holder, field, None)) for holder in holders for field in fields]
+    return [(holder, field, block) for holder, field, block in found if isinstance(block, list) and block]
+
+
+def _lies_under(stmt: Any, field: str, under: bool) -> bool:
+    if isinstance(stmt, LOOPS):
+        return under and field == "orelse"
+    return under or isinstance(stmt, (gast.If, gast.Match))
+
+
+def _without_bare_raise(block: Block, failure: str) -> Block:
+    """A clause's body whose ``raise`` alone raises the error that the flag stands for."""
+    for stmt in statements(block):
+        if isinstance(stmt, gast.Raise) and stmt.exc is None:
+            stmt.exc = templates.expression("failure.error", at=stmt, failure=failure)
+    return block
