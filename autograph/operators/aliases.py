@@ -20,7 +20,7 @@ from weakref import WeakKeyDictionary
 from autograph.errors import Location, StagingError, user_location
 from autograph.operators.live import is_live
 from autograph.operators.state import read_cell
-from autograph.operators.structure import children, is_frozen
+from autograph.operators.structure import children, is_frozen, is_opened
 from autograph.operators.symbolic import same_python_value
 from runtime.context import ctx
 from runtime.staged_list import Moved, StagedList
@@ -80,7 +80,8 @@ _ended: WeakKeyDictionary[Any, list[_Chosen]] = WeakKeyDictionary()
 def is_mutable(value: Any) -> bool:
     """Whether a container's items can be exchanged."""
     kind = type(value)
-    return kind in (list, StagedList) or isinstance(value, dict) or (is_dataclass(kind) and not is_frozen(value))
+    has_fields = is_dataclass(kind) or is_opened(value)
+    return kind in (list, StagedList) or isinstance(value, dict) or (has_fields and not is_frozen(value))
 
 
 def chosen(label: str, copy: Any, originals: Sequence[Any], holders: Callable[[Any], list[Holder]]) -> None:
@@ -130,7 +131,7 @@ def shared(label: str, location: Location | None) -> StagingError:
         f"{label} is a list or object that also has another name, depending on a tensor, and one of the two is changed",
         location=location,
         cause="in Python the other one would change with it; which one that is, is known only at run time",
-        fix="choose a copy (list(x), dict(x), dataclasses.replace(x)), or change it in the branch that chooses it",
+        fix="choose a copy (list(x), dict(x), copy.copy(x)), or change it in the branch that chooses it",
     )
 
 

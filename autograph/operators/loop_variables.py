@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from autograph.errors import StagingError, StagingTypeError, StagingValueError, user_location
+from autograph.errors import StagingTypeError, StagingValueError, user_location
 from autograph.operators.absence import NONE, UNBOUND, Absence, absences, guarded, no_iteration, plain
 from autograph.operators.state import UNSET, Slot
-from autograph.operators.structure import children, flatten, map_leaves
+from autograph.operators.structure import children, flatten, map_leaves, open_class
 from autograph.operators.symbolic import describe, is_tensorable, placeholder, type_of
 from runtime import dtypes
 from runtime.context import ctx
@@ -176,14 +176,20 @@ def shape_of(structure: Any) -> str:
     return f"a {type(structure).__name__} of {len(leaves)} values"
 
 
-def changes_kind(leaf: Leaf, result: Any) -> StagingError:
+class NeedsAttributes(Exception):
+    """An object has been exchanged for another of its class: from now on they count by their attributes."""
+
+
+def changes_kind(leaf: Leaf, result: Any) -> Exception:
     """The error for a variable that holds something after an iteration that can't be exchanged for what it held."""
+    if open_class(leaf.init, result):
+        return NeedsAttributes()
     before, after = describe(leaf.init), describe(result)
     fix = f"give '{leaf.label}' a tensor before the loop, or don't set it in the loop"
     if type(leaf.init) is type(result) and hasattr(result, "__dict__"):
         kind = type(result).__name__
         before, after = f"one {kind}", "another one"
-        fix = f"set the attributes of '{leaf.label}' instead of exchanging it, or make {kind} a dataclass"
+        fix = f"set the attributes of '{leaf.label}' instead of exchanging it, or give both the same attributes"
     return StagingTypeError(
         f"'{leaf.label}' is {before} before a loop on tensors and {after} after an iteration",
         location=user_location(),

@@ -26,7 +26,7 @@ from autograph.operators.raising import (
     stage_raise,
 )
 from autograph.operators.state import UNSET, Block, Slot, after_block, outside_staged_lists, slots
-from autograph.operators.structure import children, is_composite, rebuild, same_structure
+from autograph.operators.structure import children, is_composite, open_class, rebuild, same_structure
 from autograph.operators.symbolic import (
     common_dtype,
     condition,
@@ -223,6 +223,8 @@ class _Merge:
             return lambda outputs: one
         if first is None and second is None and is_tensorable(one) and is_tensorable(other):
             return self._output(label, one, other)
+        if open_class(one, other):
+            return self.plan(label, one, other, covered, is_listed)
         raise _mismatch(label, one, other)
 
     def _choice(self, label: str, made: Any, one: Any, other: Any) -> Any:

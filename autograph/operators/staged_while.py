@@ -15,6 +15,7 @@ from autograph.operators.containers import NeedsStagedList, convert, is_listed
 from autograph.operators.frame import Frame
 from autograph.operators.logic import and_
 from autograph.operators.loop_options import HasLimit, Options, options_of, set_loop_options
+from autograph.operators.loop_variables import NeedsAttributes
 from autograph.operators.staged_loop import Loop
 from autograph.operators.state import Block, LocalSlot, Slot, outside_staged_lists
 from autograph.operators.structure import flatten
@@ -56,6 +57,8 @@ def stage_while(
                 counted = LocalSlot("trips", convert_to_tensor(0, dtypes.int32))
                 state = [counted, *state]
             test, body = _limited(found.limit, counted, plain_test, plain_body)
+        except NeedsAttributes:
+            pass  # the next attempt takes the objects apart
         except NeedsStagedList as request:
             old = request.place.get() if isinstance(request.place, Slot) else None
             convert(request, frame.replace)

@@ -1,6 +1,8 @@
 """Taking apart tuples, lists, dicts, dataclasses and composites of values, and putting them together again.
 
-Instances of dataclasses (and of attrs classes) count by their fields, unless they refer to themselves.
+Instances of dataclasses (and of attrs classes) count by their fields, unless they refer to themselves. So do those of
+other classes by their attributes, once a program has exchanged one for another (`open_class`); until then they are
+leaves, objects that stay themselves.
 
 A composite is an object with ``__tf_flatten__`` and ``__tf_unflatten__``, such as a TensorArray; a component that is
 None has no value yet and counts as unset.
@@ -11,9 +13,40 @@ from __future__ import annotations
 import copy
 import dataclasses
 from collections.abc import Callable, Sequence
+from types import FunctionType, ModuleType
 from typing import Any
+from weakref import WeakSet
 
 from autograph.operators.state import UNSET
+
+# Classes of the user's whose instances have been exchanged.
+_opened: WeakSet[type] = WeakSet()
+
+
+def open_class(one: Any, other: Any) -> bool:
+    """Makes the class of two objects count by its attributes, if they have one class and the same attributes.
+
+    Gives whether that is new. Classes with slots, of C code and of this project, and errors, never do.
+    """
+    kind = type(one)
+    attributes = [getattr(each, "__dict__", None) for each in (one, other)]
+    if type(other) is not kind or kind in _opened or not all(isinstance(each, dict) for each in attributes):
+        return False
+    if isinstance(one, (type, BaseException, FunctionType, ModuleType)) or any(
+        vars(base).get("__slots__") for base in kind.__mro__
+    ):
+        return False
+    if kind.__module__.partition(".")[0] in ("autograph", "runtime", "numpy", "builtins") or children(one) is not None:
+        return False
+    if list(attributes[0]) != list(attributes[1]):  # type: ignore[arg-type]
+        return False
+    _opened.add(kind)
+    return True
+
+
+def is_opened(value: Any) -> bool:
+    """Whether an object of a class without fields counts by its attributes."""
+    return type(value) in _opened
 
 
 def children(value: Any) -> Sequence[tuple[str, Any]] | None:
@@ -28,14 +61,17 @@ def children(value: Any) -> Sequence[tuple[str, Any]] | None:
     if hasattr(kind, "__tf_flatten__"):
         components = value.__tf_flatten__()[1]
         return [(f".{index}", UNSET if item is None else item) for index, item in enumerate(components)]
-    names = _field_names(kind)
+    names = _field_names(value)
     if names is None or not _is_tree(value, ()):
         return None
     return [(f".{name}", getattr(value, name, UNSET)) for name in names]
 
 
-def _field_names(kind: type) -> list[str] | None:
-    """The fields of a class that is made of fields, or None."""
+def _field_names(value: Any) -> list[str] | None:
+    """The fields of an object that is made of fields, or None."""
+    kind = type(value)
+    if kind in _opened:
+        return list(value.__dict__)
     if dataclasses.is_dataclass(kind):
         return [field.name for field in dataclasses.fields(kind)]
     attributes = getattr(kind, "__attrs_attrs__", None)
@@ -45,8 +81,8 @@ def _field_names(kind: type) -> list[str] | None:
 def _is_tree(value: Any, around: tuple[Any, ...]) -> bool:
     if any(each is value for each in around):
         return False
-    kind, inside = type(value), (*around, value)
-    names = _field_names(kind)
+    inside = (*around, value)
+    names = _field_names(value)
     if names is not None:
         items = [getattr(value, name, None) for name in names]
     elif isinstance(value, (list, tuple)):
@@ -82,7 +118,7 @@ def rebuild(like: Any, items: Sequence[Any]) -> Any:
         return kind.__tf_unflatten__(like.__tf_flatten__()[0], [None if item is UNSET else item for item in items])
     if hasattr(kind, "_make"):
         return kind._make(items)
-    names = _field_names(kind) or ()
+    names = _field_names(like) or ()
     if all(getattr(like, name, UNSET) is item for name, item in zip(names, items)):
         return like
     made = copy.copy(like)
@@ -100,7 +136,8 @@ def same_structure(one: Any, other: Any) -> bool:
         return list(one) == list(other)
     if hasattr(type(one), "__tf_flatten__"):
         return one.__tf_flatten__()[0] == other.__tf_flatten__()[0]
-    return _field_names(type(one)) is not None or len(one) == len(other)
+    names = _field_names(one)
+    return len(one) == len(other) if names is None else names == _field_names(other)
 
 
 def flatten(value: Any, label: str = "") -> list[tuple[str, Any]]:

@@ -323,18 +323,78 @@ def test_refused(program):
     assert program.__code__.co_firstlineno < int(line) <= program.__code__.co_firstlineno + 6
 
 
-def test_an_object_without_fields_is_not_exchanged():
-    class Plain:
-        def __init__(self, h):
-            self.h = h
+class Point:
+    def __init__(self, x, count):
+        self.x = x
+        self.count = count
 
+    def moved(self, by):
+        return Point(self.x + by, self.count + 1)
+
+
+class Link:
+    def __init__(self, value, rest):
+        self.value = value
+        self.rest = rest
+
+
+def objects_take_turns(xs):
+    state = Point(xs[0] * 0.0, 0)
+    for v in xs:
+        state = state.moved(v)
+    if state.x > 1.0:
+        state = state.moved(-1.0)
+    return state.x, state.count
+
+
+def the_best_object(xs):
+    best = Point(0.0, -1)
+    for i, v in enumerate(xs):
+        now = Point(v, i)
+        if now.x > best.x:
+            best = now
+    return best.x, best.count
+
+
+def objects_in_objects(xs):
+    pair = Link(Point(xs[0], 0), 1.0)
+    for v in xs:
+        pair = Link(pair.value.moved(v), pair.rest * 2.0)
+        if v > 2.0:
+            pair.value.x = pair.value.x + 10.0
+    return pair.value.x, pair.value.count, pair.rest
+
+
+@pytest.mark.parametrize("program", [objects_take_turns, the_best_object, objects_in_objects])
+def test_objects_are_exchanged_by_their_attributes(program):
+    for values in VALUES[1:]:
+        xs = ag.constant(values, ag.float32)
+        np.testing.assert_allclose(plain(ag.function(program)(xs)), plain(program(xs)))
+
+
+def test_objects_have_the_same_attributes_in_every_iteration():
     @ag.function
     def f(xs):
-        state = Plain(0.0)
+        state = Link(xs[0], Link(xs[1], None))
         for v in xs:
-            state = Plain(state.h + v)
-        return state.h
+            state = state.rest
+        return state.value
 
-    with pytest.raises(StagingError, match="one Plain before a loop.* another one after") as caught:
-        f(ag.constant([1.0]))
-    assert "set the attributes of 'state' instead of exchanging it, or make Plain a dataclass" in str(caught.value)
+    with pytest.raises(
+        StagingError, match="same nested structure.*a Link of 3 values before, a Link of 2 values after"
+    ):
+        f(ag.constant([1.0, 2.0]))
+
+
+def test_an_object_with_two_names_is_not_exchanged_and_changed():
+    @ag.function
+    def f(xs):
+        state = Point(xs[0], 0)
+        first = state
+        for v in xs:
+            state = state.moved(v)
+        first.x = xs[1]
+        return state.x
+
+    with pytest.raises(StagingError, match="also has another name"):
+        f(ag.constant([1.0, 2.0]))
