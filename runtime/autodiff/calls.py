@@ -16,19 +16,21 @@ from runtime.types import StackType, TensorType, Type
 
 
 class EagerCall:
-    """An op that ran eagerly. Holds its tensors, so their identities stay unique while the tape lives."""
+    """An op that ran eagerly. Tapes keep (op, inputs, attrs, outputs, span), whose tensors stay alive, so that their
+    identities stay unique while the tape lives; the reverse walk lends one object to all rules, one after the other."""
 
     __slots__ = ("op", "inputs", "attrs", "outputs", "tracked", "span")
 
-    def __init__(
-        self, op: Any, inputs: tuple, attrs: dict, outputs: tuple, tracked: Container[Hashable], span: Any = None
-    ) -> None:
-        self.op = op
+    op: Any
+    inputs: tuple
+    attrs: dict
+    outputs: tuple
+    span: Any  # the user's line, of ops that let no gradient through
+
+    def __init__(self, tracked: Container[Hashable], record: tuple | None = None) -> None:
         self.tracked = tracked  # identities of the tensors that a cotangent is wanted for
-        self.inputs = inputs
-        self.attrs = attrs
-        self.outputs = outputs
-        self.span = span  # the user's line, of ops that let no gradient through
+        if record is not None:
+            self.op, self.inputs, self.attrs, self.outputs, self.span = record
 
     def wants(self, index: int) -> bool:
         """Whether anybody wants the cotangent of the operand; its rule may give None for others."""

@@ -10,11 +10,11 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 from runtime.autodiff.buffers import is_growable, sum_by_rows
-from runtime.autodiff.calls import NodeCall, is_differentiable, key_of
+from runtime.autodiff.calls import EagerCall, NodeCall, is_differentiable, key_of
 from runtime.ops import stack
 from runtime.ops.dispatch import apply
 from runtime.ops.table import OPS
-from runtime.tensor import SymbolicTensor
+from runtime.tensor import EagerTensor, SymbolicTensor
 from runtime.types import StackType
 
 # Adjoints of ops with regions: (call, output cotangents, tracked) -> cotangents of the call's inputs.
@@ -83,30 +83,44 @@ def walk_back(
                 cotangents.add(tensor, cotangent)
 
 
-def walk_back_eagerly(calls: Sequence[Any], cotangents: Cotangents, tracked: Mapping[int, Any], keep: set[int]) -> None:
-    """`walk_back` for eager calls, whose tensors are known by `id`: the same steps with as little Python as possible,
-    because they run once per op and per training step."""
+def walk_back_eagerly(
+    calls: Sequence[tuple], cotangents: Cotangents, tracked: Mapping[int, Any], keep: set[int]
+) -> None:
+    """`walk_back` for eager calls, as tapes record them, whose tensors are known by `id`: the same steps with as little
+    Python as possible, because they run once per op and per training step."""
     sums = cotangents.sums
-    for call in reversed(calls):
-        arrived = []
-        found = False
-        for tensor in call.outputs:
-            key = id(tensor)
+    add = OPS["add"]
+    call = EagerCall(tracked)
+    for record in reversed(calls):
+        outputs = record[3]
+        if len(outputs) == 1:
+            key = id(outputs[0])
             cotangent = sums.get(key) if key in keep else sums.pop(key, None)
-            arrived.append(cotangent)
-            found = found or cotangent is not None
-        if not found:
-            continue
-        rule = call.op.grad
+            if cotangent is None:
+                continue
+            arrived = [cotangent]
+            is_complex = cotangent.dtype.kind == "c"
+        else:
+            keys = [id(t) for t in outputs]
+            arrived = [sums.get(key) if key in keep else sums.pop(key, None) for key in keys]
+            if all(c is None for c in arrived):
+                continue
+            is_complex = _is_complex(arrived)
+        op, inputs, call.attrs, call.outputs, call.span = record
+        call.op, call.inputs = op, inputs
+        rule = op.grad
         if rule is None:
-            raise LookupError(f"gradient registry has no entry for: {call.op.name}")
-        parts = _conjugated(call, arrived) if _is_complex(arrived) else rule(call, *arrived)
-        for tensor, cotangent in zip(call.inputs, parts):
+            raise LookupError(f"gradient registry has no entry for: {op.name}")
+        parts = _conjugated(call, arrived) if is_complex else rule(call, *arrived)
+        for tensor, cotangent in zip(inputs, parts):
             if cotangent is not None:
                 key = id(tensor)
                 if key in tracked:
                     known = sums.get(key)
-                    sums[key] = cotangent if known is None else accumulate(known, cotangent)
+                    if known is not None:
+                        plain = type(cotangent) is EagerTensor
+                        cotangent = apply(add, (known, cotangent)) if plain else accumulate(known, cotangent)
+                    sums[key] = cotangent
 
 
 def _pull_back(call: Any, arrived: Sequence[Any], tracked: Callable[[Any], bool]) -> Sequence[Any]:

@@ -15,7 +15,7 @@ import numpy as np
 
 from runtime import nest
 from runtime.autodiff import rules  # noqa: F401 - adjoints of control flow
-from runtime.autodiff.breaks import Breaks, lets_nothing_through
+from runtime.autodiff.breaks import Breaks, silent_rules
 from runtime.autodiff.calls import EagerCall, NodeCall, is_differentiable, key_of
 from runtime.autodiff.jacobian import known_dims, rows_of_pullback
 from runtime.autodiff.reverse import Cotangents, walk_back, walk_back_eagerly
@@ -61,6 +61,7 @@ class GradientTape:
         self._reads: dict[int, list[Any]] = {}  # id of a variable -> the tensors it was read as
         self._variables: dict[int, Variable] = {}
         self.breaks = Breaks()
+        self._silent = silent_rules()
 
     # --- opening and closing -------------------------------------------------------------------------------------
 
@@ -170,12 +171,12 @@ class GradientTape:
             else:
                 self.breaks.pass_on(inputs, outputs)
                 return
-            span = user_span() if lets_nothing_through(op) else None
-            self._calls.append(EagerCall(op, inputs, attrs, outputs, tracked, span))
+            span = user_span() if op.grad in self._silent else None
+            self._calls.append((op, inputs, attrs, outputs, span))
             for tensor in outputs:
                 # None is an order token.
                 if tensor is not None:
-                    if tensor.dtype.is_differentiable:
+                    if tensor.dtype.kind in "fc":  # differentiable, without asking the dtype: this runs for each op
                         tracked[id(tensor)] = tensor
                     else:
                         self.breaks.lose(op, inputs, attrs, tensor, tracked)
@@ -244,7 +245,9 @@ class GradientTape:
     @property
     def recorded(self) -> list[Any]:
         """The calls recorded so far."""
-        return self._calls
+        if self.builder is not None:
+            return self._calls
+        return [EagerCall(self._tracked, record) for record in self._calls]
 
     @property
     def watches_accessed_variables(self) -> bool:

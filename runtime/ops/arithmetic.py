@@ -31,7 +31,8 @@ def _grad_subtract(op: Any, dy: Any) -> Sequence[Any]:
 
 def _grad_multiply(op: Any, dy: Any) -> Sequence[Any]:
     x, y = op.inputs
-    return unbroadcast(dy * y, x, y) if op.wants(0) else None, unbroadcast(dy * x, y, x) if op.wants(1) else None
+    dx = unbroadcast(apply(_MULTIPLY, (dy, y)), x, y) if op.wants(0) else None
+    return dx, unbroadcast(apply(_MULTIPLY, (dy, x)), y, x) if op.wants(1) else None
 
 
 def _grad_divide(op: Any, dy: Any) -> Sequence[Any]:
@@ -157,6 +158,7 @@ subtract = binary(
 multiply = binary(
     "multiply", operator.mul, "({0} * {1})", "x * y.", _grad_multiply, kinds="iufc", cheap=True, label="Mul"
 )
+_MULTIPLY = OPS["multiply"]
 _divide = binary(
     "divide", operator.truediv, "({0} / {1})", "x / y of floats.", _grad_divide, kinds="fc",
     samples=_NONZERO, cheap=True, label="RealDiv",
