@@ -147,7 +147,7 @@ BY_NAME: dict[str, type[Exception]] = {
     for cls in (
         InvalidArgumentError, FailedPreconditionError, NotFoundError, OutOfRangeError, UnimplementedError,
         InternalError, AssertionError, UnboundLocalError, ValueError, TypeError, IndexError, ZeroDivisionError,
-        RuntimeError, OverflowError, ArithmeticError, KeyError, AttributeError,
+        RuntimeError, OverflowError, ArithmeticError, KeyError, AttributeError, StopIteration,
         UnsetVariableError, UnsetItemError, UnsetAttributeError, NoneValueError,
     )
 }  # fmt: skip

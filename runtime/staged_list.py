@@ -44,6 +44,7 @@ class StagedList(ListMethods):
 
     _like: Any
     _weak: bool
+    is_generator = False  # whether it stands for a generator, which has taken all of its items
 
     def __init__(self, items: Sequence[Any], more: Sequence[Any] = (), like: StagedList | None = None) -> None:
         items = [_element(item) for item in items]

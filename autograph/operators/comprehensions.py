@@ -13,7 +13,7 @@ from autograph.operators.iterables import Staged, staged
 from autograph.operators.loops import for_stmt
 from autograph.operators.unbound import run
 from runtime.context import ctx
-from runtime.staged_list import moved
+from runtime.staged_list import StagedList, moved
 
 Python = Callable[[Any], Any]
 Loop = Callable[[list[Any], Any], Any]
@@ -31,7 +31,10 @@ def generator_exp(iterable: Any, python: Python, loop: Loop, keeps_variables: bo
     if ctx.builder is None:
         return run(python, iterable)
     if staged(iterable) is not None:
-        return collect(iterable, loop)
+        found = collect(iterable, loop)
+        if isinstance(found, StagedList):
+            found.is_generator = True
+        return found
     if keeps_variables:
         return run(python, iterable)
     iterator = iter(iterable)

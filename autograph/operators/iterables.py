@@ -7,7 +7,7 @@ converted function understands them.
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from autograph.errors import StagingTypeError, StagingValueError, user_location
@@ -41,11 +41,24 @@ class Staged:
         """The index 0."""
         return convert_to_tensor(0, dtypes.int32)
 
-    def __iter__(self) -> Any:
-        raise OperatorNotAllowedInGraphError(
-            f"a {type(self).__name__} of symbolic tensors has no length while tracing; only a `for` statement of a "
-            "converted function can run over it"
-        )
+    def __iter__(self) -> Iterator[Any]:
+        """For Python, which can run over it only if its length is known: that unrolls."""
+        count = self.count()
+        if not isinstance(count, int):
+            static = static_value(count)
+            if static is None:
+                raise OperatorNotAllowedInGraphError(
+                    f"{self.name} of tensors is run over by Python here, and its length is known only at run time: a "
+                    "set, a dictionary, iter() and next() need a known one. Use a `for` statement or a list "
+                    "comprehension of a converted function."
+                )
+            count = max(int(static), 0)
+        return (self.item(index) for index in range(count))
+
+    @property
+    def name(self) -> str:
+        """What made it, in the user's words."""
+        return f"{type(self).__name__.removeprefix('Staged').lower()}()"
 
 
 class TensorItems(Staged):
@@ -129,7 +142,9 @@ class StagedRange(Staged):
     def item(self, index: Any) -> Any:
         offset = index
         if not self._is(self.step, 1):
-            offset = cast(index, self.step.dtype) * self.step
+            offset = (index if isinstance(index, int) else cast(index, self.step.dtype)) * self.step
+        if isinstance(offset, int):
+            return self.start + offset
         return offset if self._is(self.start, 0) else self.start + offset
 
 
@@ -145,7 +160,27 @@ class StagedView(Staged):
         return self.source.first_index()
 
 
-class StagedEnumerate(StagedView):
+class SelfIterator(Staged):
+    """What is its own iterator in Python: `next` takes an item off, and who runs over it gets the rest."""
+
+    _rest: Iterator[Any] | None = None
+
+    def rest(self) -> Iterator[Any]:
+        """The iterator of the items that are left, from now on Python's."""
+        if self._rest is None:
+            self._rest = super().__iter__()
+        return self._rest
+
+    def __iter__(self) -> Iterator[Any]:
+        return super().__iter__() if self._rest is None else self._rest
+
+    @property
+    def started(self) -> bool:
+        """Whether an item has been taken off."""
+        return self._rest is not None
+
+
+class StagedEnumerate(SelfIterator, StagedView):
     """``enumerate(iterable, start)``."""
 
     def __init__(self, source: Staged, start: Any) -> None:
@@ -157,7 +192,7 @@ class StagedEnumerate(StagedView):
         return number, self.source.item(index)
 
 
-class StagedZip(Staged):
+class StagedZip(SelfIterator):
     """``zip(...)``: as long as the shortest of its parts."""
 
     def __init__(self, sources: list[Staged]) -> None:
@@ -173,10 +208,12 @@ class StagedZip(Staged):
         return result
 
     def item(self, index: Any) -> Any:
+        if isinstance(index, int):
+            return tuple(source.item(index) for source in self.sources)
         return tuple(source.item(cast(index, source.first_index().dtype)) for source in self.sources)
 
 
-class StagedReversed(StagedView):
+class StagedReversed(SelfIterator, StagedView):
     """``reversed(...)``."""
 
     def __init__(self, source: Staged) -> None:
@@ -186,7 +223,7 @@ class StagedReversed(StagedView):
         return self.source.item(self.source.count() - 1 - index)
 
 
-class StagedMap(StagedView):
+class StagedMap(SelfIterator, StagedView):
     """``map(function, ...)``."""
 
     def __init__(self, function: Callable[..., Any], source: Staged) -> None:
@@ -208,7 +245,7 @@ def staged(iterable: Any) -> Staged | None:
     if kind in (tuple, dict, range, str):
         return None
     if isinstance(iterable, Staged):
-        return iterable
+        return None if isinstance(iterable, SelfIterator) and iterable.started else iterable
     if kind is EagerTensor:
         # A tensor from outside the trace: a loop over it is a loop of the program, not a thousand copies of its body.
         return TensorItems(iterable) if ctx.builder is not None else None
@@ -262,7 +299,7 @@ def zip_(*iterables: Any, **options: Any) -> Any:
     found = [source for source in sources if source is not None]
     if len(found) != len(sources):
         for source in found:
-            if not (isinstance(source, TensorItems) and source.length is not None):
+            if not isinstance(source.count(), int):
                 raise StagingValueError(
                     "zip() of a Python iterable and a staged one",
                     location=user_location(),

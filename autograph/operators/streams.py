@@ -10,13 +10,17 @@ from __future__ import annotations
 
 from typing import Any
 
+from autograph.operators.conditional import if_exp
+from autograph.operators.iterables import SelfIterator
 from autograph.operators.logic import and_
 from autograph.operators.staged_while import stage_while
 from autograph.operators.state import Block, LocalSlot, slots
 from autograph.operators.symbolic import condition, truth
 from autograph.operators.unbound import run
 from runtime.context import ctx
+from runtime.ops.control import assert_op
 from runtime.ops.convert import convert_to_tensor
+from runtime.staged_list import StagedList
 
 
 class Stream:
@@ -57,9 +61,23 @@ def stage_stream(stream: Stream, body: Block, test: Block | None, names: tuple[s
 
 
 def next_(*arguments: Any) -> Any:
-    """``next``; of an iterator over a dataset its next element when the program gets there."""
-    if len(arguments) == 1 and ctx.builder is not None and isinstance(arguments[0], StagedIterator):
-        return arguments[0].get_next()
+    """``next``; of an iterator over a dataset its next element when the program gets there.
+
+    Of ``enumerate`` and its like over tensors, if their length is known, the items one after another. Of a generator
+    expression over something staged, whose items are all there, the first that is left.
+    """
+    if not arguments or ctx.builder is None:
+        return next(*arguments)
+    iterator = arguments[0]
+    if len(arguments) == 1 and isinstance(iterator, StagedIterator):
+        return iterator.get_next()
+    if isinstance(iterator, SelfIterator):
+        return next(iterator.rest(), *arguments[1:])
+    if isinstance(iterator, StagedList) and iterator.is_generator:
+        if len(arguments) == 1:
+            assert_op(iterator.size > 0, "the generator has no further item", "StopIteration")
+            return iterator.pop(0)
+        return if_exp(iterator.size > 0, lambda: iterator.pop(0), lambda: arguments[1])
     return next(*arguments)
 
 

@@ -199,3 +199,48 @@ def test_endless_generator_in_a_trace():
         return total
 
     assert float(f(ag.constant(0.0))) == 9.0
+
+
+def dictionaries_of_a_known_length(t):
+    found = {i: x * 2 for i, x in enumerate(t)}
+    pairs = dict(zip(["a", "b", "c"], t))
+    return found[0] + found[2], len(found), pairs["b"], {k: v for k, v in zip("xy", reversed(t))}["x"]
+
+
+def items_taken_off(t):
+    numbered = enumerate(t)
+    first = next(numbered)
+    total = first[1]
+    for i, x in numbered:
+        total = total * 10 + x * i
+    return total, next(zip(t, t))[1], next(reversed(t)), next(map(lambda x: x * 2, t)), next(iter(t))
+
+
+def the_first_item_that_fits(t):
+    large = (x for x in t if x > 1)
+    first = next(large, -1.0)
+    return first, next(large, -1.0), next((x for x in t if x > 9), -2.0)
+
+
+@pytest.mark.parametrize("items", [(1, 2, 3), (7, 1, 1)])
+@pytest.mark.parametrize("function", [dictionaries_of_a_known_length, items_taken_off, the_first_item_that_fits])
+def test_known_lengths(function, items):
+    check_same_as_python(function, (vector(*items),), dynamic=False)
+
+
+def test_a_generator_without_a_further_item():
+    @ag.function
+    def f(t):
+        return next(x for x in t if x > 5)
+
+    with pytest.raises(StopIteration, match="no further item"):
+        f(ag.constant([1, 2]))
+
+
+def test_python_runs_over_known_lengths_only():
+    @ag.function
+    def f(n):
+        return {i for i in range(n)}
+
+    with pytest.raises(ag.errors.OperatorNotAllowedInGraphError, match=r"range\(\) of tensors is run over by Python"):
+        f(ag.constant(3))
