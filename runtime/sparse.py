@@ -12,6 +12,7 @@ from typing import Any
 
 from runtime import dtypes, shapes
 from runtime.dtypes import DType
+from runtime.ops import sets
 from runtime.ops.api import (
     add,
     boolean_mask,
@@ -19,6 +20,7 @@ from runtime.ops.api import (
     concat,
     convert_to_tensor,
     cumprod,
+    ensure_shape,
     expand_dims,
     fill,
     gather,
@@ -59,6 +61,11 @@ class SparseTensor:
         self._indices = cast(convert_to_tensor(indices, dtype_hint=_INT), _INT)
         self._values = convert_to_tensor(values)
         self._dense_shape = cast(convert_to_tensor(dense_shape, dtype_hint=_INT), _INT)
+        # What has no known rank here has one when the program runs.
+        self._indices, self._values, self._dense_shape = (
+            part if part._shape is not None else ensure_shape(part, [None] * rank)
+            for part, rank in ((self._indices, 2), (self._values, 1), (self._dense_shape, 1))
+        )
         where_, what, whole = self._indices._shape, self._values._shape, self._dense_shape._shape
         if where_ == (0,) and whole is not None:  # an empty list has no second dimension
             self._indices = convert_to_tensor(static_value(self._indices).reshape(0, whole[0]))
@@ -337,3 +344,60 @@ def map_values(op: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
     result = op(*map(flat, args), **{name: flat(value) for name, value in kwargs.items()})
     return found[0].with_values(result) if found else result
+
+
+# --- sets and sequences along the last dimension -------------------------------------------------------------------
+
+
+def _members(value: Any) -> SparseTensor:
+    """A sparse tensor as it is; of a dense one, all elements belong to its sets."""
+    if isinstance(value, SparseTensor):
+        return value
+    x = convert_to_tensor(value)
+    indices = cast(where(fill(shape_of(x), True)), _INT)
+    return SparseTensor(indices, gather_nd(x, indices), shape_of(x, _INT))
+
+
+def _sets(a: Any, b: Any, how: str) -> SparseTensor:
+    left, right = _members(a).__tf_flatten__()[1], _members(b).__tf_flatten__()[1]
+    return SparseTensor(*sets.set_operation(left, right, how))
+
+
+def set_intersection(a: Any, b: Any, validate_indices: bool = True) -> SparseTensor:
+    """The elements of both, for the sets in the last dimension of two (dense or sparse) tensors: sorted, sparse.
+
+    Raises InvalidArgumentError when the other dimensions differ.
+    """
+    return _sets(a, b, "intersection")
+
+
+def set_union(a: Any, b: Any, validate_indices: bool = True) -> SparseTensor:
+    """The elements of either, for the sets in the last dimension of two (dense or sparse) tensors: sorted, sparse."""
+    return _sets(a, b, "union")
+
+
+def set_difference(a: Any, b: Any, aminusb: bool = True, validate_indices: bool = True) -> SparseTensor:
+    """The elements of a that aren't in b (or of b that aren't in a), for sets in the last dimension: sorted, sparse."""
+    return _sets(a, b, "a-b" if aminusb else "b-a")
+
+
+def set_size(a: Any, validate_indices: bool = True) -> Tensor:
+    """How many different elements each set in the last dimension of a sparse tensor has, int32.
+
+    Raises TypeError for a dense tensor.
+    """
+    if not isinstance(a, SparseTensor):
+        raise TypeError("Expected `SparseTensor`, got dense tensor.")
+    only = set_union(a, a)
+    return sparse_reduce_sum(SparseTensor(only.indices, fill(shape_of(only.values), 1), only.dense_shape), -1)
+
+
+def edit_distance(hypothesis: Any, truth: Any, normalize: bool = True, name: str | None = None) -> Tensor:
+    """Levenshtein's distance between the sequences in the last dimension of two sparse tensors, float32.
+
+    normalize: divided by the length of the truth (infinite where that is empty). Raises TypeError for dense tensors.
+    """
+    for what, value in (("Hypothesis", hypothesis), ("Truth", truth)):
+        if not isinstance(value, SparseTensor):
+            raise TypeError(f"{what} must be a SparseTensor.")
+    return sets.edit_distance(hypothesis.__tf_flatten__()[1], truth.__tf_flatten__()[1], normalize)

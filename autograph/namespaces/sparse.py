@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from runtime.ops.segments import sparse_segment_mean as segment_mean
+from runtime.ops.segments import sparse_segment_sqrt_n as segment_sqrt_n
+from runtime.ops.segments import sparse_segment_sum as segment_sum
 from runtime.sparse import (
     SparseTensor,
     from_dense,
@@ -20,6 +23,6 @@ from runtime.sparse import sparse_slice as slice
 from runtime.sparse import sparse_transpose as transpose
 
 __all__ = [
-    "SparseTensor", "add", "concat", "eye", "from_dense", "map_values", "reduce_max", "reduce_sum", "reorder", "retain",
-    "slice", "sparse_dense_matmul", "to_dense", "transpose",
+    "SparseTensor", "add", "concat", "eye", "from_dense", "map_values", "reduce_max", "reduce_sum", "reorder",
+    "retain", "segment_mean", "segment_sqrt_n", "segment_sum", "slice", "sparse_dense_matmul", "to_dense", "transpose",
 ]  # fmt: skip

@@ -244,6 +244,14 @@ reciprocal = unary(
 )  # fmt: skip
 
 
+def reciprocal_no_nan(x: Any, name: str | None = None) -> Tensor:
+    """1 / x, and 0 where x is 0. Floats and complex numbers."""
+    tensor = convert_to_tensor(x)
+    if tensor.dtype.kind not in "fc":
+        raise TypeError(f"reciprocal_no_nan needs floats or complex numbers, got {tensor.dtype.name}")
+    return divide_no_nan(convert_to_tensor(1, tensor.dtype), tensor)
+
+
 # --- public functions over several rows ----------------------------------------------------------------------------
 
 

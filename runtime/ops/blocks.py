@@ -302,6 +302,16 @@ def identity_n(input: Sequence[Any], name: str | None = None) -> list[Tensor]:
     return [array.identity(x) for x in input]
 
 
+def tuple_(tensors: Sequence[Any], control_inputs: Any = None, name: str | None = None) -> list[Any]:
+    """The tensors of a list, with None where it has None. Functions order by themselves what they would wait for.
+
+    Raises ValueError for a list without a tensor.
+    """
+    if all(x is None for x in tensors):
+        raise ValueError("Must have at least one tensor in `tensors`.")
+    return [None if x is None else array.identity(x) for x in tensors]
+
+
 @late
 def broadcast_dynamic_shape(shape_x: Any, shape_y: Any) -> Tensor:
     """The shape of an elementwise op on tensors of two shapes, as a vector. Raises InvalidArgumentError if there is

@@ -18,7 +18,7 @@ import numpy as np
 
 from runtime.context import ctx
 from runtime.ops import numpy_complex, numpy_shapes, numpy_ufuncs  # noqa: F401 - they register their functions
-from runtime.ops.convert import is_tensor_like
+from runtime.ops.convert import convert_to_tensor, is_tensor_like
 from runtime.ops.late import late
 from runtime.ops.numpy_functions import FUNCTIONS
 from runtime.tensor import EagerTensor, SymbolicTensor, Tensor
@@ -160,6 +160,33 @@ def _dlpack(self: Any, **options: Any) -> Any:
 
 def _dlpack_device(self: Any) -> tuple[int, int]:
     return (1, 0)
+
+
+def to_dlpack(tf_tensor: Any) -> Any:
+    """A capsule with the tensor's value in DLPack's form, for other libraries. Raises TypeError while tracing."""
+    return _dlpack(tf_tensor)
+
+
+class _Capsule:
+    """What NumPy reads: a capsule behind the protocol's two methods."""
+
+    def __init__(self, capsule: Any) -> None:
+        self._capsule = capsule
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self._capsule
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (1, 0)
+
+
+def from_dlpack(dlcapsule: Any) -> Tensor:
+    """The tensor of a DLPack capsule (once), or of an object with `__dlpack__`. Its memory is copied.
+
+    Raises what NumPy raises for something that holds no array.
+    """
+    source = dlcapsule if hasattr(dlcapsule, "__dlpack__") else _Capsule(dlcapsule)
+    return convert_to_tensor(np.array(np.from_dlpack(source)))
 
 
 def install(cls: type) -> None:

@@ -19,6 +19,7 @@ from runtime.ops.control import assert_op
 from runtime.ops.convert import convert_to_tensor, fill_holes, operands, scalar_int, static_value
 from runtime.ops.creation import range as range_
 from runtime.ops.dispatch import apply, call
+from runtime.ops.gather import gather
 from runtime.ops.late import late
 from runtime.ops.reduce import reduce_all, reduce_max
 from runtime.ops.rules import brackets
@@ -321,3 +322,33 @@ def zero_fraction(value: Any, name: str | None = None) -> Tensor:
     x = convert_to_tensor(value)
     hits = call("cast", equal(x, convert_to_tensor(0, x.dtype)), dtype=dtypes.float32)
     return call("reduce_mean", hits, axis=None if x._shape is None else tuple(range(len(x._shape))), keepdims=False)
+
+
+# --- segments of chosen rows ---------------------------------------------------------------------------------------
+
+
+def _of_rows(name: str, form: Callable[..., Tensor], doc: str) -> Callable[..., Tensor]:
+    def function(
+        data: Any, indices: Any, segment_ids: Any, num_segments: Any = None, name: str | None = None
+    ) -> Tensor:
+        rows, ids = gather(data, indices), convert_to_tensor(segment_ids)
+        assert_op(reduce_all(ids[1:] >= ids[:-1]), "segment ids are not increasing [Op:SparseSegment]")
+        # Ids of no rows at all make no segments.
+        least = reduce_max(call("concat", ids, convert_to_tensor([-1], ids.dtype), axis=0)) + 1
+        return form(rows, ids, least if num_segments is None else num_segments)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = (
+        f"{doc}\n\n    indices: the rows of data. segment_ids: a number for each, which mustn't decrease.\n    "
+        "num_segments: how many there are, by default as many as the last id says.\n    Raises InvalidArgumentError "
+        "for ids that decrease or don't fit.\n    "
+    )
+    return late(function)
+
+
+sparse_segment_sum = _of_rows("segment_sum", unsorted_segment_sum, "The sum of chosen rows by segments.")
+sparse_segment_mean = _of_rows("segment_mean", unsorted_segment_mean, "The mean of chosen rows by segments; 0 of none.")
+sparse_segment_sqrt_n = _of_rows(
+    "segment_sqrt_n", unsorted_segment_sqrt_n,
+    "The sum of chosen rows by segments, divided by the square root of their number.",
+)  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -101,12 +101,19 @@ QR = register(
 )  # fmt: skip
 
 
+class Qr(NamedTuple):
+    """The factors of a matrix."""
+
+    q: Tensor
+    r: Tensor
+
+
 @late
-def qr(input: Any, full_matrices: bool = False, name: str | None = None) -> tuple[Tensor, Tensor]:
+def qr(input: Any, full_matrices: bool = False, name: str | None = None) -> Qr:
     """input = q @ r, q with orthonormal columns, r upper triangular."""
     x = convert_to_tensor(input)
     check_kind(QR, x.dtype)
-    return apply(QR, (x,), {"full_matrices": bool(full_matrices)})
+    return Qr(*apply(QR, (x,), {"full_matrices": bool(full_matrices)}))
 
 
 # --- SVD -----------------------------------------------------------------------------------------------------------

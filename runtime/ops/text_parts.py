@@ -5,6 +5,7 @@ string_parts(["a b", "c"]; how="split", ...)   →   ["a", "b", "c"], [2, 1]
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Sequence
 from typing import Any
 
@@ -24,15 +25,30 @@ def _parts(item: bytes, how: str, sep: bytes, maxsplit: int, encoding: str, on_e
         return list(item.split(sep or None, maxsplit))
     if how == "bytes":
         return [bytes([b]) for b in item]
+    if how == "offsets":
+        return _offsets(item, encoding, on_error)
     text = item.decode(encoding, on_error)
     return [ord(c) for c in text] if how == "codes" else [c.encode(encoding) for c in text]
+
+
+def _offsets(item: bytes, encoding: str, on_error: str) -> list[int]:
+    """The byte at which each character begins: fed byte by byte, the decoder says when it is complete."""
+    decoder = codecs.getincrementaldecoder(encoding)(on_error)
+    starts: list[int] = []
+    begin = 0
+    for position in range(len(item)):
+        text = decoder.decode(item[position : position + 1], final=position + 1 == len(item))
+        # A byte that ends a broken character may be one of its own.
+        starts += [begin, *[position] * (len(text) - 1)][: len(text)]
+        begin = position + 1 if text else begin
+    return starts
 
 
 def _kernel(x: Any, how: str, sep: bytes, maxsplit: int, encoding: str, errors: str) -> tuple:
     rows = [_parts(item, how, sep, maxsplit, encoding, errors) for item in np.asarray(x).reshape(-1)]
     flat = [part for row in rows for part in row]
-    if how == "codes":
-        values = np.array(flat, np.int32)
+    if how in ("codes", "offsets"):
+        values = np.array(flat, np.int32 if how == "codes" else np.int64)
     else:
         values = np.empty(len(flat), np.dtype(object))
         values[:] = flat
@@ -44,7 +60,7 @@ def _infer(inputs: Sequence[Any], attrs: dict) -> tuple:
         raise TypeError(f"expected strings, got {inputs[0].dtype.label}")
     shape = inputs[0].shape
     count = None if shape is None or None in shape else int(np.prod(shape, dtype=np.int64))
-    values = dtypes.int32 if attrs["how"] == "codes" else dtypes.string
+    values = {"codes": dtypes.int32, "offsets": dtypes.int64}.get(attrs["how"], dtypes.string)
     return TensorType(values, (None,)), TensorType(dtypes.int64, (count,))
 
 

@@ -114,7 +114,7 @@ def _substr_kernel(x: Any, pos: Any, length: Any, unit: str) -> Any:
     result = np.empty(items.shape, object)
     for index in np.ndindex(*items.shape):
         result[index] = cut(items[index], int(starts[index]), int(lengths[index]))
-    return result[()] if not result.ndim else result
+    return result
 
 
 def _infer_substr(inputs: Sequence[Any], attrs: dict) -> tuple:

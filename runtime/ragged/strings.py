@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from runtime.ops import text_rows
-from runtime.ops.api import convert_to_tensor, reshape, stack
+from runtime.ops import text_joins, text_rows
+from runtime.ops.api import convert_to_tensor, reshape, size, stack
+from runtime.ops.dispatch import apply
 from runtime.ops.text_parts import string_parts
 from runtime.ragged.tensor import RaggedTensor
 
@@ -84,6 +85,61 @@ def reduce_join(
     if isinstance(inputs.values, RaggedTensor):
         return inputs.with_values(reduce_join(inputs.values, -1, keepdims, separator))
     return stack([text_rows.reduce_join(row, 0, keepdims, separator) for row in inputs])
+
+
+def unicode_split_with_offsets(
+    input: Any, input_encoding: str, errors: str = "replace", replacement_char: int = 65533, name: str | None = None
+) -> tuple[Any, Any]:
+    """`unicode_split`, and at which byte of its string each character begins (int64)."""
+    parts = unicode_split(input, input_encoding, errors, replacement_char)
+    return parts, _rows(input, "offsets", encoding=input_encoding, errors=errors)
+
+
+def unicode_decode_with_offsets(
+    input: Any, input_encoding: str, errors: str = "replace", replacement_char: int = 65533, name: str | None = None
+) -> tuple[Any, Any]:
+    """`unicode_decode`, and at which byte of its string each code point begins (int64)."""
+    codes = unicode_decode(input, input_encoding, errors, replacement_char)
+    return codes, _rows(input, "offsets", encoding=input_encoding, errors=errors)
+
+
+def ngrams(
+    data: Any, ngram_width: Any, separator: str = " ", pad_values: Any = None, padding_width: int | None = None,
+    preserve_short_sequences: bool = False, name: str | None = None,
+) -> Any:  # fmt: skip
+    """The n-grams of the strings along the last dimension: a vector of a vector's, ragged of others'.
+
+    ngram_width: an int or several, whose n-grams follow one another. pad_values: what stands before and after each row,
+    one string or two, `padding_width` times (by default, and at most, the width less one). preserve_short_sequences:
+    a row that is too short gives one n-gram of all of it. Raises ValueError for widths below 1, for a negative
+    padding_width or one without pad_values, and for a scalar; TypeError for pad_values of another kind.
+    """
+    widths = tuple(int(w) for w in (ngram_width if isinstance(ngram_width, (list, tuple)) else [ngram_width]))
+    if not widths or min(widths) < 1:
+        raise ValueError(f"All ngram_widths must be greater than 0. Received: {ngram_width}")
+    if padding_width is not None and (padding_width < 0 or pad_values is None):
+        raise ValueError(f"padding_width must not be negative and needs pad_values, got {padding_width}")
+    pads = (pad_values, pad_values) if isinstance(pad_values, (str, bytes)) else pad_values
+    is_pair = isinstance(pads, (list, tuple)) and len(pads) == 2
+    if pads is not None and not (is_pair and all(isinstance(p, (str, bytes)) for p in pads)):
+        raise TypeError(f"pad_values must be a string, tuple of strings, or None. Received: {pad_values!r}")
+    attrs = {
+        "widths": widths, "separator": _bytes(separator), "padding": padding_width,
+        "pads": pads and (_bytes(pads[0]), _bytes(pads[1])), "keep_short": bool(preserve_short_sequences),
+    }  # fmt: skip
+    rows = data if isinstance(data, RaggedTensor) else convert_to_tensor(data)
+    if rows.shape.rank is None or rows.shape.rank == 0:
+        raise ValueError(f"ngrams needs strings of a known rank of 1 or more, got shape {rows.shape}")
+    if isinstance(rows, RaggedTensor) and isinstance(rows.values, RaggedTensor):
+        inner = ngrams(rows.values, ngram_width, separator, pad_values, padding_width, preserve_short_sequences)
+        return rows.with_values(inner)
+    if not isinstance(rows, RaggedTensor) and rows.shape.rank == 1:
+        return apply(text_joins.NGRAMS, (rows, stack([0, size(rows)])), attrs)[0]
+    if not isinstance(rows, RaggedTensor):
+        rows = RaggedTensor.from_tensor(rows, ragged_rank=rows.shape.rank - 1)
+        return ngrams(rows, ngram_width, separator, pad_values, padding_width, preserve_short_sequences)
+    values, splits = apply(text_joins.NGRAMS, (rows.values, rows.row_splits), attrs)
+    return RaggedTensor.from_row_splits(values, splits, validate=False)
 
 
 def _bytes(text: Any) -> bytes:

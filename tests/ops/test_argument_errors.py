@@ -93,14 +93,13 @@ def test_error(name, traced):
     ids=["reduce", "expand_dims", "cumsum", "concat", "roll", "gather", "transpose", "reverse", "split"],
 )  # fmt: skip
 def test_axis_as_a_tensor(function):
-    """Its value is used where it is known: eagerly, and while tracing where it is a constant; else an error says so."""
+    """Its value is used where it is known: eagerly, while tracing if it is a constant, else when the program runs."""
     a = ag.constant(x2)
     want, got = function(a, 1), function(a, ag.constant(1))
     known = ag.function(lambda a: function(a, ag.constant(1)), autograph=False)(a)
-    for one, other, third in zip(*(r if isinstance(r, list) else [r] for r in (want, got, known))):
-        assert np.array_equal(one, other) and np.array_equal(one, third)
-    with pytest.raises(TypeError, match="known while tracing"):
-        ag.function(function, autograph=False)(a, ag.constant(1))
+    late = ag.function(function, autograph=False)(a, ag.constant(1))
+    for one, *others in zip(*(r if isinstance(r, list) else [r] for r in (want, got, known, late)), strict=True):
+        assert all(np.array_equal(one, other) for other in others)
 
 
 @pytest.mark.parametrize("mode", ["CONSTANT", "REFLECT", "SYMMETRIC"])
@@ -145,8 +144,6 @@ def test_numbers_that_were_wrong():
     assert ag.function(ag.math.divide_no_nan)(ag.constant([1]), ag.constant([2])).dtype is ag.float64
     same(ag.add_n(ag.constant([1.0, 2.0])), 3)
     assert ag.stack([]).shape == (0,)
-    with pytest.raises(ValueError, match="known rank"):
-        ag.function(lambda a: ag.stack([a, a], -1), input_signature=[ag.TensorSpec(None)], autograph=False)(x1)
     mean, variance = ag.nn.moments(ag.constant([[1, 2], [3, 5]]), [0])
     same(mean, [2, 3])
     same(variance, [1, 2])
