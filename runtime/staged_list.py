@@ -82,8 +82,17 @@ class StagedList(ListMethods):
         made = cls.__new__(cls)
         made.restore(metadata, components)
         if ctx.builder is None and all(isinstance(each, EagerTensor) for each in components):
-            return [made[index] for index in range(int(made._size))]
+            return made._elements()
         return made
+
+    def _elements(self) -> list[Any]:
+        """The elements of a list of eager tensors."""
+        count = int(self._size)
+        if ctx.recorders or count > min(len(buffer) for buffer in self._buffers):
+            return [self[index] for index in range(count)]
+        # No tape asks where they come from: rows of the arrays, without an operation for each.
+        columns = [[EagerTensor(row, b.dtype) for row in b._array[:count]] for b in self._buffers]
+        return [self._pack(parts) for parts in zip(*columns)]
 
     def restore(self, metadata: Any, components: Sequence[Any]) -> None:
         """Sets the contents to what `__tf_flatten__` gave."""
@@ -115,7 +124,7 @@ class StagedList(ListMethods):
         static = None if count is None else int(count)
         if static is not None and buffer._shape and buffer._shape[0] == static:
             return buffer
-        return apply(RESIZE_ROWS, (buffer, self._size), {"static": static})
+        return apply(RESIZE_ROWS, (buffer, self._size), {"static": static, "within": True})
 
     @property
     def size(self) -> Tensor:
@@ -356,7 +365,7 @@ def _buffer(items: Sequence[Any], everything: Sequence[Any], given: TensorType |
             [convert_to_tensor(item) if _has_dtype(item) else convert_to_tensor(item, dtype) for item in items]
         )
         # For the gradient: the cotangent of a buffer that has grown has more rows, and is cut to these.
-        return apply(RESIZE_ROWS, (rows, convert_to_tensor(len(items), dtypes.int32)), {"static": None})
+        return apply(RESIZE_ROWS, (rows, convert_to_tensor(len(items), dtypes.int32)), {"static": None, "within": True})
     empty = (0, *[size or 0 for size in shape])
     if dtype is dtypes.string:
         return convert_to_tensor(np.full(empty, "", object), dtypes.string)

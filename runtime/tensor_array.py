@@ -14,6 +14,7 @@ import numpy as np
 from runtime import dtypes, errors
 from runtime.ops.array import reshape
 from runtime.ops.convert import convert_to_tensor, static_value
+from runtime.ops.creation import zeros
 from runtime.ops.dispatch import apply, call
 from runtime.ops.growable import ARRAY_WRITE, RESIZE_ROWS, ROW
 from runtime.shapes import Shape, TensorShape, as_shape
@@ -97,10 +98,10 @@ class TensorArray:
             element = self._element if self._element is not None else value._shape
             if element is None:
                 raise ValueError("The rank of a TensorArray's elements must be known; give it element_shape.")
-            # With a known size the buffer has its final shape from the start, also as the carry of a loop.
-            size = None if self.dynamic_size else static_value(self._size)
-            shape = (0 if size is None else int(size), *[d or 0 for d in element])
-            buffer = call("broadcast_to", convert_to_tensor(np.zeros((), self.dtype.np)), shape=shape)
+            # The buffer has its final shape from the start where that is known.
+            size = 0 if self.dynamic_size else self._size
+            sizes = [call("dim", value, axis=axis) if d is None else d for axis, d in enumerate(element)]
+            buffer = zeros([size, *sizes], self.dtype)
         fixed = not self.dynamic_size
         buffer = apply(ARRAY_WRITE, (buffer, index, value, self._size), {"fixed": fixed})
         if fixed:
@@ -124,8 +125,10 @@ class TensorArray:
                     "TensorArray has no element yet and its element_shape isn't fully known, so neither is its shape."
                 )
             empty = convert_to_tensor(np.zeros((0, *self._element), self.dtype.np))
-            return apply(RESIZE_ROWS, (empty, self._size), {"static": static})
-        return apply(RESIZE_ROWS, (self._buffer, self._size), {"static": static})
+            return apply(RESIZE_ROWS, (empty, self._size), {"static": static, "within": False})
+        if static is not None and self._buffer._shape and self._buffer._shape[0] == static:
+            return self._buffer
+        return apply(RESIZE_ROWS, (self._buffer, self._size), {"static": static, "within": False})
 
     def stack(self, name: str | None = None) -> Tensor:
         """The elements as one tensor, along a new first axis."""

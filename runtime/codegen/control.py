@@ -23,7 +23,7 @@ from runtime.codegen.buffers import hoist_allocations
 from runtime.codegen.chunks import LONGEST, gets_one_scalar_a_trip, in_chunks
 from runtime.codegen.inplace import updated_carries
 from runtime.codegen.interrupts import interruptible
-from runtime.codegen.lowering import Lowering, constant_array, emitter
+from runtime.codegen.lowering import Lowering, constant_array, emitter, is_literal
 from runtime.codegen.names import words
 from runtime.codegen.refs import TOKEN, Array, Buffer, Scalar, StackRef, Virtual
 from runtime.graph.ir import Node, Value
@@ -53,10 +53,11 @@ def _cond(low: Lowering, node: Node) -> None:
     results: list[list[Any]] = []
     for region in node.regions:
         with low.nested() as block:
-            refs = low.emit_graph(region, [_own_copy_of_ref(r) for r in operands])
+            refs = low.emit_graph(region, [_for_branch(r) for r in operands])
             refs = [low.solid(r, v.name) if _is_array(v) else r for r, v in zip(refs, node.outputs)]
         blocks.append(block)
         results.append(refs)
+    variables = [_kept_variable(operands, pair) or names for names, pair in zip(variables, zip(*results))]
     outside = [_result_dims(low, value, pair) for value, pair in zip(node.outputs, zip(*results))]
     for block, refs in zip(blocks, results):
         for names, dims, ref in zip(variables, outside, refs):
@@ -64,6 +65,15 @@ def _cond(low: Lowering, node: Node) -> None:
     _print_branches(low, predicate, blocks)
     for value, names, dims, pair in zip(node.outputs, variables, outside, zip(*results)):
         low.define(value, _joined(value, names, dims, pair))
+
+
+def _kept_variable(operands: Sequence[Any], pair: Sequence[Any]) -> tuple[str] | None:
+    """The variable of an operand's memory that both branches give back, written to or not."""
+    if not all(isinstance(ref, Array) for ref in pair):
+        return None
+    then, other = (ref.buffer.name for ref in pair)
+    known = {operand.buffer.name for operand in operands if isinstance(operand, Array)}
+    return (then,) if then == other and then in known else None
 
 
 def _print_branches(low: Lowering, predicate: str, blocks: list[list]) -> None:
@@ -89,29 +99,27 @@ def _held(low: Lowering, value: Value, may_pass: bool = False) -> Any:
     if isinstance(ref, Scalar):
         return Scalar(low.scalar_name(value), ref.dtype) if not _is_plain(ref.text) else ref
     if (isinstance(ref, Virtual) and not ref.uniform) or (isinstance(ref, Array) and ref.strides is not None):
-        return low.array(value)
-    if isinstance(ref, Array) and may_pass and low.may_overwrite(value):
-        return ref
-    return _unowned(ref)
+        ref = low.array(value)
+    return _inside(ref, may_pass and low.may_overwrite(value))
 
 
 def _is_plain(text: str) -> bool:
-    return not words(text) - {"np", "float32", "float64", "True", "False"} or text.isidentifier()
+    return text.isidentifier() or is_literal(text)
 
 
-def _unowned(ref: Any) -> Any:
-    """The same array, seen from a region that must not write into it."""
-    if isinstance(ref, Array) and ref.buffer.owned:
-        return replace(ref, buffer=Buffer(ref.buffer.name, ref.dtype))
+def _inside(ref: Any, owned: bool = False) -> Any:
+    """The same value, as a region sees it, which must not write into an array unless it may own it."""
+    if isinstance(ref, Array):
+        return replace(ref, buffer=Buffer(ref.buffer.name, ref.dtype, owned, outside=ref.buffer))
     if isinstance(ref, StackRef):
         return replace(ref, shared=True)
     return ref
 
 
-def _own_copy_of_ref(ref: Any) -> Any:
-    """Each branch tracks by itself what it does with a buffer it may overwrite."""
+def _for_branch(ref: Any) -> Any:
+    """Each branch tracks by itself what it does with a buffer that it may overwrite."""
     if isinstance(ref, Array):
-        return replace(ref, buffer=Buffer(ref.buffer.name, ref.dtype, ref.buffer.owned))
+        return replace(ref, buffer=Buffer(ref.buffer.name, ref.dtype, ref.buffer.owned, ref.buffer.outside))
     return ref
 
 
@@ -164,7 +172,9 @@ def _joined(value: Value, names: Sequence[str], dims: Sequence[str], refs: Seque
         return stack_ref(value.type, names, any(r.shared for r in refs))
     if not value.type.rank:
         return Scalar(names[0], value.dtype)
-    return Array(Buffer(names[0], value.dtype, all(r.buffer.owned for r in refs)), tuple(dims))
+    buffer = Buffer(names[0], value.dtype, all(r.buffer.owned for r in refs))
+    buffer.may_be(*[origin for ref in refs for origin in ref.buffer.origins])
+    return Array(buffer, tuple(dims))
 
 
 def stack_ref(type_: StackType, names: Sequence[str], shared: bool) -> StackRef:
@@ -192,11 +202,16 @@ def _while(low: Lowering, node: Node) -> None:
     wanted = updated_carries(node)
     starts = [_start(low, node, k, k in wanted) for k in range(count)]
     low.fusion.flush_all()
-    names = [_result_variables(low, _named(node, k)) for k in range(count)]
+    # What the loop writes in place stays in its variable.
+    names = [
+        (start.buffer.name,) if k in wanted and isinstance(start, Array) else _result_variables(low, _named(node, k))
+        for k, start in enumerate(starts)
+    ]
     entered: set[str] = set()
     for name, ref in zip(names, starts):
         for target, text in _assignments(name, (), ref) if not isinstance(ref, Array) else [(name[0], ref.buffer.name)]:
-            low.line(f"{target} = {cpu.strip(text)}")
+            if target != text:
+                low.line(f"{target} = {cpu.strip(text)}")
             entered.add(target)
     varying: set[int] = set()
     filled = [k for k in range(count) if isinstance(starts[k], StackRef) and gets_one_scalar_a_trip(node, k)]
@@ -204,6 +219,9 @@ def _while(low: Lowering, node: Node) -> None:
         saved = low.snapshot()
         dims, entry = _carry_dims(low, node, starts, varying)
         carries = [_carry(node, k, names[k], dims[k], starts[k], k in wanted) for k in range(count)]
+        for carry, start in zip(carries, starts):
+            if isinstance(carry, Array):
+                carry.buffer.outside = start.buffer
         carries = [replace(c, reserved=True) if k in filled else c for k, c in enumerate(carries)]
         with low.nested() as block:
             results = _trip(low, node, block, carries, captures, wanted)
@@ -230,8 +248,14 @@ def _while(low: Lowering, node: Node) -> None:
         interruptible(low, node, block)
         loop = _loop(block)
     low.block += loop
+    for carry, result in zip(carries, results):
+        if isinstance(carry, Array):
+            carry.buffer.may_be(result.buffer)
     for k, value in enumerate(node.outputs):
-        low.define(value, _carry(node, k, names[k], dims[k], results[k], k in wanted))
+        ref = _carry(node, k, names[k], dims[k], results[k], k in wanted)
+        if isinstance(ref, Array):
+            ref.buffer.may_be(*carries[k].buffer.origins)
+        low.define(value, ref)
 
 
 def _named(node: Node, k: int) -> Value:
@@ -296,21 +320,20 @@ def _trip(
 ) -> list[Any]:
     """Prints test, exit, body and the assignment of the carries; gives the refs of the body's results."""
     test, body = node.regions
-    operands = [*map(_unowned, carries), *captures]
+    operands = [*map(_inside, carries), *captures]
     go = low.emit_graph(test, operands)[0]
     low.line(f"if not {_negatable(cpu.strip(go.text))}:")
     block.append(["break"])
     results = low.emit_graph(body, [*carries, *captures])
+    results = [low.solid(r, v.name) if _is_array(v) else r for r, v in zip(results, node.outputs)]
+    for k in sorted(wanted):
+        # The next trip writes into it: no other carry may be the same memory.
+        mine = results[k].buffer
+        others = {each.buffer for j, each in enumerate(results) if isinstance(each, Array) and j != k}
+        if not mine.owned or others & mine.sharers:
+            results[k] = low.copied(results[k], node.outputs[k].name)
     pairs: list[tuple[str, str]] = []
-    taken: set[str] = set()
-    for k, (carry, value) in enumerate(zip(carries, node.outputs)):
-        ref = results[k]
-        if _is_array(value):
-            ref = low.solid(ref, value.name)
-            if k in wanted and (not ref.buffer.owned or ref.buffer.name in taken):
-                ref = low.copied(ref, value.name)
-            taken.add(ref.buffer.name)
-            results[k] = ref
+    for carry, ref in zip(carries, results):
         if carry is not TOKEN:
             names = carry.variables if isinstance(carry, StackRef) else (_name_of(carry),)
             pairs += _assignments(names, carry.dims if isinstance(carry, Array) else (), ref)

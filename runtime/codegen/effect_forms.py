@@ -56,8 +56,9 @@ def _commit(low: Lowering, node: Node) -> None:
         low.line(f"{kept.name} = {cpu.strip(low.scalar(value))}")
     else:
         array = low.array(value)
-        # Its buffer may be overwritten before the next commit.
-        copy = low.copied(array, kept.name) if array.buffer.owned else array
+        # Its buffer may be overwritten before the next commit, by the code around this region too.
+        mine = array.buffer.owned or bool(array.buffer.origins)
+        copy = low.copied(array, kept.name) if mine else array
         low.line(f"{kept.name} = {copy.buffer.name}")
         for name, dim in zip(kept.dims, copy.dims):
             low.line(f"{name} = {dim}")

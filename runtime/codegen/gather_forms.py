@@ -211,8 +211,13 @@ def _array_write(low: Lowering, node: Node) -> None:
                 node.op.label,
             )
     total = writable(low, node)
+    if node.attrs["fixed"] and low.size_of(size) == old[0]:
+        write(low, node, row_view(low, total, row), value)
+        low.define(node.outputs[0], total)
+        return
     length = low.atom(product(element), "length")
-    rows, data = low.assign(old[0], "rows"), low.assign(total.buffer.name, node.outputs[0].name or "rows")
+    # Nobody else needs this memory, so its variable may hold what it grows to.
+    rows, data = low.assign(old[0], "rows"), total.buffer.name
     capacity = low.names.fresh("capacity")
     low.line(f"if {rows} < max({least}, {row} + 1):")
     low.block.append([
@@ -220,7 +225,7 @@ def _array_write(low: Lowering, node: Node) -> None:
         f"{data} = lib.resized({data}, {rows} * {length}, {capacity} * {length})",
         f"{rows} = {capacity}",
     ])  # fmt: skip
-    grown = Array(Buffer(data, total.dtype, total.buffer.owned), (rows, *element))
+    grown = Array(total.buffer, (rows, *element))
     write(low, node, row_view(low, grown, row), value)
     low.define(node.outputs[0], grown)
 
@@ -229,9 +234,18 @@ def _array_write(low: Lowering, node: Node) -> None:
 def _resize_rows(low: Lowering, node: Node) -> None:
     array = low.array(node.inputs[0])
     count = low.size_of(node.inputs[1])
+    if count == array.dims[0]:
+        low.define(node.outputs[0], array)
+        return
+    if node.attrs["within"]:
+        count = low.assign(f"min({count}, {array.dims[0]})", "n")
+        low.define(node.outputs[0], Array(array.buffer, (count, *array.dims[1:]), None, array.offset, whole=False))
+        return
     length = low.atom(product(array.dims[1:]), "length")
     data = low.assign(
         f"lib.resized({array.buffer.name}, {array.dims[0]} * {length}, {count} * {length})",
         node.outputs[0].name or "rows",
     )
-    low.define(node.outputs[0], Array(Buffer(data, array.dtype), (count, *array.dims[1:])))
+    resized = Buffer(data, array.dtype)
+    resized.may_be(array.buffer)
+    low.define(node.outputs[0], Array(resized, (count, *array.dims[1:])))

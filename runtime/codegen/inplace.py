@@ -59,7 +59,7 @@ def last_buffer(nest: Any) -> Buffer | None:
             continue
         if ref.dtype is not result.dtype or ref.buffer.name not in nest.low.fresh:
             continue
-        values = ref.buffer.values
+        values = [v for buffer in ref.buffer.sharers for v in buffer.values]
         if not all(_walks_along(other.ref, ref.buffer, nest.dims) for other in nest.accesses.values()):
             continue
         if not values or any(v.node is None or v not in region.env or v in region.outputs for v in values):
@@ -71,7 +71,7 @@ def last_buffer(nest: Any) -> Buffer | None:
 
 def _walks_along(ref: Any, buffer: Buffer, dims: Dims) -> bool:
     """Whether a nest over `dims` reads the buffer only at the element that it is at."""
-    return not isinstance(ref, Array) or ref.buffer.name != buffer.name or (ref.is_plain and ref.dims == dims)
+    return not isinstance(ref, Array) or ref.buffer not in buffer.sharers or (ref.is_plain and ref.dims == dims)
 
 
 def _is_printed(region: Any, node: Node) -> bool:

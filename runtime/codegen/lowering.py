@@ -8,6 +8,7 @@ Each op's form is a row of `EMITTERS`; elementwise ops need none.
 from __future__ import annotations
 
 import contextlib
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -30,6 +31,8 @@ from runtime.types import TensorType
 Emitter = Callable[["Lowering", Node], None]
 # op name -> how it is printed. Filled by the emit_* modules.
 EMITTERS: dict[str, Emitter] = {}
+
+_INTEGER = re.compile(r"(?:np\.u?int\d+\()?(\d+)\)?")
 
 # Longest expression that is written where it is used instead of into a variable.
 _INLINE_LIMIT = 64
@@ -214,6 +217,9 @@ class Lowering:
         text = self.scalar(value)
         if text in self.sizes:
             return self.sizes[text]
+        known = _INTEGER.fullmatch(cpu.strip(text))
+        if known is not None and int(known[1]) in self.static:
+            return self.static[int(known[1])]
         name = self.scalar_name(value)
         atom = self.assign(f"np.int64({name})", "n")
         return atom
@@ -306,7 +312,8 @@ class Lowering:
             return False
         return all(
             region.last_use.get(other, -1) <= region.index and (other is value or other not in current.inputs)
-            for other in ref.buffer.values
+            for buffer in ref.buffer.sharers
+            for other in buffer.values
         )
 
     # --- nodes ---------------------------------------------------------------------------------------------------
@@ -369,7 +376,7 @@ class Lowering:
             # The one quotient that overflows: the processor traps on it, and numba makes it 0.
             text = f"(-{operands[0]} if {operands[1]} == -1 else {text})"
         for index, operand in enumerate(operands):
-            if not (operand.isidentifier() or _is_literal(operand)) and text.count(operand) > operands.count(operand):
+            if not (operand.isidentifier() or is_literal(operand)) and text.count(operand) > operands.count(operand):
                 # The rule uses this operand more than once.
                 named = [*operands[:index], self.assign(operand, "t"), *operands[index + 1 :]]
                 return self.expression(node, named, alone)
@@ -383,7 +390,7 @@ class Lowering:
         self.define(value, Scalar(text, value.dtype))
 
     def stays_text(self, value: Value, text: str) -> bool:
-        if text.isidentifier() or _is_literal(text):
+        if text.isidentifier() or is_literal(text):
             return True
         region = self.region
         if region.uses[value] != 1 or len(text) > _INLINE_LIMIT or value.name is not None:
@@ -425,7 +432,7 @@ def _assigned(block: Sequence[Any]) -> set[str]:
     return found
 
 
-def _is_literal(text: str) -> bool:
+def is_literal(text: str) -> bool:
     if text in ("True", "False"):
         return True
     inner = text[text.find("(") + 1 : -1] if text.startswith("np.") and text.endswith(")") else text.strip("()")

@@ -14,7 +14,8 @@ A dimension is an *atom*: "1", or the name of a variable (equal names: provably 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import Any
 
 from runtime.dtypes import DType
 
@@ -31,15 +32,33 @@ class Scalar:
         return self.text.isidentifier()
 
 
-@dataclass(eq=False)
 class Buffer:
     """A flat array variable. `owned`: made by this kernel for one value, so that it may be written in place when
-    that value (and the views in `values`) is dead."""
+    that value (and the views in `values`, and what may be the same memory under another name) is dead."""
 
-    name: str
-    dtype: DType
-    owned: bool = False
-    values: list = field(default_factory=list)
+    def __init__(self, name: str, dtype: DType, owned: bool = False, outside: Buffer | None = None) -> None:
+        self.name = name
+        self.dtype = dtype
+        self.owned = owned
+        self.values: list[Any] = []
+        self.outside = outside  # in a region: what the region around it calls this memory
+        self._same: set[Buffer] = {self}
+
+    def may_be(self, *others: Buffer) -> None:
+        """Says that this may be the memory of `others`: a branch or a loop hands on what it was given."""
+        merged = self._same.union(*(other._same for other in others))
+        for each in merged:
+            each._same = merged
+
+    @property
+    def sharers(self) -> set[Buffer]:
+        """All buffers of this region that may be the same memory, this one among them."""
+        return self._same
+
+    @property
+    def origins(self) -> list[Buffer]:
+        """The buffers of the region around this one that may be the same memory."""
+        return [each.outside for each in self._same if each.outside is not None]
 
 
 @dataclass(frozen=True, eq=False)

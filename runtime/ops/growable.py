@@ -2,7 +2,8 @@
 
     array_write(buffer, index, value, size)   the buffer with row `index` set; it gets at least `size` rows (new ones
                                               are zeros), and twice as many as before when it must grow beyond that
-    resize_rows(buffer, count)                the first `count` rows, with zeros for those that don't exist
+    resize_rows(buffer, count)                the first `count` rows, with zeros for those that don't exist; `within`
+                                              says that all exist, so that generated code needs no copy
 
 A buffer may have more rows than were written; who owns it knows how many count. `TensorArray` and staged Python lists
 are built on these two rows. Generated code writes in place where nobody else holds the buffer.
@@ -78,7 +79,7 @@ def _infer_resize(inputs: Sequence[Any], attrs: dict) -> tuple:
     return (TensorType(buffer.dtype, (attrs["static"], *buffer.shape[1:])),)
 
 
-def _resize_kernel(buffer: Any, count: Any, static: int | None) -> Any:
+def _resize_kernel(buffer: Any, count: Any, static: int | None, within: bool) -> Any:
     count, rows = int(count), len(buffer)
     if count <= rows:
         return buffer[:count]
@@ -90,7 +91,7 @@ def _resize_kernel(buffer: Any, count: Any, static: int | None) -> Any:
 def _grad_resize(op: Any, dy: Any) -> Sequence[Any]:
     buffer = op.inputs[0]
     rows = buffer._shape[0] if buffer._shape else None
-    return apply(RESIZE_ROWS, (dy, call("dim", buffer, axis=0)), {"static": rows}), None
+    return apply(RESIZE_ROWS, (dy, call("dim", buffer, axis=0)), {"static": rows, "within": False}), None
 
 
 def _row_kernel(buffer: Any, index: Any) -> Any:
@@ -121,8 +122,9 @@ RESIZE_ROWS: OpDef = register(
         grad=_grad_resize,
         doc="The first rows of a growable array.",
         samples=(
-            Sample(((4, 2), ()), {"static": None}, fixed={1: np.int32(3)}),
-            Sample(((3,), ()), {"static": 5}, fixed={1: np.int32(5)}),
+            Sample(((4, 2), ()), {"static": None, "within": False}, fixed={1: np.int32(3)}),
+            Sample(((4, 2), ()), {"static": None, "within": True}, fixed={1: np.int32(2)}),
+            Sample(((3,), ()), {"static": 5, "within": False}, fixed={1: np.int32(5)}),
         ),
     )
 )
