@@ -23,8 +23,8 @@ from runtime.codegen.buffers import hoist_allocations
 from runtime.codegen.chunks import LONGEST, gets_one_scalar_a_trip, in_chunks
 from runtime.codegen.inplace import updated_carries
 from runtime.codegen.interrupts import interruptible
-from runtime.codegen.lowering import Lowering, constant_array, emitter, is_literal
-from runtime.codegen.names import words
+from runtime.codegen.lowering import Lowering, constant_array, emitter
+from runtime.codegen.names import is_literal, words
 from runtime.codegen.refs import TOKEN, Array, Buffer, Scalar, StackRef, Virtual
 from runtime.graph.ir import Node, Value
 from runtime.types import StackType, TensorType, TokenType

@@ -12,7 +12,12 @@ from runtime.codegen.refs import Array, Buffer, Dims, Scalar
 from runtime.graph.ir import Graph, Node
 
 # Ops whose output may take over the memory of their first input.
-UPDATES = frozenset({"row_update", "slice_add", "index_add", "row_add", "array_write"})
+UPDATES = frozenset(
+    [
+        "row_update", "slice_add", "slice_update", "index_add", "row_add", "array_write", "tensor_scatter_nd_update",
+        "tensor_scatter_nd_add", "tensor_scatter_nd_max", "tensor_scatter_nd_min",
+    ]
+)  # fmt: skip
 
 
 def updated_carries(node: Node) -> set[int]:

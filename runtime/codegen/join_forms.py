@@ -41,9 +41,10 @@ def _concat(low: Lowering, node: Node) -> None:
         for position, (got, wanted) in enumerate(zip(ref.dims, dims)):
             if position != axis:
                 _need_equal(low, node, got, wanted)
-    if all(isinstance(ref, Vector) for ref in refs) and sum(len(ref.items) for ref in refs) <= _FEW:
+    if axis == 0 and all(isinstance(ref, Vector) for ref in refs) and sum(len(ref.items) for ref in refs) <= _FEW:
         items = tuple(item for ref in refs for item in ref.items)
-        low.define(node.outputs[0], Vector(refs[0].dtype, items, (low.static_dim(len(items)),)))
+        rows = sum(v.shape[0] for v in node.inputs)
+        low.define(node.outputs[0], Vector(refs[0].dtype, items, (low.static_dim(rows), *dims[1:])))
         return
     total = low.atom(" + ".join(ref.dims[axis] for ref in refs))
     dims[axis] = total
@@ -70,6 +71,10 @@ def _stack(low: Lowering, node: Node) -> None:
     for ref in refs[1:]:
         for got, wanted in zip(ref.dims, refs[0].dims):
             _need_equal(low, node, got, wanted)
+    if axis == 0 and all(isinstance(ref, Vector) for ref in refs) and sum(len(ref.items) for ref in refs) <= _FEW:
+        items = tuple(item for ref in refs for item in ref.items)
+        low.define(output, Vector(output.dtype, items, (count, *refs[0].dims)))
+        return
     dims = (*refs[0].dims[:axis], count, *refs[0].dims[axis:])
     out = Array(low.new_buffer(product(dims), output.dtype, output.name), dims)
     for index, ref in enumerate(refs):
@@ -88,7 +93,7 @@ def _slice_at(low: Lowering, array: Array, axis: int, index: str) -> Array:
 def _unstack(low: Lowering, node: Node) -> None:
     axis, number = node.attrs["axis"], node.attrs["num"]
     ref: Any = low.ref(node.inputs[0])
-    if isinstance(ref, Vector):
+    if isinstance(ref, Vector) and len(ref.dims) == 1:
         for output, item in zip(node.outputs, ref.items):
             low.define(output, Scalar(item, output.dtype))
         return

@@ -28,11 +28,12 @@ from runtime.codegen import (
     linalg_forms,
     reduce_forms,
     scan_forms,
+    scatter_forms,
     slice_forms,
     stack_forms,
     view_forms,
 )  # fmt: skip
-from runtime.codegen.lowering import EMITTERS, Lowering
+from runtime.codegen.lowering import EMITTERS, REFUSALS, Lowering
 from runtime.codegen.names import words
 from runtime.codegen.refs import TOKEN, Array, Buffer, Scalar, StackRef
 from runtime.codegen.source import Kept, KernelSource, NotNative, Slot, signature_of
@@ -43,8 +44,8 @@ from runtime.types import StackType, TensorType, TokenType, Type
 
 # Modules that fill the table of emitters by being imported.
 FORMS = (
-    check_forms, control, effect_forms, gather_forms, join_forms, linalg_forms, reduce_forms, scan_forms, slice_forms,
-    stack_forms, view_forms,
+    check_forms, control, effect_forms, gather_forms, join_forms, linalg_forms, reduce_forms, scan_forms, scatter_forms,
+    slice_forms, stack_forms, view_forms,
 )  # fmt: skip
 
 _NATIVE_DTYPES = frozenset(
@@ -92,6 +93,9 @@ def _check_native(node: Node) -> None:
             slot_of(value.type)
         except NotNative as reason:
             raise NotNative(f"op '{node.op.name}': {reason}", node) from None
+    reason = REFUSALS[node.op.name](node) if node.op.name in REFUSALS else None
+    if reason is not None:
+        raise NotNative(f"op '{node.op.name}': {reason}", node)
     for region in node.regions:
         for value in region.inputs:
             slot_of(value.type)

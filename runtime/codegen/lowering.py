@@ -19,7 +19,7 @@ from runtime import dtypes, errors
 from runtime.codegen import cpu
 from runtime.codegen.copies import copy
 from runtime.codegen.fusion import Fusion, Pending
-from runtime.codegen.names import Names
+from runtime.codegen.names import Names, assigned, fill, is_literal
 from runtime.codegen.refs import Array, Buffer, Dims, Ref, Scalar, Spread, Vector, Virtual, product
 from runtime.codegen.reports import NestReport
 from runtime.codegen.source import ErrorSite, Fail, Kept, NotNative
@@ -31,6 +31,8 @@ from runtime.types import TensorType
 Emitter = Callable[["Lowering", Node], None]
 # op name -> how it is printed. Filled by the emit_* modules.
 EMITTERS: dict[str, Emitter] = {}
+# op name -> why a node of such an op has no form after all, or None.
+REFUSALS: dict[str, Callable[[Node], str | None]] = {}
 
 _INTEGER = re.compile(r"(?:np\.u?int\d+\()?(\d+)\)?")
 
@@ -119,7 +121,7 @@ class Lowering:
         try:
             yield self.block
         finally:
-            self.hidden |= _assigned(self.block)
+            self.hidden |= assigned(self.block)
             self.broadcasts.pop()
             self.block = outer
 
@@ -371,7 +373,7 @@ class Lowering:
         sources = [v.dtype for v in node.inputs]
         if node.op.name == "cast":
             return cpu.convert(operands[0], sources[0], output)
-        text = _fill(node.op.scalar, operands, sources, output)
+        text = fill(node.op.scalar, operands, sources, output)
         if output.name == "int64" and node.op.name in ("floordiv", "truncatediv"):
             # The one quotient that overflows: the processor traps on it, and numba makes it 0.
             text = f"(-{operands[0]} if {operands[1]} == -1 else {text})"
@@ -416,31 +418,6 @@ def _blaming(node: Node) -> Iterator[None]:
         failure = errors.KernelError(f"the form of op '{node.op.name}' failed: {type(error).__name__}: {error}")
         failure.node = node
         raise failure from error
-
-
-def _fill(rule: Any, operands: Sequence[str], sources: Sequence[DType], output: DType) -> str:
-    return rule.format(*operands) if isinstance(rule, str) else rule(operands, sources, output)
-
-
-def _assigned(block: Sequence[Any]) -> set[str]:
-    found: set[str] = set()
-    for item in block:
-        if isinstance(item, list):
-            found |= _assigned(item)
-        elif isinstance(item, str) and " = " in item:
-            found.add(item.split(" = ", 1)[0])
-    return found
-
-
-def is_literal(text: str) -> bool:
-    if text in ("True", "False"):
-        return True
-    inner = text[text.find("(") + 1 : -1] if text.startswith("np.") and text.endswith(")") else text.strip("()")
-    try:
-        float(inner)
-    except ValueError:
-        return inner in ("np.nan", "np.inf", "-np.inf")
-    return True
 
 
 def constant_array(low: Lowering, array: np.ndarray) -> Ref:

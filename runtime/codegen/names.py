@@ -1,4 +1,4 @@
-"""Python identifiers for kernel text, made from the user's names.
+"""Pieces of kernel text: literals, assignments, and Python identifiers made from the user's names.
 
 >>> names = Names()
 >>> names.fresh("x"), names.fresh("x"), names.fresh("self.h"), names.fresh("lambda")
@@ -10,6 +10,10 @@ from __future__ import annotations
 import builtins
 import keyword
 import re
+from collections.abc import Sequence
+from typing import Any
+
+from runtime.dtypes import DType
 
 # What kernel text refers to besides its own variables.
 _OWN = {"np", "math", "kernel", "lib", "ticks", "threads", "first", "last"}
@@ -49,3 +53,31 @@ class Names:
 def words(text: str) -> set[str]:
     """The identifiers in an expression."""
     return set(_WORD.findall(text))
+
+
+def fill(rule: Any, operands: Sequence[str], sources: Sequence[DType], output: DType) -> str:
+    """The text of an op's scalar rule with the given operands."""
+    return rule.format(*operands) if isinstance(rule, str) else rule(operands, sources, output)
+
+
+def assigned(block: Sequence[Any]) -> set[str]:
+    """The variables that the lines of a block assign."""
+    found: set[str] = set()
+    for item in block:
+        if isinstance(item, list):
+            found |= assigned(item)
+        elif isinstance(item, str) and " = " in item:
+            found.add(item.split(" = ", 1)[0])
+    return found
+
+
+def is_literal(text: str) -> bool:
+    """Whether a text is a number or a truth value: `np.int32(3)`, `2.5`, `True`."""
+    if text in ("True", "False"):
+        return True
+    inner = text[text.find("(") + 1 : -1] if text.startswith("np.") and text.endswith(")") else text.strip("()")
+    try:
+        float(inner)
+    except ValueError:
+        return inner in ("np.nan", "np.inf", "-np.inf")
+    return True

@@ -4,7 +4,7 @@
           | Array(buffer, dims, strides)     elements in a flat buffer from `offset` on; strides None: row-major
           | Spread(source, dims)             a row-major array, broadcast to `dims`
           | Virtual(dims, element)           nothing stored: each element is an expression of its indices
-          | Vector(items)                    rank 1, a few scalars; nothing stored
+          | Vector(items)                    a few scalars, in row-major order; nothing stored
           | StackRef(data, dims, tops)       names of the variables that hold a stack
           | TOKEN                            order tokens leave no trace: text is in program order
 

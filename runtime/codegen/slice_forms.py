@@ -24,7 +24,7 @@ _HOLE = "?"
 def _strided_slice(low: Lowering, node: Node) -> None:
     spec = node.attrs["spec"]
     ref: Any = low.ref(node.inputs[0])
-    if isinstance(ref, Vector):
+    if isinstance(ref, Vector) and len(ref.dims) == 1:
         if len(spec) == 1 and spec[0][0] == "index" and isinstance(spec[0][1], int):
             output = node.outputs[0]
             text = ref.items[spec[0][1]]
@@ -63,6 +63,15 @@ def _slice_add(low: Lowering, node: Node) -> None:
     total = writable(low, node)
     view = slice_view(low, node, total, node.attrs["spec"], node.inputs[2:])
     write(low, node, view, node.inputs[1], add=True)
+    low.define(node.outputs[0], total)
+
+
+@emitter("slice_update")
+def _slice_update(low: Lowering, node: Node) -> None:
+    low.ref(node.inputs[1])
+    total = writable(low, node)
+    view = slice_view(low, node, total, node.attrs["spec"], node.inputs[2:])
+    write(low, node, view, node.inputs[1])
     low.define(node.outputs[0], total)
 
 

@@ -182,7 +182,7 @@ def _expand_dims(low: Lowering, node: Node) -> None:
     if isinstance(ref, Scalar):
         text = low.scalar_name(node.inputs[0])
         ref = Virtual(ref.dtype, (), lambda indices: text, uniform=True)
-    elif isinstance(ref, (Vector, Spread)):
+    elif isinstance(ref, Spread):
         ref = low.array(node.inputs[0])
     dims = list(ref.dims)
     strides = list(ref.strides) if isinstance(ref, Array) and ref.strides is not None else None
@@ -197,6 +197,9 @@ def _expand_dims(low: Lowering, node: Node) -> None:
             return element([index for axis, index in enumerate(indices) if axis not in axes])
 
         low.define(node.outputs[0], Virtual(ref.dtype, tuple(dims), inner, ref.uniform))
+        return
+    if isinstance(ref, Vector):
+        low.define(node.outputs[0], replace(ref, dims=tuple(dims)))
         return
     low.define(node.outputs[0], replace(ref, dims=tuple(dims), strides=None if strides is None else tuple(strides)))
 

@@ -34,6 +34,17 @@ PROGRAMS = {
     "gather": (lambda x, i: ag.gather(x, i), [floats(N), ints(N)], [ramp(3), i32([0, 5])]),
     "gather columns": (lambda x, i: ag.gather(x, i, axis=1), [floats(N, N), ints(N)], [ramp(3, 2), i32([0, 5])]),
     "gather_nd": (lambda x, i: ag.gather_nd(x, i), [floats(N, N), ints(N, 2)], [ramp(3, 2), i32([[0, 5]])]),
+    "scatter": (
+        lambda x, i: ag.tensor_scatter_nd_update(x, [[i, 0]], [1.0]), [floats(N, N), ints()], [ramp(3, 2), i32(5)],
+    ),
+    "scatter of many": (
+        lambda x, i: ag.tensor_scatter_nd_add(x, i, ag.ones([2, 2])), [floats(N, N), ints(2, 1)],
+        [ramp(3, 2), i32([[0], [-5]])],
+    ),
+    "scatter_nd of many": (
+        lambda x, i: ag.scatter_nd(i, x, [4]), [floats(2, 2), ints(2, 2, 1)],
+        [ramp(2, 2), i32([[[0], [1]], [[2], [4]]])],
+    ),
     "embedding": (lambda x, i: ag.nn.embedding_lookup(x, i), [floats(N, N), ints(N)], [ramp(3, 2), i32([7])]),
     "add": (lambda x, y: x + y, [floats(N), floats(N)], [ramp(3), ramp(2)]),
     "fused": (lambda x, y: ag.exp(x) * 2 + ag.sin(y), [floats(N), floats(N)], [ramp(3), ramp(2)]),

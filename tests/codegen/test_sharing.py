@@ -128,12 +128,52 @@ def assigned_before_a_write(x: Any, n: Any) -> Any:
     return array.write(0, 50.0).stack(), ag_variable.read_value()
 
 
+def scattered(x: Any, n: Any) -> Any:
+    before = x
+    for i in ag.range(n):
+        x = ag.tensor_scatter_nd_add(x, [[i], [0]], [x[0], x[i] * 2.0])
+        x = ag.tensor_scatter_nd_max(x, [[2]], x[:1])
+    return x, before
+
+
+def scattered_into_a_table(x: Any, n: Any) -> Any:
+    table = ag.zeros([3, 3])
+    for i in ag.range(n):
+        for j in ag.range(3):
+            table = ag.tensor_scatter_nd_update(table, [[i, j]], [x[i] + x[j] + table[0, j]])
+        table = ag.tensor_scatter_nd_min(table, [[i]], [x])
+    return table, ag.gather_nd(table, [[0, 1], [2, 2]]), ag.gather_nd(table, [[1]])
+
+
+def scattered_by_a_gradient(x: Any, n: Any) -> Any:
+    with ag.GradientTape() as tape:
+        tape.watch(x)
+        y = x
+        for i in ag.range(n):
+            y = ag.tensor_scatter_nd_update(y, [[i]], [y[0] * y[i] + x[i]])
+        total = ag.reduce_sum(y * y)
+    return total, tape.gradient(total, x)
+
+
+def repeated_indices(x: Any, n: Any) -> Any:
+    places = ag.stack([[n], [0], [n]]) % 3
+    return ag.tensor_scatter_nd_update(x, places, x * 10.0), ag.scatter_nd(places, x, [3])
+
+
+def assigned_slices(x: Any, n: Any) -> Any:
+    ag_variable.assign(x)
+    for i in ag.range(n):
+        ag_variable[i:].assign(ag_variable[: 3 - i] * 2.0)
+    return (ag_variable.read_value(),)
+
+
 ag_variable = ag.Variable(X)
 
 PROGRAMS = [
     stacked_before_a_write, stacked_list, popped_list, branch_hands_it_on, nested_branches_hand_it_on,
     loop_without_trips, carries_take_turns, last_trips_array, written_in_a_branch, written_in_nested_loops,
-    grown_in_a_branch, assigned_before_a_write,
+    grown_in_a_branch, assigned_before_a_write, scattered, scattered_into_a_table, scattered_by_a_gradient,
+    repeated_indices, assigned_slices,
 ]  # fmt: skip
 
 

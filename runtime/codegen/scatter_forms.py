@@ -1,0 +1,191 @@
+"""Printed forms of reading and writing at index vectors: gather_nd, scatter_nd, tensor_scatter_nd_*.
+
+%y = tensor_scatter_nd_add(%x, [[%i, %j]], [%v])   →   if not (0 <= i < n and 0 <= j < m): return …
+                                                       x[i * m + j] = x[i * m + j] + v
+
+A few index vectors made of scalars are written out; others are gone through by a loop. The tensor is written in place
+where nobody else needs it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from runtime.codegen import cpu
+from runtime.codegen.lowering import REFUSALS, Lowering, emitter
+from runtime.codegen.names import fill
+from runtime.codegen.refs import Array, Dims, Scalar, Spread, Vector, product
+from runtime.codegen.slice_forms import writable, zeros
+from runtime.codegen.view_forms import bind, filled
+from runtime.graph.ir import Node, Value
+from runtime.ops.table import OPS
+
+# The op that joins an element and its update; None: the update replaces it.
+_JOINED = {
+    "tensor_scatter_nd_update": None,
+    "tensor_scatter_nd_add": "add",
+    "tensor_scatter_nd_max": "maximum",
+    "tensor_scatter_nd_min": "minimum",
+    "scatter_nd": "add",
+}
+
+
+def _refusal(node: Node) -> str | None:
+    where = {"gather_nd": (1, 0, None), "scatter_nd": (0, None, 1)}.get(node.op.name, (1, 0, 2))
+    indices, table, updates = (None if i is None else node.inputs[i].shape for i in where)
+    assert indices is not None
+    depth = indices[-1]
+    if depth is None:
+        return "index vectors of unknown length"
+    rank = len(node.attrs["shape"] if table is None else table)
+    if depth > rank or (rank == 0 and node.op.name != "gather_nd"):
+        return "index vectors longer than the tensor's rank"
+    return (
+        "updates of a higher rank" if updates is not None and len(updates) > len(indices) - 1 + rank - depth else None
+    )
+
+
+REFUSALS.update(dict.fromkeys([*_JOINED, "gather_nd"], _refusal))
+
+
+@dataclass
+class Places:
+    """Where index vectors lead to in a table."""
+
+    table: Dims
+    outer: Dims  # how many vectors there are
+    inner: Dims  # what each leads to
+
+
+@emitter(*[name for name in _JOINED if name != "scatter_nd"])
+def _scatter(low: Lowering, node: Node) -> None:
+    _, indices, updates = node.inputs
+    places = _places(low, low.dims(node.inputs[0]), indices)
+    new = _updates(low, node, updates, places)
+    if not isinstance(low.ref(indices), Vector):
+        low.array(indices)
+    _write(low, node, writable(low, node), indices, new, places)
+
+
+@emitter("scatter_nd")
+def _scatter_nd(low: Lowering, node: Node) -> None:
+    indices, updates, *holes = node.inputs
+    dims = filled(low, node, node.attrs["shape"], holes)
+    places = _places(low, dims, indices)
+    new = _updates(low, node, updates, places)
+    _write(low, node, zeros(low, node, dims), indices, new, places)
+
+
+@emitter("gather_nd")
+def _gather_nd(low: Lowering, node: Node) -> None:
+    params, indices = node.inputs
+    table = low.array(params)
+    places = _places(low, table.dims, indices)
+    ref = low.ref(indices)
+    if isinstance(ref, Vector) and product(places.outer) == "1":
+        start = _start(low, node, ref.items, places, "0", ())
+        view = Array(table.buffer, (*places.outer, *places.inner), None, low.atom(start, "at"), whole=False)
+        bind(low, node, view)
+        return
+    dims = (*places.outer, *places.inner)
+    out = low.new_buffer(product(dims), table.dtype, node.outputs[0].name)
+
+    def body(source: str, target: str) -> str:
+        return f"{out.name}[{target}] = {table.buffer.name}[{source}]"
+
+    _walk(low, node, indices, places, body)
+    low.define(node.outputs[0], Array(out, dims))
+
+
+def _places(low: Lowering, table: Dims, indices: Value) -> Places:
+    return Places(table, tuple(low.dims(indices)[:-1]), tuple(table[indices.shape[-1] :]))
+
+
+def _updates(low: Lowering, node: Node, updates: Value, places: Places) -> Any:
+    """The updates, one after another in memory or in a few variables; prints the check of their dimensions."""
+    wanted = (*places.outer, *places.inner)
+    own = low.dims(updates)
+    for got, size in zip(own, wanted[len(wanted) - len(own) :]):
+        if got not in (size, "1"):
+            message = f"Incompatible shapes: dimensions {{0}} and {{1}} [Op:{node.op.label}]"
+            low.fail_when(
+                f"{got} != {size} and {got} != 1", "InvalidArgumentError", message, node, (got, size), node.op.label
+            )
+    ref = low.ref(updates)
+    if isinstance(ref, Scalar):
+        name = low.scalar_name(updates)
+        return (
+            Vector(ref.dtype, (name,), ("1",)) if product(wanted) == "1" else low.solid(Spread(low.solid(ref), wanted))
+        )
+    if isinstance(ref, Vector) and ref.dims == wanted:
+        return ref
+    return low.array(updates) if own == wanted else low.solid(Spread(low.array(updates), wanted))
+
+
+def _write(low: Lowering, node: Node, total: Array, indices: Value, new: Any, places: Places) -> None:
+    joined = _JOINED[node.op.name]
+
+    def store(place: str, text: str) -> str:
+        into = f"{total.buffer.name}[{place}]"
+        if joined is not None:
+            dtype = total.dtype
+            text = cpu.narrow(fill(OPS[joined].scalar, [into, text], [dtype, dtype], dtype), dtype)
+        return f"{into} = {cpu.strip(text)}"
+
+    ref = low.ref(indices)
+    if isinstance(ref, Vector) and isinstance(new, Vector):
+        depth = len(places.table) - len(places.inner)
+        for k, item in enumerate(new.items):
+            at = _start(low, node, ref.items[k * depth : (k + 1) * depth], places, str(k), places.outer)
+            low.line(store(cpu.strip(at), item))
+    else:
+        source = low.solid(new)
+        _walk(low, node, indices, places, lambda place, origin: store(place, f"{source.buffer.name}[{origin}]"))
+    low.define(node.outputs[0], total)
+
+
+def _walk(low: Lowering, node: Node, indices: Value, places: Places, body: Callable[[str, str], str]) -> None:
+    """Prints a loop over the index vectors; `body(place, number)` is the statement for an element of the table and its
+    number among all that the vectors lead to."""
+    positions = low.array(indices)
+    depth = len(places.table) - len(places.inner)
+    count, inner = low.atom(product(places.outer)), low.atom(product(places.inner))
+    i, j = low.index_name(0), low.index_name(1)
+    with low.nested() as block:
+        parts = [f"{positions.buffer.name}[{i if depth == 1 else f'{i} * {depth} + {axis}'}]" for axis in range(depth)]
+        start = _start(low, node, parts, places, i, places.outer)
+        if inner == "1":
+            low.line(body(cpu.strip(start), i))
+        else:
+            at = low.atom(start, "at")
+            low.line(f"for {j} in range({inner}):")
+            low.block.append([body(f"{at} + {j}", f"{i} * {inner} + {j}")])
+    low.line(f"for {i} in range({count}):")
+    low.block.append(block)
+
+
+def _start(low: Lowering, node: Node, parts: Sequence[str], places: Places, number: str, outer: Dims) -> str:
+    """The place in the table's buffer where an index vector leads to; prints its check. `number`: which vector."""
+    rows = [low.assign(f"np.int64({part})", "row") for part in parts]
+    if not rows:
+        return "0"
+    table = places.table
+    wrong = " or ".join(f"{row} < 0 or {row} >= {size}" for row, size in zip(rows, table))
+    details: list[str] = [*rows, *table]
+    where = []
+    for axis in range(len(outer)):
+        rest = product(outer[axis + 1 :])
+        text = number if rest == "1" else f"{number} // ({rest})"
+        where.append(f"{{{len(details)}}}")
+        details.append(text if axis == 0 else f"({text}) % {outer[axis]}")
+    vector = ",".join(f"{{{k}}}" for k in range(len(rows)))
+    shape = ",".join(f"{{{k}}}" for k in range(len(rows), len(rows) + len(table)))
+    message = f"indices[{','.join(where)}] = [{vector}] does not index into shape [{shape}] [Op:{node.op.label}]"
+    low.fail_when(wrong, "InvalidArgumentError", message, node, details, node.op.label)
+    terms = []
+    for axis, row in enumerate(rows):
+        stride = product(table[axis + 1 :])
+        terms.append(row if stride == "1" else f"{row} * {stride if stride.isidentifier() else f'({stride})'}")
+    return " + ".join(terms)
