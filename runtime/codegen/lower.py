@@ -93,9 +93,9 @@ def _check_native(node: Node) -> None:
             slot_of(value.type)
         except NotNative as reason:
             raise NotNative(f"op '{node.op.name}': {reason}", node) from None
-    reason = REFUSALS[node.op.name](node) if node.op.name in REFUSALS else None
-    if reason is not None:
-        raise NotNative(f"op '{node.op.name}': {reason}", node)
+    refusal = REFUSALS[node.op.name](node) if node.op.name in REFUSALS else None
+    if refusal is not None:
+        raise NotNative(f"op '{node.op.name}': {refusal}", node)
     for region in node.regions:
         for value in region.inputs:
             slot_of(value.type)
