@@ -19,7 +19,7 @@ from autograph.operators.comprehensions import collect, drained
 from autograph.operators.conditional import if_exp
 from autograph.operators.iterables import TensorItems
 from autograph.operators.symbolic import condition, symbolic, truth
-from runtime import dtypes
+from runtime import dtypes, nest
 from runtime.context import ctx
 from runtime.ops.arithmetic import maximum, minimum
 from runtime.ops.array import shape as shape_of
@@ -134,6 +134,8 @@ def _extreme(
     if type(items) not in (list, tuple) or not items:
         return python(*others(items), **options)
     keys = items if key is None else [key(each) for each in items]
+    if any(_is_structure(each) for each in keys):
+        return _in_order(items, keys, "ASCENDING" if python is builtins.min else "DESCENDING")[0]
     if not any(symbolic(each) is not None for each in keys):
         return python(list(zip(keys, items)), key=lambda pair: pair[0])[1]
     if key is None:
@@ -169,16 +171,47 @@ def sorted_(*arguments: Any, **options: Any) -> Any:
     items, others = _taken(arguments)
     if len(arguments) != 1 or set(options) - {"reverse", "key"}:
         return builtins.sorted(*others(items), **options)
+    direction = "DESCENDING" if options.get("reverse") else "ASCENDING"
+    if type(items) in (list, tuple) and any(_is_structure(each) for each in items):
+        key = options.get("key")
+        keys = items if key is None else [converted_call(key)(each) for each in items]
+        if any(_is_structure(each) or symbolic(each) is not None for each in keys):
+            return _in_order(items, keys, direction)
     tensor = _tensor_of(items)
     if tensor is None:
         return builtins.sorted(*others(items), **options)
-    direction = "DESCENDING" if options.get("reverse") else "ASCENDING"
     if options.get("key") is None:
         made = sort(tensor, axis=0, direction=direction)
     else:
         order = argsort(_keys(tensor, converted_call(options["key"])), direction=direction, stable=True)
         made = gather(tensor, order)
     return made if symbolic(arguments[0]) is not None and not _is_list(arguments[0]) else StagedList.of_rows(made)
+
+
+def _is_structure(value: Any) -> bool:
+    """Whether a value is a tuple or list of tensors."""
+    return type(value) in (tuple, list) and any(symbolic(leaf) is not None for leaf in nest.flatten(value))
+
+
+def _in_order(items: Any, keys: Any, direction: str) -> list[Any]:
+    """Items of one structure, sorted by keys of one structure: first by what comes first in these."""
+    columns = [convert_to_tensor(column) for column in zip(*[nest.flatten(key) for key in keys])]
+    order = argsort(columns[-1], direction=direction, stable=True)
+    for column in reversed(columns[:-1]):
+        order = gather(order, argsort(gather(column, order), direction=direction, stable=True))
+    for each in (*items, *keys):
+        nest.assert_same_structure(each, items[0] if any(each is item for item in items) else keys[0])
+    parts = [gather(convert_to_tensor(part), order) for part in zip(*[nest.flatten(item) for item in items])]
+    return [nest.pack_sequence_as(items[0], [part[index] for part in parts]) for index in range(len(items))]
+
+
+def sort_list(items: list[Any], *, key: Any = None, reverse: bool = False) -> None:
+    """``items.sort()`` of a Python list; of one with tensors in it by operations of the program."""
+    if any(symbolic(leaf) is not None for leaf in nest.flatten(items)):
+        made = sorted_(items, key=key, reverse=reverse)
+        items[:] = [made[index] for index in range(len(items))]
+    else:
+        items.sort(key=key, reverse=reverse)
 
 
 def sort_in_place(items: StagedList, *, key: Any = None, reverse: bool = False) -> None:
@@ -274,6 +307,7 @@ OVERLOADS.update(
         builtins.sum: sum_,
         builtins.tuple: tuple_,
         StagedList.sort: sort_in_place,
+        builtins.list.sort: sort_list,
         math.dist: dist_,
         math.fsum: fsum_,
         math.prod: prod_,

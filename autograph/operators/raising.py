@@ -26,6 +26,8 @@ from runtime.ops.control import raise_op
 from runtime.ops.convert import is_tensor_like
 
 _OWN = ("autograph", "runtime")
+# What Python raises for values that don't depend on tensors, and so whenever the program gets there.
+_CERTAIN = (IndexError, KeyError, ZeroDivisionError)
 _RAISE = dis.opmap["RAISE_VARARGS"]
 
 
@@ -111,7 +113,10 @@ def hand_over(error: Exception, state: Iterable[Slot]) -> bool:
 
 
 def stage_raise(error: BaseException) -> bool:
-    """Makes an error that leaves a traced block part of the program, if a ``raise`` of the user's raised it."""
+    """Makes an error that leaves a traced block part of the program, if a ``raise`` of the user's raised it.
+
+    So is what the user's code itself raises for a missing key or index (``empty[0]``), or a division by zero.
+    """
     if isinstance(error, AlwaysRaises):
         return True
     if not isinstance(error, Exception):
@@ -126,14 +131,14 @@ def stage_raise(error: BaseException) -> bool:
 
 
 def _raise_statement(error: Exception) -> TracebackType | None:
-    """Where a ``raise`` statement of the user's raised an error, or None."""
+    """Where a ``raise`` statement of the user's raised an error, or Python in the user's code, or None."""
     traceback = error.__traceback__
     if isinstance(error, StagingError) or traceback is None:
         return None
     while traceback.tb_next is not None:
         traceback = traceback.tb_next
     frame = traceback.tb_frame
-    is_raise = frame.f_code.co_code[traceback.tb_lasti] == _RAISE
+    is_raise = isinstance(error, _CERTAIN) or frame.f_code.co_code[traceback.tb_lasti] == _RAISE
     return traceback if is_raise and not is_library_code(frame.f_code, frame.f_globals) else None
 
 

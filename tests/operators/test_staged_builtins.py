@@ -123,6 +123,17 @@ def order(xs, n):
     return rows(sorted(xs, key=lambda x: x * x % 4)), rows(sorted([n, 1, n * 2], reverse=True))
 
 
+@case((f32(3), f32(1), f32(2)), (f32(1), f32(1), f32(0)))
+def ordering_of_pairs(a, b, c):
+    pairs = [(a, b), (b, c), (c, a), (b, a)]
+    by_second = sorted(pairs, key=lambda pair: pair[1], reverse=True)
+    found = [(a, 1.0), (c, 2.0)]
+    found.sort()
+    alone = [a, b, c]
+    alone.sort(key=lambda x: -x)
+    return sorted(pairs), by_second, found, alone, min(pairs), max((b, 1.0), (b, 2.0), (c, 3.0))
+
+
 @pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
 @pytest.mark.parametrize(("function", "arguments"), TABLE.rows)
 def test_same_as_python(function, arguments, dynamic):
