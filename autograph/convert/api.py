@@ -29,6 +29,7 @@ from autograph.errors import ConversionError, Location, UnconvertedWarning
 from autograph.operators.calls import converted_form, install_converter, is_library, maker_of
 from autograph.operators.state import read_cell
 from autograph.syntax.load import is_loaded_code, load
+from autograph.syntax.parse import with_deep_stack
 from autograph.syntax.source import FunctionSource, SourceUnavailable, find
 from autograph.syntax.unparse import unparse
 
@@ -160,9 +161,21 @@ def _converter(function: FunctionType) -> Maker | None:
     except SourceUnavailable as error:
         _warn_unconverted(function, error)
         return None
-    node = _convert(function, source)
+
+    def work() -> tuple[Any, FunctionType]:
+        fresh = find(function)  # a tree that no earlier try has changed
+        node = _convert(function, fresh)
+        return node, load(function, node, {OPERATORS: operators}, fresh.class_name, bound(node))
+
     try:
-        made = load(function, node, {OPERATORS: operators}, source.class_name, bound(node))
+        node, made = with_deep_stack(work)
+    except RecursionError as error:
+        raise ConversionError(
+            f"{function.__qualname__} is nested too deeply to be converted",
+            location=Location(source.filename, source.node.lineno, function.__name__),
+            cause="each `elif`, and each `if` with a `return` that others follow, is a function in the one before it",
+            fix="look the cases up in a dictionary, or put groups of them into functions of their own",
+        ) from error
     except (SyntaxError, ValueError) as error:
         raise ConversionError(
             f"the converted form of {function.__qualname__} is not valid Python",

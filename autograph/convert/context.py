@@ -10,7 +10,8 @@ import gast
 from autograph.convert.homes import always_covered
 from autograph.convert.pins import pinned
 from autograph.convert.tree import functions
-from autograph.syntax.scopes import function_scope
+from autograph.syntax.liveness import maybe_unbound
+from autograph.syntax.scopes import own_scope
 from autograph.syntax.walk import walk
 
 OPERATORS = "ag__"
@@ -42,9 +43,11 @@ class Context:
         self._taken: dict[Any, set[str]] = {}
         self._covered: dict[Any, set[str]] = {}
         # Facts about the user's own functions, before any pass has changed them.
-        self._never_unbound = {function: always_covered(function) for function in functions(tree)}
-        self._pinned = {function: pinned(function) for function in functions(tree)}
-        self._locals = {function: function_scope(function).locals for function in functions(tree)}
+        own = list(functions(tree))
+        self._unbound_reads = {function: maybe_unbound(function) for function in own}
+        self._never_unbound = {function: always_covered(function, self._unbound_reads[function]) for function in own}
+        self._pinned = {function: pinned(function) for function in own}
+        self._locals = {function: own_scope(function).locals for function in own}
 
     def new_name(self, function: Any, base: str) -> str:
         """A name like ``base`` that nothing in the tree uses, and no earlier call gave out for ``function``.
@@ -88,6 +91,10 @@ class Context:
     def pin(self, function: Any, stmt: Any) -> None:
         """Note that a statement made by a pass stays a Python statement: it has got a pinned one inside."""
         self._pinned[function] |= {stmt}
+
+    def unbound_reads(self, function: Any) -> list[Any]:
+        """The Name nodes of the user's function that may read a variable without a value."""
+        return self._unbound_reads[function]
 
     def never_unbound(self, function: Any) -> frozenset[str]:
         """The user's variables that are never read without a value, whatever way control takes."""

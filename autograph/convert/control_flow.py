@@ -23,37 +23,43 @@ import gast
 
 from autograph.convert.context import Context
 from autograph.convert.homes import Place, homes, split_extra_test, surely_set
-from autograph.convert.tree import CONVERTIBLE, FUNCTIONS, Block, functions, head, map_blocks, statements
+from autograph.convert.tree import CONVERTIBLE, FUNCTIONS, Block, functions, head, holders, map_blocks, statements
 from autograph.syntax import templates
 from autograph.syntax.liveness import liveness
 from autograph.syntax.names import Path
-from autograph.syntax.scopes import Activity, activity, function_scope
+from autograph.syntax.scopes import Activities, Activity, own_scope
 from autograph.syntax.walk import children
 
 
 def lower(tree: Any, context: Context) -> Any:
     """Rewrites every function in the tree; analyses all of them before changing any."""
     classes = _class_names(tree, context.class_name)
-    converters = [_Function(function, context, classes[function]) for function in functions(tree)]
+    activity = Activities()
+    converters = [_Function(function, context, classes[function], activity) for function in functions(tree)]
     for converter in converters:
         converter.convert()
     return tree
 
 
 class _Function:
-    def __init__(self, function: Any, context: Context, class_name: str | None) -> None:
+    def __init__(self, function: Any, context: Context, class_name: str | None, activity: Activities) -> None:
         self.function = function
+        self.activity = activity  # of the tree as it was
         self.context = context
         self.class_name = class_name
         self.pinned = context.pinned(function)
         self.needed = any(self.converts(stmt) for stmt in statements(function.body))
-        self.scope = function_scope(function)
+        self.scope = own_scope(function)
         if self.needed:
-            self.live = liveness(function)
+            self.live = liveness(function, activity)
             self.covered = context.covered(function)
-            self.homes = homes(function, self.pinned, self.covered)
+            self.homes = homes(function, self.pinned, self.covered, activity)
+            self.at_home: dict[Place, list[str]] = {}
+            for name, home in sorted(self.homes.items()):
+                self.at_home.setdefault(home, []).append(name)
+            self.returning = holders(function.body, gast.Return)
             self.never_unbound = context.never_unbound(function)
-            self.surely_set = surely_set(function)
+            self.surely_set = surely_set(function, activity)
 
     def converts(self, stmt: Any) -> bool:
         return isinstance(stmt, CONVERTIBLE) and stmt not in self.pinned
@@ -92,8 +98,8 @@ class _Function:
     def conditional(self, stmt: Any, place: Place) -> Block:
         branches = [*stmt.body, *stmt.orelse]
         body, other = (*place, (stmt, "body")), (*place, (stmt, "orelse"))
-        names = self.state(activity(branches), self.live.after[stmt], (body, other), stmt)
-        returns = any(isinstance(inner, gast.Return) for inner in statements(branches))
+        names = self.state(self.activity(branches), self.live.after[stmt], (body, other), stmt)
+        returns = stmt in self.returning
         body_name, else_name = self.context.free_name("if_body"), self.context.free_name("else_body")
         if hasattr(stmt, "is_outcome"):  # see matches.py
             match_name = self.context.free_name("match_body")
@@ -111,7 +117,7 @@ class _Function:
 
     def while_loop(self, stmt: Any, place: Place) -> Block:
         test, body = (*place, (stmt, "test")), (*place, (stmt, "body"))
-        names = self.state(activity([stmt.test, *stmt.body]), self.carried(stmt), (test, body), stmt)
+        names = self.state(self.activity([stmt.test, *stmt.body]), self.carried(stmt), (test, body), stmt)
         test_name, body_name = self.context.free_name("loop_test"), self.context.free_name("loop_body")
         made = self.test_function(test_name, stmt.test, test)
         made += self.function_of(body_name, [], stmt.body, body, head(stmt))
@@ -119,7 +125,7 @@ class _Function:
 
     def for_loop(self, stmt: Any, place: Place) -> Block:
         test, body = (*place, (stmt, "test")), (*place, (stmt, "body"))
-        names = self.state(activity([stmt.target, *stmt.body]), self.carried(stmt), (test, body), stmt)
+        names = self.state(self.activity([stmt.target, *stmt.body]), self.carried(stmt), (test, body), stmt)
         block, flag = split_extra_test(stmt)
         body_name = self.context.free_name("loop_body")
         if isinstance(stmt.target, gast.Name) and self.homes.get(stmt.target.id) == body:
@@ -162,7 +168,7 @@ class _Function:
     ) -> Block:
         """The definition of the function that a block becomes; ``bind`` comes first in it."""
         block = [*(bind or []), *block]
-        modified = activity(block).modified
+        modified = self.activity(block).modified
         body = self.block(block, place)
         top, shared = self.shared(modified, place, at)
         body = _without_annotations(body, shared) or _pass(at)
@@ -181,7 +187,7 @@ class _Function:
             top
             return test
         """
-        top, _ = self.shared(activity(test).modified, place, test)
+        top, _ = self.shared(self.activity(test).modified, place, test)
         made = templates.replace(template, at=test, name=name, top=top, test=test)
         made[0].is_block = True
         return made
@@ -202,8 +208,11 @@ class _Function:
 
     def missing_locals(self, function: Any, place: Place) -> list[str]:
         """The variables of a function that only the blocks inside it set: they need a declaration."""
-        own = {name for name, home in self.homes.items() if home == place}
-        return sorted(own - function_scope(function).locals)
+        own = self.at_home.get(place)
+        if not own:
+            return []
+        bound = own_scope(function).locals
+        return [name for name in own if name not in bound]
 
     def declare(self, names: list[str]) -> Block:
         """Bare annotations: they make a name local without assigning to it."""

@@ -21,8 +21,7 @@ import gast
 
 from autograph.convert.pins import own_nodes, reads_frame
 from autograph.convert.tree import CONVERTIBLE, SCOPES, Block, blocks, leaves
-from autograph.syntax.liveness import maybe_unbound
-from autograph.syntax.scopes import activity, function_scope
+from autograph.syntax.scopes import Activities, activity, own_scope
 from autograph.syntax.walk import children
 
 Place = tuple[tuple[Any, str], ...]
@@ -30,13 +29,15 @@ Place = tuple[tuple[Any, str], ...]
 _KEPT_ALIVE = (*SCOPES, gast.GeneratorExp)
 
 
-def homes(function: Any, pinned: frozenset[Any], covered: Collection[str] = ()) -> dict[str, Place]:
+def homes(
+    function: Any, pinned: frozenset[Any], covered: Collection[str] = (), activity: Activities | None = None
+) -> dict[str, Place]:
     """The place of every local variable of a function; ``covered`` ones are never read before they are set."""
-    scope = function_scope(function)
+    scope = own_scope(function)
     found: dict[str, Place] = dict.fromkeys(scope.locals, ())
     if reads_frame(function):
         return found
-    uses = _Uses(function, pinned)
+    uses = _Uses(function, pinned, activity or Activities())
     for name in scope.locals - set(scope.params) - uses.captured:
         place = uses.place.get(name, ())
         # A value that a block may read before setting it comes from outside, or from the previous trip of a loop.
@@ -46,24 +47,27 @@ def homes(function: Any, pinned: frozenset[Any], covered: Collection[str] = ()) 
     return found
 
 
-def exposed(block: Block) -> set[str]:
+def exposed(block: Block, activity: Activities, leaving: dict[Any, bool]) -> set[str]:
     """The names that a block may read (or delete) before it sets them."""
-    scan = _Exposed()
+    scan = _Exposed(activity, leaving)
     scan.block(block, set())
     return scan.found
 
 
-def surely_set(function: Any) -> dict[Any, set[str]]:
+def surely_set(function: Any, activity: Activities | None = None) -> dict[Any, set[str]]:
     """For each statement of a function the variables that surely have a value after it; a lower bound."""
-    scan = _Exposed()
-    scan.block(function.body, set(function_scope(function).params))
+    scan = _Exposed(activity or Activities(), {})
+    scan.block(function.body, set(own_scope(function).params))
     return scan.after
 
 
-def always_covered(function: Any) -> frozenset[str]:
-    """The local variables that no statement of a function can read while they have no value."""
-    scope = function_scope(function)
-    doubtful = {node.id for node in maybe_unbound(function)}
+def always_covered(function: Any, unbound_reads: list[Any]) -> frozenset[str]:
+    """The local variables that no statement of a function can read while they have no value.
+
+    unbound_reads: what ``maybe_unbound`` found in it.
+    """
+    scope = own_scope(function)
+    doubtful = {node.id for node in unbound_reads}
     for stmt in function.body:
         for node in own_nodes(stmt):
             if isinstance(node, _KEPT_ALIVE):  # who knows when it runs
@@ -74,17 +78,19 @@ def always_covered(function: Any) -> frozenset[str]:
 class _Uses:
     """Where names occur: for each the innermost place that holds all its uses."""
 
-    def __init__(self, function: Any, pinned: frozenset[Any]) -> None:
+    def __init__(self, function: Any, pinned: frozenset[Any], activity: Activities) -> None:
         self.pinned = pinned
+        self.activity = activity
         self.place: dict[str, Place] = {}
         self.captured: set[str] = set()  # by nested functions, which may run at any later time
         self._contents: dict[Place, Block] = {(): function.body}
         self._exposed: dict[Place, set[str]] = {}
+        self._leaving: dict[Any, bool] = {}
         self.block(function.body, ())
 
     def exposed(self, place: Place) -> set[str]:
         if place not in self._exposed:
-            self._exposed[place] = exposed(self._contents[place])
+            self._exposed[place] = exposed(self._contents[place], self.activity, self._leaving)
         return self._exposed[place]
 
     def block(self, block: Block, place: Place) -> None:
@@ -136,13 +142,13 @@ class _Uses:
                 self.expression(child, place)
 
     def expression(self, node: Any, place: Place) -> None:
-        seen = activity(node)
+        seen = self.activity(node)
         for name in seen.read | seen.bound | seen.deleted | seen.declared:
             before = self.place.get(name)
             self.place[name] = place if before is None else _common(before, place)
         for inner in own_nodes(node):
             if isinstance(inner, _KEPT_ALIVE):
-                nested = activity(inner)
+                nested = self.activity(inner)
                 self.captured |= nested.read | nested.deleted | (nested.bound - {getattr(inner, "name", None)})
 
 
@@ -164,7 +170,9 @@ def _common(one: Place, other: Place) -> Place:
 class _Exposed:
     """Walks a block in program order with the set of names that are surely set."""
 
-    def __init__(self) -> None:
+    def __init__(self, activity: Activities, leaving: dict[Any, bool]) -> None:
+        self.activity = activity
+        self.leaving = leaving  # whether control can't run off the end of a statement, as far as is known
         self.found: set[str] = set()
         self.after: dict[Any, set[str]] = {}
 
@@ -177,13 +185,13 @@ class _Exposed:
 
     def use(self, node: Any, have: set[str]) -> None:
         if node is not None:
-            seen = activity(node)
+            seen = self.activity(node)
             self.found |= (seen.read | seen.deleted) - have
 
     def statement(self, stmt: Any, have: set[str]) -> set[str]:
         if isinstance(stmt, gast.If):
             self.use(stmt.test, have)
-            return _either([(each, self.block(each, have)) for each in (stmt.body, stmt.orelse)], have)
+            return self.either([(each, self.block(each, have)) for each in (stmt.body, stmt.orelse)], have)
         if isinstance(stmt, gast.While):
             self.use(stmt.test, have)
             self.block(stmt.body, have)
@@ -192,7 +200,7 @@ class _Exposed:
         if isinstance(stmt, (gast.For, gast.AsyncFor)):
             self.use(stmt.iter, have)
             self.use(stmt.target, have)
-            self.block(stmt.body, have | activity(stmt.target).bound)
+            self.block(stmt.body, have | self.activity(stmt.target).bound)
             self.block(stmt.orelse, have)
             return have
         if isinstance(stmt, (gast.With, gast.AsyncWith)):
@@ -200,7 +208,7 @@ class _Exposed:
                 self.use(item.context_expr, have)
                 if item.optional_vars is not None:
                     self.use(item.optional_vars, have)
-                    have = have | activity(item.optional_vars).bound
+                    have = have | self.activity(item.optional_vars).bound
             self.block(stmt.body, have)
             return have
         if isinstance(stmt, (gast.Try, gast.TryStar)):
@@ -208,13 +216,13 @@ class _Exposed:
         if isinstance(stmt, gast.Match):
             self.use(stmt.subject, have)
             for case in stmt.cases:
-                inside = have | activity(case.pattern).bound
+                inside = have | self.activity(case.pattern).bound
                 self.use(case.pattern, have)
                 self.use(case.guard, inside)
                 self.block(case.body, inside)
             return have
         self.use(stmt, have)
-        return (have | _surely_bound(stmt)) - activity(stmt).deleted
+        return (have | self.surely_bound(stmt)) - self.activity(stmt).deleted
 
     def attempt(self, stmt: Any, have: set[str]) -> set[str]:
         body = self.block(stmt.orelse, self.block(stmt.body, have))
@@ -224,23 +232,30 @@ class _Exposed:
             caught = have | ({handler.name.id} if handler.name is not None else set())
             after = self.block(handler.body, caught)
             ways.append((handler.body, after - ({handler.name.id} if handler.name is not None else set())))
-        after = _either(ways, have)
+        after = self.either(ways, have)
         return after | self.block(stmt.finalbody, have)
 
+    def surely_bound(self, stmt: Any) -> set[str]:
+        if isinstance(stmt, gast.Assign):
+            return set().union(*(self.activity(target).bound for target in stmt.targets))
+        if isinstance(stmt, (gast.AugAssign, gast.AnnAssign)):
+            return set(self.activity(stmt).bound & self.activity(stmt.target).bound)
+        if isinstance(stmt, (gast.Import, gast.ImportFrom)):
+            return set(self.activity(stmt).bound)
+        if isinstance(stmt, (gast.FunctionDef, gast.AsyncFunctionDef, gast.ClassDef)):
+            return {stmt.name}
+        return set()
 
-def _either(ways: list[tuple[Block, set[str]]], before: set[str]) -> set[str]:
-    """What is surely set when one of several blocks has run to its end."""
-    ends = [after for block, after in ways if not leaves(block, loop=True)]
-    return set.intersection(*ends) if ends else before
+    def either(self, ways: list[tuple[Block, set[str]]], before: set[str]) -> set[str]:
+        """What is surely set when one of several blocks has run to its end."""
+        ends = [after for block, after in ways if not self.leaves(block)]
+        return set.intersection(*ends) if ends else before
 
-
-def _surely_bound(stmt: Any) -> set[str]:
-    if isinstance(stmt, gast.Assign):
-        return set().union(*(activity(target).bound for target in stmt.targets))
-    if isinstance(stmt, (gast.AugAssign, gast.AnnAssign)):
-        return set(activity(stmt).bound & activity(stmt.target).bound)
-    if isinstance(stmt, (gast.Import, gast.ImportFrom)):
-        return set(activity(stmt).bound)
-    if isinstance(stmt, (gast.FunctionDef, gast.AsyncFunctionDef, gast.ClassDef)):
-        return {stmt.name}
-    return set()
+    def leaves(self, block: Block) -> bool:
+        for stmt in reversed(block):
+            found = self.leaving.get(stmt)
+            if found is None:
+                found = self.leaving[stmt] = leaves([stmt], loop=True)
+            if found:
+                return True
+        return False

@@ -74,7 +74,7 @@ class _Lowering:
 
     def around(self, block: Block, stmt: Any) -> Any:
         """Tells that ``block`` has come into ``stmt``: what is pinned in it pins what is around it."""
-        if any(inner in self.pinned for inner in statements(block)):
+        if self.pinned and any(inner in self.pinned for inner in statements(block)):
             self.context.pin(self.function, stmt)
         return stmt
 

@@ -65,6 +65,23 @@ def statements(block: Block) -> Iterator[Any]:
             yield from statements(inner)
 
 
+def holders(block: Block, kind: type) -> set[Any]:
+    """The statements of a block, and of the blocks in it, that hold a statement of some kind at any depth."""
+    found: set[Any] = set()
+    _add_holders(block, kind, found)
+    return found
+
+
+def _add_holders(block: Block, kind: type, found: set[Any]) -> bool:
+    holds = False
+    for stmt in block:
+        if any([_add_holders(inner, kind, found) for inner in blocks(stmt)]):  # noqa: C419  all of them, not up to one
+            found.add(stmt)
+            holds = True
+        holds = holds or isinstance(stmt, kind)
+    return holds
+
+
 def functions(tree: Any) -> Iterator[Any]:
     """Every function definition in a tree, the tree itself included, outer ones first."""
     level = [tree]
@@ -123,7 +140,8 @@ def is_endless(stmt: Any) -> bool:
 
 def leaves(block: Block, *, loop: bool = False) -> bool:
     """Whether control can't run off the end of a block: it surely returns or raises, or with ``loop`` jumps."""
-    return any(_leaves(stmt, loop) for stmt in block)
+    # The last one first: it is the one that leaves, if any does and the rest isn't dead.
+    return any(_leaves(stmt, loop) for stmt in reversed(block))
 
 
 def _leaves(stmt: Any, loop: bool) -> bool:

@@ -17,19 +17,19 @@ import gast
 from autograph.convert.context import Context
 from autograph.convert.tree import CONVERTIBLE, functions, statements
 from autograph.syntax import templates
-from autograph.syntax.liveness import maybe_unbound
-from autograph.syntax.scopes import activity
+from autograph.syntax.scopes import Activities
 
 
 def lower(tree: Any, context: Context) -> Any:
     """Wraps the returned names in a tree that may be unbound."""
+    activity = Activities()
     for function in functions(tree):
         returns = [stmt for stmt in statements(function.body) if isinstance(stmt, gast.Return) and stmt.value]
         blocks = [stmt for stmt in statements(function.body) if isinstance(stmt, CONVERTIBLE)]
         names = {name for stmt in blocks if stmt not in context.pinned(function) for name in activity(stmt).bound}
         if not (returns and names):
             continue
-        doubtful = {node for node in maybe_unbound(function) if node.id in names}
+        doubtful = {node for node in context.unbound_reads(function) if node.id in names}
         if doubtful:
             for stmt in returns:
                 stmt.value = _checked(stmt.value, doubtful)

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from autograph.syntax.cfg import Graph, Point, build
-from autograph.syntax.scopes import activity, function_scope
+from autograph.syntax.scopes import Activities, own_scope
 
 
 @dataclass(frozen=True)
@@ -43,10 +43,11 @@ def live_out(function: Any) -> dict[Any, frozenset[str]]:
     return liveness(function).after
 
 
-def liveness(function: Any) -> Liveness:
+def liveness(function: Any, activity: Activities | None = None) -> Liveness:
     """Live names and paths around every statement of a gast function definition (nested functions not included)."""
     graph = build(function)
     flow = _Live(graph)
+    activity = activity or Activities()
     own_paths: dict[Any, frozenset[str]] = {}
 
     def with_own_paths(stmt: Any, names: frozenset[str]) -> frozenset[str]:
@@ -67,7 +68,7 @@ def maybe_unbound(function: Any) -> list[Any]:
     Reads in nested functions aren't judged: they happen at some later time. ``del x`` counts as a read of ``x``.
     """
     graph = build(function)
-    scope = function_scope(function)
+    scope = own_scope(function)
     bits = _Bits(scope.locals)
     everything = bits.of(scope.locals)
     # Bound for certain on arrival at each point; starts from "everything", so unreachable points report nothing.
@@ -120,7 +121,7 @@ class _Live:
     """Solves the data flow equations once; ``names`` looks a point up."""
 
     def __init__(self, graph: Graph) -> None:
-        scope = function_scope(graph.function)
+        scope = own_scope(graph.function)
         paths = {path for point in graph.points for path in point.effects.paths}
         declared = scope.globals | scope.nonlocals
         self.bits = _Bits(scope.locals | declared | {str(path) for path in paths})

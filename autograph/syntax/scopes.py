@@ -15,13 +15,13 @@ Example::
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import gast
 
 from autograph.syntax.names import Path
-from autograph.syntax.walk import Visitor
+from autograph.syntax.walk import Visitor, children
 
 _EMPTY: frozenset[Any] = frozenset()
 
@@ -55,21 +55,29 @@ class Activity:
 
 
 @dataclass(frozen=True)
-class FunctionScope:
-    """Where the names that a function uses live.
+class OwnScope:
+    """The names that a function makes its own or declares.
 
     params: parameter names in the order of the signature (positional-only, positional, *args, keyword-only, **kwargs).
     locals: every local name, parameters included.
-    free: names used in the function or in functions nested in it that aren't local to it and not declared global:
-        variables of enclosing functions, module globals and builtins.
     globals, nonlocals: names that the function declares so.
     """
 
     params: tuple[str, ...]
     locals: frozenset[str]
-    free: frozenset[str]
     globals: frozenset[str]
     nonlocals: frozenset[str]
+
+
+@dataclass(frozen=True)
+class FunctionScope(OwnScope):
+    """Where the names that a function uses live.
+
+    free: names used in the function or in functions nested in it that aren't local to it and not declared global:
+        variables of enclosing functions, module globals and builtins.
+    """
+
+    free: frozenset[str]
 
 
 def activity(node: Any) -> Activity:
@@ -81,29 +89,75 @@ def activity(node: Any) -> Activity:
     scan = _Scan()
     scan.visit_all(node if isinstance(node, (list, tuple)) else [node])
     return Activity(
-        read=frozenset(scan.read),
-        bound=frozenset(scan.bound | scan.bound_by_nested),
-        deleted=frozenset(scan.deleted | scan.deleted_by_nested),
-        paths_read=frozenset(scan.paths_read),
-        paths_modified=frozenset(scan.paths_modified),
-        globals=frozenset(scan.globals),
-        nonlocals=frozenset(scan.nonlocals),
-        declared=frozenset(scan.declared),
+        frozenset(scan.read),
+        frozenset(scan.bound | scan.bound_by_nested),
+        frozenset(scan.deleted | scan.deleted_by_nested),
+        frozenset(scan.paths_read),
+        frozenset(scan.paths_modified),
+        frozenset(scan.globals),
+        frozenset(scan.nonlocals),
+        frozenset(scan.declared),
     )
+
+
+class Activities:
+    """``activity`` of the nodes of a tree that doesn't change, each scanned once.
+
+    Analyses ask for a block, then for each statement in it, then for the blocks of that: without a memory the work
+    grows with the depth of nesting.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[Any, Activity] = {}
+
+    def __call__(self, node: Any) -> Activity:
+        if isinstance(node, (list, tuple)):
+            return _together([self(each) for each in node])
+        found = self._known.get(node)
+        if found is None:
+            # What one of these does is what its parts do.
+            found = self(children(node)) if isinstance(node, _MADE_OF_PARTS) else activity(node)
+            self._known[node] = found
+        return found
+
+
+_MADE_OF_PARTS = (
+    *(gast.If, gast.While, gast.For, gast.AsyncFor, gast.With, gast.AsyncWith),
+    *(gast.Try, gast.TryStar, gast.Match, gast.match_case, gast.Expr, gast.Return),
+)
+_PARTS = tuple(each.name for each in fields(Activity))
+
+
+def _together(found: list[Activity]) -> Activity:
+    if len(found) == 1:
+        return found[0]
+    return Activity(*[_EMPTY.union(*[getattr(each, part) for each in found]) for part in _PARTS])
 
 
 def function_scope(node: Any) -> FunctionScope:
     """The scope of a function definition or lambda; decorators, defaults and annotations lie outside it."""
     scan = _function_body(node)
-    params = parameters(node.args)
-    local = (set(params) | scan.binds()) - scan.globals - scan.nonlocals
+    own = _own(node, scan)
     return FunctionScope(
-        params=params,
-        locals=frozenset(local),
-        free=frozenset((scan.read | scan.nonlocals | scan.bound_by_nested) - local - scan.globals),
-        globals=frozenset(scan.globals),
-        nonlocals=frozenset(scan.nonlocals),
+        own.params,
+        own.locals,
+        own.globals,
+        own.nonlocals,
+        frozenset((scan.read | scan.nonlocals | scan.bound_by_nested) - own.locals - scan.globals),
     )
+
+
+def own_scope(node: Any) -> OwnScope:
+    """The same without what takes a look into nested functions."""
+    scan = _OwnScan()
+    scan.visit_all(node.body if isinstance(node.body, list) else [node.body])
+    return _own(node, scan)
+
+
+def _own(node: Any, scan: _Scan) -> OwnScope:
+    params = parameters(node.args)
+    local = scan.binds().union(params) - scan.globals - scan.nonlocals
+    return OwnScope(params, frozenset(local), frozenset(scan.globals), frozenset(scan.nonlocals))
 
 
 def parameters(args: Any) -> tuple[str, ...]:
@@ -255,6 +309,9 @@ class _Scan(Visitor):
             self.bound.add(node.name)
             self._merge_type_params(_type_params(node), _annotations(node))
             own |= _type_param_names(_type_params(node))
+        self._visit_function_body(node, own)
+
+    def _visit_function_body(self, node: Any, own: set[str]) -> None:
         inner = _function_body(node)
         own |= (set(parameters(node.args)) | inner.binds()) - inner.globals - inner.nonlocals
         self._merge(inner, own, inner.nonlocals)
@@ -267,6 +324,9 @@ class _Scan(Visitor):
         self.visit_all(node.decorator_list)
         self.bound.add(node.name)
         self._merge_type_params(_type_params(node), [*node.bases, *node.keywords])
+        self._visit_class_body(node)
+
+    def _visit_class_body(self, node: Any) -> None:
         body = _ClassScan()
         body.visit_all(node.body)
         type_params = _type_param_names(_type_params(node))
@@ -295,6 +355,16 @@ class _Scan(Visitor):
     visit_SetComp = _visit_comprehension
     visit_DictComp = _visit_comprehension
     visit_GeneratorExp = _visit_comprehension
+
+
+class _OwnScan(_Scan):
+    """Scans for the names that a scope makes its own: what happens in scopes nested in it doesn't matter."""
+
+    def _visit_function_body(self, node: Any, own: set[str]) -> None:
+        pass
+
+    def _visit_class_body(self, node: Any) -> None:
+        pass
 
 
 class _ClassScan(_Scan):

@@ -13,6 +13,8 @@ from typing import Any
 import gast
 
 _SKIPPED = frozenset({"ctx", "op", "ops", "kind", "type_comment"})
+# These hold text and numbers in every class of nodes.
+_PLAIN = frozenset({"id", "attr", "arg", "module", "level", "asname", "simple", "is_async", "conversion"})
 _fields: dict[type, tuple[str, ...]] = {}
 
 
@@ -21,20 +23,28 @@ def fields_of(kind: type) -> tuple[str, ...]:
     found = _fields.get(kind)
     if found is None:
         names = () if kind is gast.Constant else kind._fields  # type: ignore[attr-defined]
-        found = _fields[kind] = tuple(name for name in names if name not in _SKIPPED)
+        found = _fields[kind] = tuple(name for name in names if name not in _SKIPPED | _PLAIN)
     return found
 
 
 def children(node: Any) -> list[Any]:
     """The nodes directly below a node."""
     found: list[Any] = []
-    for name in fields_of(type(node)):
-        value = getattr(node, name, None)
+    attributes = node.__dict__
+    for name in _fields.get(type(node)) or fields_of(type(node)):
+        value = attributes.get(name)
+        if value is None or type(value) is str:
+            continue
         if type(value) is list:
-            found.extend([each for each in value if isinstance(each, ast.AST)])
+            if value:
+                found += value if None not in value and type(value[0]) is not str else _nodes_of(value)
         elif isinstance(value, ast.AST):
             found.append(value)
     return found
+
+
+def _nodes_of(values: list[Any]) -> list[Any]:
+    return [each for each in values if isinstance(each, ast.AST)]
 
 
 def walk(node: Any) -> Iterator[Any]:
@@ -75,9 +85,14 @@ class Transformer(Visitor):
 
     def generic_visit(self, node: Any) -> Any:
         """Replaces the nodes directly below a node, and gives the node itself."""
-        for name in fields_of(type(node)):
-            value = getattr(node, name, None)
+        attributes = node.__dict__
+        for name in _fields.get(type(node)) or fields_of(type(node)):
+            value = attributes.get(name)
+            if value is None:
+                continue
             if type(value) is list:
+                if not value:
+                    continue
                 made: list[Any] = []
                 for each in value:
                     result = self.visit(each) if isinstance(each, ast.AST) else each
@@ -87,5 +102,5 @@ class Transformer(Visitor):
                         made.append(result)
                 value[:] = made
             elif isinstance(value, ast.AST):
-                setattr(node, name, self.visit(value))
+                attributes[name] = self.visit(value)
         return node

@@ -22,6 +22,8 @@ def convert_modules(names):
 
     Returns the number of functions converted, and what has no source (functions that the module made by ``exec``).
     """
+    # Not among the names of the modules, which some tests go through.
+    setattr(builtins, OPERATORS, operators)
     made: dict = {}
     converted, sourceless = 0, []
     for function in gc.get_objects():
@@ -38,7 +40,6 @@ def convert_modules(names):
                 sourceless.append(function.__qualname__)
         _, new = made[id(code)]
         if new is not None:
-            function.__globals__[OPERATORS] = operators
             function.__code__ = new
             converted += 1
     return converted, sorted(sourceless)
