@@ -17,10 +17,11 @@ from autograph.operators.streams import Stream
 from runtime import dtypes, nest
 from runtime.context import ctx
 from runtime.errors import InvalidArgumentError
+from runtime.ops.control import assert_op
 from runtime.ops.convert import convert_to_tensor
 from runtime.ops.elementwise import cast
 from runtime.spec import TensorSpec
-from runtime.tensor import Tensor
+from runtime.tensor import SymbolicTensor, Tensor
 
 AUTOTUNE = -1
 
@@ -150,8 +151,18 @@ class Dataset:
         self, batch_size: Any, drop_remainder: bool = False, num_parallel_calls: Any = None,
         deterministic: bool | None = None, name: str | None = None,
     ) -> Dataset:  # fmt: skip
-        """``batch_size`` elements at a time, stacked along a new first axis; the last batch may be shorter."""
-        return Dataset(plans.Batched(self._plan, _static_int(batch_size, "batch"), drop_remainder))
+        """``batch_size`` elements at a time, stacked along a new first axis; the last batch may be shorter.
+
+        In a traced function ``batch_size`` may be a symbolic integer, if the rows of the elements are there as a whole
+        (`range`, `from_tensor_slices`, and parts of these).
+        """
+        size: Any = batch_size
+        if isinstance(size, SymbolicTensor) and self._plan.indexed and self._plan.span(0, 1) is not None:
+            size = cast(size, dtypes.int64)
+            assert_op(size >= 1, "batch_size must be at least 1", "ValueError")
+        else:
+            size = _static_int(batch_size, "batch")
+        return Dataset(plans.Batched(self._plan, size, drop_remainder))
 
     def unbatch(self, name: str | None = None) -> Dataset:
         """The rows of each element."""

@@ -276,13 +276,14 @@ class Repeated(Follower):
 class Batched(Follower):
     """``size`` elements at a time as one, with an axis in front."""
 
-    def __init__(self, source: Plan, size: int, drop_remainder: bool) -> None:
+    def __init__(self, source: Plan, size: Any, drop_remainder: bool) -> None:
         super().__init__(source)
-        if size < 1:
+        is_known = isinstance(size, int)  # otherwise a symbolic int64 scalar
+        if is_known and size < 1:
             raise ValueError(f"batch_size must be at least 1, got {size}")
         self.size = size
         self.drop_remainder = drop_remainder
-        self.spec = batched_spec(source.spec, size if drop_remainder else None)
+        self.spec = batched_spec(source.spec, size if drop_remainder and is_known else None)
         self.indexed = source.indexed and source.span(0, 1) is not None
 
     def cardinality(self) -> Any:

@@ -269,3 +269,17 @@ def test_a_variable_bound_by_the_loop_stays_at_the_last_element():
     assert int(last(Dataset.range(4))) == 3
     assert int(last(Dataset.range(9).filter(lambda v: v < 6))) == 5
     assert int(last(Dataset.range(0))) == -1
+
+
+@pytest.mark.parametrize("drop_remainder", [False, True])
+def test_a_batch_size_that_is_computed(drop_remainder):
+    def f(n):
+        total = ag.constant(0, ag.int64)
+        for rows in ag.data.Dataset.range(7).skip(1).batch(n + 1, drop_remainder):
+            total = total * 10 + ag.reduce_sum(rows) + ag.cast(ag.shape(rows)[0], ag.int64)
+        return total
+
+    for n in (1, 3, 9):
+        assert int(ag.function(f)(ag.constant(n))) == int(f(ag.constant(n)))
+    with pytest.raises(ValueError, match="batch_size must be at least 1"):
+        ag.function(f)(ag.constant(-1))
