@@ -203,6 +203,7 @@ from runtime.ops.matrices import (
     clip_by_norm,
 )
 from runtime.ops.scatter import (
+    IndexedSlices,
     tensor_scatter_nd_max,
     tensor_scatter_nd_min,
     tensor_scatter_nd_sub,
@@ -262,7 +263,7 @@ from runtime.sparse import SparseTensor, SparseTensorSpec, edit_distance
 from runtime.spec import TensorSpec
 from runtime.tensor import Tensor
 from runtime.tensor_array import TensorArray
-from runtime.variable import IndexedSlices, Variable
+from runtime.variable import Variable
 
 newaxis = None
 __version__ = "0.1.0"

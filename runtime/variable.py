@@ -1,14 +1,16 @@
 """`Variable`: a value that can be assigned, kept between calls of functions.
 
-Eager, it holds a NumPy array that is never written to: assigning replaces the array, so a tensor that was read before
-keeps its value. While a function is traced, reads and assignments go to the builder (`ctx.builder`), for which a
-variable is a piece of state: an input and, when assigned, an output of the graph.
+Eager, it holds a NumPy array; assigning replaces the array, so a tensor that was read before keeps its value. Adding
+and subtracting write into the array where nothing else holds it. While a function is traced, reads and assignments go
+to the builder (`ctx.builder`), for which a variable is state: an input and, when assigned, an output of the graph.
+A compiled step writes beside the old value, which is what stays if the step fails: two buffers take turns.
 """
 
 from __future__ import annotations
 
 import enum
 import itertools
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -20,12 +22,13 @@ from runtime.device import VariableAggregation, VariableSynchronization
 from runtime.dtypes import DType, DTypeLike
 from runtime.ops import scatter
 from runtime.ops.api import add, subtract
-from runtime.ops.assignment import sliced_update
+from runtime.ops.assignment import change_in_place, sliced_update
 from runtime.ops.control import assert_op
-from runtime.ops.convert import convert_to_tensor, static_value
+from runtime.ops.convert import convert_to_tensor
 from runtime.ops.dispatch import call
 from runtime.ops.joining import stack
 from runtime.ops.operators import install
+from runtime.ops.scatter import IndexedSlices
 from runtime.ops.segments import unsorted_segment_prod
 from runtime.ops.slicing import getitem
 from runtime.shapes import Shape, TensorShape, as_shape, format_shape, merge
@@ -33,30 +36,6 @@ from runtime.tensor import EagerTensor, SymbolicTensor, Tensor, TensorReference
 from runtime.types import TensorType
 
 _ids = itertools.count()
-
-
-class IndexedSlices:
-    """Rows of a tensor at indices: what `Variable.scatter_add` and its kin take.
-
-    values: the rows. indices: the row number of each. dense_shape: of the whole tensor, if known.
-    """
-
-    def __init__(self, values: Any, indices: Any, dense_shape: Any = None) -> None:
-        self.values = convert_to_tensor(values)
-        self.indices = convert_to_tensor(indices)
-        self.dense_shape = None if dense_shape is None else convert_to_tensor(dense_shape)
-
-    @property
-    def dtype(self) -> DType:
-        return self.values.dtype
-
-    @property
-    def shape(self) -> TensorShape:
-        known = None if self.dense_shape is None else static_value(self.dense_shape)
-        return TensorShape(None if known is None else [int(d) for d in known])
-
-    def __repr__(self) -> str:
-        return f"IndexedSlices(indices={self.indices!r}, values={self.values!r})"
 
 
 class Variable:
@@ -219,7 +198,8 @@ class Variable:
         else:
             # The tensor's array may be a view of a larger one, which it would keep alive.
             array = tensor._array  # type: ignore[attr-defined]
-            self._array = array.copy() if getattr(array, "base", None) is not None else array
+            base = getattr(array, "base", None)
+            self._array = array.copy() if type(base) is np.ndarray and base.nbytes > array.nbytes else array
             if ctx.recorders:
                 ctx.assigned(self, tensor)
         return self if read_value else None
@@ -239,6 +219,8 @@ class Variable:
     def _update(self, function: Callable[..., Tensor], delta: Any, what: str, read_value: bool) -> Any:
         change = convert_to_tensor(delta, self.dtype)
         self._check_shape(change._shape)
+        if ctx.builder is None and not ctx.recorders and self._update_in_place(function, change):
+            return self if read_value else None
         # Tapes don't see the update: gradients don't flow through a variable's state.
         recorders, ctx.recorders = ctx.recorders, ()
         try:
@@ -248,6 +230,13 @@ class Variable:
         if recorders and ctx.builder is None:
             ctx.assigned(self, change)
         return self.assign(updated, read_value=read_value)
+
+    def _update_in_place(self, function: Callable[..., Tensor], change: Any) -> bool:
+        """Computes the new value where the old one lies, if nothing but this variable holds that memory."""
+        # The attribute, and the argument of getrefcount: tensors that were read, and views, count beyond these.
+        if type(self._array) is not np.ndarray or sys.getrefcount(self._array) > 2:
+            return False
+        return change_in_place(np.add if function is add else np.subtract, self._array, change._array)
 
     # --- assigning parts -----------------------------------------------------------------------------------------
 
@@ -397,7 +386,8 @@ class Variable:
         return format(self.read_value(), spec) if spec else str(self)
 
     def __copy__(self) -> Variable:
-        return self.__deepcopy__({})
+        """The variable itself, as in TensorFlow: a shallow copy shares the value. `copy.deepcopy` has its own."""
+        return self
 
     def __deepcopy__(self, memo: dict) -> Variable:
         twin = Variable(self._need_array(), self.trainable, name=self._name, dtype=self.dtype, shape=self._shape)

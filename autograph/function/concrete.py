@@ -75,7 +75,7 @@ class ConcreteFunction:
         self.guards: tuple = ()  # what must still hold for the trace to be used (see guards.py)
         self.checked = False  # whether it was traced with `enable_check_numerics`
         self.used = True  # since the cache last looked for room
-        self.captured_inputs = list(captures)
+        self._captures = list(captures)
         self.symbolic_captures = symbolic_captures
         self._specs = specs
         self._arguments = arguments
@@ -147,7 +147,7 @@ class ConcreteFunction:
         builder = ctx.builder
         reads = [builder.read_variable(v) for v in self.variables]
         token = [builder.read_token()] if self._has_token else []
-        arguments = [*tensors, *self.captured_inputs, *self.symbolic_captures, *reads, *token]
+        arguments = [*tensors, *self._captures, *self.symbolic_captures, *reads, *token]
         values = builder.inline(self.graph, arguments)
         hand_on(self.graph, builder)
         for variable, value in zip(self._written, values[self._count :]):
@@ -269,8 +269,20 @@ class ConcreteFunction:
     # --- looking at it -------------------------------------------------------------------------------------------
 
     @property
-    def inputs(self) -> list[TensorSpec]:
+    def argument_specs(self) -> list[TensorSpec]:
+        """One for each tensor among the arguments."""
         return list(self._specs)
+
+    @property
+    def captured_inputs(self) -> list[Any]:
+        """What the graph takes besides its arguments: tensors from outside, then the variables that it uses."""
+        return [*self._captures, *self.symbolic_captures, *self.variables]
+
+    @property
+    def inputs(self) -> list[TensorSpec]:
+        """All that the graph takes: the tensors among the arguments, then `captured_inputs`."""
+        captured = [TensorSpec(as_shape(c.shape), c.dtype, getattr(c, "name", None)) for c in self.captured_inputs]
+        return [*self._specs, *captured]
 
     @property
     def arguments(self) -> tuple[tuple, dict[str, Any]]:
@@ -314,9 +326,7 @@ class ConcreteFunction:
             return f"{self.graph.name}{self.function_type}"
         type_ = self.function_type
         captures = [f"  {v.name}: TensorSpec(shape={v.shape}, dtype={v.dtype!r}, name=None)" for v in self.variables]
-        captures += [
-            f"  <tensor>: TensorSpec(shape={t.shape}, dtype={t.dtype!r}, name=None)" for t in self.captured_inputs
-        ]
+        captures += [f"  <tensor>: TensorSpec(shape={t.shape}, dtype={t.dtype!r}, name=None)" for t in self._captures]
         return "\n".join(
             ["Input Parameters:", *(type_.lines() or ["  None"]), "Output Type:", f"  {type_text(type_.output)}",
              "Captures:", *(captures or ["  None"])]

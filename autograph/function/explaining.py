@@ -43,7 +43,7 @@ def explain_call(
     if measure:
         args, kwargs = function._arguments.bind(args, kwargs)
         _measure(concrete, section, args, kwargs)
-    arguments = ", ".join(f"{spec.name}: {spec.dtype.name}{_shape(spec)}" for spec in concrete.inputs)
+    arguments = ", ".join(f"{spec.name}: {spec.dtype.name}{_shape(spec)}" for spec in concrete.argument_specs)
     report = Report(concrete.graph.name, f"({arguments})", sections)
     limits = machine()
     if html is not None:
@@ -61,7 +61,7 @@ def _measure(concrete: ConcreteFunction, section: Section, args: tuple, kwargs: 
     """Notes the best time of a few runs whose results are thrown away; variables keep their values."""
     tensors: list[Any] = []
     key_of_call(args, kwargs, tensors)
-    if not all(isinstance(t, EagerTensor) for t in tensors) or len(tensors) != len(concrete.inputs):
+    if not all(isinstance(t, EagerTensor) for t in tensors) or len(tensors) != len(concrete.argument_specs):
         section.unmeasured = "that takes values, not specs"
         return
     if any(node.op.effect or node.op.calls_python for node in concrete.graph.walk()):

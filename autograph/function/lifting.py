@@ -7,19 +7,21 @@
         return x @ self.w
 
 While the function is traced for the first time its variables really come to be: an initial value that was computed by
-ops of the trace is computed now, from the part of the graph that leads to it. That trace is thrown away; the function
-is traced once more, and must not create any variable this time.
+ops of the trace is computed now, from the part of the graph that leads to it and the arguments of this call. That trace
+is thrown away; the function is traced once more, and must not create any variable this time.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from runtime.context import ctx, init_scope
+from runtime.errors import InaccessibleTensorError
 from runtime.graph.interpreter import interpret
 from runtime.graph.ir import Graph, Node, Substitution, Value, copy_nodes
 from runtime.ops.convert import convert_to_tensor
@@ -34,13 +36,16 @@ class Lifting:
         self.created: list[Any] = []
 
     def create_variable(self, variable: Any, initial_value: Any, dtype: Any) -> TensorType:
-        """Gives the variable its value. Raises ValueError when that depends on the function's arguments."""
+        """Gives the variable its value. Raises ValueError when that depends on something that only a run knows."""
         value = initial_value
         if callable(value) and not isinstance(value, SymbolicTensor):
-            with init_scope():
-                value = value()
+            try:
+                with init_scope():
+                    value = initial_value()
+            except InaccessibleTensorError:  # it uses tensors of the trace
+                value = initial_value()
         value = convert_to_tensor(value, dtype)
-        array = evaluate(value.value) if isinstance(value, SymbolicTensor) else value._array  # type: ignore[attr-defined]
+        array = evaluate(value.value, known_inputs(ctx.builder)) if isinstance(value, SymbolicTensor) else value._array  # type: ignore[attr-defined]
         variable._array = np.array(array) if np.shape(array) else array
         self.created.append(variable)
         return TensorType(value.dtype, np.shape(array))
@@ -55,10 +60,20 @@ def _lifting_to(lifting: Lifting | None) -> Iterator[None]:
         ctx.lifting = outer
 
 
-def evaluate(value: Value) -> Any:
-    """What a value of a graph being traced is, if it depends on no input."""
+def known_inputs(builder: Any) -> dict[Value, Any]:
+    """What a trace's inputs are in the call that it is made for: arguments, captured tensors, variables."""
+    known = {value: tensor._array for value, tensor in getattr(builder, "given", {}).items()}
+    known.update((value, tensor._array) for tensor, value in builder.eager_captures.values())
+    for key, value in builder.state_inputs.items():
+        if isinstance(value.type, TensorType):
+            known[value] = key.deref()._array
+    return known
+
+
+def evaluate(value: Value, known: Mapping[Value, Any] = MappingProxyType({})) -> Any:
+    """What a value of a graph being traced is, if it depends on no input but those that are known."""
     needed: dict[Node, None] = {}
-    _collect(value, needed)
+    _collect(value, needed, known)
     order = {id(node): index for index, node in enumerate(value.graph.nodes)}
     graph = Graph("initial value")
     mapping = Substitution()
@@ -70,15 +85,18 @@ def evaluate(value: Value) -> Any:
             if operand not in defined and operand not in mapping:
                 mapping[operand] = graph.add_input(operand.type)
     copy_nodes(nodes, graph, mapping)
+    if value in known:
+        return known[value]
     graph.outputs = [mapping[value]]
-    return interpret(graph, [None] * len(graph.inputs))[0]
+    given = {mapping[outer]: array for outer, array in known.items() if outer in mapping}
+    return interpret(graph, [given.get(own) for own in graph.inputs])[0]
 
 
-def _collect(value: Value, needed: dict[Node, None]) -> None:
+def _collect(value: Value, needed: dict[Node, None], known: Mapping[Value, Any]) -> None:
     pending = [value]
     while pending:
         current = pending.pop()
-        if isinstance(current.type, TokenType):
+        if isinstance(current.type, TokenType) or current in known:
             continue
         if current.node is None:
             raise ValueError(

@@ -25,7 +25,7 @@ from runtime.ops.convert import convert_to_tensor
 from runtime.ops.random import number_draws
 from runtime.spec import TensorSpec
 from runtime.staged_list import resolved
-from runtime.tensor import Tensor
+from runtime.tensor import EagerTensor, Tensor
 from runtime.types import TensorType
 
 
@@ -64,6 +64,8 @@ def trace(
             spec_name = getattr(value, "name", None) if isinstance(value, TensorSpec) else None
             specs.append(TensorSpec(shape, dtype, spec_name or name))
             inputs.append(builder.add_input(TensorType(dtype, shape), spec_name or name))
+            if type(value) is EagerTensor:
+                builder.given[inputs[-1]] = value
             return builder.tensor(inputs[-1])
 
         symbolic_args, symbolic_kwargs = nest.map_structure(placeholder, (args, kwargs))
@@ -117,6 +119,7 @@ class TracingBuilder(Builder):
         super().__init__(name)
         self.outer = outer
         self.memory_of_loops = memory
+        self.given: dict[Value, EagerTensor] = {}  # the arguments of the call that is traced, by the inputs they are
 
     def use(self, tensor: Any) -> Value:
         value = getattr(tensor, "value", tensor)

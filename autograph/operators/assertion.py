@@ -7,8 +7,10 @@ from typing import Any
 from autograph.operators.state import Block
 from autograph.operators.symbolic import condition, truth
 from autograph.operators.unbound import run
+from runtime import nest
 from runtime.errors import FailedAssertion
 from runtime.ops.control import assert_op, raise_op
+from runtime.ops.convert import is_tensor_like
 from runtime.ops.staged_text import StagedText
 
 
@@ -20,7 +22,8 @@ def assert_stmt(test: Any, message: Block | None = None) -> None:
             raise AssertionError(run(message)) if message is not None else AssertionError()
         return
     text = "" if message is None else run(message)
-    if type(text) is StagedText:
+    # Tensors in a message are shown with the values that they have then.
+    if type(text) is StagedText or any(map(is_tensor_like, nest.flatten(text))):
         raise_op(FailedAssertion, (text,), unless=condition(tensor, "assert"))
         return
     text = str(text)

@@ -1,4 +1,5 @@
-"""`slice_update`: a tensor with a slice replaced, what `v[1:3].assign(...)` does to a variable's value."""
+"""What assignments do to a variable's value: `slice_update`, a tensor with a slice replaced (`v[1:3].assign(...)`), and
+sums that take the place of the old value."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from runtime import errors
+from runtime.context import ctx
 from runtime.ops.convert import convert_to_tensor
 from runtime.ops.dispatch import call
 from runtime.ops.slicing import SLICE_ADD, STRIDED_SLICE, parse_key, slice_shape
@@ -73,3 +75,13 @@ def _need_broadcast(value: Shape, target: Shape) -> None:
             f"Cannot broadcast input shape {list(value)}: it doesn't fit a slice of shape {list(target)} "
             "[Op:ResourceStridedSliceAssign]"
         )
+
+
+def change_in_place(ufunc: Any, array: np.ndarray, change: Any) -> bool:
+    """`array = ufunc(array, change)` in the memory of `array`. Whether that was possible: else nothing has changed."""
+    if not (array.flags.owndata and array.flags.writeable) or array.dtype.kind not in "iufc":
+        return False
+    if change.dtype != array.dtype or change.shape != array.shape:
+        return False
+    ctx.quiet(ufunc, array, change, array)
+    return True

@@ -11,12 +11,14 @@ from typing import Any
 import numpy as np
 
 from runtime import errors
-from runtime.ops.convert import convert_to_tensor, fill_holes, operands, shape_args
+from runtime.dtypes import DType
+from runtime.ops.convert import convert_to_tensor, fill_holes, operands, shape_args, static_value
 from runtime.ops.creation import range as range_
 from runtime.ops.dispatch import apply, call
 from runtime.ops.late import late
 from runtime.ops.rules import brackets, dims, shape_attr
 from runtime.ops.table import OpDef, Sample, register
+from runtime.shapes import TensorShape
 from runtime.tensor import Tensor
 from runtime.types import TensorType
 
@@ -227,3 +229,27 @@ def tensor_scatter_nd_max(tensor: Any, indices: Any, updates: Any, name: str | N
 def tensor_scatter_nd_min(tensor: Any, indices: Any, updates: Any, name: str | None = None) -> Tensor:
     """A copy of `tensor` with the smaller of slices and `updates` at the index vectors."""
     return _scatter(SCATTER_MIN, tensor, indices, updates)
+
+
+class IndexedSlices:
+    """Rows of a tensor at indices: what `Variable.scatter_add` and its kin take.
+
+    values: the rows. indices: the row number of each. dense_shape: of the whole tensor, if known.
+    """
+
+    def __init__(self, values: Any, indices: Any, dense_shape: Any = None) -> None:
+        self.values = convert_to_tensor(values)
+        self.indices = convert_to_tensor(indices)
+        self.dense_shape = None if dense_shape is None else convert_to_tensor(dense_shape)
+
+    @property
+    def dtype(self) -> DType:
+        return self.values.dtype
+
+    @property
+    def shape(self) -> TensorShape:
+        known = None if self.dense_shape is None else static_value(self.dense_shape)
+        return TensorShape(None if known is None else [int(d) for d in known])
+
+    def __repr__(self) -> str:
+        return f"IndexedSlices(indices={self.indices!r}, values={self.values!r})"

@@ -164,7 +164,23 @@ def test_a_variable_created_on_every_call_is_refused() -> None:
         f(ag.constant(1.0))
 
 
-def test_an_initial_value_from_an_argument_is_refused() -> None:
+@pytest.mark.parametrize("initial", [lambda x: x * 2.0, lambda x: lambda: x * 2.0], ids=["tensor", "callable"])
+def test_an_initial_value_from_an_argument_is_that_of_the_first_call(initial: Any) -> None:
+    kept: list[Any] = []
+    factor, start = ag.constant(10.0), ag.Variable(1.0)
+
+    @ag.function
+    def f(x: Any) -> Any:
+        if not kept:
+            kept.append(ag.Variable(initial(x * factor + start)))
+        kept[0].assign_add(x)
+        return kept[0].read_value()
+
+    assert float(f(ag.constant(3.0))) == 65.0
+    assert float(f(ag.constant(4.0))) == 69.0
+
+
+def test_an_initial_value_from_an_argument_needs_a_call() -> None:
     kept: list[Any] = []
 
     @ag.function
@@ -174,7 +190,16 @@ def test_an_initial_value_from_an_argument_is_refused() -> None:
         return kept[0] * x
 
     with pytest.raises(ValueError, match="depends on 'x'"):
-        f(ag.constant(1.0))
+        f.get_concrete_function(ag.TensorSpec([]))
+
+
+def test_inputs_are_arguments_then_captures_then_variables() -> None:
+    v, c = ag.Variable([1.0, 2.0], name="v"), ag.constant([[3.0]])
+    concrete = ag.function(lambda x: x + v + c).get_concrete_function(ag.TensorSpec([2], name="x"))
+    tensor, variable = concrete.captured_inputs
+    assert tensor is c and variable is v
+    assert [(i.shape.as_list(), i.name) for i in concrete.inputs] == [([2], "x"), ([1, 1], None), ([2], "v:0")]
+    assert len(concrete.inputs) == len(concrete.graph.inputs)
 
 
 def test_assignments_keep_program_order() -> None:

@@ -87,3 +87,20 @@ def test_a_format_outside_of_messages_says_where_to_put_it():
 
     with pytest.raises(ag.errors.OperatorNotAllowedInGraphError, match="the `print`, `raise` or `assert`"):
         f(ag.constant(1.0))
+
+
+def test_an_assertion_shows_the_tensors_of_its_message():
+    @ag.function
+    def f(x):
+        assert x[0] > 5.0, x
+        return x
+
+    @ag.function
+    def g(x):
+        assert x[0] > 5.0, ("too small", x[0])
+        return x
+
+    for run, shown in [(f, r"\[1. 2.\]"), (g, r"too small.*1\.0")]:
+        with pytest.raises(AssertionError, match=shown):
+            run(ag.constant([1.0, 2.0]))
+        run(ag.constant([6.0]))

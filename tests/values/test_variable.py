@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -88,7 +89,7 @@ def test_text():
 
 def test_copies_and_pickles_are_independent():
     v = ag.Variable([1.0, 2.0], name="w", trainable=False)
-    for twin in (copy.copy(v), copy.deepcopy(v), pickle.loads(pickle.dumps(v))):
+    for twin in (copy.deepcopy(v), pickle.loads(pickle.dumps(v))):
         v.assign_add([1.0, 1.0])
         assert twin.numpy().tolist() != v.numpy().tolist()
         assert (twin.name, twin.trainable, twin.dtype) == ("w:0", False, ag.float32)
@@ -108,6 +109,65 @@ def test_tapes_watch_trainable_variables_only():
         y = v * v * fixed
         v.assign_add(1.0)
     assert [None if g is None else float(g) for g in tape.gradient(y, [v, fixed])] == [12.0, None]
+
+
+def address(v):
+    return v._array.__array_interface__["data"][0]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "complex64"])
+def test_adding_reuses_the_memory_if_nothing_else_holds_it(dtype):
+    v = ag.Variable(np.ones([1000]), dtype=dtype)
+    before, expected = address(v), np.ones([1000], dtype)
+    for _ in range(3):
+        v.assign_add(ag.ones([1000], dtype))
+        v.assign_sub(ag.fill([1000], ag.constant(3, dtype)))
+        expected = expected + np.array(1, dtype) - np.array(3, dtype)
+    assert address(v) == before
+    np.testing.assert_array_equal(v, expected)
+
+
+def test_adding_leaves_what_was_read_alone():
+    v = ag.Variable([1.0, 2.0, 3.0])
+    read, view, array = v.read_value(), v[1:], np.asarray(v)
+    v.assign_add([1.0, 1.0, 1.0])
+    for kept, value in [(read, [1, 2, 3]), (view, [2, 3]), (array, [1, 2, 3]), (v, [2, 3, 4])]:
+        np.testing.assert_array_equal(kept, value)
+    given = ag.constant([5.0, 5.0, 5.0])
+    v.assign(given)
+    v.assign_add([1.0, 1.0, 1.0])
+    np.testing.assert_array_equal(given, [5, 5, 5])
+    with ag.GradientTape() as tape:
+        y = v * v
+        v.assign_add([1.0, 1.0, 1.0])
+    np.testing.assert_array_equal(tape.gradient(y, v), [12, 12, 12])
+    v.assign_add(v)
+    np.testing.assert_array_equal(v, [14, 14, 14])
+
+
+def test_a_step_of_a_function_keeps_two_buffers_at_most():
+    v = ag.Variable(np.zeros([1 << 18]))
+
+    @ag.function(jit_compile=True)
+    def step(x):
+        v.assign_add(x)
+
+    x = ag.ones([1 << 18], ag.float64)
+    step(x)
+    tracemalloc.start()
+    try:
+        for _ in range(10):
+            step(x)
+        # The old value, which stays if the step fails, and the new one.
+        assert tracemalloc.get_traced_memory()[1] < 2.5 * 8 * (1 << 18)
+    finally:
+        tracemalloc.stop()
+    assert float(v[5]) == 11.0
+
+
+def test_a_shallow_copy_is_the_variable_itself():
+    v = ag.Variable([1.0])
+    assert copy.copy(v) is v and copy.copy([v])[0] is v
 
 
 def test_in_a_trace():
