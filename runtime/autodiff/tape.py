@@ -88,9 +88,9 @@ class GradientTape:
 
     @contextlib.contextmanager
     def stop_recording(self) -> Iterator[None]:
-        """Pauses the tape for the block. Raises ValueError when it isn't recording."""
+        """Pauses the tape for the block. Raises RuntimeError when it isn't recording."""
         if not self._open:
-            raise ValueError("Tape is not recording.")
+            raise RuntimeError("Trying to stop recording a tape which is not recording.")
         self._stop()
         try:
             yield

@@ -43,8 +43,8 @@ def _grad_cumsum(op: Any, dy: Any) -> Sequence[Any]:
 def _grad_cumprod(op: Any, dy: Any) -> Sequence[Any]:
     """Running sums of dy times the products, over x; for zeros the products without them, instead of a division.
 
-    Only the first zero of a row has a derivative that isn't 0. The second is done alike, so that derivatives of this
-    one by both are right.
+    Only the first zero of a row has a derivative that isn't 0. The next two are done alike, so that derivatives of this
+    one by them are right: to third order, whatever the number of zeros.
     """
     x = op.inputs[0]
     attrs = {**op.attrs, "reverse": not op.attrs["reverse"]}
@@ -56,7 +56,7 @@ def _grad_cumprod(op: Any, dy: Any) -> Sequence[Any]:
         return call("cumsum", call("cumprod", call("select", here, one, x), **op.attrs) * dy, **attrs)
 
     found = call("select", is_zero, none, call("cumsum", op.outputs[0] * dy, **attrs) / call("select", is_zero, one, x))
-    for number in (1, 2):
+    for number in (1, 2, 3):
         here = call("logical_and", is_zero, call("equal", order, convert_to_tensor(number, dtypes.int32)))
         found = call("select", here, without(here), found)
     return (found,)

@@ -90,7 +90,7 @@ class Writer:
             f"blend({one}, {two})", f"series({one}, {self.pick(self.integers)})", "ag.reduce_mean(w * w)", "w[-1]",
             f"(2.0 + {one} * {one}) ** squash({two})", f"ag.math.log(1.2 + {one} * {one})", f"v[{self.index()}]",
             f"ag.reduce_max(v * {one})", f"ag.where(flag, {one}, {two})", f"ag.gather(v, {self.index()}) * {one}",
-            f"ag.cast({self.pick(self.integers)}, ag.float64) * {one}",
+            f"(0.3 + ag.cast({self.pick(self.integers)}, ag.float64)) * {one}",
         ])  # fmt: skip
 
     def vector(self) -> str:

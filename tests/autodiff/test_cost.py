@@ -11,7 +11,9 @@ import autograph as ag
 from benchmarks import loop_gradients
 from runtime.autodiff.checkpoints import Replay
 from runtime.autodiff.vjp import build_vjp
+from runtime.codegen.native import load
 from runtime.context import ctx
+from runtime.engine import partition
 from runtime.engine.partition import segments
 from runtime.graph.interpreter import interpret
 from runtime.graph.ir import Graph
@@ -92,6 +94,31 @@ def gradient_graphs(function: Any, *args: Any, **options: Any) -> tuple[Graph, G
 def test_forward_and_backward_are_one_kernel_each(function: Any) -> None:
     for graph in gradient_graphs(function, X, N):
         assert [native for native, _ in segments(graph)] == [True]
+
+
+@pytest.mark.parametrize("function", [branches, listed])
+def test_a_tape_round_a_call_launches_two_kernels(function: Any, monkeypatch: Any) -> None:
+    launches: list[str] = []
+
+    def counting(source: Any) -> Any:
+        kernel = load(source)
+
+        def launch(inputs: Any) -> Any:
+            launches.append("kernel")
+            return kernel(inputs)
+
+        return launch
+
+    monkeypatch.setattr(partition, "load", counting)
+    staged = ag.function(function, jit_compile=True)
+    for _ in range(2):
+        launches.clear()
+        with ag.GradientTape() as tape:
+            tape.watch(X)
+            y = staged(X, N)
+        assert launches == ["kernel"]
+        assert tape.gradient(y, X) is not None
+        assert launches == ["kernel"] * 2
 
 
 def test_one_kernel_with_a_budget() -> None:

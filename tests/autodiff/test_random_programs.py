@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
 import autograph as ag
-from tests.autodiff.random_programs import check, forget, hessian_of, point_of, random_program
+from tests.autodiff.random_programs import check, forget, hessian_of, load, point_of, random_program, slope_of
 
 COUNT = int(os.environ.get("RANDOM_PROGRAMS", "0"))
 SETTINGS = {
@@ -33,6 +33,34 @@ def test_gradients_of_random_programs(data: Any, n: int, seed: int) -> None:
     text = random_program(lambda choices: data.draw(st.sampled_from(choices)))
     note(text)
     check(text, point_of(seed), n, second=seed % 2 == 0)
+    forget()
+
+
+@settings(max_examples=max(COUNT // 4, 6), **SETTINGS)
+@given(st.data(), st.integers(0, 7), st.integers(0, 10**6), st.sampled_from([64, 256, 1024]))
+def test_gradients_from_checkpoints_have_the_same_bits(data: Any, n: int, seed: int, memory: int) -> None:
+    text = random_program(lambda choices: data.draw(st.sampled_from(choices)))
+    note(text)
+    assert_same_bits(text, seed, n, memory, compiled=False)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_checkpoints_of_chosen_programs_have_the_same_bits(compiled: bool) -> None:
+    for text in CHOSEN:
+        assert_same_bits(text, 1, 6, 256, compiled)
+
+
+def assert_same_bits(text: str, seed: int, n: int, memory: int, compiled: bool) -> None:
+    """The gradient in bounded memory is that of the full tape, to the last bit."""
+    program, x, count = load(text), ag.constant(point_of(seed)), ag.constant(n)
+    whole = slope_of(ag.function(program, jit_compile=compiled))(x, count)
+    ag.config.set_gradient_memory(memory)
+    try:
+        bounded = slope_of(ag.function(program, jit_compile=compiled))(x, count)
+    finally:
+        ag.config.set_gradient_memory(None)
+    for one, other in zip(whole, bounded):
+        np.testing.assert_array_equal(one, other)
     forget()
 
 

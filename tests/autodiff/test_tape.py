@@ -300,6 +300,9 @@ def test_stop_recording_and_reset() -> None:
         tape.watch(x)
         z = x * 3.0
     assert tape.gradient(z, x).numpy() == 3.0
+    with pytest.raises(RuntimeError, match="Trying to stop recording a tape which is not recording"):
+        with tape.stop_recording():
+            pass
 
 
 def test_tapes_on_threads_do_not_meet() -> None:

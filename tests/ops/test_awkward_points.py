@@ -98,6 +98,23 @@ def test_running_products_with_zeros_to_second_order(x: list[float], exclusive: 
     ag.test.check_gradients(lambda t: ag.reduce_prod(t), [np.array(x)], order=2)
 
 
+@pytest.mark.parametrize("function", [lambda t: ag.reduce_sum(ag.math.cumprod(t)), ag.reduce_prod])
+def test_third_derivatives_of_products_by_three_zeros(function: Any) -> None:
+    """The derivative by the third zero was missing."""
+    x = ag.constant([0.0, 2.0, 0.0, 3.0, 0.0], ag.float64)
+    found = function(x)
+    with ag.GradientTape() as third:
+        third.watch(x)
+        with ag.GradientTape() as second:
+            second.watch(x)
+            with ag.GradientTape() as first:
+                first.watch(x)
+                found = function(x)
+            found = first.gradient(found, x)[0]
+        found = second.gradient(found, x)[2]
+    np.testing.assert_allclose(third.gradient(found, x)[4], 6.0, rtol=1e-12)
+
+
 def test_derivatives_by_a_factor_that_is_zero() -> None:
     """The gradient of sqrt is 0 where nothing arrives, but it still depends on what arrives."""
     x, w = ag.constant([4.0, 9.0], ag.float64), ag.constant([0.0, 0.0], ag.float64)
