@@ -90,7 +90,12 @@ def to_graph(function: Any, recursive: bool = True, experimental_optional_featur
     inner = _python_function(function)
     _source(inner)
     made = converted(inner)
-    return MethodType(made, function.__self__) if type(function) is MethodType else made
+    if type(function) is functools.partial:
+        return functools.partial(to_graph(function.func), *function.args, **function.keywords)
+    if type(function) is MethodType:
+        return MethodType(made, function.__self__)
+    is_callable_object = not isinstance(function, FunctionType) and inner is vars(type(function)).get("__call__")
+    return MethodType(made, function) if is_callable_object else made
 
 
 def do_not_convert(function: Any = None) -> Any:

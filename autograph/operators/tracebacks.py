@@ -93,13 +93,18 @@ def _clean_all(error: BaseException) -> None:
 def _cleaned(entry: TracebackType) -> tuple[TracebackType, TracebackType | None]:
     """The entry of a function, moved to the block that it was in, and the entry of the function that it called."""
     head, around, caller = entry, entry.tb_frame.f_code, None
+    frames = [entry.tb_frame]
     following = entry.tb_next
     while following is not None:
         code = following.tb_frame.f_code
         if is_own_file(code.co_filename):
             caller = code
+        elif caller is not None and following.tb_frame in frames:
+            # `raise` alone, in a block of an `except` clause: it leaves no entry, and the error's first way follows.
+            head, around, caller = following, code, None
         elif caller is not None and _is_block(code, around, caller):
             around = code
+            frames.append(following.tb_frame)
             if code.co_name == "<lambda>" != head.tb_frame.f_code.co_name:
                 # An operand: the function's name and the operand's line. Python reads columns off the instruction.
                 head = TracebackType(following.tb_next, head.tb_frame, -1, following.tb_lineno)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import __future__
 
 import ast
+import inspect
 import types
 from collections.abc import Iterable
 from typing import Any
@@ -80,7 +81,12 @@ def compile_like(
     scope = "" if isinstance(body[0], ast.Global) else f"{_FACTORY}.<locals>."
     if class_name is not None:
         scope += f"{class_name}."
-    return _requalified(inner, scope + inner.co_name, getattr(code, "co_qualname", fn.__qualname__))
+    return requalified(inner, scope + inner.co_name, getattr(code, "co_qualname", fn.__qualname__))
+
+
+def is_class_body(code: types.CodeType) -> bool:
+    """Whether code nested in other code is that of a class rather than a function."""
+    return not code.co_flags & inspect.CO_OPTIMIZED
 
 
 def same_code(one: types.CodeType, other: types.CodeType) -> bool:
@@ -156,7 +162,7 @@ def _only_code(outer: types.CodeType) -> types.CodeType:
     return inner
 
 
-def _requalified(code: types.CodeType, old: str, new: str) -> types.CodeType:
+def requalified(code: types.CodeType, old: str, new: str) -> types.CodeType:
     """The code object with the qualified names in it (its own and those of nested functions) moved."""
     if old == new:
         return code
@@ -166,12 +172,17 @@ def _requalified(code: types.CodeType, old: str, new: str) -> types.CodeType:
 
     def moved_constant(const: Any) -> Any:
         if isinstance(const, types.CodeType):
-            changed = const.replace(co_consts=tuple(map(moved_constant, const.co_consts)))
+            changed = const.replace(co_consts=moved_constants(const))
             return changed.replace(co_qualname=moved(const.co_qualname)) if has_qualname else changed
         # Up to Python 3.10 the qualified name of a nested function is a constant of the code that makes it.
         return moved(const) if isinstance(const, str) and not has_qualname else const
 
+    def moved_constants(code: types.CodeType) -> tuple[Any, ...]:
+        if has_qualname and is_class_body(code):  # it sets its qualified name
+            return tuple(moved(each) if isinstance(each, str) else moved_constant(each) for each in code.co_consts)
+        return tuple(map(moved_constant, code.co_consts))
+
     has_qualname = hasattr(code, "co_qualname")
     prefix = old + ".<locals>."
-    made = code.replace(co_consts=tuple(map(moved_constant, code.co_consts)))
+    made = code.replace(co_consts=moved_constants(code))
     return made.replace(co_qualname=new) if has_qualname else made

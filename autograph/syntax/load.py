@@ -21,7 +21,7 @@ import weakref
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from autograph.syntax.compiled import class_of, compile_like
+from autograph.syntax.compiled import class_of, compile_like, is_class_body, requalified
 from autograph.syntax.parse import to_ast
 
 _loaded: dict[int, weakref.ref[types.CodeType]] = {}
@@ -45,7 +45,7 @@ def load(
     if clash:
         raise ValueError(f"{', '.join(sorted(clash))}: already a closure variable of {fn.__qualname__}")
     owner: str | None = class_of(fn) if class_name is _INFER else class_name
-    code = _with_blocks_named(compile_like(to_ast(node), fn, owner, extra), blocks)
+    code = _with_blocks_named(compile_like(to_ast(node), fn, owner, extra), blocks, fn.__qualname__)
     cells = dict(zip(original.co_freevars, fn.__closure__ or ()))
     closure = tuple(cells[name] if name in cells else types.CellType(extra[name]) for name in code.co_freevars)
     made = types.FunctionType(code, fn.__globals__, fn.__name__, fn.__defaults__, closure)
@@ -61,14 +61,19 @@ def load(
     return made
 
 
-def _with_blocks_named(code: types.CodeType, blocks: Collection[str]) -> types.CodeType:
-    """The code with the blocks in it called what the function around them is called."""
+def _with_blocks_named(code: types.CodeType, blocks: Collection[str], qualname: str) -> types.CodeType:
+    """The code with the blocks in it called what the function around them is called, also in names below them."""
+    qualname = getattr(code, "co_qualname", qualname)  # Python 3.11 on
+    inside = qualname if is_class_body(code) else f"{qualname}.<locals>"
     changed = False
     constants = []
     for const in code.co_consts:
         if isinstance(const, types.CodeType):
-            made = const.replace(co_name=code.co_name) if const.co_name in blocks else const
-            made = _with_blocks_named(made, blocks)
+            made, its_name = const, f"{inside}.{const.co_name}"
+            if const.co_name in blocks:
+                made = requalified(const, its_name, qualname).replace(co_name=code.co_name)
+                its_name = qualname
+            made = _with_blocks_named(made, blocks, its_name)
             changed = changed or made is not const
             const = made
         constants.append(const)

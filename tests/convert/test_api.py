@@ -37,6 +37,36 @@ def test_looks_like_the_original():
     assert not hasattr(made, "__wrapped__")
 
 
+def names_in_blocks(n):
+    for i in range(n):
+
+        class Kind:
+            def method(self):
+                if self:
+                    return lambda: self
+
+        if i:
+
+            def inner():
+                pass
+
+    return Kind.__qualname__, Kind.method.__qualname__, Kind().method().__qualname__, inner.__qualname__
+
+
+def test_what_is_defined_in_blocks_has_the_names_that_python_gives():
+    assert converted(names_in_blocks)(2) == names_in_blocks(2)
+
+
+class Scaled:
+    def __call__(self, x):
+        return x if x > 0 else -x
+
+
+def test_to_graph_binds_what_was_bound():
+    assert to_graph(functools.partial(sample, 1))(5) == sample(1, 5)
+    assert to_graph(Scaled())(-3) == 3
+
+
 def test_converting_twice_is_converting_once():
     made = converted(sample)
     assert converted(made) is made

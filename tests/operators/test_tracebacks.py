@@ -114,6 +114,21 @@ def test_caught_and_raised_again():
     assert [each.name for each in cause if each.filename == __file__][-1] == "helper"
 
 
+@needs_311
+def test_raised_again_by_raise_alone():
+    def outer(x):
+        try:
+            while x == 0:
+                if x == 0:
+                    helper(x)
+        except ZeroDivisionError:
+            if x == 0:
+                raise
+
+    assert frames(converted(outer), 0) == frames(outer, 0)
+    assert [name for name, _ in frames(outer, 0)] == ["outer", "helper"]
+
+
 class Breakpoints(bdb.Bdb):
     """Stops at breakpoints and remembers where, and what the variables were."""
 
