@@ -103,6 +103,18 @@ def _check_native(node: Node) -> None:
             _check_native(inner)
 
 
+# From a longer display Python makes a list first, and of that the tuple, which numba doesn't know.
+_LONGEST_DISPLAY = 30
+
+
+def _tuple(parts: list[str]) -> str:
+    """The text of a tuple of two or more expressions; of one, that alone."""
+    if len(parts) <= _LONGEST_DISPLAY:
+        return ", ".join(parts)
+    pieces = [parts[i : i + _LONGEST_DISPLAY] for i in range(0, len(parts), _LONGEST_DISPLAY)]
+    return " + ".join(f"({', '.join(piece)},)" for piece in pieces)
+
+
 def lower(graph: Graph) -> KernelSource:
     """Prints the graph as one kernel. Raises NotNative, with the node, where something in it has no native form."""
     for node in graph.nodes:
@@ -130,18 +142,18 @@ def lower(graph: Graph) -> KernelSource:
         if failed is not None:
             status = f"({status}, )" if details == 0 else f"({status})"
             return " + ".join([f"return {status}", failed, *([f"({', '.join(kept)})"] if kept else [])])
-        return "return " + ", ".join([status, *blanks, *kept])
+        return f"return {_tuple([status, *blanks, *kept])}"
 
     if low.errors:
         returned = ["0", *["0"] * details, *returned]
     returned += kept
-    low.line("return " + (", ".join(returned) if returned else "0"))
+    low.line(f"return {_tuple(returned) if returned else '0'}")
     body = [f"{name} = {text}" for name, text in low.prologue.items()]
     body += [f"{name} = {cpu.allocate('0', dtype)}" for dtype, name in low.empty_buffers.items()]
     for item in low.kept.values():
         body += _declare_kept(low, item)
     if failed is not None:
-        body.append(f"{failed} = ({', '.join(blanks)})")
+        body.append(f"{failed} = ({_tuple(blanks)})")
     parameters += [name for name, _ in low.constants]
     used = "\n".join(cpu.indented(low.block, 1, format_fail))
     body = [text for text in body if _is_used(text.split(" = ")[0], used, body)]

@@ -25,15 +25,16 @@ from runtime.tensor import Tensor
 from runtime.types import TensorType
 
 
-def scipy_kernel(name: str) -> Callable[..., Any]:
-    """A kernel from scipy.special: float16 and float32 keep their dtype."""
+def scipy_kernel(name: str, wide: bool = False) -> Callable[..., Any]:
+    """A kernel from scipy.special: float16 and float32 keep their dtype; `wide` computes them in float64."""
 
     @functools.cache
     def function() -> Any:
         return getattr(importlib.import_module("scipy.special"), name)
 
     def kernel(*arrays: Any) -> Any:
-        return function()(*arrays).astype(arrays[0].dtype)
+        given = [np.asarray(a, np.float64) for a in arrays] if wide else arrays
+        return function()(*given).astype(arrays[0].dtype)
 
     return kernel
 
@@ -259,7 +260,7 @@ def _grad_betainc(op: Any, dy: Any) -> Sequence[Any]:
 
 BETAINC = register(
     OpDef(
-        "betainc", _infer_three, scipy_kernel("betainc"), grad=_grad_betainc, kinds="f",
+        "betainc", _infer_three, scipy_kernel("betainc", wide=True), grad=_grad_betainc, kinds="f",
         doc="The regularised incomplete beta function I(x; a, b); differentiable by x.",
         samples=tuple(
             Sample(shapes, low=0.1, high=0.9, gradient=(2,)) for shapes in [((), (), ()), ((3,), (3,), (3,)),

@@ -93,7 +93,7 @@ class OpDef:
     @property
     def widens(self) -> bool:
         """Whether the kernel computes with bfloat16 in float32, rather than moving it about."""
-        return "f" in self.kinds and "O" not in self.kinds and self.name != "bitcast"
+        return "f" in self.kinds and "O" not in self.kinds and self.name not in ("bitcast", "nextafter")
 
     def __repr__(self) -> str:
         return f"<op {self.name}>"

@@ -125,3 +125,17 @@ def test_errors_leave_no_memory_behind() -> None:
     for _ in range(200):
         failing()
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 50_000  # kB; leaking would take 300 MB
+
+
+def test_kernels_with_many_results() -> None:
+    """Python makes a list of a display of more than 30, which numba can't make a tuple of."""
+
+    def many(x: Any, i: Any, j: Any) -> list[Any]:
+        return [*[x * np.float32(k) for k in range(40)], call("floordiv", i, j), call("floordiv", j, i)]
+
+    graph = build(many, [typed(float32), I32, I32])
+    expected, actual = run_both(graph, [np.float32(2), np.int32(7), np.int32(2)])
+    assert list(expected) == list(actual)
+    assert float(actual[39]) == 78 and int(actual[40]) == 3
+    for i, j in ((0, 1), (1, 0)):
+        assert "division by zero" in str(raised(graph, np.float32(2), np.int32(i), np.int32(j)))
