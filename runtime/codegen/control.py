@@ -14,18 +14,22 @@ was wrong.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from runtime.codegen import cpu
 from runtime.codegen.buffers import hoist_allocations
 from runtime.codegen.chunks import LONGEST, gets_one_scalar_a_trip, in_chunks
-from runtime.codegen.inplace import updated_carries
+from runtime.codegen.few import is_small, items, items_of
+from runtime.codegen.inplace import UPDATES, updated_carries
 from runtime.codegen.interrupts import interruptible
 from runtime.codegen.lowering import Lowering, constant_array, emitter
 from runtime.codegen.names import is_literal, words
-from runtime.codegen.refs import TOKEN, Array, Buffer, Scalar, StackRef, Virtual
+from runtime.codegen.refs import TOKEN, Array, Buffer, Scalar, StackRef, Vector, Virtual
 from runtime.graph.ir import Node, Value
 from runtime.types import StackType, TensorType, TokenType
 
@@ -48,13 +52,14 @@ def _cond(low: Lowering, node: Node) -> None:
     predicate = cpu.strip(low.scalar(node.inputs[0]))
     operands = [_held(low, v, may_pass=True) for v in node.inputs[1:]]
     low.fusion.flush_all()
-    variables = [_result_variables(low, v) for v in node.outputs]
+    small = {k for k, v in enumerate(node.outputs) if low.region.in_loop and _is_wanted_small(low, node, k, v)}
+    variables = [_result_variables(low, v, k in small) for k, v in enumerate(node.outputs)]
     blocks: list[list] = []
     results: list[list[Any]] = []
     for region in node.regions:
         with low.nested() as block:
             refs = low.emit_graph(region, [_for_branch(r) for r in operands])
-            refs = [low.solid(r, v.name) if _is_array(v) else r for r, v in zip(refs, node.outputs)]
+            refs = [_branch_result(low, r, v, k in small) for k, (r, v) in enumerate(zip(refs, node.outputs))]
         blocks.append(block)
         results.append(refs)
     variables = [_kept_variable(operands, pair) or names for names, pair in zip(variables, zip(*results))]
@@ -65,6 +70,24 @@ def _cond(low: Lowering, node: Node) -> None:
     _print_branches(low, predicate, blocks)
     for value, names, dims, pair in zip(node.outputs, variables, outside, zip(*results)):
         low.define(value, _joined(value, names, dims, pair))
+
+
+def _is_wanted_small(low: Lowering, node: Node, k: int, value: Value) -> bool:
+    """Whether a result becomes a few variables: what reads it wants its elements, and no branch writes in memory."""
+    made = [region.outputs[k].node for region in node.regions]
+    if not is_small(value) or any(each is not None and each.op.name in UPDATES for each in made):
+        return False
+    return value in low.region.outputs or low.few.asks_for(low.region.graph, value)
+
+
+def _branch_result(low: Lowering, ref: Any, value: Value, small: bool) -> Any:
+    if small:
+        return _few(low, value, items_of(low, ref, value.shape))
+    return low.solid(ref, value.name) if _is_array(value) else ref
+
+
+def _few(low: Lowering, value: Value, texts: Any) -> Vector:
+    return Vector(value.dtype, tuple(np.ravel(texts)), tuple(low.static_dim(d) for d in value.shape))
 
 
 def _kept_variable(operands: Sequence[Any], pair: Sequence[Any]) -> tuple[str] | None:
@@ -127,8 +150,10 @@ def _is_array(value: Value) -> bool:
     return isinstance(value.type, TensorType) and bool(value.type.rank)
 
 
-def _result_variables(low: Lowering, value: Value) -> tuple[str, ...]:
+def _result_variables(low: Lowering, value: Value, small: bool = False) -> tuple[str, ...]:
     base = value.name or "r"
+    if small:
+        return tuple(low.names.fresh(base) for _ in range(math.prod(value.shape)))
     if isinstance(value.type, TokenType):
         return ()
     if isinstance(value.type, StackType):
@@ -139,7 +164,7 @@ def _result_variables(low: Lowering, value: Value) -> tuple[str, ...]:
 
 def _result_dims(low: Lowering, value: Value, pair: Sequence[Any]) -> list[str]:
     """Atoms of a result's dimensions, or fresh variables where the branches differ."""
-    if not _is_array(value):
+    if not _is_array(value) or isinstance(pair[0], Vector):
         return []
     dims = []
     for size, then, other in zip(value.type.shape, pair[0].dims, pair[1].dims):  # type: ignore[union-attr,arg-type]
@@ -160,6 +185,8 @@ def _assignments(names: Sequence[str], dims: Sequence[str], ref: Any) -> list[tu
         pairs = [(names[0], ref.text)]
     elif isinstance(ref, StackRef):
         pairs = list(zip(names, ref.variables))
+    elif isinstance(ref, Vector):
+        pairs = list(zip(names, ref.items))
     else:
         pairs = [(names[0], ref.buffer.name), *zip(dims, ref.dims)]
     return [(a, b) for a, b in pairs if a != b and not a.isdigit()]
@@ -172,6 +199,8 @@ def _joined(value: Value, names: Sequence[str], dims: Sequence[str], refs: Seque
         return stack_ref(value.type, names, any(r.shared for r in refs))
     if not value.type.rank:
         return Scalar(names[0], value.dtype)
+    if isinstance(refs[0], Vector):
+        return replace(refs[0], items=tuple(names))
     buffer = Buffer(names[0], value.dtype, all(r.buffer.owned for r in refs))
     buffer.may_be(*[origin for ref in refs for origin in ref.buffer.origins])
     return Array(buffer, tuple(dims))
@@ -198,13 +227,19 @@ def own_stack(low: Lowering, ref: StackRef) -> StackRef:
 @emitter("while")
 def _while(low: Lowering, node: Node) -> None:
     count = node.attrs["carries"]
-    captures = [_held(low, v) for v in node.inputs[count:]]
     wanted = updated_carries(node)
-    starts = [_start(low, node, k, k in wanted) for k in range(count)]
+    captures = [_capture(low, node, k) for k in range(count, len(node.inputs))]
+    small = {k for k in range(count) if low.few.keeps(node, k, k in wanted)}
+    starts: list[Any] = [
+        _few(low, value, items(low, value)) if k in small else _start(low, node, k, k in wanted)
+        for k, value in enumerate(node.inputs[:count])
+    ]
     low.fusion.flush_all()
     # What the loop writes in place stays in its variable.
     names = [
-        (start.buffer.name,) if k in wanted and isinstance(start, Array) else _result_variables(low, _named(node, k))
+        (start.buffer.name,)
+        if k in wanted and isinstance(start, Array)
+        else _result_variables(low, _named(node, k), k in small)
         for k, start in enumerate(starts)
     ]
     entered: set[str] = set()
@@ -256,6 +291,14 @@ def _while(low: Lowering, node: Node) -> None:
         if isinstance(ref, Array):
             ref.buffer.may_be(*carries[k].buffer.origins)
         low.define(value, ref)
+
+
+def _capture(low: Lowering, node: Node, k: int) -> Any:
+    """What the loop sees of a value from outside; a small one whose elements the body asks for is read before it."""
+    value = node.inputs[k]
+    if is_small(value) and low.few.asks_for(node.regions[1], node.regions[1].inputs[k]):
+        return _few(low, value, items(low, value))
+    return _held(low, value)
 
 
 def _named(node: Node, k: int) -> Value:
@@ -312,6 +355,8 @@ def _carry(node: Node, k: int, names: Sequence[str], dims: Sequence[str], like: 
         return stack_ref(value.type, names, like.shared)
     if isinstance(like, Scalar):
         return Scalar(names[0], value.dtype)
+    if isinstance(like, Vector):
+        return replace(like, items=tuple(names))
     return Array(Buffer(names[0], value.dtype, owned), tuple(dims))
 
 
@@ -321,11 +366,11 @@ def _trip(
     """Prints test, exit, body and the assignment of the carries; gives the refs of the body's results."""
     test, body = node.regions
     operands = [*map(_inside, carries), *captures]
-    go = low.emit_graph(test, operands)[0]
+    go = low.emit_graph(test, operands, in_loop=True)[0]
     low.line(f"if not {_negatable(cpu.strip(go.text))}:")
     block.append(["break"])
-    results = low.emit_graph(body, [*carries, *captures])
-    results = [low.solid(r, v.name) if _is_array(v) else r for r, v in zip(results, node.outputs)]
+    results = low.emit_graph(body, [*carries, *captures], in_loop=True)
+    results = [_branch_result(low, r, v, isinstance(c, Vector)) for r, v, c in zip(results, node.outputs, carries)]
     for k in sorted(wanted):
         # The next trip writes into it: no other carry may be the same memory.
         mine = results[k].buffer
@@ -335,15 +380,19 @@ def _trip(
     pairs: list[tuple[str, str]] = []
     for carry, ref in zip(carries, results):
         if carry is not TOKEN:
-            names = carry.variables if isinstance(carry, StackRef) else (_name_of(carry),)
+            names = _names_of(carry)
             pairs += _assignments(names, carry.dims if isinstance(carry, Array) else (), ref)
     for line in parallel_assignment(low, pairs):
         low.line(line)
     return results
 
 
-def _name_of(ref: Any) -> str:
-    return ref.text if isinstance(ref, Scalar) else ref.buffer.name
+def _names_of(ref: Any) -> tuple[str, ...]:
+    if isinstance(ref, StackRef):
+        return ref.variables
+    if isinstance(ref, Vector):
+        return ref.items
+    return (ref.text if isinstance(ref, Scalar) else ref.buffer.name,)
 
 
 def parallel_assignment(low: Lowering, pairs: Sequence[tuple[str, str]]) -> list[str]:

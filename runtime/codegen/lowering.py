@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from runtime import dtypes, errors
-from runtime.codegen import cpu
+from runtime.codegen import cpu, few
 from runtime.codegen.copies import copy
 from runtime.codegen.fusion import Fusion, Pending
 from runtime.codegen.names import Names, assigned, fill, is_literal
@@ -54,8 +54,11 @@ def emitter(*names: str) -> Callable[[Emitter], Emitter]:
 class Region:
     """What is known about the graph whose nodes are being printed."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, in_loop: bool = False, small: frozenset[Node] = frozenset()) -> None:
         self.graph = graph
+        self.in_loop = in_loop
+        self.small = small  # nodes that are printed element by element
+        self.items: dict[Value, Any] = {}  # the elements of small values that were read from memory
         self.env: dict[Value, Any] = {}
         self.index = 0
         self.last_use: dict[Value, float] = {}
@@ -96,6 +99,7 @@ class Lowering:
         self.static: dict[int, str] = {0: "0", 1: "1"}  # dimension -> atom
         self.prologue: dict[str, str] = {}  # variable -> expression over the parameters
         self.broadcasts: list[dict[tuple[str, str], str]] = [{}]  # per open block: (a, b) -> their broadcast
+        self.few = few.Small()
         self.region: Region = Region(graph)
         self.fusion = Fusion(self)
         self.sizes: dict[str, str] = {}  # scalar text -> the dimension atom that it is a copy of
@@ -320,10 +324,11 @@ class Lowering:
 
     # --- nodes ---------------------------------------------------------------------------------------------------
 
-    def emit_graph(self, graph: Graph, inputs: Sequence[Any]) -> list[Any]:
+    def emit_graph(self, graph: Graph, inputs: Sequence[Any], in_loop: bool = False) -> list[Any]:
         """Prints a region's nodes here; gives the refs of its outputs (groups that compute them are printed)."""
         outer = self.region
-        self.region = Region(graph)
+        in_loop = in_loop or outer.in_loop
+        self.region = Region(graph, in_loop, self.few.nodes(graph) if in_loop else frozenset())
         fusion, self.fusion = self.fusion, Fusion(self)
         try:
             for value, ref in zip(graph.inputs, inputs):
@@ -340,7 +345,9 @@ class Lowering:
 
     def emit(self, node: Node) -> None:
         form = EMITTERS.get(node.op.name)
-        if form is not None:
+        if node in self.region.small:
+            few.emit(self, node)
+        elif form is not None:
             form(self, node)
         elif node.op.is_elementwise:
             self.emit_elementwise(node)

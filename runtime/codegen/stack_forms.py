@@ -12,13 +12,15 @@ an older handle may still hold above the top.
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
 from runtime.codegen import cpu
 from runtime.codegen.control import own_stack
+from runtime.codegen.few import is_small
 from runtime.codegen.lowering import Lowering, emitter
-from runtime.codegen.refs import Array, Buffer, Scalar, StackRef, product
+from runtime.codegen.refs import Array, Buffer, Scalar, StackRef, Vector, product
 from runtime.dtypes import int64
 from runtime.graph.ir import Node, Value
 from runtime.shapes import is_static
@@ -73,7 +75,11 @@ def _push(low: Lowering, node: Node) -> None:
     size = low.atom(product(ref.dims))
     new_top = low.assign(f"{top} + {size}", stack.top)
     _reserve(low, data, top, new_top)
-    low.copy_into(Array(Buffer(data, stack.dtype), ref.dims, None, top), ref)
+    if isinstance(ref, Vector):
+        for number, item in enumerate(ref.items):
+            low.line(f"{data}[{top} + {number}] = {item}")
+    else:
+        low.copy_into(Array(Buffer(data, stack.dtype), ref.dims, None, top), ref)
     dims = low.assign(stack.dims, stack.dims)
     dims_top = low.assign(f"{stack.dims_top} + {stack.rank}", stack.dims_top)
     _reserve(low, dims, stack.dims_top, dims_top)
@@ -108,6 +114,11 @@ def _pop(low: Lowering, node: Node) -> None:
         )
     size = low.atom(product(atoms))
     top = low.assign(f"{stack.top} - {size}", stack.top)
+    if low.region.in_loop and is_small(value):
+        texts = [low.assign(f"{stack.data}[{top} + {number}]", value.name) for number in range(math.prod(value.shape))]
+        low.define(rest, replace(stack, top=top, dims_top=dims_top))
+        low.define(value, Vector(stack.dtype, tuple(texts), tuple(atoms)))
+        return
     # A copy: the next push overwrites what lies above the top.
     taken = low.new_buffer(size, stack.dtype, value.name)
     view = Array(Buffer(stack.data, stack.dtype), tuple(atoms), None, top)

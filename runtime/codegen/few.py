@@ -1,0 +1,266 @@
+"""Small tensors in loops as single numbers: a product of 2 x 2 matrices is eight multiplications, not a loop nest.
+
+    while index < n:                                 while index < n:
+        for i in range(2):                               state_0 = a * state + b * state_1
+            for j in range(2):                →          state_1 = c * state + d * state_1
+                a_1[i] += w[i * 2 + j] * state[j]        ...
+
+In the regions of a `while`, an op on tensors of few elements whose shapes are static is printed element by element. Ops
+that only move elements run their NumPy kernel on arrays of text, so they leave no trace. An operand that lies in memory
+is read once; a result that is wanted in memory is written there (`Lowering.solid`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from runtime.codegen import cpu
+from runtime.codegen.inplace import updated_carries
+from runtime.codegen.names import is_literal
+from runtime.codegen.reductions import REDUCTIONS, accumulator, result
+from runtime.codegen.refs import Array, Scalar, Spread, Vector, Virtual
+from runtime.dtypes import DType
+from runtime.graph.ir import Graph, Node, Value
+from runtime.graph.making import known_array
+from runtime.shapes import element_count
+from runtime.types import TensorType
+
+# Elements of a tensor that counts as small, and statements that a region may get by it: compiling them takes time.
+LIMIT = 16
+BUDGET = 400
+
+# Their kernels give each element of the result from one of the operands, or 0.
+_MOVES = frozenset(
+    [
+        "reshape", "expand_dims", "squeeze", "transpose", "identity", "stop_gradient", "ensure_shape", "broadcast_to",
+        "broadcast_like", "stack", "unstack", "concat", "split", "reverse", "strided_slice", "slice_grad", "tile",
+    ]
+)  # fmt: skip
+_FILLED = {"zeros_like": 0, "ones_like": 1}
+_REDUCED = frozenset(REDUCTIONS)
+
+
+def is_small(value: Value) -> bool:
+    """Whether a value is a tensor of rank 1 or more with a few elements, of a shape known while tracing."""
+    count = _count(value)
+    return count is not None and bool(value.type.rank) and 0 < count <= LIMIT  # type: ignore[union-attr]
+
+
+def _count(value: Value) -> int | None:
+    return element_count(value.type.shape) if isinstance(value.type, TensorType) else None
+
+
+class Small:
+    """What is printed element by element in the loops of one kernel."""
+
+    def __init__(self) -> None:
+        self._nodes: dict[Graph, frozenset[Node]] = {}
+
+    def nodes(self, graph: Graph) -> frozenset[Node]:
+        """The nodes of a loop's region that are; none if the text would become long."""
+        if graph not in self._nodes:
+            found = frozenset(node for node in graph.nodes if _is_supported(node))
+            self._nodes[graph] = found if sum(map(_cost, found)) <= BUDGET else frozenset()
+        return self._nodes[graph]
+
+    def keeps(self, node: Node, k: int, in_place: bool) -> bool:
+        """Whether carry `k` of a `while` is a few variables: the body works on its elements one by one."""
+        body = node.regions[1]
+        value, after = body.inputs[k], body.outputs[k]
+        if in_place or not is_small(value) or not is_small(after):
+            return False
+        return self.asks_for(body, value) and self._makes(body, after)
+
+    def asks_for(self, graph: Graph, value: Value) -> bool:
+        """Whether a node of a loop's region, or of the regions in it, works on the elements of a small value."""
+        small = self.nodes(graph)
+        for user in graph.nodes:
+            if value not in user.inputs:
+                continue
+            if user in small:
+                return True
+            skipped = 1 if user.op.name == "cond" else 0
+            places = [p - skipped for p, v in enumerate(user.inputs) if v is value]
+            if any(self.asks_for(region, region.inputs[p]) for region in user.regions for p in places):
+                return True
+        return False
+
+    def _makes(self, graph: Graph, value: Value) -> bool:
+        node = value.node
+        if node is None or node.op.name == "stack_pop" or node in self.nodes(graph):
+            return True
+        k = node.outputs.index(value)
+        if node.op.name == "cond":
+            return all(self._makes(region, region.outputs[k]) for region in node.regions)
+        return node.op.name == "while" and self.keeps(node, k, k in updated_carries(node))
+
+
+def _is_supported(node: Node) -> bool:
+    values = (*node.inputs, *node.outputs)
+    if node.regions or (not any(map(is_small, node.outputs)) and not any(map(is_small, node.inputs))):
+        return False
+    if any(_count(v) is None or not 0 < _count(v) <= LIMIT for v in values):  # type: ignore[operator]
+        return False
+    op, attrs = node.op, node.attrs
+    if "?" in repr(attrs.get("spec")) or None in (attrs.get("shape") or ()):
+        return False
+    if op.name == "matmul":
+        return all(v.type.rank == 2 for v in node.inputs)  # type: ignore[union-attr]
+    if op.is_elementwise:
+        return (op.divisor is None and op.exponent is None) or not node.outputs[0].dtype.is_integer
+    return op.name in _MOVES or op.name in _FILLED or op.name in _REDUCED or op.name == "slice_add"
+
+
+def _cost(node: Node) -> int:
+    if node.op.name in _MOVES or node.op.name in _FILLED:
+        return 0
+    sizes = [_count(v) or 1 for v in (*node.inputs, *node.outputs)]
+    if node.op.name == "matmul":
+        rows, columns = node.inputs[0].shape[-2:]
+        return (_count(node.outputs[0]) or 1) * (rows if node.attrs["transpose_a"] else columns)
+    return max(sizes)
+
+
+# --- printing --------------------------------------------------------------------------------------------------------
+
+
+def emit(low: Any, node: Node) -> None:
+    """Prints one of `Small.nodes`."""
+    name, attrs = node.op.name, node.attrs
+    outputs = node.outputs
+    dtype = outputs[0].dtype
+    if name in _FILLED:
+        text = cpu.literal(_FILLED[name], dtype)
+        define(low, outputs[0], np.full(outputs[0].shape, text, object))
+        return
+    arrays = [
+        np.empty(v.shape, object) if index in node.op.shape_only or (name == "sum_to_shape_of" and index == 1)
+        else items(low, v)
+        for index, v in enumerate(node.inputs)
+    ]  # fmt: skip
+    if name in _MOVES:
+        moved = node.op.kernel(*arrays, **attrs)
+        for output, each in zip(outputs, moved if isinstance(moved, (list, tuple)) else [moved]):
+            define(low, output, np.asarray(each, object))
+    elif name == "matmul":
+        define(low, outputs[0], _matmul(low, dtype, arrays[0], arrays[1], **attrs))
+    elif name == "slice_add":
+        define(low, outputs[0], _slice_add(low, dtype, *arrays, **attrs))
+    elif name in _REDUCED:
+        define(low, outputs[0], _reduced(low, node, arrays[0]))
+    else:
+        made = np.empty(outputs[0].shape, object)
+        for place, operands in zip(np.ndindex(made.shape), zip(*[a.flat for a in np.broadcast_arrays(*arrays)])):
+            made[place] = _named(low, low.expression(node, operands, alone=True))
+        define(low, outputs[0], made)
+
+
+def define(low: Any, value: Value, texts: Any) -> None:
+    """Binds a value to the texts of its elements; what a kernel filled up is 0."""
+    zero = cpu.literal(0, value.dtype)
+    flat = tuple(text if isinstance(text, str) else zero for text in np.ravel(texts))
+    if not value.shape:
+        low.define(value, Scalar(flat[0], value.dtype))
+        return
+    low.define(value, Vector(value.dtype, flat, tuple(low.static_dim(d) for d in value.shape)))
+
+
+def items(low: Any, value: Value) -> Any:
+    """The elements of a small value as variables and literals: an object array of its shape."""
+    known = known_array(value)
+    if known is not None:
+        return np.array([cpu.literal(e, value.dtype) for e in known.flat], object).reshape(known.shape)
+    if not value.shape:
+        return np.array(low.scalar_name(value), object)
+    found = low.region.items.get(value)
+    if found is None:
+        found = low.region.items[value] = items_of(low, low.ref(value), value.shape)
+    return found
+
+
+def items_of(low: Any, ref: Any, shape: Sequence[int]) -> Any:
+    """The same for what stands for a value of that shape."""
+    if isinstance(ref, Vector):
+        return np.array(ref.items, object).reshape(shape)
+    if isinstance(ref, Spread):
+        own = tuple(
+            1 if d == "1" else size for d, size in zip(ref.source.dims, shape[len(shape) - len(ref.source.dims) :])
+        )
+        return np.broadcast_to(items_of(low, ref.source, own), shape)
+    made = np.empty(shape, object)
+    if isinstance(ref, Virtual) and ref.uniform:
+        made[...] = _named(low, ref.element([]))
+        return made
+    for number, place in enumerate(np.ndindex(*shape)):
+        if isinstance(ref, Virtual):
+            text = ref.element([str(i) for i in place])
+        else:
+            assert isinstance(ref, Array)
+            text = f"{ref.buffer.name}[{_offset(ref, place, number)}]"
+        made[place] = _named(low, text)
+    return made
+
+
+def _offset(ref: Array, place: Sequence[int], number: int) -> str:
+    if ref.strides is None:
+        terms = [str(number)] if number else []
+    else:
+        terms = [s if i == 1 else f"{i} * {s}" for i, s in zip(place, ref.strides) if i and s != "0"]
+    if ref.offset != "0":
+        terms.insert(0, ref.offset)
+    return " + ".join(terms) or "0"
+
+
+def _named(low: Any, text: str) -> str:
+    text = cpu.strip(text)
+    return text if text.isidentifier() or is_literal(text) else low.assign(text)
+
+
+def _matmul(low: Any, dtype: DType, a: Any, b: Any, transpose_a: bool, transpose_b: bool) -> Any:
+    a, b = a.T if transpose_a else a, b.T if transpose_b else b
+    made = np.empty((a.shape[0], b.shape[1]), object)
+    for i, j in np.ndindex(*made.shape):
+        terms = [cpu.narrow(f"({x} * {y})", dtype) for x, y in zip(a[i], b[:, j])]
+        text = terms[0]
+        for term in terms[1:]:
+            text = cpu.narrow(f"({text} + {term})", dtype)
+        made[i, j] = low.assign(text)
+    return made
+
+
+def _slice_add(low: Any, dtype: DType, total: Any, dy: Any, spec: Any) -> Any:
+    from runtime.ops.slicing import STRIDED_SLICE
+
+    places = np.ravel(STRIDED_SLICE.kernel(np.arange(total.size).reshape(total.shape), spec=spec))
+    made = total.copy().reshape(-1)
+    shape = np.shape(STRIDED_SLICE.kernel(np.empty(total.shape, object), spec=spec))
+    for place, text in zip(places, np.broadcast_to(dy, shape).flat):
+        made[place] = low.assign(cpu.narrow(f"({made[place]} + {text})", dtype))
+    return made.reshape(total.shape)
+
+
+def _reduced(low: Any, node: Node, array: Any) -> Any:
+    """Adds up (or the like) along the reduced axes, as a nest over a short row does."""
+    shape, reduction = node.outputs[0].shape, REDUCTIONS[node.op.name]
+    if node.op.name == "sum_to_shape_of":
+        wide = (1,) * (array.ndim - len(shape)) + tuple(shape)
+        axes = tuple(axis for axis, (size, own) in enumerate(zip(array.shape, wide)) if own == 1 and size != 1)
+    else:
+        wanted = node.attrs["axis"]
+        axes = tuple(range(array.ndim)) if wanted is None else tuple(axis % array.ndim for axis in wanted)
+    if not axes:
+        return array.reshape(shape)
+    kept = [axis for axis in range(array.ndim) if axis not in axes]
+    rows = array.transpose([*kept, *axes]).reshape(-1, int(np.prod([array.shape[axis] for axis in axes])))
+    dtype = node.inputs[0].dtype
+    own = accumulator(reduction, dtype, short=True)
+    made = []
+    for row in rows:
+        total = cpu.literal(np.asarray(reduction.start(own)).astype(own.np)[()], own)
+        for text in row:
+            total = reduction.step(total, text if own is dtype else cpu.convert(text, dtype, own), own)
+        made.append(low.assign(result(reduction, total, str(len(row)), dtype, short=True)))
+    return np.array(made, object).reshape(shape)

@@ -1,0 +1,157 @@
+"""Small tensors in loops, which are printed element by element: compiled and interpreted runs agree."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import autograph as ag
+from runtime.codegen.lower import lower
+
+X = np.array([[1.0, -0.4, 2.0], [0.3, 0.7, -1.2], [0.5, 0.2, 0.9]])
+
+
+def products(x: Any, n: Any) -> Any:
+    y = x
+    for _ in ag.range(n):
+        y = ag.matmul(x, y, transpose_b=True) * 0.3 + ag.matmul(y, x, transpose_a=True) * 0.2
+    return y
+
+
+def slices(x: Any, n: Any) -> Any:
+    y, z = x, x[0]
+    for i in ag.range(n):
+        y = y - y[:, 0:1] * y[1:2, :] + ag.reverse(y, [0]) * 0.1
+        z = ag.concat([z[1:], z[:1] + y[2, ::2][1:]], 0) + y[i % 3]
+    return y, z
+
+
+def reductions(x: Any, n: Any) -> Any:
+    y = x
+    for _ in ag.range(n):
+        mean = ag.reduce_mean(y, axis=1, keepdims=True)
+        high = ag.reduce_max(y, axis=0)
+        y = y - mean + high * 0.1 + ag.reduce_min(y) - ag.reduce_prod(y[0]) * 0.01 + ag.norm(y) * 0.01
+    return y, ag.reduce_sum(y)
+
+
+def moved(x: Any, n: Any) -> Any:
+    y = x
+    for _ in ag.range(n):
+        row = ag.reshape(ag.transpose(y), [9])[:3]
+        y = ag.stack([row, y[1], ag.zeros_like(row) + 1.0]) + ag.expand_dims(row, 1) * ag.ones_like(y) * 0.5
+        a, b, c = ag.unstack(y)
+        y = ag.stack([c, a * 0.5, b]) * 0.7
+    return y
+
+
+def branches(x: Any, n: Any) -> Any:
+    y, kept = x, x[0] * 0.0
+    for i in ag.range(n):
+        if i % 2 == 0:
+            y = y * 0.5 + ag.transpose(x)
+        else:
+            y = y - x
+            if ag.reduce_sum(y) > 0.7:
+                kept = y[0]
+        if ag.reduce_any(y > 5.0):
+            break
+    return y, kept
+
+
+def integers(x: Any, n: Any) -> Any:
+    y = ag.cast(x * 10.0, ag.int32)
+    total = ag.constant([0, 0, 0], ag.int64)
+    for i in ag.range(n):
+        y = ag.where(y > 3, y - i, y * 2 + 1)
+        total += ag.cast(ag.reduce_sum(y, axis=0), ag.int64)
+    return y, total, ag.cast(y > 0, ag.float64)
+
+
+def nested(x: Any, n: Any) -> Any:
+    y = x
+    for i in ag.range(n):
+        z = y[0]
+        for _ in ag.range(i):
+            z = ag.tanh(ag.linalg.matvec(x, z))
+        y = ag.tensor_scatter_nd_update(y, [[1]], [z]) * 0.9
+    return y
+
+
+def indexed_and_sent_away(x: Any, n: Any) -> Any:
+    y, picked = x[0], 0.0 * x[0, 0]
+    rows = ag.TensorArray(ag.float64, size=n)
+    for i in ag.range(n):
+        y = y * 1.1 + x[i % 3]
+        picked += y[i % 3]
+        rows = rows.write(i, y)
+    return picked, rows.stack()
+
+
+def asked_in_the_test(x: Any, n: Any) -> Any:
+    y = x[0]
+    while ag.reduce_sum(y * y) > 1e-3 * ag.cast(n + 1, ag.float64):
+        y = y * 0.5
+    return y
+
+
+def changing_shapes(x: Any, n: Any) -> Any:
+    y = x[:1]
+    for _ in ag.range(n):
+        y = ag.concat([y, y[-1:] * 0.5], 0)
+    return y
+
+
+PROGRAMS = [
+    products, slices, reductions, moved, branches, integers, nested, indexed_and_sent_away, asked_in_the_test,
+    changing_shapes,
+]  # fmt: skip
+
+
+def flat(result: Any) -> list[Any]:
+    return [np.asarray(each) for each in ag.nest.flatten(result)]
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_values(program: Any) -> None:
+    compiled, interpreted = (ag.function(program, jit_compile=each) for each in (True, False))
+    for n in (0, 1, 4):
+        got, expected = (flat(f(ag.constant(X), ag.constant(n))) for f in (compiled, interpreted))
+        for one, other in zip(got, expected):
+            np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("program", [p for p in PROGRAMS if p is not integers])
+def test_gradients(program: Any) -> None:
+    def gradient(x: Any, n: Any) -> Any:
+        with ag.GradientTape() as outer:
+            outer.watch(x)
+            with ag.GradientTape() as tape:
+                tape.watch(x)
+                loss = ag.add_n([ag.reduce_sum(ag.sin(each)) for each in ag.nest.flatten(program(x, n))])
+            first = tape.gradient(loss, x)
+            again = ag.reduce_sum(first * x)
+        return loss, first, outer.gradient(again, x)
+
+    compiled, interpreted = (ag.function(gradient, jit_compile=each) for each in (True, False))
+    for n in (0, 3):
+        got, expected = (flat(f(ag.constant(X), ag.constant(n))) for f in (compiled, interpreted))
+        for one, other in zip(got, expected):
+            np.testing.assert_allclose(one, other, rtol=1e-10, atol=1e-12)
+
+
+def test_no_array_is_left_of_a_small_state() -> None:
+    text = lower(
+        ag.function(products).get_concrete_function(ag.TensorSpec([2, 2]), ag.TensorSpec([], ag.int32)).graph
+    ).text
+    body = text[text.index("while ") :]
+    assert "matmul" not in body
+    assert "for " not in body.split("ticks")[0]
+
+
+def test_large_states_stay_arrays() -> None:
+    spec = ag.TensorSpec([8, 8])
+    text = lower(ag.function(products).get_concrete_function(spec, ag.TensorSpec([], ag.int32)).graph).text
+    assert "lib.matmul" in text
