@@ -49,7 +49,7 @@ def measure(quick: bool = False, only: Sequence[str] | None = None) -> dict[str,
             command = [sys.executable, "-m", "benchmarks.first", label, *names]
             environment = {**os.environ, "AUTOGRAPH_CACHE_DIR": cache, "TF_CPP_MIN_LOG_LEVEL": "3"}
             root = Path(__file__).resolve().parent.parent
-            done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=root, timeout=600)
+            done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=root, timeout=1200)
             lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
             found[label] = {line.pop("name"): line for line in lines if line.get("seconds") is not None}
             if library == "autograph" and len(found[label]) < len(names):

@@ -113,7 +113,16 @@ def processes(quick: bool = False) -> Processes:
     # Installed packages come with their bytecode; a checkout may not have it.
     for folder in ("autograph", "runtime"):
         compileall.compile_dir(Path(__file__).resolve().parent.parent / folder, quiet=2)
-    return Processes(import_times(1 if quick else 5), first.measure(quick), deep.measure(quick), quick)
+    _say("Imports, in processes of their own ...")
+    imports = import_times(1 if quick else 5)
+    _say("First results, in processes of their own: a few minutes ...")
+    firsts = first.measure(quick)
+    _say("A training step of 60 layers ...")
+    return Processes(imports, firsts, deep.measure(quick), quick)
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
 
 
 def page(results: list[tuple[Case, list[Row]]], apart: Processes) -> str:

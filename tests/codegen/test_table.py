@@ -31,15 +31,14 @@ NOT_NATIVE = {
     "random_permutation", "py_function",
     # answers of a tape
     "py_function_gradient",
+    # calls put off until their operands have values
+    "late", "late_effect",
     # running logarithms of sums of exponentials
     "cumulative_logsumexp",
     # strings
     "string_add",
     # results whose shape depends on values
     "where_true", "boolean_mask", "fill",
-    # scatters at index vectors
-    "gather_nd", "scatter_nd", "tensor_scatter_nd_update", "tensor_scatter_nd_add", "tensor_scatter_nd_max",
-    "tensor_scatter_nd_min",
     # taken apart before execution: runtime/graph/passes/custom_gradients.py
     "custom_gradient",
     # the sum of whole stacks, where two parts of a backward graph write residuals of the same loop
