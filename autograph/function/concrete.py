@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from autograph.function.function_type import FunctionType, function_type, trace_type_of, type_text
@@ -75,6 +75,9 @@ class ConcreteFunction:
         self.guards: tuple = ()  # what must still hold for the trace to be used (see guards.py)
         self.checked = False  # whether it was traced with `enable_check_numerics`
         self.used = True  # since the cache last looked for room
+        # Once it is known how calls run: from tensors to the result, where no tape and no trace is open.
+        self.direct: Callable[[list[Any]], Any] | None = None
+        self._may_be_direct = not variables
         self._captures = list(captures)
         self.symbolic_captures = symbolic_captures
         self._specs = specs
@@ -111,9 +114,26 @@ class ConcreteFunction:
             results = self.function([*tensors, *self._extra])
         else:
             results = self._call_with_variables(tensors)
+        if self._may_be_direct and self.function.executable.is_settled:
+            self.direct, self._may_be_direct = self._direct(), False
         if self._single:
             return results[0]
         return self._pack(results)
+
+    def _direct(self) -> Callable[[list[Any]], Any] | None:
+        run, dtypes = self.function.direct(), [v.dtype for v in self.graph.outputs if v.is_tensor]
+        if run is None:
+            return None
+        extra = [t._array for t in self._extra]
+        if self._single:
+            (dtype,) = dtypes
+            return lambda tensors: EagerTensor(run([t._array for t in tensors] + extra)[0], dtype)
+
+        def call(tensors: list[Any]) -> Any:
+            results = run([t._array for t in tensors] + extra)
+            return self._pack([EagerTensor(result, dtype) for result, dtype in zip(results, dtypes)])
+
+        return call
 
     def inputs_for(self, tensors: Sequence[Any]) -> list[Any]:
         """All that the graph takes: the tensors of a call, what was captured, the variables' values, the token."""

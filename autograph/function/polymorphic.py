@@ -76,6 +76,7 @@ class Function:
         self._features = features
         self._latest: ConcreteFunction | None = None
         self._arguments = Arguments(python_function)
+        self._plain_count = self._arguments.plain_count
         self.input_signature = checked_signature(input_signature)
         self._arguments.check_count(self.input_signature)
         self._cache = TraceCache()
@@ -97,7 +98,8 @@ class Function:
         if _run_eagerly:
             return self._python_function(*args, **kwargs)
         try:
-            args, kwargs = self._arguments.bind(args, kwargs)
+            if kwargs or len(args) != self._plain_count:
+                args, kwargs = self._arguments.bind(args, kwargs)
             if self.input_signature is not None:
                 args = check_input_signature(args, self.input_signature, self._arguments)
             tensors: list[Any] = []
@@ -107,6 +109,9 @@ class Function:
             concrete = self._traces.get(key)
             if concrete is None or (concrete.guards and broken(concrete.guards) is not None):
                 concrete = self._trace(key, args, kwargs)
+            if concrete.direct is not None and ctx.builder is None and not ctx.recorders:
+                concrete.used = True
+                return concrete.direct(tensors)
             return concrete.call_flat(tensors)
         except drop_own_frames():  # matches nothing: the error goes on, its traceback cleaned
             raise
@@ -209,7 +214,8 @@ class Function:
         if not args and not kwargs and self.input_signature is not None:
             args = self.input_signature
         try:
-            args, kwargs = self._arguments.bind(args, kwargs)
+            if kwargs or len(args) != self._plain_count:
+                args, kwargs = self._arguments.bind(args, kwargs)
             if self.input_signature is not None:
                 args = check_input_signature(args, self.input_signature, self._arguments)
             key = key_of_call(args, kwargs, [])

@@ -57,6 +57,11 @@ class Arguments:
                 self._plain &= parameter.kind is not parameter.KEYWORD_ONLY
                 self.has_varargs |= parameter.kind is parameter.VAR_POSITIONAL
 
+    @property
+    def plain_count(self) -> int:
+        """With how many positional arguments and no others a call is canonical as it is; -1: with none."""
+        return len(self.positional) if self._plain else -1
+
     def bind(self, args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
         """The call's arguments as (positional, keyword-only) with defaults filled in."""
         if self._plain and not kwargs:
@@ -96,7 +101,7 @@ def key_of_call(args: tuple, kwargs: dict[str, Any], tensors: list) -> Hashable:
         # The commonest argument by far is worth not recursing for.
         if type(value) is EagerTensor:
             tensors.append(value)
-            key.append(value.dtype)
+            key.append(value.dtype.name)  # a string's hash is at hand
             key.append(value._array.shape)
         else:
             _add_key(value, key, tensors)
@@ -111,7 +116,7 @@ def _add_key(value: Any, key: list[Any], tensors: list) -> None:
     kind = type(value)
     if kind is EagerTensor or kind is SymbolicTensor:
         tensors.append(value)
-        key += (value.dtype, value._shape)
+        key += (value.dtype.name, value._shape)
     elif kind is list or kind is tuple:
         key += (kind, len(value))
         for item in value:
@@ -124,10 +129,10 @@ def _add_key(value: Any, key: list[Any], tensors: list) -> None:
     elif isinstance(value, (np.ndarray, np.generic)):
         tensor = convert_to_tensor(np.asarray(value))
         tensors.append(tensor)
-        key += (tensor.dtype, tensor._shape)
+        key += (tensor.dtype.name, tensor._shape)
     elif isinstance(value, TensorSpec):
         tensors.append(value)
-        key += (value.dtype, value._shape)
+        key += (value.dtype.name, value._shape)
     elif isinstance(value, Variable):
         key += (Variable, Identity(value))
     elif isinstance(value, dict):

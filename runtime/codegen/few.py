@@ -161,11 +161,20 @@ def emit(low: Any, node: Node) -> None:
 def define(low: Any, value: Value, texts: Any) -> None:
     """Binds a value to the texts of its elements; what a kernel filled up is 0."""
     zero = cpu.literal(0, value.dtype)
-    flat = tuple(text if isinstance(text, str) else zero for text in np.ravel(texts))
+    flat = tuple(_text(item, zero) for item in np.ravel(texts))
     if not value.shape:
         low.define(value, Scalar(flat[0], value.dtype))
         return
     low.define(value, Vector(value.dtype, flat, tuple(low.static_dim(d) for d in value.shape)))
+
+
+def _text(item: Any, zero: str) -> str:
+    if isinstance(item, np.ndarray):  # a number that was assigned to an element
+        item = item[()]
+    if isinstance(item, str):
+        return item
+    assert item == 0
+    return zero
 
 
 def items(low: Any, value: Value) -> Any:

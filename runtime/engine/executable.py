@@ -60,6 +60,11 @@ class Executable:
         """Whether it has been decided how calls run from now on."""
         return self._call is not None
 
+    @property
+    def settled(self) -> Call | None:
+        """What every call comes down to from now on; None while that isn't decided."""
+        return self._call
+
     def __call__(self, inputs: Sequence[Any]) -> list[Any]:
         """The graph's outputs. Raises what its ops raise, with the user's line in the message."""
         call = self._call

@@ -8,7 +8,7 @@ gradients of gradients need nothing more.
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from runtime.autodiff import jacobian
@@ -26,7 +26,7 @@ from runtime.ops.dispatch import apply
 from runtime.ops.stack import EagerStack, Stack
 from runtime.ops.table import OPS
 from runtime.tensor import EagerTensor
-from runtime.types import StackType
+from runtime.types import StackType, TensorType
 
 
 class GraphFunction:
@@ -58,6 +58,12 @@ class GraphFunction:
             if wanted:
                 return self._call_recorded(inputs, tuple(sorted(wanted)), recorders, order)
         return self.run(inputs)
+
+    def direct(self) -> Callable[[list[Any]], list[Any]] | None:
+        """What runs the graph on arrays from now on, and gives arrays; None while that isn't decided, or for results
+        that aren't all tensors."""
+        plain = all(isinstance(v.type, TensorType) for v in self.graph.outputs)
+        return self.executable.settled if plain else None
 
     def run(self, inputs: Sequence[EagerTensor]) -> list[EagerTensor]:
         """Like a call, unseen by tapes."""

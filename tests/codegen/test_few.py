@@ -70,6 +70,15 @@ def integers(x: Any, n: Any) -> Any:
     return y, total, ag.cast(y > 0, ag.float64)
 
 
+def elements(x: Any, n: Any) -> Any:
+    a, b, total = x[0, 0], x[0, 1], 0.0 * x[0, 0]
+    for i in ag.range(n):
+        row = x[i % 3]
+        a, b = a * row[0] + b, b * row[1] - row[-1] * a
+        total += a * b
+    return total, a
+
+
 def nested(x: Any, n: Any) -> Any:
     y = x
     for i in ag.range(n):
@@ -105,7 +114,7 @@ def changing_shapes(x: Any, n: Any) -> Any:
 
 
 PROGRAMS = [
-    products, slices, reductions, moved, branches, integers, nested, indexed_and_sent_away, asked_in_the_test,
+    products, slices, reductions, moved, branches, integers, elements, nested, indexed_and_sent_away, asked_in_the_test,
     changing_shapes,
 ]  # fmt: skip
 
