@@ -54,4 +54,5 @@ def _grows(user: Node, value: Value, seen: set[Value]) -> bool:
 def sum_by_rows(one: Any, other: Any) -> Any:
     """`one + other`, as long as the longer one."""
     count = apply(OPS["maximum"], [call("dim", one, axis=0), call("dim", other, axis=0)])
-    return apply(OPS["add"], [apply(RESIZE_ROWS, (each, count), {"static": None}) for each in (one, other)])
+    attrs = {"static": None, "within": False}
+    return apply(OPS["add"], [apply(RESIZE_ROWS, (each, count), attrs) for each in (one, other)])
