@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 
@@ -121,6 +122,21 @@ class InternalError(OpError):
 
 class OperatorNotAllowedInGraphError(TypeError):
     """A symbolic tensor was used where Python needs a value (`if t:`, `int(t)`, iterating it)."""
+
+
+# What says where in the user's code a value is asked for, and why that isn't converted: `explain_refusals`.
+_where: Callable[[], str] = str
+
+
+def explain_refusals(where: Callable[[], str]) -> None:
+    """Sets what gives the lines behind the message of a refusal. The compiler does, which knows the user's code."""
+    global _where
+    _where = where
+
+
+def no_value(message: str) -> OperatorNotAllowedInGraphError:
+    """The error for a symbolic tensor that is asked for its value."""
+    return OperatorNotAllowedInGraphError(message + _where())
 
 
 class InaccessibleTensorError(TypeError, ValueError):

@@ -278,7 +278,7 @@ class SymbolicTensor(Tensor):
     def __iter__(self) -> Iterator[Tensor]:
         shape = self._shape
         if not shape or shape[0] is None:
-            raise errors.OperatorNotAllowedInGraphError(
+            raise errors.no_value(
                 f"Iterating over a symbolic tensor of shape {format_shape(shape)} needs a `for` statement that "
                 "`ag.function` converted; its length isn't known while tracing."
             )
@@ -289,7 +289,7 @@ class SymbolicTensor(Tensor):
             return ctx.decide(self)
         frame = sys._getframe(1)
         compares = frame.f_code.co_code[frame.f_lasti] in _COMPARES
-        raise errors.OperatorNotAllowedInGraphError(
+        raise errors.no_value(
             f"Using a symbolic tensor as a Python bool is not allowed: {self} has no value while its function is "
             "being traced. "
             + (
@@ -303,15 +303,14 @@ class SymbolicTensor(Tensor):
     def __format__(self, spec: str) -> str:
         if not spec:
             return str(self)
-        raise errors.OperatorNotAllowedInGraphError(
+        raise errors.no_value(
             f"Formatting {self} by '{spec}' needs its value, which it has when the program runs. Write the f-string "
             "into the `print`, `raise` or `assert` that shows it."
         )
 
-    def _no_value(self, what: str) -> TypeError:
-        return errors.OperatorNotAllowedInGraphError(
-            f"{what}() needs a value, but {self} is symbolic: it has none while its function is being traced. "
-            "Use ag.cast to change its dtype."
+    def _no_value(self, what: str, instead: str = "Use ag.cast to change its dtype.") -> TypeError:
+        return errors.no_value(
+            f"{what}() needs a value, but {self} is symbolic: it has none while its function is being traced. {instead}"
         )
 
     def __int__(self) -> int:
@@ -321,7 +320,11 @@ class SymbolicTensor(Tensor):
         raise self._no_value("float")
 
     def __index__(self) -> int:
-        raise self._no_value("index")
+        raise self._no_value(
+            "index",
+            "As the index of a list or tuple it works where that is written or assigned in the same function, or made "
+            "by list(x); or stack the items: ag.stack(x)[i]. A range needs no value: `range` of a converted function.",
+        )
 
     def __repr__(self) -> str:
         return f"<tf.Tensor '{self.name}' shape={format_shape(self._shape)} dtype={self.dtype.name}>"

@@ -16,7 +16,7 @@ import dis
 import functools
 import gc
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any
 
@@ -27,6 +27,7 @@ from autograph.convert.context import OPERATORS
 from autograph.convert.features import checked
 from autograph.errors import ConversionError, Location, UnconvertedWarning
 from autograph.operators.calls import converted_form, install_converter, is_library, maker_of
+from autograph.operators.property_names import property_names
 from autograph.operators.state import read_cell
 from autograph.syntax.load import is_loaded_code, load
 from autograph.syntax.parse import with_deep_stack
@@ -207,23 +208,9 @@ def _convert(
         filename=source.filename,
         class_name=source.class_name,
         shadowed=shadowed,
-        property_names=_property_names(seen),
+        property_names=property_names(seen),
         after_pass=after_pass,
     )
-
-
-def _property_names(values: Iterable[Any]) -> frozenset[str]:
-    """The names of the properties of the user's classes among some values, and of the classes of instances there."""
-    found: set[str] = set()
-    for value in values:
-        for base in (value if isinstance(value, type) else type(value)).__mro__:
-            if base.__module__ != "builtins":
-                found.update(
-                    name
-                    for name, member in vars(base).items()
-                    if type(member) is property and type(member.fget) is FunctionType and not is_library(member.fget)
-                )
-    return frozenset(found)
 
 
 def _python_function(function: Any) -> FunctionType:

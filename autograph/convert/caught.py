@@ -22,8 +22,17 @@
 On Python values the ``raise`` raises, and the ``except`` clause that was there catches the error; no flag is read that
 is true. Where a tensor decides, the branch ends at the ``raise`` and leaves its flag set (see operators/raising.py).
 An error that no clause catches is raised again after the statement, when its ``finally`` clause has run.
-Not lowered: a ``raise`` that stands in no ``if`` within its ``try`` or loop, and ``try`` statements that hold a pinned
-statement.
+A ``raise`` that stands in a loop, and in no ``if`` there, leaves the loop first:
+
+    while test():                 do_raise = False
+        x = f(x)                  while test():
+        raise ValueError              x = f(x)
+                           →          do_raise = True
+                                      break
+                                  if do_raise:
+                                      raise ValueError
+
+Not lowered: a ``raise`` that stands in neither ``if`` nor loop, and ``try`` statements that hold a pinned statement.
 """
 
 from __future__ import annotations
@@ -34,7 +43,17 @@ from typing import Any
 import gast
 
 from autograph.convert.context import Context
-from autograph.convert.tree import LOOPS, SCOPES, Block, StatementRewriter, functions, leaves, statements
+from autograph.convert.tree import (
+    LOOPS,
+    SCOPES,
+    Block,
+    StatementRewriter,
+    functions,
+    head,
+    leaves,
+    map_blocks,
+    statements,
+)
 from autograph.syntax import templates
 
 _JUMPS = (gast.Break, gast.Continue, gast.Return)
@@ -54,6 +73,8 @@ class _Tries(StatementRewriter):
         self.found: list[tuple[str, str, Any]] = []  # of the current `try`: each raise with its flag and its error
 
     def statement(self, stmt: Any) -> Block:
+        if isinstance(stmt, gast.Try) and not any(inner in self.pinned for inner in statements([stmt])):
+            stmt.body = self.outside_loops(stmt.body)
         if not isinstance(stmt, gast.Try) or any(inner in self.pinned for inner in statements([stmt])):
             return [stmt]
         if not _raises(stmt.body, False) or any(isinstance(each, _JUMPS) for each in statements(stmt.finalbody)):
@@ -77,6 +98,22 @@ class _Tries(StatementRewriter):
                 template = "raise failure.uncaught" if last else "if flag:\n    raise failure.uncaught"
                 names = {"failure": failure} if last else {"failure": failure, "flag": flag}
                 made += templates.replace(template, at=place, **names)
+        return made
+
+    def outside_loops(self, block: Block) -> Block:
+        """A block in which no ``raise`` stands directly in a loop's body."""
+        made: Block = []
+        for stmt in block:
+            map_blocks(stmt, self.outside_loops)
+            made.append(stmt)
+            position = _direct_raise(stmt.body) if isinstance(stmt, LOOPS) else None
+            if position is None:
+                continue
+            flag = self.context.new_name(self.function, "do_raise")
+            raising = stmt.body[position]
+            stmt.body[position:] = templates.replace("flag = True\nbreak", at=raising, flag=flag)
+            made.insert(-1, *templates.replace("flag = False", at=head(stmt), flag=flag))
+            made += templates.replace("if flag:\n    raising", at=raising, flag=flag, raising=[raising])
         return made
 
     def reset(self, place: Any) -> Block:
@@ -146,6 +183,12 @@ def _raises(block: Block, under: bool) -> bool:
         if any(_raises(part, _lies_under(stmt, field, under)) for _, field, part in _parts(stmt)):
             return True
     return False
+
+
+def _direct_raise(block: Block) -> int | None:
+    """The position of a ``raise`` of an error in a block."""
+    raises = (index for index, stmt in enumerate(block) if isinstance(stmt, gast.Raise) and stmt.exc is not None)
+    return next(raises, None)
 
 
 def _is_raise(stmt: Any, under: bool) -> bool:

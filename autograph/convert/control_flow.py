@@ -28,7 +28,7 @@ from autograph.syntax import templates
 from autograph.syntax.liveness import liveness
 from autograph.syntax.names import Path
 from autograph.syntax.scopes import Activities, Activity, own_scope
-from autograph.syntax.walk import children
+from autograph.syntax.walk import children, walk
 
 
 def lower(tree: Any, context: Context) -> Any:
@@ -125,8 +125,10 @@ class _Function:
 
     def for_loop(self, stmt: Any, place: Place) -> Block:
         test, body = (*place, (stmt, "test")), (*place, (stmt, "body"))
-        names = self.state(self.activity([stmt.target, *stmt.body]), self.carried(stmt), (test, body), stmt)
         block, flag = split_extra_test(stmt)
+        tested = frozenset(each.id for each in walk(flag) if isinstance(each, gast.Name)) if flag is not None else ()
+        carried = self.carried(stmt).union(tested)  # the test comes in front of the next iteration
+        names = self.state(self.activity([stmt.target, *stmt.body]), carried, (test, body), stmt)
         body_name = self.context.free_name("loop_body")
         if isinstance(stmt.target, gast.Name) and self.homes.get(stmt.target.id) == body:
             item, bind = stmt.target.id, []

@@ -16,19 +16,17 @@ import gast
 
 from autograph.convert.context import Context
 from autograph.convert.expressions import ExpressionPass, can_defer
+from autograph.convert.sequences import assigned_names, is_conversion, is_display
 from autograph.convert.tree import head
 from autograph.syntax import templates
-from autograph.syntax.walk import walk
 
 
 def lower(tree: Any, context: Context) -> Any:
     """Rewrites the logical expressions in a tree; comparison.py must have split chains before."""
-    assigned = [(target, node.value) for node in walk(tree) if isinstance(node, gast.Assign) for target in node.targets]
-    return _Logic(context, frozenset(name for pair in assigned for name in _sequences(*pair))).visit(tree)
+    return _Logic(context, assigned_names(tree)).visit(tree)
 
 
 _SYMBOLS = {gast.Lt: "<", gast.LtE: "<=", gast.Eq: "==", gast.NotEq: "!=", gast.Gt: ">", gast.GtE: ">="}
-_DISPLAYS = (gast.Tuple, gast.List)
 
 
 class _Logic(ExpressionPass):
@@ -72,20 +70,7 @@ class _Logic(ExpressionPass):
         )
 
     def is_sequence(self, node: Any) -> bool:
-        if isinstance(node, gast.Call) and isinstance(node.func, gast.Name) and node.func.id in ("tuple", "list"):
-            return node.func.id not in self.context.shadowed
-        return isinstance(node, _DISPLAYS) or (isinstance(node, gast.Name) and node.id in self.sequences)
-
-
-def _sequences(target: Any, value: Any) -> list[str]:
-    """The names in an assignment's target that get a tuple or list."""
-    if not isinstance(value, _DISPLAYS):
-        return []
-    if isinstance(target, gast.Name):
-        return [target.id]
-    if isinstance(target, _DISPLAYS):
-        return [name for pair in zip(target.elts, value.elts) for name in _sequences(*pair)]
-    return []
+        return is_display(node) or is_conversion(node, self.context) or getattr(node, "id", None) in self.sequences
 
 
 def _is_none(node: Any) -> bool:

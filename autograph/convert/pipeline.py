@@ -14,6 +14,7 @@ from autograph.convert import (
     comprehensions,
     control_flow,
     displays,
+    items,
     logic,
     loop_else,
     matches,
@@ -46,6 +47,7 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("comparison", comparison.lower),  # makes `and`s for the next one
     ("logic", logic.lower),
     ("conditional expression", ternary.lower),
+    ("item", items.lower),
     ("list display", displays.lower),
     ("property", properties.lower),
     ("call", calls.lower),  # late, since it must see which calls are the operators'

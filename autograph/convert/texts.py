@@ -2,6 +2,7 @@
 
 print(f"x is {x:.2f}")             →      print(ag__.text(f"x is {ag__.shown(x):.2f}"))
 print("x is {:.2f}".format(x))     →      print(ag__.text("x is {:.2f}".format(ag__.shown(x))))
+print("x is %.2f" % x)             →      print(ag__.percent("x is %.2f", x))
 """
 
 from __future__ import annotations
@@ -55,6 +56,12 @@ class _Texts(ExpressionPass):
             each.value = templates.expression("ag__.shown(value)", at=each.value, value=each.value)
         return templates.expression("ag__.text(string)", at=node, string=node)
 
+    def visit_BinOp(self, node: Any) -> Any:
+        self.generic_visit(node)
+        if not (self.in_message and isinstance(node.op, gast.Mod) and _is_text(node.left)):
+            return node
+        return templates.expression("ag__.percent(left, right)", at=node, left=node.left, right=node.right)
+
     def visit_JoinedStr(self, node: Any) -> Any:
         if not self.in_message:
             return self.generic_visit(node)
@@ -72,7 +79,7 @@ def _formats_literal(call: Any) -> bool:
     if not (isinstance(function, gast.Attribute) and function.attr == "format"):
         return False
     text = function.value
-    if not (isinstance(text, gast.Constant) and isinstance(text.value, str)):
+    if not _is_text(text):
         return False
     starred = any(isinstance(each, gast.Starred) for each in call.args) or any(not each.arg for each in call.keywords)
     try:
@@ -80,3 +87,7 @@ def _formats_literal(call: Any) -> bool:
     except ValueError:
         return False
     return not starred and not any("." in name or "[" in name for name in fields)
+
+
+def _is_text(node: Any) -> bool:
+    return isinstance(node, gast.Constant) and isinstance(node.value, str)

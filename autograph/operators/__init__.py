@@ -8,12 +8,14 @@ from autograph.operators.comprehensions import generator_exp, list_comp
 from autograph.operators.conditional import if_exp, if_stmt
 from autograph.operators.frames import own_names
 from autograph.operators.functional import filter_, map_
+from autograph.operators.items import item
 from autograph.operators.logic import and_, compare, in_, is_none, is_not_none, not_, not_in, or_
 from autograph.operators.loops import for_stmt, while_stmt
 from autograph.operators.matching import match_stmt
 from autograph.operators.raising import Raised, caught
-from autograph.operators.texts import shown, text
+from autograph.operators.texts import percent, shown, text
 from autograph.operators.tracebacks import drop_frames
+from autograph.operators.unconverted import explanation
 
 __all__ = [
     "Raised",
@@ -25,6 +27,7 @@ __all__ = [
     "compare",
     "converted_call",
     "drop_frames",
+    "explanation",
     "filter_",
     "for_stmt",
     "generator_exp",
@@ -33,6 +36,7 @@ __all__ = [
     "in_",
     "is_none",
     "is_not_none",
+    "item",
     "list_comp",
     "list_display",
     "map_",
@@ -41,6 +45,7 @@ __all__ = [
     "not_in",
     "or_",
     "own_names",
+    "percent",
     "shown",
     "spread",
     "text",

@@ -94,13 +94,19 @@ def put(owner: Any, value: Any) -> None:
         owner.restore(*value.__tf_flatten__())
     elif isinstance(owner, (list, bytearray)):
         owner[:] = [_unwrap(item) for item in value] if isinstance(owner, list) else value
+    elif isinstance(owner, dict):
+        _put_items(owner, {key: _unwrap(item) for key, item in value.items()})
     else:
         owner.clear()
-        if isinstance(owner, dict):
-            for key, item in value.items():
-                owner[key] = _unwrap(item)
-        else:
-            owner.extend(value) if isinstance(owner, deque) else owner.update(value)
+        owner.extend(value) if isinstance(owner, deque) else owner.update(value)
+
+
+def _put_items(owner: dict[Any, Any], items: dict[Any, Any]) -> None:
+    """Makes a dictionary hold some items; with the keys that it has, whoever runs over it notices nothing."""
+    if list(owner) != list(items):
+        owner.clear()
+    for key, item in items.items():
+        owner[key] = item
 
 
 def _wrap(item: Any) -> Any:
@@ -175,8 +181,7 @@ class Snapshot:
         if isinstance(self.owner, StagedList):
             self.owner.restore(*self.before)
         elif isinstance(self.owner, dict):
-            self.owner.clear()
-            self.owner.update(self.before)
+            _put_items(self.owner, self.before)
         elif isinstance(self.owner, (list, bytearray)):
             self.owner[:] = self.before
         else:

@@ -156,8 +156,8 @@ def refuse_handlers(error: Exception) -> None:
                         "condition would catch it",
                         location=user_location(),
                         cause="whether it is raised is known only at run time, when the `try` is long over",
-                        fix="put the `try` into the branch, or set a flag instead of raising; a `raise` statement in an"
-                        " `if` of the `try` statement itself is caught",
+                        fix="put the `try` into the branch, or set a flag instead of raising;"
+                        " a `raise` statement in the `try` statement itself is caught",
                     ) from error
         frame = frame.f_back
 

@@ -1,6 +1,7 @@
 """f-strings in what is printed or raised: tensors in them show the values that they have when the program runs.
 
 ag__.text(f"x is {ag__.shown(x):.2f}")
+ag__.percent("x is %.2f", x)
 """
 
 from __future__ import annotations
@@ -10,9 +11,13 @@ import threading
 from typing import Any
 
 from autograph.operators.symbolic import symbolic
+from runtime import dtypes
 from runtime.context import ctx
+from runtime.ops.elementwise import cast
 from runtime.ops.staged_text import StagedText
 
+# A conversion of the ``%`` operator: the key, flags, width, precision and type.
+_CONVERSION = re.compile(r"%(?:\((?P<key>[^)]*)\))?(?P<flags>[#0\- +]*)(?P<width>\d*)(?P<precision>\.\d*)?(?P<type>.)")
 _MARK = re.compile("\\0(\\d+)\\0")
 
 
@@ -61,3 +66,51 @@ def text(string: str) -> str:
         return string
     found, _marks.found = _marks.found, []
     return StagedText(*[part if at % 2 == 0 else found[int(part)] for at, part in enumerate(parts) if at % 2 or part])
+
+
+def percent(template: str, values: Any) -> str:
+    """``template % values``; where tensors are among the values, the text that has their values when it is shown."""
+    given = values if type(values) in (tuple, dict) else (values,)
+    each_given = given.values() if isinstance(given, dict) else given
+    fields = list(_CONVERSION.finditer(template))
+    shows = [each["type"] for each in fields if each["type"] != "%"]
+    if (
+        ctx.builder is None
+        or all(symbolic(each) is None or isinstance(each, list) for each in each_given)
+        or not all(kind in "diuxXoeEfFgGsr" for kind in shows)
+    ):
+        return template % values
+    if not isinstance(given, dict) and len(given) != len(shows):
+        return template % tuple([value if symbolic(value) is None else 0 for value in given])  # Python's own error
+    remaining = iter(each_given)
+    pieces: list[Any] = []
+    end = 0
+    for field in fields:
+        pieces.append(template[end : field.start()])
+        end = field.end()
+        if field["type"] == "%":
+            pieces.append("%")
+            continue
+        value = given[field["key"]] if isinstance(given, dict) else next(remaining)
+        tensor = symbolic(value)
+        if tensor is None:
+            # Without its key the conversion takes the value itself.
+            pieces.append(re.sub(r"^%\([^)]*\)", "%", field[0]) % (value,))
+        else:
+            pieces.append(_formatted(tensor, field))
+    return StagedText(*pieces, template[end:])
+
+
+def _formatted(tensor: Any, field: re.Match[str]) -> tuple[Any, str]:
+    """A tensor with the format specification that does what a conversion of the ``%`` operator does."""
+    kind, flags = field["type"], field["flags"]
+    if kind in "sr" and not (field["width"] or field["precision"]):
+        return tensor, ""
+    if kind in "diuxXo":
+        tensor = tensor if tensor.dtype.is_integer else cast(tensor, dtypes.int64)
+        kind = "d" if kind in "iu" else kind
+    sign = "+" if "+" in flags else " " if " " in flags else ""
+    align = "<" if "-" in flags else "0" if "0" in flags and kind not in "sr" else ">" if kind in "sr" else ""
+    alternate = "#" if "#" in flags else ""
+    spec = f"{align}{sign}{alternate}" if align in ("<", ">") else f"{sign}{alternate}{align}"
+    return tensor, f"{spec}{field['width']}{field['precision'] or ''}{kind if kind not in 'sr' else ''}"

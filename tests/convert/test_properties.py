@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from types import FunctionType, ModuleType
 
 import pytest
 
@@ -64,6 +65,62 @@ def test_a_class_of_the_function_around():
         return Local(x).sign
 
     assert int(f(ag.constant(-3))) == -1
+
+
+def test_a_class_that_the_function_defines():
+    def f(x):
+        class Local:
+            @property
+            def sign(self):
+                if x > 0:
+                    return 1
+                return -1
+
+        return Local().sign
+
+    assert int(ag.function(f)(ag.constant(-2))) == -1
+
+
+def test_a_class_of_a_module_that_the_function_can_see():
+    module = ModuleType("models")
+    module.__file__ = "models.py"
+    module.Box = Box
+
+    def f(x, n):
+        box = module.Box(x)
+        return box.size, box.twice
+
+    f = FunctionType(f.__code__, {"__name__": "programs"}, "f", None, f.__closure__)
+    assert [int(each) for each in ag.function(f)(ag.constant(-2), 0)] == [2, 4]
+
+
+def test_a_class_out_of_sight_is_refused_at_the_line_of_its_getter():
+    found = {"class": [Box]}
+
+    def f(x):
+        return found["class"][0](x).size
+
+    f = FunctionType(f.__code__, {"__name__": "programs"}, "f", None, f.__closure__)
+    with pytest.raises(ag.errors.OperatorNotAllowedInGraphError) as caught:
+        ag.function(f)(ag.constant(-2))
+    message = str(caught.value)
+    assert "in size\n      return self.x if self.x > 0 else -self.x\n" in message
+    assert "the getter of the property 'size' isn't converted" in message
+    assert "fix: make it a method" in message
+
+
+def test_a_special_method_is_refused_at_its_line():
+    class Vector:
+        def __init__(self, x):
+            self.x = x
+
+        def __add__(self, other):
+            if self.x > 0:
+                return self
+            return other
+
+    with pytest.raises(ag.errors.OperatorNotAllowedInGraphError, match="special method '__add__' itself"):
+        ag.function(lambda x: (Vector(x) + Vector(x)).x)(ag.constant(1))
 
 
 def test_other_attributes_stay():

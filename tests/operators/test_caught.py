@@ -133,6 +133,39 @@ def beside_break_and_continue(x):
     return x
 
 
+def straight_in_a_loop(x):
+    s = x * 0
+    try:
+        for i in ag.range(4):
+            s += i
+            if s < x:
+                continue
+            raise ValueError(i)
+        else:
+            s += 100
+    except ValueError as e:
+        s = s * 10 + e.args[0]
+    return s
+
+
+def straight_in_nested_loops(x):
+    s = x * 0
+    for i in ag.range(x + 1):
+        try:
+            for j in ag.range(i + 1):
+                s = s + j
+                while s < 100:
+                    s = s + 7
+                    if s > 50:
+                        raise ValueError
+                raise KeyError
+        except ValueError:
+            s = s + 1
+        except KeyError:
+            s = s + 20
+    return s
+
+
 def leaves_an_endless_loop(x):
     s = x * 0
     while True:

@@ -187,6 +187,19 @@ def state_behind_methods(n):
 
 
 @case((i32(4),), (i32(0),))
+def surely_left_at_the_first_item(n):
+    s = 0
+    for i in range(n):
+        if i > 5:
+            s = s + i
+            break
+        else:
+            s = s + i + 10
+            break
+    return s
+
+
+@case((i32(5),), (i32(0),))
 def state_behind_functions(n):
     total = calls = 0
 

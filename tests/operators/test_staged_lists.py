@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
+
 import numpy as np
 import pytest
 
 import autograph as ag
+from autograph.errors import StagingTypeError
 from tests.operators.harness import Table, check_same_as_python
 
 i32 = np.int32
@@ -14,11 +17,74 @@ TABLE = Table()
 case = TABLE.case
 
 
+def test_an_item_at_a_tensor_of_unlike_things_is_refused():
+    def f(i):
+        return [lambda: 1, lambda: 2][i]()
+
+    with pytest.raises(StagingTypeError, match="items are not of one kind") as caught:
+        ag.function(f)(ag.constant(1))
+    assert "return [lambda: 1, lambda: 2][i]()" in str(caught.value)
+
+
+def test_an_item_at_a_tensor_of_a_list_from_elsewhere_is_refused_at_its_line():
+    def f(items, i):
+        return items[i]
+
+    with pytest.raises(ag.errors.OperatorNotAllowedInGraphError, match=r"ag.stack\(x\)\[i\].*\n.*in f\n +return items"):
+        ag.function(f)([1.0, 2.0], ag.constant(1))
+
+
+def test_an_index_beyond_a_list_raises_at_its_line():
+    def f(i, x):
+        return (x, x + 1)[i]
+
+    with pytest.raises(IndexError, match="list index out of range") as caught:
+        ag.function(f)(ag.constant(2), ag.constant(1.0))
+    assert "return (x, x + 1)[i]" in str(caught.value)
+
+
 def rows(items):
     return list(items) if ag.executing_eagerly() else ag.stack(items)
 
 
+# --- items at tensors ---
+
+
+@case((i32(0), f32(2)), (i32(2), f32(2)), (i32(-1), f32(2)))
+def item_of_a_display(i, x):
+    return [x, x * 2, x * 3][i] + (1.0, 2.0, 3.0)[i]
+
+
+@case((i32(0), f32(2)), (i32(1), f32(-2)))
+def item_of_a_variable(i, x):
+    pairs = [(x, i), (x * 2, i + 5)]
+    if x > 0:
+        value, number = pairs[i]
+    else:
+        value, number = pairs[1 - i]
+    return value, number
+
+
+@case((i32(3), i32(1)))
+def item_of_a_comprehension_in_a_loop(n, k):
+    table = [[10 * row + column for column in range(3)] for row in range(3)]
+    total = 0
+    for i in range(n):
+        line = table[k]
+        total += line[i]
+    return total
+
+
 # --- loops ---
+
+
+@case((f32(2),), (f32(-2),), (f32(-0.5),))
+def items_of_an_ordered_dict_that_is_run_over(x):
+    table = OrderedDict(a=x, b=x + 1)
+    for key, value in table.items():
+        if value > 0:
+            table[key] = value * 2
+    return table["a"], table["b"]
 
 
 @case((i32(4), f32(2)), (i32(0), f32(2)))

@@ -18,18 +18,40 @@ def steps(n, x):
     return x
 
 
+def steps_by_percent(n, x):
+    for i in range(n):
+        print("%d %5d|%-5d|%05d|%+d|%x|%i|100%% of %s" % (i, i, i, i, i, i, i, "it"), "%d" % x, "%4s|" % "a", "%d" % i)
+        print("%.2f %8.3f|%e|%g" % (x, x, x, x), "%(a)d and %(b)s" % {"a": i, "b": "z"})
+        if x > 3.0:
+            raise ValueError("too large: %.1f at %d" % (x, i))
+        x = x * 2
+    assert x < 1.0, "x is %.3f" % x
+    return x
+
+
 @pytest.mark.parametrize("compiled", [None, True])
 @pytest.mark.parametrize(("n", "x"), [(1, 0.125), (3, 0.25), (4, 1.0)])
-def test_values_when_the_program_runs(n, x, compiled, capsys):
+@pytest.mark.parametrize("program", [steps, steps_by_percent])
+def test_values_when_the_program_runs(program, n, x, compiled, capsys):
     outcomes = []
-    for function in (steps, ag.function(steps, jit_compile=compiled)):
-        is_plain = function is steps
+    for function in (program, ag.function(program, jit_compile=compiled)):
+        is_plain = function is program
         try:
             result = float(function(n, x) if is_plain else function(ag.constant(n), ag.constant(x)))
         except (ValueError, AssertionError) as error:
             result = str(error).splitlines()[0]
         outcomes.append((result, capsys.readouterr().out))
     assert outcomes[0] == outcomes[1]
+
+
+def test_percent_of_unfit_values_is_refused_as_in_python():
+    def f(x):
+        if x > 0:
+            print("%d and %d" % (x,))  # noqa: F507
+        return x
+
+    with pytest.raises(TypeError, match="not enough arguments for format string"):
+        ag.function(f)(ag.constant(1))
 
 
 def test_elsewhere_a_text_shows_the_symbolic_tensor():
