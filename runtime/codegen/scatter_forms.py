@@ -137,9 +137,12 @@ def _write(low: Lowering, node: Node, total: Array, indices: Value, new: Any, pl
     ref = low.ref(indices)
     if isinstance(ref, Vector) and isinstance(new, Vector):
         depth = len(places.table) - len(places.inner)
-        for k, item in enumerate(new.items):
+        each = len(new.items) * depth // len(ref.items)
+        for k in range(len(ref.items) // depth):
             at = _start(low, node, ref.items[k * depth : (k + 1) * depth], places, str(k), places.outer)
-            low.line(store(cpu.strip(at), item))
+            start = at if each == 1 else low.atom(at, "at")
+            for j, item in enumerate(new.items[k * each : (k + 1) * each]):
+                low.line(store(cpu.strip(f"{start} + {j}" if j else start), item))
     else:
         source = low.solid(new)
         _walk(low, node, indices, places, lambda place, origin: store(place, f"{source.buffer.name}[{origin}]"))

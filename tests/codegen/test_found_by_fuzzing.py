@@ -50,3 +50,20 @@ def test_an_assignment_in_a_loop_without_trips_did_not_run() -> None:
             with pytest.raises(ValueError, match="on purpose"):
                 program(ag.constant(trips))
             assert v.numpy().tolist() == expected
+
+
+def test_a_row_that_few_variables_hold_is_scattered_as_a_whole() -> None:
+    import autograph as ag
+
+    def program(c: Any, n: Any) -> Any:
+        for i in ag.range(n):
+            c = ag.tensor_scatter_nd_update(c, [[i]], c[:1])
+            c = ag.tensor_scatter_nd_add(c, [[i], [0]], c[1:] * 0.5)
+        return c
+
+    rows = ag.constant(np.arange(9.0).reshape(3, 3))
+    for n in (0, 1, 3):
+        got, expected = (
+            ag.function(program, jit_compile=compiled)(rows, ag.constant(n)).numpy() for compiled in (True, False)
+        )
+        np.testing.assert_array_equal(got, expected)

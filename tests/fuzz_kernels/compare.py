@@ -33,43 +33,54 @@ class Outcome:
     state: list[np.ndarray]
 
 
-def outcomes(program: Program, modes: tuple[str, ...] = ("eager", "interpreted", "compiled")) -> dict[str, Outcome]:
-    """mode -> outcome; `perturbed` is eager with inputs that are a little off."""
-    module = types.ModuleType(f"fuzzed_{next(_serial)}")
-    filename = f"<{module.__name__}>"
-    text = program.source()
-    linecache.cache[filename] = (len(text), None, text.splitlines(True), filename)
-    sys.modules[module.__name__] = module
-    try:
-        exec(compile(text, filename, "exec"), module.__dict__)
-        return {mode: _run(program, module, mode) for mode in modes}
-    finally:
-        del linecache.cache[filename], sys.modules[module.__name__]
+class Runs:
+    """A program's module and its functions, which are made once for all values of n."""
 
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.module: Any = types.ModuleType(f"fuzzed_{next(_serial)}")
+        self.functions: dict[str, Any] = {}
 
-def _run(program: Program, module: Any, mode: str) -> Outcome:
-    module.v.assign([1.0, -2.0, 0.5])
-    module.w.assign(3)
-    inputs = [ag.constant(eval(text, {"np": np})) for text in program.inputs.values()]
-    function = module.program
-    if mode == "perturbed":
-        inputs = [_moved(x) for x in inputs]
-        module.v.assign(module.v * np.float32(1 + 4e-7))
-    elif mode != "eager":
+    def __enter__(self) -> Runs:
+        self.filename = f"<{self.module.__name__}>"
+        text = self.program.source()
+        linecache.cache[self.filename] = (len(text), None, text.splitlines(True), self.filename)
+        sys.modules[self.module.__name__] = self.module
+        exec(compile(text, self.filename, "exec"), self.module.__dict__)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        del linecache.cache[self.filename], sys.modules[self.module.__name__]
+
+    def run(self, mode: str, n: int | None = None) -> Outcome:
+        """Once eager, `perturbed` (eager, with inputs that are a little off), interpreted or compiled."""
+        module, inputs = self.module, {}
+        module.v.assign([1.0, -2.0, 0.5])
+        module.w.assign(3)
+        for name, text in self.program.inputs.items():
+            inputs[name] = ag.constant(eval(text if n is None or name != "n" else f"np.int32({n})", {"np": np}))
+        if mode == "perturbed":
+            inputs = {name: _moved(x) for name, x in inputs.items()}
+            module.v.assign(module.v * np.float32(1 + 4e-7))
+        elif mode != "eager" and mode not in self.functions:
+            self.functions[mode] = self._staged(inputs, mode == "compiled")
+        try:
+            with warnings.catch_warnings(), np.errstate(all="ignore"):
+                warnings.simplefilter("ignore")
+                results = self.functions.get(mode, module.program)(*inputs.values())
+                values, error = [np.array(x.numpy()) for x in results], None
+        except Exception as caught:
+            values, error = None, caught
+        return Outcome(values, error, [module.v.numpy().copy(), module.w.numpy().copy()])
+
+    def _staged(self, inputs: dict[str, Any], compiled: bool) -> Any:
         specs = None
-        if program.dynamic:
+        if self.program.dynamic:
             specs = [
-                ag.TensorSpec([None] * x.shape.rank if name in program.dynamic else x.shape, x.dtype)
-                for name, x in zip(program.inputs, inputs)
+                ag.TensorSpec([None] * x.shape.rank if name in self.program.dynamic else x.shape, x.dtype)
+                for name, x in inputs.items()
             ]
-        function = ag.function(function, input_signature=specs, jit_compile=mode == "compiled")
-    try:
-        with warnings.catch_warnings(), np.errstate(all="ignore"):
-            warnings.simplefilter("ignore")
-            values, error = [np.array(x.numpy()) for x in function(*inputs)], None
-    except Exception as caught:
-        values, error = None, caught
-    return Outcome(values, error, [module.v.numpy().copy(), module.w.numpy().copy()])
+        return ag.function(self.module.program, input_signature=specs, jit_compile=compiled)
 
 
 def _moved(x: Any) -> Any:
@@ -81,15 +92,23 @@ def _moved(x: Any) -> Any:
 def difference(program: Program) -> tuple[str, str] | None:
     """(kind, description) of what differs between the ways to run a program, or None. Kind "invalid" means that the
     program can't be traced or is broken."""
-    found = outcomes(program)
-    eager, interpreted, compiled = found["eager"], found["interpreted"], found["compiled"]
+    with Runs(program) as runs:
+        for n in [None, *program.more]:
+            found = _difference(runs, n)
+            if found is not None:
+                return found if n is None else (found[0], f"n = {n}: {found[1]}")
+    return None
+
+
+def _difference(runs: Runs, n: int | None) -> tuple[str, str] | None:
+    eager, interpreted, compiled = (runs.run(mode, n) for mode in ("eager", "interpreted", "compiled"))
     if _is_invalid(interpreted.error) and type(interpreted.error) is type(compiled.error):
         return "invalid", repr(interpreted.error)
     off: list[Outcome] = []
 
     def perturbed() -> Outcome:
         if not off:
-            off.append(outcomes(program, ("perturbed",))["perturbed"])
+            off.append(runs.run("perturbed", n))
         return off[0]
 
     for name, one, other in (

@@ -14,21 +14,32 @@ import numpy as np
 import autograph as ag
 from tests.fuzz_kernels.expressions import Expressions
 from tests.fuzz_kernels.program import Program, Statement
+from tests.fuzz_kernels.sharing import SHAPES, Elements, Sharing
 
 _SIZES = [0, 1, 1, 2, 3, 3, 4, 5, 7]
 _LARGE = [(1 << 20) + 3, (1 << 19) + 1]
+_MIXED = {
+    "new": 10, "update": 2, "for": 2.4, "while": 1.6, "if": 2.0, "variable": 1.6, "assert": 0.5, "collect": 1.0,
+}  # fmt: skip
+_SHARING = {
+    "alias": 2.0, "swap": 2.0, "array": 1.0, "write": 2.5, "take": 2.5, "list": 0.7, "change": 1.5, "slice_assign": 0.8,
+    "element_update": 3.0, "small": 3.0, "for": 3.0, "while": 1.0, "if": 2.5, "update": 1.0, "new": 0.5,
+}  # fmt: skip
 _DTYPES = ["float32", "float32", "float64", "int32", "int32", "int64", "bool", "uint8"]
 
 
-class Generator:
-    """One program in the making."""
+class Generator(Sharing):
+    """One program in the making. Half of them are about memory that several values share, on small static tensors."""
 
     def __init__(self, seed: str, longest: int = 9) -> None:
         self.longest = longest
         self.random = random.Random(seed)
         self.values: dict[str, Any] = {}
         self.serial = 0
-        self.large = self.random.random() < 0.06
+        self.sharing = self.random.random() < 0.5
+        self.large = not self.sharing and self.random.random() < 0.06
+        self.arrays: dict[str, Elements] = {}
+        self.lists: dict[str, Elements] = {}
         self.program = Program({})
         self.v, self.w = ag.Variable([1.0, -2.0, 0.5]), ag.Variable(3)
         self.expressions = Expressions(self.random, self.values)
@@ -41,19 +52,29 @@ class Generator:
             program.inputs[name] = text = self._input(sizes)
             self._bind(name, text)
         program.inputs["n"] = text = f"np.int32({choose.randint(0, 6)})"
+        program.more = tuple(choose.sample(range(5), 2))
         self._bind("n", text)
-        if choose.random() < 0.35 and not self.large:
+        if choose.random() < (0.1 if self.sharing else 0.35) and not self.large:
             program.dynamic = frozenset(x for x in "abcd" if x in program.inputs and choose.random() < 0.7)
         program.gradient = choose.random() < 0.15
         program.body = self.block(choose.randint(3, min(5, self.longest) if self.large else self.longest), 0)
         own = [name for name in self.values if name not in program.inputs]
-        program.results = choose.sample(own, min(len(own), choose.randint(1, 5))) or ["n"]
+        if self.sharing:
+            program.body += [s for name in [*self.arrays] for s in [Statement(f"r{name} = {name}.stack()")]]
+            own = [*own, *(name for name in program.inputs if name != "n"), *(f"r{name}" for name in self.arrays)]
+            program.results = own[-12:]
+        else:
+            program.results = choose.sample(own, min(len(own), choose.randint(1, 5))) or ["n"]
         return program
 
     def _input(self, sizes: list[int]) -> str:
         choose = self.random
         dtype = choose.choice(_DTYPES)
+        if self.sharing:
+            dtype = choose.choice(["float32", "float32", "float32", "float64", "int32"])
         shape: tuple[int, ...] = tuple(choose.choice(sizes) for _ in range(choose.choice([0, 1, 1, 2, 2, 3])))
+        if self.sharing:
+            shape = choose.choice(SHAPES)
         if self.large:
             shape = choose.choice([(choose.choice(_LARGE),), (1025, 1030), (1030,), ()])
             dtype = choose.choice(["float32", "float64", "int32"])
@@ -80,10 +101,8 @@ class Generator:
 
     def statement(self, depth: int) -> list[Statement]:
         choose = self.random
-        kind = choose.choices(
-            ["new", "update", "for", "while", "if", "variable", "assert", "collect"],
-            [10, 6 if depth else 2, 2.4, 1.6, 2.0, 1.6, 0.5, 1.0],
-        )[0]
+        weights = _SHARING if self.sharing else {**_MIXED, "update": 6 if depth else 2}
+        kind = choose.choices(list(weights), list(weights.values()))[0]
         if kind in ("for", "while", "if", "collect") and depth >= 3:
             kind = "update"
         return getattr(self, f"_{kind}")(depth)
@@ -102,7 +121,7 @@ class Generator:
 
     def _update(self, depth: int) -> list[Statement]:
         """A name gets a new value of the same type, as loop variables must."""
-        names = [x for x in self.values if x != "n" and not x.startswith("i")]
+        names = [x for x in self.values if x != "n" and not x.startswith("i")] or ["n"]
         for _ in range(30):
             name = self.random.choice(names)
             text = self.expressions.like(name)
@@ -115,10 +134,12 @@ class Generator:
 
     def _inside(self, depth: int, low: int = 1, high: int = 4) -> list[Statement]:
         """A block whose own names end with it."""
-        before = set(self.values)
+        tables: tuple[dict[str, Any], ...] = (self.values, self.arrays, self.lists)
+        before = [set(table) for table in tables]
         body = self._update(depth) + self.block(self.random.randint(low, high), depth + 1)
-        for name in set(self.values) - before:
-            del self.values[name]
+        for table, names in zip(tables, before):
+            for name in set(table) - names:
+                del table[name]
         return body
 
     def _for(self, depth: int) -> list[Statement]:

@@ -37,13 +37,14 @@ class Statement:
 @dataclass
 class Program:
     """inputs: parameter name -> the Python expression of its value; dynamic: parameters whose dimensions stay unknown
-    to the trace; gradient: whether the program's gradient is compared too."""
+    to the trace; gradient: whether the program's gradient is compared too; more: further values of n to run it with."""
 
     inputs: dict[str, str]
     body: list[Statement] = field(default_factory=list)
     results: list[str] = field(default_factory=list)
     dynamic: frozenset[str] = frozenset()
     gradient: bool = False
+    more: tuple[int, ...] = ()
 
     def source(self) -> str:
         """The module: variables, and the function `program`."""
@@ -74,13 +75,15 @@ class Program:
             lines.append("specs = [ag.TensorSpec([None] * x.shape.rank if name in DYNAMIC else x.shape, x.dtype)")
             lines.append("         for name, x in inputs.items()]")
             specs = "input_signature=specs, "
-        lines.append("for compiled in (False, True):")
-        lines.append("    v.assign([1.0, -2.0, 0.5]), w.assign(3)")
-        lines.append("    try:")
-        lines.append(f"        print(ag.function(program, {specs}jit_compile=compiled)(*inputs.values()))")
-        lines.append("    except Exception as error:")
-        lines.append("        print(type(error).__name__, error)")
-        lines.append("    print(v.numpy(), w.numpy())")
+        lines.append(f"for n in [inputs['n'], *map(ag.constant, {list(self.more)})]:")
+        lines.append("    for compiled in (False, True):")
+        lines.append("        v.assign([1.0, -2.0, 0.5]), w.assign(3)")
+        lines.append("        try:")
+        lines.append(f"            staged = ag.function(program, {specs}jit_compile=compiled)")
+        lines.append("            print(staged(*{**inputs, 'n': n}.values()))")
+        lines.append("        except Exception as error:")
+        lines.append("            print(type(error).__name__, error)")
+        lines.append("        print(v.numpy(), w.numpy())")
         return "\n".join(lines) + "\n"
 
     def reductions(self) -> Iterator[Program]:
@@ -90,6 +93,9 @@ class Program:
         if self.dynamic:
             for name in sorted(self.dynamic):
                 yield self._with(lambda p, name=name: setattr(p, "dynamic", p.dynamic - {name}))
+        for n in self.more:
+            yield self._with(lambda p, n=n: setattr(p, "more", tuple(m for m in p.more if m != n)))
+            yield self._with(lambda p, n=n: (setattr(p, "more", ()), p.inputs.update(n=f"np.int32({n})")))
         count = len(list(_places(self.body)))
         for size in sorted({max(1, count // 2), max(1, count // 4), 1}, reverse=True):
             for start in range(count - size, -1, -1):
@@ -101,7 +107,7 @@ class Program:
                 yield self._with(lambda p, name=name: p.results.remove(name))
         text = self.source().split("def program", 1)[1].split(":", 1)[1]
         for name in self.inputs:
-            if text.count(name) == 0:
+            if text.count(name) == 0 and name != "n":
                 yield self._with(lambda p, name=name: p.inputs.pop(name))
 
     def _with(self, change) -> Program:  # type: ignore[no-untyped-def]
