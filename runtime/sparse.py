@@ -27,6 +27,7 @@ from runtime.ops.api import (
     gather_nd,
     less,
     logical_and,
+    maximum,
     not_equal,
     reduce_all,
     reduce_sum,
@@ -317,9 +318,10 @@ def retain(sp_input: SparseTensor, to_retain: Any) -> SparseTensor:
 
 
 def sparse_slice(sp_input: SparseTensor, start: Any, size: Any, name: str | None = None) -> SparseTensor:
-    """A block of the whole tensor."""
+    """A block of the whole tensor, as much of it as there is: empty where it begins behind the end."""
     low, extent = convert_to_tensor(start, _INT), convert_to_tensor(size, _INT)
-    extent = where(less(sp_input.dense_shape - low, extent), sp_input.dense_shape - low, extent)
+    left = maximum(sp_input.dense_shape - low, 0)
+    extent = where(less(left, extent), left, extent)
     inside = logical_and(sp_input.indices >= low, less(sp_input.indices, low + extent))
     kept = retain(sp_input, reduce_all(inside, axis=1))
     return SparseTensor(kept.indices - low, kept.values, extent)

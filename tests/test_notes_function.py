@@ -6,6 +6,9 @@ version that the notes were written with, the notes decide.
 
 from __future__ import annotations
 
+import contextlib
+import traceback
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -131,3 +134,108 @@ def test_the_dense_layer_of_the_guide() -> None:
     hidden = 1 / (1 + np.exp(-2.0))
     expected = np.full((3, 2), 1 / (1 + np.exp(-2 * hidden)), np.float32)
     np.testing.assert_allclose(multilayer_perceptron(x, w, b, w, b).numpy(), expected, rtol=1e-6)
+
+
+@contextlib.contextmanager
+def assert_raises(error_class: type[Exception]) -> Iterator[None]:
+    try:
+        yield
+    except error_class:
+        print("Caught the expected exception \n {}:".format(error_class.__name__))
+        traceback.print_exc(limit=2)
+    else:
+        raise AssertionError(f"{error_class} was expected, but nothing was raised")
+
+
+def test_errors_in_the_context_manager_of_the_notes(capsys: pytest.CaptureFixture[str]) -> None:
+    @tf.function
+    def double(a: Any) -> Any:
+        return a + a
+
+    double_strings = double.get_concrete_function(tf.TensorSpec(shape=None, dtype=tf.string))
+    with assert_raises(tf.errors.InvalidArgumentError):
+        double_strings(tf.constant(1))
+    printed = capsys.readouterr()
+    assert printed.out == "Caught the expected exception \n InvalidArgumentError:\n"
+    # Two frames, the user's, and the message: nothing of the library's own stands between them.
+    lines = printed.err.splitlines()
+    assert [line.strip() for line in lines if "^" not in line][:5] == [
+        "Traceback (most recent call last):",
+        lines[1].strip(),
+        "yield",
+        lines[3].strip(),
+        "double_strings(tf.constant(1))",
+    ]
+    assert lines[3].endswith("in test_errors_in_the_context_manager_of_the_notes")
+
+
+def test_a_training_loop_over_a_dataset() -> None:
+    class Linear(tf.Module):
+        def __init__(self) -> None:
+            self.w = tf.Variable([[0.0], [0.0]])
+
+        def __call__(self, x: Any) -> Any:
+            return x @ self.w
+
+    class Descent:
+        def apply_gradients(self, pairs: Any) -> None:
+            for gradient, variable in pairs:
+                variable.assign_sub(0.1 * gradient)
+
+    def loss_fn(prediction: Any, y: Any) -> Any:
+        return tf.reduce_mean((prediction - y) ** 2)
+
+    @tf.function
+    def train(model: Any, dataset: Any, optimizer: Any) -> None:
+        for x, y in dataset:
+            with tf.GradientTape() as tape:
+                prediction = model(x)
+                loss = loss_fn(prediction, y)
+            gradients = tape.gradient(loss, model.trainable_variables)
+            optimizer.apply_gradients(zip(gradients, model.trainable_variables))
+
+    points = np.random.default_rng(3).normal(size=(40, 2)).astype(np.float32)
+    targets = points @ np.array([[2.0], [-1.0]], np.float32)
+    model = Linear()
+    train(model, tf.data.Dataset.from_tensor_slices((points, targets)).batch(8), Descent())
+
+    w = np.zeros((2, 1), np.float32)
+    for i in range(0, 40, 8):
+        x, y = points[i : i + 8], targets[i : i + 8]
+        w -= np.float32(0.1) * (2 / np.float32(8)) * x.T @ (x @ w - y)
+    np.testing.assert_allclose(model.w.numpy(), w, rtol=1e-5)
+
+
+def test_a_recurrent_network_over_time_steps() -> None:
+    class Cell:
+        def zero_state(self, batch: int, dtype: Any) -> Any:
+            return tf.zeros([batch, 2], dtype)
+
+        def __call__(self, x: Any, state: Any) -> Any:
+            state = tf.tanh(x + 0.5 * state)
+            return 2.0 * state, state
+
+    class DynamicRNN(tf.Module):
+        def __init__(self, rnn_cell: Cell) -> None:
+            super().__init__()
+            self.cell = rnn_cell
+
+        @tf.function
+        def call(self, input_data: Any) -> Any:
+            input_data = tf.transpose(input_data, [1, 0, 2])
+            outputs = tf.TensorArray(tf.float32, input_data.shape[0])
+            state = self.cell.zero_state(input_data.shape[1], dtype=tf.float32)
+            for i in tf.range(input_data.shape[0]):
+                output, state = self.cell(input_data[i], state)
+                outputs = outputs.write(i, output)
+            return tf.transpose(outputs.stack(), [1, 0, 2]), state
+
+    data = np.random.default_rng(4).normal(size=(3, 5, 2)).astype(np.float32)
+    network = DynamicRNN(Cell())
+    outputs, state = network.call(tf.constant(data))
+    expected, at = [], np.zeros((3, 2), np.float32)
+    for step in range(5):
+        at = np.tanh(data[:, step] + np.float32(0.5) * at)
+        expected.append(2 * at)
+    np.testing.assert_allclose(outputs.numpy(), np.stack(expected, 1), rtol=1e-5)
+    np.testing.assert_allclose(state.numpy(), at, rtol=1e-5)

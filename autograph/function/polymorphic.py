@@ -322,10 +322,16 @@ class _WeakMethod:
 
     @property
     def __self__(self) -> Any:
-        return self._reference()
+        instance = self._reference()
+        if instance is None:
+            raise ReferenceError(
+                f"'{self.__func__.__qualname__}' is called, but the object whose method it is has been deleted: a method made "
+                "by ag.function doesn't keep its object alive. Give the object a name before the call."
+            )
+        return instance
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self.__func__(self._reference(), *args, **kwargs)
+        return self.__func__(self.__self__, *args, **kwargs)
 
 
 def function(

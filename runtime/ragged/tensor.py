@@ -314,7 +314,7 @@ class RaggedTensor:
         splits = _array(self._splits)
         values = self._values.numpy() if isinstance(self._values, RaggedTensor) else _array(self._values)
         rows = [values[a:b] for a, b in itertools.pairwise(splits)]
-        if rows and all(len(row) == len(rows[0]) and row.dtype != object for row in rows):
+        if rows and all(len(row) == len(rows[0]) for row in rows):
             return np.stack(rows)
         if not rows:
             return np.zeros((0, self._uniform or 0, *values.shape[1:]), values.dtype)

@@ -36,6 +36,21 @@ def test_methods_have_their_own_traces_which_go_with_the_instance() -> None:
     assert gone() is None
 
 
+def test_a_method_whose_object_is_gone_says_so() -> None:
+    class Model:
+        def __init__(self) -> None:
+            self.scale = 3.0
+
+        @ag.function
+        def scaled(self, x: Any) -> Any:
+            return x * self.scale
+
+    with pytest.raises(ReferenceError, match=r"'.*Model\.scaled' is called, but the object .* Give the object a name"):
+        Model().scaled(ag.constant(1.0))
+    model = Model()
+    assert float(model.scaled(ag.constant(2.0))) == 6.0
+
+
 def test_traces_are_bounded() -> None:
     @ag.function
     def f(n: int) -> Any:

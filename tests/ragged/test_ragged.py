@@ -320,6 +320,13 @@ def test_printing():
     assert repr(ag.ragged.constant([["a"], []])) == "<tf.RaggedTensor [[b'a'], []]>"
     array = ag.ragged.constant([[1, 2], [3]]).numpy()
     assert array.dtype == object and [a.tolist() for a in array] == [[1, 2], [3]]
+    # Rows of one length are one array, of strings and of rows too: no padding behind the last line.
+    assert ag.ragged.constant([["a", "b"], ["c", "d"]]).numpy().shape == (2, 2)
+    pages = [[["one", "two"], ["three"]], [["four" * 9, "five" * 9], ["six" * 9, "seven"]]]
+    assert str(ag.ragged.constant(pages)) == (
+        "<tf.RaggedTensor [[[b'one', b'two'], [b'three']],\n [["
+        f"b'{'four' * 9}',\n   b'{'five' * 9}'],\n  [b'{'six' * 9}', b'seven']]]>"
+    )
 
 
 def test_nest_takes_ragged_and_sparse_tensors_as_leaves():

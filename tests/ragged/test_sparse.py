@@ -64,6 +64,8 @@ def test_operations_that_need_the_shape():
     for axis in (0, 1, -1):
         np.testing.assert_array_equal(dense(ag.sparse.concat(axis, [a, b])), np.concatenate([A, B], axis))
     np.testing.assert_array_equal(dense(ag.sparse.slice(a, [0, 1], [2, 5])), A[:, 1:])
+    behind = dense(ag.sparse.slice(a, [0, A.shape[1] + 3], [2, 5]))
+    assert behind.shape == (2, 0), "a block behind the end is empty"
     np.testing.assert_array_equal(ag.sparse.reduce_max(a, axis=1), A.max(1))
     np.testing.assert_array_equal(ag.sparse.reduce_max(a), A.max())
     np.testing.assert_array_equal(dense(ag.sparse.eye(2, 3)), np.eye(2, 3))
