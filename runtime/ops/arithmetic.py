@@ -10,7 +10,7 @@ import numpy as np
 
 from runtime import dtypes, errors
 from runtime.dtypes import DType
-from runtime.ops.convert import convert_to_tensor, is_tensor_like, operands
+from runtime.ops.convert import convert_to_tensor, is_tensor_like, operands, static_value
 from runtime.ops.define import UnaryFunction, binary, unary
 from runtime.ops.dispatch import apply, call
 from runtime.ops.rules import binary_samples, brackets, typed, unbroadcast
@@ -43,14 +43,23 @@ def _grad_divide(op: Any, dy: Any) -> Sequence[Any]:
 
 def _grad_pow(op: Any, dy: Any) -> Sequence[Any]:
     x, y = op.inputs
-    dx = unbroadcast(dy * y * x ** (y - 1), x, y) if op.wants(0) else None
+    dx = unbroadcast(_grad_base(x, y, dy), x, y) if op.wants(0) else None
     if not op.wants(1):
         return dx, None
     # The logarithm only counts where x > 0 (of complex numbers: where x != 0); elsewhere the derivative
     # by the exponent is taken as 0.
     positive = call("not_equal", x, _zeros(x)) if x.dtype.is_complex else x > 0
     log_x = call("select", positive, call("log", call("select", positive, x, _ones(x))), _zeros(x))
-    return dx, unbroadcast(dy * op.outputs[0] * log_x, y, x)
+    return dx, unbroadcast(multiply_no_nan(op.outputs[0] * log_x, dy), y, x)
+
+
+def _grad_base(x: Any, y: Any, dy: Any) -> Any:
+    """dy y x ** (y - 1); 0 where no cotangent arrives, as that of `sqrt` is: the slope at 0 may be infinite, and a
+    later trip of a loop may overwrite the result."""
+    known = static_value(y)
+    if known is not None and known.dtype.kind == "f" and np.all(known >= 1):
+        return dy * y * x ** (y - 1)
+    return multiply_no_nan(y * x ** (y - 1), dy)
 
 
 def _ones(x: Any) -> Any:

@@ -39,7 +39,7 @@ _TWO_OVER_ROOT_PI = 1.1283791670955126
 def _grad_acosh(op: Any, dy: Any) -> Sequence[Any]:
     x = op.inputs[0]
     # sqrt(x * x - 1) is on the wrong branch in half of the complex plane.
-    return (dy / (sqrt(x - 1) * sqrt(x + 1)) if x.dtype.is_complex else dy * rsqrt(x * x - 1),)
+    return (dy / (sqrt(x - 1) * sqrt(x + 1)) if x.dtype.is_complex else multiply_no_nan(rsqrt(x * x - 1), dy),)
 
 
 exp = unary("exp", np.exp, "math.exp({0})", "e to the power x.", lambda op, dy: (dy * op.outputs[0],), kinds="fc")
@@ -88,11 +88,11 @@ tan = unary(
 )  # fmt: skip
 asin = unary(
     "asin", np.arcsin, "math.asin({0})", "Inverse sine, in radians.",
-    lambda op, dy: (dy * rsqrt(1 - op.inputs[0] * op.inputs[0]),), samples=_UNIT, kinds="fc",
+    lambda op, dy: (multiply_no_nan(rsqrt(1 - op.inputs[0] * op.inputs[0]), dy),), samples=_UNIT, kinds="fc",
 )  # fmt: skip
 acos = unary(
     "acos", np.arccos, "math.acos({0})", "Inverse cosine, in radians.",
-    lambda op, dy: (-dy * rsqrt(1 - op.inputs[0] * op.inputs[0]),), samples=_UNIT, kinds="fc",
+    lambda op, dy: (multiply_no_nan(-rsqrt(1 - op.inputs[0] * op.inputs[0]), dy),), samples=_UNIT, kinds="fc",
 )  # fmt: skip
 atan = unary(
     "atan", np.arctan, "math.atan({0})", "Inverse tangent, in radians.",

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from runtime import dtypes, errors
-from runtime.ops.convert import check_kind, convert_to_tensor, scalar_int
+from runtime.ops.convert import check_kind, convert_to_tensor, scalar_int, static_value
 from runtime.ops.dispatch import apply, call
 from runtime.ops.late import late
 from runtime.ops.table import OpDef, Sample, register
@@ -43,8 +43,8 @@ def _grad_cumsum(op: Any, dy: Any) -> Sequence[Any]:
 def _grad_cumprod(op: Any, dy: Any) -> Sequence[Any]:
     """Running sums of dy times the products, over x; for zeros the products without them, instead of a division.
 
-    Only the first zero of a row has a derivative that isn't 0. The next two are done alike, so that derivatives of this
-    one by them are right: to third order, whatever the number of zeros.
+    Only the first zero of a row has a derivative that isn't 0. The next three are done alike, so that derivatives of
+    this one by them are right: to fourth order, whatever the number of zeros.
     """
     x = op.inputs[0]
     attrs = {**op.attrs, "reverse": not op.attrs["reverse"]}
@@ -56,7 +56,8 @@ def _grad_cumprod(op: Any, dy: Any) -> Sequence[Any]:
         return call("cumsum", call("cumprod", call("select", here, one, x), **op.attrs) * dy, **attrs)
 
     found = call("select", is_zero, none, call("cumsum", op.outputs[0] * dy, **attrs) / call("select", is_zero, one, x))
-    for number in (1, 2, 3):
+    known = static_value(order)
+    for number in range(1, 5 if known is None else min(4, int(np.max(known, initial=0))) + 1):
         here = call("logical_and", is_zero, call("equal", order, convert_to_tensor(number, dtypes.int32)))
         found = call("select", here, without(here), found)
     return (found,)

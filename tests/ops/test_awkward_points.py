@@ -98,6 +98,32 @@ def test_running_products_with_zeros_to_second_order(x: list[float], exclusive: 
     ag.test.check_gradients(lambda t: ag.reduce_prod(t), [np.array(x)], order=2)
 
 
+@pytest.mark.parametrize("exclusive", [False, True])
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("x", [[0.0, 2.0, 0.0, 3.0, 0.0], [0.0, 0.0, 0.0, 0.0, 1.5]])
+def test_running_products_with_zeros_to_fourth_order(x: list[float], exclusive: bool, reverse: bool) -> None:
+    """Against the derivatives of the polynomial, which has no square in it."""
+    weights = [1.0, -2.0, 0.5, 3.0, 7.0]
+    order = list(range(5))[:: -1 if reverse else 1]
+    factors = [order[: k if exclusive else k + 1] for k in range(5)]
+
+    def derivative(point: Any, by: tuple[int, ...]) -> Any:
+        if not by:
+            return ag.reduce_sum(ag.math.cumprod(point, exclusive=exclusive, reverse=reverse) * weights)
+        with ag.GradientTape() as tape:
+            tape.watch(point)
+            below = derivative(point, by[:-1])
+        return tape.gradient(below, point, unconnected_gradients="zero")[by[-1]]
+
+    for by in [(0,), (4, 2), (0, 2, 4), (4, 0, 2), (1, 2, 3), (0, 1, 2, 3), (3, 1, 0, 2), (4, 3, 2, 1)]:
+        terms = [(weights[at], own) for at, own in zip(order, factors) if {*by} <= {*own}]
+        expected = sum(weight * np.prod([x[i] for i in own if i not in by]) for weight, own in terms)
+        np.testing.assert_allclose(derivative(ag.constant(x, ag.float64), by), expected, rtol=1e-12)
+        if by == (0, 1, 2, 3):
+            staged = ag.function(lambda point, by=by: derivative(point, by), jit_compile=False)
+            np.testing.assert_allclose(staged(ag.constant(x, ag.float64)), expected, rtol=1e-12)
+
+
 @pytest.mark.parametrize("function", [lambda t: ag.reduce_sum(ag.math.cumprod(t)), ag.reduce_prod])
 def test_third_derivatives_of_products_by_three_zeros(function: Any) -> None:
     """The derivative by the third zero was missing."""
@@ -138,3 +164,26 @@ def test_cross_entropy_of_logits_to_second_order(x: float) -> None:
     point = np.full(3, x)
     ag.test.check_gradients(lambda t: ag.nn.sigmoid_cross_entropy_with_logits(labels=labels, logits=t), [point])
     ag.test.check_gradients(lambda t: ag.nn.weighted_cross_entropy_with_logits(labels, t, 2.5), [point])
+
+
+@pytest.mark.parametrize(
+    "slope_is_infinite_at_0", [lambda t: t**0.5, ag.sqrt, lambda t: ag.asin(1.0 - t), lambda t: ag.acosh(1.0 + t)]
+)
+def test_a_trip_whose_result_is_overwritten_has_no_gradient(slope_is_infinite_at_0: Any) -> None:
+    """Its cotangent is 0, whatever the slope: eagerly the result isn't on the way at all."""
+
+    def last(x: Any, n: Any) -> Any:
+        y = x
+        for i in ag.range(n):
+            y = slope_is_infinite_at_0(x * ag.cast(i, ag.float64) * 0.3) ** (x * ag.cast(i, ag.float64))
+        return y
+
+    x, n = ag.constant(0.7, ag.float64), ag.constant(3)
+    slopes = []
+    for function in (last, ag.function(last, jit_compile=False), ag.function(last, jit_compile=True)):
+        with ag.GradientTape() as tape:
+            tape.watch(x)
+            y = function(x, n)
+        slopes.append(tape.gradient(y, x).numpy())
+    assert np.isfinite(slopes[0])
+    np.testing.assert_allclose(slopes[1:], [slopes[0]] * 2, rtol=1e-10)
