@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from autograph.data import plans, streams
-from autograph.data.elements import as_element
+from autograph.data.elements import arguments_of, as_element
 from autograph.data.iterators import DatasetIterator
 from autograph.data.plans import INFINITE, UNKNOWN, Plan
 from autograph.function.polymorphic import function
@@ -14,7 +14,7 @@ from autograph.operators.calls import converted_call
 from autograph.operators.iterables import Staged
 from autograph.operators.loops import for_stmt
 from autograph.operators.streams import Stream
-from runtime import dtypes, nest
+from runtime import composites, dtypes, nest
 from runtime.context import ctx
 from runtime.errors import InvalidArgumentError
 from runtime.ops.control import assert_op
@@ -117,7 +117,7 @@ class Dataset:
     ) -> Dataset:  # fmt: skip
         """``map_func`` of each element, in order. The function is traced; a tuple's parts are its arguments."""
         traced = function(map_func)
-        spec = _result_spec(traced, *_as_arguments(self.element_spec))
+        spec = _result_spec(traced, *arguments_of(self.element_spec))
         return Dataset(plans.Mapped(self._plan, traced, spec))
 
     def filter(self, predicate: Callable[..., Any], name: str | None = None) -> Dataset:
@@ -163,6 +163,13 @@ class Dataset:
         else:
             size = _static_int(batch_size, "batch")
         return Dataset(plans.Batched(self._plan, size, drop_remainder))
+
+    def ragged_batch(
+        self, batch_size: Any, drop_remainder: bool = False, row_splits_dtype: Any = dtypes.int64,
+        num_parallel_calls: Any = None, deterministic: bool | None = None, name: str | None = None,
+    ) -> Dataset:  # fmt: skip
+        """`batch`, for elements of different sizes: where the spec has unknown dimensions, the batch is ragged."""
+        return Dataset(plans.Batched(self._plan, _static_int(batch_size, "ragged_batch"), drop_remainder, ragged=True))
 
     def unbatch(self, name: str | None = None) -> Dataset:
         """The rows of each element."""
@@ -233,7 +240,7 @@ class Dataset:
     def as_numpy_iterator(self) -> Iterator[Any]:
         """The elements with NumPy arrays and scalars for tensors. Only outside traced functions."""
         for element in self:
-            yield nest.map_structure(lambda leaf: leaf.numpy(), element)
+            yield composites.map_structure(lambda leaf: leaf.numpy(), element)
 
     def get_single_element(self, name: str | None = None) -> Any:
         """The only element. Raises InvalidArgumentError if there isn't exactly one."""
@@ -266,8 +273,11 @@ class Dataset:
         return f"<Dataset element_spec={self.element_spec!r}>"
 
 
-def _as_arguments(spec: Any) -> tuple:
-    return spec if type(spec) is tuple else (spec,)
+def dense_to_ragged_batch(
+    batch_size: Any, drop_remainder: bool = False, row_splits_dtype: Any = dtypes.int64
+) -> Callable[[Dataset], Dataset]:
+    """A transformation for `Dataset.apply`: `Dataset.ragged_batch`, which says the same."""
+    return lambda dataset: dataset.ragged_batch(batch_size, drop_remainder, row_splits_dtype)
 
 
 def _result_spec(traced: Any, *specs: Any) -> Any:

@@ -7,10 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from runtime import dtypes, nest
+from autograph.data.rows import (
+    batch_of_leaves,
+    batched_spec_of_leaf,
+    dense_argument,
+    joined_spec_of_leaves,
+    number_of_rows,
+    row_of_leaf,
+    row_spec_of_leaf,
+    spec_of_leaf,
+)  # fmt: skip
+from runtime import composites, dtypes, nest
 from runtime.ops.convert import convert_to_tensor
-from runtime.ops.joining import stack
-from runtime.shapes import widen
 from runtime.spec import TensorSpec
 from runtime.tensor import Tensor
 from runtime.types import TensorType
@@ -25,48 +33,46 @@ def as_element(value: Any) -> Any:
 
 def spec_of(element: Any) -> Any:
     """The structure of specs of an element."""
-    return nest.map_structure(lambda leaf: TensorSpec(leaf.shape, leaf.dtype), element)
+    return composites.map_structure(spec_of_leaf, element)
 
 
 def row_spec(spec: Any) -> Any:
     """The spec of the rows of an element of this spec. Raises ValueError for scalars."""
-
-    def row(leaf: TensorSpec) -> TensorSpec:
-        if leaf._shape == ():
-            raise ValueError("Slicing needs tensors of rank 1 or more, got a scalar.")
-        return TensorSpec(None if leaf._shape is None else leaf._shape[1:], leaf.dtype)
-
-    return nest.map_structure(row, spec)
+    return composites.map_structure(row_spec_of_leaf, spec)
 
 
 def batched_spec(spec: Any, size: int | None) -> Any:
     """The spec of a batch of elements of this spec."""
-    return nest.map_structure(
-        lambda leaf: TensorSpec(None if leaf._shape is None else (size, *leaf._shape), leaf.dtype), spec
-    )
+    return composites.map_structure(lambda leaf: batched_spec_of_leaf(leaf, size), spec)
 
 
 def joined_spec(first: Any, second: Any) -> Any:
     """The spec that covers both. Raises TypeError or ValueError where structures or dtypes differ."""
-    nest.assert_same_structure(first, second)
+    composites.assert_same_structure(first, second)
+    return composites.map_structure(joined_spec_of_leaves, first, second)
 
-    def join(one: TensorSpec, other: TensorSpec) -> TensorSpec:
-        if one.dtype is not other.dtype:
-            raise TypeError(f"Elements of dtypes {one.dtype.name} and {other.dtype.name} don't go into one dataset.")
-        return TensorSpec(widen(one._shape, other._shape), one.dtype)
 
-    return nest.map_structure(join, first, second)
+def row(element: Any, index: Any) -> Any:
+    """The row of an element at an index, an int or an int64 scalar."""
+    return composites.map_structure(lambda leaf: row_of_leaf(leaf, index), element)
 
 
 def rows_of(element: Any) -> list[Any]:
     """The rows of an eager element, an element each."""
-    leaves = nest.flatten(element)
-    return [nest.pack_sequence_as(element, [leaf[i] for leaf in leaves]) for i in range(len(leaves[0]))]
+    return [row(element, index) for index in range(int(number_of_rows(composites.flatten(element)[0])))]
 
 
-def stacked(elements: list[Any]) -> Any:
-    """A batch of eager elements."""
-    return nest.map_structure(lambda *leaves: stack(list(leaves)), *elements)
+def stacked(elements: list[Any], spec: Any) -> Any:
+    """A batch of eager elements of this spec."""
+    leaves = [composites.flatten(element) for element in elements]
+    batches = [batch_of_leaves(list(rows), its) for rows, its in zip(zip(*leaves), composites.flatten(spec))]
+    return composites.pack_sequence_as(spec, batches)
+
+
+def arguments_of(spec: Any) -> tuple:
+    """The specs that a traced function is given for elements of this spec: one for each part of a tuple."""
+    dense = composites.map_structure(dense_argument, spec)
+    return dense if type(dense) is tuple else (dense,)
 
 
 def call(function: Callable[..., Any], element: Any) -> Any:

@@ -11,8 +11,9 @@ import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from autograph.data.elements import as_element, batched_spec, call, fitted, row_spec, spec_of, stacked
-from runtime import dtypes, nest
+from autograph.data.elements import as_element, batched_spec, call, fitted, row, row_spec, spec_of, stacked
+from autograph.data.rows import has_spans, number_of_rows, ragged_spec_of_leaf
+from runtime import composites, dtypes, nest
 from runtime.ops.arithmetic import maximum, minimum
 from runtime.ops.array import ensure_shape
 from runtime.ops.array import shape as shape_of
@@ -104,24 +105,24 @@ class Slices(Plan):
     def __init__(self, tensors: Any) -> None:
         self.tensors = as_element(tensors)
         self.spec = row_spec(spec_of(self.tensors))
-        leaves = nest.flatten(self.tensors)
-        if not leaves:
+        self.leaves = composites.flatten(self.tensors)
+        if not self.leaves:
             raise ValueError("from_tensor_slices needs at least one tensor")
-        lengths = {leaf._shape[0] for leaf in leaves if leaf._shape is not None and leaf._shape[0] is not None}
+        lengths = {count for leaf in self.leaves if isinstance(count := number_of_rows(leaf), int)}
         if len(lengths) > 1:
             raise ValueError(f"Tensors of {sorted(lengths)} rows can't be sliced together.")
         self.length = lengths.pop() if lengths else None
 
     def cardinality(self) -> Any:
-        if self.length is not None:
-            return self.length
-        return shape_of(nest.flatten(self.tensors)[0], out_type=dtypes.int64)[0]
+        return number_of_rows(self.leaves[0]) if self.length is None else self.length
 
     def at(self, index: Any) -> Any:
-        return nest.map_structure(lambda leaf: leaf[index], self.tensors)
+        return row(self.tensors, index)
 
     def span(self, start: Any, stop: Any) -> Any:
-        return nest.map_structure(lambda leaf: leaf[start:stop], self.tensors)
+        if not all(map(has_spans, self.leaves)):
+            return None
+        return composites.map_structure(lambda leaf: leaf[start:stop], self.tensors)
 
     def elements(self) -> Iterator[Any]:
         for index in range(int(self.cardinality())):
@@ -274,16 +275,17 @@ class Repeated(Follower):
 
 
 class Batched(Follower):
-    """``size`` elements at a time as one, with an axis in front."""
+    """``size`` elements at a time as one, with an axis in front; if ``ragged``, ragged where sizes are unknown."""
 
-    def __init__(self, source: Plan, size: Any, drop_remainder: bool) -> None:
+    def __init__(self, source: Plan, size: Any, drop_remainder: bool, ragged: bool = False) -> None:
         super().__init__(source)
+        self.row_spec = composites.map_structure(ragged_spec_of_leaf, source.spec) if ragged else source.spec
         is_known = isinstance(size, int)  # otherwise a symbolic int64 scalar
         if is_known and size < 1:
             raise ValueError(f"batch_size must be at least 1, got {size}")
         self.size = size
         self.drop_remainder = drop_remainder
-        self.spec = batched_spec(source.spec, size if drop_remainder and is_known else None)
+        self.spec = batched_spec(self.row_spec, size if drop_remainder and is_known else None)
         self.indexed = source.indexed and source.span(0, 1) is not None
 
     def cardinality(self) -> Any:
@@ -297,13 +299,17 @@ class Batched(Follower):
         if not self.drop_remainder:
             return self.source.span(start, least([start + self.size, self.source.cardinality()]))
         batch = self.source.span(start, start + self.size)
-        return nest.map_structure(lambda leaf, spec: ensure_shape(leaf, spec.shape), batch, self.spec)
+
+        def known(leaf: Any, spec: Any) -> Any:
+            return ensure_shape(leaf, spec.shape) if isinstance(spec, TensorSpec) else leaf
+
+        return composites.map_structure(known, batch, self.spec)
 
     def elements(self) -> Iterator[Any]:
         source = self.source.elements()
         while rows := list(itertools.islice(source, self.size)):
             if len(rows) == self.size or not self.drop_remainder:
-                yield stacked(rows)
+                yield stacked(rows, self.row_spec)
 
 
 def least(counts: list[Any]) -> Any:

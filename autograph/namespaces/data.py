@@ -5,5 +5,6 @@ from autograph.data.iterators import DatasetIterator as Iterator
 from autograph.data.iterators import Optional
 from autograph.data.plans import INFINITE as INFINITE_CARDINALITY
 from autograph.data.plans import UNKNOWN as UNKNOWN_CARDINALITY
+from autograph.namespaces import data_experimental as experimental
 
-__all__ = ["AUTOTUNE", "INFINITE_CARDINALITY", "UNKNOWN_CARDINALITY", "Dataset", "Iterator", "Optional"]
+__all__ = ["AUTOTUNE", "INFINITE_CARDINALITY", "UNKNOWN_CARDINALITY", "Dataset", "Iterator", "Optional", "experimental"]

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from runtime import dtypes
 from runtime.ops.api import cast, convert_to_tensor, floordiv, maximum, reshape, sign
 from runtime.ops.blocks import repeat
 from runtime.ragged import partition
@@ -82,6 +83,9 @@ def _is_empty(items: Any) -> bool:
     return isinstance(items, list) and all(map(_is_empty, items))
 
 
+_WIDTHS = (dtypes.int32, dtypes.int64, dtypes.float32, dtypes.float64)
+
+
 def ragged_range(
     starts: Any,
     limits: Any = None,
@@ -90,11 +94,16 @@ def ragged_range(
     name: str | None = None,
     row_splits_dtype: Any = INT,
 ) -> RaggedTensor:
-    """Rows of numbers: row i goes from starts[i] to limits[i] by deltas[i]. With `starts` alone, from 0 to that."""
+    """Rows of numbers: row i goes from starts[i] to limits[i] by deltas[i]. With `starts` alone, from 0 to that.
+
+    dtype: by default the widest of the three, in the order int32, int64, float32, float64.
+    """
     if limits is None:
         starts, limits = 0, starts
-    first, last = convert_to_tensor(starts, dtype), convert_to_tensor(limits, dtype)
-    by = convert_to_tensor(deltas, dtype, dtype_hint=first.dtype)
+    first, last, by = (convert_to_tensor(bound, dtype) for bound in (starts, limits, deltas))
+    if dtype is None:
+        widest = max((first.dtype, last.dtype, by.dtype), key=_WIDTHS.index)
+        first, last, by = (cast(bound, widest) for bound in (first, last, by))
     span = last - first
     if first.dtype.kind == "f":
         lengths = cast(-floordiv(-span, by), INT)

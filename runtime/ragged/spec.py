@@ -14,7 +14,8 @@ _SPLITS = TensorSpec([None], dtypes.int64)
 class RaggedTensorSpec:
     """Describes a ragged tensor: `shape` (None for ragged and unknown dimensions), `dtype`, `ragged_rank`.
 
-    ragged_rank: how many dimensions behind the first are partitioned into rows (default: all of them).
+    ragged_rank: how many dimensions behind the first are partitioned into rows (default: all of them). With 0 it
+    describes a tensor that is a row of a ragged one: a dataset makes ragged batches of such.
     """
 
     __slots__ = ("_ragged_rank", "_shape", "_uniform", "dtype")
@@ -32,8 +33,8 @@ class RaggedTensorSpec:
             if self._shape is None:
                 raise ValueError("Must specify ragged_rank or a shape of known rank")
             ragged_rank = len(self._shape) - 1
-        if self._shape is not None and not 0 < ragged_rank < len(self._shape):
-            raise ValueError(f"ragged_rank must be at least 1 and below the rank, got {ragged_rank} for {self.shape}")
+        if self._shape is not None and not 0 <= ragged_rank < len(self._shape):
+            raise ValueError(f"ragged_rank must be at least 0 and below the rank, got {ragged_rank} for {self.shape}")
         self._ragged_rank = ragged_rank
         self._uniform = (None,) * ragged_rank if self._shape is None else self._shape[1 : 1 + ragged_rank]
 
@@ -46,6 +47,8 @@ class RaggedTensorSpec:
         return self._ragged_rank
 
     def __tf_flatten__(self) -> tuple[Any, tuple]:
+        if not self._ragged_rank:
+            return (), (TensorSpec(self._shape, self.dtype),)
         if self._shape is None:
             return self._uniform, (TensorSpec(None, self.dtype), *[_SPLITS] * self._ragged_rank)
         rows = self._shape[0]
@@ -58,6 +61,8 @@ class RaggedTensorSpec:
         flat, *nested = components
         if not isinstance(flat, TensorSpec):
             return cls.value_type.__tf_unflatten__(metadata, components)
+        if not nested:
+            return cls(flat.shape, flat.dtype, 0)
         known = nested[0].shape[0]
         inner = [] if flat.shape.rank is None else list(flat.shape)[1:]
         return cls([None if known is None else known - 1, *metadata, *inner], flat.dtype, len(nested))

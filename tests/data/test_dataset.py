@@ -182,3 +182,73 @@ def test_what_is_refused():
     with pytest.raises(ag.errors.InvalidArgumentError, match="more than one"):
         Dataset.range(3).get_single_element()
     assert int(Dataset.range(4, 5).get_single_element()) == 4
+
+
+# --- ragged and sparse tensors ---------------------------------------------------------------------------------------
+
+
+def test_rows_of_ragged_tensors_batch_to_ragged_tensors():
+    dataset = Dataset.from_tensor_slices(
+        {"names": ag.ragged.constant([["a", "b"], [], ["c"]]), "sizes": ag.ragged.constant([[1, 2], [], [3]])}
+    )
+    assert [element["sizes"].numpy().tolist() for element in dataset] == [[1, 2], [], [3]]
+    assert dataset.element_spec["sizes"] == ag.RaggedTensorSpec([None], ag.int32, 0)
+    batches = dataset.batch(2)
+    assert [batch["names"].to_list() for batch in batches] == [[[b"a", b"b"], []], [[b"c"]]]
+    assert batches.element_spec["sizes"] == ag.RaggedTensorSpec([None, None], ag.int32, 1)
+    assert [element["names"].numpy().tolist() for element in batches.unbatch()] == [[b"a", b"b"], [], [b"c"]]
+    assert [batch["sizes"].to_list() for batch in batches.batch(2)] == [[[[1, 2], []], [[3]]]]
+    doubled = dataset.map(lambda element: {"twice": element["sizes"] * 2, "ranges": ag.ragged.range(element["sizes"])})
+    assert [element["twice"].numpy().tolist() for element in doubled] == [[2, 4], [], [6]]
+    assert [element["ranges"].to_list() for element in doubled] == [[[0], [0, 1]], [], [[0, 1, 2]]]
+    with pytest.raises(ValueError, match="can't be sliced together"):
+        Dataset.from_tensor_slices((ag.ragged.constant([[1], [2]]), [1, 2, 3]))
+
+
+def test_elements_of_different_sizes_batch_to_ragged_tensors():
+    ranges = Dataset.from_tensor_slices([1, 3, 0]).map(ag.range)
+    assert [batch.to_list() for batch in ranges.ragged_batch(2)] == [[[0], [0, 1, 2]], [[]]]
+    assert [batch.to_list() for batch in ranges.ragged_batch(2, drop_remainder=True)] == [[[0], [0, 1, 2]]]
+    applied = ranges.apply(ag.data.experimental.dense_to_ragged_batch(3))
+    assert [batch.to_list() for batch in applied] == [[[0], [0, 1, 2], []]]
+    wide = Dataset.from_tensor_slices([1, 2]).map(lambda n: ag.ones([n, 3]))
+    (batch,) = wide.ragged_batch(2)
+    assert batch.ragged_rank == 1 and batch.shape.as_list() == [2, None, 3]
+    squares = Dataset.from_tensor_slices([1, 2]).map(lambda n: ag.ones([n, n], ag.int32))
+    (batch,) = squares.ragged_batch(2)
+    assert batch.to_list() == [[[1]], [[1, 1], [1, 1]]]
+    (plain,) = Dataset.range(3).ragged_batch(3)
+    assert plain.numpy().tolist() == [0, 1, 2]
+
+
+def test_rows_of_sparse_tensors():
+    table = np.array([[0, 5, 0], [0, 0, 0], [7, 0, 8]])
+    dataset = Dataset.from_tensor_slices(ag.sparse.from_dense(table))
+    assert dataset.element_spec == ag.SparseTensorSpec([3], ag.int64) and len(dataset) == 3
+    dense = ag.sparse.to_dense
+    assert [dense(element).numpy().tolist() for element in dataset] == table.tolist()
+    assert [dense(batch).numpy().tolist() for batch in dataset.batch(2)] == [table[:2].tolist(), table[2:].tolist()]
+    assert [dense(element).numpy().tolist() for element in dataset.batch(2).unbatch()] == table.tolist()
+    assert [dense(element).numpy().tolist() for element in dataset.map(lambda x: x * 2)] == (2 * table).tolist()
+
+
+def test_loops_over_rows_of_ragged_and_sparse_tensors_in_functions():
+    rows = ag.ragged.constant([[1.0, 2.0], [], [3.0]])
+
+    @ag.function
+    def total(ragged, sparse):
+        result = 0.0
+        for row in Dataset.from_tensor_slices(ragged):
+            result += ag.reduce_sum(row) ** 2
+        for row in Dataset.from_tensor_slices(sparse):
+            result += ag.reduce_sum(row.values)
+        for batch in Dataset.from_tensor_slices(ragged).batch(2):
+            result += ag.reduce_sum(batch)
+        return result
+
+    table = ag.sparse.from_dense([[0.0, 5.0], [7.0, 0.0]])
+    with ag.GradientTape() as tape:
+        tape.watch(rows.flat_values)
+        value = total(rows, table)
+    assert float(value) == 9 + 9 + 12 + 6
+    assert tape.gradient(value, rows.flat_values).numpy().tolist() == [7.0, 7.0, 7.0]

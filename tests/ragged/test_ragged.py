@@ -233,6 +233,8 @@ class TestArrays:
 
     def test_ranges_and_stacks(self):
         assert ag.ragged.range([3, 0, 2]).to_list() == [[0, 1, 2], [], [0, 1]]
+        wide = ag.ragged.range([0, 5], ag.constant([3, 9], ag.int64), 2)
+        assert (wide.dtype, wide.to_list()) == (ag.int64, [[0, 2], [5, 7]]), "the widest of the dtypes"
         assert ag.ragged.range([1, 5], [4, 1], [1, -2]).to_list() == [[1, 2, 3], [5, 3]]
         assert ag.ragged.stack([[1, 2], [3]]).to_list() == [[1, 2], [3]]
         splits = ag.ragged.segment_ids_to_row_splits([0, 0, 2])

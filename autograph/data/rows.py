@@ -1,0 +1,119 @@
+"""Rows of tensors, ragged and sparse tensors, and batches made of such rows; and the specs of both.
+
+A ragged tensor's row may be an ordinary tensor. Its spec remembers that it came from a ragged one (`RaggedTensorSpec`
+of ragged rank 0), so that a batch of such rows is ragged again.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from runtime import dtypes
+from runtime.ops.api import concat, pad, stack
+from runtime.ops.api import shape as shape_of
+from runtime.ragged.arrays import stack_rows
+from runtime.ragged.spec import RaggedTensorSpec
+from runtime.ragged.tensor import RaggedTensor
+from runtime.shapes import widen
+from runtime.sparse import SparseTensor, SparseTensorSpec, retain, sparse_concat
+from runtime.spec import TensorSpec
+
+
+def spec_of_leaf(leaf: Any) -> Any:
+    """The spec of a tensor, ragged or sparse tensor."""
+    if isinstance(leaf, RaggedTensor):
+        return leaf._type_spec
+    if isinstance(leaf, SparseTensor):
+        return SparseTensorSpec(leaf.shape, leaf.dtype)
+    return TensorSpec(leaf.shape, leaf.dtype)
+
+
+def row_spec_of_leaf(spec: Any) -> Any:
+    """The spec of the rows of what a spec describes. Raises ValueError for scalars."""
+    shape = spec._shape
+    if shape == ():
+        raise ValueError("Slicing needs tensors of rank 1 or more, got a scalar.")
+    inner = None if shape is None else shape[1:]
+    if isinstance(spec, RaggedTensorSpec):
+        return RaggedTensorSpec(inner, spec.dtype, max(spec.ragged_rank - 1, 0))
+    return type(spec)(inner, spec.dtype)
+
+
+def batched_spec_of_leaf(spec: Any, size: int | None) -> Any:
+    """The spec of a batch of what a spec describes."""
+    shape = None if spec._shape is None else (size, *spec._shape)
+    if isinstance(spec, RaggedTensorSpec):
+        return RaggedTensorSpec(shape, spec.dtype, spec.ragged_rank + 1)
+    return type(spec)(shape, spec.dtype)
+
+
+def ragged_spec_of_leaf(spec: Any) -> Any:
+    """The spec under which a batch is ragged: dimensions of unknown size may differ from row to row."""
+    if not isinstance(spec, TensorSpec) or spec._shape is None or None not in spec._shape:
+        return spec
+    last = max(axis for axis, size in enumerate(spec._shape) if size is None)
+    return RaggedTensorSpec(spec._shape, spec.dtype, last)
+
+
+def joined_spec_of_leaves(one: Any, other: Any) -> Any:
+    """The spec that covers both. Raises TypeError where kinds or dtypes differ."""
+    if type(one) is not type(other) or one.dtype is not other.dtype:
+        raise TypeError(f"Elements of {one} and {other} don't go into one dataset.")
+    shape = widen(one._shape, other._shape)
+    if isinstance(one, RaggedTensorSpec):
+        return RaggedTensorSpec(shape, one.dtype, one.ragged_rank)
+    return type(one)(shape, one.dtype)
+
+
+def number_of_rows(leaf: Any) -> Any:
+    """An int where it is known, else an int64 scalar."""
+    known = leaf.shape[0] if leaf.shape.rank else None
+    if known is not None:
+        return known
+    if isinstance(leaf, RaggedTensor):
+        return leaf.nrows()
+    return leaf.dense_shape[0] if isinstance(leaf, SparseTensor) else shape_of(leaf, out_type=dtypes.int64)[0]
+
+
+def row_of_leaf(leaf: Any, index: Any) -> Any:
+    """The row at an index, an int or an int64 scalar."""
+    if isinstance(leaf, SparseTensor):
+        kept = retain(leaf, leaf.indices[:, 0] == index)
+        return SparseTensor(kept.indices[:, 1:], kept.values, leaf.dense_shape[1:])
+    return leaf[index]
+
+
+def has_spans(leaf: Any) -> bool:
+    """Whether some rows of a leaf are had as a whole, by slicing it."""
+    return not isinstance(leaf, SparseTensor)
+
+
+def batch_of_leaves(leaves: list[Any], spec: Any) -> Any:
+    """Eager rows, each of this spec, as one.
+
+    Raises InvalidArgumentError for dense tensors, and ValueError for sparse ones, of different shapes.
+    """
+    if isinstance(spec, SparseTensorSpec):
+        return sparse_concat(0, [_with_first_axis(leaf) for leaf in leaves])
+    if not isinstance(spec, RaggedTensorSpec):
+        return stack(leaves)
+    if spec.ragged_rank:
+        return stack_rows([_as_ragged(leaf, spec.ragged_rank) for leaf in leaves])
+    return RaggedTensor.from_row_lengths(concat(leaves, 0), [leaf.shape[0] for leaf in leaves], validate=False)
+
+
+def dense_argument(spec: Any) -> Any:
+    """The spec of what a traced function is called with: rows of ragged tensors that are tensors are tensors there."""
+    if isinstance(spec, RaggedTensorSpec) and spec.ragged_rank == 0:
+        return TensorSpec(spec.shape, spec.dtype)
+    return spec
+
+
+def _with_first_axis(leaf: SparseTensor) -> SparseTensor:
+    """One row of a sparse tensor."""
+    indices = pad(leaf.indices, [[0, 0], [1, 0]])
+    return SparseTensor(indices, leaf.values, pad(leaf.dense_shape, [[1, 0]], constant_values=1))
+
+
+def _as_ragged(leaf: Any, rank: int) -> RaggedTensor:
+    return leaf if isinstance(leaf, RaggedTensor) else RaggedTensor.from_tensor(leaf, ragged_rank=rank)
