@@ -325,8 +325,8 @@ class _WeakMethod:
         instance = self._reference()
         if instance is None:
             raise ReferenceError(
-                f"'{self.__func__.__qualname__}' is called, but the object whose method it is has been deleted: a method made "
-                "by ag.function doesn't keep its object alive. Give the object a name before the call."
+                f"'{self.__func__.__qualname__}' is called, but the object whose method it is has been deleted: "
+                "a method made by ag.function doesn't keep its object alive. Give the object a name before the call."
             )
         return instance
 
