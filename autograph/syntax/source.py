@@ -29,6 +29,7 @@ from typing import Any
 
 from autograph.syntax.compiled import class_of, compile_like, same_code
 from autograph.syntax.parse import from_ast, positions_from_line
+from autograph.syntax.prompt import typed_lines
 
 _HEADS = ("def", "async", "@")
 _FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
@@ -85,7 +86,7 @@ def find(fn: Any) -> FunctionSource:
 
 def _lines(fn: Any, code: types.CodeType) -> list[str]:
     linecache.checkcache(code.co_filename)
-    lines = linecache.getlines(code.co_filename, fn.__globals__)
+    lines = linecache.getlines(code.co_filename, fn.__globals__) or typed_lines(code)
     if not lines:
         raise SourceUnavailable(
             f"no source text is known for {code.co_name} (file {code.co_filename!r}): the file is missing, or the code"

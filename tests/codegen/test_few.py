@@ -8,7 +8,15 @@ import numpy as np
 import pytest
 
 import autograph as ag
-from runtime.codegen.lower import lower
+from runtime import dtypes
+from runtime.codegen import few
+from runtime.codegen.lower import is_native, lower
+from runtime.graph.builder import emit_while, trace_region
+from runtime.ops.dispatch import apply, call
+from runtime.ops.table import OPS
+from tests.autodiff.graphs import integer
+from tests.codegen.compare import build, check, typed
+from tests.codegen.test_table import operands, traced
 
 X = np.array([[1.0, -0.4, 2.0], [0.3, 0.7, -1.2], [0.5, 0.2, 0.9]])
 
@@ -164,3 +172,50 @@ def test_large_states_stay_arrays() -> None:
     spec = ag.TensorSpec([8, 8])
     text = lower(ag.function(products).get_concrete_function(spec, ag.TensorSpec([], ag.int32)).graph).text
     assert "lib.matmul" in text
+
+
+ELEMENTWISE = {"add", "multiply", "select", "tanh", "maximum", "less", "logical_and", "bitwise_and"}
+
+
+def samples_of_small_tensors(dtype: Any) -> list[tuple[Any, Any, list[Any]]]:
+    """(op, attributes, operands) of all samples that would be printed element by element."""
+    found = []
+    random = np.random.default_rng(3)
+    for op in OPS.values():
+        for sample in (op.samples or ())[:3]:
+            if dtype.np.kind not in op.kinds or op.effect or (op.is_elementwise and op.name not in ELEMENTWISE):
+                continue
+            arrays = operands(sample, dtype, random)
+            graph = traced(op, sample.attrs, arrays, unknown=False)
+            if graph is not None and few._is_supported(graph.nodes[-1]) and is_native(graph.nodes[-1]):
+                found.append((op, sample.attrs, arrays))
+    return found
+
+
+@pytest.mark.parametrize("dtype", [dtypes.float32, dtypes.int8, dtypes.bool_], ids=str)
+def test_rows(dtype: Any) -> None:
+    found = samples_of_small_tensors(dtype)
+    names = {op.name for op, _, _ in found}
+    if dtype is dtypes.float32:
+        others = {"stop_gradient", "ensure_shape", "reduce_any", "reduce_all"}  # of no samples, or of booleans
+        assert few._MOVES | few._REDUCED | {"matmul", "slice_add"} <= names | others
+    for start in range(0, len(found), 40):
+        batch = found[start : start + 40]
+        flat_arrays = [array for _, _, arrays in batch for array in arrays]
+
+        def program(*tensors: Any, batch: Any = batch) -> Any:
+            def body(i: Any, *carries: Any) -> Any:
+                rest, results = iter(tensors), []
+                for op, attrs, arrays in batch:
+                    made = apply(op, [next(rest) for _ in arrays], attrs)
+                    results += made if isinstance(made, tuple) else [made]
+                return [i + 1, *results]
+
+            first = body(integer(0))[1:]
+            begin = [integer(0), *[call("zeros_like", t) for t in first]]
+            types = [t.type for t in begin]
+            test = trace_region("test", lambda i, *_: [i < 2], types)
+            return emit_while(test, trace_region("body", body, types), begin)[1:]
+
+        graph = build(program, [typed(dtypes.as_dtype(a.dtype), *np.shape(a)) for a in flat_arrays])
+        check(graph, *flat_arrays)
