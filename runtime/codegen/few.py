@@ -58,6 +58,7 @@ class Small:
 
     def __init__(self) -> None:
         self._nodes: dict[Graph, frozenset[Node]] = {}
+        self.printed: set[Node] = set()
 
     def nodes(self, graph: Graph) -> frozenset[Node]:
         """The nodes of a loop's region that are; none if the text would become long."""
@@ -129,6 +130,7 @@ def _cost(node: Node) -> int:
 
 def emit(low: Any, node: Node) -> None:
     """Prints one of `Small.nodes`."""
+    low.few.printed.add(node)
     name, attrs = node.op.name, node.attrs
     outputs = node.outputs
     dtype = outputs[0].dtype

@@ -164,6 +164,7 @@ def lower(graph: Graph) -> KernelSource:
     return KernelSource(
         graph.name, text, signature_of(inputs, values), inputs, outputs, values, passed, tuple(low.errors), details,
         {variable: item.slot for variable, item in low.kept.items()}, tuple(low.reports), _array_lines(graph),
+        frozenset(low.few.printed),
     )  # fmt: skip
 
 

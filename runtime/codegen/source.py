@@ -100,6 +100,7 @@ class KernelSource:
     details      numbers that accompany an error status (0..2); `errors` empty: no status is returned
     reports      the elementwise nests in the text, for `explain`
     arrays       the user's lines that make arrays, the largest first
+    small        the nodes on tensors of few elements that are printed element by element, for `explain`
     kept         variables of which an error returns the value: reference -> slot (see `runtime.graph.passes.commits`)
     """
 
@@ -115,6 +116,7 @@ class KernelSource:
     kept: dict[Any, Slot] = field(default_factory=dict)
     reports: tuple[NestReport, ...] = ()
     arrays: tuple[Any, ...] = ()
+    small: frozenset[Any] = frozenset()
 
     def out_of_memory(self, error: MemoryError) -> Exception:
         """What is raised when the kernel can't allocate an array."""

@@ -70,6 +70,7 @@ class Kernel:
     name: str
     nests: list[Nest]
     scalars: int  # operations on single numbers
+    small: int  # operations on tensors of few elements, which are variables
     record: Record | None
     source: KernelSource
 
@@ -173,17 +174,19 @@ def _kernel(part: Graph) -> Kernel:
         )  # fmt: skip
         last = report.loop
         nests.append(nest)
-    scalars = 0
+    scalars = small = 0
     for node, loop in around.items():
         if node in fused or node.regions or node.op.name in _FREE:
             continue
         shapes = [v.type.shape for v in (*node.inputs, *node.outputs) if isinstance(v.type, TensorType)]
         if all(shape == () for shape in shapes):
             scalars += 1
+        elif node in source.small:
+            small += 1
         else:
             nests.append(_alone(node, loop))
     record = record_of(source)
-    return Kernel(record.name if record else "", nests, scalars, record, source)
+    return Kernel(record.name if record else "", nests, scalars, small, record, source)
 
 
 def _alone(node: Node, loop: Span | None) -> Nest:

@@ -111,6 +111,8 @@ class _Page:
             yield self.entry("nest", nest.spans, text, self.bar(nest) + html.escape(cost.strip()))
         if kernel.scalars:
             yield f'<div class="entry">{kernel.scalars} operations on single numbers</div>\n'
+        if kernel.small:
+            yield f'<div class="entry">{kernel.small} operations on tensors of few elements, in registers</div>\n'
 
     def bar(self, nest: Nest) -> str:
         """How long it must take beside the others, at least."""

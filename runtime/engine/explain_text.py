@@ -47,6 +47,8 @@ def _section(section: Section, machine: Machine, titled: bool) -> Iterator[str]:
                 yield from _wrap(f"  {text}", "      ")
         if kernel.scalars:
             yield f"  {kernel.scalars} operation{'s' * (kernel.scalars != 1)} on single numbers"
+        if kernel.small:
+            yield f"  {kernel.small} operation{'s' * (kernel.small != 1)} on tensors of few elements, in registers"
     if section.stays:
         yield "on the interpreter"
         for stay in section.stays:

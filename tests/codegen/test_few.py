@@ -182,7 +182,7 @@ def samples_of_small_tensors(dtype: Any) -> list[tuple[Any, Any, list[Any]]]:
     found = []
     random = np.random.default_rng(3)
     for op in OPS.values():
-        for sample in (op.samples or ())[:3]:
+        for sample in (op.samples or ())[:2]:
             if dtype.np.kind not in op.kinds or op.effect or (op.is_elementwise and op.name not in ELEMENTWISE):
                 continue
             arrays = operands(sample, dtype, random)
@@ -192,7 +192,7 @@ def samples_of_small_tensors(dtype: Any) -> list[tuple[Any, Any, list[Any]]]:
     return found
 
 
-@pytest.mark.parametrize("dtype", [dtypes.float32, dtypes.int8, dtypes.bool_], ids=str)
+@pytest.mark.parametrize("dtype", [dtypes.float32, dtypes.bool_], ids=str)
 def test_rows(dtype: Any) -> None:
     found = samples_of_small_tensors(dtype)
     names = {op.name for op, _, _ in found}

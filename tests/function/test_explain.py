@@ -157,3 +157,14 @@ def test_the_machine_is_measured_once():
     assert 1e8 < found.bandwidth < 1e13 and 1e8 < found.arithmetic < 1e14
     assert found.floor(int(found.bandwidth), 1) == (pytest.approx(1.0), "memory")
     assert found.floor(1, int(found.arithmetic))[1] == "arithmetic"
+
+
+def test_small_tensors_in_loops_are_said_to_be_variables() -> None:
+    @ag.function(jit_compile=True)
+    def turn(x, n):
+        for _ in ag.range(n):
+            x = ag.matmul([[0.8, -0.6], [0.6, 0.8]], x)
+        return x
+
+    text = str(turn.explain(ag.ones([2, 1]), 3))
+    assert "1 operation on tensors of few elements, in registers" in text
