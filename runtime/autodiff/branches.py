@@ -22,6 +22,7 @@ from runtime.graph.builder import Builder, emit_cond, trace_region
 from runtime.graph.ir import Graph, Node, Substitution, Value, copy_nodes
 from runtime.graph.passes.dead_code import remove_dead_code
 from runtime.graph.passes.silence import gives_by_effect, silenced
+from runtime.graph.spans import at_span
 from runtime.types import TensorType, TokenType
 
 
@@ -121,12 +122,27 @@ def _hand_out_effects(node: Node) -> None:
                 continue
             results = [v for v in inner.outputs if isinstance(v.type, TensorType) and v not in region.outputs]
             if inner.regions and (results or any(is_differentiable(v.type) for v in inner.outputs)):
-                raise UnimplementedError(
-                    f"gradient through effects nested in control flow inside a branch ({inner.op.name} holds random or "
-                    "host calls): compute the random numbers before the `if`"
-                )
+                raise _refusal(inner)
             for value in results:
                 _add_output(node, region, value)
+
+
+def _refusal(loop: Node) -> Exception:
+    """Says which effect stands in the loop (or branch), in which line, and what does the same and has a gradient."""
+    effect = loop
+    while effect.regions:
+        effect = next(n for region in effect.regions for n in region.nodes if gives_by_effect(n))
+    where = "a loop" if loop.op.name == "while" else "a branch"
+    fix = "let the loop make no trips instead, as in `for _ in ag.range(ag.where(condition, n, 0))`"
+    if "random" in effect.op.name:
+        fix = "draw from an `ag.random.Generator` or with `ag.random.stateless_*`, which give the same numbers again"
+    return at_span(
+        UnimplementedError(
+            f"no gradient: {effect.op.name} stands in {where} inside of a branch. The gradient runs the branch again, "
+            f"where it would give something else, or do something twice. Compute it before the `if`, or {fix}"
+        ),
+        effect.span or loop.span,
+    )
 
 
 def _add_output(node: Node, region: Graph, value: Value) -> None:

@@ -21,7 +21,7 @@ from pathlib import Path
 from tests.fuzz_kernels.compare import difference, shrink
 from tests.fuzz_kernels.generate import make
 
-_PATIENCE = 300  # seconds for one program, after which the process ends with its stacks
+_PATIENCE = 900  # seconds for one program, after which the process ends with its stacks
 
 
 def main(arguments: list[str] | None = None) -> int:
