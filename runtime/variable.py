@@ -28,6 +28,7 @@ from runtime.ops.convert import convert_to_tensor
 from runtime.ops.dispatch import call
 from runtime.ops.joining import stack
 from runtime.ops.operators import install
+from runtime.ops.rules import dims, shape_attr
 from runtime.ops.scatter import IndexedSlices
 from runtime.ops.segments import unsorted_segment_prod
 from runtime.ops.slicing import getitem
@@ -281,7 +282,15 @@ class Variable:
         if not isinstance(sparse_delta, IndexedSlices):
             raise TypeError(f"sparse_delta is not IndexedSlices: {sparse_delta}")
         rows = convert_to_tensor(sparse_delta.indices)
-        return function(call("expand_dims", rows, axis=(len(rows._shape or ()),)), sparse_delta.values)
+        return function(call("expand_dims", rows, axis=(len(rows._shape or ()),)), self._row_updates(sparse_delta))
+
+    def _row_updates(self, sparse_delta: IndexedSlices) -> Tensor:
+        """The updates of rows: one number stands for all of their elements."""
+        values = convert_to_tensor(sparse_delta.values, self.dtype)
+        if values._shape != ():
+            return values
+        shape, extra = shape_attr([*dims(convert_to_tensor(sparse_delta.indices)), *dims(self.read_value())[1:]])
+        return call("broadcast_to", values, *extra, shape=shape)
 
     def scatter_update(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Any:
         """Replaces the rows that `sparse_delta` (IndexedSlices) says; gives the variable."""
@@ -313,7 +322,7 @@ class Variable:
 
     def _factors(self, sparse_delta: Any) -> Tensor:
         """For each row the product of its updates, 1 where there is none."""
-        values = convert_to_tensor(sparse_delta.values, self.dtype)
+        values = self._row_updates(sparse_delta)
         size = call("dim", self.read_value(), axis=0)
         return unsorted_segment_prod(values, sparse_delta.indices, size)
 

@@ -16,7 +16,7 @@ from typing import Any
 from runtime.codegen import cpu
 from runtime.codegen.lowering import REFUSALS, Lowering, emitter
 from runtime.codegen.names import fill
-from runtime.codegen.refs import Array, Dims, Scalar, Spread, Vector, product
+from runtime.codegen.refs import Array, Dims, Scalar, Vector, product
 from runtime.codegen.slice_forms import writable, zeros
 from runtime.codegen.view_forms import bind, filled
 from runtime.graph.ir import Node, Value
@@ -43,7 +43,7 @@ def _refusal(node: Node) -> str | None:
     if depth > rank or (rank == 0 and node.op.name != "gather_nd"):
         return "index vectors longer than the tensor's rank"
     return (
-        "updates of a higher rank" if updates is not None and len(updates) > len(indices) - 1 + rank - depth else None
+        "updates of another rank" if updates is not None and len(updates) != len(indices) - 1 + rank - depth else None
     )
 
 
@@ -107,21 +107,22 @@ def _updates(low: Lowering, node: Node, updates: Value, places: Places) -> Any:
     """The updates, one after another in memory or in a few variables; prints the check of their dimensions."""
     wanted = (*places.outer, *places.inner)
     own = low.dims(updates)
-    for got, size in zip(own, wanted[len(wanted) - len(own) :]):
-        if got not in (size, "1"):
-            message = f"Incompatible shapes: dimensions {{0}} and {{1}} [Op:{node.op.label}]"
-            low.fail_when(
-                f"{got} != {size} and {got} != 1", "InvalidArgumentError", message, node, (got, size), node.op.label
-            )
+    wrong = [f"{got} != {size}" for got, size in zip(own, wanted) if got != size]
+    if wrong:
+        details: list[str] = []
+        shapes = []
+        for dims in (own, (*places.outer, str(len(places.table) - len(places.inner))), places.table, wanted):
+            shapes.append(",".join(f"{{{len(details) + k}}}" for k in range(len(dims))))
+            details += dims
+        message = (
+            f"updates of shape [{shapes[0]}] don't fit indices of shape [{shapes[1]}] and a tensor of shape "
+            f"[{shapes[2]}]: expected [{shapes[3]}] [Op:{node.op.label}]"
+        )
+        low.fail_when(" or ".join(wrong), "InvalidArgumentError", message, node, details, node.op.label)
     ref = low.ref(updates)
     if isinstance(ref, Scalar):
-        name = low.scalar_name(updates)
-        return (
-            Vector(ref.dtype, (name,), ("1",)) if product(wanted) == "1" else low.solid(Spread(low.solid(ref), wanted))
-        )
-    if isinstance(ref, Vector) and ref.dims == wanted:
-        return ref
-    return low.array(updates) if own == wanted else low.solid(Spread(low.array(updates), wanted))
+        return Vector(ref.dtype, (low.scalar_name(updates),), ("1",))
+    return ref if isinstance(ref, Vector) else low.array(updates)
 
 
 def _write(low: Lowering, node: Node, total: Array, indices: Value, new: Any, places: Places) -> None:

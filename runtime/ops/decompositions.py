@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -74,6 +74,13 @@ _EIG = register(
         samples=(Sample(((3, 3),), low=0.2, high=2.0, gradient=()), Sample(((2, 2, 2),), low=0.2, gradient=())),
     )
 )  # fmt: skip
+
+
+class Lu(NamedTuple):
+    """The pair of `lu`."""
+
+    lu: Tensor
+    p: Tensor
 
 
 @late
@@ -161,14 +168,14 @@ _LU = register(
 
 
 @late
-def lu(input: Any, output_idx_type: DTypeLike = dtypes.int32, name: str | None = None) -> tuple[Tensor, Tensor]:
+def lu(input: Any, output_idx_type: DTypeLike = dtypes.int32, name: str | None = None) -> Lu:
     """(lu, p): the strict lower triangle of lu is L (with ones on its diagonal), the rest U, and L @ U = input[p].
 
     Raises InvalidArgumentError for a singular matrix.
     """
     x = convert_to_tensor(input)
     check_kind(_LU, x.dtype)
-    return apply(_LU, (x,), {"dtype": dtypes.as_dtype(output_idx_type)})
+    return Lu(*apply(_LU, (x,), {"dtype": dtypes.as_dtype(output_idx_type)}))
 
 
 @late
@@ -306,6 +313,9 @@ def tridiagonal_matmul(diagonals: Any, rhs: Any, diagonals_format: str = "compac
 
 
 def _logm_kernel(x: Any) -> Any:
+    need_matrices(x.shape, True)
+    if not x.size:
+        return x
     function = importlib.import_module("scipy.linalg").logm
     flat = [function(m) for m in x.reshape(-1, *x.shape[-2:])]
     return np.array(flat).reshape(x.shape).astype(x.dtype)

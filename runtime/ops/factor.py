@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from runtime import errors
+from runtime import dtypes, errors
 from runtime.ops import creation
 from runtime.ops.array import known_rank
 from runtime.ops.compare import where
@@ -28,10 +28,15 @@ from runtime.tensor import Tensor
 from runtime.types import TensorType
 
 
-def wide(kernel: Callable[..., Any]) -> Callable[..., Any]:
-    """LAPACK has no half precision: float16 is computed in float32."""
+def wide(kernel: Callable[..., Any], infer: Callable[..., Any] | None = None) -> Callable[..., Any]:
+    """LAPACK has no half precision: float16 is computed in float32.
+
+    infer: the type rule, for kernels that would take operands whose shapes don't fit.
+    """
 
     def run(*arrays: Any, **attrs: Any) -> Any:
+        if infer is not None:
+            infer([TensorType(dtypes.as_dtype(a.dtype), a.shape) for a in arrays], attrs)
         dtype = arrays[0].dtype
         if dtype != np.float16:
             return kernel(*arrays, **attrs)
@@ -156,12 +161,19 @@ def det(input: Any, name: str | None = None) -> Tensor:
     return _one_matrix(DET, input)
 
 
+class LogMatrixDeterminant(NamedTuple):
+    """The pair of `slogdet`."""
+
+    sign: Tensor
+    log_abs_determinant: Tensor
+
+
 @late
-def slogdet(input: Any, name: str | None = None) -> tuple[Tensor, Tensor]:
+def slogdet(input: Any, name: str | None = None) -> LogMatrixDeterminant:
     """Sign and logarithm of the absolute value of the determinant: finite where the determinant overflows."""
     x = convert_to_tensor(input)
     check_kind(SLOGDET, x.dtype)
-    return apply(SLOGDET, (x,))
+    return LogMatrixDeterminant(*apply(SLOGDET, (x,)))
 
 
 @late
@@ -261,7 +273,8 @@ def triangle(matrix: Any, lower: bool) -> Tensor:
 
 TRIANGULAR = register(
     OpDef(
-        "matrix_triangular_solve", _infer_solve, wide(_triangular_kernel), grad=_grad_triangular, kinds="fc",
+        "matrix_triangular_solve", _infer_solve, wide(_triangular_kernel, _infer_solve),
+        grad=_grad_triangular, kinds="fc",
         doc="The solution of systems whose matrix is triangular; the other triangle is not read.",
         samples=tuple(
             Sample((a, b), {"lower": lower, "adjoint": adjoint}, low=0.5, high=2.0)

@@ -101,6 +101,11 @@ ifft3d = _transform(_IFFT, "ifft3d", 3, "The inverse Fourier transform over the 
 # --- real numbers --------------------------------------------------------------------------------------------------
 
 
+def _half(length: int) -> int:
+    """How many coefficients of real numbers aren't redundant."""
+    return length // 2 + 1 if length else 0
+
+
 def _infer_rfft(inputs: Sequence[Any], attrs: dict) -> tuple:
     (x,) = inputs
     _need_rank(x.shape, attrs["rank"])
@@ -108,14 +113,14 @@ def _infer_rfft(inputs: Sequence[Any], attrs: dict) -> tuple:
         raise TypeError(f"RFFT needs float32 or float64, got {x.dtype.name}")
     if x.shape is None:
         return (TensorType(_COMPLEX[x.dtype.name], None),)
-    last = None if x.shape[-1] is None else x.shape[-1] // 2 + 1
+    last = None if x.shape[-1] is None else _half(x.shape[-1])
     return (TensorType(_COMPLEX[x.dtype.name], (*x.shape[:-1], last)),)
 
 
 def _rfft_kernel(x: Any, rank: int) -> Any:
     wanted = np.result_type(x.dtype, np.complex64)
     if not x.size:
-        return np.zeros((*x.shape[:-1], x.shape[-1] // 2 + 1), wanted)
+        return np.zeros((*x.shape[:-1], _half(x.shape[-1])), wanted)
     return np.fft.rfftn(x, axes=_axes(rank)).astype(wanted)
 
 

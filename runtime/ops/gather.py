@@ -267,6 +267,12 @@ def _infer_boolean_mask(inputs: Sequence[Any], attrs: dict) -> tuple:
     return (TensorType(x.dtype, (None, *x.shape[len(mask.shape) :])),)
 
 
+def _boolean_mask_kernel(x: Any, mask: Any) -> Any:
+    if x.shape[: mask.ndim] != mask.shape:  # NumPy takes a mask without elements for any length
+        raise ValueError(f"Shapes {brackets(x.shape[: mask.ndim])} and {brackets(mask.shape)} are incompatible")
+    return x[mask]
+
+
 def _grad_boolean_mask(op: Any, dy: Any) -> Sequence[Any]:
     x, mask = op.inputs
     shape, extra = shape_attr(dims(x))
@@ -275,7 +281,7 @@ def _grad_boolean_mask(op: Any, dy: Any) -> Sequence[Any]:
 
 register(
     OpDef(
-        "boolean_mask", _infer_boolean_mask, lambda x, mask: x[mask], grad=_grad_boolean_mask,
+        "boolean_mask", _infer_boolean_mask, _boolean_mask_kernel, grad=_grad_boolean_mask,
         doc="The slices at which a mask is true.",
         samples=(
             Sample(((3, 2), (3,)), fixed={1: np.array([True, False, True])}),

@@ -38,6 +38,11 @@ def _infer_write(inputs: Sequence[Any], attrs: dict) -> tuple:
     return (TensorType(buffer.dtype, None),)
 
 
+def _zeros(shape: tuple[int, ...], dtype: Any) -> Any:
+    """Zeros; of strings, empty ones."""
+    return np.full(shape, b"", object) if np.dtype(dtype).kind == "O" else np.zeros(shape, dtype)
+
+
 def _write_kernel(buffer: Any, index: Any, value: Any, size: Any, fixed: bool) -> Any:
     index, size = int(index), int(size)
     if index < 0 or (fixed and index >= size):
@@ -50,7 +55,7 @@ def _write_kernel(buffer: Any, index: Any, value: Any, size: Any, fixed: bool) -
     needed = max(size, index + 1)
     if rows < needed:
         capacity = needed if needed <= size else max(needed, 2 * rows)
-        grown = np.zeros((capacity, *np.shape(value)), buffer.dtype)
+        grown = _zeros((capacity, *np.shape(value)), buffer.dtype)
         if rows:
             grown[:rows] = buffer
     else:
@@ -83,7 +88,7 @@ def _resize_kernel(buffer: Any, count: Any, static: int | None, within: bool) ->
     count, rows = int(count), len(buffer)
     if count <= rows:
         return buffer[:count]
-    resized = np.zeros((count, *buffer.shape[1:]), buffer.dtype)
+    resized = _zeros((count, *buffer.shape[1:]), buffer.dtype)
     resized[:rows] = buffer
     return resized
 
@@ -98,7 +103,8 @@ def _row_kernel(buffer: Any, index: Any) -> Any:
     index = int(index)
     if not 0 <= index < len(buffer):
         raise errors.OutOfRangeError(f"Tried to read from index {index} but array size is: {len(buffer)}")
-    return buffer[index]
+    # An element of an array of strings stays an array.
+    return buffer[index, ...] if buffer.dtype == object else buffer[index]
 
 
 ARRAY_WRITE: OpDef = register(
@@ -145,7 +151,7 @@ ROW: OpDef = register(
 
 
 def _row_grad_kernel(like: Any, index: Any, dy: Any) -> Any:
-    result = np.zeros(like.shape, dy.dtype)
+    result = _zeros(like.shape, dy.dtype)
     result[int(index)] = dy
     return result
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from runtime import dtypes
 from runtime.dtypes import DTypeLike
-from runtime.ops import creation, random
+from runtime.ops import creation, random, stateless
 from runtime.ops.array import reshape
 from runtime.ops.convert import convert_to_tensor
 from runtime.tensor import Tensor
@@ -41,8 +41,11 @@ class _Drawn:
     def __init__(self, first: float, second: float, seed: int | None) -> None:
         self.parameters, self.seed = (first, second), seed
 
-    def _draw(self, function: Any, shape: Any, dtype: DTypeLike) -> Tensor:
-        return function(shape, *self.parameters, dtype=dtype, seed=self.seed)
+    def _draw(self, function: Any, seeded: Any, shape: Any, dtype: DTypeLike) -> Tensor:
+        """With a seed the same numbers at each call, those of the stateless functions for [seed, 0]."""
+        if self.seed is None:
+            return function(shape, *self.parameters, dtype=dtype)
+        return seeded(stateless.state_of([self.seed, 0]), shape, *self.parameters, dtype)
 
 
 class random_uniform_initializer(_Drawn):
@@ -52,7 +55,7 @@ class random_uniform_initializer(_Drawn):
         super().__init__(minval, maxval, seed)
 
     def __call__(self, shape: Any, dtype: DTypeLike = dtypes.float32, **kwargs: Any) -> Tensor:
-        return self._draw(random.uniform, shape, dtype)
+        return self._draw(random.uniform, stateless.uniform, shape, dtype)
 
 
 class random_normal_initializer(_Drawn):
@@ -62,4 +65,4 @@ class random_normal_initializer(_Drawn):
         super().__init__(mean, stddev, seed)
 
     def __call__(self, shape: Any, dtype: DTypeLike = dtypes.float32, **kwargs: Any) -> Tensor:
-        return self._draw(random.normal, shape, dtype)
+        return self._draw(random.normal, stateless.normal, shape, dtype)

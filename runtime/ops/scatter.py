@@ -30,6 +30,11 @@ def _need_ints(operand: Any) -> None:
 
 def _check_nd(indices: Any, shape: Sequence[int], label: str) -> tuple[Any, ...]:
     depth = indices.shape[-1]
+    if depth > len(shape):
+        raise errors.InvalidArgumentError(
+            f"index vectors of length {depth} are longer than the rank of shape {brackets(tuple(shape))} [Op:{label}]",
+            label,
+        )
     bounds = np.array(shape[:depth])
     bad = ((indices < 0) | (indices >= bounds)).any(-1)
     if np.any(bad):
@@ -41,6 +46,20 @@ def _check_nd(indices: Any, shape: Sequence[int], label: str) -> tuple[Any, ...]
             label,
         )
     return tuple(np.moveaxis(indices, -1, 0))
+
+
+def _need_fitting(updates: Any, indices: Any, table: Any, label: str) -> None:
+    """Raises InvalidArgumentError unless each index vector has an update of the shape of what it leads to."""
+    if updates is None or indices is None or table is None or indices[-1] is None:
+        return
+    wanted = _nd_shape(table, indices)
+    if len(updates) == len(wanted) and all(a is None or b is None or a == b for a, b in zip(updates, wanted)):
+        return
+    raise errors.InvalidArgumentError(
+        f"updates of shape {brackets(updates)} don't fit indices of shape {brackets(indices)} and a tensor of shape "
+        f"{brackets(table)}: expected {brackets(wanted)} [Op:{label}]",
+        label,
+    )
 
 
 def _nd_shape(params: Any, indices: Any) -> Any:
@@ -56,25 +75,47 @@ def _infer_gather_nd(inputs: Sequence[Any], attrs: dict) -> tuple:
 
 
 def _infer_scatter_nd(inputs: Sequence[Any], attrs: dict) -> tuple:
-    _need_ints(inputs[0])
-    return (TensorType(inputs[1].dtype, attrs["shape"]),)
+    indices, updates = inputs[:2]
+    _need_ints(indices)
+    _need_fitting(updates.shape, indices.shape, attrs["shape"], "ScatterNd")
+    return (TensorType(updates.dtype, attrs["shape"]),)
+
+
+def _infer_update(label: str) -> Any:
+    def infer(inputs: Sequence[Any], attrs: dict) -> tuple:
+        table, indices, updates = inputs
+        _need_ints(indices)
+        _need_fitting(updates.shape, indices.shape, table.shape, label)
+        return (table,)
+
+    return infer
+
+
+def _gather_nd_kernel(params: Any, indices: Any) -> Any:
+    index = _check_nd(indices, params.shape, "GatherNd")
+    return params[index] if index else np.broadcast_to(params, indices.shape[:-1] + params.shape)
+
+
+def _scattered(result: Any, how: Any, indices: Any, updates: Any, label: str) -> Any:
+    """Joins updates to the elements at index vectors, in the array itself."""
+    index = _check_nd(indices, result.shape, label)
+    _need_fitting(updates.shape, indices.shape, result.shape, label)
+    # Vectors of no numbers all lead to the whole.
+    target, index = (result, index) if index else (result[None], (np.zeros(indices.shape[:-1], np.int64),))
+    if how is None:
+        target[index] = updates
+    else:
+        how.at(target, index, updates)
+    return result
 
 
 def _scatter_nd_kernel(indices: Any, updates: Any, *holes: Any, shape: tuple[int | None, ...]) -> Any:
-    result = np.zeros(fill_holes(shape, holes), updates.dtype)
-    np.add.at(result, _check_nd(indices, result.shape, "ScatterNd"), updates)
-    return result
+    return _scattered(np.zeros(fill_holes(shape, holes), updates.dtype), np.add, indices, updates, "ScatterNd")
 
 
 def _update_kernel(label: str, how: Any) -> Any:
     def kernel(tensor: Any, indices: Any, updates: Any) -> Any:
-        result = np.array(tensor)
-        index = _check_nd(indices, result.shape, label)
-        if how is None:
-            result[index] = updates
-        else:
-            how.at(result, index, updates)
-        return result
+        return _scattered(np.array(tensor), how, indices, updates, label)
 
     return kernel
 
@@ -94,7 +135,7 @@ _ND = np.array([[2], [0]], np.int32)
 _PAIRS = np.array([[2, 1], [0, 0]], np.int32)
 GATHER_ND = register(
     OpDef(
-        "gather_nd", _infer_gather_nd, lambda params, indices: params[_check_nd(indices, params.shape, "GatherNd")],
+        "gather_nd", _infer_gather_nd, _gather_nd_kernel,
         grad=_grad_gather_nd, doc="Slices of params at index vectors.",
         samples=(Sample(((3, 2), (2, 1)), fixed={1: _ND}), Sample(((3, 2), (2, 2)), fixed={1: _PAIRS})),
     )
@@ -115,7 +156,7 @@ SCATTER_ND = register(
 )  # fmt: skip
 SCATTER_UPDATE = register(
     OpDef(
-        "tensor_scatter_nd_update", lambda inputs, attrs: (inputs[0],), _update_kernel("TensorScatterUpdate", None),
+        "tensor_scatter_nd_update", _infer_update("TensorScatterUpdate"), _update_kernel("TensorScatterUpdate", None),
         grad=_grad_update, label="TensorScatterUpdate", doc="A tensor with slices replaced at index vectors.",
         samples=(
             Sample(((3, 2), (2, 1), (2, 2)), fixed={1: _ND}), Sample(((3, 2), (2, 2), (2,)), fixed={1: _PAIRS}),
@@ -124,7 +165,7 @@ SCATTER_UPDATE = register(
 )  # fmt: skip
 SCATTER_ADD = register(
     OpDef(
-        "tensor_scatter_nd_add", lambda inputs, attrs: (inputs[0],), _update_kernel("TensorScatterAdd", np.add),
+        "tensor_scatter_nd_add", _infer_update("TensorScatterAdd"), _update_kernel("TensorScatterAdd", np.add),
         grad=lambda op, dy: (dy, None, call("gather_nd", dy, op.inputs[1])), label="TensorScatterAdd", kinds="iufc",
         complex_rule=True,
         doc="A tensor with slices added at index vectors.",
@@ -151,14 +192,14 @@ _EXTREMES = (
 )  # fmt: skip
 SCATTER_MAX = register(
     OpDef(
-        "tensor_scatter_nd_max", lambda inputs, attrs: (inputs[0],), _update_kernel("TensorScatterMax", np.maximum),
+        "tensor_scatter_nd_max", _infer_update("TensorScatterMax"), _update_kernel("TensorScatterMax", np.maximum),
         grad=_grad_scatter_extreme, label="TensorScatterMax", kinds="iuf", samples=_EXTREMES,
         doc="A tensor with the larger of slices and updates at index vectors.",
     )
 )  # fmt: skip
 SCATTER_MIN = register(
     OpDef(
-        "tensor_scatter_nd_min", lambda inputs, attrs: (inputs[0],), _update_kernel("TensorScatterMin", np.minimum),
+        "tensor_scatter_nd_min", _infer_update("TensorScatterMin"), _update_kernel("TensorScatterMin", np.minimum),
         grad=_grad_scatter_extreme, label="TensorScatterMin", kinds="iuf", samples=_EXTREMES,
         doc="A tensor with the smaller of slices and updates at index vectors.",
     )

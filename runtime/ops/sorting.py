@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -195,8 +196,9 @@ def _search_kernel(sequence: Any, values: Any, side: str, dtype: Any) -> Any:
         return np.searchsorted(sequence, values, side).astype(dtype._np)  # type: ignore[call-overload]
     if sequence.shape[:-1] != values.shape[:-1]:
         raise ValueError("Leading dim_size of both tensors must match")
-    rows = sequence.reshape(-1, sequence.shape[-1])
-    wanted = values.reshape(len(rows), values.shape[-1])
+    count = math.prod(sequence.shape[:-1])
+    rows = sequence.reshape(count, sequence.shape[-1])
+    wanted = values.reshape(count, values.shape[-1])
     found = [np.searchsorted(row, value, side) for row, value in zip(rows, wanted)]  # type: ignore[call-overload]
     return np.array(found, dtype._np).reshape(values.shape)
 
@@ -260,20 +262,33 @@ UNIQUE = register(
 )  # fmt: skip
 
 
+class Unique(NamedTuple):
+    """The pair of `unique`."""
+
+    y: Tensor
+    idx: Tensor
+
+
+class UniqueWithCounts(NamedTuple):
+    """The results of `unique_with_counts`."""
+
+    y: Tensor
+    idx: Tensor
+    count: Tensor  # type: ignore[assignment]
+
+
 @late
-def unique(x: Any, out_idx: DTypeLike = dtypes.int32, name: str | None = None) -> tuple[Tensor, Tensor]:
+def unique(x: Any, out_idx: DTypeLike = dtypes.int32, name: str | None = None) -> Unique:
     """The different elements of a vector in the order in which they come, and for each element its place there."""
-    return unique_with_counts(x, out_idx)[:2]
+    return Unique(*unique_with_counts(x, out_idx)[:2])
 
 
 @late
-def unique_with_counts(
-    x: Any, out_idx: DTypeLike = dtypes.int32, name: str | None = None
-) -> tuple[Tensor, Tensor, Tensor]:
+def unique_with_counts(x: Any, out_idx: DTypeLike = dtypes.int32, name: str | None = None) -> UniqueWithCounts:
     """`unique`, and how often each occurs."""
     tensor = convert_to_tensor(x)
     check_kind(UNIQUE, tensor.dtype)
-    return apply(UNIQUE, (tensor,), {"dtype": dtypes.as_dtype(out_idx)})
+    return UniqueWithCounts(*apply(UNIQUE, (tensor,), {"dtype": dtypes.as_dtype(out_idx)}))
 
 
 @late

@@ -310,8 +310,8 @@ def _grad_expm(op: Any, dy: Any) -> Sequence[Any]:
 
 EXPM = register(
     OpDef(
-        "matrix_exponential", _infer_square, wide(_expm_kernel), grad=_grad_expm, kinds="fc", complex_rule=True,
-        doc="The exponential of square matrices.",
+        "matrix_exponential", _infer_square, wide(_expm_kernel, _infer_square), grad=_grad_expm, kinds="fc",
+        complex_rule=True, doc="The exponential of square matrices.",
         samples=(Sample(((2, 2),), low=-1.0, high=1.0), Sample(((2, 3, 3),), low=-1.0, high=1.0)),
     )
 )  # fmt: skip
@@ -326,6 +326,9 @@ def expm(input: Any, name: str | None = None) -> Tensor:
 
 
 def _sqrtm_kernel(x: Any) -> Any:
+    need_matrices(x.shape, True)
+    if not x.size:
+        return x
     function = importlib.import_module("scipy.linalg").sqrtm
     flat = [function(m) for m in x.reshape(-1, *x.shape[-2:])]
     if x.dtype.kind != "c":
@@ -351,6 +354,8 @@ SQRTM = register(
 
 
 def _sylvester_kernel(a: Any, b: Any, c: Any) -> Any:
+    if not c.size:
+        return np.zeros_like(c)
     function = importlib.import_module("scipy.linalg").solve_sylvester
     parts = [m.reshape(-1, *m.shape[-2:]) for m in (a, b, c)]
     return np.array([function(*matrices) for matrices in zip(*parts)]).reshape(c.shape).astype(c.dtype)

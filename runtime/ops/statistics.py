@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 from runtime import dtypes, errors
 from runtime.dtypes import DTypeLike
@@ -45,11 +45,18 @@ def normalize_moments(
     return (moved if shift is None else moved + convert_to_tensor(shift, total.dtype)), variance
 
 
+class MaxPoolWithArgmax(NamedTuple):
+    """The pair of `max_pool_with_argmax`."""
+
+    output: Tensor
+    argmax: Tensor
+
+
 @late
 def max_pool_with_argmax(
     input: Any, ksize: Any, strides: Any, padding: Any, data_format: str = "NHWC",
     output_dtype: DTypeLike = dtypes.int64, include_batch_in_index: bool = False, name: str | None = None,
-) -> tuple[Tensor, Tensor]:  # fmt: skip
+) -> MaxPoolWithArgmax:  # fmt: skip
     """`max_pool` of images (batch, rows, columns, channels), and where each largest element stands.
 
     The place is (y * columns + x) * channels + c, with `include_batch_in_index` plus b * rows * columns * channels.
@@ -73,4 +80,5 @@ def max_pool_with_argmax(
     best = call("expand_dims", argmax(windows, 3, output_type=dtypes.int32), axis=(3,))
     numbers = call("broadcast_like", call("patches", places, fill=-1, **attrs), windows)
     found = call("squeeze", call("take_along", numbers, best, axis=3), axis=(3,))
-    return max_pool(x, ksize, strides, padding), call("cast", found, dtype=dtypes.as_dtype(output_dtype))
+    numbers = call("cast", found, dtype=dtypes.as_dtype(output_dtype))
+    return MaxPoolWithArgmax(max_pool(x, ksize, strides, padding), numbers)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import math
 import re
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -309,7 +310,7 @@ def _vector(items: Sequence[bytes]) -> Any:
 
 def _encode_kernel(x: Any, encoding: str, errors: str) -> Any:
     codes = np.asarray(x)
-    lines = codes.reshape(-1, codes.shape[-1])
+    lines = codes.reshape(math.prod(codes.shape[:-1]), codes.shape[-1])
     items = ["".join(map(chr, line)).encode(encoding, errors) for line in lines]
     return _vector(items).reshape(codes.shape[:-1])
 

@@ -45,6 +45,12 @@ PROGRAMS = {
         lambda x, i: ag.scatter_nd(i, x, [4]), [floats(2, 2), ints(2, 2, 1)],
         [ramp(2, 2), i32([[[0], [1]], [[2], [4]]])],
     ),
+    "updates that don't fit": (
+        lambda x, i: ag.tensor_scatter_nd_add(x, i, x), [floats(N, N), ints(N, 1)], [ramp(3, 2), i32([[0]])],
+    ),
+    "updates of other rows": (
+        lambda x, i: ag.scatter_nd(i, x, [4, 3]), [floats(N, N), ints(N, 1)], [ramp(2, 2), i32([[0], [1]])],
+    ),
     "embedding": (lambda x, i: ag.nn.embedding_lookup(x, i), [floats(N, N), ints(N)], [ramp(3, 2), i32([7])]),
     "add": (lambda x, y: x + y, [floats(N), floats(N)], [ramp(3), ramp(2)]),
     "fused": (lambda x, y: ag.exp(x) * 2 + ag.sin(y), [floats(N), floats(N)], [ramp(3), ramp(2)]),

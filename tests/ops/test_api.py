@@ -162,6 +162,48 @@ def test_scatter():
     close(ag.tensor_scatter_nd_add([1.0, 2.0], [[0], [0]], [9.0, 1.0]), [11, 2])
     with pytest.raises(ag.errors.InvalidArgumentError, match=r"indices\[0\] = \[7\] does not index into shape \[2\]"):
         ag.tensor_scatter_nd_update([1.0, 2.0], [[7]], [9.0])
+    # Each index vector needs an update of its own: nothing is broadcast, as in TensorFlow.
+    for updates in ([[5.0, 6.0]], [5.0, 6.0], 5.0, [[1.0], [2.0]]):
+        with pytest.raises(ag.errors.InvalidArgumentError, match=r"of shape \[2,1\] and a tensor of shape \[3,2\]"):
+            ag.tensor_scatter_nd_add(ag.ones([3, 2]), [[0], [1]], updates)
+    with pytest.raises(ag.errors.InvalidArgumentError, match="expected .2,2."):
+        ag.scatter_nd([[0], [1]], [[5.0, 6.0]], [3, 2])
+    with pytest.raises(ag.errors.InvalidArgumentError, match="index vectors of length 3"):
+        ag.gather_nd(ag.ones([3, 2]), [[0, 1, 2]])
+    # Vectors of no numbers lead to the whole.
+    close(ag.gather_nd([1.0, 2.0], ag.zeros([3, 0], ag.int32)), [[1, 2]] * 3)
+
+
+def test_results_have_names():
+    assert ag.unique([3, 3, 1]).y.numpy().tolist() == [3, 1]
+    assert ag.unique_with_counts([3, 3, 1]).count.numpy().tolist() == [2, 1]
+    close(ag.linalg.slogdet(ag.eye(2) * 2.0).log_abs_determinant, 2 * np.log(2), 1e-6)
+    close(ag.linalg.lu(ag.eye(2)).p, [0, 1])
+    assert ag.nn.max_pool_with_argmax(ag.ones([1, 2, 2, 1]), 2, 2, "VALID").argmax.shape == (1, 1, 1, 1)
+
+
+def test_unwritten_strings_are_empty():
+    array = ag.TensorArray(ag.string, 0, dynamic_size=True, clear_after_read=False, element_shape=())
+    array = array.write(2, "a")
+
+    @ag.function
+    def f():
+        words = ag.TensorArray(ag.string, 0, dynamic_size=True, element_shape=())
+        for i in ag.range(3):
+            if i != 1:
+                words = words.write(i, ag.strings.as_string(i))
+        return words.stack()
+
+    assert array.stack().numpy().tolist() == [b"", b"", b"a"]
+    assert f().numpy().tolist() == [b"0", b"", b"2"]
+
+
+def test_seeded_initializers_give_the_same_numbers_again():
+    """TensorFlow's numbers, of which the seed is [seed, 0]."""
+    for _ in range(2):
+        close(ag.random_normal_initializer(seed=1)([3]), [0.006332515, -0.024650829, 0.031559538], 1e-6)
+        close(ag.random_uniform_initializer(seed=2)([2]), [0.030097906, 0.020471681], 1e-6)
+        assert ag.random_uniform_initializer(0, 10, seed=5)([3], ag.int32).numpy().tolist() == [3, 0, 7]
 
 
 def test_small_functions():
