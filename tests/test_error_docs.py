@@ -27,8 +27,14 @@ ERRORS = {
 }
 BASES = {"AutographError", "OpError"}
 WITHOUT_EXAMPLES = {"InternalError, KernelError, CompilationWarning", "CacheWarning, UnconvertedWarning"}
-# An entry of several errors has one example, in which {name} stands for each.
-EXAMPLES = [(name, title) for title in ENTRIES if title not in WITHOUT_EXAMPLES for name in title.split(", ")]
+# Blocks come in pairs, an example and its fix. An entry of several errors has one, in which {name} stands for each.
+EXAMPLES = [
+    pytest.param(name, wrong.replace("{name}", name), right.replace("{name}", name), id=f"{name}-{number}")
+    for title, examples in ENTRIES.items()
+    if title not in WITHOUT_EXAMPLES
+    for number, (wrong, right) in enumerate(zip(examples[::2], examples[1::2], strict=True))
+    for name in title.split(", ")
+]
 
 
 def run(text, name):
@@ -40,12 +46,11 @@ def run(text, name):
 def test_every_error_has_an_entry():
     titles = {name for title in ENTRIES for name in title.split(", ")}
     assert set(ERRORS) - BASES == titles
-    assert all(ENTRIES[title] == [] for title in WITHOUT_EXAMPLES)
+    assert all((ENTRIES[title] == []) == (title in WITHOUT_EXAMPLES) for title in ENTRIES)
 
 
-@pytest.mark.parametrize(("name", "title"), EXAMPLES)
-def test_example_and_fix(name, title):
-    wrong, right = (text.replace("{name}", name) for text in ENTRIES[title])
+@pytest.mark.parametrize(("name", "wrong", "right"), EXAMPLES)
+def test_example_and_fix(name, wrong, right):
     with pytest.raises(ERRORS[name]) as caught:
         run(wrong, f"{name} example")
     assert type(caught.value) is ERRORS[name]

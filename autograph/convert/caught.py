@@ -32,11 +32,14 @@ A ``raise`` that stands in a loop, and in no ``if`` there, leaves the loop first
                                   if do_raise:
                                       raise ValueError
 
+An ``assert`` that a clause may catch becomes such a ``raise`` first.
+
 Not lowered: a ``raise`` that stands in neither ``if`` nor loop, and ``try`` statements that hold a pinned statement.
 """
 
 from __future__ import annotations
 
+import builtins
 import copy
 from typing import Any
 
@@ -75,6 +78,8 @@ class _Tries(StatementRewriter):
     def statement(self, stmt: Any) -> Block:
         if isinstance(stmt, gast.Try) and not any(inner in self.pinned for inner in statements([stmt])):
             stmt.body = self.outside_loops(stmt.body)
+            if __debug__ and any(map(_may_catch_assertion, stmt.handlers)):
+                stmt.body = self.raised(stmt.body)
         if not isinstance(stmt, gast.Try) or any(inner in self.pinned for inner in statements([stmt])):
             return [stmt]
         if not _raises(stmt.body, False) or any(isinstance(each, _JUMPS) for each in statements(stmt.finalbody)):
@@ -114,6 +119,19 @@ class _Tries(StatementRewriter):
             stmt.body[position:] = templates.replace("flag = True\nbreak", at=raising, flag=flag)
             made.insert(-1, *templates.replace("flag = False", at=head(stmt), flag=flag))
             made += templates.replace("if flag:\n    raising", at=raising, flag=flag, raising=[raising])
+        return made
+
+    def raised(self, block: Block) -> Block:
+        """A block whose assertions are conditions on a ``raise``."""
+        made: Block = []
+        for stmt in block:
+            map_blocks(stmt, self.raised)
+            if isinstance(stmt, gast.Assert):
+                error = "ag__.failed()" if stmt.msg is None else "ag__.failed(message)"
+                parts = {"test": stmt.test} if stmt.msg is None else {"test": stmt.test, "message": stmt.msg}
+                made += templates.replace(f"if not test:\n    raise {error}", at=head(stmt), **parts)
+            else:
+                made.append(stmt)
         return made
 
     def reset(self, place: Any) -> Block:
@@ -183,6 +201,15 @@ def _raises(block: Block, under: bool) -> bool:
         if any(_raises(part, _lies_under(stmt, field, under)) for _, field, part in _parts(stmt)):
             return True
     return False
+
+
+def _may_catch_assertion(handler: Any) -> bool:
+    """Whether an ``except`` clause could catch a failed assertion, as far as its text tells."""
+    if handler.type is None:
+        return True
+    types = handler.type.elts if isinstance(handler.type, gast.Tuple) else [handler.type]
+    known = [getattr(builtins, each.id, None) if isinstance(each, gast.Name) else None for each in types]
+    return not all(isinstance(each, type) and not issubclass(AssertionError, each) for each in known)
 
 
 def _direct_raise(block: Block) -> int | None:

@@ -7,7 +7,8 @@
                                           z = y
 
 An operand that binds a name can't be put off into a lambda (see logic.py), a statement can be put off into a block. A
-``while`` loop with such a test becomes an endless one that starts with the test and a ``break``. Rewritten is what a
+``while`` loop with such a test, or with ``:=`` in its test and a jump in its body, becomes an endless one that starts
+with the test and a ``break``. Rewritten is what a
 statement evaluates first: the test of ``if`` and ``while``, the value that is assigned, returned or dropped. Where the
 operand stands inside of a call or display, what Python evaluates before it is evaluated before it too:
 
@@ -26,7 +27,7 @@ import gast
 
 from autograph.convert.context import Context
 from autograph.convert.pins import needs_own_frame, own_nodes, reads_frame
-from autograph.convert.tree import Block, StatementRewriter, functions
+from autograph.convert.tree import Block, StatementRewriter, functions, statements
 from autograph.syntax import templates
 
 _VALUES = (gast.Assign, gast.AnnAssign, gast.Return, gast.Expr)
@@ -40,6 +41,13 @@ def lower(tree: Any, context: Context) -> Any:
     return tree
 
 
+def _is_left_early(loop: Any) -> bool:
+    """Whether a loop with ``:=`` in its test has a jump, which would make the test an operand behind a flag."""
+    jumps = (gast.Break, gast.Return, gast.Raise)
+    binds = any(isinstance(each, gast.NamedExpr) for each in own_nodes(loop.test))
+    return binds and any(isinstance(each, jumps) for each in statements(loop.body))
+
+
 class _Operands(StatementRewriter):
     def statement(self, stmt: Any) -> Block:
         field = "test" if isinstance(stmt, (gast.If, gast.While)) else "value"
@@ -49,6 +57,10 @@ class _Operands(StatementRewriter):
         if expression is None or stmt in self.pinned:
             return [stmt]
         if not _needs(expression):
+            if isinstance(stmt, gast.While) and not _needs_inside(expression) and _is_left_early(stmt):
+                name = self.context.new_name(self.function, field)
+                before = templates.replace("name = value", at=expression, name=name, value=expression)
+                return self.loop(stmt, name, before)
             return self.lifted(stmt, field)
         name = self.context.new_name(self.function, field)
         before = self.into(name, expression)

@@ -90,6 +90,8 @@ def _plain_function(target: Any, given: tuple) -> tuple[Any, tuple]:
     for _ in range(8):
         if isinstance(target, types.FunctionType):
             return target, given
+        if isinstance(target, type):  # its instances' attributes are none of its own
+            break
         if isinstance(target, types.MethodType) or (hasattr(target, "__func__") and hasattr(target, "__self__")):
             target, given = target.__func__, (target.__self__, *given)
         elif hasattr(target, "python_function"):

@@ -2,7 +2,7 @@
 
 from autograph.operators.absence import bound
 from autograph.operators.aggregates import list_display, spread
-from autograph.operators.assertion import assert_stmt
+from autograph.operators.assertion import assert_stmt, failed
 from autograph.operators.calls import attribute, converted_call
 from autograph.operators.comprehensions import generator_exp, list_comp
 from autograph.operators.conditional import if_exp, if_stmt
@@ -28,6 +28,7 @@ __all__ = [
     "converted_call",
     "drop_frames",
     "explanation",
+    "failed",
     "filter_",
     "for_stmt",
     "generator_exp",

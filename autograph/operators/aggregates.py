@@ -8,7 +8,7 @@ from __future__ import annotations
 import builtins
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import reduce
 from typing import Any
 
@@ -17,7 +17,7 @@ from autograph.operators.builtins import OVERLOADS
 from autograph.operators.calls import converted_call
 from autograph.operators.comprehensions import collect, drained
 from autograph.operators.conditional import if_exp
-from autograph.operators.iterables import TensorItems
+from autograph.operators.iterables import Staged, TensorItems
 from autograph.operators.symbolic import condition, symbolic, truth
 from runtime import dtypes, nest
 from runtime.context import ctx
@@ -31,6 +31,7 @@ from runtime.ops.gather import gather
 from runtime.ops.reduce import argmax, argmin, reduce_all, reduce_any, reduce_max, reduce_min, reduce_prod, reduce_sum
 from runtime.ops.sorting import argsort, sort
 from runtime.staged_list import StagedList, moved
+from runtime.tensor import Tensor
 
 # A tensor with at most this many elements becomes a Python list of them, a longer one a staged list.
 _MOST_LISTED = 256
@@ -131,6 +132,8 @@ def _extreme(
     tensor = symbolic(items) if len(arguments) == 1 else None
     if tensor is not None and tensor.type.shape != ():
         return _extreme_of_tensor(python, items, tensor, of_many, key, options)
+    if ctx.builder is not None and _is_plain_iterable(items):
+        items = builtins.list(items)
     if type(items) not in (list, tuple) or not items:
         return python(*others(items), **options)
     keys = items if key is None else [key(each) for each in items]
@@ -172,11 +175,15 @@ def sorted_(*arguments: Any, **options: Any) -> Any:
     if len(arguments) != 1 or set(options) - {"reverse", "key"}:
         return builtins.sorted(*others(items), **options)
     direction = "DESCENDING" if options.get("reverse") else "ASCENDING"
-    if type(items) in (list, tuple) and any(_is_structure(each) for each in items):
+    if ctx.builder is not None and symbolic(items) is None and _is_plain_iterable(items):
+        items = items if type(items) is tuple else builtins.list(items)
         key = options.get("key")
         keys = items if key is None else [converted_call(key)(each) for each in items]
-        if any(_is_structure(each) or symbolic(each) is not None for each in keys):
+        if any(_is_structure(each) for each in keys) or (key is not None and _has_symbolic(keys)):
             return _in_order(items, keys, direction)
+        if key is not None:
+            pairs = builtins.sorted(range(len(items)), key=keys.__getitem__, reverse=direction == "DESCENDING")
+            return [items[index] for index in pairs]
     tensor = _tensor_of(items)
     if tensor is None:
         return builtins.sorted(*others(items), **options)
@@ -186,6 +193,14 @@ def sorted_(*arguments: Any, **options: Any) -> Any:
         order = argsort(_keys(tensor, converted_call(options["key"])), direction=direction, stable=True)
         made = gather(tensor, order)
     return made if symbolic(arguments[0]) is not None and not _is_list(arguments[0]) else StagedList.of_rows(made)
+
+
+def _is_plain_iterable(items: Any) -> bool:
+    return isinstance(items, Iterable) and not isinstance(items, (Tensor, StagedList, Staged))
+
+
+def _has_symbolic(values: Iterable[Any]) -> bool:
+    return any(symbolic(each) is not None for each in values)
 
 
 def _is_structure(value: Any) -> bool:

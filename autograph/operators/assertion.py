@@ -8,10 +8,18 @@ from autograph.operators.state import Block
 from autograph.operators.symbolic import condition, truth
 from autograph.operators.unbound import run
 from runtime import nest
+from runtime.context import ctx
 from runtime.errors import FailedAssertion
 from runtime.ops.control import assert_op, raise_op
 from runtime.ops.convert import is_tensor_like
 from runtime.ops.staged_text import StagedText
+
+
+def failed(message: Any = "") -> AssertionError:
+    """The error of an ``assert`` that a ``try`` may catch."""
+    if ctx.builder is None:
+        return AssertionError(message) if message != "" else AssertionError()
+    return FailedAssertion(message)
 
 
 def assert_stmt(test: Any, message: Block | None = None) -> None:

@@ -9,9 +9,10 @@ are state like any other. So are the contents of lists and dictionaries (see con
 from __future__ import annotations
 
 import contextlib
+import dis
 import functools
 from collections.abc import Collection, Iterator, Sequence
-from types import CellType, CodeType, FunctionType, MethodType, ModuleType
+from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from autograph.errors import StagingError, StagingValueError, user_location
 from autograph.operators.aliases import Holder
 from autograph.operators.calls import LIBRARIES
 from autograph.operators.containers import CONTAINERS, Snapshot, conversions
+from autograph.operators.iterators import outside
 from autograph.operators.raising import check_refused
 from autograph.operators.state import UNSET, Block, CellSlot, Slot, cells, read_cell, write_cell
 from autograph.operators.structure import flatten
@@ -61,8 +63,11 @@ class Frame:
         direct = cells(blocks)
         self.containers: list[Snapshot] = []
         self.arrays: list[np.ndarray] = []
-        self.before = [(cell, read_cell(cell)) for cell in direct.values()]
-        self.far_cells: list[tuple[str, CellType, Any]] = []
+        self.iterators: list[Any] = []
+        # Variables of other functions, and those that the blocks read but only functions that they call may set.
+        written = frozenset().union(*[written_names(block.__code__) for block in blocks])
+        self.before = [(cell, read_cell(cell)) for name, cell in direct.items() if name in written]
+        self.far_cells = [(name, cell, read_cell(cell)) for name, cell in direct.items() if name not in written]
         self.objects: list[tuple[str, dict[str, Any], dict[str, Any]]] = []
         self._owners: dict[int, int] = {}  # id of an object by that of its attributes
         self._seen = {id(cell) for cell in direct.values()}
@@ -158,7 +163,8 @@ class Frame:
         for array in self.arrays:
             array.flags.writeable = False
         try:
-            yield
+            with outside(self.iterators):
+                yield
         except ValueError as error:
             if "read-only" not in str(error) or not self.arrays:
                 raise
@@ -206,6 +212,8 @@ class Frame:
             elif isinstance(value, dict):
                 for key, item in value.items():
                     self._reach(f"{name}[{key!r}]", item, depth - 1)
+        elif kind.__module__ == "builtins" and isinstance(value, Iterator):
+            self.iterators.append(value)
         elif isinstance(value, np.ndarray):
             if value.flags.writeable:
                 self.arrays.append(value)
@@ -258,6 +266,16 @@ def end_trace(builder: Any, *outside: Any) -> None:
                 cause="what it would hold afterwards are tensors that exist only inside of the function",
                 fix="make the list in the function and return it",
             )
+
+
+@functools.lru_cache(maxsize=1024)
+def written_names(code: CodeType) -> frozenset[str]:
+    """The variables of functions around it that a function's own code sets, or that of the functions in it."""
+    found = {each.argval for each in dis.get_instructions(code) if each.opname in ("STORE_DEREF", "DELETE_DEREF")}
+    for nested in code.co_consts:
+        if isinstance(nested, CodeType):
+            found |= written_names(nested)
+    return frozenset(found.intersection(code.co_freevars))
 
 
 def _is_library(module: Any) -> bool:

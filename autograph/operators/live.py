@@ -26,17 +26,29 @@ _ALWAYS = ("JUMP_FORWARD", "JUMP_ABSOLUTE", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_I
 _TRACE = "autograph.function.trace"
 
 
-def is_live(value: Any) -> bool:
-    """Whether a local variable of a function that is being traced holds an object and may be read again."""
+def is_live(value: Any, in_loops_only: bool = False) -> bool:
+    """Whether a local variable of a function that is being traced holds an object and may be read again.
+
+    in_loops_only: of the blocks that are being traced only those of loops run again.
+    """
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_globals.get("__name__") != _TRACE:
         code = frame.f_code
         if not is_own_file(code.co_filename):
             for name, held in frame.f_locals.items():
-                if _holds(held, value, _DEPTH) and _is_read(name, frame):
+                again = name in code.co_freevars and not (in_loops_only and _is_branch(frame))
+                if _holds(held, value, _DEPTH) and _is_read(name, frame, again):
                     return True
         frame = frame.f_back
     return False
+
+
+def _is_branch(frame: FrameType) -> bool:
+    """Whether a frame is that of a conditional's block."""
+    operator, caller = None, frame.f_back
+    while caller is not None and is_own_file(caller.f_code.co_filename):
+        operator, caller = caller.f_code.co_name, caller.f_back
+    return operator == "if_stmt"
 
 
 def _holds(held: Any, value: Any, depth: int) -> bool:
@@ -47,9 +59,9 @@ def _holds(held: Any, value: Any, depth: int) -> bool:
     return any(_holds(each, value, depth - 1) for each in (held.values() if type(held) is dict else held))
 
 
-def _is_read(name: str, frame: FrameType) -> bool:
+def _is_read(name: str, frame: FrameType, again: bool) -> bool:
     code = frame.f_code
-    if name in code.co_freevars and _read_from(code, 0, name):  # a loop's body runs again
+    if again and _read_from(code, 0, name):  # a loop's body runs again
         return True
     successors = _successors(code)
     here = max((offset for offset in successors if offset <= frame.f_lasti), default=0)  # behind it stand caches

@@ -9,6 +9,7 @@ from typing import Any
 from autograph.errors import StagingError, user_location
 from autograph.operators.frame import Frame
 from autograph.operators.iterables import ListItems, Staged, staged
+from autograph.operators.iterators import taking_all_from, taking_from
 from autograph.operators.logic import and_
 from autograph.operators.staged_if import stage_branches
 from autograph.operators.staged_while import stage_while
@@ -75,6 +76,7 @@ def for_stmt(iterable: Any, body: Block, test: Block | None = None, names: tuple
         if stream is not None:
             stage_stream(stream, body, test, names)
             return
+        taking_from(iterable)
     # Only the loop itself may keep the iterator alive, as in Python: a generator is closed when its loop is left.
     holder = [iterable]
     del iterable
@@ -156,6 +158,7 @@ def _decided(going: Any) -> Any:
 
 def _unroll_rest(iterator: Iterator[Any], body: Block, test: Block, names: tuple[str, ...]) -> None:
     """The iterations after a ``break`` that may or may not have happened: each runs under a condition."""
+    taking_all_from(iterator)
     blocks = (body, test)
     for count, item in enumerate(iterator):
         if count >= _MOST_UNROLLED:

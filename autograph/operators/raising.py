@@ -9,12 +9,9 @@ so one that would is a staging error.
 
 from __future__ import annotations
 
-import ast
 import dis
-import linecache
 import sys
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
 from types import FrameType, TracebackType
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -22,6 +19,7 @@ from weakref import WeakKeyDictionary
 from autograph.errors import StagingError, user_location
 from autograph.operators.calls import is_library_code
 from autograph.operators.state import Slot
+from autograph.operators.swallowing import catches, swallower, tries
 from runtime.ops.control import raise_op
 from runtime.ops.convert import is_tensor_like
 
@@ -102,6 +100,7 @@ def hand_over(error: Exception, state: Iterable[Slot]) -> bool:
     traceback = _raise_statement(error)
     if traceback is None:
         return False
+    _refuse_managers(error)
     place = traceback.tb_frame.f_code, traceback.tb_lineno
     for slot in state:
         failure = slot.get()
@@ -124,6 +123,7 @@ def stage_raise(error: BaseException) -> bool:
     traceback = _raise_statement(error)
     if traceback is None:
         return False
+    _refuse_managers(error)
     refuse_handlers(error)
     code = traceback.tb_frame.f_code
     raise_op(type(error), error.args, (code.co_filename, traceback.tb_lineno, code.co_name))
@@ -150,7 +150,7 @@ def refuse_handlers(error: Exception) -> None:
     while frame is not None:
         if "ag__" in frame.f_code.co_freevars:
             for handler in _handlers_around(frame.f_code.co_filename, frame.f_lineno):
-                if _catches(handler, frame, error):
+                if catches(handler, frame.f_globals, frame.f_locals, error):
                     raise StagingError(
                         f"{type(error).__name__} is raised under a condition on a tensor, and a `try` around the "
                         "condition would catch it",
@@ -159,6 +159,22 @@ def refuse_handlers(error: Exception) -> None:
                         fix="put the `try` into the branch, or set a flag instead of raising;"
                         " a `raise` statement in the `try` statement itself is caught",
                     ) from error
+        frame = frame.f_back
+
+
+def _refuse_managers(error: Exception) -> None:
+    """Raises StagingError if a ``with`` of the user's around a block that an error leaves would swallow it."""
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None:
+        manager = swallower(frame, error) if "ag__" in frame.f_code.co_freevars else None
+        if manager is not None:
+            raise StagingError(
+                f"{type(error).__name__} is raised under a condition on a tensor, and `with {manager}` around the "
+                "condition would swallow it",
+                location=user_location(),
+                cause="whether it is raised is known only at run time, when the `with` is long over",
+                fix="use `try` and `except` around the `if` that raises",
+            ) from error
         frame = frame.f_back
 
 
@@ -183,30 +199,6 @@ def check_refused(builder: Any) -> None:
         raise error
 
 
-def _catches(handler: str, frame: FrameType, error: Exception) -> bool:
-    if not handler:
-        return True
-    try:
-        return isinstance(error, eval(handler, frame.f_globals, frame.f_locals))
-    except Exception:
-        # A name that isn't bound yet, or no exception class: then Python would fail too, but only when it gets there.
-        return True
-
-
 def _handlers_around(filename: str, line: int) -> list[str]:
     """The types that the ``except`` clauses around a line catch, as text; empty for a bare one."""
-    return [handler for first, last, handlers in _tries(filename) if first <= line <= last for handler in handlers]
-
-
-@lru_cache(maxsize=64)
-def _tries(filename: str) -> list[tuple[int, int, list[str]]]:
-    try:
-        tree = ast.parse("".join(linecache.getlines(filename)))
-    except (SyntaxError, ValueError):
-        return []
-    found = []
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Try) and node.handlers:
-            types = [ast.unparse(each.type) if each.type is not None else "" for each in node.handlers]
-            found.append((node.body[0].lineno, node.body[-1].end_lineno or 0, types))
-    return found
+    return [handler for first, last, handlers in tries(filename) if first <= line <= last for handler in handlers]

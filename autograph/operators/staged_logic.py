@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from autograph.errors import StagingTypeError, user_location
 from autograph.operators.deciding import decided
+from autograph.operators.frame import Frame
+from autograph.operators.staged_if import stage_branches
 from autograph.operators.state import Block
 from autograph.operators.symbolic import condition, describe, symbolic, truth
 from autograph.operators.unbound import run
@@ -58,7 +60,13 @@ def _chain(first: Any, others: Sequence[Block], is_and: bool) -> Any:
     word = "and" if is_and else "or"
     result = first
     for other in others:
+        # Only what is called can change variables.
+        frame = Frame((other,)) if "converted_call" in other.__code__.co_names else None
         region = trace_region(word, lambda other=other: [_operand(run(other), word)])
+        if frame is not None and frame.changes():
+            frame.restore()
+            result = _with_changes(result, other, word, frame)
+            continue
         dtype = region.outputs[0].dtype
         if result.dtype is dtype and dtype is not dtypes.bool_ and result.type.shape == () == region.outputs[0].shape:
             # As in Python: one of the two numbers.
@@ -83,6 +91,17 @@ def _chain(first: Any, others: Sequence[Block], is_and: bool) -> Any:
             branches = (region, known) if is_and else (known, region)
             (result,) = emit_cond(result, *branches)
     return result
+
+
+def _with_changes(first: Any, other: Block, word: str, frame: Frame) -> Any:
+    """An operand that changes variables, objects or lists where the ones before it ask for it."""
+    branches: list[Callable[[], Any]] = [
+        lambda: _boolean(_operand(run(other), word), word),
+        lambda: convert_to_tensor(word == "or"),
+    ]
+    if word == "or":
+        branches.reverse()
+    return stage_branches(condition(first, word), branches, (), frame)
 
 
 def _operand(value: Any, word: str) -> Any:

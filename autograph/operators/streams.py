@@ -12,6 +12,7 @@ from typing import Any
 
 from autograph.operators.conditional import if_exp
 from autograph.operators.iterables import SelfIterator
+from autograph.operators.iterators import taking_from
 from autograph.operators.logic import and_
 from autograph.operators.staged_while import stage_while
 from autograph.operators.state import Block, LocalSlot, slots
@@ -78,6 +79,7 @@ def next_(*arguments: Any) -> Any:
             assert_op(iterator.size > 0, "the generator has no further item", "StopIteration")
             return iterator.pop(0)
         return if_exp(iterator.size > 0, lambda: iterator.pop(0), lambda: arguments[1])
+    taking_from(iterator)
     return next(*arguments)
 
 

@@ -166,6 +166,28 @@ def straight_in_nested_loops(x):
     return s
 
 
+def a_failed_assertion(x):
+    y = 0
+    try:
+        assert x < 2, "too large"
+        for i in ag.range(3):
+            assert x + i < 3
+            y += i
+    except AssertionError:
+        y = y - 100
+    finally:
+        x = x + 1
+    return y + x
+
+
+def an_assertion_that_no_clause_catches(x):
+    try:
+        assert x < 2, "too large"
+    except ValueError:
+        x = 0
+    return x
+
+
 def leaves_an_endless_loop(x):
     s = x * 0
     while True:
@@ -257,11 +279,90 @@ def out_of_a_with(x):
     return x * 1000
 
 
+class Swallowing:
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, error, traceback):
+        return kind is ValueError
+
+
+class Reporting(Swallowing):
+    def __exit__(self, kind, error, traceback):
+        return None
+
+
+@contextlib.contextmanager
+def catching():
+    try:
+        yield
+    except ValueError:
+        pass
+
+
+@contextlib.contextmanager
+def cleaning():
+    try:
+        yield
+    finally:
+        pass
+
+
+def under_suppress(x):
+    with contextlib.suppress(ValueError):
+        if x > 0:
+            raise ValueError("x")
+        x = x * 2
+    return x
+
+
+def under_a_class_that_swallows(x):
+    with Swallowing():
+        if x > 0:
+            raise ValueError("x")
+        x = x * 2
+    return x
+
+
+def under_a_generator_that_swallows(x):
+    try:
+        with catching():
+            if x > 0:
+                raise ValueError("x")
+            x = x * 2
+    except ValueError:
+        x = x * 3
+    return x
+
+
+def caught_inside_of_suppress(x):
+    with contextlib.suppress(ValueError):
+        try:
+            if x > 0:
+                raise ValueError("x")
+            x = x * 2
+        except ValueError:
+            x = x * 3
+    return x
+
+
+def under_managers_that_let_pass(x):
+    try:
+        with Reporting(), cleaning(), contextlib.suppress(KeyError):
+            if x > 0:
+                raise ValueError("x")
+            x = x * 2
+    except ValueError:
+        x = x * 3
+    return x
+
+
 def outcome(function, x, capsys):
     try:
         result = int(function(x))
-    except (ValueError, KeyError) as error:
-        result = type(error).__name__, str(error.args[0]).partition("\n")[0]
+    except (ValueError, KeyError, AssertionError) as error:
+        kind = AssertionError if isinstance(error, AssertionError) else type(error)
+        result = kind.__name__, str(error.args[0]).partition("\n")[0]
     return result, capsys.readouterr().out
 
 
@@ -274,6 +375,10 @@ def outcome(function, x, capsys):
         caught_by_no_clause,
         tensors_of_the_error,
         out_of_a_loop,
+        straight_in_a_loop,
+        straight_in_nested_loops,
+        a_failed_assertion,
+        an_assertion_that_no_clause_catches,
         out_of_an_except_clause,
         raised_again,
         two_errors,
@@ -281,6 +386,8 @@ def outcome(function, x, capsys):
         leaves_an_endless_loop,
         nested_conditions,
         out_of_a_with,
+        caught_inside_of_suppress,
+        under_managers_that_let_pass,
     ],
 )
 @pytest.mark.parametrize("x", [-1, 1, 3, 30])
@@ -305,53 +412,7 @@ def test_an_error_from_elsewhere_is_refused(program):
         ag.function(program)(ag.constant(-1))
 
 
-def an_index_that_is_not_there(x):
-    found = []
-    result = 0
-    for i in ag.range(ag.maximum(x, 0)):
-        found.append(1)
-        found.pop()
-        if i > 1:
-            result = found[0]
-    return result
-
-
-def a_list_that_has_grown_by_then(x):
-    found = []
-    total = x * 0
-    for i in ag.range(ag.maximum(x, 0)):
-        if i != 20:
-            if i > 0:
-                total += found[0]
-            found.append(i + 1)
-    return total
-
-
-def a_key_that_is_not_there(x):
-    known = {"a": 1}
-    return known["a"] if x > 1 else known["b"]
-
-
-def a_division_by_zero(x):
-    zero = 0
-    y = 2
-    if x > 1:
-        y = 1 // zero
-    return y
-
-
-@pytest.mark.parametrize(
-    "program",
-    [an_index_that_is_not_there, a_list_that_has_grown_by_then, a_key_that_is_not_there, a_division_by_zero],
-)
-@pytest.mark.parametrize("x", [-1, 1, 3])
-def test_errors_of_python_come_when_the_program_gets_there(program, x):
-    x = ag.constant(x)
-    try:
-        expected = int(program(x))
-    except (LookupError, ZeroDivisionError) as error:
-        with pytest.raises(type(error), match="test_caught.py") as caught:
-            ag.function(program)(x)
-        assert str(error.args[0]) in str(caught.value)
-    else:
-        assert int(ag.function(program)(x)) == expected
+@pytest.mark.parametrize("program", [under_suppress, under_a_class_that_swallows, under_a_generator_that_swallows])
+def test_what_a_context_manager_would_swallow_is_refused(program):
+    with pytest.raises(StagingError, match="around the condition would swallow it"):
+        ag.function(program)(ag.constant(-1))

@@ -343,3 +343,55 @@ def test_structures_that_differ_from_branch_to_branch():
     assert "must return the same nested structure in both branches" in error.message
     assert "a Python list of 2 in the first, a Python list of 0 in the other" in error.message
     assert isinstance(failure(assigned, X), StagingTypeError)
+
+
+def an_index_that_is_not_there(x):
+    found = []
+    result = 0
+    for i in ag.range(ag.maximum(x, 0)):
+        found.append(1)
+        found.pop()
+        if i > 1:
+            result = found[0]
+    return result
+
+
+def a_list_that_has_grown_by_then(x):
+    found = []
+    total = x * 0
+    for i in ag.range(ag.maximum(x, 0)):
+        if i != 20:
+            if i > 0:
+                total += found[0]
+            found.append(i + 1)
+    return total
+
+
+def a_key_that_is_not_there(x):
+    known = {"a": 1}
+    return known["a"] if x > 1 else known["b"]
+
+
+def a_division_by_zero(x):
+    zero = 0
+    y = 2
+    if x > 1:
+        y = 1 // zero
+    return y
+
+
+@pytest.mark.parametrize(
+    "program",
+    [an_index_that_is_not_there, a_list_that_has_grown_by_then, a_key_that_is_not_there, a_division_by_zero],
+)
+@pytest.mark.parametrize("x", [-1, 1, 3])
+def test_errors_of_python_come_when_the_program_gets_there(program, x):
+    x = ag.constant(x)
+    try:
+        expected = int(program(x))
+    except (LookupError, ZeroDivisionError) as error:
+        with pytest.raises(type(error), match="test_errors.py") as caught:
+            ag.function(program)(x)
+        assert str(error.args[0]) in str(caught.value)
+    else:
+        assert int(ag.function(program)(x)) == expected

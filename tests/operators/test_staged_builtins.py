@@ -123,6 +123,14 @@ def order(xs, n):
     return rows(sorted(xs, key=lambda x: x * x % 4)), rows(sorted([n, 1, n * 2], reverse=True))
 
 
+@case((vector(3, -1, 2),), (vector(-1, 5, 2),))
+def by_keys_that_are_tensors(xs):
+    table = {"a": xs[0], "b": xs[1]}
+    places = sorted({0, 1, 2}, key=lambda i: xs[i])
+    last = sorted(range(3), key=lambda i: -i)
+    return min(range(3), key=lambda i: xs[i]), max(table.values()), places, last, sorted(table, key=len) == ["a", "b"]
+
+
 @case((f32(3), f32(1), f32(2)), (f32(1), f32(1), f32(0)))
 def ordering_of_pairs(a, b, c):
     pairs = [(a, b), (b, c), (c, a), (b, a)]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import autograph as ag
+from autograph.errors import StagingError
 from tests.operators.harness import Table, check_same_as_python
 
 i32 = np.int32
@@ -216,6 +218,57 @@ def state_behind_functions(n):
     return total, calls
 
 
+@case((i32(5),), (i32(1),))
+def variables_that_the_loop_reads_and_a_function_sets(n):
+    def add(k):
+        nonlocal n
+        n = n + k
+        if n > 6:
+            return n
+        return -n
+
+    s = 0
+    while n < 10:
+        s += add(2)
+        if s > 20:
+            break
+    else:
+        s = s * 2
+    return s, n
+
+
+@case((i32(5),), (i32(1),))
+def variables_that_a_branch_reads_and_a_function_sets(n):
+    def add(k):
+        nonlocal n
+        n = n + k
+
+    if n > 2:
+        add(3)
+        if n > 7:
+            add(4)
+    value = (add(1), n)[1] if n > 2 else n
+    return value, n
+
+
+@case((i32(5),), (i32(1),))
+def variables_that_operands_change(n):
+    seen = [n]
+    count = 0
+
+    def look(k):
+        nonlocal count
+        seen.append(k)
+        count += 1
+        return k > 2
+
+    if n > 3 or look(n):
+        n = n + 1
+    if n > 3 and look(n) and look(n + 1):
+        n = n + 1
+    return n, len(seen), seen[-1], count
+
+
 @case((i32(5),), (i32(2),))
 def numbers_as_conditions(n):
     odd = 0
@@ -230,3 +283,60 @@ def numbers_as_conditions(n):
 @pytest.mark.parametrize(("function", "arguments"), TABLE.rows)
 def test_same_as_python(function, arguments, dynamic):
     check_same_as_python(function, arguments, dynamic)
+
+
+def from_outside_of_a_loop(n):
+    items = iter([1, 2, 3])
+    return sum(next(items) for _ in [0]) + sum([next(items) for i in range(n)])
+
+
+def from_outside_of_a_branch(n):
+    items = iter([1, 2, 3])
+    first = next(items)
+    if n > 5:
+        first += next(items)
+    return first + next(items)
+
+
+def in_a_loop_that_is_left(n):
+    items = iter([1, 2, 3, 4])
+    total = 0
+    for i in items:
+        if i == n:
+            total += next(items)
+            break
+    return total
+
+
+def after_a_loop_that_is_left(n):
+    items = iter([1, 2, 3, 4])
+    total = 0
+    for i in items:
+        if i == n:
+            break
+        total += i
+    return total + sum(items)
+
+
+@pytest.mark.parametrize(
+    "program", [from_outside_of_a_loop, from_outside_of_a_branch, in_a_loop_that_is_left, after_a_loop_that_is_left]
+)
+def test_iterators_that_staged_code_would_share_are_refused(program):
+    with pytest.raises(StagingError, match="iterator.*(in there|that a condition on a tensor leaves)"):
+        ag.function(program)(ag.constant(2))
+
+
+def in_a_branch_alone(n):
+    items = iter([1, 2, 3])
+    first = next(items)
+    if n > 5:
+        first += next(items)
+    for i in range(n):
+        inner = iter([4, 5])
+        first += next(inner) + i
+    return first
+
+
+@pytest.mark.parametrize("n", [2, 9])
+def test_iterators_that_nothing_else_uses(n):
+    assert int(ag.function(in_a_branch_alone)(ag.constant(n))) == in_a_branch_alone(n)

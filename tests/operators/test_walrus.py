@@ -27,6 +27,17 @@ def in_a_while_test(x):
     return x, trips
 
 
+def with_a_plain_test_and_jumps(x):
+    while (x := x - 1) > 0:
+        if x == 2:
+            break
+        if x > 20:
+            return x * 10
+    else:
+        x = x - 100
+    return x
+
+
 def with_else_and_jumps(x):
     total = 0.0
     while (a := x - 1) > 0 and (b := a * 2) > 1:
@@ -60,7 +71,16 @@ def nested(x):
 
 @pytest.mark.parametrize("x", [-7.0, -2.0, 0.25, 1.0, 1.5, 3.0, 9.0])
 @pytest.mark.parametrize(
-    "function", [in_and_and_or, in_a_while_test, with_else_and_jumps, in_both_sides, in_a_chain, nested]
+    "function",
+    [
+        in_and_and_or,
+        in_a_while_test,
+        with_a_plain_test_and_jumps,
+        with_else_and_jumps,
+        in_both_sides,
+        in_a_chain,
+        nested,
+    ],
 )
 def test_same_as_python(function, x):
     expected = function(x)

@@ -1,0 +1,120 @@
+"""Context managers that would swallow an error: with a staged ``raise``, they have been left long before it comes.
+
+    with suppress(ValueError):
+        if x > 0:                   # a tensor
+            raise ValueError
+
+Known are `contextlib.suppress`, classes whose ``__exit__`` may return something true, and generator functions with
+``@contextmanager`` that catch the error round their ``yield``. They are looked up by the ``with`` statement's text.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import dis
+import linecache
+from functools import lru_cache
+from types import CodeType, FrameType, FunctionType
+from typing import Any
+
+
+def swallower(frame: FrameType, error: Exception) -> str | None:
+    """The text of a context manager around the line where a frame stands that would swallow an error, or None."""
+    filename, line = frame.f_code.co_filename, frame.f_lineno
+    for first, last, managers in _withs(filename):
+        if first <= line <= last:
+            inner = [each for each in tries(filename) if first <= each[0] <= line <= each[1] <= last]
+            if any(catches(handler, frame.f_globals, frame.f_locals, error) for each in inner for handler in each[2]):
+                continue
+            for text, callee, arguments in managers:
+                if _swallows(callee, arguments, frame, error):
+                    return text
+    return None
+
+
+def catches(types: str, namespace: dict[str, Any], variables: Any, error: Exception) -> bool:
+    """Whether an ``except`` clause for ``types``, a text that is empty for a bare one, catches an error."""
+    if not types:
+        return True
+    try:
+        return isinstance(error, eval(types, namespace, variables))
+    except Exception:
+        # A name that isn't bound yet, or no exception class: then Python would fail too, but only when it gets there.
+        return True
+
+
+def _swallows(callee: str, arguments: list[str], frame: FrameType, error: Exception) -> bool:
+    try:
+        manager = eval(callee, frame.f_globals, frame.f_locals)
+    except Exception:
+        return False  # made in the `with` statement itself, or gone by now
+    if manager is contextlib.suppress:
+        return any(catches(each, frame.f_globals, frame.f_locals, error) for each in arguments)
+    leave = getattr(manager if isinstance(manager, type) else type(manager), "__exit__", None)
+    if type(leave) is FunctionType:
+        return _may_return_true(leave.__code__) and not leave.__module__.startswith(
+            ("contextlib", "autograph", "runtime")
+        )
+    generator = getattr(manager, "__wrapped__", None)
+    if type(generator) is not FunctionType:
+        return False
+    code = generator.__code__
+    lines = [line for _, _, line in code.co_lines() if line is not None]
+    around = [each for each in tries(code.co_filename) if min(lines) <= each[0] and each[1] <= max(lines)]
+    return any(catches(handler, generator.__globals__, {}, error) for each in around for handler in each[2])
+
+
+def _may_return_true(code: CodeType) -> bool:
+    before: Any = None
+    for each in dis.get_instructions(code):
+        if each.opname == "RETURN_CONST" and each.argval:
+            return True
+        if each.opname == "RETURN_VALUE" and not (before.opname == "LOAD_CONST" and not before.argval):
+            return True
+        before = each
+    return False
+
+
+@lru_cache(maxsize=64)
+def tries(filename: str) -> list[tuple[int, int, list[str]]]:
+    """The bodies of the ``try`` statements of a file: first and last line, and what the clauses catch, as text."""
+    found = []
+    for node in ast.walk(_tree(filename)):
+        if isinstance(node, ast.Try) and node.handlers:
+            types = [ast.unparse(each.type) if each.type is not None else "" for each in node.handlers]
+            found.append((*_lines(node.body), types))
+    return found
+
+
+@lru_cache(maxsize=64)
+def _withs(filename: str) -> list[tuple[int, int, list[tuple[str, str, list[str]]]]]:
+    """The bodies of the ``with`` statements of a file, with each manager's text, callee and arguments."""
+    found = []
+    for node in ast.walk(_tree(filename)):
+        if isinstance(node, ast.With):
+            made = [each.context_expr for each in node.items]
+            callees = [each.func if isinstance(each, ast.Call) else each for each in made]
+            arguments = [
+                [ast.unparse(part) for part in each.args] if isinstance(each, ast.Call) else [] for each in made
+            ]
+            named = [isinstance(each, (ast.Name, ast.Attribute)) for each in callees]
+            managers = [
+                (ast.unparse(whole), ast.unparse(callee), given)
+                for whole, callee, given, is_named in zip(made, callees, arguments, named)
+                if is_named
+            ]
+            found.append((*_lines(node.body), managers))
+    return found
+
+
+def _lines(body: list[ast.stmt]) -> tuple[int, int]:
+    return body[0].lineno, body[-1].end_lineno or 0
+
+
+@lru_cache(maxsize=16)
+def _tree(filename: str) -> ast.AST:
+    try:
+        return ast.parse("".join(linecache.getlines(filename)))
+    except (SyntaxError, ValueError):
+        return ast.Module([], [])
