@@ -6,7 +6,6 @@ What takes strings apart is in `text_parts.py`.
 from __future__ import annotations
 
 import functools
-import hashlib
 import math
 import re
 from collections.abc import Callable, Sequence
@@ -16,6 +15,7 @@ import numpy as np
 
 from runtime import dtypes, errors
 from runtime.dtypes import DTypeLike
+from runtime.ops import hashes
 from runtime.ops.array import known_rank
 from runtime.ops.convert import convert_to_tensor, operands
 from runtime.ops.dispatch import apply, call
@@ -139,11 +139,16 @@ def _number_kernel(x: Any, dtype: Any) -> Any:
     return _numbers(x, parse, dtype._np)
 
 
-def _hash_kernel(x: Any, buckets: int, key: bytes) -> Any:
-    def bucket(item: bytes) -> int:
-        return int.from_bytes(hashlib.blake2b(item, digest_size=8, key=key).digest(), "little") % buckets
+_HASHES: dict[str, Callable[..., int]] = {
+    "farm": hashes.fingerprint64,
+    "murmur": hashes.murmur64,
+    "sip": hashes.siphash,
+}
 
-    return _numbers(x, bucket, np.int64)
+
+def _hash_kernel(x: Any, buckets: int, method: str, key: tuple[int, ...]) -> Any:
+    number = _HASHES[method]
+    return _numbers(x, lambda item: (number(item, key) if key else number(item)) % buckets, np.int64)
 
 
 LENGTH = _row("string_length", _length_kernel, "The length of strings.", {"unit": "BYTE"}, _to(dtypes.int32))
@@ -165,7 +170,10 @@ SUBSTR = register(
         ),
     )
 )  # fmt: skip
-HASH = _row("string_hash", _hash_kernel, "A bucket for strings.", {"buckets": 10, "key": b""}, _to(dtypes.int64))
+HASH = _row(
+    "string_hash", _hash_kernel, "A bucket for strings.", {"buckets": 10, "method": "farm", "key": ()},
+    _to(dtypes.int64),
+)  # fmt: skip
 TO_NUMBER = register(
     OpDef(
         "string_to_number", _to(dtypes.float32), _number_kernel, kinds="O", doc="Numbers written in strings.",
@@ -286,20 +294,38 @@ def as_string(
     return x if x.dtype is dtypes.string else apply(AS_STRING, (x,), attrs)
 
 
-def to_hash_bucket(input: Any, num_buckets: int, name: str | None = None) -> Tensor:
-    """A number below `num_buckets` for each string: the same everywhere, though not TensorFlow's number (BLAKE2)."""
+def _bucket(input: Any, num_buckets: int, method: str, key: tuple[int, ...] = ()) -> Tensor:
     if num_buckets < 1:
-        raise ValueError(f"num_buckets must be at least 1, got {num_buckets}")
-    return apply(HASH, (convert_to_tensor(input),), {"buckets": int(num_buckets), "key": b""})
+        raise errors.InvalidArgumentError(f"num_buckets must be at least 1, got {num_buckets}")
+    attrs = {"buckets": int(num_buckets), "method": method, "key": key}
+    return apply(HASH, (convert_to_tensor(input),), attrs)
 
 
-to_hash_bucket_fast = to_hash_bucket
+def to_hash_bucket(input: Any, num_buckets: int, name: str | None = None) -> Tensor:
+    """A number below `num_buckets` for each string (MurmurHash64A), the same as TensorFlow's.
+
+    Raises InvalidArgumentError for no buckets.
+    """
+    return _bucket(input, num_buckets, "murmur")
+
+
+def to_hash_bucket_fast(input: Any, num_buckets: int, name: str | None = None) -> Tensor:
+    """A number below `num_buckets` for each string (FarmHash's Fingerprint64), the same as TensorFlow's.
+
+    Raises InvalidArgumentError for no buckets.
+    """
+    return _bucket(input, num_buckets, "farm")
 
 
 def to_hash_bucket_strong(input: Any, num_buckets: int, key: Sequence[int], name: str | None = None) -> Tensor:
-    """`to_hash_bucket` with a key of two integers that nobody can guess."""
-    secret = b"".join(int(k).to_bytes(8, "little", signed=True) for k in key)
-    return apply(HASH, (convert_to_tensor(input),), {"buckets": int(num_buckets), "key": secret})
+    """A number below `num_buckets` for each string (SipHash-2-4), the same as TensorFlow's: without the key
+    nobody can guess it.
+
+    key: two integers. Raises InvalidArgumentError for another number of them, and for no buckets.
+    """
+    if len(key) != 2:
+        raise errors.InvalidArgumentError(f"Key must have 2 elements, got {len(key)}")
+    return _bucket(input, num_buckets, "sip", (int(key[0]), int(key[1])))
 
 
 def _vector(items: Sequence[bytes]) -> Any:
