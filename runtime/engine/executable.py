@@ -119,7 +119,19 @@ class Executable:
 
     def _guarded(self, compile_it: Callable[[], Call | None]) -> Call | None:
         call, self.failure = _guarded(compile_it, self.graph)
-        return call
+        return call if call is None or not _can_say_values(self.graph) else self._saying_values(call)
+
+    def _saying_values(self, call: Call) -> Call:
+        """A kernel knows the types of the arrays that a failed assertion shows; the interpreter shows their values."""
+
+        def run(inputs: Sequence[Any]) -> list[Any]:
+            try:
+                return call(inputs)
+            except (errors.OpError, AssertionError):
+                interpret(self.graph, inputs)
+                raise
+
+        return run
 
     # --- jumping into native code from a running loop ------------------------------------------------------------
 
@@ -129,6 +141,18 @@ class Executable:
         if loop is None:
             loop = self._loops.setdefault(id(node), _Loop(node))
         return loop.finish(operands)
+
+
+def _can_say_values(graph: Graph) -> bool:
+    """Whether an assertion shows arrays, and the graph can run once more to word it: it has no other effects, and no
+    loop, which may have run for long."""
+    shows = False
+    for node in graph.walk():
+        if node.op.name == "assert":
+            shows = shows or any(getattr(v.type, "rank", 0) != 0 for v in node.inputs[1:-1])
+        elif node.op.effect or node.op.name in ("while", "commit"):
+            return False
+    return shows
 
 
 class _Loop:

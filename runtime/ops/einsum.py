@@ -53,8 +53,10 @@ def _infer(inputs: Sequence[Any], attrs: dict) -> tuple:
     return (TensorType(inputs[0].dtype, tuple(sizes[label] for label in result)),)
 
 
-def _kernel(*arrays: Any, equation: str) -> Any:
+def _kernel(*arrays: Any, equation: str, named: str = "") -> Any:
     terms, _ = _split(equation)
+    if named:
+        _check_sizes(named, equation, [np.shape(a) for a in arrays], terms)
     sizes: dict[str, int] = {}
     plain = True
     for term, array in zip(terms, arrays):
@@ -132,14 +134,14 @@ def _diagonals(x: Tensor, term: str) -> tuple[Tensor, str]:
     return x, term
 
 
-def _check_sizes(equation: str, tensors: Sequence[Tensor], terms: Sequence[str]) -> None:
-    """A dimension that the equation names has one size; only those that `...` stands for stretch."""
+def _check_sizes(named: str, equation: str, shapes: Sequence[Any], terms: Sequence[str]) -> None:
+    """A dimension that the equation names (`named`) has one size; only those that `...` stands for stretch."""
     sizes: dict[str, int] = {}
-    for x, term in zip(tensors, terms):
-        for axis, (label, size) in enumerate(zip(term, x._shape or ())):
-            if label in equation and size is not None and sizes.setdefault(label, size) != size:
+    for shape, term in zip(shapes, terms):
+        for axis, (label, size) in enumerate(zip(term, shape or ())):
+            if label in named and size is not None and sizes.setdefault(label, size) != size:
                 raise errors.InvalidArgumentError(
-                    f"Expected dimension {sizes[label]} at axis {axis} of the input shaped {brackets(x._shape)} but "
+                    f"Expected dimension {sizes[label]} at axis {axis} of the input shaped {brackets(shape)} but "
                     f"got dimension {size}: '{label}' in '{equation}' [Op:Einsum]"
                 )
 
@@ -156,7 +158,8 @@ def einsum(equation: str, *inputs: Any, **kwargs: Any) -> Tensor:
     tensors = operands("Einsum", *values)
     check_kind(ROW, tensors[0].dtype)
     terms, result = _explicit(equation, [known_rank(t, "einsum") for t in tensors])
-    _check_sizes(equation, tensors, terms)
+    shapes = [t._shape for t in tensors]
+    _check_sizes(equation, equation, shapes, terms)
     ready = []
     names = []
     for i, (x, term) in enumerate(zip(tensors, terms)):
@@ -168,4 +171,8 @@ def einsum(equation: str, *inputs: Any, **kwargs: Any) -> Tensor:
             term = "".join(label for label in term if label in elsewhere)
         ready.append(x)
         names.append(term)
-    return apply(ROW, ready, {"equation": f"{','.join(names)}->{result}"})
+    attrs = {"equation": f"{','.join(names)}->{result}"}
+    if any(s is None or None in s for s in shapes):
+        # What isn't known while tracing is compared when the sum runs.
+        attrs["named"] = "".join(sorted(set("".join(names)) & set(equation)))
+    return apply(ROW, ready, attrs)

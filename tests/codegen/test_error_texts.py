@@ -136,3 +136,23 @@ def test_the_users_name_of_an_operation_is_shown(jit):
         f(ramp(3), ramp(2))
     assert "[Op:AddV2] name: inner/both" in str(caught.value) or "[Op:Add] name: inner/both" in str(caught.value)
     assert 'total += ag.reduce_sum(ag.add(x, y, name="both"))' in str(caught.value)
+
+
+def test_assertions_show_the_values_of_arrays():
+    def negative(x):
+        y = x * 2
+        ag.debugging.assert_positive(y)
+        return y
+
+    def condition(x, y):
+        ag.debugging.Assert(ag.reduce_all(x > 0), [x, y])
+        return x
+
+    for program, arguments in ((negative, [ramp(2) - 1]), (condition, [ramp(3), i32([4, 5])])):
+        texts = []
+        for jit in (False, True):
+            with pytest.raises(ag.errors.InvalidArgumentError) as caught:
+                ag.function(program, jit_compile=jit)(*map(ag.constant, arguments))
+            texts.append(str(caught.value))
+        assert texts[0] == texts[1]
+        assert "[-2 0]" in texts[0] or "[0 1 2], [4 5]" in texts[0]

@@ -265,3 +265,14 @@ def test_every_public_name_exists_and_says_what_it_is():
                 assert value.__doc__, f"{module.__name__}.{name} has no docstring"
     for name in api.__all__:
         assert hasattr(api, name)
+
+
+def test_einsum_compares_sizes_that_come_late():
+    spec = [ag.TensorSpec([None, None]), ag.TensorSpec([None, None])]
+    product = ag.function(lambda x, y: ag.einsum("ij,jk->ik", x, y), spec)
+    close(product(ag.ones([2, 3]), ag.ones([3, 1])), [[3], [3]])
+    for rows in (1, 4):
+        with pytest.raises(ag.errors.InvalidArgumentError, match="'j'|for 'j'"):
+            product(ag.ones([2, 3]), ag.ones([rows, 2]))
+    batches = ag.function(lambda x, y: ag.einsum("...ij,...jk->...ik", x, y), [ag.TensorSpec([None] * 3)] * 2)
+    assert batches(ag.ones([4, 2, 3]), ag.ones([1, 3, 2])).shape == (4, 2, 2)
