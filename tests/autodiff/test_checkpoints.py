@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import tracemalloc
 from typing import Any
 
 import numpy as np
@@ -326,3 +328,36 @@ def test_a_budget_is_positive(value: int) -> None:
 def test_a_budget_is_an_int() -> None:
     with pytest.raises(TypeError, match="number of bytes"):
         ag.config.set_gradient_memory("1 MiB")
+
+
+def test_second_order_keeps_what_the_documented_formula_says() -> None:
+    """docs/gradients.md: ceil(n / k) (c + g) bytes for chunks of k = B / 4s trips; up to five times that while buffers
+    double. NumPy tells tracemalloc what it allocates."""
+    width, budget = 64, 2**14
+
+    @ag.function(jit_compile=False, gradient_memory=budget)
+    def second(r: Any, n: Any) -> Any:
+        with ag.GradientTape() as outer:
+            outer.watch(r)
+            with ag.GradientTape() as inner:
+                inner.watch(r)
+                x = ag.fill([width], ag.constant(0.3, ag.float64))
+                for _ in ag.range(n):
+                    x = r * x * (1.0 - x)
+                y = ag.reduce_sum(x)
+            slope = inner.gradient(y, r)
+        return outer.gradient(slope, r)
+
+    def peak(n: int) -> int:
+        gc.collect()
+        tracemalloc.start()
+        second(ag.constant(3.2, ag.float64), ag.constant(n))
+        found = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return found
+
+    saved = carried = cotangents = 8 * width
+    peak(2)  # traces
+    chunks = 800 // (budget // (4 * saved))
+    # Without a budget it would be four times this.
+    assert peak(1000) - peak(200) <= 5 * chunks * (carried + cotangents)
