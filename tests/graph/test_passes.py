@@ -21,6 +21,7 @@ from runtime.graph.passes.dead_code import remove_dead_code
 from runtime.graph.passes.pipeline import optimize
 from runtime.graph.printer import as_text
 from runtime.graph.verify import VerificationError, verify
+from runtime.ops.control import assert_op
 from runtime.ops.dispatch import call
 from runtime.types import TensorType
 from tests.autodiff.graphs import F64, I32, integer, number
@@ -132,6 +133,19 @@ def test_common_subexpressions() -> None:
     graph = trace(lambda x: [call("exp", x) + call("exp", x)], F64)
     merge_common_subexpressions(graph)
     assert lines(graph)[1:] == ["%exp: float64[] = exp(%x)", "%add: float64[] = add(%exp, %exp)", "return %add"]
+
+
+def test_what_is_asserted_twice_is_asserted_once() -> None:
+    def body(x: Any) -> Any:
+        assert_op(x > 0.0, "first")
+        assert_op(x > 0.0, "second")
+        assert_op(x > 1.0, "third")
+        return [x]
+
+    graph = trace(body, F64)
+    merge_common_subexpressions(graph)
+    verify(graph)
+    assert [n.attrs["message"] for n in graph.nodes if n.op.name == "assert"] == ["first", "third"]
 
 
 def test_common_subexpressions_tell_attributes_apart() -> None:

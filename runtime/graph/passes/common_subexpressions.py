@@ -6,7 +6,8 @@
     return %4
 
 Two nodes are the same when op, attributes and operands are, and neither has an effect or regions. Regions start afresh:
-what the outer graph computes would have to be captured, which pays only for costly ops.
+what the outer graph computes would have to be captured, which pays only for costly ops. An assertion of what has been
+asserted before in the same region goes too.
 """
 
 from __future__ import annotations
@@ -21,11 +22,17 @@ def merge_common_subexpressions(graph: Graph) -> None:
     """Merges in place, in regions too."""
     mapping = Substitution()
     seen: dict[Any, list[Value]] = {}
+    asserted: set[Value] = set()
     kept = []
     for node in graph.nodes:
         node.inputs = [mapping[v] for v in node.inputs]
         for region in node.regions:
             merge_common_subexpressions(region)
+        if node.op.name == "assert":
+            if node.inputs[0] in asserted:
+                mapping[node.outputs[-1]] = node.inputs[-1]  # the order token
+                continue
+            asserted.add(node.inputs[0])
         if not node.regions and not node.must_stay and all(isinstance(v.type, TensorType) for v in node.outputs):
             attrs = node.attrs
             key = (node.op, *node.inputs, *(sorted(attrs.items()) if len(attrs) > 1 else attrs.items()))
