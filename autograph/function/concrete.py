@@ -81,6 +81,7 @@ class ConcreteFunction:
         self._captures = list(captures)
         self.symbolic_captures = symbolic_captures
         self._specs = specs
+        graph.outside = (len(specs), [*captures, *symbolic_captures, *variables])
         self._arguments = arguments
         self._parameters = parameters
         self._written = written

@@ -110,7 +110,7 @@ class Node:
 class Graph:
     """A list of nodes from `inputs` to `outputs`."""
 
-    __slots__ = ("name", "inputs", "nodes", "outputs", "program", "__weakref__")
+    __slots__ = ("name", "inputs", "nodes", "outputs", "program", "outside", "__weakref__")
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -119,6 +119,8 @@ class Graph:
         self.outputs: list[Value] = []
         # The interpreter's compiled form (runtime.graph.interpreter); dropped whenever the graph changes.
         self.program: Any = None
+        # Of a traced function: the number of its arguments, and the tensors and variables that it captured.
+        self.outside: tuple[int, list[Any]] = (0, [])
 
     def add_input(self, type_: Type, name: str | None = None) -> Value:
         value = Value(type_, self, None, name)
@@ -147,6 +149,22 @@ class Graph:
 
     def __str__(self) -> str:
         return as_text(self)
+
+    @property
+    def captures(self) -> list[tuple[Any, Value]]:
+        """Of a traced function: the tensors and variables that it uses from outside, each with the input for it."""
+        count, outside = self.outside
+        return list(zip(outside, self.inputs[count:]))
+
+    @property
+    def external_captures(self) -> list[Any]:
+        """The tensors and variables that a traced function uses from outside."""
+        return [outside for outside, _ in self.captures]
+
+    @property
+    def internal_captures(self) -> list[Value]:
+        """The inputs that stand for `external_captures`."""
+        return [inside for _, inside in self.captures]
 
     # --- looking at it -------------------------------------------------------------------------------------------
 

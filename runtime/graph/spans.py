@@ -36,10 +36,15 @@ def with_op(message: str, error: type[BaseException], node: Any) -> str:
 
 
 def at_span(error: Exception, span: Any) -> Exception:
-    """The error with the user's line in its message; unchanged when it names one already."""
-    if not span or not error.args or not isinstance(error.args[0], str) or AT_SPAN in error.args[0]:
+    """The error with the user's line in its message; unchanged when it names one already, or when what it says isn't
+    text and the class is the user's."""
+    if not span or not error.args:
         return error
-    message = f"{error.args[0]}{AT_SPAN}{describe_span(span)}"
+    # The message of an operation's error is text: tensors that an assertion shows become their values.
+    said = str(error.args[0]) if isinstance(error, errors.OpError) else error.args[0]
+    if not isinstance(said, str) or AT_SPAN in said:
+        return error
+    message = f"{said}{AT_SPAN}{describe_span(span)}"
     error.args = (message, *error.args[1:])
     if hasattr(error, "message"):
         error.message = message

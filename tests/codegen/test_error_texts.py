@@ -156,3 +156,16 @@ def test_assertions_show_the_values_of_arrays():
             texts.append(str(caught.value))
         assert texts[0] == texts[1]
         assert "[-2 0]" in texts[0] or "[0 1 2], [4 5]" in texts[0]
+
+
+@pytest.mark.parametrize("jit", [False, True])
+def test_assertions_that_show_tensors_name_the_line(jit):
+    @ag.function(jit_compile=jit)
+    def f(x, y):
+        assert ag.reduce_all(x > 0), y
+        return x
+
+    with pytest.raises(AssertionError) as caught:
+        f(ag.constant([-1.0]), ag.constant([3, 4]))
+    text = str(caught.value)
+    assert "[3 4]" in text and f"\n  at {__file__}:" in text and "assert ag.reduce_all(x > 0), y" in text

@@ -364,3 +364,13 @@ def test_a_signature_takes_variables_defaults_and_structures() -> None:
         f([[1.0]], {"n": 3})
     with pytest.raises(ValueError, match="incompatible with input_signature"):
         f([1.0], {"m": 3})
+
+
+def test_a_graph_names_its_captures() -> None:
+    rate, table = ag.Variable(2.0), ag.constant([1.0, 2.0])
+    f = ag.function(lambda x: x * rate + table)
+    graph = f.get_concrete_function(ag.TensorSpec([])).graph
+    assert {id(outside) for outside, _ in graph.captures} == {id(rate), id(table)}
+    assert [inside for _, inside in graph.captures] == graph.internal_captures == list(graph.inputs[1:3])
+    assert graph.external_captures == f.get_concrete_function(ag.TensorSpec([])).captured_inputs
+    assert ag.function(lambda x: x).get_concrete_function(ag.TensorSpec([])).graph.captures == []
