@@ -9,7 +9,13 @@ from autograph.function.concrete import ConcreteFunction
 from autograph.function.guards import Guard
 from autograph.function.signature import Arguments, WeakArgument, is_tensor_like, recalled
 from runtime import nest
+from runtime.variable import Variable
 
+# What to do about a trace for each variable.
+_VARIABLES = (
+    "a trace reads and writes the variables that it was made with: pass the value (variable.read_value()) where it is "
+    "only read"
+)
 # A function that has been traced this often, and again at each doubling, says so.
 _WARN_AT = 8
 
@@ -52,6 +58,8 @@ def _differences(label: str, old: Any, new: Any) -> list[str]:
         if tuple(old.shape or ()) != tuple(new.shape or ()):
             found.append(f"shape {tuple(old.shape)} → {tuple(new.shape)}")
         return [f"{label}: {', '.join(found)}"] if found else []
+    if isinstance(new, Variable):
+        return [] if recalled(old) is new else [f"{label}: another variable, {new.name!r}; {_VARIABLES}"]
     if type(old) is WeakArgument and old.get() is None:
         return [f"{label}: {old!r}, which is gone, → {new!r}"]
     if type(recalled(old)) is not type(new):
