@@ -272,6 +272,9 @@ def _reduced(low: Any, node: Node, array: Any) -> Any:
     for row in rows:
         total = cpu.literal(np.asarray(reduction.start(own)).astype(own.np)[()], own)
         for text in row:
-            total = reduction.step(total, text if own is dtype else cpu.convert(text, dtype, own), own)
+            # Named, because a minimum has its operand twice: nested, the text would double with each element.
+            part = text if own is dtype else cpu.convert(text, dtype, own)
+            twice = reduction.step("total", part, own).count("total") > 1
+            total = _named(low, reduction.step(total, part, own)) if twice else reduction.step(total, part, own)
         made.append(low.assign(result(reduction, total, str(len(row)), dtype, short=True)))
     return np.array(made, object).reshape(shape)

@@ -67,3 +67,23 @@ def test_a_row_that_few_variables_hold_is_scattered_as_a_whole() -> None:
             ag.function(program, jit_compile=compiled)(rows, ag.constant(n)).numpy() for compiled in (True, False)
         )
         np.testing.assert_array_equal(got, expected)
+
+
+def test_the_least_of_few_integers_is_found_by_a_short_text() -> None:
+    """It doubled with each element: a kernel of 80 kB, which took minutes to compile."""
+    import autograph as ag
+    from runtime.codegen.lower import lower
+
+    @ag.function(jit_compile=True)
+    def program(a: Any, n: Any) -> Any:
+        for _ in ag.range(n):
+            a = a + a[::-1] * ag.reduce_min(a) - ag.reduce_max(a)
+        return a
+
+    graph = program.get_concrete_function(ag.TensorSpec([16], ag.int32), ag.TensorSpec([], ag.int32)).graph
+    assert max(map(len, lower(graph).text.splitlines())) < 200
+    a = np.arange(16, dtype=np.int32) - 7
+    expected = a
+    for _ in range(3):
+        expected = expected + expected[::-1] * expected.min() - expected.max()
+    np.testing.assert_array_equal(program(ag.constant(a), ag.constant(3)), expected)
