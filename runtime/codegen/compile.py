@@ -120,7 +120,9 @@ def _load_or_compile(name: str, source: KernelSource) -> Callable[..., Any]:
     else:
         entry, code = _compile(name, source, module.kernel)
         counters.compiled += 1
-        if on_disk and cache.write_code(name, code):
+        if on_disk and code is None:
+            note = "numba didn't give its compiled form"
+        elif on_disk and code is not None and cache.write_code(name, code):
             cache_room.make_room(name)
         elif on_disk:
             note = cache.memory_reason()
@@ -146,8 +148,8 @@ def _load(name: str) -> tuple[Callable[..., Any] | None, str | None]:
         return None, f"its code on disk could not be read: {type(error).__name__}: {error}"
 
 
-def _compile(name: str, source: KernelSource, function: Any) -> tuple[Callable[..., Any], bytes]:
-    """The entry point, and the compiled form for the disk."""
+def _compile(name: str, source: KernelSource, function: Any) -> tuple[Callable[..., Any], bytes | None]:
+    """The entry point, and the compiled form for the disk; None where numba has lost it."""
     import numba
     from numba.core.errors import NumbaError
     from numba.core.serialize import dumps
@@ -161,4 +163,9 @@ def _compile(name: str, source: KernelSource, function: Any) -> tuple[Callable[.
             raise errors.KernelError(f"numba can't compile kernel {name} of '{source.name}': {error}") from error
     # The overload's entry point skips the dispatch on argument types, which are known to be right.
     (overload,) = dispatcher.overloads.values()
-    return overload.entry_point, dumps(overload._reduce())
+    try:
+        return overload.entry_point, dumps(overload._reduce())
+    except RuntimeError:
+        # LLVM hands the object code to a hook of llvmlite's, which can miss it while another thread drops a module.
+        # The kernel is sound; a later process compiles it again.
+        return overload.entry_point, None

@@ -329,3 +329,18 @@ def test_the_command_says_what_stays(
 def test_importing_does_not_load_numba(tmp_path: Path) -> None:
     program = "import runtime.engine, runtime.codegen.lower, sys; print('numba' in sys.modules)"
     assert run(program, tmp_path) == "False"
+
+
+def test_a_kernel_whose_compiled_form_is_lost_works_and_is_not_kept(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from numba.core.compiler import CompileResult
+
+    def lost(self: CompileResult) -> tuple:
+        raise RuntimeError("no compiled object yet for <Library>")
+
+    monkeypatch.setattr(CompileResult, "_reduce", lost)
+    source = kernel(271828)
+    assert compile_kernel(source)(os.getpid()) == 271828
+    assert record_of(source).note == "numba didn't give its compiled form"
+    assert [path.suffix for path in here.iterdir()] == [".py"]
