@@ -14,6 +14,7 @@ from autograph.convert.api import converted
 from autograph.operators import calls
 from autograph.operators.calls import converted_form
 from autograph.syntax import load
+from runtime.engine import wait_for_background
 
 ROOT = Path(__file__).resolve().parents[2]
 BLOCK = """\
@@ -117,6 +118,7 @@ def test_functions_made_and_dropped_leave_nothing():
         texts = [name for name in linecache.cache if name.startswith("<")]  # compilers look into files
         return len(gc.get_objects()), len(calls._makers), len(calls._forced), len(load._loaded), len(texts)
 
+    wait_for_background(120)
     use(100)
     before = state()
     use(100_000)
