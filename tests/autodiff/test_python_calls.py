@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +10,8 @@ import numpy as np
 import pytest
 
 import autograph as ag
+
+FULL = os.environ.get("AUTOGRAPH_FULL_TESTS") == "1"  # compiling third derivatives takes its time
 
 calls: list[int] = []
 
@@ -138,7 +141,7 @@ def random_powers(x: Any) -> Any:
     return x
 
 
-@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("compiled", [False, *([True] if FULL else [])])
 def test_random_numbers_are_drawn_once_for_all_orders(compiled: bool) -> None:
     """The second derivative came from other random numbers than the first."""
     x = ag.constant([2.0, 3.0], ag.float64)
