@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from typing import Any
 
@@ -10,8 +9,7 @@ import numpy as np
 import pytest
 
 import autograph as ag
-
-FULL = os.environ.get("AUTOGRAPH_FULL_TESTS") == "1"  # compiling third derivatives takes its time
+from tests.full import FULL
 
 calls: list[int] = []
 

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 import autograph as ag
 from tests.autodiff.random_programs import check, forget, hessian_of, load, point_of, random_program, slope_of
+from tests.full import FULL
 
-FULL = os.environ.get("AUTOGRAPH_FULL_TESTS") == "1"  # compiling second derivatives takes its time
 COUNT = int(os.environ.get("RANDOM_PROGRAMS", "0"))
 SETTINGS = {
     "deadline": None,

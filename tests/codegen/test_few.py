@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import numpy as np
@@ -18,8 +17,8 @@ from runtime.ops.table import OPS
 from tests.autodiff.graphs import integer
 from tests.codegen.compare import build, check, typed
 from tests.codegen.test_table import operands, traced
+from tests.full import FULL
 
-FULL = os.environ.get("AUTOGRAPH_FULL_TESTS") == "1"
 X = np.array([[1.0, -0.4, 2.0], [0.3, 0.7, -1.2], [0.5, 0.2, 0.9]])
 
 

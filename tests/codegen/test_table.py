@@ -5,7 +5,6 @@ The lists below are the whole truth about what stays on the interpreter; a row t
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from runtime.ops.dispatch import apply
 from runtime.ops.table import OPS, OpDef, Sample
 from runtime.types import TensorType
 from tests.codegen.compare import check
+from tests.full import FULL
 from tests.ops.library import FAMILIES
 
 NOT_NATIVE = {
@@ -108,7 +108,7 @@ def chosen_samples(op: OpDef, dtype: Any) -> list[tuple[Sample, bool]]:
     all samples with known dimensions for the first dtype and a few for the rest; AUTOGRAPH_FULL_TESTS=1 has all."""
     samples = list(op.samples or ())
     everything = [(s, unknown) for s in samples for unknown in (False, True)]
-    if os.environ.get("AUTOGRAPH_FULL_TESTS") == "1":
+    if FULL:
         return everything
     arrays = [s for s in samples if any(s.shapes)] or samples
     first = next(d for d in DTYPES if d.np.kind in op.kinds)

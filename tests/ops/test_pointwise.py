@@ -8,7 +8,6 @@ for all ranks.
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import numpy as np
@@ -20,9 +19,9 @@ from runtime.dtypes import DType
 from runtime.ops.dispatch import apply
 from runtime.ops.table import OPS, OpDef
 from runtime.tensor import EagerTensor
+from tests.full import FULL
 from tests.ops import pointwise
 
-FULL = os.environ.get("AUTOGRAPH_FULL_TESTS") == "1"
 USUAL = ("bool", "int32", "uint8", "float32", "float64")
 DTYPES = [d for d in dtypes.ALL if d.kind in "biufc" and (FULL or d.name in USUAL)]
 TOLERANCE = {

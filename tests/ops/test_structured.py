@@ -7,7 +7,6 @@ run has the dtypes that differ most; AUTOGRAPH_FULL_TESTS=1 has all, and all sam
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import numpy as np
@@ -25,10 +24,10 @@ from runtime.ops.table import OpDef, Sample
 from runtime.shapes import covers
 from runtime.tensor import EagerTensor
 from runtime.types import TensorType
+from tests.full import FULL
 from tests.ops import structured
 from tests.ops.test_pointwise import TOLERANCE, difference
 
-FULL = os.environ.get("AUTOGRAPH_FULL_TESTS") == "1"
 USUAL = ("bool", "int32", "uint8", "bfloat16", "float32", "complex64", "string")
 DTYPES = [d for d in dtypes.ALL if d.kind in "biufcO" and (FULL or d.name in USUAL)]
 # Operands whose last dimension decides the rank of the result: it is always known.
