@@ -8,9 +8,9 @@
 
 An operand that binds a name can't be put off into a lambda (see logic.py), a statement can be put off into a block. A
 ``while`` loop with such a test, or with ``:=`` in its test and a jump in its body, becomes an endless one that starts
-with the test and a ``break``. Rewritten is what a
-statement evaluates first: the test of ``if`` and ``while``, the value that is assigned, returned or dropped. Where the
-operand stands inside of a call or display, what Python evaluates before it is evaluated before it too:
+with the test and a ``break``. Rewritten is what a statement evaluates first: the test of ``if`` and ``while``, the
+value that is assigned, returned or dropped. Where the operand stands inside of a call or display, what Python evaluates
+before it is evaluated before it too:
 
     y = f(g(), a and (b := h()))    →    item = g()
                                          value = a
@@ -208,16 +208,6 @@ def _parts(node: Any) -> list[tuple[Any, Any]]:
     if isinstance(node, gast.UnaryOp):
         return [(node, "operand")]
     return [(node, "value")] if isinstance(node, (gast.Attribute, gast.NamedExpr)) else []
-
-
-def _unstarred(items: list[Any]) -> list[tuple[Any, Any]]:
-    """The places of items before the first starred one, which Python unpacks before it evaluates what follows."""
-    count = next((index for index, each in enumerate(items) if isinstance(each, gast.Starred)), len(items))
-    return [(items, index) for index in range(count)]
-
-
-def _is_starred(items: list[Any]) -> bool:
-    return any(isinstance(each, gast.Starred) for each in items)
 
 
 def _rename(node: Any, names: dict[str, str]) -> None:
