@@ -24,7 +24,7 @@ from runtime.ops.control import assert_op
 from runtime.ops.convert import convert_to_tensor, is_tensor_like, static_value
 from runtime.ops.dispatch import apply, call
 from runtime.ops.elementwise import cast
-from runtime.ops.growable import ARRAY_WRITE, RESIZE_ROWS, ROW
+from runtime.ops.growable import ARRAY_WRITE, RESIZE_ROWS, ROW, first_rows
 from runtime.ops.joining import concat, stack
 from runtime.shapes import widen
 from runtime.tensor import EagerTensor, Tensor
@@ -120,11 +120,7 @@ class StagedList(ListMethods):
         return self._rows(self._buffers[0])
 
     def _rows(self, buffer: Any) -> Tensor:
-        count = static_value(self._size)
-        static = None if count is None else int(count)
-        if static is not None and buffer._shape and buffer._shape[0] == static:
-            return buffer
-        return apply(RESIZE_ROWS, (buffer, self._size), {"static": static, "within": True})
+        return first_rows(buffer, self._size, within=True)
 
     @property
     def size(self) -> Tensor:

@@ -16,7 +16,7 @@ from runtime.ops.array import reshape
 from runtime.ops.convert import convert_to_tensor, static_value
 from runtime.ops.creation import zeros
 from runtime.ops.dispatch import apply, call
-from runtime.ops.growable import ARRAY_WRITE, RESIZE_ROWS, ROW
+from runtime.ops.growable import ARRAY_WRITE, ROW, first_rows
 from runtime.shapes import Shape, TensorShape, as_shape
 from runtime.tensor import Tensor
 
@@ -115,20 +115,15 @@ class TensorArray:
 
     def _rows(self) -> Tensor:
         """All elements, exactly `size` rows."""
-        count = static_value(self._size)
-        static = None if count is None else int(count)
         if self._buffer is None:
             if self._element is None or None in self._element:
-                if static == 0:
+                if static_value(self._size) == 0:
                     return convert_to_tensor(np.zeros((0,), self.dtype.np))
                 raise errors.InvalidArgumentError(
                     "TensorArray has no element yet and its element_shape isn't fully known, so neither is its shape."
                 )
-            empty = convert_to_tensor(np.zeros((0, *self._element), self.dtype.np))
-            return apply(RESIZE_ROWS, (empty, self._size), {"static": static, "within": False})
-        if static is not None and self._buffer._shape and self._buffer._shape[0] == static:
-            return self._buffer
-        return apply(RESIZE_ROWS, (self._buffer, self._size), {"static": static, "within": False})
+            return first_rows(convert_to_tensor(np.zeros((0, *self._element), self.dtype.np)), self._size)
+        return first_rows(self._buffer, self._size)
 
     def stack(self, name: str | None = None) -> Tensor:
         """The elements as one tensor, along a new first axis."""

@@ -15,7 +15,7 @@ from runtime.dtypes import DType, DTypeLike
 from runtime.ops.convert import convert_to_tensor, is_tensor_like, operands, scalar_int, shape_args, static_value
 from runtime.ops.dispatch import apply, call
 from runtime.ops.late import late
-from runtime.ops.rules import infer_same
+from runtime.ops.rules import blanks, infer_same
 from runtime.ops.table import OPS, OpDef, Sample, register
 from runtime.tensor import EagerTensor, SymbolicTensor, Tensor
 from runtime.types import TensorType
@@ -99,7 +99,7 @@ def _infer_like(inputs: Sequence[Any], attrs: dict) -> tuple:
 
 
 def _blank(x: Any) -> Any:
-    return np.full(x.shape, b"", np.dtype(object)) if x.dtype == object else np.zeros(x.shape, x.dtype)
+    return blanks(x.shape, x.dtype)
 
 
 _LIKE = tuple(Sample((shape,)) for shape in [(2, 3), (), (0, 2)])

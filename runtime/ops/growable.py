@@ -17,9 +17,12 @@ from typing import Any
 import numpy as np
 
 from runtime import errors
+from runtime.ops.convert import static_value
 from runtime.ops.dispatch import apply, call
+from runtime.ops.rules import blanks
 from runtime.ops.table import OpDef, Sample, register
 from runtime.shapes import covers, widen
+from runtime.tensor import Tensor
 from runtime.types import TensorType
 
 
@@ -38,11 +41,6 @@ def _infer_write(inputs: Sequence[Any], attrs: dict) -> tuple:
     return (TensorType(buffer.dtype, None),)
 
 
-def _zeros(shape: tuple[int, ...], dtype: Any) -> Any:
-    """Zeros; of strings, empty ones."""
-    return np.full(shape, b"", object) if np.dtype(dtype).kind == "O" else np.zeros(shape, dtype)
-
-
 def _write_kernel(buffer: Any, index: Any, value: Any, size: Any, fixed: bool) -> Any:
     index, size = int(index), int(size)
     if index < 0 or (fixed and index >= size):
@@ -55,7 +53,7 @@ def _write_kernel(buffer: Any, index: Any, value: Any, size: Any, fixed: bool) -
     needed = max(size, index + 1)
     if rows < needed:
         capacity = needed if needed <= size else max(needed, 2 * rows)
-        grown = _zeros((capacity, *np.shape(value)), buffer.dtype)
+        grown = blanks((capacity, *np.shape(value)), buffer.dtype)
         if rows:
             grown[:rows] = buffer
     else:
@@ -88,7 +86,7 @@ def _resize_kernel(buffer: Any, count: Any, static: int | None, within: bool) ->
     count, rows = int(count), len(buffer)
     if count <= rows:
         return buffer[:count]
-    resized = _zeros((count, *buffer.shape[1:]), buffer.dtype)
+    resized = blanks((count, *buffer.shape[1:]), buffer.dtype)
     resized[:rows] = buffer
     return resized
 
@@ -151,7 +149,7 @@ ROW: OpDef = register(
 
 
 def _row_grad_kernel(like: Any, index: Any, dy: Any) -> Any:
-    result = _zeros(like.shape, dy.dtype)
+    result = blanks(like.shape, dy.dtype)
     result[int(index)] = dy
     return result
 
@@ -184,3 +182,15 @@ ROW_ADD: OpDef = register(
         samples=(Sample(((4, 2), (), (2,)), fixed={1: np.int32(1)}),),
     )
 )
+
+
+def first_rows(buffer: Tensor, size: Any, within: bool = False) -> Tensor:
+    """The first `size` rows of a growable array; the array itself where it is known to have just these.
+
+    within: the array surely has so many.
+    """
+    count = static_value(size)
+    static = None if count is None else int(count)
+    if static is not None and buffer._shape and buffer._shape[0] == static:
+        return buffer
+    return apply(RESIZE_ROWS, (buffer, size), {"static": static, "within": within})

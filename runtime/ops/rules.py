@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from runtime import dtypes
 from runtime.dtypes import DType
 from runtime.ops.dispatch import call
@@ -12,6 +14,11 @@ from runtime.ops.table import Sample
 from runtime.shapes import Shape, broadcast
 from runtime.tensor import EagerTensor
 from runtime.types import TensorType
+
+
+def blanks(shape: Sequence[int], dtype: Any) -> np.ndarray:
+    """Zeros; of strings, empty ones."""
+    return np.full(shape, b"", object) if np.dtype(dtype).kind == "O" else np.zeros(shape, dtype)
 
 
 def brackets(shape: Shape) -> str:

@@ -15,14 +15,9 @@ from runtime.ops.dispatch import apply
 from runtime.ops.late import late
 from runtime.ops.table import OpDef, register
 from runtime.ops.text import format_tensor
+from runtime.ops.text_rows import string_vector
 from runtime.tensor import Tensor
 from runtime.types import TensorType
-
-
-def _vector(items: Sequence[bytes]) -> np.ndarray:
-    result = np.empty(len(items), object)
-    result[:] = items
-    return result
 
 
 def _need_strings(type_: Any) -> None:
@@ -85,7 +80,7 @@ def _segments_kernel(x: Any, ids: Any, *count: Any, num: int | None, separator: 
             for place, item in zip(parts[segment], row):
                 place.append(item)
     joined = [separator.join(items) for places in parts for items in places]
-    return _vector(joined).reshape(size, *x.shape[ids.ndim :])
+    return string_vector(joined).reshape(size, *x.shape[ids.ndim :])
 
 
 def _infer_segments(inputs: Sequence[Any], attrs: dict) -> tuple:
@@ -133,7 +128,7 @@ def _ngrams_kernel(values: Any, splits: Any, **options: Any) -> tuple:
     rows = [list(values[a:b]) for a, b in itertools.pairwise(splits)]
     found = [_ngrams_of(row, **options) for row in rows]
     lengths = [len(grams) for grams in found]
-    return _vector([gram for grams in found for gram in grams]), np.cumsum(
+    return string_vector([gram for grams in found for gram in grams]), np.cumsum(
         [0, *lengths], dtype=np.asarray(splits).dtype
     )
 
@@ -165,7 +160,7 @@ def _transcode_kernel(x: Any, source: str, target: str, errors_: str, replacemen
         return text.encode(target)
 
     array = np.asarray(x, object)
-    return _vector([convert(item) for item in array.reshape(-1)]).reshape(array.shape)
+    return string_vector([convert(item) for item in array.reshape(-1)]).reshape(array.shape)
 
 
 def _infer_same(inputs: Sequence[Any], attrs: dict) -> tuple:

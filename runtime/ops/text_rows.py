@@ -328,7 +328,8 @@ def to_hash_bucket_strong(input: Any, num_buckets: int, key: Sequence[int], name
     return _bucket(input, num_buckets, "sip", (int(key[0]), int(key[1])))
 
 
-def _vector(items: Sequence[bytes]) -> Any:
+def string_vector(items: Sequence[bytes]) -> Any:
+    """An array of strings, of rank 1."""
     result = np.empty(len(items), np.dtype(object))
     result[:] = list(items)
     return result
@@ -338,7 +339,7 @@ def _encode_kernel(x: Any, encoding: str, errors: str) -> Any:
     codes = np.asarray(x)
     lines = codes.reshape(math.prod(codes.shape[:-1]), codes.shape[-1])
     items = ["".join(map(chr, line)).encode(encoding, errors) for line in lines]
-    return _vector(items).reshape(codes.shape[:-1])
+    return string_vector(items).reshape(codes.shape[:-1])
 
 
 ENCODE = register(
@@ -373,7 +374,7 @@ def _join_kernel(x: Any, axis: tuple[int, ...], keepdims: bool, separator: bytes
     moved = array.transpose(*rest, *axis)
     lines = moved.reshape(int(np.prod([array.shape[i] for i in rest])), -1)
     shape = [1 if i in axis else d for i, d in enumerate(array.shape) if keepdims or i not in axis]
-    return _vector([separator.join(line) for line in lines]).reshape(shape)
+    return string_vector([separator.join(line) for line in lines]).reshape(shape)
 
 
 def _infer_join(inputs: Sequence[Any], attrs: dict) -> tuple:
