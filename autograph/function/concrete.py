@@ -115,7 +115,7 @@ class ConcreteFunction:
             results = self.function([*tensors, *self._extra])
         else:
             results = self._call_with_variables(tensors)
-        if self._may_be_direct and self.function.executable.is_settled:
+        if self._may_be_direct and self.function.executable.settled is not None:
             self.direct, self._may_be_direct = self._direct(), False
         if self._single:
             return results[0]

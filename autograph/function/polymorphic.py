@@ -214,8 +214,7 @@ class Function:
         if not args and not kwargs and self.input_signature is not None:
             args = self.input_signature
         try:
-            if kwargs or len(args) != self._plain_count:
-                args, kwargs = self._arguments.bind(args, kwargs)
+            args, kwargs = self._arguments.bind(args, kwargs)
             if self.input_signature is not None:
                 args = check_input_signature(args, self.input_signature, self._arguments)
             key = key_of_call(args, kwargs, [])

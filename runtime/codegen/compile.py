@@ -120,12 +120,13 @@ def _load_or_compile(name: str, source: KernelSource) -> Callable[..., Any]:
     else:
         entry, code = _compile(name, source, module.kernel)
         counters.compiled += 1
-        if on_disk and code is None:
-            note = "numba didn't give its compiled form"
-        elif on_disk and code is not None and cache.write_code(name, code):
-            cache_room.make_room(name)
-        elif on_disk:
-            note = cache.memory_reason()
+        if on_disk:
+            if code is None:
+                note = "numba didn't give its compiled form"
+            elif cache.write_code(name, code):
+                cache_room.make_room(name)
+            else:
+                note = cache.memory_reason()
     path = cache.text_file(name) if on_disk else None
     records[name] = Record(name, path, loaded, time.perf_counter() - start, note)
     return entry

@@ -19,12 +19,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from runtime.codegen import cpu
 from runtime.codegen.buffers import hoist_allocations
 from runtime.codegen.chunks import LONGEST, gets_one_scalar_a_trip, in_chunks
-from runtime.codegen.few import is_small, items, items_of
+from runtime.codegen.few import is_small, items, items_of, vector
 from runtime.codegen.inplace import UPDATES, updated_carries
 from runtime.codegen.interrupts import interruptible
 from runtime.codegen.lowering import Lowering, constant_array, emitter
@@ -82,12 +80,8 @@ def _is_wanted_small(low: Lowering, node: Node, k: int, value: Value) -> bool:
 
 def _branch_result(low: Lowering, ref: Any, value: Value, small: bool) -> Any:
     if small:
-        return _few(low, value, items_of(low, ref, value.shape))
+        return vector(low, value, items_of(low, ref, value.shape))
     return low.solid(ref, value.name) if _is_array(value) else ref
-
-
-def _few(low: Lowering, value: Value, texts: Any) -> Vector:
-    return Vector(value.dtype, tuple(np.ravel(texts)), tuple(low.static_dim(d) for d in value.shape))
 
 
 def _kept_variable(operands: Sequence[Any], pair: Sequence[Any]) -> tuple[str] | None:
@@ -231,7 +225,7 @@ def _while(low: Lowering, node: Node) -> None:
     captures = [_capture(low, node, k) for k in range(count, len(node.inputs))]
     small = {k for k in range(count) if low.few.keeps(node, k, k in wanted)}
     starts: list[Any] = [
-        _few(low, value, items(low, value)) if k in small else _start(low, node, k, k in wanted)
+        vector(low, value, items(low, value)) if k in small else _start(low, node, k, k in wanted)
         for k, value in enumerate(node.inputs[:count])
     ]
     low.fusion.flush_all()
@@ -297,7 +291,7 @@ def _capture(low: Lowering, node: Node, k: int) -> Any:
     """What the loop sees of a value from outside; a small one whose elements the body asks for is read before it."""
     value = node.inputs[k]
     if is_small(value) and low.few.asks_for(node.regions[1], node.regions[1].inputs[k]):
-        return _few(low, value, items(low, value))
+        return vector(low, value, items(low, value))
     return _held(low, value)
 
 

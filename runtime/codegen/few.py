@@ -25,6 +25,7 @@ from runtime.codegen.refs import Array, Scalar, Spread, Vector, Virtual
 from runtime.dtypes import DType
 from runtime.graph.ir import Graph, Node, Value
 from runtime.graph.making import known_array
+from runtime.ops.table import OPS
 from runtime.shapes import element_count
 from runtime.types import TensorType
 
@@ -118,11 +119,10 @@ def _is_supported(node: Node) -> bool:
 def _cost(node: Node) -> int:
     if node.op.name in _MOVES or node.op.name in _FILLED:
         return 0
-    sizes = [_count(v) or 1 for v in (*node.inputs, *node.outputs)]
     if node.op.name == "matmul":
         rows, columns = node.inputs[0].shape[-2:]
         return (_count(node.outputs[0]) or 1) * (rows if node.attrs["transpose_a"] else columns)
-    return max(sizes)
+    return max(_count(v) or 1 for v in (*node.inputs, *node.outputs))
 
 
 # --- printing --------------------------------------------------------------------------------------------------------
@@ -163,11 +163,13 @@ def emit(low: Any, node: Node) -> None:
 def define(low: Any, value: Value, texts: Any) -> None:
     """Binds a value to the texts of its elements; what a kernel filled up is 0."""
     zero = cpu.literal(0, value.dtype)
-    flat = tuple(_text(item, zero) for item in np.ravel(texts))
-    if not value.shape:
-        low.define(value, Scalar(flat[0], value.dtype))
-        return
-    low.define(value, Vector(value.dtype, flat, tuple(low.static_dim(d) for d in value.shape)))
+    flat = [_text(item, zero) for item in np.ravel(texts)]
+    low.define(value, vector(low, value, flat) if value.shape else Scalar(flat[0], value.dtype))
+
+
+def vector(low: Any, value: Value, texts: Any) -> Vector:
+    """What stands for a small value whose elements have these texts."""
+    return Vector(value.dtype, tuple(np.ravel(texts)), tuple(low.static_dim(d) for d in value.shape))
 
 
 def _text(item: Any, zero: str) -> str:
@@ -243,12 +245,9 @@ def _matmul(low: Any, dtype: DType, a: Any, b: Any, transpose_a: bool, transpose
 
 
 def _slice_add(low: Any, dtype: DType, total: Any, dy: Any, spec: Any) -> Any:
-    from runtime.ops.slicing import STRIDED_SLICE
-
-    places = np.ravel(STRIDED_SLICE.kernel(np.arange(total.size).reshape(total.shape), spec=spec))
+    places = OPS["strided_slice"].kernel(np.arange(total.size).reshape(total.shape), spec=spec)
     made = total.copy().reshape(-1)
-    shape = np.shape(STRIDED_SLICE.kernel(np.empty(total.shape, object), spec=spec))
-    for place, text in zip(places, np.broadcast_to(dy, shape).flat):
+    for place, text in zip(np.ravel(places), np.broadcast_to(dy, np.shape(places)).flat):
         made[place] = low.assign(cpu.narrow(f"({made[place]} + {text})", dtype))
     return made.reshape(total.shape)
 
@@ -273,8 +272,6 @@ def _reduced(low: Any, node: Node, array: Any) -> Any:
         total = cpu.literal(np.asarray(reduction.start(own)).astype(own.np)[()], own)
         for text in row:
             # Named, because a minimum has its operand twice: nested, the text would double with each element.
-            part = text if own is dtype else cpu.convert(text, dtype, own)
-            twice = reduction.step("total", part, own).count("total") > 1
-            total = _named(low, reduction.step(total, part, own)) if twice else reduction.step(total, part, own)
+            total = _named(low, reduction.step(total, text if own is dtype else cpu.convert(text, dtype, own), own))
         made.append(low.assign(result(reduction, total, str(len(row)), dtype, short=True)))
     return np.array(made, object).reshape(shape)

@@ -68,8 +68,8 @@ def _walk(low: Lowering, node: Node, table: Dims, positions: Array, axis: int, l
     block: list[Any] = []
     with low.nested() as checks:
         row = low.assign(f"np.int64({positions.buffer.name}[{names[0]}])", "row")
-        place, details = _place(positions.dims, names[0])
-        message = f"indices[{place}] = {{0}} is not in [0, {{1}}) [Op:{label}]"
+        where, details = place_of(positions.dims, names[0], 2)
+        message = f"indices[{where}] = {{0}} is not in [0, {{1}}) [Op:{label}]"
         low.fail_when(
             f"{row} < 0 or {row} >= {table[axis]}",
             "InvalidArgumentError",
@@ -93,14 +93,14 @@ def _walk(low: Lowering, node: Node, table: Dims, positions: Array, axis: int, l
     low.block.append(block)
 
 
-def _place(dims: Dims, index: str) -> tuple[str, list[str]]:
-    """The position for a message (`{2},{3}`) of a flat index, and the texts of its parts."""
+def place_of(dims: Dims, index: str, first: int) -> tuple[str, list[str]]:
+    """The position for a message (`{2},{3}`, numbered from `first` on) of a flat index, and the texts of its parts."""
     parts = []
     for axis in range(len(dims)):
         rest = product(dims[axis + 1 :])
         text = index if rest == "1" else f"{index} // ({rest})"
         parts.append(text if axis == 0 else f"({text}) % {dims[axis]}")
-    return ",".join(f"{{{position + 2}}}" for position in range(len(dims))), parts
+    return ",".join(f"{{{first + position}}}" for position in range(len(dims))), parts
 
 
 @emitter("gather_grad")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -32,6 +33,14 @@ def _part(low: Lowering, whole: Array, axis: int, start: str, size: str) -> Arra
     return Array(whole.buffer, dims, None if contiguous else strides, low.atom(offset or "0", "at"), whole=False)
 
 
+def _few_items(refs: Sequence[Any]) -> tuple[str, ...] | None:
+    """The elements of vectors one after another, if nothing has to be stored for them."""
+    if not all(isinstance(ref, Vector) for ref in refs):
+        return None
+    items = tuple(item for ref in refs for item in ref.items)
+    return items if len(items) <= _FEW else None
+
+
 @emitter("concat")
 def _concat(low: Lowering, node: Node) -> None:
     axis = node.attrs["axis"]
@@ -41,8 +50,8 @@ def _concat(low: Lowering, node: Node) -> None:
         for position, (got, wanted) in enumerate(zip(ref.dims, dims)):
             if position != axis:
                 _need_equal(low, node, got, wanted)
-    if axis == 0 and all(isinstance(ref, Vector) for ref in refs) and sum(len(ref.items) for ref in refs) <= _FEW:
-        items = tuple(item for ref in refs for item in ref.items)
+    items = _few_items(refs) if axis == 0 else None
+    if items is not None:
         rows = sum(v.shape[0] for v in node.inputs)
         low.define(node.outputs[0], Vector(refs[0].dtype, items, (low.static_dim(rows), *dims[1:])))
         return
@@ -71,9 +80,9 @@ def _stack(low: Lowering, node: Node) -> None:
     for ref in refs[1:]:
         for got, wanted in zip(ref.dims, refs[0].dims):
             _need_equal(low, node, got, wanted)
-    if axis == 0 and all(isinstance(ref, Vector) for ref in refs) and sum(len(ref.items) for ref in refs) <= _FEW:
-        items = tuple(item for ref in refs for item in ref.items)
-        low.define(output, Vector(output.dtype, items, (count, *refs[0].dims)))
+    together = _few_items(refs) if axis == 0 else None
+    if together is not None:
+        low.define(output, Vector(output.dtype, together, (count, *refs[0].dims)))
         return
     dims = (*refs[0].dims[:axis], count, *refs[0].dims[axis:])
     out = Array(low.new_buffer(product(dims), output.dtype, output.name), dims)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from runtime.codegen import cpu
+from runtime.codegen.gather_forms import place_of
 from runtime.codegen.lowering import REFUSALS, Lowering, emitter
 from runtime.codegen.names import fill
 from runtime.codegen.refs import Array, Dims, Scalar, Vector, product
@@ -177,16 +178,11 @@ def _start(low: Lowering, node: Node, parts: Sequence[str], places: Places, numb
         return "0"
     table = places.table
     wrong = " or ".join(f"{row} < 0 or {row} >= {size}" for row, size in zip(rows, table))
-    details: list[str] = [*rows, *table]
-    where = []
-    for axis in range(len(outer)):
-        rest = product(outer[axis + 1 :])
-        text = number if rest == "1" else f"{number} // ({rest})"
-        where.append(f"{{{len(details)}}}")
-        details.append(text if axis == 0 else f"({text}) % {outer[axis]}")
+    where, parts_of_where = place_of(outer, number, len(rows) + len(table))
+    details = [*rows, *table, *parts_of_where]
     vector = ",".join(f"{{{k}}}" for k in range(len(rows)))
     shape = ",".join(f"{{{k}}}" for k in range(len(rows), len(rows) + len(table)))
-    message = f"indices[{','.join(where)}] = [{vector}] does not index into shape [{shape}] [Op:{node.op.label}]"
+    message = f"indices[{where}] = [{vector}] does not index into shape [{shape}] [Op:{node.op.label}]"
     low.fail_when(wrong, "InvalidArgumentError", message, node, details, node.op.label)
     terms = []
     for axis, row in enumerate(rows):

@@ -58,20 +58,11 @@ def _slice_grad(low: Lowering, node: Node) -> None:
     low.define(node.outputs[0], total)
 
 
-@emitter("slice_add")
-def _slice_add(low: Lowering, node: Node) -> None:
+@emitter("slice_add", "slice_update")
+def _write_slice(low: Lowering, node: Node) -> None:
     total = writable(low, node)
     view = slice_view(low, node, total, node.attrs["spec"], node.inputs[2:])
-    write(low, node, view, node.inputs[1], add=True)
-    low.define(node.outputs[0], total)
-
-
-@emitter("slice_update")
-def _slice_update(low: Lowering, node: Node) -> None:
-    low.ref(node.inputs[1])
-    total = writable(low, node)
-    view = slice_view(low, node, total, node.attrs["spec"], node.inputs[2:])
-    write(low, node, view, node.inputs[1])
+    write(low, node, view, node.inputs[1], add=node.op.name == "slice_add")
     low.define(node.outputs[0], total)
 
 

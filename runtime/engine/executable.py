@@ -56,11 +56,6 @@ class Executable:
         return self._call is not None and self._call != self._interpret
 
     @property
-    def is_settled(self) -> bool:
-        """Whether it has been decided how calls run from now on."""
-        return self._call is not None
-
-    @property
     def settled(self) -> Call | None:
         """What every call comes down to from now on; None while that isn't decided."""
         return self._call

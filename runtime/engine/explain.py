@@ -137,7 +137,7 @@ def _tier(executable: Executable) -> str:
         return "native"
     if executable.failure is not None:
         return f"interpreter, because the compiler failed: {executable.failure}"
-    if executable.is_settled:
+    if executable.settled is not None:
         return "interpreter: nothing in it has a native form"
     if mode is False:
         return "interpreter (jit_compile=False)"
