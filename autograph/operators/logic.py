@@ -9,12 +9,9 @@ from autograph.operators.absence import none_test
 from autograph.operators.deciding import decided
 from autograph.operators.staged_logic import stage_and, stage_contains, stage_not, stage_or
 from autograph.operators.state import Block
-from autograph.operators.symbolic import DECIDED, symbolic, truth
+from autograph.operators.symbolic import DECIDED, UNSTAGED, symbolic, truth
 from autograph.operators.unbound import as_unbound_local
 from runtime.context import ctx
-
-# Containers that hold no staged values of their own, and items that are none: Python compares them.
-_CONTAINERS = frozenset({tuple, dict, set, frozenset, range, str})
 
 
 def and_(first: Any, second: Block, *others: Block) -> Any:
@@ -115,7 +112,7 @@ def compare(left: Any, comparison: str, right: Any) -> Any:
 
 def in_(item: Any, container: Any) -> Any:
     """``item in container``."""
-    if type(item) in DECIDED and type(container) in _CONTAINERS:
+    if type(item) in DECIDED and type(container) in UNSTAGED:
         return item in container
     if symbolic(container) is not None or _holds_tensor(item):
         return stage_contains(item, container)

@@ -15,15 +15,13 @@ from autograph.operators.staged_if import stage_branches
 from autograph.operators.staged_while import stage_while
 from autograph.operators.state import Block, LocalSlot, read_cell, slots
 from autograph.operators.streams import stage_stream, stream_of
-from autograph.operators.symbolic import DECIDED, condition, truth
+from autograph.operators.symbolic import DECIDED, UNSTAGED, condition, truth
 from autograph.operators.unbound import as_unbound_local, run
 from runtime.context import ctx
 from runtime.graph.unrolled import note_unrolled
 from runtime.ops.convert import convert_to_tensor
 from runtime.staged_list import Moved
 
-# What only Python runs over; asking for the type costs less than asking for what stages.
-_UNSTAGED = frozenset({tuple, dict, set, frozenset, range, str})
 # An endless iterator whose loop only a tensor could leave is unrolled at most this far.
 _MOST_UNROLLED = 10_000
 
@@ -67,7 +65,7 @@ def while_stmt(test: Block, body: Block, names: tuple[str, ...] = ()) -> None:
 
 def for_stmt(iterable: Any, body: Block, test: Block | None = None, names: tuple[str, ...] = ()) -> None:
     """Runs ``body`` for each item; after an iteration ``test`` tells whether to go on."""
-    if type(iterable) not in _UNSTAGED:
+    if type(iterable) not in UNSTAGED:
         source = staged(iterable)
         if source is not None:
             _stage_for(source, body, test, names)

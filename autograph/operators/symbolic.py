@@ -31,8 +31,10 @@ _WEAK: dict[type, DType] = {
 }
 # Types of values whose truth Python decides, whatever is being traced.
 DECIDED = frozenset({bool, int, float, str, type(None)})
-# Types of values that are no tensors and hide none; asking a set costs less than asking what is being traced.
-_PLAIN = DECIDED | {bytes, tuple, dict, set, frozenset, range}
+# Types of containers that only Python runs over and looks into; asking a set costs less than asking what stages.
+UNSTAGED = frozenset({tuple, dict, set, frozenset, range, str})
+# Types of values that are no tensors and hide none.
+_PLAIN = DECIDED | UNSTAGED | {bytes}
 _RANK = {bool: 0, int: 1, float: 2}
 
 
