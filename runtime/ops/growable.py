@@ -22,7 +22,7 @@ from runtime.ops.dispatch import apply, call
 from runtime.ops.rules import blanks
 from runtime.ops.table import OpDef, Sample, register
 from runtime.shapes import covers, widen
-from runtime.tensor import Tensor
+from runtime.tensor import EagerTensor, Tensor
 from runtime.types import TensorType
 
 
@@ -67,11 +67,14 @@ def _write_kernel(buffer: Any, index: Any, value: Any, size: Any, fixed: bool) -
 
 
 def _grad_write(op: Any, dy: Any) -> Sequence[Any]:
-    _, index, _, size = op.inputs
+    buffer, index, _, size = op.inputs
     # Read before it is overwritten, so that generated code can write in place.
     row = call("row", dy, index)
     # Zeros like the row, not like what was written: that would have to be kept.
     below = apply(ARRAY_WRITE, (dy, index, call("zeros_like", row), size), op.attrs)
+    if type(buffer) is EagerTensor:
+        # A view of NumPy's. In graphs the rows beyond stay, see autodiff/buffers.py.
+        below = apply(RESIZE_ROWS, (below, call("dim", buffer, axis=0)), {"static": None, "within": False})
     return below, None, row, None
 
 
