@@ -10,10 +10,10 @@
 Indices are unsigned, because numba lets a negative one count from the end, which the machine can't do in vectors; of a
 loop that starts at 0 it knows that there are none.
 
-The outer loop of a nest is split into as many equal parts as there are threads. Each element is computed as before and
-by one thread, so that results don't depend on their number. Starting and ending a thread costs some 20 us: only nests
-over tensors whose sizes are known while tracing, and large, are printed in this way. The text says that a nest is
-large, but not how large it is.
+The outer loop of a nest is split into parts, which the threads of a pool take one by one (`workers.py`). Each element
+is computed as before and by one thread, so that results don't depend on their number. That costs some 1 us, or 10 us if
+the threads have to be woken: only nests over tensors whose sizes are known while tracing, and large, are printed in
+this way. The text says that a nest is large, but not how large it is.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from runtime.shapes import element_count
 from runtime.types import TensorType
 
 # Work that is worth a thread: elements times operations.
-_LARGE = 1 << 20
+_LARGE = 1 << 19
 _FREE = frozenset({"np", "math", "lib", *dir(builtins)})
 # Operations that take ten times as long as an addition.
 _COSTLY = frozenset(

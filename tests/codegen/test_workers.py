@@ -1,0 +1,114 @@
+"""The pool of threads: every part once, on no more threads than wanted, from many callers, and in a fork's child."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from runtime.codegen import workers
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the threads are POSIX threads")
+
+ENTRY = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
+
+
+def run(each, count, limit):
+    """Calls each(number) for all parts; gives what the calls gave, in the order of their ends."""
+    function = ctypes.CFUNCTYPE(None, ENTRY, ctypes.c_void_p, *[ctypes.c_int64] * 3)(workers.provide())
+    records = (ctypes.c_int64 * max(count, 1))(*range(count))
+    found = []
+
+    def entry(place):
+        found.append(each(ctypes.cast(place, ctypes.POINTER(ctypes.c_int64))[0]))
+
+    function(ENTRY(entry), ctypes.addressof(records), 8, count, limit)
+    return found
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 300])
+@pytest.mark.parametrize("count", [0, 1, 2, 7, 100, workers.MOST_PARTS, workers.MOST_PARTS + 1])
+def test_every_part_runs_once(count, limit):
+    assert sorted(run(lambda number: number, count, limit)) == list(range(count))
+
+
+def test_nests_follow_each_other():
+    for turn in range(2000):
+        assert sorted(run(lambda number, turn=turn: (turn, number), 5, 4)) == [(turn, k) for k in range(5)]
+
+
+def test_no_more_threads_than_wanted():
+    gate = threading.Event()
+
+    def slow(number):
+        gate.wait(0.002)
+        return threading.get_native_id()
+
+    run(slow, 40, 8)  # the pool has eight from now on
+    assert threading.get_native_id() in run(slow, 40, 8)
+    assert 1 < len(set(run(slow, 40, 3))) <= 3
+    assert set(run(slow, 40, 1)) == {threading.get_native_id()}
+
+
+def test_callers_at_the_same_time():
+    found = []
+
+    def call():
+        for _ in range(200):
+            found.append(sorted(run(lambda number: number, 6, 3)) == list(range(6)))
+
+    threads = [threading.Thread(target=call) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [True] * 1600
+
+
+def test_a_part_that_runs_parts():
+    """The pool is busy then: the inner ones run where they are."""
+    assert run(lambda number: sorted(run(lambda inner: inner, 3, 2)), 4, 2) == [[0, 1, 2]] * 4
+
+
+def test_signals_stay_with_python():
+    blocked = run(lambda number: signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, ()), 4, 1)
+    assert blocked == [False] * 4
+    gate = threading.Event()
+
+    def slow(number):
+        gate.wait(0.01)
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+        return threading.get_native_id(), signal.SIGINT in mask
+
+    found = run(slow, 20, 2)
+    assert {blocked for thread, blocked in found if thread != threading.get_native_id()} == {True}
+
+
+PROGRAM = """
+import os, sys
+sys.path[:0] = [{root!r}]
+import warnings
+warnings.simplefilter("ignore")  # Python 3.12 and later warn of forks with threads
+from tests.codegen.test_workers import run
+def total(): return sum(run(lambda number: number, 50, 3))
+assert total() == 1225
+child = os.fork()
+if child == 0:
+    os._exit(0 if [total() for _ in range(20)] == [1225] * 20 else 1)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+assert total() == 1225
+print("done")
+"""
+
+
+def test_a_fork_and_an_exit():
+    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM.format(root=root)], capture_output=True, text=True, timeout=120
+    )
+    assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
