@@ -7,6 +7,12 @@ This module shadows several built-in names (`abs`, `bool`, `print`, `range`, `ro
 # import of it from taking the name over. The same goes for any name below that a file of this package has too.
 import sys as _sys
 
+# ruff: noqa: E402
+# Before all else: importing makes many objects, none of them garbage.
+from runtime import collecting as _collecting
+
+_collecting.put_off()
+
 import autograph.errors as _errors_of_conversion  # noqa: F401
 from autograph import documentation as _documentation
 from autograph.function.polymorphic import function
@@ -301,3 +307,4 @@ __all__ = [
 ]  # fmt: skip
 
 _documentation.add_examples(_sys.modules[__name__])
+_collecting.resume()

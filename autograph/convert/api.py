@@ -168,8 +168,10 @@ def _converter(function: FunctionType) -> Maker | None:
         _warn_unconverted(function, error)
         return None
 
+    tries = iter([source])
+
     def work() -> tuple[Any, FunctionType]:
-        fresh = find(function)  # a tree that no earlier try has changed
+        fresh = next(tries, None) or find(function)  # a tree that no earlier try has changed
         node = _convert(function, fresh)
         return node, load(function, node, {OPERATORS: operators}, fresh.class_name, bound(node))
 

@@ -28,6 +28,7 @@ from autograph.operators.tracebacks import drop_own_frames
 from autograph.operators.unbound import name_assignment
 from runtime import nest
 from runtime.autodiff.budget import as_budget
+from runtime.collecting import rarely
 from runtime.context import ctx
 
 _run_eagerly = False
@@ -116,6 +117,7 @@ class Function:
         except drop_own_frames():  # matches nothing: the error goes on, its traceback cleaned
             raise
 
+    @rarely()
     def _trace(self, key: Any, args: tuple, kwargs: dict[str, Any]) -> ConcreteFunction:
         if self.input_signature is not None:
             key, args = self._generalise(args, kwargs)

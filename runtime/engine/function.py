@@ -14,6 +14,7 @@ from typing import Any
 from runtime.autodiff import jacobian
 from runtime.autodiff.calls import is_differentiable
 from runtime.autodiff.vjp import Vjp, build_vjp
+from runtime.collecting import rarely
 from runtime.context import ctx
 from runtime.dtypes import as_dtype
 from runtime.engine.executable import Executable
@@ -106,6 +107,7 @@ class _Gradient:
 
     multiple = True
 
+    @rarely()
     def __init__(self, function: GraphFunction, wanted: tuple[int, ...], before: _Gradient | None = None) -> None:
         self.function = function
         self.name = f"call of {function.name}"

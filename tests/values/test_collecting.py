@@ -1,0 +1,88 @@
+"""While graphs are built the garbage collector rarely looks, and is as it was afterwards."""
+
+import gc
+import subprocess
+import sys
+import threading
+
+import pytest
+
+import autograph as ag
+from runtime.collecting import rarely
+
+
+@pytest.fixture(autouse=True)
+def usual():
+    before = gc.get_threshold()
+    gc.set_threshold(700, 10, 10)
+    yield
+    gc.set_threshold(*before)
+
+
+def test_nested_blocks_and_errors_restore_the_thresholds():
+    with rarely():
+        assert gc.get_threshold()[0] > 10_000
+        with pytest.raises(ZeroDivisionError), rarely():
+            1 / 0
+        assert gc.get_threshold()[0] > 10_000
+    assert gc.get_threshold() == (700, 10, 10)
+
+
+def test_blocks_in_two_threads_end_in_any_order():
+    inside, end = threading.Event(), threading.Event()
+
+    def other():
+        with rarely():
+            inside.set()
+            end.wait(10)
+
+    thread = threading.Thread(target=other)
+    with rarely():
+        thread.start()
+        assert inside.wait(10)
+    assert gc.get_threshold()[0] > 10_000
+    end.set()
+    thread.join()
+    assert gc.get_threshold() == (700, 10, 10)
+
+
+@pytest.mark.parametrize("mine", [(0, 10, 10), (1_000_000, 5, 5)])
+def test_what_the_user_has_switched_off_or_set_higher_stays(mine):
+    gc.set_threshold(*mine)
+    with rarely():
+        assert gc.get_threshold() == mine
+    assert gc.get_threshold() == mine
+
+
+def test_what_the_user_sets_inside_stays():
+    with rarely():
+        gc.set_threshold(900, 8, 8)
+    assert gc.get_threshold() == (900, 8, 8)
+
+
+def test_the_import_looks_once_afterwards():
+    script = """
+import gc, sys
+import numpy
+looks = []
+gc.callbacks.append(lambda phase, info: looks.append(info["generation"]) if phase == "start" else None)
+before = gc.get_threshold()
+import autograph
+assert gc.get_threshold() == before
+print(len(looks))
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=120)
+    assert int(done.stdout) <= 3
+
+
+def test_tracing_is_such_a_block():
+    seen = []
+
+    @ag.function
+    def f(x):
+        seen.append(gc.get_threshold()[0])
+        return x + 1
+
+    f(ag.constant(1.0))
+    assert seen[0] > 10_000
+    assert gc.get_threshold() == (700, 10, 10)
