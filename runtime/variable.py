@@ -37,6 +37,11 @@ from runtime.tensor import EagerTensor, SymbolicTensor, Tensor, TensorReference
 from runtime.types import TensorType
 
 _ids = itertools.count()
+_ATTRIBUTES = frozenset(
+    [
+        "_array", "_id", "_name", "_shape", "_trainable", "aggregation", "constraint", "dtype", "synchronization",
+    ]
+)  # fmt: skip
 
 
 class Variable:
@@ -111,6 +116,8 @@ class Variable:
 
     @property
     def name(self) -> str:
+        if ctx.builder is not None:
+            ctx.builder.note_name(self)
         return f"{self._name}:0"
 
     @property
@@ -136,6 +143,12 @@ class Variable:
     def _state_type(self) -> TensorType:
         """The type of the value as state of a graph."""
         return TensorType(self.dtype, self._shape)
+
+    def facts(self) -> tuple:
+        """All by which a function may tell this variable from another, but its name, its value and which one it is."""
+        extra = tuple(sorted((k, id(v)) for k, v in self.__dict__.items() if k not in _ATTRIBUTES))
+        options = (self._trainable, id(self.constraint), self.synchronization, self.aggregation)
+        return type(self), self.dtype, self._shape, options, extra
 
     def ref(self) -> TensorReference:
         """A hashable reference that compares by identity."""

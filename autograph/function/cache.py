@@ -8,6 +8,7 @@ approximation of least-recently-used that costs a call nothing but setting a fla
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from autograph.function.concrete import ConcreteFunction
@@ -29,8 +30,11 @@ class TraceCache:
         return sum(map(len, self._variants.values()))
 
     def traces(self) -> list[ConcreteFunction]:
-        """All traces, each once, oldest first."""
-        return list(dict.fromkeys(c for variants in self._variants.values() for c in variants))
+        """All traces, each once, oldest first: one that serves several sets of variables counts once."""
+        return list({id(c.graph): c for c in [*self._all()][::-1]}.values())[::-1]
+
+    def _all(self) -> Iterator[ConcreteFunction]:
+        return (c for variants in self._variants.values() for c in variants)
 
     def revive(self, key: Any) -> ConcreteFunction | None:
         """A trace for the key whose guards hold now; it becomes the current one."""

@@ -2,48 +2,39 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
+import operator
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from autograph.function.calling import bind_call, serves
 from autograph.function.function_type import FunctionType, function_type, trace_type_of, type_text
-from autograph.function.signature import Arguments, WeakArgument, is_tensor_like, key_of_call, recalled
+from autograph.function.sharing import calls_python, reaches, substitution
+from autograph.function.signature import (
+    Arguments,
+    Identity,
+    VariableArgument,
+    WeakArgument,
+    is_tensor_like,
+    recalled,
+)
 from runtime import dtypes, nest
 from runtime.context import ctx
 from runtime.dtypes import as_dtype
 from runtime.engine.function import GraphFunction
-from runtime.errors import InvalidArgumentError
-from runtime.graph.ir import Graph
+from runtime.graph.ir import Graph, copy_graph
 from runtime.graph.printer import as_text
 from runtime.graph.unrolled import hand_on
-from runtime.ops.convert import convert_to_tensor
 from runtime.shapes import as_shape
 from runtime.spec import TensorSpec
-from runtime.tensor import EagerTensor, Tensor
+from runtime.tensor import EagerTensor
+from runtime.variable import Variable
 
 _serial = itertools.count()
+_MAX_TWINS = 512
 _NO_TOKEN = EagerTensor(None, dtypes.bool_)
-
-
-class IncompatibleArgumentError(InvalidArgumentError, TypeError):
-    """A concrete function was called with a tensor of another dtype or shape than it was traced for."""
-
-
-class _Misfit(Exception):
-    """Arguments that don't fit one way of calling a concrete function."""
-
-
-def is_array(value: Any) -> bool:
-    """Whether a value is an array or converts itself to a tensor, as variables do."""
-    return hasattr(value, "__array__") or hasattr(type(value), "__tf_tensor__")
-
-
-def _serves(traced: Any, value: Any) -> bool:
-    """Whether a Python value counts as the one that was traced."""
-    own, other = trace_type_of(traced), trace_type_of(value)
-    if own is not None and other is not None:
-        return bool(own == other or other.is_subtype_of(own))
-    return key_of_call((traced,), {}, []) == key_of_call((value,), {}, [])
 
 
 class ConcreteFunction:
@@ -61,7 +52,7 @@ class ConcreteFunction:
         captures: list[EagerTensor],
         symbolic_captures: list[Any],
         variables: list[Any],
-        written: list[Any],
+        written: list[int],
         commits: bool,
         result: Any,
         is_none: list[bool],
@@ -71,7 +62,7 @@ class ConcreteFunction:
         self.graph = graph
         self.name = f"__inference_{graph.name}_{next(_serial)}"
         self.function = GraphFunction(graph, jit_compile)
-        self.variables = tuple(variables)
+        self._variables = tuple(variables)
         self.guards: tuple = ()  # what must still hold for the trace to be used (see guards.py)
         self.checked = False  # whether it was traced with `enable_check_numerics`
         self.used = True  # since the cache last looked for room
@@ -83,7 +74,7 @@ class ConcreteFunction:
         self._specs = specs
         graph.outside = (len(specs), [*captures, *symbolic_captures, *variables])
         self._arguments = arguments
-        self._parameters = parameters
+        self.parameters = parameters
         self._written = written
         self._commits = commits
         self._result = result
@@ -92,10 +83,80 @@ class ConcreteFunction:
         self._has_token = len(graph.inputs) > len(specs) + len(captures) + len(symbolic_captures) + len(variables)
         self._extra: list[Any] = [*captures, *([_NO_TOKEN] if self._has_token and not variables else ())]
         self._count = is_none.count(False)
+        leaves = nest.flatten(arguments)
+        self._given_variables = [a for a in leaves if isinstance(a, VariableArgument)]
+        self._shares_variables = bool(self._given_variables) and not calls_python(graph)
         # Whether calls with another key than the one it was traced for may use it.
-        self._is_general = any(None in (s._shape or (None,)) for s in specs) or any(
-            trace_type_of(recalled(a)) is not None for a in nest.flatten(arguments)
+        self._is_general = (
+            any(None in (s._shape or (None,)) for s in specs)
+            or any(trace_type_of(recalled(a)) is not None for a in leaves)
+            or self._shares_variables
         )
+        # Of a twin, which is a trace (`_origin`) on other variables than it was made with: those, by the old ones' ids.
+        self._instead: dict[int, Any] = {}
+        self._origin: ConcreteFunction | None = None
+        self._twins: dict[tuple, ConcreteFunction] = {}
+        self.python_function: Any = None
+
+    # --- variables among the arguments ---------------------------------------------------------------------------
+
+    @property
+    def variables(self) -> tuple:
+        """The variables that the graph reads or assigns."""
+        if self._origin is None:
+            return self._variables
+        variables = tuple([v() if type(v) is weakref.ref else v for v in self._variables])
+        if any(v is None for v in variables):
+            raise ReferenceError(f"A variable that {self.graph.name} was to be called with has been deleted.")
+        return variables
+
+    def serving(self, args: tuple, kwargs: dict[str, Any]) -> ConcreteFunction | None:
+        """The trace for these canonical arguments: itself, or itself on their variables; None if it doesn't fit."""
+        if not self.covers(args, kwargs):
+            return None
+        return self._on([a for a in nest.flatten((args, kwargs)) if isinstance(a, Variable)], args, kwargs)
+
+    def _on(self, variables: list[Any], args: tuple, kwargs: dict[str, Any]) -> ConcreteFunction | None:
+        """This trace on other variables than it was made with (see sharing.py); None where it can't serve them."""
+        if self._origin is not None:
+            return self._origin._on(variables, args, kwargs)
+        before = [a.get() for a in self._given_variables]
+        if all(map(operator.is_, before, variables)):
+            return self
+        instead = substitution(self._given_variables, variables)
+        if instead is None or not self._shares_variables:
+            return None
+        key = tuple(map(Identity, variables))
+        if key not in self._twins:
+            others = [v for v in before if v is not None]
+            if reaches(self.python_function, args, kwargs, [*variables, *others]):
+                return None
+            if len(self._twins) >= _MAX_TWINS:
+                self._twins.clear()
+            self._twins[key] = self._twin(instead)
+        return self._twins[key]
+
+    def _twin(self, instead: dict[int, Variable]) -> ConcreteFunction:
+        """The same graph on other variables, which it doesn't keep alive: `instead` has them by the first ones' ids."""
+        twin = copy.copy(self)
+        twin._origin, twin._instead = self, {key: weakref.ref(v) for key, v in instead.items()}
+        twin._variables = tuple([twin._instead.get(id(v), v) for v in self._variables])
+        twin._arguments = nest.map_structure(
+            lambda a: VariableArgument(instead[a.id], a.name_counts) if isinstance(a, VariableArgument) else a,
+            self._arguments,
+        )
+        return twin
+
+    def _graph_to_inline(self) -> Graph:
+        """The graph with the call's variables in place of the traced ones, where assignments name them."""
+        if self._origin is None:
+            return self.graph
+        graph = copy_graph(self.graph)
+        for node in graph.walk():
+            variable = node.attrs.get("variable")
+            if variable is not None and id(variable.deref()) in self._instead:
+                node.attrs["variable"] = self._instead[id(variable.deref())]().ref()
+        return graph
 
     # --- calling -------------------------------------------------------------------------------------------------
 
@@ -104,14 +165,22 @@ class ConcreteFunction:
 
         Raises IncompatibleArgumentError (an InvalidArgumentError and a TypeError) for the wrong dtype or shape.
         """
-        return self.call_flat(self._flatten_call(args, kwargs))
+        tensors, variables, called = bind_call(self, args, kwargs)
+        concrete = self._on(variables, *called)
+        if concrete is None:
+            raise ValueError(
+                f"{self.graph.name} can't be called with other variables than it was traced with: it reaches one of "
+                "them otherwise than through its arguments, or runs Python code, or some were one variable and are two "
+                "now, or the other way round. Call the ag.function, which makes a trace for them."
+            )
+        return concrete.call_flat(tensors)
 
     def call_flat(self, tensors: Sequence[Any]) -> Any:
         """Runs the graph on the flat list of its tensor arguments, which must fit; gives the structured result."""
         self.used = True
         if ctx.builder is not None:
             results = self._inline(tensors)
-        elif not self.variables:
+        elif not self._variables:
             results = self.function([*tensors, *self._extra])
         else:
             results = self._call_with_variables(tensors)
@@ -138,16 +207,16 @@ class ConcreteFunction:
 
     def inputs_for(self, tensors: Sequence[Any]) -> list[Any]:
         """All that the graph takes: the tensors of a call, what was captured, the variables' values, the token."""
-        if not self.variables:
+        if not self._variables:
             return [*tensors, *self._extra]
         token = [_NO_TOKEN] if self._has_token else []
         return [*tensors, *self._extra, *[v.read_value() for v in self.variables], *token]
 
     def _call_with_variables(self, tensors: Sequence[Any]) -> list[Any]:
-        inputs = self.inputs_for(tensors)
+        inputs, variables = self.inputs_for(tensors), self.variables
         results = self._run_with_commits(inputs) if self._commits else self.function(inputs)
-        for variable, value in zip(self._written, results[self._count :]):
-            variable.assign(value)
+        for index, value in zip(self._written, results[self._count :]):
+            variables[index].assign(value)
         return results
 
     def _run_with_commits(self, inputs: list[Any]) -> list[Any]:
@@ -158,6 +227,7 @@ class ConcreteFunction:
         except BaseException:
             for reference, value in ctx.commits.items():
                 variable = reference.deref()
+                variable = self._instead.get(id(variable), reference.deref)()
                 variable.assign(EagerTensor(value, variable.dtype))
             raise
         finally:
@@ -165,14 +235,17 @@ class ConcreteFunction:
 
     def _inline(self, tensors: Sequence[Any]) -> list[Any]:
         """Makes the graph part of the one being traced."""
-        builder = ctx.builder
-        reads = [builder.read_variable(v) for v in self.variables]
+        builder, variables = ctx.builder, self.variables
+        reads = [builder.read_variable(v) for v in variables]
         token = [builder.read_token()] if self._has_token else []
         arguments = [*tensors, *self._captures, *self.symbolic_captures, *reads, *token]
-        values = builder.inline(self.graph, arguments)
+        values = builder.inline(self._graph_to_inline(), arguments)
         hand_on(self.graph, builder)
-        for variable, value in zip(self._written, values[self._count :]):
-            builder.hand_on_state(variable.ref(), value)
+        for argument in nest.flatten(self._arguments):
+            if isinstance(argument, VariableArgument) and argument.name_counts:
+                builder.note_name(argument.get())
+        for index, value in zip(self._written, values[self._count :]):
+            builder.hand_on_state(variables[index].ref(), value)
         if self._has_token:
             builder.write_token(values[-1])
         return [builder.tensor(v) for v in values[: self._count]]
@@ -181,93 +254,6 @@ class ConcreteFunction:
         values = iter(results)
         flat = [None if none else next(values) for none in self._is_none]
         return nest.pack_sequence_as(self._result, flat)
-
-    def _flatten_call(self, args: tuple, kwargs: dict[str, Any]) -> list[Tensor]:
-        """The tensors of a call: either all arguments as the function takes them, or its tensors alone."""
-        try:
-            return self._structured_call(args, kwargs)
-        except _Misfit as structured:
-            try:
-                return self._flat_call(args, kwargs)
-            except _Misfit as flat:
-                raise TypeError(
-                    f"Binding inputs to {self.graph.name}{self.function_type} failed: {structured}. As a call with its "
-                    f"tensors alone it fails too: {flat}."
-                ) from None
-
-    def _structured_call(self, args: tuple, kwargs: dict[str, Any]) -> list[Tensor]:
-        """Arguments by position or by the parameters' names; Python values may be left out, or must be those traced."""
-        traced, traced_kwargs = self._arguments
-        if len(args) > len(traced):
-            raise _Misfit(f"{len(args)} arguments were given, {len(traced)} were traced")
-        names = [*map(self._parameters.name_of, range(len(traced))), *sorted(traced_kwargs)]
-        expected = dict(zip(names, [*traced, *[traced_kwargs[k] for k in sorted(traced_kwargs)]]))
-        given = dict(zip(names, args))
-        for name, value in kwargs.items():
-            if name not in expected or name in given:
-                raise _Misfit(f"got an unexpected argument '{name}'")
-            given[name] = value
-        tensors: list[Tensor] = []
-        specs = iter(enumerate(self._specs))
-        for name, before in expected.items():
-            tensors += self._fit(name, before, given, specs)
-        return tensors
-
-    def _fit(self, name: str, before: Any, given: dict[str, Any], specs: Any) -> list[Tensor]:
-        leaves = nest.flatten(before)
-        if name not in given:
-            if any(map(is_tensor_like, leaves)):
-                raise _Misfit(f"missing the argument '{name}' ({type_text(before)})")
-            return []
-        now = given[name]
-        if is_tensor_like(before):
-            index, spec = next(specs)
-            if not (isinstance(now, (Tensor, list, tuple, int, float, complex, str, bytes)) or is_array(now)):
-                raise _Misfit(f"'{name}' must be a tensor, got {now!r}")
-            return [self._check(index, spec, now)]
-        try:
-            nest.assert_same_structure(before, now)
-        except (TypeError, ValueError):
-            raise _Misfit(f"'{name}' doesn't have the structure of {type_text(before)}: {now!r}") from None
-        tensors = []
-        for old, new in zip(leaves, nest.flatten(now)):
-            if is_tensor_like(old):
-                index, spec = next(specs)
-                tensors.append(self._check(index, spec, new))
-            elif is_tensor_like(new) or not _serves(recalled(old), new):
-                raise _Misfit(f"can not cast {new!r} of '{name}' to Literal[{old!r}], which the trace has baked in")
-        return tensors
-
-    def _flat_call(self, args: tuple, kwargs: dict[str, Any]) -> list[Tensor]:
-        """The tensors alone, by position, then by name."""
-        specs = self._specs
-        values = nest.flatten(list(args))
-        if len(values) > len(specs) or any(not (isinstance(v, Tensor) or is_array(v)) for v in values):
-            raise _Misfit(f"{len(specs)} tensors are needed, {len(values)} values were given")
-        names = [spec.name for spec in specs]
-        by_name = dict(zip(names, values))
-        for name, value in kwargs.items():
-            if name not in names or name in by_name:
-                raise _Misfit(f"got an unexpected argument '{name}'")
-            by_name[name] = value
-        missing = [name for name in names if name not in by_name]
-        if missing:
-            raise _Misfit(f"missing {', '.join(map(repr, missing))}")
-        return [self._check(index, spec, by_name[spec.name]) for index, spec in enumerate(specs)]
-
-    def _check(self, index: int, spec: TensorSpec, value: Any) -> Tensor:
-        tensor = convert_to_tensor(value, dtype_hint=spec.dtype)
-        if tensor.dtype is not spec.dtype:
-            raise IncompatibleArgumentError(
-                f"cannot compute {self.name} as input #{index}(zero-based) was expected to be a {spec.dtype.name} "
-                f"tensor but is a {tensor.dtype.name} tensor [Op:{self.name}]"
-            )
-        if not spec.covers(tensor.dtype, tensor._shape):
-            raise IncompatibleArgumentError(
-                f"cannot compute {self.name} as input #{index}(zero-based), '{spec.name}', was expected to have shape "
-                f"{spec.shape} but has shape {tensor.shape} [Op:{self.name}]"
-            )
-        return tensor
 
     def covers(self, args: tuple, kwargs: dict[str, Any]) -> bool:
         """Whether the trace serves these canonical arguments: its specs may be more general, the rest must be equal."""
@@ -283,7 +269,10 @@ class ConcreteFunction:
             if is_tensor_like(own):
                 if not is_tensor_like(other) or not next(specs).covers(as_dtype(other.dtype), as_shape(other.shape)):
                     return False
-            elif is_tensor_like(other) or not _serves(recalled(own), other):
+            elif isinstance(own, VariableArgument):
+                if not own.looks_like(other):
+                    return False
+            elif is_tensor_like(other) or not serves(recalled(own), other):
                 return False
         return True
 
@@ -323,7 +312,7 @@ class ConcreteFunction:
             if is_tensor_like(value):
                 return next(specs)
             # An object that is gone is shown by what stands for it.
-            return value if type(value) is WeakArgument and value.get() is None else recalled(value)
+            return value if isinstance(value, WeakArgument) and value.get() is None else recalled(value)
 
         return nest.map_structure(show, self._arguments)
 
@@ -339,7 +328,7 @@ class ConcreteFunction:
     @property
     def function_type(self) -> FunctionType:
         """Parameters with the types they were traced for, and the result's."""
-        return function_type(self._parameters.signature, self.structured_input_signature, self.structured_outputs)
+        return function_type(self.parameters.signature, self.structured_input_signature, self.structured_outputs)
 
     def pretty_printed_signature(self, verbose: bool = True) -> str:
         """The signature as text: parameter names, kinds and types, the result's type, and what the trace captured."""

@@ -165,6 +165,7 @@ class Function:
             self._tracing.discard(key)
             STAGES_PRINTS.reset(prints)
         concrete.guards = settled(guards)
+        concrete.python_function = self._python_function
         concrete.checked = ctx.numerics is not None
         self._trace_count += 1
         self._latest = concrete
@@ -198,14 +199,12 @@ class Function:
         return key if ctx.numerics is None else ("checked", key), args
 
     def _covering(self, args: tuple, kwargs: dict[str, Any]) -> ConcreteFunction | None:
-        """A trace made from specs (`get_concrete_function`) that fits these arguments."""
+        """A trace made from specs (`get_concrete_function`) or with other variables that fits these arguments."""
         for concrete in self._cache.traces():
-            if (
-                concrete.checked is (ctx.numerics is not None)
-                and concrete.covers(args, kwargs)
-                and broken(concrete.guards) is None
-            ):
-                return concrete
+            if concrete.checked is (ctx.numerics is not None) and broken(concrete.guards) is None:
+                serving = concrete.serving(args, kwargs)
+                if serving is not None:
+                    return serving
         return None
 
     def get_concrete_function(self, *args: Any, **kwargs: Any) -> ConcreteFunction:

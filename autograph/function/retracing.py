@@ -13,8 +13,8 @@ from runtime.variable import Variable
 
 # What to do about a trace for each variable.
 _VARIABLES = (
-    "a trace reads and writes the variables that it was made with: pass the value (variable.read_value()) where it is "
-    "only read"
+    "which the function tells from the one before (by its options or name, or because it reaches one of them otherwise "
+    "than through this argument): pass the value (variable.read_value()) where it is only read"
 )
 # A function that has been traced this often, and again at each doubling, says so.
 _WARN_AT = 8
@@ -59,8 +59,14 @@ def _differences(label: str, old: Any, new: Any) -> list[str]:
             found.append(f"shape {tuple(old.shape)} → {tuple(new.shape)}")
         return [f"{label}: {', '.join(found)}"] if found else []
     if isinstance(new, Variable):
-        return [] if recalled(old) is new else [f"{label}: another variable, {new.name!r}; {_VARIABLES}"]
-    if type(old) is WeakArgument and old.get() is None:
+        before = recalled(old)
+        if before is new:
+            return []
+        if isinstance(before, Variable) and (before.dtype, before.shape) != (new.dtype, new.shape):
+            kinds = [f"{v.dtype.name} {v.shape}" for v in (before, new)]
+            return [f"{label}: a variable of {kinds[0]} → one of {kinds[1]}"]
+        return [f"{label}: another variable, {new.name!r}, {_VARIABLES}"]
+    if isinstance(old, WeakArgument) and old.get() is None:
         return [f"{label}: {old!r}, which is gone, → {new!r}"]
     if type(recalled(old)) is not type(new):
         return [f"{label}: {_kind(recalled(old))} → {_kind(new)}"]

@@ -235,6 +235,27 @@ class WeakArgument:
         return self._text
 
 
+class VariableArgument(WeakArgument):
+    """Stands for a variable among the arguments of a trace. `id` tells it from the others while it lives."""
+
+    __slots__ = ("_facts", "_name", "id", "name_counts")
+
+    def __init__(self, variable: Variable, name_counts: bool = False) -> None:
+        super().__init__(variable)
+        self.id = id(variable)
+        self._facts = variable.facts()
+        self._name = variable._name
+        self.name_counts = name_counts  # whether the trace read the name
+
+    def looks_like(self, value: Any) -> bool:
+        """Whether `value` is a variable of the same class, dtype, shape and options (and name, if that counts)."""
+        return (
+            isinstance(value, Variable)
+            and value.facts() == self._facts
+            and (not self.name_counts or value._name == self._name)
+        )
+
+
 def remembered(arguments: Any) -> Any:
     """Arguments as a trace remembers them: specs for tensors, weak references for objects, other values as they are."""
 
@@ -243,6 +264,8 @@ def remembered(arguments: Any) -> Any:
             return value
         if is_tensor_like(value):
             return TensorSpec(as_shape(value.shape), as_dtype(value.dtype))
+        if isinstance(value, Variable):
+            return VariableArgument(value)
         try:
             return WeakArgument(value)
         except TypeError:
@@ -253,7 +276,7 @@ def remembered(arguments: Any) -> Any:
 
 def recalled(value: Any) -> Any:
     """What `remembered` made of one value, as it was; None for an object that is gone."""
-    return value.get() if type(value) is WeakArgument else value
+    return value.get() if isinstance(value, WeakArgument) else value
 
 
 def is_tensor_like(value: Any) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 from autograph.errors import StagingError
 from autograph.function.concrete import ConcreteFunction
 from autograph.function.function_type import TracingContext, trace_type_of
-from autograph.function.signature import Arguments, is_tensor_like, remembered
+from autograph.function.signature import Arguments, VariableArgument, is_tensor_like, remembered
 from autograph.operators.absence import returned
 from autograph.operators.aliases import check_chosen
 from autograph.operators.frame import end_trace
@@ -157,14 +157,18 @@ def _finish(
     number_draws(graph.walk())
     optimize(graph)
     commits = bool(written) and insert_commits(graph)
+    arguments = remembered(structure)
+    for argument in nest.flatten(arguments):
+        if isinstance(argument, VariableArgument):
+            argument.name_counts = argument.id in builder.names_read
     return ConcreteFunction(
         graph=graph,
         specs=specs,
-        arguments=remembered(structure),
+        arguments=arguments,
         captures=[t for t, _ in eager],
         symbolic_captures=[outer for outer, _ in captured],
         variables=[k.deref() for k in variables],
-        written=[k.deref() for k in written],
+        written=[variables.index(k) for k in written],
         commits=commits,
         result=nest.map_structure(lambda value: None, result),
         is_none=[t is None for t in outputs],

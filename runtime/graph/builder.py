@@ -98,6 +98,7 @@ class Builder:
         self.written: dict[Any, None] = {}  # keys in the order they were first written
         self.eager_captures: dict[int, tuple[EagerTensor, Value]] = {}  # root only
         self.known: set[Value] = set()  # booleans known to be true here; see `SymbolicTensor.guard`
+        self.names_read: set[int] = set()  # root only: ids of the variables whose names Python read
         self._outer: list[Any] = []
 
     # --- being the current builder -------------------------------------------------------------------------------
@@ -216,12 +217,19 @@ class Builder:
 
     # --- state ---------------------------------------------------------------------------------------------------
 
+    def note_name(self, variable: Any) -> None:
+        """Notes that Python has read a variable's name while the graph was made: it may depend on that."""
+        root = self
+        while root.parent is not None:
+            root = root.parent
+        root.names_read.add(id(variable))
+
     def read_state(self, key: Any) -> Value:
         """The current value of a state key; the first read in a graph makes it an input."""
         value = self.state.get(key)
         if value is None:
             type_ = TokenType() if key is TOKEN else key.deref()._state_type()
-            name = None if key is TOKEN else key.deref().name.partition(":")[0]
+            name = None if key is TOKEN else key.deref()._name.partition(":")[0]
             value = self.state[key] = self.state_inputs[key] = self.add_input(type_, name)
             if self.parent is not None:
                 self.parent.read_state(key)

@@ -171,13 +171,14 @@ def test_small_tensors_in_loops_are_said_to_be_variables() -> None:
 
 
 def test_another_variable_is_named_with_the_way_out():
-    f = ag.function(lambda v, x: v * x)
     first, second = ag.Variable(1.0), ag.Variable(1.0, name="second")
-    for v in (first, second):
+    f = ag.function(lambda v, x: v * x + second)
+    for v in (first, second, ag.Variable([1.0])):
         f(v, 2.0)
     reason = f.explain_retraces()
     assert "argument 'v': another variable, 'second:0'" in reason and "variable.read_value()" in reason
     assert "argument 'x'" not in reason
+    assert "argument 'v': a variable of float32 () → one of float32 (1,)" in reason
     g = ag.function(lambda v, x: v * x)
     for v in (first, second):
         g(v.read_value(), 2.0)

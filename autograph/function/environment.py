@@ -1,0 +1,100 @@
+"""What the names in a function's text stand for: closure variables, globals, and parameters whose values are known."""
+
+from __future__ import annotations
+
+import types
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+from autograph.syntax import source
+from autograph.syntax.names import Path
+from autograph.syntax.outer_names import outer_names
+
+MISSING: Any = object()
+GONE: Any = object()  # an argument of the first call that no longer exists: nothing of it can have changed
+
+
+def plain_function(target: Any, given: tuple) -> tuple[Any, tuple]:
+    """The Python function behind a method, partial or `ag.function`, with the arguments that are known."""
+    for _ in range(8):
+        if isinstance(target, types.FunctionType):
+            return target, given
+        if isinstance(target, type):  # its instances' attributes are none of its own
+            break
+        if isinstance(target, types.MethodType) or (hasattr(target, "__func__") and hasattr(target, "__self__")):
+            target, given = target.__func__, (target.__self__, *given)
+        elif hasattr(target, "python_function"):
+            target = target.python_function
+        elif hasattr(target, "func") and hasattr(target, "keywords"):
+            target, given = target.func, (*target.args, *given)
+        else:
+            break
+    return None, given
+
+
+def names_of(function: types.FunctionType) -> tuple[list[Path], list[Path]]:
+    """The names and attribute paths that a function (or one defined in it) reads, and those that it writes."""
+    try:
+        node = source.find(function).node
+    except source.SourceUnavailable:
+        names = [*function.__code__.co_names, *function.__code__.co_freevars]
+        return [Path.parse(n) for n in names if n.isidentifier()], []
+    reads, writes = outer_names(node)
+    return sorted(reads, key=str), list(writes)
+
+
+class Environment:
+    """What the root of a path stands for in a function: a closure cell, a parameter with a known value, a global."""
+
+    def __init__(self, function: types.FunctionType, given: tuple) -> None:
+        code = function.__code__
+        self.name = function.__qualname__
+        self.globals = function.__globals__
+        self.module = function.__module__
+        self.cells = dict(zip(code.co_freevars, function.__closure__ or ()))
+        self.parameters = dict(zip(code.co_varnames[: code.co_argcount], given))
+        self.locals = frozenset(code.co_varnames) | frozenset(code.co_cellvars)
+
+    def root(self, name: str) -> tuple[str, Callable[[], Any]] | None:
+        """(label, how to read it), or None for locals and built-ins."""
+        cell = self.cells.get(name)
+        if cell is not None:
+            return f"closure variable '{name}' of {self.name}", lambda: _contents(cell)
+        if name in self.parameters:
+            return f"argument '{name}'", weakly(self.parameters[name])
+        namespace = self.globals
+        if name in self.locals or name not in namespace:
+            return None
+        return f"global '{name}' of {self.module}", lambda: namespace.get(name, MISSING)
+
+    def label(self, path: Path) -> str:
+        root = self.root(path.root)
+        return label_of(root[0], path) if root else str(path)
+
+
+def label_of(root: str, path: Path) -> str:
+    """What a path is called in messages, given what its root is called."""
+    rest = str(path)[len(path.root) :]
+    return f"'{path}' ({root})" if rest else root
+
+
+def _contents(cell: Any) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return MISSING
+
+
+def weakly(value: Any) -> Callable[[], Any]:
+    """How to read an argument without keeping it alive."""
+    try:
+        reference = weakref.ref(value)
+    except TypeError:
+        return lambda: value
+
+    def read() -> Any:
+        now = reference()
+        return GONE if now is None else now
+
+    return read
