@@ -12,7 +12,7 @@ thread that wakes late delays nobody: which thread takes which part shows nowher
 
 - One nest at a time: a caller that finds the pool busy computes its parts by itself.
 - A fork's child has none of the threads. It notices by its process id, and begins with an empty pool.
-- An exit waits for nobody: sleeping threads end with the process. The code is never taken out of memory.
+- An exit waits for nobody: sleeping threads end with the process.
 - Signals stay with the threads of Python: those here block them all.
 
 The parts that are left stand in one number, so that a thread that was stopped between looking and taking can't take a
@@ -24,6 +24,8 @@ from __future__ import annotations
 import functools
 import platform
 import signal
+
+from runtime.codegen.resident import link
 
 RUN = "autograph_run_parts"
 MOST_THREADS = 255
@@ -292,16 +294,5 @@ declare i64 @llvm.smin.i64(i64, i64)
 def provide() -> int:
     """Makes the symbol known to code that is linked from then on, and gives its address. For systems with POSIX
     threads; elsewhere nests are not split."""
-    import llvmlite.binding as llvm
-
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    module = llvm.parse_assembly(_code())
-    module.verify()
-    machine = llvm.Target.from_default_triple().create_target_machine(opt=2)
-    engine = llvm.create_mcjit_compiler(module, machine)
-    engine.finalize_object()
-    address = engine.get_function_address(RUN)
-    engine.detach()  # a thread may be in it until the process ends
-    llvm.add_symbol(RUN, address)
-    return int(address)
+    (address,) = link(_code(), RUN)
+    return address
