@@ -18,7 +18,6 @@ from autograph.function.cache import TraceCache
 from autograph.function.concrete import ConcreteFunction
 from autograph.function.guards import broken, guards_of, settled
 from autograph.function.lifting import trace_once_or_twice
-from autograph.function.recursion import room
 from autograph.function.retracing import explain, warn_when_frequent
 from autograph.function.signature import Arguments, check_input_signature, checked_signature, key_of_call, relax
 from autograph.function.trace import trace
@@ -30,6 +29,7 @@ from runtime import nest
 from runtime.autodiff.budget import as_budget
 from runtime.collecting import rarely
 from runtime.context import ctx
+from runtime.recursion import room
 
 _run_eagerly = False
 

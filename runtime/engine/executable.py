@@ -20,6 +20,7 @@ from runtime.codegen.source import NotNative
 from runtime.engine import background, settings
 from runtime.graph.interpreter import Accelerator, interpret
 from runtime.graph.ir import Graph, Node, Substitution, copy_nodes
+from runtime.recursion import room
 
 Call = Callable[[Sequence[Any]], "list[Any]"]
 
@@ -200,7 +201,8 @@ def _guarded(compile_it: Callable[[], Call | None], graph: Graph) -> tuple[Call 
     With `AUTOGRAPH_STRICT=1` they are raised.
     """
     try:
-        return compile_it(), None
+        with room():
+            return compile_it(), None
     except NotNative:
         return None, None
     except Exception as error:

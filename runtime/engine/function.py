@@ -26,6 +26,7 @@ from runtime.graph.passes.silence import gives_by_effect
 from runtime.ops.dispatch import apply
 from runtime.ops.stack import EagerStack, Stack
 from runtime.ops.table import OPS
+from runtime.recursion import room
 from runtime.tensor import EagerTensor
 from runtime.types import StackType, TensorType
 
@@ -115,11 +116,12 @@ class _Gradient:
         self.before = before
         graph = function.graph
         self.count = len(graph.outputs)
-        self.acts = any(node.op.effect for node in graph.walk())
-        self.gives_by_effect = any(map(gives_by_effect, graph.nodes))
-        self.vjp: Vjp = build_vjp(graph, wanted, _differentiable_outputs(graph))
-        self.forward = GraphFunction(optimize(self.vjp.forward), function.jit_compile)
-        self.backward = GraphFunction(optimize(self.vjp.backward), function.jit_compile)
+        with room():
+            self.acts = any(node.op.effect for node in graph.walk())
+            self.gives_by_effect = any(map(gives_by_effect, graph.nodes))
+            self.vjp: Vjp = build_vjp(graph, wanted, _differentiable_outputs(graph))
+            self.forward = GraphFunction(optimize(self.vjp.forward), function.jit_compile)
+            self.backward = GraphFunction(optimize(self.vjp.backward), function.jit_compile)
         self._more: _Gradient | None = None
 
     def with_more(self) -> _Gradient:

@@ -6,8 +6,9 @@ scalars stand for tensors, `Stack` for stacks, None for order tokens.
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from runtime import dtypes, errors
 from runtime.graph.ir import Graph, Node
 from runtime.graph.spans import AT_SPAN, at_span, with_op
 from runtime.ops.dispatch import explain_failure, out_of_memory, widened
+from runtime.recursion import room
 from runtime.types import TensorType
 
 # Called every so often by a running loop with the node and its current operands; may finish the loop in native code and
@@ -24,6 +26,8 @@ Accelerator = Callable[[Node, Sequence[Any]], "Sequence[Any] | None"]
 
 # Trips between two questions to the accelerator: rare enough to cost nothing, often enough to switch in milliseconds.
 TRIPS_PER_QUESTION = 64
+# Regions in regions from which on running them may take more frames than Python usually allows.
+_DEEP = 50
 
 
 def interpret(graph: Graph, inputs: Sequence[Any], accelerator: Accelerator | None = None) -> list[Any]:
@@ -34,10 +38,9 @@ def interpret(graph: Graph, inputs: Sequence[Any], accelerator: Accelerator | No
     program = graph.program
     if program is None:
         program = graph.program = Program(graph)
-    if program.calls_host:
-        return program.run(inputs, accelerator)
-    # As in eager code, 1 / 0 is infinite without a warning. What the host computes keeps the user's own settings.
-    with np.errstate(all="ignore"):
+    if program.around is None:
+        program.around = _around(graph)
+    with program.around():
         return program.run(inputs, accelerator)
 
 
@@ -48,8 +51,30 @@ def _run_region(graph: Graph, inputs: Sequence[Any], accelerator: Accelerator | 
     return program.run(inputs, accelerator)
 
 
-def _calls_host(graph: Graph) -> bool:
-    return any(node.op.calls_python or any(map(_calls_host, node.regions)) for node in graph.nodes)
+def _around(graph: Graph) -> Callable[[], contextlib.AbstractContextManager[None]]:
+    """What runs of a graph need around them."""
+    calls_host, deepest = False, 0
+    waiting = [(graph, 0)]
+    while waiting:
+        region, depth = waiting.pop()
+        deepest = max(deepest, depth)
+        for node in region.nodes:
+            calls_host |= node.op.calls_python
+            waiting += [(inner, depth + 1) for inner in node.regions]
+    if deepest > _DEEP:
+        return functools.partial(_in_room, not calls_host)
+    return contextlib.nullcontext if calls_host else _quietly
+
+
+def _quietly() -> contextlib.AbstractContextManager[None]:
+    """As in eager code, 1 / 0 is infinite without a warning. What the host computes keeps the user's own settings."""
+    return np.errstate(all="ignore")
+
+
+@contextlib.contextmanager
+def _in_room(quiet: bool) -> Iterator[None]:
+    with room(), _quietly() if quiet else contextlib.nullcontext():
+        yield
 
 
 class Program:
@@ -61,7 +86,7 @@ class Program:
             for value in node.outputs:
                 slot[value] = len(slot)
         self.size = len(slot)
-        self.calls_host = _calls_host(graph)
+        self.around: Callable[[], contextlib.AbstractContextManager[None]] | None = None  # of the outermost graph
         self.outputs = [slot[v] for v in graph.outputs]
         self.instructions: list[tuple] = []
         last_use: dict[int, int] = {}

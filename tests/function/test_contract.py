@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import namedtuple
 from dataclasses import dataclass
 from typing import Any
@@ -261,6 +262,25 @@ def test_recursion_on_a_python_number_unrolls() -> None:
         return x * power(x, n - 1) if n > 0 else ag.ones_like(x)
 
     assert float(power(ag.constant(2.0), 5)) == 32.0
+
+
+@pytest.mark.parametrize(
+    "line", ["    if x == {}.0: return x * {}.0", "    {}if x == {}.0: y = x * {}.0"], ids=["return", "elif"]
+)
+def test_hundreds_of_cases_one_in_the_other(line: str, tmp_path: Any) -> None:
+    count = 200
+    if "return" in line:
+        lines = [line.format(case, case) for case in range(count)]
+    else:
+        lines = [line.format("el" if case else "", case, case) for case in range(count)]
+    path = tmp_path / "cases.py"
+    path.write_text("\n".join(["def f(x):", "    y = -x", *lines, "    return y"]))
+    names: dict[str, Any] = {}
+    exec(compile(path.read_text(), str(path), "exec"), names)
+    limit = sys.getrecursionlimit()
+    f = ag.function(names["f"], jit_compile=False)
+    assert [float(f(ag.constant(x))) for x in (0.0, 3.0, 199.0, 500.0)] == [0.0, 9.0, 39601.0, -500.0]
+    assert sys.getrecursionlimit() == limit
 
 
 def test_a_leaked_tensor_says_where_it_comes_from() -> None:

@@ -1,7 +1,8 @@
-"""Room for the frames that operators put between a user's functions while these are traced.
+"""Room on Python's stack for functions that are traced, and for graphs with regions in regions.
 
 A call of a function in a branch takes up to five frames where Python takes one. So that a recursive function reaches in
-a trace the depth that it reaches in Python, the limit is that much higher for as long as anything is being traced.
+a trace the depth that it reaches in Python, the limit is that much higher for as long as anything is being traced, and
+while a graph is walked over or run whose regions are deep: an `elif` is a region in the one before it.
 """
 
 from __future__ import annotations
