@@ -108,8 +108,12 @@ def user_location() -> Location | None:
     frame = user_frame()
     if frame is None:
         return None
-    code = frame.f_code
-    return Location(code.co_filename, frame.f_lineno, _user_function(code), _column(code, frame.f_lasti))
+    return location_of(frame.f_code, frame.f_lineno, frame.f_lasti)
+
+
+def location_of(code: CodeType, line: int, instruction: int) -> Location:
+    """The place of an instruction of some code, as frames and tracebacks count them."""
+    return Location(code.co_filename, line, _user_function(code), _column(code, instruction))
 
 
 def _user_function(code: CodeType) -> str:

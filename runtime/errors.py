@@ -124,19 +124,23 @@ class OperatorNotAllowedInGraphError(TypeError):
     """A symbolic tensor was used where Python needs a value (`if t:`, `int(t)`, iterating it)."""
 
 
-# What says where in the user's code a value is asked for, and why that isn't converted: `explain_refusals`.
-_where: Callable[[], str] = str
+# What says where in the user's code a value is asked for, why, and what to do instead: `explain_refusals`.
+_where: Callable[[str, str], str] = "\n  cause: {}\n  fix: {}".format
 
 
-def explain_refusals(where: Callable[[], str]) -> None:
-    """Sets what gives the lines behind the message of a refusal. The compiler does, which knows the user's code."""
+def explain_refusals(where: Callable[[str, str], str]) -> None:
+    """Sets what gives the lines behind the message of a refusal, from the usual cause and fix. The compiler does,
+    which knows the user's code."""
     global _where
     _where = where
 
 
-def no_value(message: str) -> OperatorNotAllowedInGraphError:
+NO_VALUE = "a tensor of a function that is being traced has its value only when the program runs"
+
+
+def no_value(message: str, fix: str) -> OperatorNotAllowedInGraphError:
     """The error for a symbolic tensor that is asked for its value."""
-    return OperatorNotAllowedInGraphError(message + _where())
+    return OperatorNotAllowedInGraphError(message + _where(NO_VALUE, fix))
 
 
 class InaccessibleTensorError(TypeError, ValueError):

@@ -219,6 +219,11 @@ class EagerTensor(Tensor):
         return "\n" + text if "\n" in text else text
 
 
+# What to do about a text that shows a tensor.
+FORMAT_LATER = (
+    "write the text into the `print`, `raise` or `assert` that shows it; ag.strings.format and ag.as_string make texts "
+    "that are tensors"
+)
 _COMPARES = {dis.opmap["COMPARE_OP"], dis.opmap["CONTAINS_OP"]}
 
 
@@ -267,6 +272,12 @@ class SymbolicTensor(Tensor):
             "being traced. Use the function of the same name in `ag` instead of the one in NumPy."
         )
 
+    def __copy__(self) -> SymbolicTensor:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> SymbolicTensor:
+        return self
+
     def __len__(self) -> int:
         shape = self._shape
         if not shape:
@@ -280,7 +291,8 @@ class SymbolicTensor(Tensor):
         if not shape or shape[0] is None:
             raise errors.no_value(
                 f"Iterating over a symbolic tensor of shape {format_shape(shape)} needs a `for` statement that "
-                "`ag.function` converted; its length isn't known while tracing."
+                "`ag.function` converted; its length isn't known while tracing.",
+                "loop over it with `for` in a converted function, or stack what is to be unpacked and index it",
             )
         return (self[i] for i in range(shape[0]))
 
@@ -291,26 +303,26 @@ class SymbolicTensor(Tensor):
         compares = frame.f_code.co_code[frame.f_lasti] in _COMPARES
         raise errors.no_value(
             f"Using a symbolic tensor as a Python bool is not allowed: {self} has no value while its function is "
-            "being traced. "
-            + (
-                "It is part of a tuple or list that is compared; say so, and the comparison becomes part of the "
-                "program: `tuple(a) < tuple(b)`."
-                if compares
-                else "Use it in an `if`, `while`, `and`, `or`, `not` of a converted function, or ag.cond."
-            )
+            "being traced.",
+            "it is part of a tuple or list that is compared; say so, and the comparison becomes part of the program: "
+            "`tuple(a) < tuple(b)`"
+            if compares
+            else "use it in an `if`, `while`, `and`, `or`, `not` of a converted function, or ag.cond",
         )
 
     def __format__(self, spec: str) -> str:
         if not spec:
             return str(self)
         raise errors.no_value(
-            f"Formatting {self} by '{spec}' needs its value, which it has when the program runs. Write the f-string "
-            "into the `print`, `raise` or `assert` that shows it."
+            f"Formatting {self} by '{spec}' needs its value, which it has when the program runs.",
+            FORMAT_LATER,
         )
 
-    def _no_value(self, what: str, instead: str = "Use ag.cast to change its dtype.") -> TypeError:
+    def _no_value(
+        self, what: str, fix: str = f"use ag.cast to change its dtype; to show it, {FORMAT_LATER}"
+    ) -> TypeError:
         return errors.no_value(
-            f"{what}() needs a value, but {self} is symbolic: it has none while its function is being traced. {instead}"
+            f"{what}() needs a value, but {self} is symbolic: it has none while its function is being traced.", fix
         )
 
     def __int__(self) -> int:
@@ -322,8 +334,8 @@ class SymbolicTensor(Tensor):
     def __index__(self) -> int:
         raise self._no_value(
             "index",
-            "As the index of a list or tuple it works where that is written or assigned in the same function, or made "
-            "by list(x); or stack the items: ag.stack(x)[i]. A range needs no value: `range` of a converted function.",
+            "as the index of a list or tuple it works where that is written or assigned in the same function, or made "
+            "by list(x); or stack the items: ag.stack(x)[i]; a range needs no value: `range` of a converted function",
         )
 
     def __repr__(self) -> str:

@@ -25,6 +25,7 @@ from autograph.operators.builtins import STAGES_PRINTS
 from autograph.operators.calls import is_library
 from autograph.operators.tracebacks import drop_own_frames
 from autograph.operators.unbound import name_assignment
+from autograph.operators.unconverted import explain_type_error
 from runtime import nest
 from runtime.autodiff.budget import as_budget
 from runtime.collecting import rarely
@@ -160,6 +161,9 @@ class Function:
             concrete = trace_once_or_twice(run, is_first=self._trace_count == 0)
         except UnboundLocalError as error:
             name_assignment(error)
+            raise
+        except TypeError as error:
+            explain_type_error(error)
             raise
         finally:
             self._tracing.discard(key)

@@ -71,6 +71,16 @@ def _isqrt(x: Any) -> Any:
     return cast(root, x.dtype if x.dtype.is_integer else dtypes.int32)
 
 
+def _is_negative(x: Any) -> Any:
+    """Whether the sign is a minus: also that of -0.0, which compares like 0.0."""
+    return api.logical_or(x < 0, 1 / x < 0)
+
+
+def _ldexp(x: Any, exponent: Any) -> Any:
+    x = _float(convert_to_tensor(x))
+    return x * api.pow(2.0, cast(exponent, x.dtype))
+
+
 _OF_FLOATS: dict[str, Any] = {
     "acos": api.acos, "acosh": api.acosh, "asin": api.asin, "asinh": api.asinh, "atan": api.atan, "atanh": api.atanh,
     "cos": api.cos, "cosh": api.cosh, "exp": api.exp, "sin": api.sin, "sinh": api.sinh, "sqrt": api.sqrt,
@@ -80,7 +90,7 @@ _OF_FLOATS: dict[str, Any] = {
     "log2": lambda x: api.log(x) / math.log(2), "log10": lambda x: api.log(x) / math.log(10),
     "degrees": lambda x: x * (180 / math.pi), "radians": lambda x: x * (math.pi / 180),
     "atan2": api.atan2, "pow": api.pow, "hypot": _hypot, "fmod": _fmod, "remainder": _remainder, "modf": _modf,
-    "copysign": lambda x, y: api.where(y < 0, -api.abs(x), api.abs(x)), "isclose": _isclose,
+    "copysign": lambda x, y: api.where(_is_negative(y), -api.abs(x), api.abs(x)), "isclose": _isclose,
     "fma": lambda x, y, z: x * y + z,
     "isnan": lambda x: api.not_equal(x, x), "isinf": lambda x: api.equal(api.abs(x), math.inf),
     "isfinite": lambda x: api.less(api.abs(x), math.inf),
@@ -90,7 +100,7 @@ _OF_NUMBERS: dict[str, Any] = {
     "floor": _whole(api.floor),
     "log": _log,
     "trunc": _whole(lambda x: x),
-    "ldexp": lambda x, i: _float(x) * api.pow(2.0, cast(i, _float(x).dtype)),
+    "ldexp": _ldexp,
     "isqrt": _isqrt,
 }
 _MISSING = ("comb", "factorial", "frexp", "gcd", "lcm", "nextafter", "perm", "sumprod", "ulp")

@@ -80,7 +80,7 @@ def _may_return_true(code: CodeType) -> bool:
 def tries(filename: str) -> list[tuple[int, int, list[str]]]:
     """The bodies of the ``try`` statements of a file: first and last line, and what the clauses catch, as text."""
     found = []
-    for node in ast.walk(_tree(filename)):
+    for node in ast.walk(tree_of(filename)):
         if isinstance(node, ast.Try) and node.handlers:
             types = [ast.unparse(each.type) if each.type is not None else "" for each in node.handlers]
             found.append((*_lines(node.body), types))
@@ -91,7 +91,7 @@ def tries(filename: str) -> list[tuple[int, int, list[str]]]:
 def _withs(filename: str) -> list[tuple[int, int, list[tuple[str, str, list[str]]]]]:
     """The bodies of the ``with`` statements of a file, with each manager's text, callee and arguments."""
     found = []
-    for node in ast.walk(_tree(filename)):
+    for node in ast.walk(tree_of(filename)):
         if isinstance(node, ast.With):
             made = [each.context_expr for each in node.items]
             callees = [each.func if isinstance(each, ast.Call) else each for each in made]
@@ -113,7 +113,8 @@ def _lines(body: list[ast.stmt]) -> tuple[int, int]:
 
 
 @lru_cache(maxsize=16)
-def _tree(filename: str) -> ast.AST:
+def tree_of(filename: str) -> ast.AST:
+    """The syntax tree of a file; empty if it isn't there or isn't Python."""
     try:
         return ast.parse("".join(linecache.getlines(filename)))
     except (SyntaxError, ValueError):

@@ -1,17 +1,20 @@
 """Why Python code asks a symbolic tensor for its value: what an OperatorNotAllowedInGraphError says beside its message.
 
-That is the user's line and, where the code that stands there isn't converted, the reason and the way out: the getter of
-a property, a special method, a comprehension that stays Python's.
+That is the user's line, the reason and the way out. Where the code that stands there isn't converted, these are its
+own: of the getter of a property, a special method, a comprehension that stays Python's.
 """
 
 from __future__ import annotations
 
+import ast
 import sys
 from types import FrameType
 from typing import Any
 
-from autograph.errors import is_own_file, user_location
-from runtime.errors import explain_refusals
+from autograph.errors import Location, is_own_file, location_of, user_location
+from autograph.operators.swallowing import tree_of
+from runtime.errors import NO_VALUE, OperatorNotAllowedInGraphError, explain_refusals
+from runtime.tensor import FORMAT_LATER
 
 _COMPREHENSIONS = {
     "<genexpr>": "a generator expression with `:=`, or one deep in others",
@@ -21,16 +24,15 @@ _COMPREHENSIONS = {
 }
 
 
-def explanation() -> str:
-    """The lines that follow the message, or nothing outside of a user's code."""
+def explanation(cause: str, fix: str) -> str:
+    """The lines that follow the message; with this cause and fix, unless the code has reasons of its own."""
     location = user_location()
-    if location is None:
-        return ""
-    lines = location.describe().splitlines()
+    lines = [] if location is None else location.describe().splitlines()
     frame = _user_frame()
-    if frame is not None:
-        lines += _reason(frame)
-    return "".join(f"\n  {line}" for line in lines)
+    own = _reason(frame) if frame is not None else []
+    if not own and location is not None:
+        own = _of_display(location)
+    return "".join(f"\n  {line}" for line in [*lines, *(own or _cause_and_fix(cause, fix))])
 
 
 explain_refusals(explanation)
@@ -74,6 +76,50 @@ def _reason(frame: FrameType) -> list[str]:
             "call a method with a name of its own, or use ag.where or ag.cond in it",
         )
     return []
+
+
+def _of_display(location: Location) -> list[str]:
+    """Cause and fix where the tensor at a place is what a set or dictionary comprehension goes through."""
+    if location.column is None:  # Python 3.10
+        return []
+    for node in ast.walk(tree_of(location.filename)):
+        if not isinstance(node, (ast.SetComp, ast.DictComp)):
+            continue
+        first = node.generators[0].iter
+        start, end = (first.lineno, first.col_offset), (first.end_lineno or 0, first.end_col_offset or 0)
+        here = location.line, location.column
+        if start <= here < end or here == (node.lineno, node.col_offset):
+            kind = "set" if isinstance(node, ast.SetComp) else "dictionary"
+            return _cause_and_fix(
+                f"a {kind} comprehension isn't staged: tensors can't be looked up by value while a function is traced",
+                "make a list or tensor of it, and choose from that by an index; of a set, ag.unique",
+            )
+    return []
+
+
+# What Python says when an operand has the wrong type, in traces as everywhere: not that a value is missing.
+_HOLDS_EAGERLY = ("unsupported operand type", "not callable", "not subscriptable", "object does not support")
+
+
+def explain_type_error(error: TypeError) -> None:
+    """Raises the error for a symbolic tensor that C code asked for its value and said so in its own words.
+
+    ``"%d" % t``: Python replaces what ``int(t)`` raises by "a real number is required, not SymbolicTensor".
+    """
+    text = str(error)
+    names_tensor = "SymbolicTensor" in text or "<tf.Tensor '" in text
+    if type(error) is not TypeError or not names_tensor or any(each in text for each in _HOLDS_EAGERLY):
+        return
+    last = error.__traceback__
+    while last is not None and last.tb_next is not None:
+        last = last.tb_next
+    if last is None or is_own_file(last.tb_frame.f_code.co_filename):
+        return
+    location = location_of(last.tb_frame.f_code, last.tb_lineno, last.tb_lasti)
+    formats = " format:" in text
+    fix = FORMAT_LATER if formats else "use the function of `ag` that does this, or ag.py_function"
+    lines = [*location.describe().splitlines(), *_cause_and_fix(NO_VALUE, fix)]
+    raise OperatorNotAllowedInGraphError("\n  ".join([text, *lines])) from error
 
 
 def _cause_and_fix(cause: str, fix: str) -> list[str]:

@@ -45,6 +45,11 @@ def math_functions(x, y):
     )
 
 
+@case((f32(1.5), f32(-0.0), i32(3)), (f32(-2), f32(0), i32(-2)))
+def signs_and_scales(x, zero, n):
+    return math.copysign(x, zero), math.copysign(1.0, zero), math.ldexp(x, int(n)), math.ldexp(1.5, int(n))
+
+
 @case((i32(7), i32(3)), (i32(-7), i32(3)))
 def integer_functions(a, b):
     return divmod(a, b), pow(a, 2), pow(int(a), 2, int(b)), abs(a), math.sqrt(b), int(a), float(a), bool(a)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 import pytest
 
@@ -40,6 +42,15 @@ def returns(x):
     if x < -2.5:
         return x
     return x * 10
+
+
+@case((f32(2),), (f32(-2),))
+def copies_of_state(x):
+    state = {"a": [x, 1.0]}
+    other = copy.deepcopy(state)
+    if x > 0:
+        other["a"][0] = copy.copy(x) * 3
+    return state["a"], other["a"]
 
 
 @case((f32(2),), (f32(-2),))

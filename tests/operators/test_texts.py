@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from typing import Any
+
 import pytest
 
 import autograph as ag
@@ -126,3 +129,24 @@ def test_an_assertion_shows_the_tensors_of_its_message():
         with pytest.raises(AssertionError, match=shown):
             run(ag.constant([1.0, 2.0]))
         run(ag.constant([6.0]))
+
+
+@pytest.mark.parametrize(
+    "show", [lambda x: "%d" % x, lambda x: "{:d}".format(x), lambda x: f"{x:.1f}", lambda x: "%f" % x]
+)
+def test_texts_outside_of_messages_say_why_and_what_to_do(show: Any) -> None:
+    with pytest.raises(ag.errors.OperatorNotAllowedInGraphError) as caught:
+        ag.function(show)(ag.constant(2))
+    text = str(caught.value)
+    assert "test_texts.py:" in text and "only when the program runs" in text
+    assert "write the text into the `print`, `raise` or `assert`" in text
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="columns are known from 3.11 on")
+@pytest.mark.parametrize(
+    "show, kind", [(lambda n: {i: i for i in ag.range(n)}, "dictionary"), (lambda n: {i for i in ag.range(n)}, "set")]
+)
+def test_displays_over_tensors_of_unknown_length_say_why_and_what_to_do(show: Any, kind: str) -> None:
+    with pytest.raises(ag.errors.OperatorNotAllowedInGraphError) as caught:
+        ag.function(show)(ag.constant(2))
+    assert f"cause: a {kind} comprehension isn't staged" in str(caught.value) and "fix: " in str(caught.value)
