@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from runtime.codegen import cpu
-from runtime.codegen.nests import Access, Nest
+from runtime.codegen.access import Access
+from runtime.codegen.nests import Nest
 from runtime.codegen.refs import Array, Dims, Scalar, Vector, Virtual
 from runtime.graph.ir import Node
 

@@ -36,6 +36,7 @@ from runtime.codegen import (
 from runtime.codegen.lowering import EMITTERS, REFUSALS, Lowering
 from runtime.codegen.names import words
 from runtime.codegen.refs import TOKEN, Array, Buffer, Scalar, StackRef
+from runtime.codegen.row_values import keep_in_registers
 from runtime.codegen.source import Kept, KernelSource, NotNative, Slot, signature_of
 from runtime.dtypes import DType
 from runtime.graph.ir import Graph, Node, Value
@@ -148,6 +149,7 @@ def lower(graph: Graph) -> KernelSource:
         returned = ["0", *["0"] * details, *returned]
     returned += kept
     low.line(f"return {_tuple(returned) if returned else '0'}")
+    keep_in_registers(low)
     body = [f"{name} = {text}" for name, text in low.prologue.items()]
     body += [f"{name} = {cpu.allocate('0', dtype)}" for dtype, name in low.empty_buffers.items()]
     for item in low.kept.values():

@@ -1,9 +1,10 @@
 """How reductions accumulate: start value, step and result, as text.
 
 Sums and products of float32 accumulate in float64; of float64 in float64. `lib.add` may be reassociated, so the
-machine keeps several partial sums in vector registers: as accurate as blocked summation, and as fast as memory. Rows
-that are known to be short are added up in float32: at most 32 terms fall on one of 64 partial sums, and the error stays
-within 40 units in the last place of the sum of absolute values (worst case; a few are usual).
+machine keeps several partial sums in vector registers: as accurate as blocked summation, and as fast as memory. Sums
+over few elements, rows that are known to be short and parts of large arrays, are in float32: at most 64 terms fall on
+one of 64 partial sums (32 on a column's), and the error stays within 72 units in the last place of the sum of absolute
+values (worst case; a few are usual). Products are not: one of a part may overflow where that of all doesn't.
 Integers accumulate in 64 bits and wrap at the end, which is the same as wrapping at each step.
 """
 
@@ -28,6 +29,7 @@ class Reduction:
     start: Callable[[DType], object]
     step: Step
     wide: bool = False  # accumulates in 64 bits
+    sums: bool = False
     mean: bool = False
 
 
@@ -63,10 +65,10 @@ def _extreme(sign: str) -> Step:
 
 
 REDUCTIONS: dict[str, Reduction] = {
-    "reduce_sum": Reduction(lambda dtype: 0, _arithmetic("+", "add"), wide=True),
-    "reduce_mean": Reduction(lambda dtype: 0, _arithmetic("+", "add"), wide=True, mean=True),
+    "reduce_sum": Reduction(lambda dtype: 0, _arithmetic("+", "add"), wide=True, sums=True),
+    "reduce_mean": Reduction(lambda dtype: 0, _arithmetic("+", "add"), wide=True, sums=True, mean=True),
     "reduce_prod": Reduction(lambda dtype: 1, _arithmetic("*", "mul"), wide=True),
-    "sum_to_shape_of": Reduction(lambda dtype: 0, _arithmetic("+", "add"), wide=True),
+    "sum_to_shape_of": Reduction(lambda dtype: 0, _arithmetic("+", "add"), wide=True, sums=True),
     "reduce_max": Reduction(_lowest, _extreme(">")),
     "reduce_min": Reduction(_highest, _extreme("<")),
     "reduce_any": Reduction(lambda dtype: False, lambda a, v, dtype: f"({a} or {v})"),
@@ -75,12 +77,12 @@ REDUCTIONS: dict[str, Reduction] = {
 
 
 # Elements of a row that is short.
-SHORT = 2048
+SHORT = 4096
 
 
 def accumulator(reduction: Reduction, dtype: DType, short: bool = False) -> DType:
     """The dtype in which values of `dtype` are accumulated; `short`: over few elements."""
-    if not reduction.wide or dtype.name == "uint64" or (short and dtype.name == "float32"):
+    if not reduction.wide or dtype.name == "uint64" or (short and reduction.sums and dtype.name == "float32"):
         return dtype
     return dtypes.float64 if dtype.is_floating else dtypes.int64
 

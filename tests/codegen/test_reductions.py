@@ -1,0 +1,162 @@
+"""Reductions in native code: of rows, of columns, of everything, in parts on threads; values of rows in registers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import autograph as ag
+from runtime.codegen import threads
+from runtime.codegen.lower import lower
+
+# Large enough for threads, at sizes that no part divides.
+SHAPES = [(1003, 601), (70001, 9), (7, 90001), (600011,), (41, 129, 131), (3, 50007, 5)]
+NUMBERS = {
+    "sum": ag.reduce_sum, "mean": ag.reduce_mean, "max": ag.reduce_max, "min": ag.reduce_min,
+    "variance": ag.math.reduce_variance, "logsumexp": ag.reduce_logsumexp,
+}  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def restored():
+    yield
+    threads.set_thread_count(0)
+
+
+def text_of(function, *specs):
+    return lower(ag.function(function).get_concrete_function(*specs).graph).text
+
+
+def of_all_axes(reduce, rank):
+    axes = [None, *range(rank), *([(0, 2), (0, 1), (1, 2)] if rank == 3 else [])]
+    return lambda x: tuple(reduce(x, axis) for axis in axes)
+
+
+def agree(found, expected, rtol):
+    for ours, theirs in zip(found, expected, strict=True):
+        np.testing.assert_allclose(ours.numpy(), theirs.numpy(), rtol, rtol)
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_floats(name, shape):
+    program = of_all_axes(NUMBERS[name], len(shape))
+    x = ag.constant(np.random.default_rng(0).random(shape).astype(np.float32))
+    f = ag.function(program, jit_compile=True)
+    found = []
+    for count in (1, 2, 5):
+        threads.set_thread_count(count)
+        found.append(f(x))
+    exact = program(ag.cast(x, ag.float64))  # NumPy's own sums of columns lose digits
+    agree(found[0], exact, 2e-5)
+    for other in found[1:]:
+        assert [r.numpy().tobytes() for r in other] == [r.numpy().tobytes() for r in found[0]]
+    agree(ag.function(program, jit_compile=True)(ag.cast(x, ag.float64)), exact, 1e-12)
+
+
+@pytest.mark.parametrize("shape", [(1003, 601), (600011,), (41, 129, 131)], ids=str)
+def test_integers_booleans_and_products(shape):
+    random = np.random.default_rng(1)
+    whole = ag.constant(random.integers(-(2**31), 2**31, shape, np.int32))
+    rare = ag.constant(random.random(shape) < 2e-6)
+    near = ag.constant((1.0 + 1e-4 * random.normal(size=shape)).astype(np.float32))
+    rank = len(shape)
+
+    def program(whole, rare, near):
+        return (
+            *of_all_axes(ag.reduce_sum, rank)(whole), *of_all_axes(ag.reduce_max, rank)(whole),
+            *of_all_axes(ag.reduce_any, rank)(rare), *of_all_axes(ag.reduce_all, rank)(~rare),
+            *of_all_axes(ag.reduce_prod, rank)(near),
+        )  # fmt: skip
+
+    agree(ag.function(program, jit_compile=True)(whole, rare, near), program(whole, rare, near), 1e-3)
+
+
+def test_a_product_may_be_large_on_the_way():
+    x = np.ones(2**20, np.float32)
+    x[:8], x[-8:] = 1e30, 1e-30
+    f = ag.function(ag.reduce_prod, jit_compile=True)
+    np.testing.assert_allclose(f(ag.constant(np.roll(x, 1000))).numpy(), 1.0, 1e-4)
+
+
+@pytest.mark.parametrize("special", [np.nan, np.inf, -np.inf])
+def test_special_values_anywhere(special):
+    f = ag.function(lambda x: (ag.reduce_max(x), ag.reduce_min(x, 0), ag.reduce_sum(x, 1)), jit_compile=True)
+    for place in ((0, 0), (511, 1023), (700, 3), (900, 1000)):
+        x = np.random.default_rng(0).normal(size=(1024, 1024)).astype(np.float32)
+        x[place] = special
+        found = f(ag.constant(x))
+        for ours, theirs in zip(found, (x.max(), x.min(0), x.sum(1, dtype=np.float64))):
+            np.testing.assert_allclose(ours.numpy(), theirs, 1e-4, 1e-4)
+
+
+def test_sums_of_many_numbers_are_accurate():
+    """The bound that `reductions.py` states, of the sum of absolute values."""
+    x = np.random.default_rng(0).random((3000, 1700)).astype(np.float32)
+    f = ag.function(lambda x: (ag.reduce_sum(x), ag.reduce_sum(x, 0), ag.reduce_sum(x, 1)), jit_compile=True)
+    found = f(ag.constant(x))
+    for ours, axis in zip(found, (None, 0, 1)):
+        exact = x.sum(axis, dtype=np.float64)
+        assert np.max(np.abs(ours.numpy() - exact) / exact) < 72 * 2.0**-24
+
+
+def test_elementwise_values_that_are_needed_too():
+    def program(x, y):
+        z = ag.exp(x) * y
+        return z, ag.reduce_sum(z), ag.reduce_sum(z, 0), ag.reduce_max(z, 1)
+
+    random = np.random.default_rng(0)
+    x, y = (ag.constant(random.normal(size=s).astype(np.float32)) for s in ((1003, 601), (601,)))
+    agree(ag.function(program, jit_compile=True)(x, y), program(x, y), 1e-4)
+
+
+def test_gradients_of_what_is_broadcast():
+    def program(x, scale, shift):
+        with ag.GradientTape() as tape:
+            tape.watch([x, scale, shift])
+            y = ag.reduce_sum(ag.tanh(x * scale + shift))
+        return tape.gradient(y, [x, scale, shift])
+
+    random = np.random.default_rng(0)
+    given = [ag.constant(random.normal(size=s).astype(np.float32)) for s in ((2003, 301), (301,), (2003, 1))]
+    agree(ag.function(program, jit_compile=True)(*given), program(*given), 1e-3)
+
+
+def test_in_a_loop():
+    def program(x):
+        total = ag.zeros([601])
+        for _ in ag.range(4):
+            total = total + ag.reduce_mean(x * x, 0) + ag.reduce_sum(x)
+            x = x * 0.5
+        return (total,)
+
+    x = ag.constant(np.random.default_rng(0).normal(size=(1003, 601)).astype(np.float32))
+    agree(ag.function(program, jit_compile=True)(x), program(x), 1e-3)
+
+
+def test_what_is_printed():
+    large, small = ag.TensorSpec([1000, 1000]), ag.TensorSpec([100, 100])
+    for reduce in (ag.reduce_sum, lambda x: ag.reduce_sum(x, 0), lambda x: ag.reduce_sum(x, 1)):
+        assert "lib.in_threads" in text_of(reduce, large)
+        assert "lib.in_threads" not in text_of(reduce, small)
+        assert text_of(reduce, large) == text_of(reduce, ag.TensorSpec([2000, 2000]))
+
+
+def test_values_of_rows_need_no_memory():
+    text = text_of(lambda x: ag.nn.softmax(x), ag.TensorSpec([1000, 1000]))
+    assert text.count("np.empty") == 1  # the result
+    text = text_of(ag.nn.softmax, ag.TensorSpec([None, None]))
+    assert text.count("np.empty") == 1
+    text = text_of(lambda x: (ag.nn.softmax(x), ag.reduce_max(x, 1)), ag.TensorSpec([None, 30]))
+    assert text.count("np.empty(x_d0, ") == 1  # one value a row, the second result
+
+
+@pytest.mark.parametrize("shape", [(700, 801), (5, 7), (0, 3), (3, 0)])
+def test_values_of_rows(shape):
+    def program(x):
+        mean, variance = ag.nn.moments(x, [1], keepdims=True)
+        y = (x - mean) * ag.math.rsqrt(variance + 1e-5)
+        return y, mean, ag.nn.log_softmax(x), ag.reduce_sum(ag.nn.softmax(y) * x, 1)
+
+    x = ag.constant(np.random.default_rng(0).normal(size=shape).astype(np.float32))
+    agree(ag.function(program, jit_compile=True)(x), program(x), 1e-4)
