@@ -39,7 +39,9 @@ ROOMS: dict[str, set[str]] = {
     "runtime.staged_list": {*BASE, "runtime.tensor", "runtime.ops", "runtime.list_methods"},
     "runtime.graph": {*BASE, "runtime.tensor", "runtime.ops"},
     "runtime.autodiff": {*VALUES, "runtime.graph"},
-    "runtime.codegen": {*BASE, "runtime.tensor", "runtime.ops", "runtime.graph"},
+    # What compiles the text of kernels knows nothing of tensors and graphs.
+    "runtime.llvm": set(),
+    "runtime.codegen": {*BASE, "runtime.tensor", "runtime.ops", "runtime.graph", "runtime.llvm"},
     "runtime.engine": {*VALUES, "runtime.graph", "runtime.autodiff", "runtime.codegen"},
     # autograph: syntax ← convert; operators ← function. The passes know nothing of tensors; only the way in,
     # convert.api, brings them together with the operators that converted code calls.
@@ -82,8 +84,8 @@ THIRD_PARTY: dict[str, set[str]] = {
     "astunparse": {"autograph.syntax"},
     "numba": {"runtime.codegen", "runtime.engine"},
     "ml_dtypes": {"runtime.dtypes"},
-    "llvmlite": {"runtime.codegen", "runtime.engine"},
-    "scipy": {"runtime.ops", "runtime.codegen", "runtime.engine"},
+    "llvmlite": {"runtime.codegen", "runtime.engine", "runtime.llvm"},
+    "scipy": {"runtime.ops", "runtime.codegen", "runtime.engine", "runtime.llvm"},
 }
 
 

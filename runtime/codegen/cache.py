@@ -1,7 +1,7 @@
 """Kernel files on disk: one readable module per kernel text, beside the machine code that was made of it.
 
     <cache>/kernels/k_3f2a….py    the text, named by its hash with everything that compiled code depends on
-    <cache>/kernels/k_3f2a….code  a line with the format and a digest, then numba's compiled form
+    <cache>/kernels/k_3f2a….code  a line with the format and a digest, one with the compiler's name, its compiled form
 
 Each file is written under a temporary name and renamed, so processes may share the folder and be killed at any moment.
 What doesn't match its digest is removed and built again. Where nothing can be written (a read-only file system, a full
@@ -26,7 +26,7 @@ from types import ModuleType
 from runtime import errors
 
 # Raise when generated code changes its meaning without changing its text, or files their form.
-FORMAT = 2
+FORMAT = 3
 _MAGIC = b"autograph kernel"
 # Modules at whose top numba is imported hold functions that kernels call.
 _CALLED_BY_KERNELS = re.compile(rb"^(from|import) (numba|llvmlite)\b", re.MULTILINE)
@@ -55,7 +55,6 @@ def kernel_folder() -> Path:
 def platform_key() -> str:
     """What compiled code depends on besides its text: versions, the processor, and the functions that kernels call."""
     import llvmlite.binding
-    import numba
     import numpy
 
     texts = {part.stem: part.read_bytes() for part in Path(__file__).parent.glob("*.py")}
@@ -65,10 +64,11 @@ def platform_key() -> str:
     inside = re.compile(rb"^from runtime\.codegen(?:\.| import )(" + names + rb")\b", re.MULTILINE)
     for _ in texts:
         called |= {name.decode() for each in called for name in inside.findall(texts[each])}
-    library = hashlib.sha256(b"".join(texts[name] for name in sorted(called)))
+    front_end = [part.read_bytes() for part in sorted((Path(__file__).parents[1] / "llvm").glob("*.py"))]
+    library = hashlib.sha256(b"".join([*(texts[name] for name in sorted(called)), *front_end]))
     features = llvmlite.binding.get_host_cpu_features().flatten()
     parts = (
-        FORMAT, numba.__version__, numpy.__version__, sys.version_info[:2], llvmlite.binding.get_host_cpu_name(),
+        FORMAT, llvmlite.__version__, numpy.__version__, sys.version_info[:2], llvmlite.binding.get_host_cpu_name(),
         hashlib.sha256(features.encode()).hexdigest(), library.hexdigest(),
     )  # fmt: skip
     return repr(parts)
@@ -80,13 +80,22 @@ def kernel_name(text: str, signature: str) -> str:
     return "k_" + hashlib.sha256(key.encode()).hexdigest()[:24]
 
 
-def open_module(name: str, text: str) -> tuple[ModuleType, bool]:
-    """The kernel's module, from its file, and whether its compiled code may be kept beside it."""
+def keep_text(name: str, text: str) -> bool:
+    """Writes a kernel's text to its file; whether its compiled code may be kept beside it."""
     try:
-        path = _written(name, text)
+        _written(name, text)
     except OSError as error:
         in_memory_only(error)
-        return _module_in_memory(name, text), False
+        return False
+    return True
+
+
+def module_of(name: str, text: str) -> ModuleType:
+    """The kernel's module: from its file, or from memory where that can't be kept."""
+    try:
+        path = _written(name, text)
+    except OSError:
+        return _module_in_memory(name, text)
     spec = importlib.util.spec_from_file_location(f"autograph_kernels.{name}", path)
     assert spec is not None
     module = importlib.util.module_from_spec(spec)
@@ -94,7 +103,7 @@ def open_module(name: str, text: str) -> tuple[ModuleType, bool]:
     sys.modules[module.__name__] = module
     # Python's own bytecode cache goes by time stamps; compile what stands in the file.
     exec(compile(text, str(path), "exec"), module.__dict__)
-    return module, True
+    return module
 
 
 def _module_in_memory(name: str, text: str) -> ModuleType:

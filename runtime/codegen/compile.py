@@ -1,31 +1,31 @@
 """Kernel text to machine code: through the cache on disk, once per process and text.
 
-This is the only module besides `library.py` that imports numba, and it does so when the first kernel is compiled.
+Two compilers take the same text: `llvm_compiler.py`, in some 20 ms, and, for what that one refuses,
+`numba_compiler.py`, which knows more of Python. AUTOGRAPH_COMPILER=llvm or numba allows one of them only.
 """
 
 from __future__ import annotations
 
 import contextlib
-import pickle
+import os
 import signal
 import threading
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from runtime import errors
-from runtime.codegen import cache, cache_room
-from runtime.codegen.source import KernelSource
+from runtime.codegen import cache, cache_room, llvm_compiler, numba_compiler
+from runtime.codegen.source import KernelSource, Unreadable
 
 
 @dataclass
 class Counters:
     """What compiling did in this process."""
 
-    compiled: int = 0  # kernels that numba compiled
+    compiled: int = 0  # kernels that were compiled
     loaded: int = 0  # kernels whose code came from the cache on disk
     shared: int = 0  # requests that a kernel of this process answered
 
@@ -33,13 +33,14 @@ class Counters:
 @dataclass(frozen=True)
 class Record:
     """How a kernel came into this process: its file (None: in memory only), whether its code was on disk, the seconds
-    that took, and what was wrong with the cache, if anything was."""
+    that took, what was wrong with the cache, if anything was, and which compiler made it."""
 
     name: str
     path: Path | None
     loaded: bool
     seconds: float
     note: str | None
+    compiler: str = "numba"
 
 
 counters = Counters()
@@ -47,21 +48,38 @@ records: dict[str, Record] = {}
 _entries: dict[str, Callable[..., Any]] = {}
 _locks: dict[str, threading.Lock] = {}
 _lock = threading.Lock()
-# Held while numba works, which compiles one kernel at a time anyway. A fork waits for it: see engine/background.py.
+# Held while a compiler works. A fork waits for it: see engine/background.py.
 compiling = threading.RLock()
 
-# What code that another build of numba or LLVM has written can raise when it is unpickled and linked. The digest and
-# the versions in a kernel's name leave only those that share a version number.
-_UNREADABLE = (
-    pickle.UnpicklingError, AttributeError, ImportError, EOFError, IndexError, KeyError, TypeError, ValueError,
-    AssertionError, RuntimeError, MemoryError,
-)  # fmt: skip
+
+class Compiler(Protocol):
+    """What the modules of compilers offer."""
+
+    NAME: str
+    Refused: type[Exception]  # the compiler doesn't know something in the text
+
+    def available(self) -> bool: ...
+
+    def compile(self, name: str, source: KernelSource) -> tuple[Callable[..., Any], bytes | None]:
+        """The entry point, and the compiled form for the disk, if there is one."""
+
+    def load(self, name: str, source: KernelSource, code: bytes) -> Callable[..., Any]:
+        """The entry point from the compiled form. Raises `Unreadable` where that isn't what the compiler wrote."""
+
+
+def _compilers() -> list[Compiler]:
+    """Those to be tried, in order."""
+    both: list[Any] = [llvm_compiler, numba_compiler]
+    chosen = os.environ.get("AUTOGRAPH_COMPILER")
+    if chosen and chosen not in [each.NAME for each in both]:
+        raise errors.InvalidArgumentError(f"AUTOGRAPH_COMPILER={chosen}: it must be llvm or numba")
+    return [each for each in both if (chosen == each.NAME if chosen else each.available())]
 
 
 def compile_kernel(source: KernelSource) -> Callable[..., Any]:
     """The kernel's entry point: takes exactly the arguments of its signature, unchecked.
 
-    Raises KernelError when numba refuses the text: an error of this project.
+    Raises KernelError when no compiler takes the text: an error of this project.
     """
     with compiling:
         name = cache.kernel_name(source.text, source.signature)
@@ -79,8 +97,8 @@ def compile_kernel(source: KernelSource) -> Callable[..., Any]:
 
 @contextlib.contextmanager
 def _interrupts_wait() -> Iterator[None]:
-    """Ctrl-C takes effect at the end of the block: in the middle of its work, numba would be left half initialised, and
-    no kernel could be compiled in this process any more."""
+    """Ctrl-C takes effect at the end of the block: in the middle of its work a compiler would be left half initialised,
+    and no kernel could be compiled in this process any more."""
     handler = signal.getsignal(signal.SIGINT)
     if handler is None or threading.current_thread() is not threading.main_thread():
         yield  # other threads don't see the signal; None: the handler isn't Python's to set
@@ -109,64 +127,54 @@ def forget_waiting() -> None:
 
 def _load_or_compile(name: str, source: KernelSource) -> Callable[..., Any]:
     start = time.perf_counter()
-    module, on_disk = cache.open_module(name, source.text)
-    note = None if on_disk else cache.memory_reason()
-    entry = None
-    if on_disk:
-        entry, note = _load(name)
-    loaded = entry is not None
-    if entry is not None:
+    on_disk = cache.keep_text(name, source.text)
+    notes = [] if on_disk else [cache.memory_reason()]
+    found = _load(name, source, notes) if on_disk else None
+    loaded = found is not None
+    if found is not None:
         counters.loaded += 1
+        entry, compiler = found
     else:
-        entry, code = _compile(name, source, module.kernel)
+        entry, compiler, code = _compile(name, source, notes)
         counters.compiled += 1
         if on_disk:
             if code is None:
-                note = "numba didn't give its compiled form"
-            elif cache.write_code(name, code):
+                notes.append(f"{compiler} didn't give its compiled form")
+            elif cache.write_code(name, compiler.encode() + b"\n" + code):
                 cache_room.make_room(name)
             else:
-                note = cache.memory_reason()
+                notes.append(cache.memory_reason())
     path = cache.text_file(name) if on_disk else None
-    records[name] = Record(name, path, loaded, time.perf_counter() - start, note)
+    note = "; ".join(note for note in notes if note) or None
+    records[name] = Record(name, path, loaded, time.perf_counter() - start, note, compiler)
     return entry
 
 
-def _load(name: str) -> tuple[Callable[..., Any] | None, str | None]:
-    """The entry point from the code on disk, or None; and what was wrong with it."""
+def _load(name: str, source: KernelSource, notes: list[str | None]) -> tuple[Callable[..., Any], str] | None:
+    """The entry point from the code on disk, and who made it; None where there is none, or none that can be read."""
     content = cache.read_code(name)
     if content is None:
-        return None, None
-    from numba.core.compiler import CompileResult
-    from numba.core.registry import cpu_target
+        return None
+    maker, _, code = content.partition(b"\n")
+    for compiler in _compilers():
+        if compiler.NAME.encode() == maker:
+            try:
+                return compiler.load(name, source, code), compiler.NAME
+            except Unreadable as error:
+                cache.discard_code(name)
+                notes.append(f"its code on disk could not be read: {error}")
+    return None
 
-    context = cpu_target.target_context
-    context.refresh()
-    try:
-        return CompileResult._rebuild(context, *pickle.loads(content)).entry_point, None
-    except _UNREADABLE as error:
-        cache.discard_code(name)
-        return None, f"its code on disk could not be read: {type(error).__name__}: {error}"
 
-
-def _compile(name: str, source: KernelSource, function: Any) -> tuple[Callable[..., Any], bytes | None]:
-    """The entry point, and the compiled form for the disk; None where numba has lost it."""
-    import numba
-    from numba.core.errors import NumbaError
-    from numba.core.serialize import dumps
-
-    options = {"nogil": True, "error_model": "numpy", "boundscheck": False}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", category=numba.NumbaWarning)
+def _compile(name: str, source: KernelSource, notes: list[str | None]) -> tuple[Callable[..., Any], str, bytes | None]:
+    """The entry point, who made it, and the compiled form for the disk."""
+    refusals: list[str] = []
+    for compiler in _compilers():
         try:
-            dispatcher = numba.njit(source.signature, **options)(function)
-        except (NumbaError, NotImplementedError, AssertionError, KeyError, TypeError) as error:
-            raise errors.KernelError(f"numba can't compile kernel {name} of '{source.name}': {error}") from error
-    # The overload's entry point skips the dispatch on argument types, which are known to be right.
-    (overload,) = dispatcher.overloads.values()
-    try:
-        return overload.entry_point, dumps(overload._reduce())
-    except RuntimeError:
-        # LLVM hands the object code to a hook of llvmlite's, which can miss it while another thread drops a module.
-        # The kernel is sound; a later process compiles it again.
-        return overload.entry_point, None
+            entry, code = compiler.compile(name, source)
+        except compiler.Refused as error:
+            refusals.append(f"{compiler.NAME} can't compile kernel {name} of '{source.name}': {error}")
+            continue
+        notes += refusals
+        return entry, compiler.NAME, code
+    raise errors.KernelError("; ".join(refusals))

@@ -6,12 +6,14 @@ A `Lane` is a value in code being written; its operators append instructions:
         s = exp(m, -abs(x))            →      ...
         return s / (s + 1)                    %9 = fadd float %8, 1.0
 
-There are no branches in formulas, only `m.select`, so that a loop over them becomes vector code. numba neither types
-nor lowers them statement by statement, which would take most of the compile time. Two ways into a kernel:
+There are no branches in formulas, only `m.select`, so that a loop over them becomes vector code. Nothing types or
+lowers them statement by statement, which would take most of the compile time. Two ways into a kernel:
 
 - `inline`: the instructions stand where the function is called.
 - `outlined`: for functions with a rare slow path, which needs a branch. The kernel calls a function; beside it stand
   versions for vectors, which LLVM's loop vectoriser finds by the call's attribute `vector-function-abi-variant`.
+
+`FORMULAS` holds them all: kernels take modules from it (`runtime.llvm`), numba intrinsics (`numba_formulas.py`).
 
 Every operation is the same for a number and for a vector, so results don't depend on where a loop's remainder begins.
 """
@@ -25,8 +27,6 @@ from typing import Any
 
 import llvmlite.binding
 from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 
 Formula = Callable[..., "Lane"]
 
@@ -247,67 +247,87 @@ def _vector_lengths() -> tuple[int, ...]:
     return (256, 512) if features.get("avx512f") else (128, 256) if features.get("avx2") else (128,)
 
 
-def _sizes(arguments: Sequence[Any]) -> int | None:
-    """The float format of a call's arguments; None for other types, which is a typing error."""
-    if all(a == types.float32 for a in arguments):
-        return 32
-    return 64 if all(a == types.float64 for a in arguments) else None
+Rare = Callable[["Math", "Lane"], "Lane"]
 
 
-def _declared(name: str, arity: int, generate: Callable[[int, Any, Sequence[Any]], Any]) -> Any:
-    """An intrinsic for numba; `generate(size, builder, arguments)` writes the call."""
+class Function:
+    """A function of floats for kernels: how its call is written, and the module that holds what is called."""
 
-    def of(arguments: Sequence[Any]) -> Any:
-        size = _sizes(arguments)
-        if size is None:
-            return None
+    def __init__(
+        self, name: str, formula: Formula, arity: int = 1, rare: Callable[[Math, Lane], Lane] | None = None
+    ) -> None:
+        self.name = name
+        self.formula = formula
+        self.arity = arity
+        self.rare = rare
+        self.module = functools.cache(self._module)
+        FORMULAS[name] = self
 
-        def code(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            return generate(size, builder, values)
+    def symbol(self, size: int) -> str:
+        """The function's name in modules, for floats of `size` bits."""
+        return f"autograph_{self.name}_f{size}"
 
-        return arguments[0](*arguments), code
+    def attributes(self, size: int) -> str:
+        """What LLVM must know of a call."""
+        if self.rare is None:
+            return "nounwind memory(none)"
+        return f'nounwind memory(none) "vector-function-abi-variant"="{self._variants(size)}"'
 
-    def unary(typing_context: Any, x: Any) -> Any:
-        return of((x,))
-
-    def binary(typing_context: Any, x: Any, y: Any) -> Any:
-        return of((x, y))
-
-    function: Any = unary if arity == 1 else binary
-    function.__name__ = function.__qualname__ = name
-    return intrinsic(function)
-
-
-def inline(name: str, formula: Formula, arity: int = 1) -> Any:
-    """A function for kernels whose code stands in the kernel itself."""
-
-    def generate(size: int, builder: Any, arguments: Sequence[Any]) -> Any:
-        m = Math(builder, size, 1)
-        return formula(m, *(Lane(m, value) for value in arguments)).value
-
-    return _declared(name, arity, generate)
-
-
-def outlined(name: str, formula: Formula, rare: Callable[[Math, Lane], Lane]) -> Any:
-    """A function of one number, with vector versions; the C library's function `name` does the rare numbers."""
-
-    def generate(size: int, builder: Any, arguments: Sequence[Any]) -> Any:
-        module = builder.module
-        scalar = f"autograph_{name}_f{size}"
+    def _variants(self, size: int) -> str:
+        scalar = self.symbol(size)
         widths = [bits // size for bits in _vector_lengths()]
-        function = module.globals.get(scalar)
-        if function is None:
-            function = _write(module, scalar, Math(None, size, 1), name, formula, rare)
-            for w in widths:
+        return ",".join(f"_ZGV_LLVM_N{w}v_{scalar}({scalar}_{w})" for w in widths)
+
+    def _module(self, size: int) -> str:
+        """The text of a module that defines the function."""
+        module = ir.Module()
+        self.define(module, size)
+        return str(module)
+
+    def define(self, module: Any, size: int) -> Any:
+        """The function in a module of llvmlite's; written when it is first asked for."""
+        symbol = self.symbol(size)
+        function = module.globals.get(symbol)
+        if function is not None:
+            return function
+        if self.rare is not None:
+            function = _write(module, symbol, Math(None, size, 1), self.name, self.formula, self.rare)
+            for w in (bits // size for bits in _vector_lengths()):
                 # Nothing calls it before loops are vectorised: this linkage keeps it until then.
-                _write(module, f"{scalar}_{w}", Math(None, size, w), name, formula, rare).linkage = "weak_odr"
-        call = builder.call(function, arguments, attrs=_PURE)
-        mangled = ",".join(f"_ZGV_LLVM_N{w}v_{scalar}({scalar}_{w})" for w in widths)
+                variant = _write(module, f"{symbol}_{w}", Math(None, size, w), self.name, self.formula, self.rare)
+                variant.linkage = "weak_odr"
+            return function
+        m = Math(None, size, 1)
+        function = ir.Function(module, ir.FunctionType(m.float_type, [m.float_type] * self.arity), symbol)
+        function.linkage = "linkonce_odr"
+        for attribute in (*_PURE, "alwaysinline"):
+            function.attributes.add(attribute)
+        m.builder = ir.IRBuilder(function.append_basic_block())
+        m.builder.ret(self.formula(m, *(Lane(m, argument) for argument in function.args)).value)
+        return function
+
+    def write(self, builder: Any, size: int, arguments: Sequence[Any]) -> Any:
+        """The call, or the formula itself, where llvmlite's builder stands."""
+        if self.rare is None:
+            m = Math(builder, size, 1)
+            return self.formula(m, *(Lane(m, value) for value in arguments)).value
+        call = builder.call(self.define(builder.module, size), arguments, attrs=_PURE)
         # llvmlite knows the attributes without values only.
-        set.add(call.attributes, f'"vector-function-abi-variant"="{mangled}"')
+        set.add(call.attributes, f'"vector-function-abi-variant"="{self._variants(size)}"')
         return call
 
-    return _declared(name, 1, generate)
+
+FORMULAS: dict[str, Function] = {}
+
+
+def inline(name: str, formula: Formula, arity: int = 1) -> Function:
+    """A function for kernels whose code stands in the kernel itself."""
+    return Function(name, formula, arity)
+
+
+def outlined(name: str, formula: Formula, rare: Rare) -> Function:
+    """A function of one number, with vector versions; the C library's function `name` does the rare numbers."""
+    return Function(name, formula, 1, rare)
 
 
 def _write(module: Any, symbol: str, m: Math, name: str, formula: Formula, rare: Any) -> Any:

@@ -15,26 +15,10 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 from numba.np.linalg import ensure_blas
 
+from runtime.codegen.numba_formulas import INTRINSICS
 from runtime.codegen.threading_library import in_threads, part  # noqa: F401  for kernels
-from runtime.codegen.vector_math import (  # noqa: F401  for kernels
-    acos,
-    asin,
-    atan,
-    cos,
-    cosh,
-    erf,
-    exp,
-    expm1,
-    log,
-    log1p,
-    sigmoid,
-    sin,
-    sinh,
-    softplus,
-    tan,
-    tanh,
-)
-from runtime.codegen.vector_pow import pow  # noqa: F401  for kernels
+
+globals().update(INTRINSICS)  # for kernels: lib.exp and so on
 
 _take_lock = types.ExternalFunction("PyGILState_Ensure", types.int32())
 _give_lock = types.ExternalFunction("PyGILState_Release", types.void(types.int32))

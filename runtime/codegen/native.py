@@ -20,7 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from runtime.codegen.compile import compile_kernel
+from runtime.codegen import llvm_compiler
+from runtime.codegen.compile import compile_kernel, record_of
 from runtime.codegen.source import KernelSource, Slot
 from runtime.codegen.threads import ThreadCount, thread_count
 from runtime.context import commit
@@ -34,10 +35,13 @@ def load(source: KernelSource) -> NativeCall:
 
     Inputs are arrays, NumPy scalars, stacks and None for tokens, as for the interpreter.
     """
-    return _glue(source, compile_kernel(source))
+    entry = compile_kernel(source)
+    record = record_of(source)
+    return _glue(source, entry, record is not None and record.compiler == llvm_compiler.NAME)
 
 
-def _glue(source: KernelSource, entry: Callable[..., Any]) -> NativeCall:
+def _glue(source: KernelSource, entry: Callable[..., Any], gives_numpy: bool) -> NativeCall:
+    """gives_numpy: scalars come as NumPy's, but for int64."""
     space: dict[str, Any] = {"entry": entry, "contiguous": _contiguous, "Stack": Stack, "Store": Store}
     names = [f"a{i}" for i in range(len(source.inputs))]
     passed: list[str] = []
@@ -56,7 +60,7 @@ def _glue(source: KernelSource, entry: Callable[..., Any]) -> NativeCall:
         if index in source.passed:
             results.append(names[source.passed[index]])
             continue
-        parts, text = _result(index, slot, space)
+        parts, text = _result(index, slot, space, gives_numpy)
         targets += parts
         results.append(text)
     commits: list[str] = []
@@ -64,7 +68,10 @@ def _glue(source: KernelSource, entry: Callable[..., Any]) -> NativeCall:
         # After a success too: the kernel may be a part of a graph that fails later.
         space[f"variable{index}"], space["commit"] = variable, commit
         targets += [f"set{index}", f"kept{index}"]
-        commits += [f"    if set{index}:", f"        commit({_result(index, slot, space, 'kept')[1]}, variable{index})"]
+        commits += [
+            f"    if set{index}:",
+            f"        commit({_result(index, slot, space, gives_numpy, 'kept')[1]}, variable{index})",
+        ]
     lines = ["def call(arguments):"]
     if names:
         lines.append(f"    {', '.join(names)}{',' if len(names) == 1 else ''} = arguments")
@@ -109,7 +116,7 @@ def _argument(name: str, slot: Slot, space: dict[str, Any]) -> list[str]:
     return [f"({name} if {name}.flags.c_contiguous and {name}.dtype is {dtype} else contiguous({name}, {dtype}))"]
 
 
-def _result(index: int, slot: Slot, space: dict[str, Any], base: str = "r") -> tuple[list[str], str]:
+def _result(index: int, slot: Slot, space: dict[str, Any], gives_numpy: bool, base: str = "r") -> tuple[list[str], str]:
     """Names that a kernel's result is unpacked to, and the expression of the output."""
     name = f"{base}{index}"
     if slot.kind == "token":
@@ -118,6 +125,8 @@ def _result(index: int, slot: Slot, space: dict[str, Any], base: str = "r") -> t
         return [name], name
     assert slot.dtype is not None
     if slot.kind == "scalar":
+        if gives_numpy and slot.dtype.name != "int64":
+            return [name], name
         kind = f"to_{slot.dtype.name}"
         space[kind] = slot.dtype.np.type
         return [name], f"{kind}({name})"

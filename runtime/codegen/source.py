@@ -25,6 +25,10 @@ class NotNative(Exception):
         self.node = node
 
 
+class Unreadable(Exception):
+    """A compiled form on disk that isn't what this build wrote."""
+
+
 @dataclass(frozen=True)
 class Slot:
     """One argument or result. kind: 'scalar', 'array', 'stack' or 'token'."""

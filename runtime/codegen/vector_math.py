@@ -4,7 +4,7 @@ At most 2 units in the last place over all numbers, with the special values of C
 `python -m tests.vector_math`. How they are written: `lanes.py`; coefficients: `vector_tables.py`.
 
 Reductions of arguments follow W. J. Cody and W. Waite, Software Manual for the Elementary Functions (1980): subtract a
-multiple of a constant that is kept in parts. Imported by kernel files only, since it needs numba.
+multiple of a constant that is kept in parts.
 """
 
 from __future__ import annotations

@@ -107,13 +107,20 @@ def test_damaged_files_are_built_again(filled: Path, own: Path, suffix: str, dam
         assert file.read_bytes() == content
 
 
-def test_code_that_numba_can_not_read_is_compiled_again(here: Path) -> None:
-    """Its digest is right: another build of numba with the same version number may have written it."""
-    for number, content in enumerate([b"no pickle", pickle.dumps(("not", "what", "numba", "expects"))]):
-        source = kernel(1000 + number)
+@pytest.mark.parametrize("compiler", ["llvm", "numba"])
+def test_code_that_can_not_be_read_is_compiled_again(
+    here: Path, monkeypatch: pytest.MonkeyPatch, compiler: str
+) -> None:
+    """Its digest is right: another build with the same version number may have written it."""
+    monkeypatch.setenv("AUTOGRAPH_COMPILER", compiler)
+    contents = [b"no pickle, no object file", pickle.dumps(("not", "what", "numba", "expects"))]
+    contents += [pickle.dumps(("0.0.1", ())), b"\x7fELF" + bytes(60)]
+    for number, code in enumerate(contents, 1000 * (1 + (compiler == "numba"))):
+        content = compiler.encode() + b"\n" + code
+        source = kernel(number)
         name = cache.kernel_name(source.text, source.signature)
         assert cache.write_code(name, content)
-        assert compile_kernel(source)(os.getpid()) == 1000 + number
+        assert compile_kernel(source)(os.getpid()) == number
         record = record_of(source)
         assert record is not None and not record.loaded
         assert record.note is not None and "could not be read" in record.note
@@ -121,8 +128,8 @@ def test_code_that_numba_can_not_read_is_compiled_again(here: Path) -> None:
 
 
 def test_other_versions_and_processors_have_other_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    import llvmlite
     import llvmlite.binding
-    import numba
 
     def name() -> str:
         cache.platform_key.cache_clear()
@@ -131,7 +138,7 @@ def test_other_versions_and_processors_have_other_kernels(monkeypatch: pytest.Mo
     try:
         names = {name()}
         for owner, attribute, value in (
-            (numba, "__version__", "0.0.1"),
+            (llvmlite, "__version__", "0.0.1"),
             (llvmlite.binding, "get_host_cpu_name", lambda: "abacus"),
             (cache, "FORMAT", -1),
         ):
@@ -335,6 +342,8 @@ def test_a_kernel_whose_compiled_form_is_lost_works_and_is_not_kept(
     here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from numba.core.compiler import CompileResult
+
+    monkeypatch.setenv("AUTOGRAPH_COMPILER", "numba")
 
     def lost(self: CompileResult) -> tuple:
         raise RuntimeError("no compiled object yet for <Library>")

@@ -1,0 +1,68 @@
+"""Kernels by way of our own front end (`runtime.llvm`): machine code of an object file, kept as it is."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from runtime.codegen import blocks, workers
+from runtime.codegen.source import KernelSource, Unreadable
+from runtime.llvm import Unsupported as Refused
+
+NAME = "llvm"
+__all__ = ["NAME", "Refused", "available", "compile", "load"]
+
+
+@functools.cache
+def _symbols() -> dict[str, Callable[[], int]]:
+    """What kernels name besides NumPy's and the C library's functions, and how it is found."""
+    from runtime.llvm import memory, products, threads
+
+    return {
+        memory.TAKE: lambda: blocks.provide()[0],
+        memory.GIVE: lambda: blocks.provide()[1],
+        threads.RUN: workers.provide,
+        **{name: functools.partial(products.address, name) for name in products.SYMBOLS},
+    }
+
+
+def available() -> bool:
+    """Whether this machine and this Python are known to it."""
+    from runtime.llvm import target
+
+    return target.available()
+
+
+@functools.cache
+def _library() -> Any:
+    from runtime.codegen import vector_math, vector_pow
+    from runtime.codegen.lanes import FORMULAS
+    from runtime.llvm.program import Library
+
+    # These modules are imported for what they add to FORMULAS.
+    assert vector_math.exp is FORMULAS["exp"]
+    assert vector_pow.pow is FORMULAS["pow"]
+    return Library(Path(__file__).with_name("library.py").read_text(encoding="utf-8"), FORMULAS)
+
+
+def compile(name: str, source: KernelSource) -> tuple[Callable[..., Any], bytes | None]:
+    """The entry point, and the object file. Raises Refused for text that isn't in its part of Python."""
+    from runtime.llvm import target
+    from runtime.llvm.program import Program
+
+    program = Program(source.text, _library())
+    text = program.text("kernel", source.signature, name)
+    code = target.machine_code(text, program.modules.values())
+    return target.entry_point(code, name, _symbols()), code
+
+
+def load(name: str, source: KernelSource, code: bytes) -> Callable[..., Any]:
+    """The entry point of an object file."""
+    from runtime.llvm import target
+
+    try:
+        return target.entry_point(code, name, _symbols())
+    except RuntimeError as error:
+        raise Unreadable(str(error)) from error

@@ -1,0 +1,298 @@
+"""The functions that kernels call: what each gives for which types, and the instructions that stand for it.
+
+Functions of the library that are plain Python are translated like kernels (`program.py`). Those that are machine
+operations, which the library writes as intrinsics for numba, are rows here.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from runtime.llvm import arithmetic, memory, threads
+from runtime.llvm.types import (
+    BOOL,
+    FLOAT32,
+    FLOAT64,
+    INT64,
+    SCALARS,
+    Array,
+    Scalar,
+    Tuple,
+    Type,
+    Unsupported,
+    met,
+)
+from runtime.llvm.writer import ArrayValue, Value, Writer, literal
+
+
+@dataclass(frozen=True)
+class Named:
+    """An argument that isn't a value: an element type, or a function."""
+
+    dtype: Scalar | None = None
+    function: str | None = None
+
+
+OperandType = Type | Named
+Operand = Any  # Value, ArrayValue, a tuple of them, Named
+
+
+@dataclass(frozen=True)
+class Row:
+    """type_of(types) is the type of the result; write(w, operands, type) its instructions."""
+
+    type_of: Callable[[Sequence[Any]], Type | None]
+    write: Callable[[Writer, Sequence[Any], Any], Any]
+    allocates: bool = False
+
+
+def _key(function: ast.expr) -> tuple[str, str]:
+    """Where a called function comes from, and its name."""
+    if isinstance(function, ast.Name):
+        return "", function.id
+    if isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name):
+        return function.value.id, function.attr
+    raise Unsupported(f"calling {ast.unparse(function)}")
+
+
+def type_of(program: Any, function: ast.expr, types: Sequence[Any]) -> Type | None:
+    """The type of a call's result; None: it has none."""
+    module, name = _key(function)
+    row = ROWS.get((module, name)) or ROWS.get(("lib", name) if not module else ("", ""))
+    if row is not None:
+        return row.type_of(types)
+    if module in ("", "lib"):
+        if name in program.vector_functions and module:
+            return _same_float(types)
+        return program.function(name, types).result
+    if module == "math" and name in _C_FUNCTIONS:
+        return _real(types)
+    raise Unsupported(f"the function {ast.unparse(function)}")
+
+
+def write(w: Writer, function: ast.expr, operands: Sequence[Any], type_: Any) -> Value | ArrayValue | None:
+    """A call as instructions."""
+    module, name = _key(function)
+    row = ROWS.get((module, name)) or ROWS.get(("lib", name) if not module else ("", ""))
+    if row is not None:
+        return row.write(w, operands, type_)
+    if module in ("", "lib"):
+        if name in w.program.vector_functions and module:
+            return w.program.vector_call(w, name, [arithmetic.cast(w, operand, type_) for operand in operands])
+        return w.program.call(w, name, operands)
+    arguments = [arithmetic.cast(w, operand, type_) for operand in operands]
+    symbol = _C_FUNCTIONS[name] + ("f" if type_ == FLOAT32 else "")
+    return w.program.external(w, symbol, type_, arguments)
+
+
+def allocates(program: Any, function: ast.expr, types: Sequence[Any]) -> bool:
+    """Whether a call can fail for want of memory."""
+    module, name = _key(function)
+    row = ROWS.get((module, name)) or ROWS.get(("lib", name) if not module else ("", ""))
+    if row is not None:
+        return row.allocates
+    if module in ("", "lib") and name not in program.vector_functions:
+        return bool(program.function(name, types).allocates)
+    return False
+
+
+# --- type rules ------------------------------------------------------------------------------------------------------
+
+
+def _scalars(types: Sequence[Any]) -> list[Scalar]:
+    if not types or not all(isinstance(type_, Scalar) for type_ in types):
+        raise Unsupported("a function of numbers on something else")
+    return list(types)
+
+
+def _common(types: Sequence[Any]) -> Scalar:
+    first, *others = _scalars(types)
+    for other in others:
+        first = met(first, other)
+    return first
+
+
+def _same_float(types: Sequence[Any]) -> Scalar:
+    common = _common(types)
+    if not common.is_float or any(type_ != common for type_ in types):
+        raise Unsupported("a function of floats on something else")
+    return common
+
+
+def _real(types: Sequence[Any]) -> Scalar:
+    """Of NumPy's and math's functions: floats keep their type, integers become float64."""
+    common = _common(types)
+    return common if common.is_float else FLOAT64
+
+
+def _fixed(type_: Type | None) -> Callable[[Sequence[Any]], Type | None]:
+    return lambda types: type_
+
+
+def _first(types: Sequence[Any]) -> Type:
+    return _scalars(types[:1])[0]
+
+
+# --- rows ------------------------------------------------------------------------------------------------------------
+
+
+def _cast_to(target: Scalar) -> Row:
+    return Row(_fixed(target), lambda w, operands, type_: arithmetic.cast(w, operands[0], target))
+
+
+def _intrinsic(name: str) -> Row:
+    def code(w: Writer, operands: Sequence[Any], type_: Any) -> Value:
+        return w.program.intrinsic(w, name, *(arithmetic.cast(w, operand, type_) for operand in operands))
+
+    return Row(_real, code)
+
+
+def _abs(w: Writer, operands: Sequence[Any], type_: Scalar) -> Value:
+    (x,) = operands
+    if type_.is_float:
+        return w.program.intrinsic(w, "fabs", x)
+    if not type_.is_signed:
+        return x
+    opposite = w.op(f"sub {type_.ir} 0, {x.text}")
+    below = w.op(f"icmp slt {type_.ir} {x.text}, 0")
+    return Value(type_, w.op(f"select i1 {below}, {type_.ir} {opposite}, {type_.ir} {x.text}"))
+
+
+def _chosen(op: ast.cmpop) -> Row:
+    """Python's `min` and `max`: the first of equals, and the first where a comparison with NaN is false."""
+
+    def code(w: Writer, operands: Sequence[Any], type_: Scalar) -> Value:
+        best, *others = (arithmetic.cast(w, operand, type_) for operand in operands)
+        for other in others:
+            better = arithmetic.compare(w, op, other, best)
+            best = Value(type_, w.op(f"select i1 {better.text}, {type_.ir} {other.text}, {type_.ir} {best.text}"))
+        return best
+
+    return Row(_common, code)
+
+
+def _classified(comparison: str, value: float) -> Row:
+    """A truth value from the size of a float."""
+
+    def code(w: Writer, operands: Sequence[Any], type_: Any) -> Value:
+        x = arithmetic.cast(w, operands[0], _real([operands[0].type]))
+        size = w.program.intrinsic(w, "fabs", x)
+        return Value(BOOL, w.op(f"fcmp {comparison} {x.type.ir} {size.text}, {literal(value, x.type).text}"))
+
+    return Row(_fixed(BOOL), code)
+
+
+def _reassociable(instruction: str) -> Row:
+    """An accumulation step whose order the machine may choose, so that loops over it use vector registers."""
+
+    def code(w: Writer, operands: Sequence[Any], type_: Scalar) -> Value:
+        total, value = operands[0], arithmetic.cast(w, operands[1], type_)
+        return Value(type_, w.op(f"{instruction} reassoc nsz {type_.ir} {total.text}, {value.text}"))
+
+    return Row(_first, code)
+
+
+def _bits(w: Writer, operands: Sequence[Any], type_: Any) -> Value:
+    wide = arithmetic.cast(w, operands[0], FLOAT64)
+    return Value(INT64, w.op(f"bitcast double {wide.text} to i64"))
+
+
+def _interrupted(w: Writer, operands: Sequence[Any], type_: Any) -> Value:
+    w.program.need("@interrupted")
+    return Value(BOOL, w.op("call i1 @interrupted()"))
+
+
+def _empty_type(types: Sequence[Any]) -> Array:
+    count, dtype = types
+    if not isinstance(count, Scalar) or count.is_float or dtype.dtype is None:
+        raise Unsupported("np.empty of this")
+    return Array(dtype.dtype)
+
+
+def _empty(w: Writer, operands: Sequence[Any], type_: Array) -> ArrayValue:
+    return memory.empty(w, type_, arithmetic.cast(w, operands[0], INT64))
+
+
+def _flat_type(types: Sequence[Any]) -> Array:
+    return Array(types[0].element)
+
+
+def _flat(w: Writer, operands: Sequence[Any], type_: Array) -> ArrayValue:
+    (array,) = operands
+    return ArrayValue(type_, array.owner, array.data, (w.size(array),), array.owned)
+
+
+def _shaped_type(types: Sequence[Any]) -> Array:
+    dims, line = types
+    if not isinstance(dims, Tuple) or not isinstance(line, Array):
+        raise Unsupported("lib.shaped of this")
+    return Array(line.element, len(dims.items))
+
+
+def _shaped(w: Writer, operands: Sequence[Any], type_: Array) -> ArrayValue:
+    dims, line = operands
+    sizes = tuple(arithmetic.cast(w, size, INT64).text for size in dims)
+    return ArrayValue(type_, line.owner, line.data, sizes, line.owned)
+
+
+def _in_threads(w: Writer, operands: Sequence[Any], type_: Any) -> None:
+    part, count, size, arguments = operands
+    types = [INT64, INT64, *(argument.type for argument in arguments)]
+    callee = w.program.function(part.function, types)
+    if callee.allocates or callee.result is not None:
+        raise Unsupported("a part of a nest that can fail")
+    total, wanted = (arithmetic.cast(w, operand, INT64).text for operand in (size, count))
+    threads.write(w, callee, wanted, total, arguments)
+
+
+def _gemm(w: Writer, operands: Sequence[Any], type_: Any) -> None:
+    """BLAS `gemm`, which counts columns first: the row-major product is that of the transposes in the other order."""
+    a, a0, b, b0, out, out0, rows, inner, columns, flip_a, flip_b = operands
+    element = out.type.element
+    m, k, n = (arithmetic.cast(w, size, INT64).text for size in (rows, inner, columns))
+    flips = [arithmetic.truth(w, flip).text for flip in (flip_a, flip_b)]
+    lead_a = w.op(f"select i1 {flips[0]}, i64 {m}, i64 {k}")
+    lead_b = w.op(f"select i1 {flips[1]}, i64 {k}, i64 {n}")
+    places = [w.element(array, arithmetic.cast(w, at, INT64)) for array, at in ((a, a0), (b, b0), (out, out0))]
+    w.program.need(f"@gemm_{element.name}")
+    w.line(
+        f"call void @gemm_{element.name}(i1 {flips[1]}, i1 {flips[0]}, i64 {n}, i64 {m}, i64 {k}, ptr {places[1]}, "
+        f"i64 {lead_b}, ptr {places[0]}, i64 {lead_a}, ptr {places[2]})"
+    )
+
+
+# Functions of the C library, which float32 has with an f at the end.
+_C_FUNCTIONS = {
+    name: name
+    for name in (
+        "exp", "expm1", "log", "log1p", "log2", "log10", "exp2", "cbrt", "pow", "sin", "cos", "tan", "asin", "acos",
+        "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "atan2", "hypot", "fmod", "erf", "erfc", "lgamma",
+    )
+} | {"gamma": "tgamma"}  # fmt: skip
+
+ROWS: dict[tuple[str, str], Row] = {
+    **{("np", name): _cast_to(scalar) for name, scalar in SCALARS.items()},
+    **{("np", name): _intrinsic(name) for name in ("floor", "ceil", "trunc", "rint", "sqrt")},
+    **{("math", name): _intrinsic(name) for name in ("sqrt", "fabs", "copysign")},
+    ("np", "copysign"): _intrinsic("copysign"),
+    **{(module, "isfinite"): _classified("olt", float("inf")) for module in ("np", "math")},
+    **{(module, "isinf"): _classified("oeq", float("inf")) for module in ("np", "math")},
+    **{(module, "isnan"): _classified("uno", 0.0) for module in ("np", "math")},
+    ("np", "empty"): Row(_empty_type, _empty, allocates=True),
+    ("", "abs"): Row(_first, _abs),
+    ("", "max"): _chosen(ast.Gt()),
+    ("", "min"): _chosen(ast.Lt()),
+    ("lib", "flat"): Row(_flat_type, _flat),
+    ("lib", "shaped"): Row(_shaped_type, _shaped),
+    ("lib", "add"): _reassociable("fadd"),
+    ("lib", "mul"): _reassociable("fmul"),
+    ("lib", "maximum"): _intrinsic("maximum"),
+    ("lib", "minimum"): _intrinsic("minimum"),
+    ("lib", "bits"): Row(_fixed(INT64), _bits),
+    ("lib", "interrupted"): Row(_fixed(BOOL), _interrupted),
+    ("lib", "in_threads"): Row(_fixed(None), _in_threads),
+    ("lib", "_gemm"): Row(_fixed(None), _gemm),
+}

@@ -1,0 +1,15 @@
+"""Whether the user has pressed Ctrl-C: a question to Python, under its lock."""
+
+SUPPORT = """
+declare i32 @PyGILState_Ensure()
+declare void @PyGILState_Release(i32)
+declare i32 @PyOS_InterruptOccurred()
+
+define internal i1 @interrupted() noinline cold nounwind {
+  %state = call i32 @PyGILState_Ensure()
+  %occurred = call i32 @PyOS_InterruptOccurred()
+  call void @PyGILState_Release(i32 %state)
+  %found = icmp ne i32 %occurred, 0
+  ret i1 %found
+}
+"""

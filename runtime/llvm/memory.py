@@ -1,0 +1,137 @@
+"""Arrays in kernels: a block of memory with a count of the references to it.
+
+    owner → { count, the Python object that owns the elements or null, where the block of memory begins, is it large }
+            64 bytes before the elements, which begin at a multiple of 64
+
+Large blocks come from `codegen/blocks.py`, whose functions the linker knows by name, small ones from malloc.
+
+An argument's owner lies on the wrapper's stack, with a count that never falls to zero, and names the Python object.
+Counting needs no atomic instructions: until a kernel returns, only its own thread knows its arrays; the threads of a
+nest count none; afterwards capsules hold them, and Python's lock guards those.
+"""
+
+from __future__ import annotations
+
+from runtime.llvm.types import Array
+from runtime.llvm.writer import OUT_OF_MEMORY, ArrayValue, Value, Writer
+
+HEADER = 64
+TAKE, GIVE = "autograph_take_block", "autograph_give_block"
+LARGE = 1 << 20  # bytes
+_MOST = 1 << 46  # elements: more can't be allocated anywhere, and twice their bytes is still a number
+
+# `release` is what capsules call; `take`, `drop` and `allocate` are small enough for LLVM to write them out where used.
+SUPPORT = f"""
+%owner = type {{ i64, ptr, ptr, i64 }}
+declare noalias ptr @malloc(i64)
+declare void @free(ptr)
+declare noalias ptr @{TAKE}(i64)
+declare void @{GIVE}(ptr)
+
+define internal void @take(ptr %owner) alwaysinline nounwind {{
+  %none = icmp eq ptr %owner, null
+  br i1 %none, label %done, label %some
+some:
+  %count = load i64, ptr %owner
+  %more = add i64 %count, 1
+  store i64 %more, ptr %owner
+  br label %done
+done:
+  ret void
+}}
+
+define internal void @drop_last(ptr %owner) noinline nounwind {{
+  %place = getelementptr %owner, ptr %owner, i64 0, i32 2
+  %block = load ptr, ptr %place
+  %large = getelementptr %owner, ptr %owner, i64 0, i32 3
+  %kind = load i64, ptr %large
+  %waits = icmp ne i64 %kind, 0
+  br i1 %waits, label %give, label %free
+give:
+  call void @{GIVE}(ptr %block)
+  ret void
+free:
+  call void @free(ptr %block)
+  ret void
+}}
+
+define internal void @drop(ptr %owner) alwaysinline nounwind {{
+  %none = icmp eq ptr %owner, null
+  br i1 %none, label %done, label %some
+some:
+  %count = load i64, ptr %owner
+  %less = sub i64 %count, 1
+  store i64 %less, ptr %owner
+  %last = icmp eq i64 %less, 0
+  br i1 %last, label %free, label %done
+free:
+  call void @drop_last(ptr %owner)
+  br label %done
+done:
+  ret void
+}}
+
+define internal noalias ptr @allocate(i64 %count, i64 %size) nounwind {{
+  %bad = icmp ugt i64 %count, {_MOST}
+  br i1 %bad, label %fail, label %right
+right:
+  %bytes = mul i64 %count, %size
+  %room = add i64 %bytes, {2 * HEADER}
+  %large = icmp uge i64 %room, {LARGE}
+  br i1 %large, label %take, label %plain
+plain:
+  %small = call ptr @malloc(i64 %room)
+  br label %both
+take:
+  %waiting = call ptr @{TAKE}(i64 %room)
+  br label %both
+both:
+  %block = phi ptr [ %small, %plain ], [ %waiting, %take ]
+  %missing = icmp eq ptr %block, null
+  br i1 %missing, label %fail, label %found
+found:
+  %number = ptrtoint ptr %block to i64
+  %beyond = add i64 %number, {2 * HEADER - 1}
+  %aligned = and i64 %beyond, {-HEADER}
+  %ahead = sub i64 %aligned, %number
+  %data = getelementptr i8, ptr %block, i64 %ahead
+  %owner = getelementptr i8, ptr %data, i64 {-HEADER}
+  store i64 1, ptr %owner
+  %object = getelementptr %owner, ptr %owner, i64 0, i32 1
+  store ptr null, ptr %object
+  %place = getelementptr %owner, ptr %owner, i64 0, i32 2
+  store ptr %block, ptr %place
+  %mark = getelementptr %owner, ptr %owner, i64 0, i32 3
+  %kind = zext i1 %large to i64
+  store i64 %kind, ptr %mark
+  ret ptr %data
+fail:
+  ret ptr null
+}}
+"""
+
+
+def empty(w: Writer, type_: Array, count: Value) -> ArrayValue:
+    """A new flat array."""
+    data = w.op(f"call noalias align 64 ptr @allocate(i64 {count.text}, i64 {type_.element.size})")
+    w.fail(w.op(f"icmp eq ptr {data}, null"), OUT_OF_MEMORY)
+    owner = w.op(f"getelementptr i8, ptr {data}, i64 {-HEADER}")
+    return ArrayValue(type_, owner, data, (count.text,), owned=True)
+
+
+def take(w: Writer, array: ArrayValue) -> None:
+    """One reference more, unless one comes with the value."""
+    if not array.owned:
+        w.line(f"call void @take(ptr {array.owner})")
+
+
+def assign(w: Writer, name: str, array: ArrayValue) -> None:
+    """Lets a variable hold an array instead of what it held."""
+    take(w, array)
+    before = w.op(f"load ptr, ptr {w.places[name][0]}")
+    w.store(name, array)
+    w.line(f"call void @drop(ptr {before})")
+
+
+def drop(w: Writer, owner: str) -> None:
+    w.line(f"call void @drop(ptr {owner})")

@@ -1,0 +1,231 @@
+"""A kernel's text, with what it uses of the library, as the text of one LLVM module."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from runtime.llvm import interrupts, memory, products, statements, wrapper
+from runtime.llvm.infer import Types
+from runtime.llvm.types import Array, Scalar, Type, Unsupported, signature
+from runtime.llvm.writer import ArrayValue, Value, Writer, part_types, parts
+
+_SUPPORT = {
+    "@interrupted": interrupts.SUPPORT,
+    "@gemm_float32": products.support("float32"),
+    "@gemm_float64": products.support("float64"),
+}
+
+
+@dataclass
+class Callee:
+    """A function of the program for certain types of its parameters."""
+
+    name: str
+    symbol: str
+    parameters: tuple[Type, ...]
+    result: Type | None = None
+    allocates: bool = False
+    node: Any = None
+
+    @property
+    def direct(self) -> bool:
+        """Whether it returns its result; else a status, and the result by way of pointers."""
+        return not self.allocates and (self.result is None or isinstance(self.result, Scalar))
+
+
+class Library:
+    """The functions that kernels may call: plain Python, and formulas over floats.
+
+    functions   name → definition
+    constants   numbers of the module, by name
+    formulas    name → something with `symbol(size)`, `module(size)` and `attributes(size)`, see `codegen/lanes.py`
+    """
+
+    def __init__(self, text: str, formulas: Mapping[str, Any]) -> None:
+        tree = ast.parse(text)
+        self.functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+        self.constants: dict[str, bool | int | float] = {}
+        for node in tree.body:
+            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant):
+                (target,) = node.targets
+                if isinstance(target, ast.Name) and isinstance(node.value.value, (bool, int, float)):
+                    self.constants[target.id] = node.value.value
+        self.formulas = formulas
+
+
+class Program:
+    """Takes in functions as they are called, and prints the module."""
+
+    def __init__(self, text: str, library: Library) -> None:
+        own = [node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)]
+        self.functions = {**library.functions, **{node.name: node for node in own}}
+        self.constants = library.constants
+        self.vector_functions = library.formulas
+        self.modules: dict[tuple[str, int], str] = {}  # formulas that are used: modules to link
+        self._own = {node.name for node in own}
+        self._callees: dict[tuple[str, tuple[Any, ...]], Callee] = {}
+        self._declarations: dict[str, None] = {}
+        self._texts: list[str] = []
+        self._support: dict[str, None] = {}
+
+    def text(self, kernel: str, signature_text: str, symbol: str) -> str:
+        """The module in which `symbol` is what Python calls for the function `kernel`."""
+        parameters = signature(signature_text)
+        callee = self.function(kernel, parameters)
+        node = self.functions[kernel]
+        entry = wrapper.text(symbol, callee, parameters, releases=_takes_long(node))
+        support = [memory.SUPPORT, wrapper.SUPPORT, *(_SUPPORT[name] for name in self._support)]
+        weights = '!0 = !{!"branch_weights", i32 1, i32 2000}'
+        return "\n".join([*self._declarations, *support, *self._texts, entry, weights])
+
+    # --- functions ---------------------------------------------------------------------------------------------------
+
+    def function(self, name: str, parameters: Sequence[Any]) -> Callee:
+        """The function for these types; written when it is first asked for."""
+        if not all(isinstance(type_, (Scalar, Array)) for type_ in parameters):
+            raise Unsupported(f"what {name} is called with")
+        key = (name, tuple(parameters))
+        callee = self._callees.get(key)
+        if callee is None:
+            node = self.functions.get(name)
+            if node is None:
+                raise Unsupported(f"the function {name}")
+            callee = self._callees[key] = Callee(name, f"f{len(self._callees)}.{name}", tuple(parameters), node=node)
+            types = Types(self, node, parameters)
+            callee.result, callee.allocates = types.result, types.allocates
+            self._texts.append(self._written(callee, types))
+        return callee
+
+    def _written(self, callee: Callee, types: Types) -> str:
+        w = Writer(self, types, callee.direct)
+        is_kernel = callee.name == "kernel"
+        declared: list[str] = []
+        count = 0
+        for name, type_ in zip(types.parameters, callee.parameters):
+            places = w.places[name] if isinstance(type_, Array) else [w.places[name]]
+            for position, (part, place) in enumerate(zip(part_types(type_), places)):
+                # Nothing is written through a kernel's arguments, so they may be one array under two names.
+                alone = " noalias" if is_kernel and position == 1 else ""
+                declared.append(f"{part}{alone} %p{count}")
+                w.line(f"store {part} %p{count}, ptr {place}")
+                count += 1
+            if isinstance(type_, Array):
+                if name in types.assigned:
+                    w.line(f"call void @take(ptr %p{count - 2 - type_.rank})")
+                else:
+                    w.arrays.remove(name)  # the caller holds it
+        results = part_types(callee.result)
+        if not callee.direct:
+            declared += [f"ptr noalias %out{i}" for i in range(len(results))]
+        statements.block(w, callee.node.body)
+        w.block("exit")
+        for name in w.arrays:
+            memory.drop(w, w.op(f"load ptr, ptr {w.places[name][0]}"))
+        kind = "i32"
+        if not callee.direct:
+            w.end(f"ret i32 {w.op('load i32, ptr %status')}")
+        elif callee.result is None:
+            kind = "void"
+            w.end("ret void")
+        else:
+            (kind,) = results
+            w.end(f"ret {kind} {w.op(f'load {kind}, ptr %result')}")
+        head = f"define internal {kind} @{callee.symbol}({', '.join(declared)}) nounwind {{"
+        return "\n".join([head, *w.entry, *w.lines, "}"])
+
+    def call(self, w: Writer, name: str, operands: Sequence[Any]) -> Value | ArrayValue | None:
+        """A call of one of the program's functions."""
+        callee = self.function(name, [operand.type for operand in operands])
+        given = [f"{type_} {text}" for operand in operands for type_, text in parts(operand)]
+        if callee.direct:
+            if callee.result is None:
+                w.line(f"call void @{callee.symbol}({', '.join(given)})")
+                return None
+            assert isinstance(callee.result, Scalar)
+            return Value(callee.result, w.op(f"call {callee.result.ir} @{callee.symbol}({', '.join(given)})"))
+        types = part_types(callee.result)
+        places = [w.stack(type_) for type_ in types]
+        status = w.op(f"call i32 @{callee.symbol}({', '.join([*given, *(f'ptr {place}' for place in places)])})")
+        w.fail(w.op(f"icmp ne i32 {status}, 0"), 1)
+        found = [w.op(f"load {type_}, ptr {place}") for type_, place in zip(types, places)]
+        if isinstance(callee.result, Scalar):
+            return Value(callee.result, found[0])
+        if isinstance(callee.result, Array):
+            return ArrayValue(callee.result, found[0], found[1], tuple(found[2:]), owned=True)
+        if callee.result is None:
+            return None
+        raise Unsupported("a function with several results")
+
+    def thread_entry(self, callee: Callee, record: str, types: Sequence[str]) -> str:
+        """What a thread runs: takes its record apart and calls the function."""
+        name = f"@{callee.symbol}.thread"
+        lines = [f"define internal ptr {name}(ptr %record) nounwind {{"]
+        fields = ["i64", "i64", *types]
+        for position, type_ in enumerate(fields):
+            lines.append(f"  %a{position} = getelementptr {record}, ptr %record, i64 0, i32 {position}")
+            lines.append(f"  %v{position} = load {type_}, ptr %a{position}")
+        given = ", ".join(f"{type_} %v{position}" for position, type_ in enumerate(fields))
+        lines += [f"  call void @{callee.symbol}({given})", "  ret ptr null", "}"]
+        text = "\n".join(lines)
+        if text not in self._texts:
+            self._texts.append(text)
+        return name
+
+    # --- what functions need -----------------------------------------------------------------------------------------
+
+    def declare(self, text: str) -> None:
+        """Declares a function outside of the module."""
+        self._declarations.setdefault(text)
+
+    def need(self, name: str) -> None:
+        """Takes in a function of ours that is written in LLVM's text."""
+        self._support.setdefault(name)
+
+    def intrinsic(self, w: Writer, name: str, *operands: Value) -> Value:
+        """A function of floats that LLVM knows."""
+        type_ = operands[0].type
+        symbol = f"@llvm.{name}.f{type_.bits}"
+        self.declare(f"declare {type_.ir} {symbol}({', '.join([type_.ir] * len(operands))})")
+        given = ", ".join(f"{type_.ir} {operand.text}" for operand in operands)
+        return Value(type_, w.op(f"call {type_.ir} {symbol}({given})"))
+
+    def external(self, w: Writer, symbol: str, type_: Scalar, operands: Sequence[Value]) -> Value:
+        """A function of floats of the C library, of which only the result matters."""
+        self.declare(
+            f"declare {type_.ir} @{symbol}({', '.join([type_.ir] * len(operands))}) nounwind willreturn memory(none)"
+        )
+        given = ", ".join(f"{type_.ir} {operand.text}" for operand in operands)
+        return Value(type_, w.op(f"call {type_.ir} @{symbol}({given})"))
+
+    def vector_call(self, w: Writer, name: str, operands: Sequence[Value]) -> Value:
+        """A function of floats of our own, which has versions for vectors or is written out where it is called."""
+        type_ = operands[0].type
+        formula = self.vector_functions[name]
+        symbol = formula.symbol(type_.bits)
+        if (name, type_.bits) not in self.modules:
+            self.modules[name, type_.bits] = formula.module(type_.bits)
+        self.declare(f"declare {type_.ir} @{symbol}({', '.join([type_.ir] * len(operands))})")
+        given = ", ".join(f"{type_.ir} {operand.text}" for operand in operands)
+        return Value(type_, w.op(f"call {type_.ir} @{symbol}({given}) {formula.attributes(type_.bits)}"))
+
+
+_LOOPS = frozenset({"matmul", "int_matmul", "in_threads", "nonfinite", "all_true"})
+
+
+def _takes_long(node: ast.FunctionDef) -> bool:
+    """Whether a kernel is worth giving up Python's lock: it loops, or calls a function that may."""
+    for part in ast.walk(node):
+        if isinstance(part, (ast.While, ast.For)):
+            return True
+        if isinstance(part, ast.Attribute) and part.attr in (
+            "matmul",
+            "int_matmul",
+            "in_threads",
+            "nonfinite",
+            "all_true",
+        ):
+            return True
+    return False

@@ -1,0 +1,144 @@
+"""LLVM: from a module's text to machine code, and from machine code to a Python callable."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import importlib
+import itertools
+import sys
+import sysconfig
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import llvmlite.binding as llvm
+import numpy as np
+
+from runtime.llvm.types import SCALARS, Unsupported
+
+_FASTCALL = 0x80  # METH_FASTCALL: self, an array of arguments, their number
+# Positions in NumPy's table of functions for compiled code, which never change.
+_ARRAY_TYPE, _NEW_FROM_DESCR, _SET_BASE_OBJECT = 2, 94, 282
+
+
+class _Method(ctypes.Structure):
+    """CPython's PyMethodDef."""
+
+    _fields_ = [("name", ctypes.c_char_p), ("call", ctypes.c_void_p), ("flags", ctypes.c_int), ("doc", ctypes.c_char_p)]
+
+
+@functools.cache
+def available() -> bool:
+    """Whether this room works here: a 64-bit CPython with its lock, and an LLVM new enough for its text."""
+    return (
+        sys.implementation.name == "cpython"
+        and sys.platform != "win32"
+        and ctypes.sizeof(ctypes.c_void_p) == 8
+        and not sysconfig.get_config_var("Py_GIL_DISABLED")
+        and object.__basicsize__ == 16
+        and hasattr(llvm, "create_pass_builder")
+        and hasattr(llvm, "create_lljit_compiler")
+        and llvm.llvm_version_info[0] >= 15
+    )
+
+
+@functools.cache
+def _machine() -> Any:
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    target = llvm.Target.from_default_triple()
+    return target.create_target_machine(
+        cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=3, reloc="pic",
+        codemodel="small",
+    )  # fmt: skip
+
+
+@functools.cache
+def _linker() -> Any:
+    return llvm.create_lljit_compiler(_machine(), use_jit_link=False)
+
+
+def machine_code(text: str, modules: Iterable[str]) -> bytes:
+    """An object file of a module's text, linked with others, optimised for this machine. Raises Unsupported where LLVM
+    refuses the text, which is an error of this room's."""
+    machine = _machine()
+    try:
+        module = _parsed(text)
+        for other in modules:
+            module.link_in(_parsed(other))
+        module.verify()
+    except RuntimeError as error:
+        raise Unsupported(f"LLVM: {error}") from error
+    options = llvm.create_pipeline_tuning_options(speed_level=3)
+    options.loop_vectorization = True
+    options.slp_vectorization = False
+    builder = llvm.create_pass_builder(machine, options)
+    builder.getModulePassManager().run(module, builder)
+    return bytes(machine.emit_object(module))
+
+
+def _parsed(text: str) -> Any:
+    module = llvm.parse_assembly(text)
+    module.triple = _machine().triple
+    module.data_layout = str(_machine().target_data)
+    return module
+
+
+def entry_point(code: bytes, symbol: str, others: Mapping[str, Callable[[], int]]) -> Callable[..., Any]:
+    """The function of Python's that an object file defines under this name. It stays in the process for good.
+
+    others: where further symbols lie; asked for those that the code names.
+    """
+    found = {**_addresses(), **{name: find() for name, find in others.items() if name.encode() in code}}
+    (address,) = link(code, [symbol], found)
+    method = _Method(symbol.encode(), address, _FASTCALL, None)
+    create = ctypes.pythonapi.PyCFunction_NewEx
+    create.restype, create.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p]
+    _kept.append(method)
+    return create(ctypes.addressof(method), None, None)
+
+
+def link(code: bytes, symbols: Sequence[str], others: Mapping[str, int]) -> list[int]:
+    """Takes an object file into the process for good; the addresses of some of its symbols. Raises RuntimeError for
+    what isn't an object file of this machine's."""
+    builder = llvm.JITLibraryBuilder().add_object_img(code).add_current_process()
+    for other, address in others.items():
+        builder.import_symbol(other, address)
+    for symbol in symbols:
+        builder.export_symbol(symbol)
+    with _lock:
+        # No two libraries may have one name, not even when linking the first of them failed.
+        tracker = builder.link(_linker(), f"kernel {next(_numbers)}")
+    _kept.append(tracker)
+    return [int(tracker[symbol]) for symbol in symbols]
+
+
+_kept: list[Any] = []  # what Python functions point into
+_lock = threading.Lock()
+_numbers = itertools.count()
+
+
+@functools.cache
+def _addresses() -> dict[str, int]:
+    """The objects and functions of NumPy's that kernels name."""
+    table = _array_api()
+    found = {
+        "numpy_array_type": table[_ARRAY_TYPE],
+        "numpy_new_from_descr": table[_NEW_FROM_DESCR],
+        "numpy_set_base_object": table[_SET_BASE_OBJECT],
+        "numpy_true": id(np.True_),
+        "numpy_false": id(np.False_),
+    }
+    for scalar in SCALARS.values():
+        dtype = np.dtype(scalar.name)
+        found[f"numpy_{scalar.name}_type"] = id(dtype.type)
+        found[f"numpy_{scalar.name}_dtype"] = id(dtype)
+    return found
+
+
+def _array_api() -> Any:
+    core: Any = importlib.import_module(f"numpy.{'_core' if hasattr(np, '_core') else 'core'}._multiarray_umath")
+    get = ctypes.pythonapi.PyCapsule_GetPointer
+    get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    return ctypes.cast(get(core._ARRAY_API, None), ctypes.POINTER(ctypes.c_void_p))

@@ -1,0 +1,133 @@
+"""The types of values in kernels, and how they meet: those of numba, so that either compiler gives the same numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+class Unsupported(Exception):
+    """Something that this room doesn't translate: numba does."""
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """A machine number. kind: 'b' (bool), 'i', 'u', 'f'; `ir` is its type in registers, `memory` in arrays."""
+
+    name: str
+    kind: str
+    bits: int
+
+    @property
+    def ir(self) -> str:
+        if self.kind == "f":
+            return "float" if self.bits == 32 else "double"
+        return f"i{self.bits}"
+
+    @property
+    def memory(self) -> str:
+        return "i8" if self.kind == "b" else self.ir
+
+    @property
+    def size(self) -> int:
+        """Bytes in an array."""
+        return max(self.bits // 8, 1)
+
+    @property
+    def is_float(self) -> bool:
+        return self.kind == "f"
+
+    @property
+    def is_signed(self) -> bool:
+        return self.kind == "i"
+
+
+@dataclass(frozen=True)
+class Array:
+    """A C-contiguous array: who owns it, where its elements are, and its dimensions."""
+
+    element: Scalar
+    rank: int = 1
+
+
+@dataclass(frozen=True)
+class Tuple:
+    """Several values, known one by one: what a function returns, or a name for such a list."""
+
+    items: tuple[Type, ...]
+
+
+Type = Scalar | Array | Tuple
+
+BOOL = Scalar("bool", "b", 1)
+INT64 = Scalar("int64", "i", 64)
+UINT64 = Scalar("uint64", "u", 64)
+FLOAT32 = Scalar("float32", "f", 32)
+FLOAT64 = Scalar("float64", "f", 64)
+_INTEGERS = [Scalar(f"{'u' * (kind == 'u')}int{bits}", kind, bits) for kind in "iu" for bits in (8, 16, 32, 64)]
+SCALARS = {scalar.name: scalar for scalar in (BOOL, FLOAT32, FLOAT64, *_INTEGERS)}
+SCALARS["bool_"] = SCALARS["boolean"] = BOOL
+
+
+def unified(a: Type | None, b: Type | None) -> Type | None:
+    """The type of a variable that is assigned values of both; None stands for one that isn't known yet."""
+    if a is None or b is None or a == b:
+        return b if a is None else a
+    if isinstance(a, Scalar) and isinstance(b, Scalar):
+        return met(a, b)
+    if isinstance(a, Tuple) and isinstance(b, Tuple) and len(a.items) == len(b.items):
+        items = [unified(x, y) for x, y in zip(a.items, b.items)]
+        return Tuple(tuple(item for item in items if item is not None))
+    raise Unsupported(f"{a} and {b} in one variable")
+
+
+def met(a: Scalar, b: Scalar) -> Scalar:
+    """The smallest type that holds both, as numba sees it."""
+    if a == b:
+        return a
+    if a.kind == "b" or b.kind == "b":
+        return b if a.kind == "b" else a
+    if a.is_float or b.is_float:
+        return _met_float(a, b)
+    if a.kind == b.kind:
+        return a if a.bits > b.bits else b
+    signed, unsigned = (a, b) if a.is_signed else (b, a)
+    if unsigned.bits >= 64:
+        raise Unsupported("int64 with uint64")
+    return SCALARS[f"int{max(signed.bits, 2 * unsigned.bits)}"]
+
+
+def _met_float(a: Scalar, b: Scalar) -> Scalar:
+    if a.is_float and b.is_float:
+        return FLOAT64
+    number, integer = (a, b) if a.is_float else (b, a)
+    return number if integer.bits <= 16 else FLOAT64
+
+
+def arithmetic(a: Scalar, b: Scalar) -> Scalar:
+    """What `+`, `-`, `*`, `//`, `%` and `**` of two numbers give: integers become 64 bits wide."""
+    if a.is_float or b.is_float:
+        return met(a, b)
+    return UINT64 if a.kind == "u" and b.kind == "u" else INT64
+
+
+def parsed(text: str) -> Scalar | Array:
+    """The type that a signature names: `float32`, `int64[:,::1]`."""
+    name, bracket, dims = text.partition("[")
+    scalar = SCALARS.get(name)
+    if scalar is None:
+        raise Unsupported(f"type {name}")
+    return Array(scalar, dims.count(",") + 1) if bracket else scalar
+
+
+def signature(text: str) -> list[Scalar | Array]:
+    """The types of a kernel's parameters: `(float32[:,::1], int64)`."""
+    parts: list[str] = []
+    depth, part = 0, ""
+    for letter in text.strip()[1:-1] + ",":
+        depth += {"[": 1, "]": -1}.get(letter, 0)
+        if letter == "," and not depth:
+            parts.append(part.strip())
+            part = ""
+        else:
+            part += letter
+    return [parsed(part) for part in parts if part]

@@ -1,0 +1,266 @@
+"""What Python calls: a C function that takes arguments out of objects, runs the kernel and makes objects of results.
+
+It reads NumPy's arrays and scalars where their fields lie, which NumPy keeps stable for compiled code. Arguments are
+those of the kernel's signature, arrays contiguous; a wrong number, class or rank of arguments is a TypeError.
+
+Results: int64 as Python's int; other numbers as NumPy's scalars; arrays own their memory by way of a capsule, or are
+views of the argument whose memory they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from runtime.llvm.types import BOOL, FLOAT64, INT64, Array, Scalar, Tuple
+from runtime.llvm.writer import part_types
+
+_MANY = 1 << 40  # references to an argument: never the last
+_FLAGS = 0x501  # NumPy's C_CONTIGUOUS, ALIGNED, WRITEABLE
+
+# Fields, in bytes: of every object its type; of an array its elements, rank and dimensions; of a scalar its value; of a
+# tuple its items.
+_TYPE, _DATA, _RANK, _DIMS, _VALUE, _ITEMS = 8, 16, 24, 32, 16, 24
+
+SUPPORT = f"""
+declare ptr @PyErr_NoMemory()
+declare ptr @PyErr_Occurred()
+declare void @PyErr_SetString(ptr, ptr)
+declare double @PyFloat_AsDouble(ptr)
+declare i64 @PyLong_AsLongLong(ptr)
+declare i64 @PyLong_AsUnsignedLongLongMask(ptr)
+declare i32 @PyObject_IsTrue(ptr)
+declare ptr @PyLong_FromLongLong(i64)
+declare ptr @PyTuple_New(i64)
+declare ptr @PyType_GenericAlloc(ptr, i64)
+declare void @Py_IncRef(ptr)
+declare void @Py_DecRef(ptr)
+declare ptr @PyEval_SaveThread()
+declare void @PyEval_RestoreThread(ptr)
+declare ptr @PyCapsule_New(ptr, ptr, ptr)
+declare ptr @PyCapsule_GetPointer(ptr, ptr)
+declare ptr @numpy_new_from_descr(ptr, ptr, i32, ptr, ptr, ptr, i32, ptr)
+declare i32 @numpy_set_base_object(ptr, ptr)
+@PyExc_TypeError = external global ptr
+@numpy_array_type = external global i8
+@numpy_true = external global i8
+@numpy_false = external global i8
+@wrong = private constant [33 x i8] c"wrong arguments for this kernel\\21\\00"
+
+define internal void @release(ptr %capsule) nounwind {{
+  %owner = call ptr @PyCapsule_GetPointer(ptr %capsule, ptr null)
+  call void @drop(ptr %owner)
+  ret void
+}}
+
+define internal ptr @array_object(ptr %owner, ptr %data, ptr %dtype, i32 %rank, ptr %dims) noinline nounwind {{
+  %place = getelementptr %owner, ptr %owner, i64 0, i32 1
+  %given = load ptr, ptr %place
+  %new = icmp eq ptr %given, null
+  br i1 %new, label %capsule, label %argument
+capsule:
+  %made = call ptr @PyCapsule_New(ptr %owner, ptr null, ptr @release)
+  br label %both
+argument:
+  call void @Py_IncRef(ptr %given)
+  br label %both
+both:
+  %base = phi ptr [ %made, %capsule ], [ %given, %argument ]
+  %failed = icmp eq ptr %base, null
+  br i1 %failed, label %nothing, label %array
+array:
+  call void @Py_IncRef(ptr %dtype)
+  %result = call ptr @numpy_new_from_descr(
+    ptr @numpy_array_type, ptr %dtype, i32 %rank, ptr %dims, ptr null, ptr %data, i32 {_FLAGS}, ptr null
+  )
+  %missing = icmp eq ptr %result, null
+  br i1 %missing, label %nothing, label %right
+right:
+  %set = call i32 @numpy_set_base_object(ptr %result, ptr %base)
+  ret ptr %result
+nothing:
+  ret ptr null
+}}
+"""
+
+
+class _Lines:
+    """The wrapper being written."""
+
+    def __init__(self) -> None:
+        self.head: list[str] = []
+        self.lines: list[str] = []
+        self.globals: dict[str, None] = {}
+        self._count = 0
+
+    def op(self, text: str) -> str:
+        self._count += 1
+        self.lines.append(f"  %w{self._count} = {text}")
+        return f"%w{self._count}"
+
+    def line(self, text: str) -> None:
+        self.lines.append("  " + text)
+
+    def label(self) -> str:
+        self._count += 1
+        return f"c{self._count}"
+
+    def stack(self, type_: str) -> str:
+        self._count += 1
+        self.head.append(f"  %w{self._count} = alloca {type_}, align 16")
+        return f"%w{self._count}"
+
+    def external(self, name: str) -> str:
+        """The address of an object that the linker knows by name."""
+        self.globals.setdefault(f"@{name} = external global i8")
+        return f"@{name}"
+
+    def field(self, place: str, offset: int, type_: str) -> str:
+        return self.op(f"load {type_}, ptr {self.op(f'getelementptr i8, ptr {place}, i64 {offset}')}")
+
+    def unless(self, condition: str, target: str) -> None:
+        """Goes on where the condition holds, else to the target."""
+        following = self.label()
+        self.line(f"br i1 {condition}, label %{following}, label %{target}, !prof !1")
+        self.lines.append(f"{following}:")
+
+
+def text(symbol: str, callee: Any, parameters: Sequence[Scalar | Array], releases: bool) -> str:
+    """The C function for a kernel. releases: whether other Python threads may run meanwhile."""
+    w = _Lines()
+    w.unless(w.op(f"icmp eq i64 %count, {len(parameters)}"), "bad")
+    given: list[str] = []
+    for position, type_ in enumerate(parameters):
+        thing = w.field("%arguments", 8 * position, "ptr")
+        if isinstance(type_, Array):
+            given += _array(w, thing, type_)
+        else:
+            given.append(f"{type_.ir} {_number(w, thing, type_)}")
+    result = callee.result
+    items = result.items if isinstance(result, Tuple) else () if result is None else (result,)
+    types = part_types(result)
+    lock = w.op("call ptr @PyEval_SaveThread()") if releases else None
+    if callee.direct:
+        called = f"{types[0] if types else 'void'} @{callee.symbol}({', '.join(given)})"
+        found = [w.op(f"call {called}")] if types else []
+        if not types:
+            w.line(f"call {called}")
+    else:
+        places = [w.stack(type_) for type_ in types]
+        outs = [f"ptr {place}" for place in places]
+        status = w.op(f"call i32 @{callee.symbol}({', '.join([*given, *outs])})")
+        found = []
+    if lock:
+        w.line(f"call void @PyEval_RestoreThread(ptr {lock})")
+    if not callee.direct:
+        w.unless(w.op(f"icmp eq i32 {status}, 0"), "memory")
+        found = [w.op(f"load {type_}, ptr {place}") for type_, place in zip(types, places)]
+    _results(w, items, found, isinstance(result, Tuple))
+    body = [
+        f"define ptr @{symbol}(ptr %self, ptr %arguments, i64 %count) nounwind {{", *w.head, *w.lines,
+        "bad:", "  %class = load ptr, ptr @PyExc_TypeError", "  call void @PyErr_SetString(ptr %class, ptr @wrong)",
+        "  ret ptr null", "memory:", "  %none = call ptr @PyErr_NoMemory()", "  ret ptr null",
+        "failed:", "  ret ptr null", "}",
+    ]  # fmt: skip
+    return "\n".join([*w.globals, *body, '!1 = !{!"branch_weights", i32 2000, i32 1}'])
+
+
+def _array(w: _Lines, thing: str, type_: Array) -> list[str]:
+    """The parts of an array argument, with an owner that names the object."""
+    w.unless(w.op(f"icmp eq ptr {w.field(thing, _TYPE, 'ptr')}, @numpy_array_type"), "bad")
+    w.unless(w.op(f"icmp eq i32 {w.field(thing, _RANK, 'i32')}, {type_.rank}"), "bad")
+    owner = w.stack("%owner")
+    w.line(f"store i64 {_MANY}, ptr {owner}")
+    w.line(f"store ptr {thing}, ptr {w.op(f'getelementptr %owner, ptr {owner}, i64 0, i32 1')}")
+    dims = w.field(thing, _DIMS, "ptr")
+    sizes = [w.field(dims, 8 * axis, "i64") for axis in range(type_.rank)]
+    return [f"ptr {owner}", f"ptr {w.field(thing, _DATA, 'ptr')}", *(f"i64 {size}" for size in sizes)]
+
+
+def _number(w: _Lines, thing: str, type_: Scalar) -> str:
+    """A number's value: read from NumPy's scalar of the type, or asked of any other object."""
+    place = w.stack(type_.ir)
+    known, other, after = w.label(), w.label(), w.label()
+    expected = w.external(f"numpy_{type_.name}_type")
+    same = w.op(f"icmp eq ptr {w.field(thing, _TYPE, 'ptr')}, {expected}")
+    w.line(f"br i1 {same}, label %{known}, label %{other}")
+    w.lines.append(f"{known}:")
+    value = w.field(thing, _VALUE, type_.memory)
+    w.line(f"store {type_.ir} {w.op(f'icmp ne i8 {value}, 0') if type_ == BOOL else value}, ptr {place}")
+    w.line(f"br label %{after}")
+    w.lines.append(f"{other}:")
+    if type_ == BOOL:
+        asked = w.op(f"call i32 @PyObject_IsTrue(ptr {thing})")
+        w.unless(w.op(f"icmp sge i32 {asked}, 0"), "failed")
+        value = w.op(f"icmp ne i32 {asked}, 0")
+    else:
+        value = _asked(w, thing, type_)
+    w.line(f"store {type_.ir} {value}, ptr {place}")
+    w.line(f"br label %{after}")
+    w.lines.append(f"{after}:")
+    return w.op(f"load {type_.ir}, ptr {place}")
+
+
+def _asked(w: _Lines, thing: str, type_: Scalar) -> str:
+    if type_.is_float:
+        wide = w.op(f"call double @PyFloat_AsDouble(ptr {thing})")
+        suspect = w.op(f"fcmp oeq double {wide}, -1.0")
+    else:
+        function = "PyLong_AsUnsignedLongLongMask" if type_.kind == "u" and type_.bits == 64 else "PyLong_AsLongLong"
+        wide = w.op(f"call i64 @{function}(ptr {thing})")
+        suspect = w.op(f"icmp eq i64 {wide}, -1")
+    ask, right = w.label(), w.label()
+    w.line(f"br i1 {suspect}, label %{ask}, label %{right}")
+    w.lines.append(f"{ask}:")
+    raised = w.op("call ptr @PyErr_Occurred()")
+    w.line(f"br i1 {w.op(f'icmp eq ptr {raised}, null')}, label %{right}, label %failed")
+    w.lines.append(f"{right}:")
+    if type_.is_float:
+        return wide if type_ == FLOAT64 else w.op(f"fptrunc double {wide} to float")
+    return wide if type_.bits == 64 else w.op(f"trunc i64 {wide} to {type_.ir}")
+
+
+def _results(w: _Lines, items: Sequence[Any], found: Sequence[str], several: bool) -> None:
+    objects: list[str] = []
+    rest = list(found)
+    for item in items:
+        count = len(part_types(item))
+        parts, rest = rest[:count], rest[count:]
+        # What was made before one that fails is lost: there is no memory left then.
+        thing = _array_object(w, item, parts) if isinstance(item, Array) else _number_object(w, item, parts[0])
+        w.unless(w.op(f"icmp ne ptr {thing}, null"), "failed")
+        objects.append(thing)
+    if several:
+        result = w.op(f"call ptr @PyTuple_New(i64 {len(objects)})")
+        w.unless(w.op(f"icmp ne ptr {result}, null"), "failed")
+        for position, thing in enumerate(objects):
+            w.line(f"store ptr {thing}, ptr {w.op(f'getelementptr i8, ptr {result}, i64 {_ITEMS + 8 * position}')}")
+        w.line(f"ret ptr {result}")
+    elif objects:
+        w.line(f"ret ptr {objects[0]}")
+    else:
+        none = w.external("_Py_NoneStruct")
+        w.line(f"call void @Py_IncRef(ptr {none})")
+        w.line(f"ret ptr {none}")
+
+
+def _array_object(w: _Lines, type_: Array, parts: Sequence[str]) -> str:
+    owner, data, *sizes = parts
+    dims = w.stack(f"[{type_.rank} x i64]")
+    for axis, size in enumerate(sizes):
+        w.line(f"store i64 {size}, ptr {w.op(f'getelementptr i64, ptr {dims}, i64 {axis}')}")
+    dtype = w.external(f"numpy_{type_.element.name}_dtype")
+    return w.op(f"call ptr @array_object(ptr {owner}, ptr {data}, ptr {dtype}, i32 {type_.rank}, ptr {dims})")
+
+
+def _number_object(w: _Lines, type_: Scalar, value: str) -> str:
+    if type_ == INT64:
+        return w.op(f"call ptr @PyLong_FromLongLong(i64 {value})")
+    if type_ == BOOL:
+        thing = w.op(f"select i1 {value}, ptr @numpy_true, ptr @numpy_false")
+        w.line(f"call void @Py_IncRef(ptr {thing})")
+        return thing
+    thing = w.op(f"call ptr @PyType_GenericAlloc(ptr {w.external(f'numpy_{type_.name}_type')}, i64 0)")
+    w.unless(w.op(f"icmp ne ptr {thing}, null"), "failed")
+    w.line(f"store {type_.ir} {value}, ptr {w.op(f'getelementptr i8, ptr {thing}, i64 {_VALUE}')}")
+    return thing

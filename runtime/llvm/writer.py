@@ -1,0 +1,207 @@
+"""A function being written as LLVM text: blocks, temporaries, variables on the stack.
+
+Every variable has a place on the stack, which LLVM's first pass turns into registers. Two ways of returning: a function
+that can't fail and gives one number or nothing returns it; any other returns a status (0: done, else how it failed) and
+writes its results where its caller says.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import Any
+
+from runtime.llvm.types import BOOL, FLOAT32, INT64, Array, Scalar, Tuple, Type, Unsupported
+
+OUT_OF_MEMORY = 1
+
+
+@dataclass(frozen=True)
+class Value:
+    """A number: its type and its operand in LLVM's text."""
+
+    type: Scalar
+    text: str
+
+
+@dataclass(frozen=True)
+class ArrayValue:
+    """An array: the operands of its owner, its elements and its dimensions. owned: a reference goes with it."""
+
+    type: Array
+    owner: str
+    data: str
+    dims: tuple[str, ...]
+    owned: bool = False
+
+
+def literal(value: bool | int | float, type_: Scalar) -> Value:
+    """A constant of a type, as numba would convert it."""
+    if type_.is_float:
+        number = float(value)
+        if type_ == FLOAT32:
+            try:
+                number = struct.unpack("f", struct.pack("f", number))[0]
+            except OverflowError:
+                number = float("inf") if number > 0 else float("-inf")
+        # Floats are written by their bits as float64, which is exact.
+        return Value(type_, f"0x{struct.unpack('<Q', struct.pack('<d', number))[0]:016X}")
+    if type_ == BOOL:
+        return Value(type_, "true" if value else "false")
+    whole = int(value) & ((1 << type_.bits) - 1)
+    return Value(type_, str(whole - (1 << type_.bits) if whole >> (type_.bits - 1) else whole))
+
+
+def parts(item: Value | ArrayValue) -> list[tuple[str, str]]:
+    """The machine values that a value consists of: types and operands."""
+    if isinstance(item, Value):
+        return [(item.type.ir, item.text)]
+    return [("ptr", item.owner), ("ptr", item.data), *(("i64", size) for size in item.dims)]
+
+
+def part_types(type_: Any) -> list[str]:
+    """The same of a type."""
+    if isinstance(type_, Scalar):
+        return [type_.ir]
+    if isinstance(type_, Array):
+        return ["ptr", "ptr", *["i64"] * type_.rank]
+    if isinstance(type_, Tuple):
+        return [part for item in type_.items for part in part_types(item)]
+    return []
+
+
+class Writer:
+    """Writes one function.
+
+    program  takes in what it calls
+    types    those of its variables (`infer.Types`)
+    direct   it returns its result itself
+    """
+
+    def __init__(self, program: Any, types: Any, direct: bool) -> None:
+        self.program = program
+        self.types = types
+        self.direct = direct
+        self._count = 0
+        self.entry: list[str] = []  # the variables' places
+        self.lines: list[str] = []
+        self.loops: list[tuple[str, str]] = []  # where `continue` and `break` go
+        self.places: dict[str, Any] = {}
+        self.arrays: list[str] = []  # variables that hold references
+        self._finished = False
+        if not direct:
+            self.entry += ["  %status = alloca i32", "  store i32 0, ptr %status"]
+        elif types.result is not None:
+            assert isinstance(types.result, Scalar)
+            self.entry.append(f"  %result = alloca {types.result.ir}")
+        for name, type_ in types.variables.items():
+            assert type_ is not None
+            self._declare(name, type_)
+
+    def _declare(self, name: str, type_: Type) -> None:
+        if isinstance(type_, Scalar):
+            self.places[name] = self.stack(type_.ir, f"v.{name}")
+        elif isinstance(type_, Array):
+            parts = [self.stack("ptr", f"v.{name}.owner"), self.stack("ptr", f"v.{name}.data")]
+            parts += [self.stack("i64", f"v.{name}.{i}") for i in range(type_.rank)]
+            self.places[name] = parts
+            self.entry.append(f"  store ptr null, ptr {parts[0]}")
+            self.arrays.append(name)
+        else:
+            raise Unsupported("a variable that holds a tuple")
+
+    # --- text --------------------------------------------------------------------------------------------------------
+
+    def stack(self, type_: str, name: str | None = None, count: int = 1) -> str:
+        """A place on the stack."""
+        place = f'%"{name}"' if name is not None else self._name()
+        self.entry.append(f"  {place} = alloca {type_}{f', i64 {count}' if count > 1 else ''}, align 8")
+        return place
+
+    def _name(self) -> str:
+        self._count += 1
+        return f"%t{self._count}"
+
+    def line(self, text: str) -> None:
+        """An instruction without a result."""
+        if self._finished:
+            self.block(self.label())  # unreachable, which LLVM takes out
+        self.lines.append("  " + text)
+
+    def op(self, text: str) -> str:
+        """An instruction's result."""
+        name = self._name()
+        self.line(f"{name} = {text}")
+        return name
+
+    def label(self) -> str:
+        """A name for a block."""
+        self._count += 1
+        return f"b{self._count}"
+
+    def block(self, label: str) -> None:
+        """Begins a block; falls into it where the last one hasn't ended."""
+        if not self._finished:
+            self.lines.append(f"  br label %{label}")
+        self.lines.append(f"{label}:")
+        self._finished = False
+
+    def jump(self, label: str) -> None:
+        if not self._finished:
+            self.lines.append(f"  br label %{label}")
+        self._finished = True
+
+    def branch(self, condition: str, yes: str, no: str, unlikely: bool = False) -> None:
+        weights = ", !prof !0" if unlikely else ""
+        self.line(f"br i1 {condition}, label %{yes}, label %{no}{weights}")
+        self._finished = True
+
+    def end(self, text: str) -> None:
+        """The block's last instruction."""
+        self.line(text)
+        self._finished = True
+
+    def fail(self, condition: str, status: int) -> None:
+        """Leaves the function with a status where the condition holds."""
+        bad, good = self.label(), self.label()
+        self.branch(condition, bad, good, unlikely=True)
+        self.block(bad)
+        self.line(f"store i32 {status}, ptr %status")
+        self.jump("exit")
+        self.block(good)
+
+    # --- variables ---------------------------------------------------------------------------------------------------
+
+    def load(self, name: str) -> Value | ArrayValue:
+        type_ = self.types.variables[name]
+        if isinstance(type_, Scalar):
+            return Value(type_, self.op(f"load {type_.ir}, ptr {self.places[name]}"))
+        assert isinstance(type_, Array)
+        owner, data, *dims = self.places[name]
+        loaded = tuple(self.op(f"load i64, ptr {place}") for place in dims)
+        return ArrayValue(type_, self.op(f"load ptr, ptr {owner}"), self.op(f"load ptr, ptr {data}"), loaded)
+
+    def store(self, name: str, value: Value | ArrayValue) -> None:
+        """Writes a variable; what an array variable held before isn't looked at (see `memory.assign`)."""
+        if isinstance(value, Value):
+            self.line(f"store {value.type.ir} {value.text}, ptr {self.places[name]}")
+            return
+        owner, data, *dims = self.places[name]
+        self.line(f"store ptr {value.owner}, ptr {owner}")
+        self.line(f"store ptr {value.data}, ptr {data}")
+        for place, size in zip(dims, value.dims):
+            self.line(f"store i64 {size}, ptr {place}")
+
+    def size(self, array: ArrayValue) -> str:
+        """How many elements an array has."""
+        total, *others = array.dims
+        for size in others:
+            total = self.op(f"mul i64 {total}, {size}")
+        return total
+
+    def element(self, array: ArrayValue, index: Value) -> str:
+        """Where an element of a flat array is."""
+        place = index.text
+        if index.type != INT64 and index.type.bits < 64:
+            place = self.op(f"{'sext' if index.type.is_signed else 'zext'} {index.type.ir} {index.text} to i64")
+        return self.op(f"getelementptr inbounds {array.type.element.memory}, ptr {array.data}, i64 {place}")
