@@ -38,7 +38,6 @@ ONLY_HERE = {
     "math.truncatediv": "tf.truncatediv",
     "math.truncatemod": "tf.truncatemod",
     "nn.log_sigmoid": "tf.math.log_sigmoid",
-    "random.experimental_stateless_shuffle": "tf.random.experimental.stateless_shuffle",
     "random.stateless_shuffle": "tf.random.experimental.stateless_shuffle",
     "test.GradientReport": "",
     "test.check_gradients": "tf.test.compute_gradient",

@@ -15,6 +15,7 @@ from runtime.ops import philox, stateless
 from runtime.ops.convert import convert_to_tensor, int_list, static_value
 from runtime.ops.creation import zeros_like
 from runtime.ops.dispatch import call
+from runtime.ops.random import state_for
 from runtime.ops.rules import dims, product
 from runtime.tensor import Tensor
 from runtime.variable import Variable
@@ -246,11 +247,11 @@ def stateless_categorical(
     logits: Any, num_samples: Any, seed: Any, dtype: DTypeLike = dtypes.int64, name: str | None = None
 ) -> Tensor:
     """Classes drawn with the probabilities softmax(logits), a function of `seed`. Shape (rows, num_samples)."""
-    return stateless.categorical(stateless.state_of(seed), logits, num_samples, dtype)
+    return stateless.categorical(lambda count: stateless.state_of(seed), logits, num_samples, dtype)
 
 
 def stateless_shuffle(value: Any, seed: Any, name: str | None = None, alg: Any = "auto_select") -> Tensor:
-    """The rows of a tensor in an order that is a function of `seed`."""
+    """The rows of a tensor in an order that is a function of `seed`, two integers."""
     return stateless.shuffled(stateless.state_of(seed), value)
 
 
@@ -270,35 +271,31 @@ def fold_in(seed: Any, data: Any, alg: Any = "auto_select") -> Tensor:
 # --- with the global seed ------------------------------------------------------------------------------------------
 
 
-def _with_shape_of(shape: Any, *parameters: Any) -> list[Any]:
-    """TensorFlow's shape of gamma and poisson: `shape`, then that of the parameters."""
-    total: Any = None
-    for p in parameters:
-        zeros = zeros_like(p)
-        total = zeros if total is None else total + zeros
-    return [*int_list(shape, "shape"), *dims(total)]
-
-
 def gamma(
     shape: Any, alpha: Any, beta: Any = None, dtype: DTypeLike = dtypes.float32, seed: int | None = None,
     name: str | None = None,
 ) -> Tensor:  # fmt: skip
-    """Gamma-distributed numbers of shape `shape` + the shape of `alpha` and `beta`."""
+    """Gamma-distributed numbers of shape `shape` + the shape of `alpha` and `beta`, differentiable by both."""
     kind = dtypes.as_dtype(dtype)
     a, b = convert_to_tensor(alpha, kind), convert_to_tensor(1 if beta is None else beta, kind)
-    return stateless.gamma(stateless.state_for(seed), _with_shape_of(shape, a, b), a, b, kind)
+    full = [*int_list(shape, "shape"), *dims(a + zeros_like(b))]
+    return stateless.gamma(state_for(product(full), f"gamma {kind.name}", seed), full, a, b, kind)
 
 
 def poisson(
     shape: Any, lam: Any, dtype: DTypeLike = dtypes.float32, seed: int | None = None, name: str | None = None
 ) -> Tensor:
     """Poisson-distributed numbers of shape `shape` + the shape of `lam`."""
-    rate = convert_to_tensor(lam)
-    return stateless.poisson(stateless.state_for(seed), _with_shape_of(shape, rate), rate, dtype)
+    rate, kind = convert_to_tensor(lam), dtypes.as_dtype(dtype)
+    full = [*int_list(shape, "shape"), *dims(rate)]
+    state = state_for(product(full), f"poisson {rate.dtype.name} {kind.name}", seed)
+    return stateless.poisson(state, full, rate, kind)
 
 
 def categorical(
     logits: Any, num_samples: Any, dtype: DTypeLike = dtypes.int64, seed: int | None = None, name: str | None = None
 ) -> Tensor:
     """Classes drawn with the probabilities softmax(logits). Shape (rows, num_samples)."""
-    return stateless.categorical(stateless.state_for(seed), logits, num_samples, dtype or dtypes.int64)
+    x, kind = convert_to_tensor(logits), dtypes.as_dtype(dtype or dtypes.int64)
+    label = f"categorical {x.dtype.name} {kind.name}"
+    return stateless.categorical(lambda count: state_for(count, label, seed), x, num_samples, kind)

@@ -6,10 +6,9 @@ import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import numpy as np
-
 from autograph.data.elements import as_element, call, joined_spec, row_spec, rows_of
 from autograph.data.plans import INFINITE, UNKNOWN, Follower, Plan
+from runtime.ops import philox
 from runtime.ops.random import STREAMS
 
 
@@ -54,7 +53,7 @@ class Concatenated(Plan):
 class Shuffled(Follower):
     """Elements drawn at random from a buffer that the source keeps full.
 
-    With a seed, here or by `ag.random.set_seed`, the order is always the same; it is not TensorFlow's.
+    With a seed, here or by `ag.random.set_seed`, the order is TensorFlow's, iteration for iteration.
     """
 
     def __init__(self, source: Plan, size: int, seed: int | None, reshuffle: bool) -> None:
@@ -63,23 +62,37 @@ class Shuffled(Follower):
             raise ValueError(f"buffer_size must be at least 1, got {size}")
         self.indexed = False
         self.size = size
-        general = STREAMS.global_seed
-        given = [number for number in (general, seed) if number is not None]
-        self.seed = np.random.SeedSequence([abs(number) for number in given] if given else None)
-        self.reshuffle = reshuffle
+        self.seeds = STREAMS.seeds(seed)
+        self.seeds_of_iterations = _stream(*self.seeds) if reshuffle else None
 
     def elements(self) -> Iterator[Any]:
-        draw = np.random.default_rng(self.seed.spawn(1)[0] if self.reshuffle else self.seed)
-        buffer: list[Any] = []
+        seeds = self.seeds_of_iterations
+        draw = _stream(*(self.seeds if seeds is None else (next(seeds), next(seeds))))
+        # A ring: what is at hand lies from `start` to `end`, modulo its size.
+        ring: list[Any] = []
+        start = end = 0
         for element in self.source.elements():
-            if len(buffer) < self.size:
-                buffer.append(element)
-                continue
-            place = int(draw.integers(self.size))
-            yield buffer[place]
-            buffer[place] = element
-        for place in draw.permutation(len(buffer)):
-            yield buffer[place]
+            if len(ring) < self.size:
+                ring.append(element)
+            else:
+                place = self._place(draw, start, end)
+                chosen, ring[place] = ring[place], ring[start % self.size]
+                ring[start % self.size] = element
+                start += 1
+                yield chosen
+            end += 1
+        while start < end:
+            place = self._place(draw, start, end)
+            chosen, ring[place] = ring[place], ring[start % self.size]
+            start += 1
+            yield chosen
+
+    def _place(self, draw: philox.Words, start: int, end: int) -> int:
+        return (start + next(draw) % (end - start)) % self.size
+
+
+def _stream(first: int, second: int) -> philox.Words:
+    return philox.Words(first, second << 64)
 
 
 class Unbatched(Follower):

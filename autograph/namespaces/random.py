@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from autograph.namespaces import random_experimental as experimental
 from runtime.generator import (
     Algorithm,
     Generator,
@@ -21,7 +22,6 @@ from runtime.generator import (
     stateless_truncated_normal,
     stateless_uniform,
 )
-from runtime.generator import stateless_shuffle as experimental_stateless_shuffle
 from runtime.ops.random import (
     normal,
     set_seed,
@@ -31,7 +31,7 @@ from runtime.ops.random import (
 )  # fmt: skip
 
 __all__ = [
-    "Algorithm", "Generator", "categorical", "create_rng_state", "experimental_stateless_shuffle", "fold_in", "gamma",
+    "Algorithm", "Generator", "categorical", "create_rng_state", "experimental", "fold_in", "gamma",
     "get_global_generator", "normal", "poisson", "set_global_generator", "set_seed", "shuffle", "split",
     "stateless_categorical", "stateless_gamma", "stateless_normal", "stateless_poisson", "stateless_shuffle",
     "stateless_truncated_normal", "stateless_uniform", "truncated_normal", "uniform",

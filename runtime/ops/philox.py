@@ -57,10 +57,10 @@ def blocks(key: int, counter: int, offsets: np.ndarray) -> np.ndarray:
 def uniform(key: int, counter: int, count: int, dtype: Any) -> np.ndarray:
     """Uniform in [0, 1): multiples of 2**-7 (bfloat16), 2**-10 (float16), 2**-23 (float32), 2**-52 (float64)."""
     dtype = np.dtype(dtype)
-    return _fractions(words(key, counter, 2 * count if dtype == np.float64 else count), dtype)
+    return fractions(words(key, counter, 2 * count if dtype == np.float64 else count), dtype)
 
 
-def _fractions(drawn: np.ndarray, dtype: Any) -> np.ndarray:
+def fractions(drawn: np.ndarray, dtype: Any) -> np.ndarray:
     """Numbers in [0, 1) from the low bits of each word; float64 takes two words, the upper one first."""
     if dtype == np.float64:
         pairs = drawn.astype(np.uint64).reshape(-1, 2)
@@ -72,13 +72,14 @@ def _fractions(drawn: np.ndarray, dtype: Any) -> np.ndarray:
 def normal(key: int, counter: int, count: int, dtype: Any) -> np.ndarray:
     """Standard normal numbers. Computed from the uniform ones of float64 for float64, else from those of float32."""
     wide = np.dtype(dtype) == np.float64
+    kind = np.dtype(np.float64 if wide else np.float32)
     even = count + count % 2
-    return _normal_of(words(key, counter, 2 * even if wide else even), wide)[:count].astype(dtype)
+    return normal_of(words(key, counter, 2 * even if wide else even), kind)[:count].astype(dtype)
 
 
-def _normal_of(drawn: np.ndarray, wide: bool) -> np.ndarray:
-    """A pair of normal numbers for each pair of uniform ones."""
-    pairs = _fractions(drawn, np.dtype(np.float64 if wide else np.float32)).reshape(-1, 2)
+def normal_of(drawn: np.ndarray, dtype: Any) -> np.ndarray:
+    """A pair of normal numbers for each pair of uniform ones, which are float64 or float32."""
+    pairs = fractions(drawn, dtype).reshape(-1, 2)
     # Steps round as TensorFlow's do; functions of float32 are computed wider, which is what C's come to.
     kind = pairs.dtype.type
     logarithm = np.log(np.maximum(pairs[:, 0], kind(_SMALLEST)), dtype=np.float64).astype(kind)
@@ -104,7 +105,9 @@ def truncated_normal(key: int, counter: int, count: int, dtype: Any) -> np.ndarr
     open_, filled, block = np.arange(groups, dtype=np.uint64), np.zeros(groups, np.int64), 0
     while len(open_):
         offsets = (open_ * stride)[:, None] + np.arange(block, block + 2, dtype=np.uint64)
-        candidates = _normal_of(blocks(key, counter, offsets.reshape(-1)).reshape(-1), wide).reshape(len(open_), -1)
+        candidates = normal_of(blocks(key, counter, offsets.reshape(-1)).reshape(-1), result.dtype).reshape(
+            len(open_), -1
+        )
         small = np.abs(candidates) < 2
         place = filled[open_][:, None] + np.cumsum(small, 1) - 1
         row, column = np.nonzero(small & (place < size))
@@ -142,6 +145,22 @@ def permutation(key: int, counter: int, count: int) -> np.ndarray:
     for i, step in enumerate((words(key, counter, len(left)) % left).tolist()):
         order[i], order[i + step] = order[i + step], order[i]
     return np.array(order, np.int32)
+
+
+class Words:
+    """The random 32-bit words of a stream one after another, as Python ints, from the start of the stream on."""
+
+    _AT_ONCE = 1024
+
+    def __init__(self, key: int, counter: int) -> None:
+        self._key, self._counter = key, counter
+        self._ready: list[int] = []
+
+    def __next__(self) -> int:
+        if not self._ready:
+            self._ready = words(self._key, self._counter, self._AT_ONCE)[::-1].tolist()
+            self._counter += self._AT_ONCE // 4
+        return self._ready.pop()
 
 
 def stateless_start(first: int, second: int) -> tuple[int, int]:

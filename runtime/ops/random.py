@@ -39,6 +39,7 @@ _DEFAULT_SEED = 87654321
 
 # Seeds count modulo this, and it stands for the second of two seeds 0.
 _SEEDS = 2**31 - 1
+_WORD = (1 << 64) - 1
 
 
 class Site:
@@ -86,11 +87,20 @@ class _Streams:
                 # An eager op's stream is used once.
                 seed = self.own_seeds.randint(0, _SEEDS) if site is None else site.place
                 kind = None if site is None else kind
-            first = (_DEFAULT_SEED if self.global_seed is None else self.global_seed) % _SEEDS
-            second = seed % _SEEDS
-            if first == second == 0:
-                second = _SEEDS
+            first, second = self._pair(seed)
             return first, second << 64 | self._counter(kind, first, second, site, count)
+
+    def _pair(self, seed: int) -> tuple[int, int]:
+        first = (_DEFAULT_SEED if self.global_seed is None else self.global_seed) % _SEEDS
+        second = seed % _SEEDS
+        return first, second if first or second else _SEEDS
+
+    def seeds(self, seed: int | None) -> tuple[int, int]:
+        """The two seeds of something that keeps a stream of its own, such as a dataset; `seed` is its own one."""
+        with self.lock:
+            if seed is None and self.global_seed is None:
+                return random.SystemRandom().randrange(_SEEDS), random.SystemRandom().randrange(_SEEDS)
+            return self._pair(self.own_seeds.randint(0, _SEEDS) if seed is None else seed)
 
     def _counter(self, kind: Any, first: int, second: int, site: Site | None, count: int) -> int:
         used = philox.BLOCKS * count
@@ -274,4 +284,25 @@ RANDOM_PERMUTATION = register(
         samples=tuple(Sample(((),), {"seed": s}, fixed={0: np.int32(n)}) for s, n in [(3, 5), (None, 0)]),
     )
 )  # fmt: skip
-DRAWS = (RANDOM_UNIFORM, RANDOM_NORMAL, RANDOM_INTEGERS, RANDOM_TRUNCATED, RANDOM_PERMUTATION)
+
+
+def _state_kernel(count: Any, kind: str, seed: int | None, site: Site | None = None) -> Any:
+    key, counter = STREAMS.draw(kind, seed, site, int(count))
+    return np.array([counter & _WORD, counter >> 64 & _WORD, key & _WORD], np.uint64).astype(np.int64)
+
+
+RANDOM_STATE = register(
+    OpDef(
+        "random_state", lambda inputs, attrs: (TensorType(dtypes.int64, (3,)),), _state_kernel, grad=_nothing,
+        effect=True, doc="The state of a stream from which `count` numbers are used up; see stateless.py.",
+        samples=(Sample(((),), {"seed": 3, "kind": "gamma"}, fixed={0: np.int32(5)}),),
+    )
+)  # fmt: skip
+
+
+def state_for(count: Any, kind: str, seed: Any) -> Tensor:
+    """The state to draw `count` numbers from, by the rules of `set_seed`. Ops of another `kind` have other streams."""
+    return apply(RANDOM_STATE, (convert_to_tensor(count),), {"kind": kind, "seed": None if seed is None else int(seed)})
+
+
+DRAWS = (RANDOM_STATE, RANDOM_UNIFORM, RANDOM_NORMAL, RANDOM_INTEGERS, RANDOM_TRUNCATED, RANDOM_PERMUTATION)

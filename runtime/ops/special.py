@@ -148,20 +148,6 @@ igammac = binary(
     "The upper regularised incomplete gamma function Q(a, x).",
     grad_igamma(-1), kinds="f", samples=_POSITIVE_PAIR,
 )  # fmt: skip
-gamma_quantile = binary(
-    "gamma_quantile", scipy_kernel("gammaincinv"), None,
-    "The x for which igamma(a, x) is the second operand.", _NO_PAIR, kinds="f",
-    samples=tuple(Sample(s.shapes, low=0.1, high=0.9, gradient=()) for s in binary_samples()),
-)  # fmt: skip
-poisson_quantile = binary(
-    "poisson_quantile",
-    lambda u, rate: np.where(
-        u <= np.exp(-rate), 0, np.ceil(scipy_kernel("pdtrik")(np.asarray(u, np.float64), np.maximum(rate, 1e-300)))
-    ).astype(u.dtype)[()],
-    None,
-    "The number at which the Poisson distribution of a rate (second operand) reaches a probability.", _NO_PAIR,
-    kinds="f", samples=(Sample(((3,), (3,)), low=0.1, high=0.9, gradient=()),),
-)  # fmt: skip
 
 
 def _grad_zeta(op: Any, dy: Any) -> Sequence[Any]:

@@ -13,15 +13,14 @@ import numpy as np
 
 from runtime import dtypes, errors
 from runtime.dtypes import DType, DTypeLike
-from runtime.ops import elementwise, philox
+from runtime.ops import elementwise, philox, philox_draws
+from runtime.ops.arithmetic import maximum
 from runtime.ops.array import known_rank
-from runtime.ops.compare import where
-from runtime.ops.convert import convert_to_tensor, fill_holes, shape_args
+from runtime.ops.convert import convert_to_tensor, fill_holes, shape_args, static_value
 from runtime.ops.dispatch import apply, call
 from runtime.ops.late import late
-from runtime.ops.rules import dims
-from runtime.ops.special import gamma_quantile, poisson_quantile
-from runtime.ops.table import OpDef, Sample, register
+from runtime.ops.rules import dims, product, unbroadcast
+from runtime.ops.table import OPS, OpDef, Sample, register
 from runtime.tensor import Tensor
 from runtime.types import TensorType
 
@@ -127,11 +126,95 @@ def state_of(seed: Any) -> Tensor:
     return apply(STATE_OF_SEED, (pair,))
 
 
-def state_for(seed: Any) -> Tensor:
-    """A state from the global stream, or that of an op's own seed; see `random.set_seed`."""
-    low, high = convert_to_tensor(0, dtypes.int64), convert_to_tensor(2**62, dtypes.int64)
-    own = None if seed is None else int(seed)
-    return state_of(call("random_integers", low, high, shape=(2,), dtype=dtypes.int64, seed=own))
+# Distributions found by rejection: a row's parameters have the last dimensions of its result.
+
+
+def _rejection_kernel(sample: Callable[..., np.ndarray]) -> Callable[..., Any]:
+    def kernel(state: Any, parameters: Any, *holes: Any, shape: tuple[int | None, ...], dtype: DType) -> Any:
+        full = fill_holes(shape, holes)
+        if any(d < 0 for d in full):
+            raise errors.InvalidArgumentError(f"Dimension {min(full)} must be >= 0")
+        own = full[len(full) - parameters.ndim :] if parameters.ndim else ()
+        each = np.broadcast_to(np.asarray(parameters, np.float64), own)
+        count = int(np.prod(full[: len(full) - len(own)], dtype=np.int64))
+        return sample(*_stream(state), each, count, dtype).T.reshape(full).astype(dtype._np)[()]
+
+    return kernel
+
+
+def _gamma_sample(key: int, counter: int, alphas: np.ndarray, count: int, dtype: DType) -> np.ndarray:
+    return philox_draws.gamma(key, counter, alphas, count)
+
+
+def _poisson_sample(key: int, counter: int, rates: np.ndarray, count: int, dtype: DType) -> np.ndarray:
+    most = float(np.iinfo(dtype._np).max if dtype.is_integer else dtypes.finfo(dtype).max)
+    found = philox_draws.poisson(key, counter, rates, count, most)
+    return np.nan_to_num(found) if dtype.is_integer else found
+
+
+def _grad_gamma(op: Any, dy: Any) -> Sequence[Any]:
+    """By the implicit function theorem: the distribution function stays where it is (Figurnov et al., "Implicit
+    reparameterization gradients", 2018)."""
+    alpha, x = (call("cast", t, dtype=dtypes.float64) for t in (op.inputs[1], op.outputs[0]))
+    above = apply(OPS["igamma_derivative"], [alpha, x], {"order": 1})
+    density = elementwise.exp((alpha - 1) * elementwise.log(x) - x - apply(OPS["lgamma"], [alpha]))
+    slope = unbroadcast(call("cast", dy, dtype=dtypes.float64) * -above / density, alpha, x)
+    return [None, call("cast", slope, dtype=op.inputs[1].dtype), *[None] * (len(op.inputs) - 2)]
+
+
+GAMMA = register(
+    OpDef(
+        "philox_gamma", _infer_drawn, _rejection_kernel(_gamma_sample), grad=_grad_gamma, kinds="f",
+        doc="Gamma numbers of scale 1, of a state and alpha.",
+        samples=tuple(
+            Sample(((3,), own), {"shape": shape, "dtype": dtypes.float64}, fixed={0: _STATE}, low=1.5, high=4.0,
+                   gradient=())
+            for own, shape in [((), (3,)), ((2,), (4, 2)), ((2,), (2,))]
+        ),
+    )
+)  # fmt: skip
+POISSON = register(
+    OpDef(
+        "philox_poisson", _infer_drawn, _rejection_kernel(_poisson_sample), grad=_nothing, kinds="f",
+        doc="Poisson numbers, of a state and rates.",
+        samples=tuple(
+            Sample(((3,), own), {"shape": shape, "dtype": dtype}, fixed={0: _STATE}, low=0.5, high=40.0, gradient=())
+            for own, shape, dtype in [((), (3,), dtypes.int32), ((2,), (4, 2), dtypes.float32)]
+        ),
+    )
+)  # fmt: skip
+
+
+def _infer_categorical(inputs: Sequence[Any], attrs: dict) -> tuple:
+    shape = inputs[1].shape
+    return (TensorType(attrs["dtype"], (None if shape is None else shape[0], None)),)
+
+
+def _categorical_kernel(state: Any, logits: Any, count: Any, dtype: DType) -> Any:
+    if logits.shape[1] == 0 and count > 0:
+        raise errors.InvalidArgumentError(f"num_classes should be positive, got {logits.shape[1]} [Op:Multinomial]")
+    if count < 0:
+        raise errors.InvalidArgumentError(f"num_samples should be nonnegative, got {count} [Op:Multinomial]")
+    return philox_draws.categorical(*_stream(state), logits, int(count)).astype(dtype._np)
+
+
+CATEGORICAL = register(
+    OpDef(
+        "philox_categorical", _infer_categorical, _categorical_kernel, grad=_nothing, kinds="f",
+        doc="Classes drawn with the probabilities softmax(logits), of a state.",
+        samples=(
+            Sample(((3,), (2, 3), ()), {"dtype": dtypes.int64}, fixed={0: _STATE, 2: np.int32(4)}, gradient=()),
+        ),
+    )
+)  # fmt: skip
+PERMUTATION = register(
+    OpDef(
+        "philox_permutation", lambda inputs, attrs: (TensorType(dtypes.int32, (None,)),),
+        lambda state, count: philox.permutation(*_stream(state), int(count)), grad=_nothing, kinds="iu",
+        doc="0 .. count - 1 in random order, of a state.",
+        samples=(Sample(((3,), ()), fixed={0: _STATE, 1: np.int32(5)}),),
+    )
+)  # fmt: skip
 
 
 # --- distributions, of a state -------------------------------------------------------------------------------------
@@ -170,37 +253,38 @@ def normal(state: Tensor, shape: Any, mean: Any, stddev: Any, dtype: DTypeLike, 
 
 @late
 def gamma(state: Tensor, shape: Any, alpha: Any, beta: Any, dtype: DTypeLike) -> Tensor:
-    """By inverting the distribution function, so that each number takes one random word."""
+    """`alpha` and `beta` broadcast to the last dimensions of `shape`."""
     kind = _float(dtype)
     a = convert_to_tensor(alpha, None if isinstance(alpha, Tensor) else kind)
-    u = drawn(UNIFORM, state, shape, dtypes.float64)
-    wide = gamma_quantile(call("cast", a, dtype=dtypes.float64) + call("zeros_like", u), u)
-    result = call("cast", wide, dtype=kind)
-    return result if beta is None else result / convert_to_tensor(beta, kind)
+    b = convert_to_tensor(1 if beta is None else beta, kind)
+    numbers = drawn(GAMMA, state, shape, kind, a + call("zeros_like", b)) / b
+    return maximum(numbers, convert_to_tensor(float(dtypes.finfo(kind).tiny), kind))
 
 
 @late
 def poisson(state: Tensor, shape: Any, lam: Any, dtype: DTypeLike) -> Tensor:
-    u = drawn(UNIFORM, state, shape, dtypes.float64)
-    rate = call("cast", convert_to_tensor(lam), dtype=dtypes.float64) + call("zeros_like", u)
-    return call("cast", poisson_quantile(u, rate), dtype=dtypes.as_dtype(dtype))
+    rate = call("cast", convert_to_tensor(lam), dtype=dtypes.float64)
+    return drawn(POISSON, state, shape, dtypes.as_dtype(dtype), rate)
 
 
 @late
-def categorical(state: Tensor, logits: Any, num_samples: Any, dtype: DTypeLike) -> Tensor:
-    """By the Gumbel-max trick: the largest of logits with Gumbel noise."""
+def categorical(start: Callable[[Any], Tensor], logits: Any, num_samples: Any, dtype: DTypeLike) -> Tensor:
+    """start: gives the state, from how many numbers of a stream are used up."""
     x = convert_to_tensor(logits)
     if known_rank(x, "categorical") != 2:
         raise errors.InvalidArgumentError(f"logits should be a matrix, got shape {x.shape} [Op:Multinomial]")
-    rows, classes = dims(x)
-    u = drawn(UNIFORM, state, [rows, num_samples, classes], dtypes.float64)
-    noise = -elementwise.log(-elementwise.log(where(u > 0, u, convert_to_tensor(1e-300, dtypes.float64))))
-    scores = call("expand_dims", call("cast", x, dtype=dtypes.float64), axis=(1,)) + noise
-    return call("argmax", scores, axis=2, output_type=dtypes.as_dtype(dtype))
+    count = convert_to_tensor(num_samples, dtypes.int32)
+    # TensorFlow puts aside whole blocks, twice.
+    state = start(product([dims(x)[0], (count + 3) // 4 * 8]))
+    found = apply(CATEGORICAL, (state, x, count), {"dtype": dtypes.as_dtype(dtype)})
+    known = static_value(count)
+    if known is not None and found._shape != (x._shape[0], int(known)):  # type: ignore[index]
+        found = call("ensure_shape", found, shape=(x._shape[0], int(known)))  # type: ignore[index]
+    return found
 
 
 @late
 def shuffled(state: Tensor, value: Any) -> Tensor:
     x = convert_to_tensor(value)
-    keys = drawn(UNIFORM, state, [dims(x)[0]], dtypes.float64)
-    return call("gather", x, call("argsort", keys, axis=0, descending=False), axis=0)
+    known_rank(x, "shuffle")
+    return call("gather", x, apply(PERMUTATION, (state, call("dim", x, axis=0))), axis=0)

@@ -125,6 +125,23 @@ class TestShuffle:
         assert (first, second) == runs()
         assert first != second
 
+    def test_the_order_is_tensorflows(self):
+        """Orders that TensorFlow 2.21 gave."""
+        whole = Dataset.range(12).shuffle(12, seed=5)
+        assert values(whole) == [1, 0, 7, 11, 9, 10, 3, 5, 4, 8, 6, 2]
+        assert values(whole) == [8, 1, 3, 4, 7, 6, 10, 11, 0, 9, 2, 5], "the second iteration goes on with the seeds"
+        small = Dataset.range(12).shuffle(3, seed=5)
+        assert values(small) == [1, 3, 4, 5, 2, 7, 8, 0, 6, 9, 11, 10]
+        same = Dataset.range(12).shuffle(12, seed=5, reshuffle_each_iteration=False).repeat(2)
+        assert values(same) == [7, 3, 6, 11, 4, 1, 0, 9, 8, 2, 5, 10] * 2
+        try:
+            ag.random.set_seed(9)
+            seeded = Dataset.range(12).shuffle(12)
+            assert values(seeded) == [7, 5, 9, 4, 10, 8, 2, 11, 0, 1, 6, 3]
+            assert values(Dataset.range(12).shuffle(12)) == [3, 8, 1, 2, 0, 11, 6, 10, 9, 7, 5, 4]
+        finally:
+            ag.random.set_seed(None)
+
     def test_the_order_may_stay(self):
         dataset = Dataset.range(20).shuffle(20, reshuffle_each_iteration=False)
         assert values(dataset) == values(dataset)

@@ -319,10 +319,6 @@ LIBRARY = {
     "fresnel_sin": quadrature(lambda t: np.sin(np.pi / 2 * t * t)),
     "fresnel_cos": quadrature(lambda t: np.cos(np.pi / 2 * t * t)),
     "igamma": wide(lambda a, x: special.gdtr(1.0, a, x)), "igammac": wide(lambda a, x: special.gdtrc(1.0, a, x)),
-    "gamma_quantile": wide(lambda a, p: special.gdtrix(1.0, a, p)),
-    "poisson_quantile": lambda u, rate: np.array(
-        [next(k for k in range(100) if special.pdtr(k, r) >= v) for v, r in zip(u, rate)]
-    ),
     "zeta": wide(zeta),
     "betainc": wide(lambda a, b, x: special.btdtr(a, b, x) if hasattr(special, "btdtr") else 1
                     - special.betainc(b, a, 1 - x)),

@@ -21,8 +21,6 @@ FAMILIES = ("special", "complex_numbers", "incomplete_gamma")
 MORE = ("conj", "nextafter")
 # Rows of these families that don't, or that aren't looked at here, with the reason.
 ELSEWHERE = {
-    "poisson_quantile": "an inverse by search: test_generator.py has its distribution",
-    "gamma_quantile": "the inverse of igamma, which is tried here: test_generator.py has its distribution",
     "igamma_derivative": "a derivative of igamma by a series, for gradients: test_not_a_number.py and test_table.py",
     "polygamma": "of integer orders only: test_table.py has its values",
     "string_add": "of strings: test_table.py",

@@ -54,6 +54,39 @@ def stateless(T: Any) -> dict[str, Any]:
     found["integers"] = T.random.stateless_uniform([9], [1, 2], -5, 50, "int32")
     found["split"], found["folded"] = T.random.split([1, 2], 3), T.random.fold_in([1, 2], 3)
     found["split of int64"] = T.random.split(T.constant([1, 2], T.int64), 2)
+    found["shuffled rows"] = T.random.experimental.stateless_shuffle(T.reshape(T.range(20), [10, 2]), [3, -4])
+    return found
+
+
+def by_rejection(T: Any) -> dict[str, Any]:
+    """Gamma, Poisson and categorical numbers, and gradients of the first."""
+    found: dict[str, Any] = {}
+    alpha, seed = T.constant([0.5, 1.0, 2.0, 50.0]), [3, -4]
+    found["gamma"] = T.random.stateless_gamma([3, 4], seed, alpha)
+    found["gamma of two"] = T.random.stateless_gamma([2, 3, 2], seed, [[0.1], [0.2], [3.0]], [1.0, 2.0])
+    for dtype in ("float16", "float64"):
+        found[f"gamma {dtype}"] = T.random.stateless_gamma([4], seed, 2.0, 0.5, dtype)
+    for dtype in ("int32", "int64", "float32"):
+        found[f"poisson {dtype}"] = T.random.stateless_poisson([3, 4], seed, [0.5, 1.0, 20.0, 5000.0], dtype)
+    logits = T.constant([[-1.6, -0.7, -1.2], [0.0, 0.0, 2.0]])
+    for dtype in ("int32", "int64"):
+        found[f"classes {dtype}"] = T.random.stateless_categorical(logits, 7, seed, dtype)
+    found["a class that can't be"] = T.random.stateless_categorical([[0.0, -np.inf, 1.0]], 5, seed)
+    T.random.set_seed(7)
+
+    def draw(seed: Any) -> list[Any]:
+        return [
+            T.random.gamma([2], alpha, seed=seed), T.random.poisson([2], [0.5, 30.0], seed=seed),
+            T.random.categorical(logits, 5, seed=seed), T.random.normal([2], seed=seed),
+        ]  # fmt: skip
+
+    staged = T.function(lambda: [*draw(None), *draw(3)])
+    for name, numbers in [("free", draw(None)), ("own", draw(3)), ("again", draw(3)), ("f", staged()), ("g", staged())]:
+        found.update({f"{name} {i}": number for i, number in enumerate(numbers)})
+    with T.GradientTape() as tape:
+        tape.watch(alpha)
+        drawn = T.random.stateless_gamma([2, 4], seed, alpha, 2.0)
+    found["gradient"] = tape.gradient(drawn, alpha)
     return found
 
 
@@ -87,7 +120,7 @@ def with_seeds(T: Any) -> dict[str, Any]:
 
 def draws(T: Any) -> dict[str, Any]:
     """name -> nested lists of numbers (Python's, exact)."""
-    parts = {"generator": of_generators, "stateless": stateless, "seeds": with_seeds}
+    parts = {"generator": of_generators, "stateless": stateless, "rejection": by_rejection, "seeds": with_seeds}
     return {
         f"{part}: {name}": np.asarray(T.cast(t, T.float64) if t.dtype.is_floating else t).tolist()
         for part, function in parts.items()
