@@ -19,7 +19,7 @@ import numpy as np
 
 from autograph.errors import StagingError, StagingValueError, user_location
 from autograph.operators.aliases import Holder
-from autograph.operators.calls import LIBRARIES
+from autograph.operators.calls import LIBRARIES, is_library
 from autograph.operators.containers import CONTAINERS, Snapshot, conversions
 from autograph.operators.iterators import outside
 from autograph.operators.raising import check_refused
@@ -193,7 +193,12 @@ class Frame:
             return
         self._seen.add(id(value))
         if kind is FunctionType:
-            if not _is_library(value.__globals__.get("__name__")):
+            if is_library(value):
+                # Its variables are its own business (a cache); the user's functions that it calls aren't.
+                for cell in value.__closure__ or ():
+                    if isinstance(read_cell(cell), (FunctionType, MethodType)):
+                        self._reach(name, read_cell(cell), depth)
+            else:
                 self._reach_closure(value, depth)
                 self._reach_globals(value.__code__, value.__globals__, depth - 1)
         elif kind is MethodType:

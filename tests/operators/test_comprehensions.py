@@ -244,3 +244,11 @@ def test_python_runs_over_known_lengths_only():
 
     with pytest.raises(ag.errors.OperatorNotAllowedInGraphError, match=r"range\(\) of tensors is run over by Python"):
         f(ag.constant(3))
+
+
+def test_sums_of_lists_of_unknown_length():
+    @ag.function(input_signature=[ag.TensorSpec([None], ag.float32)])
+    def f(v):
+        return ag.add_n([a * a if a > 0 else -a for a in v])
+
+    assert float(f([0.5, -1.0, 2.0])) == 5.25

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 
 import numpy as np
 import pytest
@@ -42,6 +43,21 @@ def returns(x):
     if x < -2.5:
         return x
     return x * 10
+
+
+@functools.singledispatch
+def by_kind(value):
+    return 1.0
+
+
+@by_kind.register
+def _(value: int):
+    return value * 2.0
+
+
+@case((f32(2),), (f32(-2),))
+def caches_of_the_standard_library_are_no_state(x):
+    return by_kind(3) + x if x > 0 else by_kind("a") - x
 
 
 @case((f32(2),), (f32(-2),))
