@@ -333,7 +333,7 @@ def add_n(inputs: Sequence[Any], name: str | None = None) -> Tensor:
     Raises ValueError for an empty list, InvalidArgumentError for different shapes.
     """
     if is_tensor_like(inputs):
-        rows = convert_to_tensor(inputs)
+        rows: Any = convert_to_tensor(inputs)
         if rows._shape is None or rows._shape[:1] == (None,):  # also a list whose length is known only at run time
             return call("reduce_sum", rows, axis=(0,), keepdims=False)
         inputs = list(rows)

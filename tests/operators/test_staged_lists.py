@@ -30,7 +30,7 @@ def test_an_item_at_a_tensor_of_a_list_from_elsewhere_is_refused_at_its_line():
     def f(items, i):
         return items[i]
 
-    with pytest.raises(ag.errors.OperatorNotAllowedInGraphError, match=r"ag.stack\(x\)\[i\].*\n.*in f\n +return items"):
+    with pytest.raises(ag.errors.OperatorNotAllowedInGraphError, match=r"in f\n +return items[^#]*ag.stack\(x\)\[i\]"):
         ag.function(f)([1.0, 2.0], ag.constant(1))
 
 
