@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -18,24 +17,19 @@ from typing import Any
 from runtime import errors
 from runtime.codegen.source import NotNative
 from runtime.engine import background, settings
+from runtime.engine.pacing import Loop, Pace
 from runtime.graph.interpreter import Accelerator, interpret
-from runtime.graph.ir import Graph, Node, Substitution, copy_nodes
+from runtime.graph.ir import Graph, Node
 from runtime.recursion import room
 
 Call = Callable[[Sequence[Any]], "list[Any]"]
 
-# A running loop is hot after this long (seconds) between questions of the interpreter: when the compiler would start.
-_HOT = background.START_PATIENCE
-# While its native code is compiled, a hot loop pauses for this many times the time it ran, at most so many seconds.
-_SHARE = 3.0
-_LONGEST_PAUSE = 0.010
 
-
-def compile_graph(graph: Graph, accelerate: Accelerator | None, whole: bool = False) -> Call | None:
+def compile_graph(graph: Graph, pace: Callable[[], Accelerator] | None, whole: bool = False) -> Call | None:
     """`partition.compile_graph`, imported when something is compiled: nothing else needs the code generator."""
     from runtime.engine import partition
 
-    return partition.compile_graph(graph, accelerate, whole=whole)
+    return partition.compile_graph(graph, pace, whole=whole)
 
 
 class Executable:
@@ -47,7 +41,7 @@ class Executable:
         self._call: Call | None = None
         self._lock = threading.Lock()
         self._requested = False
-        self._loops: dict[int, _Loop] = {}
+        self._loops: dict[int, Loop] = {}
         self.failure: str | None = None  # what the compiler's warning said
         self._error: Exception | None = None  # of the background compiler, where the environment asks for it
 
@@ -82,8 +76,8 @@ class Executable:
             if is_first:
                 with background.worker.held_back():
                     background.worker.submit(self._compile_guarded)
-                    return interpret(self.graph, inputs, self._accelerate)
-        return interpret(self.graph, inputs, self._accelerate)
+                    return interpret(self.graph, inputs, self._pace())
+        return interpret(self.graph, inputs, self._pace())
 
     def compile(self) -> None:
         """Compiles now, once; does nothing where the graph has no native part.
@@ -94,17 +88,17 @@ class Executable:
         with self._lock:
             self._requested = True
             if self._call is None:
-                self._call = self._guarded(lambda: compile_graph(self.graph, self._accelerate))
+                self._call = self._guarded(lambda: compile_graph(self.graph, self._pace))
                 if self._call is None:
                     self._call = self._interpret
 
     def _interpret(self, inputs: Sequence[Any]) -> list[Any]:
-        return interpret(self.graph, inputs, self._accelerate)
+        return interpret(self.graph, inputs, self._pace())
 
     def _compile_guarded(self) -> None:
         # Without the lock: calls meanwhile only look at `_requested`.
         try:
-            call = self._guarded(lambda: compile_graph(self.graph, self._accelerate))
+            call = self._guarded(lambda: compile_graph(self.graph, self._pace))
         except Exception as error:
             self._error = error
             settings.note_background_error(error)
@@ -129,14 +123,22 @@ class Executable:
 
         return run
 
-    # --- jumping into native code from a running loop ------------------------------------------------------------
+    # --- jumping into native code from a running loop ----------------------------------------------------------------
 
-    def _accelerate(self, node: Node, operands: Sequence[Any]) -> Sequence[Any] | None:
-        """The interpreter's hook (see `runtime.graph.interpreter.Accelerator`)."""
+    def _pace(self) -> Pace:
+        return Pace(self._loop_of)
+
+    def _loop_of(self, node: Node) -> Loop:
         loop = self._loops.get(id(node))
-        if loop is None:
-            loop = self._loops.setdefault(id(node), _Loop(node))
-        return loop.finish(operands)
+        return loop if loop is not None else self._loops.setdefault(id(node), Loop(node, _compile_loop))
+
+
+def _compile_loop(graph: Graph) -> Call | None:
+    try:
+        return _guarded(lambda: compile_graph(graph, None, whole=True), graph)[0]
+    except Exception as error:  # only where the environment asks for it
+        settings.note_background_error(error)
+        return None
 
 
 def _can_say_values(graph: Graph) -> bool:
@@ -149,50 +151,6 @@ def _can_say_values(graph: Graph) -> bool:
         elif node.op.effect or node.op.name in ("while", "commit"):
             return False
     return shows
-
-
-class _Loop:
-    """A `while` node that the interpreter is running, and its native form on its own once that is there."""
-
-    def __init__(self, node: Node) -> None:
-        self.node = node
-        self.first_asked = time.perf_counter()
-        self.last_asked = self.first_asked
-        self.requested = False
-        self.done = False
-        self.call: Call | None = None
-
-    def finish(self, operands: Sequence[Any]) -> Sequence[Any] | None:
-        if self.call is not None:
-            return self.call(operands)
-        if self.done:
-            return None
-        now = time.perf_counter()
-        if self.requested:
-            # Python runs one thread at a time, and this one would rarely let the compiler have its turn.
-            time.sleep(min(_SHARE * (now - self.last_asked), _LONGEST_PAUSE))
-            self.last_asked = time.perf_counter()
-        elif now - self.first_asked > _HOT:
-            self.requested = True
-            background.worker.submit(self._compile)
-            self.last_asked = now
-        return None
-
-    def _compile(self) -> None:
-        graph = Graph(f"loop of {self.node.graph.name}")
-        mapping = Substitution()
-        arguments = [graph.add_input(v.type, v.name) for v in self.node.inputs]
-        # By position: the same value may be several operands.
-        copy_nodes([self.node], graph, mapping)
-        (copy,) = graph.nodes
-        copy.inputs = arguments
-        graph.outputs = list(copy.outputs)
-        try:
-            self.call, _ = _guarded(lambda: compile_graph(graph, None, whole=True), graph)
-        except Exception as error:
-            settings.note_background_error(error)
-        finally:
-            self.done = self.call is None
 
 
 def _guarded(compile_it: Callable[[], Call | None], graph: Graph) -> tuple[Call | None, str | None]:

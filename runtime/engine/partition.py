@@ -23,17 +23,18 @@ Call = Callable[[Sequence[Any]], "list[Any]"]
 SEGMENT_LIMIT = 100
 
 
-def compile_graph(graph: Graph, accelerator: Accelerator | None, whole: bool = False) -> Call | None:
+def compile_graph(graph: Graph, pace: Callable[[], Accelerator] | None, whole: bool = False) -> Call | None:
     """A callable for the graph's inputs that runs native code where there is some; None where there is none.
 
-    accelerator: for the loops in interpreted parts. whole: only as one kernel. Raises NotNative or KernelError.
+    pace: makes an accelerator for each run of an interpreted part. whole: only as one kernel. Raises NotNative or
+    KernelError.
     """
     if all(is_native(node) for node in graph.nodes) and (whole or _weight(graph.nodes) <= SEGMENT_LIMIT):
         return load(lower(graph))
     if whole:
         return None
     users = _users(graph)
-    steps = [_Step(graph, native, nodes, users, accelerator) for native, nodes in segments(graph)]
+    steps = [_Step(graph, native, nodes, users, pace) for native, nodes in segments(graph)]
     if not any(step.native for step in steps):
         return None
     for step in steps:
@@ -91,7 +92,7 @@ class _Step:
         native: bool,
         nodes: list[Node],
         users: dict[Value, set[Node]],
-        accelerator: Accelerator | None,
+        pace: Callable[[], Accelerator] | None,
     ) -> None:
         self.native = native
         own = set(nodes)
@@ -110,7 +111,7 @@ class _Step:
             for value in node.outputs:
                 value.name = None
         self.part.outputs = [mapping[v] for v in self.outputs]
-        self.call: Call = lambda inputs: interpret(self.part, inputs, accelerator)
+        self.call: Call = lambda inputs: interpret(self.part, inputs, pace() if pace is not None else None)
 
     def compile(self) -> None:
         if self.native:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -20,12 +20,22 @@ from runtime.ops.dispatch import explain_failure, out_of_memory, widened
 from runtime.recursion import room
 from runtime.types import TensorType
 
-# Called every so often by a running loop with the node and its current operands; may finish the loop in native code and
-# give the results, or None to go on here.
-Accelerator = Callable[[Node, Sequence[Any]], "Sequence[Any] | None"]
+
+class Accelerator(Protocol):
+    """Told of the loops that run; asked every so often for the results of the innermost one, which it may finish in
+    native code from the loop's current operands. None: go on here."""
+
+    hurry: bool  # to be asked at the next trip
+
+    def enter(self, node: Node) -> None: ...
+
+    def leave(self) -> None: ...
+
+    def finish(self, operands: Sequence[Any]) -> Sequence[Any] | None: ...
+
 
 # Trips between two questions to the accelerator: rare enough to cost nothing, often enough to switch in milliseconds.
-TRIPS_PER_QUESTION = 64
+TRIPS_PER_QUESTION = 16
 # Regions in regions from which on running them may take more frames than Python usually allows.
 _DEEP = 50
 
@@ -176,12 +186,20 @@ def _run_cond(node: Node, operands: list[Any], accelerator: Accelerator | None) 
 def _run_while(node: Node, operands: list[Any], accelerator: Accelerator | None) -> list[Any]:
     test, body = node.regions
     carries = node.attrs["carries"]
+    if accelerator is None:
+        while _run_region(test, operands, None)[0]:
+            operands[:carries] = _run_region(body, operands, None)
+        return operands[:carries]
     trips = 0
-    while _run_region(test, operands, accelerator)[0]:
-        operands[:carries] = _run_region(body, operands, accelerator)
-        trips += 1
-        if accelerator is not None and trips % TRIPS_PER_QUESTION == 0:
-            finished = accelerator(node, operands)
-            if finished is not None:
-                return list(finished)
-    return operands[:carries]
+    accelerator.enter(node)
+    try:
+        while _run_region(test, operands, accelerator)[0]:
+            operands[:carries] = _run_region(body, operands, accelerator)
+            trips += 1
+            if trips % TRIPS_PER_QUESTION == 0 or accelerator.hurry:
+                finished = accelerator.finish(operands)
+                if finished is not None:
+                    return list(finished)
+        return operands[:carries]
+    finally:
+        accelerator.leave()

@@ -11,7 +11,7 @@ import pytest
 import runtime.ops.operators  # noqa: F401
 from runtime import errors
 from runtime.dtypes import float32, float64
-from runtime.engine import Executable, background, executable, kernel_counters, partition, wait_for_background
+from runtime.engine import Executable, background, executable, kernel_counters, pacing, partition, wait_for_background
 from runtime.graph.interpreter import interpret
 from runtime.ops.control import assert_op
 from runtime.ops.dispatch import call
@@ -76,7 +76,7 @@ def test_a_running_loop_jumps_into_native_code(monkeypatch: Any) -> None:
     run = Executable(build(lambda n: while_loop(lambda i: i < n, lambda i: [i + 1], [integer(0)]), [I32]))
     many = np.int32(200_000_000)
     finished = []
-    monkeypatch.setattr(executable._Loop, "finish", _noting(executable._Loop.finish, finished))
+    monkeypatch.setattr(pacing.Pace, "finish", _noting(pacing.Pace.finish, finished))
     assert run([many])[0] == many
     assert finished
 

@@ -1,0 +1,97 @@
+"""When running loops leave the interpreter."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from runtime.engine import Executable, pacing, wait_for_background
+from runtime.graph import interpreter
+from tests.autodiff.graphs import I32, integer, while_loop
+from tests.engine.test_executable import build
+
+
+class Clock:
+    """Seconds that pass by one at each look, and how often somebody looked."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = 0.0
+        monkeypatch.setattr(pacing.time, "perf_counter", self)
+
+    def __call__(self) -> float:
+        self.now += 1.0
+        return self.now
+
+
+def nested(outer: int, inner: int) -> Any:
+    def trip(i: Any, total: Any) -> list:
+        start = [integer(0), total]
+        total = while_loop(lambda j, total: j < inner, lambda j, total: [j + 1, total + j], start)[1]
+        return [i + 1, total]
+
+    return lambda n: while_loop(lambda i, total: i < outer, trip, [integer(0), n])[1]
+
+
+def taken(monkeypatch: pytest.MonkeyPatch) -> list[pacing.Loop]:
+    """The loops that leave the interpreter from now on, in order."""
+    found: list[pacing.Loop] = []
+    native = pacing.Loop.native
+
+    def noting(loop: pacing.Loop) -> Any:
+        found.append(loop)
+        return native(loop)
+
+    monkeypatch.setattr(pacing.Loop, "native", noting)
+    return found
+
+
+def _has_inner(loop: pacing.Loop) -> bool:
+    return any(node.op.name == "while" for region in loop.node.regions for node in region.walk())
+
+
+def test_of_loops_in_one_another_the_outermost_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pacing.Loop, "patience", lambda loop: 3.0)
+    monkeypatch.setattr(interpreter, "TRIPS_PER_QUESTION", 1)
+    Clock(monkeypatch)
+    found = taken(monkeypatch)
+    run = Executable(build(nested(50, 3), [I32]))
+    assert run([np.int32(0)])[0] == 50 * 3
+    assert [_has_inner(loop) for loop in found] == [True]
+    wait_for_background(60)
+
+
+def test_an_inner_loop_is_compiled_where_the_outer_trip_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pacing.Loop, "patience", lambda loop: 3.0)
+    monkeypatch.setattr(interpreter, "TRIPS_PER_QUESTION", 1)
+    Clock(monkeypatch)
+    found = taken(monkeypatch)
+    run = Executable(build(nested(2, 500), [I32]))
+    assert run([np.int32(0)])[0] == 2 * sum(range(500))
+    assert not _has_inner(found[0])
+    wait_for_background(60)
+
+
+def test_short_loops_stay_where_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pacing.Loop, "patience", lambda loop: 1e9)
+    found = taken(monkeypatch)
+    run = Executable(build(nested(40, 3), [I32]))
+    assert run([np.int32(0)])[0] == 40 * 3
+    assert found == []
+    wait_for_background(60)
+
+
+def test_loops_without_a_native_form_are_not_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pacing.Loop, "patience", lambda loop: 0.0)
+    monkeypatch.setattr(interpreter, "TRIPS_PER_QUESTION", 1)
+    tried: list[Any] = []
+
+    def refuse(graph: Any) -> None:
+        tried.append(graph)
+
+    monkeypatch.setattr("runtime.engine.executable._compile_loop", refuse)
+    run = Executable(build(nested(10, 3), [I32]))
+    assert run([np.int32(0)])[0] == 10 * 3
+    assert len(tried) == 2, "the outer loop and the inner one, once each"
+    wait_for_background(60)
