@@ -118,11 +118,10 @@ class Function:
         except drop_own_frames():  # matches nothing: the error goes on, its traceback cleaned
             raise
 
-    @rarely()
     def _trace(self, key: Any, args: tuple, kwargs: dict[str, Any]) -> ConcreteFunction:
         if self.input_signature is not None:
             key, args = self._generalise(args, kwargs)
-        with self._lock:
+        with self._lock, rarely():
             concrete = self._cache.revive(key) or self._covering(args, kwargs)
             if concrete is None:
                 concrete = self._trace_new(key, args, kwargs)

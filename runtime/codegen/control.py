@@ -22,6 +22,7 @@ from typing import Any
 from runtime.codegen import cpu
 from runtime.codegen.buffers import hoist_allocations
 from runtime.codegen.chunks import LONGEST, gets_one_scalar_a_trip, in_chunks
+from runtime.codegen.counting import Counter, counted_loop, counter_of
 from runtime.codegen.few import is_small, items, items_of, vector
 from runtime.codegen.inplace import UPDATES, updated_carries
 from runtime.codegen.interrupts import interruptible
@@ -114,7 +115,7 @@ def _held(low: Lowering, value: Value, may_pass: bool = False) -> Any:
     """An operand of a region: scalars in variables, arrays in memory, so that nothing is computed again inside."""
     ref = low.ref(value)
     if isinstance(ref, Scalar):
-        return Scalar(low.scalar_name(value), ref.dtype) if not _is_plain(ref.text) else ref
+        return ref if _is_plain(ref.text) else replace(ref, text=low.scalar_name(value))
     if (isinstance(ref, Virtual) and not ref.uniform) or (isinstance(ref, Array) and ref.strides is not None):
         ref = low.array(value)
     return _inside(ref, may_pass and low.may_overwrite(value))
@@ -236,14 +237,17 @@ def _while(low: Lowering, node: Node) -> None:
         else _result_variables(low, _named(node, k), k in small)
         for k, start in enumerate(starts)
     ]
-    entered: set[str] = set()
-    for name, ref in zip(names, starts):
+    filled = [k for k in range(count) if isinstance(starts[k], StackRef) and gets_one_scalar_a_trip(node, k)]
+    counter = None if filled else counter_of(low, node, starts, captures, lambda k: names[k][0])
+    entered: set[str] = set() if counter is None else {counter.name}
+    for k, (name, ref) in enumerate(zip(names, starts)):
+        if counter is not None and k == counter.index:
+            continue
         for target, text in _assignments(name, (), ref) if not isinstance(ref, Array) else [(name[0], ref.buffer.name)]:
             if target != text:
                 low.line(f"{target} = {cpu.strip(text)}")
             entered.add(target)
     varying: set[int] = set()
-    filled = [k for k in range(count) if isinstance(starts[k], StackRef) and gets_one_scalar_a_trip(node, k)]
     while True:
         saved = low.snapshot()
         dims, entry = _carry_dims(low, node, starts, varying)
@@ -252,8 +256,10 @@ def _while(low: Lowering, node: Node) -> None:
             if isinstance(carry, Array):
                 carry.buffer.outside = start.buffer
         carries = [replace(c, reserved=True) if k in filled else c for k, c in enumerate(carries)]
+        if counter is not None:
+            carries[counter.index] = counter.inside()
         with low.nested() as block:
-            results = _trip(low, node, block, carries, captures, wanted)
+            results = _trip(low, node, block, carries, captures, wanted, counter)
         wrong = {
             k for k in range(count) if isinstance(results[k], Array) and k not in varying and results[k].dims != dims[k]
         }
@@ -273,6 +279,8 @@ def _while(low: Lowering, node: Node) -> None:
     if filled:
         loop = in_chunks(low, _loop(block), [c for k, c in enumerate(carries) if k in filled])
         interruptible(low, node, loop[1], LONGEST)
+    elif counter is not None:
+        loop = counted_loop(low, node, counter, block)
     else:
         interruptible(low, node, block)
         loop = _loop(block)
@@ -282,6 +290,8 @@ def _while(low: Lowering, node: Node) -> None:
             carry.buffer.may_be(result.buffer)
     for k, value in enumerate(node.outputs):
         ref = _carry(node, k, names[k], dims[k], results[k], k in wanted)
+        if counter is not None and k == counter.index:
+            ref = counter.after()
         if isinstance(ref, Array):
             ref.buffer.may_be(*carries[k].buffer.origins)
         low.define(value, ref)
@@ -355,14 +365,16 @@ def _carry(node: Node, k: int, names: Sequence[str], dims: Sequence[str], like: 
 
 
 def _trip(
-    low: Lowering, node: Node, block: list, carries: Sequence[Any], captures: Sequence[Any], wanted: set[int]
-) -> list[Any]:
-    """Prints test, exit, body and the assignment of the carries; gives the refs of the body's results."""
+    low: Lowering, node: Node, block: list, carries: Sequence[Any], captures: Sequence[Any], wanted: set[int],
+    counter: Counter | None,
+) -> list[Any]:  # fmt: skip
+    """Prints test, exit, body and the assignment of the carries; gives the refs of the body's results. The test of a
+    loop that counts stands in its head."""
     test, body = node.regions
-    operands = [*map(_inside, carries), *captures]
-    go = low.emit_graph(test, operands, in_loop=True)[0]
-    low.line(f"if not {_negatable(cpu.strip(go.text))}:")
-    block.append(["break"])
+    if counter is None:
+        go = low.emit_graph(test, [*map(_inside, carries), *captures], in_loop=True)[0]
+        low.line(f"if not {_negatable(cpu.strip(go.text))}:")
+        block.append(["break"])
     results = low.emit_graph(body, [*carries, *captures], in_loop=True)
     results = [_branch_result(low, r, v, isinstance(c, Vector)) for r, v, c in zip(results, node.outputs, carries)]
     for k in sorted(wanted):
@@ -372,8 +384,10 @@ def _trip(
         if not mine.owned or others & mine.sharers:
             results[k] = low.copied(results[k], node.outputs[k].name)
     pairs: list[tuple[str, str]] = []
-    for carry, ref in zip(carries, results):
-        if carry is not TOKEN:
+    for k, (carry, ref) in enumerate(zip(carries, results)):
+        if counter is not None and k == counter.index:
+            pairs.append((counter.name, counter.advanced))
+        elif carry is not TOKEN:
             names = _names_of(carry)
             pairs += _assignments(names, carry.dims if isinstance(carry, Array) else (), ref)
     for line in parallel_assignment(low, pairs):

@@ -5,16 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from runtime.codegen import cpu
+from runtime.codegen.known import index_of, is_below, outside
 from runtime.codegen.lowering import Lowering, emitter
 from runtime.codegen.refs import Array, Buffer, Dims, product
 from runtime.codegen.slice_forms import row_view, writable, write, zeros
 from runtime.codegen.view_forms import bind, filled
 from runtime.graph.ir import Node, Value
-
-
-def _int64(low: Lowering, value: Value, base: str = "row") -> str:
-    """A rank-0 integer as a 64-bit variable."""
-    return low.assign(f"np.int64({low.scalar_name(value)})", base)
 
 
 def _any_array(low: Lowering, value: Value) -> Array:
@@ -31,8 +27,7 @@ def _gather(low: Lowering, node: Node) -> None:
     axis = node.attrs["axis"]
     if not indices.type.rank:  # type: ignore[union-attr]
         array = _any_array(low, params)
-        row = _int64(low, indices)
-        _check(low, node, row, array.dims[axis], "indices = {0} is not in [0, {1}) [Op:GatherV2]")
+        row = _checked(low, node, indices, array.dims[axis], "indices = {0} is not in [0, {1}) [Op:GatherV2]")
         if axis == 0:
             bind(low, node, row_view(low, array, row))
             return
@@ -53,8 +48,15 @@ def _gather(low: Lowering, node: Node) -> None:
     low.define(node.outputs[0], Array(out, dims))
 
 
-def _check(low: Lowering, node: Node, index: str, size: str, message: str, error: str = "InvalidArgumentError") -> None:
-    low.fail_when(f"{index} < 0 or {index} >= {size}", error, message, node, (index, size), node.op.label)
+def _checked(
+    low: Lowering, node: Node, index: Value, size: str, message: str, error: str = "InvalidArgumentError"
+) -> str:
+    """A rank-0 index as a 64-bit variable or literal; prints the check that it is in [0, size)."""
+    row, known = index_of(low, index, "row")
+    wrong = outside(low, row, known, size)
+    if wrong is not None:
+        low.fail_when(wrong, error, message, node, (row, size), node.op.label)
+    return row
 
 
 def _walk(low: Lowering, node: Node, table: Dims, positions: Array, axis: int, label: str, body: Any) -> None:
@@ -122,8 +124,7 @@ def _index_add(low: Lowering, node: Node) -> None:
 def _scatter_add(low: Lowering, node: Node, total: Array, indices: Value, values: Value, label: str) -> None:
     axis = node.attrs["axis"]
     if not indices.type.rank:  # type: ignore[union-attr]
-        row = _int64(low, indices)
-        _check(low, node, row, total.dims[axis], f"indices = {{0}} is not in [0, {{1}}) [Op:{label}]")
+        row = _checked(low, node, indices, total.dims[axis], f"indices = {{0}} is not in [0, {{1}}) [Op:{label}]")
         strides = low.strides(total)
         dims = total.dims[:axis] + total.dims[axis + 1 :]
         view = Array(
@@ -158,8 +159,7 @@ def _row_add(low: Lowering, node: Node) -> None:
 
 def _write_row(low: Lowering, node: Node, message: str, error: str, value: int, index: int, add: bool = False) -> None:
     low.ref(node.inputs[value])
-    row = _int64(low, node.inputs[index])
-    _check(low, node, row, low.dims(node.inputs[0])[0], message, error)
+    row = _checked(low, node, node.inputs[index], low.dims(node.inputs[0])[0], message, error)
     total = writable(low, node)
     write(low, node, row_view(low, total, row), node.inputs[value], add)
     low.define(node.outputs[0], total)
@@ -168,8 +168,9 @@ def _write_row(low: Lowering, node: Node, message: str, error: str, value: int, 
 @emitter("row_grad")
 def _row_grad(low: Lowering, node: Node) -> None:
     dims = low.dims(node.inputs[0])
-    row = _int64(low, node.inputs[1])
-    _check(low, node, row, dims[0], "Tried to write to index {0} but array size is: {1}", "OutOfRangeError")
+    row = _checked(
+        low, node, node.inputs[1], dims[0], "Tried to write to index {0} but array size is: {1}", "OutOfRangeError"
+    )
     total = zeros(low, node, dims)
     write(low, node, row_view(low, total, row), node.inputs[2])
     low.define(node.outputs[0], total)
@@ -178,8 +179,14 @@ def _row_grad(low: Lowering, node: Node) -> None:
 @emitter("row")
 def _row(low: Lowering, node: Node) -> None:
     array = _any_array(low, node.inputs[0])
-    row = _int64(low, node.inputs[1])
-    _check(low, node, row, array.dims[0], "Tried to read from index {0} but array size is: {1}", "OutOfRangeError")
+    row = _checked(
+        low,
+        node,
+        node.inputs[1],
+        array.dims[0],
+        "Tried to read from index {0} but array size is: {1}",
+        "OutOfRangeError",
+    )
     bind(low, node, row_view(low, array, row))
 
 
@@ -190,11 +197,11 @@ def _row(low: Lowering, node: Node) -> None:
 def _array_write(low: Lowering, node: Node) -> None:
     buffer, index, value, size = node.inputs
     low.ref(value)
-    row, least = _int64(low, index), _int64(low, size, "size")
-    low.fail_when(
-        f"{row} < 0", "OutOfRangeError", "Tried to write to index {0}, which is negative", node, (row,), node.op.label
-    )
-    if node.attrs["fixed"]:
+    (row, known), least = index_of(low, index, "row"), low.size_of(size)
+    if known is None or not known.is_nonnegative:
+        message = "Tried to write to index {0}, which is negative"
+        low.fail_when(f"{row} < 0", "OutOfRangeError", message, node, (row,), node.op.label)
+    if node.attrs["fixed"] and not is_below(low, known, least):
         message = "Tried to write to index {0} but array is not resizeable and size is: {1}"
         low.fail_when(f"{row} >= {least}", "OutOfRangeError", message, node, (row, least), node.op.label)
     old = low.dims(buffer)
@@ -211,7 +218,7 @@ def _array_write(low: Lowering, node: Node) -> None:
                 node.op.label,
             )
     total = writable(low, node)
-    if node.attrs["fixed"] and low.size_of(size) == old[0]:
+    if node.attrs["fixed"] and least == old[0]:
         write(low, node, row_view(low, total, row), value)
         low.define(node.outputs[0], total)
         return

@@ -8,8 +8,9 @@
                                                  if lib.interrupted():
                                                      return 1, ...
 
-All loops of a kernel share one counter. A trip counts for what its body costs, roughly, so that the question comes some
-ten times a second: often enough for a person, and rarely enough that taking Python's lock for it costs nothing.
+All loops of a kernel share one counter of ticks. A trip counts for what its body costs, roughly, so that the question
+comes some ten times a second: often enough for a person, and rarely enough that taking Python's lock for it costs
+nothing. Loops that count ask outside of their trips (see `counting.py`).
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from runtime.graph.ir import Graph, Node
 from runtime.types import TensorType
 
 # Ticks between two questions; a tick is about a nanosecond.
-_LIMIT = 1 << 24
+LIMIT = 1 << 24
 _ARRAY, _PRODUCT = 256, 4096
 
 
@@ -41,10 +42,20 @@ class Interruption(ErrorSite):
 def interruptible(low: Lowering, node: Node, block: list, trips: int = 1) -> None:
     """Adds the question to `block`, which runs `trips` trips of a `while` node."""
     low.prologue["ticks"] = "0"
-    with low.nested() as question:
+    block += [f"ticks = ticks + {trips * ticks_of(node)}", *question(low, node)]
+
+
+def question(low: Lowering, node: Node) -> list:
+    """The lines that ask when the ticks say so."""
+    with low.nested() as lines:
         low.line("ticks = 0")
         low.leave_when("lib.interrupted()", Interruption("KeyboardInterrupt", "", node.span))
-    block += [f"ticks = ticks + {trips * _ticks(node.regions[1])}", f"if ticks > {_LIMIT}:", question]
+    return [f"if ticks > {LIMIT}:", lines]
+
+
+def ticks_of(node: Node) -> int:
+    """What a trip of a `while` node costs."""
+    return _ticks(node.regions[1])
 
 
 def _ticks(body: Graph) -> int:

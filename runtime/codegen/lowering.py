@@ -11,6 +11,7 @@ import contextlib
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from runtime import dtypes, errors
 from runtime.codegen import cpu, few
 from runtime.codegen.copies import copy
 from runtime.codegen.fusion import Fusion, Pending
+from runtime.codegen.known import Known, known_of, may_be, result_of
 from runtime.codegen.names import Names, assigned, fill, is_literal
 from runtime.codegen.refs import Array, Buffer, Dims, Ref, Scalar, Spread, Vector, Virtual, product
 from runtime.codegen.reports import NestReport
@@ -215,8 +217,12 @@ class Lowering:
         name = self.assign(ref.text, value.name)
         if ref.text in self.sizes:
             self.sizes[name] = self.sizes[ref.text]
-        self.region.env[value] = Scalar(name, ref.dtype)
+        self.region.env[value] = replace(ref, text=name)
         return name
+
+    def static_size(self, atom: str) -> int | None:
+        """The size that a dimension atom stands for, if tracing knew it."""
+        return next((size for size, name in self.static.items() if name == atom), None)
 
     def size_of(self, value: Value) -> str:
         """A rank-0 integer as a dimension atom; one that was read off a tensor is that tensor's own."""
@@ -359,17 +365,20 @@ class Lowering:
         if output.type.rank:  # type: ignore[union-attr]
             self.fusion.add(node)
             return
+        known = None
         if output.dtype.is_integer:
             self.check_operands(node, self.scalar_name)
-        self.define_scalar(node, self.expression(node, [self.scalar(v) for v in node.inputs], alone=True))
+            known = result_of(node.op.name, [known_of(self.ref(v)) for v in node.inputs], output.dtype)
+        self.define_scalar(node, self.expression(node, [self.scalar(v) for v in node.inputs], alone=True), known=known)
 
     def check_operands(self, node: Node, name_of: Callable[[Value], str]) -> None:
         """Prints the checks that an integer op's row asks for: a divisor isn't zero, an exponent isn't negative."""
         op = node.op
-        if op.divisor is not None:
+        known = [known_of(self.region.env[v]) for v in node.inputs]
+        if op.divisor is not None and may_be(known[op.divisor], 0, 0):
             text = name_of(node.inputs[op.divisor])
             self.fail_when(f"{text} == 0", "InvalidArgumentError", f"Integer division by zero [Op:{op.label}]", node)
-        if op.exponent is not None and not node.outputs[0].dtype.is_unsigned:
+        if op.exponent is not None and may_be(known[op.exponent], None, -1) and not node.outputs[0].dtype.is_unsigned:
             text = name_of(node.inputs[op.exponent])
             message = f"Integers to negative integer powers are not allowed [Op:{op.label}]"
             self.fail_when(f"{text} < 0", "InvalidArgumentError", message, node)
@@ -391,12 +400,12 @@ class Lowering:
                 return self.expression(node, named, alone)
         return cpu.narrow(cpu.fast(text, output, alone), output)
 
-    def define_scalar(self, node: Node, text: str, pure: bool = True) -> None:
+    def define_scalar(self, node: Node, text: str, pure: bool = True, known: Known | None = None) -> None:
         """Binds a node's rank-0 output; short single-use expressions stay text. `pure`: doesn't read memory."""
         value = node.outputs[0]
         if not (pure and self.stays_text(value, text)):
             text = self.assign(text, value.name)
-        self.define(value, Scalar(text, value.dtype))
+        self.define(value, Scalar(text, value.dtype, known))
 
     def stays_text(self, value: Value, text: str) -> bool:
         if text.isidentifier() or is_literal(text):

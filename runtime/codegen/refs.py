@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from runtime.codegen.known import Known
 from runtime.dtypes import DType
 
 Dims = tuple[str, ...]
@@ -26,6 +27,7 @@ Dims = tuple[str, ...]
 class Scalar:
     text: str
     dtype: DType
+    known: Known | None = None
 
     @property
     def is_name(self) -> bool:

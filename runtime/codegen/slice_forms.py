@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from runtime.codegen import cpu
+from runtime.codegen.known import index_of, known_of, outside
 from runtime.codegen.lowering import Lowering, emitter
 from runtime.codegen.refs import Array, Buffer, Dims, Scalar, Vector, Virtual, product
 from runtime.codegen.source import NotNative
@@ -163,20 +164,25 @@ def checked_index(low: Lowering, node: Node, part: Any, values: Iterator[Value],
     static = node.inputs[0].shape
     message = f"slice index {{0}} of dimension {axis} out of bounds. [Op:StridedSlice]"
     if part == _HOLE:
-        index = low.assign(f"np.int64({low.scalar_name(next(values))})", "at")
-        low.line(f"if {index} < 0:")
-        low.block.append([f"{index} += {size}"])
-        low.fail_when(
-            f"{index} < 0 or {index} >= {size}", "InvalidArgumentError", message, node, (index,), "strided_slice"
-        )
+        value = next(values)
+        known = known_of(low.ref(value))
+        if known is not None and known.is_nonnegative:
+            index, _ = index_of(low, value, "at")
+        else:
+            index = low.assign(f"np.int64({low.scalar_name(value)})", "at")
+            low.line(f"if {index} < 0:")
+            low.block.append([f"{index} += {size}"])
+        wrong = outside(low, index, known, size)
+        if wrong is not None:
+            low.fail_when(wrong, "InvalidArgumentError", message, node, (index,), "strided_slice")
         return index
-    known = static is not None and node.op.name == "strided_slice" and static[axis] is not None
+    fits = static is not None and node.op.name == "strided_slice" and static[axis] is not None
     if part >= 0:
-        if not known:
+        if not fits:
             low.fail_when(f"{part} >= {size}", "InvalidArgumentError", message, node, (str(part),), "strided_slice")
         return str(part)
     index = low.assign(f"{size} - {-part}", "at")
-    if not known:
+    if not fits:
         low.fail_when(f"{index} < 0", "InvalidArgumentError", message, node, (index,), "strided_slice")
     return index
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from runtime.codegen import cpu
+from runtime.codegen.known import literal_of
 from runtime.codegen.lowering import Lowering, emitter
 from runtime.codegen.nests import broadcast_dims
 from runtime.codegen.refs import Array, Dims, Scalar, Spread, Vector, Virtual, product
@@ -338,12 +339,19 @@ def _ensure_shape(low: Lowering, node: Node) -> None:
 
 @emitter("range")
 def _range(low: Lowering, node: Node) -> None:
-    start, limit, delta = (low.scalar_name(v) for v in node.inputs)
     output = node.outputs[0]
-    low.fail_when(f"{delta} == 0", "InvalidArgumentError", "Requires delta != 0 [Op:Range]", node, (), "range")
-    if output.shape[0] is not None:
-        size = low.static_dim(output.shape[0])
+    numbers = [literal_of(low.scalar(v)) if output.dtype.is_integer else None for v in node.inputs]
+    first, last, by = numbers
+    size = None
+    if first is not None and last is not None and by and (last - first) * by >= 0:
+        size = low.static_dim(len(range(first, last, by)))
+        start, delta = (low.scalar(node.inputs[k]) for k in (0, 2))
     else:
+        start, limit, delta = (low.scalar_name(v) for v in node.inputs)
+        low.fail_when(f"{delta} == 0", "InvalidArgumentError", "Requires delta != 0 [Op:Range]", node, (), "range")
+    if size is None and output.shape[0] is not None:
+        size = low.static_dim(output.shape[0])
+    elif size is None:
         message = "Requires start <= limit when delta > 0, start >= limit when delta < 0 [Op:Range]"
         low.fail_when(
             f"({start} > {limit}) if {delta} > 0 else ({start} < {limit})",

@@ -108,7 +108,6 @@ class _Gradient:
 
     multiple = True
 
-    @rarely()
     def __init__(self, function: GraphFunction, wanted: tuple[int, ...], before: _Gradient | None = None) -> None:
         self.function = function
         self.name = f"call of {function.name}"
@@ -116,7 +115,7 @@ class _Gradient:
         self.before = before
         graph = function.graph
         self.count = len(graph.outputs)
-        with room():
+        with rarely(), room():
             self.acts = any(node.op.effect for node in graph.walk())
             self.gives_by_effect = any(map(gives_by_effect, graph.nodes))
             self.vjp: Vjp = build_vjp(graph, wanted, _differentiable_outputs(graph))

@@ -195,11 +195,15 @@ pow = binary(
     _grad_pow, kinds="iufc", samples=binary_samples(0.3, 2.5), label="Pow", exponent=1,
 )  # fmt: skip
 maximum = binary(
-    "maximum", np.maximum, "({0} if {0} >= {1} or {0} != {0} else {1})", "The larger of x and y; NaN if either is.",
+    "maximum", np.maximum,
+    _by_kind("({0} if {0} >= {1} or {0} != {0} else {1})", "max({0}, {1})"),
+    "The larger of x and y; NaN if either is.",
     _grad_extreme(lambda x, y: x >= y), cheap=True,
 )  # fmt: skip
 minimum = binary(
-    "minimum", np.minimum, "({0} if {0} <= {1} or {0} != {0} else {1})", "The smaller of x and y; NaN if either is.",
+    "minimum", np.minimum,
+    _by_kind("({0} if {0} <= {1} or {0} != {0} else {1})", "min({0}, {1})"),
+    "The smaller of x and y; NaN if either is.",
     _grad_extreme(lambda x, y: x <= y), cheap=True,
 )  # fmt: skip
 multiply_no_nan: Any = binary(

@@ -1,0 +1,252 @@
+"""Loops that count, and the checks that what is known of their counters makes needless: native code beside the
+interpreter, and what its text has and hasn't."""
+
+import numpy as np
+import pytest
+
+import autograph as ag
+from runtime.codegen.known import Known, literal_of, result_of
+from runtime.codegen.lower import lower
+from runtime.dtypes import int32, int64, uint8
+from runtime.graph.passes.pipeline import optimize
+from tests.codegen.compare import check, run_both
+
+
+def graph_of(function, *arguments):
+    return optimize(ag.function(function, jit_compile=False).get_concrete_function(*arguments).graph)
+
+
+def text_and_results(function, *arguments):
+    given = [ag.constant(a) for a in arguments]
+    graph = graph_of(function, *given)
+    return lower(graph).text, check(graph, *[g.numpy() for g in given])
+
+
+def same_error(graph, *inputs):
+    expected, actual = run_both(graph, inputs)
+    assert isinstance(expected, ag.errors.OpError)
+    assert type(actual) is type(expected) and str(actual) == str(expected)
+
+
+def upwards(start, stop, step):
+    i, total = start, ag.constant(0)
+    while i < stop:
+        total = total * 3 + i
+        i += step
+    return total, i
+
+
+def inclusive(start, stop, step):
+    i, total = start, ag.constant(0)
+    while i <= stop:
+        total = total * 3 + i
+        i += step
+    return total, i
+
+
+def downwards(start, stop, step):
+    i, total = start, ag.constant(0)
+    while i > stop:
+        total = total * 3 + i
+        i -= step
+    return total, i
+
+
+def backwards_inclusive(start, stop, step):
+    i, total = start, ag.constant(0)
+    while stop <= i:
+        total = total * 3 + i
+        i -= step
+    return total, i
+
+
+@pytest.mark.parametrize("loop", [upwards, inclusive, downwards, backwards_inclusive])
+@pytest.mark.parametrize("step", [1, 3])
+@pytest.mark.parametrize("static", ["neither", "start", "stop", "both"])
+def test_counters_and_what_they_are_afterwards(loop, step, static):
+    for start, stop in [(0, 10), (10, 0), (-7, 7), (7, -7), (5, 5), (4, 5), (5, 4)]:
+        if static == "both":
+            graph = graph_of(lambda: loop(ag.constant(start), ag.constant(stop), step))  # noqa: B023
+            check(graph)
+        elif static == "start":
+            check(graph_of(lambda n: loop(ag.constant(start), n, step), ag.constant(0)), np.int32(stop))  # noqa: B023
+        elif static == "stop":
+            check(graph_of(lambda n: loop(n, ag.constant(stop), step), ag.constant(0)), np.int32(start))  # noqa: B023
+        else:
+            check(
+                graph_of(lambda a, b: loop(a, b, step), ag.constant(0), ag.constant(0)), np.int32(start), np.int32(stop)
+            )
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "int64"])
+def test_counters_at_the_ends_of_their_dtype(dtype):
+    least, greatest = np.iinfo(dtype).min, np.iinfo(dtype).max
+
+    def up(start, stop):
+        i, trips = start, ag.constant(0)
+        while i < stop:
+            i += 1
+            trips += 1
+        return i, trips
+
+    def down(start, stop):
+        i, trips = start, ag.constant(0)
+        while i > stop:
+            i -= 1
+            trips += 1
+        return i, trips
+
+    kind = np.dtype(dtype).type
+    spec = ag.TensorSpec([], dtype)
+    check(graph_of(up, spec, spec), kind(greatest - 5), kind(greatest))
+    check(graph_of(down, spec, spec), kind(least + 5), kind(least))
+
+
+def test_a_step_that_jumps_over_the_end_of_the_dtype_wraps():
+    def f(start, stop):
+        i, trips = start, ag.constant(0)
+        while i < stop:
+            i += 1_000_000_000
+            trips += 1
+            if trips > 7:
+                i = stop
+        return i, trips
+
+    check(graph_of(f, ag.constant(0), ag.constant(0)), np.int32(2_000_000_000), np.int32(2_147_483_647))
+
+
+def test_the_counter_is_64_bits_and_the_question_stands_outside():
+    def f(x, n):
+        for _ in ag.range(n):
+            x = x * 0.5 + 1.0
+        return x
+
+    text, _ = text_and_results(f, np.float32(0.3), 7)
+    inner = text[text.index("while index < stop") :]
+    assert "np.int32" not in inner.split("if ticks")[0]
+    assert inner.index("lib.interrupted()") > inner.index("index = index + 1")
+
+
+def test_few_trips_ask_nothing():
+    def f(x):
+        for _ in ag.range(100):
+            x = x * 0.5 + 1.0
+        return x
+
+    text, _ = text_and_results(f, np.float32(0.3))
+    assert "interrupted" not in text and "return 1" not in text
+
+
+def test_few_trips_in_a_loop_without_end_ask():
+    def f(x):
+        while x < 1000.0:
+            for i in ag.range(100):
+                x = x + ag.cast(i, ag.float32)
+        return x
+
+    text, _ = text_and_results(f, np.float32(0.0))
+    assert text.count("interrupted") == 2
+
+
+def test_an_outer_counter_is_carried_by_the_inner_loop():
+    def f(n):
+        total, last = ag.constant(0), ag.constant(0)
+        for i in ag.range(n):
+            last = i
+            for j in ag.range(i, n):
+                total = total * 3 + j - last
+                last = j
+        return total, last
+
+    text_and_results(f, 9)
+
+
+def test_indices_below_a_static_size_are_not_checked():
+    def f(a):
+        total = ag.constant(0)
+        for i in ag.range(ag.shape(a)[0] - 1):
+            total += a[i] * a[i + 1]
+        return total
+
+    text, results = text_and_results(f, np.arange(9, dtype=np.int32))
+    assert results[0] == sum(i * (i + 1) for i in range(8))
+    assert text.count("return") == 1 and "+= " not in text
+
+
+def test_indices_below_an_unknown_size_are_not_checked():
+    def f(a):
+        total = ag.constant(0)
+        for i in ag.range(ag.shape(a)[0]):
+            total += a[i]
+        return total
+
+    graph = graph_of(f, ag.TensorSpec([None], ag.int32))
+    assert lower(graph).text.count("return") == 2  # after Ctrl-C, and at the end
+    check(graph, np.arange(7, dtype=np.int32))
+
+
+@pytest.mark.parametrize("offset", [-1, 1])
+def test_indices_that_may_be_outside_are_checked(offset):
+    def f(a):
+        total = ag.constant(0)
+        for i in ag.range(ag.shape(a)[0]):
+            total += ag.gather(a, i + offset)
+        return total
+
+    for spec in (ag.TensorSpec([7], ag.int32), ag.TensorSpec([None], ag.int32)):
+        same_error(graph_of(f, spec), np.arange(7, dtype=np.int32))
+
+
+def test_indices_of_an_array_that_another_one_counts_are_checked():
+    def f(a, b):
+        total = ag.constant(0)
+        for i in ag.range(ag.shape(a)[0]):
+            total += b[i]
+        return total
+
+    spec = ag.TensorSpec([None], ag.int32)
+    same_error(graph_of(f, spec, spec), np.arange(7, dtype=np.int32), np.arange(6, dtype=np.int32))
+    check(graph_of(f, spec, spec), np.arange(6, dtype=np.int32), np.arange(7, dtype=np.int32))
+
+
+def test_remainders_are_known():
+    def f(a, n):
+        total = ag.constant(0)
+        for i in ag.range(n):
+            total = total * 2 + a[i % 4] // 3
+        return total
+
+    text, _ = text_and_results(f, np.arange(1, 5, dtype=np.int32), 11)
+    assert "return 2" not in text  # the only failure is Ctrl-C
+
+    text, _ = text_and_results(lambda a, n: a[n % 4], np.arange(5, dtype=np.int32), 11)
+    assert "if" not in text
+
+
+def test_a_table_in_a_tensor_array_has_no_checks():
+    def f(a):
+        n = ag.shape(a)[0]
+        row = ag.TensorArray(ag.int32, size=n + 1, clear_after_read=False).unstack(ag.range(n + 1))
+        for i in ag.range(n):
+            row = row.write(i + 1, row.read(i) + a[i])
+        return row.read(n)
+
+    text, results = text_and_results(f, np.arange(6, dtype=np.int32))
+    assert results[0] == 15
+    assert text.count("return") == 1
+
+
+def test_arithmetic_of_what_is_known():
+    assert result_of("add", [Known(0, 9), Known(1, 2)], int32) == Known(1, 11)
+    assert result_of("subtract", [Known(0, 9, "n", "i"), Known(2, 2)], int64) == Known(-2, 7, "n", "i - 2")
+    assert result_of("multiply", [Known(-3, 2), Known(-5, 4)], int32) == Known(-12, 15)
+    assert result_of("multiply", [Known(0, 2**20), Known(0, 2**20)], int32) is None
+    assert result_of("add", [Known(0, 250), Known(0, 6)], uint8) is None
+    assert result_of("floormod", [Known(-9, 9), Known(1, 4)], int32) == Known(0, 3)
+    assert result_of("floormod", [Known(-9, 9), Known(0, 4)], int32) is None
+    assert result_of("floordiv", [Known(-9, 9), Known(2, 4)], int32) == Known(-5, 4)
+    assert result_of("minimum", [Known(-9, 9), Known(0, 4, "n")], int32) == Known(-9, 4, "n")
+    assert result_of("maximum", [Known(-9, 9), Known(0, 4, "n")], int32) == Known(0, 9)
+    assert result_of("add", [Known(0, 9), None], int32) is None
+    assert result_of("floormod", [None, Known(1, 4)], int32) == Known(0, 3)
+    assert [literal_of(t) for t in ("3", "(-3)", "np.int32(-3)", "n", "3.0")] == [3, -3, -3, None, None]
