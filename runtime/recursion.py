@@ -11,8 +11,11 @@ import contextlib
 import sys
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 _FRAMES = 5
+# Regions in regions from which on the usual limit may not do.
+_DEEP = 50
 
 _lock = threading.Lock()
 _tracing = 0
@@ -36,3 +39,19 @@ def room() -> Iterator[None]:
             # A limit that the program has set meanwhile stays.
             if _tracing == 0 and sys.getrecursionlimit() == _limit * _FRAMES:
                 sys.setrecursionlimit(_limit)
+
+
+def is_deep(graph: Any) -> bool:
+    """Whether a graph has so many levels of regions in regions that walking over it or running it takes `room`."""
+    waiting = [(graph, 0)]
+    while waiting:
+        region, depth = waiting.pop()
+        if depth > _DEEP:
+            return True
+        waiting += [(inner, depth + 1) for node in region.nodes for inner in node.regions]
+    return False
+
+
+def room_for(graph: Any) -> contextlib.AbstractContextManager[None]:
+    """`room`, if a graph takes it."""
+    return room() if is_deep(graph) else contextlib.nullcontext()

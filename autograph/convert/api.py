@@ -211,8 +211,17 @@ def _convert(
         class_name=source.class_name,
         shadowed=shadowed,
         property_names=property_names(seen),
+        suppressors=_suppressors(function),
         after_pass=after_pass,
     )
+
+
+def _suppressors(function: FunctionType) -> frozenset[str]:
+    """What `contextlib.suppress` is called in a function, as far as that is known before it runs."""
+    cells = zip(function.__code__.co_freevars, function.__closure__ or ())
+    known = {**function.__globals__, **{name: read_cell(cell) for name, cell in cells}}
+    found = {name for name, value in known.items() if value is contextlib.suppress}
+    return frozenset(found | {f"{name}.suppress" for name, value in known.items() if value is contextlib})
 
 
 def _python_function(function: Any) -> FunctionType:

@@ -32,7 +32,8 @@ A ``raise`` that stands in a loop, and in no ``if`` there, leaves the loop first
                                   if do_raise:
                                       raise ValueError
 
-An ``assert`` that a clause may catch becomes such a ``raise`` first.
+An ``assert`` that a clause may catch becomes such a ``raise`` first. The block of ``with contextlib.suppress(ValueError)``
+becomes a ``try`` in that statement, with an ``except ValueError`` that does nothing.
 
 Not lowered: a ``raise`` that stands in neither ``if`` nor loop, and ``try`` statements that hold a pinned statement.
 """
@@ -58,16 +59,53 @@ from autograph.convert.tree import (
     statements,
 )
 from autograph.syntax import templates
+from autograph.syntax.walk import walk
 
 _JUMPS = (gast.Break, gast.Continue, gast.Return)
 
 
 def lower(tree: Any, context: Context) -> Any:
     """Gives such ``try`` statements flags, the inner ones first."""
+    suppressors = context.suppressors - _bound_names(tree)
     for function in functions(tree):
+        for stmt in statements(function.body):
+            if isinstance(stmt, gast.With) and stmt not in context.pinned(function) and _raises(stmt.body, False):
+                _suppress_by_clause(stmt, suppressors)
         if any(isinstance(stmt, gast.Try) for stmt in statements(function.body)):
             function.body = _Tries(function, context).block(function.body)
     return tree
+
+
+def _bound_names(tree: Any) -> frozenset[str]:
+    """The names that anything in the tree binds, and the attributes of these that may suppress errors."""
+    names = {each.id for each in walk(tree) if isinstance(each, gast.Name) and not isinstance(each.ctx, gast.Load)}
+    for each in walk(tree):
+        if isinstance(each, gast.alias):
+            names.add((each.asname or each.name).partition(".")[0])
+        elif isinstance(each, (gast.FunctionDef, gast.ClassDef)):
+            names.add(each.name)
+    return frozenset(names | {f"{name}.suppress" for name in names})
+
+
+def _suppress_by_clause(stmt: Any, suppressors: frozenset[str]) -> None:
+    """Puts a ``try`` into a ``with`` statement whose last managers suppress errors of types that are plain names."""
+    for item in reversed(stmt.items):
+        call = item.context_expr
+        if not (isinstance(call, gast.Call) and _dotted(call.func) in suppressors and item.optional_vars is None):
+            return
+        if call.keywords or not call.args or not all(map(_dotted, call.args)):
+            return
+        types = copy.deepcopy(call.args[0] if len(call.args) == 1 else gast.Tuple(call.args, gast.Load()))
+        template = "try:\n    body\nexcept types:\n    pass"
+        stmt.body = templates.replace(template, at=head(stmt), body=stmt.body, types=types)
+
+
+def _dotted(node: Any) -> str:
+    """The text of a name or of attributes of one; empty for anything else."""
+    if isinstance(node, gast.Name):
+        return str(node.id)
+    owner = _dotted(node.value) if isinstance(node, gast.Attribute) else ""
+    return f"{owner}.{node.attr}" if owner else ""
 
 
 class _Tries(StatementRewriter):

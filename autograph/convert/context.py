@@ -23,6 +23,7 @@ class Context:
     filename     the user's file, for messages
     class_name   innermost class around the function, for private names (``__x``), or None
     properties   names of attributes that may be properties of the user's classes
+    suppressors  what `contextlib.suppress` is called where the function was defined
     shadowed     names that don't mean the built-in of that name where the function was defined
     """
 
@@ -33,8 +34,10 @@ class Context:
         class_name: str | None = None,
         shadowed: frozenset[str] | Mapping[str, Any] = frozenset(),
         properties: frozenset[str] = frozenset(),
+        suppressors: frozenset[str] = frozenset(),
     ) -> None:
         self.properties = properties
+        self.suppressors = suppressors
         self.filename = filename
         self.class_name = class_name
         self.shadowed = shadowed

@@ -62,14 +62,15 @@ def convert_tree(
     class_name: str | None = None,
     shadowed: frozenset[str] | Mapping[str, Any] = frozenset(),
     property_names: frozenset[str] = frozenset(),
+    suppressors: frozenset[str] = frozenset(),
     after_pass: Callable[[str, Any], None] | None = None,
 ) -> Any:
     """Converts a gast function definition or lambda in place and returns it.
 
     shadowed: names that mean something else than the built-in of that name. after_pass: called with the name of each
-    pass and the tree after it. property_names: see properties.py.
+    pass and the tree after it. property_names: see properties.py. suppressors: what `contextlib.suppress` is called there.
     """
-    context = Context(node, filename, class_name, shadowed, property_names)
+    context = Context(node, filename, class_name, shadowed, property_names, suppressors)
     if hasattr(node, "decorator_list"):
         node.decorator_list = []
     for name, lower in PASSES:

@@ -100,11 +100,11 @@ def hand_over(error: Exception, state: Iterable[Slot]) -> bool:
     traceback = _raise_statement(error)
     if traceback is None:
         return False
-    _refuse_managers(error)
     place = traceback.tb_frame.f_code, traceback.tb_lineno
     for slot in state:
         failure = slot.get()
         if type(failure) is Raised and failure.place == place:
+            _refuse_managers(error, is_flagged=True)
             failure.given = error.with_traceback(None)
             failure.arguments = [each for each in error.args if is_tensor_like(each)]
             return True
@@ -162,11 +162,14 @@ def refuse_handlers(error: Exception) -> None:
         frame = frame.f_back
 
 
-def _refuse_managers(error: Exception) -> None:
-    """Raises StagingError if a ``with`` of the user's around a block that an error leaves would swallow it."""
+def _refuse_managers(error: Exception, is_flagged: bool = False) -> None:
+    """Raises StagingError if a ``with`` of the user's around a block that an error leaves would swallow it.
+
+    is_flagged: a flag leads to an ``except`` clause; if `contextlib.suppress` is nearer, it has got a clause too.
+    """
     frame: FrameType | None = sys._getframe(2)
     while frame is not None:
-        manager = swallower(frame, error) if "ag__" in frame.f_code.co_freevars else None
+        manager = swallower(frame, error, is_flagged) if "ag__" in frame.f_code.co_freevars else None
         if manager is not None:
             raise StagingError(
                 f"{type(error).__name__} is raised under a condition on a tensor, and `with {manager}` around the "

@@ -19,8 +19,11 @@ from types import CodeType, FrameType, FunctionType
 from typing import Any
 
 
-def swallower(frame: FrameType, error: Exception) -> str | None:
-    """The text of a context manager around the line where a frame stands that would swallow an error, or None."""
+def swallower(frame: FrameType, error: Exception, but_suppress: bool = False) -> str | None:
+    """The text of a context manager around the line where a frame stands that would swallow an error, or None.
+
+    but_suppress: `contextlib.suppress` doesn't count.
+    """
     filename, line = frame.f_code.co_filename, frame.f_lineno
     for first, last, managers in _withs(filename):
         if first <= line <= last:
@@ -28,7 +31,7 @@ def swallower(frame: FrameType, error: Exception) -> str | None:
             if any(catches(handler, frame.f_globals, frame.f_locals, error) for each in inner for handler in each[2]):
                 continue
             for text, callee, arguments in managers:
-                if _swallows(callee, arguments, frame, error):
+                if _swallows(callee, arguments, frame, error, but_suppress):
                     return text
     return None
 
@@ -44,13 +47,13 @@ def catches(types: str, namespace: dict[str, Any], variables: Any, error: Except
         return True
 
 
-def _swallows(callee: str, arguments: list[str], frame: FrameType, error: Exception) -> bool:
+def _swallows(callee: str, arguments: list[str], frame: FrameType, error: Exception, but_suppress: bool) -> bool:
     try:
         manager = eval(callee, frame.f_globals, frame.f_locals)
     except Exception:
         return False  # made in the `with` statement itself, or gone by now
     if manager is contextlib.suppress:
-        return any(catches(each, frame.f_globals, frame.f_locals, error) for each in arguments)
+        return not but_suppress and any(catches(each, frame.f_globals, frame.f_locals, error) for each in arguments)
     leave = getattr(manager if isinstance(manager, type) else type(manager), "__exit__", None)
     if type(leave) is FunctionType:
         return _may_return_true(leave.__code__) and not leave.__module__.startswith(

@@ -20,7 +20,7 @@ from runtime.engine import background, settings
 from runtime.engine.pacing import Loop, Pace
 from runtime.graph.interpreter import Accelerator, interpret
 from runtime.graph.ir import Graph, Node
-from runtime.recursion import room
+from runtime.recursion import room_for
 
 Call = Callable[[Sequence[Any]], "list[Any]"]
 
@@ -159,7 +159,7 @@ def _guarded(compile_it: Callable[[], Call | None], graph: Graph) -> tuple[Call 
     With `AUTOGRAPH_STRICT=1` they are raised.
     """
     try:
-        with room():
+        with room_for(graph):
             return compile_it(), None
     except NotNative:
         return None, None

@@ -17,7 +17,7 @@ from runtime import dtypes, errors
 from runtime.graph.ir import Graph, Node
 from runtime.graph.spans import AT_SPAN, at_span, with_op
 from runtime.ops.dispatch import explain_failure, out_of_memory, widened
-from runtime.recursion import room
+from runtime.recursion import is_deep, room, room_for
 from runtime.types import TensorType
 
 
@@ -36,8 +36,6 @@ class Accelerator(Protocol):
 
 # Trips between two questions to the accelerator: rare enough to cost nothing, often enough to switch in milliseconds.
 TRIPS_PER_QUESTION = 16
-# Regions in regions from which on running them may take more frames than Python usually allows.
-_DEEP = 50
 
 
 def interpret(graph: Graph, inputs: Sequence[Any], accelerator: Accelerator | None = None) -> list[Any]:
@@ -63,17 +61,10 @@ def _run_region(graph: Graph, inputs: Sequence[Any], accelerator: Accelerator | 
 
 def _around(graph: Graph) -> Callable[[], contextlib.AbstractContextManager[None]]:
     """What runs of a graph need around them."""
-    calls_host, deepest = False, 0
-    waiting = [(graph, 0)]
-    while waiting:
-        region, depth = waiting.pop()
-        deepest = max(deepest, depth)
-        for node in region.nodes:
-            calls_host |= node.op.calls_python
-            waiting += [(inner, depth + 1) for inner in node.regions]
-    if deepest > _DEEP:
-        return functools.partial(_in_room, not calls_host)
-    return contextlib.nullcontext if calls_host else _quietly
+    with room_for(graph):
+        calls_host = any(node.op.calls_python for node in graph.walk())
+    usual = contextlib.nullcontext if calls_host else _quietly
+    return functools.partial(_in_room, usual) if is_deep(graph) else usual
 
 
 def _quietly() -> contextlib.AbstractContextManager[None]:
@@ -82,8 +73,8 @@ def _quietly() -> contextlib.AbstractContextManager[None]:
 
 
 @contextlib.contextmanager
-def _in_room(quiet: bool) -> Iterator[None]:
-    with room(), _quietly() if quiet else contextlib.nullcontext():
+def _in_room(usual: Callable[[], contextlib.AbstractContextManager[None]]) -> Iterator[None]:
+    with room(), usual():
         yield
 
 
