@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 
 from runtime import dtypes, errors
-from runtime.ops.array import reshape
+from runtime.ops.array import reshape, shape
 from runtime.ops.convert import convert_to_tensor, static_value
 from runtime.ops.creation import zeros
 from runtime.ops.dispatch import apply, call
 from runtime.ops.growable import ARRAY_WRITE, ROW, first_rows
+from runtime.ops.joining import concat
 from runtime.shapes import Shape, TensorShape, as_shape
 from runtime.tensor import Tensor
 
@@ -96,12 +97,14 @@ class TensorArray:
         buffer = self._buffer
         if buffer is None:
             element = self._element if self._element is not None else value._shape
-            if element is None:
-                raise ValueError("The rank of a TensorArray's elements must be known; give it element_shape.")
             # The buffer has its final shape from the start where that is known.
             size = 0 if self.dynamic_size else self._size
-            sizes = [call("dim", value, axis=axis) if d is None else d for axis, d in enumerate(element)]
-            buffer = zeros([size, *sizes], self.dtype)
+            if element is None:
+                rows = call("cast", reshape(convert_to_tensor(size), [1]), dtype=dtypes.int32)
+                buffer = zeros(concat([rows, shape(value)], 0), self.dtype)
+            else:
+                sizes = [call("dim", value, axis=axis) if d is None else d for axis, d in enumerate(element)]
+                buffer = zeros([size, *sizes], self.dtype)
         fixed = not self.dynamic_size
         buffer = apply(ARRAY_WRITE, (buffer, index, value, self._size), {"fixed": fixed})
         if fixed:
@@ -118,7 +121,8 @@ class TensorArray:
         if self._buffer is None:
             if self._element is None or None in self._element:
                 if static_value(self._size) == 0:
-                    return convert_to_tensor(np.zeros((0,), self.dtype.np))
+                    rows = (0,) if self._element is None else (0, *(dim or 0 for dim in self._element))
+                    return convert_to_tensor(np.zeros(rows, self.dtype.np))
                 raise errors.InvalidArgumentError(
                     "TensorArray has no element yet and its element_shape isn't fully known, so neither is its shape."
                 )
@@ -132,10 +136,12 @@ class TensorArray:
     def concat(self, name: str | None = None) -> Tensor:
         """The elements joined along their first axis."""
         rows = self._rows()
-        shape = rows._shape
-        if shape is None or len(shape) < 2:
-            raise ValueError(f"TensorArray.concat needs elements of rank 1 or more, not rows of {shape}")
-        return reshape(rows, [-1, *shape[2:]])
+        known = rows._shape
+        if known is None:
+            return reshape(rows, concat([[-1], shape(rows)[2:]], 0))
+        if len(known) < 2:
+            raise ValueError(f"TensorArray.concat needs elements of rank 1 or more, not rows of {known}")
+        return reshape(rows, [-1, *known[2:]])
 
     def gather(self, indices: Any, name: str | None = None) -> Tensor:
         """The elements at `indices` (a vector), stacked."""

@@ -101,24 +101,24 @@ def _grad_squared_difference(op: Any, dy: Any) -> Sequence[Any]:
     return unbroadcast(scaled, x, y) if op.wants(0) else None, unbroadcast(-scaled, y, x) if op.wants(1) else None
 
 
-def _need_divisor(y: Any) -> None:
-    if y.dtype.kind in "iu" and not (y.all() if y.ndim else y):
+def _need_divisor(x: Any, y: Any) -> None:
+    if y.dtype.kind in "iu" and not (y.all() if y.ndim else y) and x.size:  # no elements: nothing is divided
         raise errors.InvalidArgumentError("Integer division by zero")
 
 
 def _floordiv(x: Any, y: Any) -> Any:
-    _need_divisor(y)
+    _need_divisor(x, y)
     # floor(x / y) rather than NumPy's floor_divide, which rounds differently: TensorFlow's definition for floats.
     return np.floor(x / y) if x.dtype.kind == "f" else np.floor_divide(x, y)
 
 
 def _floormod(x: Any, y: Any) -> Any:
-    _need_divisor(y)
+    _need_divisor(x, y)
     return np.mod(x, y)
 
 
 def _truncatediv(x: Any, y: Any) -> Any:
-    _need_divisor(y)
+    _need_divisor(x, y)
     if x.dtype.kind == "f":
         return np.trunc(x / y)
     quotient = np.floor_divide(x, y)

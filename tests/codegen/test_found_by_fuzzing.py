@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import runtime.ops.operators  # noqa: F401
-from runtime.dtypes import float32
+from runtime.dtypes import float32, int32
 from runtime.ops.dispatch import call
 from tests.autodiff.graphs import I32, integer, while_loop
 from tests.codegen.compare import build, check, typed
@@ -87,3 +87,22 @@ def test_the_least_of_few_integers_is_found_by_a_short_text() -> None:
     for _ in range(3):
         expected = expected + expected[::-1] * expected.min() - expected.max()
     np.testing.assert_array_equal(program(ag.constant(a), ag.constant(3)), expected)
+
+
+@pytest.mark.parametrize("name", ["floordiv", "floormod", "truncatediv"])
+def test_no_elements_divided_by_zero_are_no_error(name: str) -> None:
+    graph = build(lambda x, y: call(name, x, y), [typed(int32, None, 3), I32])
+    (result,) = check(graph, np.zeros((0, 3), np.int32), np.int32(0))
+    assert result.shape == (0, 3)
+    (error,) = check(graph, np.ones((1, 3), np.int32), np.int32(0))
+    assert "Integer division by zero" in str(error)
+
+
+def test_an_empty_array_of_elements_of_unknown_size_has_their_rank() -> None:
+    import autograph as ag
+
+    @ag.function(input_signature=[ag.TensorSpec([None, None], ag.float32)])
+    def program(x: Any) -> Any:
+        return ag.TensorArray(ag.float32, size=0, dynamic_size=True, element_shape=x.shape).stack()
+
+    assert program(SQUARE).shape == (0, 0, 0)
