@@ -1,7 +1,8 @@
 """Runs a graph node by node with the ops' NumPy kernels: the living definition of the IR, and tier 0 of the engine.
 
 A graph is first flattened to a program: a list of instructions over numbered slots, kept on the graph. Arrays and NumPy
-scalars stand for tensors, `Stack` for stacks, None for order tokens.
+scalars stand for tensors, `Stack` for stacks, None for order tokens. Loops that go on become Python functions
+(`hot_loops.py`).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from runtime import dtypes, errors
+from runtime.graph.hot_loops import HotLoop
 from runtime.graph.ir import Graph, Node
 from runtime.graph.spans import AT_SPAN, at_span, with_op
 from runtime.ops.dispatch import explain_failure, out_of_memory, widened
@@ -36,6 +38,8 @@ class Accelerator(Protocol):
 
 # Trips between two questions to the accelerator: rare enough to cost nothing, often enough to switch in milliseconds.
 TRIPS_PER_QUESTION = 16
+# Trips of a loop, in all its runs, before it becomes a Python function: writing one costs as much as some twenty do.
+TRIPS_UNTIL_HOT = 20
 
 
 def interpret(graph: Graph, inputs: Sequence[Any], accelerator: Accelerator | None = None) -> list[Any]:
@@ -43,9 +47,7 @@ def interpret(graph: Graph, inputs: Sequence[Any], accelerator: Accelerator | No
 
     Raises what the ops raise, with the user's line in the message.
     """
-    program = graph.program
-    if program is None:
-        program = graph.program = Program(graph)
+    program = _program(graph)
     if program.around is None:
         program.around = _around(graph)
     with program.around():
@@ -53,10 +55,14 @@ def interpret(graph: Graph, inputs: Sequence[Any], accelerator: Accelerator | No
 
 
 def _run_region(graph: Graph, inputs: Sequence[Any], accelerator: Accelerator | None) -> list[Any]:
+    return _program(graph).run(inputs, accelerator)
+
+
+def _program(graph: Graph) -> Program:
     program = graph.program
     if program is None:
         program = graph.program = Program(graph)
-    return program.run(inputs, accelerator)
+    return program
 
 
 def _around(graph: Graph) -> Callable[[], contextlib.AbstractContextManager[None]]:
@@ -79,9 +85,11 @@ def _in_room(usual: Callable[[], contextlib.AbstractContextManager[None]]) -> It
 
 
 class Program:
-    """A graph with its values numbered."""
+    """A graph with its values numbered; of a loop's body also the trips that it has made, and its fast form."""
 
     def __init__(self, graph: Graph) -> None:
+        self.trips = 0
+        self.hot: HotLoop | None = None
         slot = {value: index for index, value in enumerate(graph.inputs)}
         for node in graph.nodes:
             for value in node.outputs:
@@ -124,28 +132,35 @@ class Program:
                     run(*[slots[s] for s in sources])
                 for s in dead:
                     slots[s] = None
-        except (ValueError, TypeError, IndexError) as error:
-            if node is not None and node.op.name == "assert":
-                raise at_span(error, node.span) from None
-            if node is None or node.regions or node.op.effect:
+        except _EXPECTED as error:
+            located = None if node is None else _located(error, node, [slots[s] for s in sources])
+            if located is None:
                 raise
-            # The types that the operands have now: static ones may not know what is wrong.
-            types = [_type_now(v.type, slots[s]) for v, s in zip(node.inputs, sources)]
-            explained = explain_failure(node.op, types, node.attrs, error)
-            raise at_span(_naming(explained, node), node.span) from None
-        except errors.OpError as error:
-            if node is None or AT_SPAN in str(error):
-                raise
-            raise at_span(_naming(error, node), node.span) from None
-        except MemoryError as error:
-            if node is None or node.regions:
-                raise
-            raise at_span(_naming(out_of_memory(node.op, error), node), node.span) from error
-        except (AssertionError, LookupError, ArithmeticError, RuntimeError, NameError, AttributeError) as error:
-            if node is None or node.op.name != "assert":
-                raise
-            raise at_span(error, node.span) from None
+            raise located from (error if isinstance(error, MemoryError) else None)
         return [slots[s] for s in self.outputs]
+
+
+_EXPECTED = (
+    ValueError, TypeError, IndexError, errors.OpError, MemoryError, AssertionError, LookupError, ArithmeticError,
+    RuntimeError, NameError, AttributeError,
+)  # fmt: skip
+
+
+def _located(error: Exception, node: Node, operands: Sequence[Any]) -> Exception | None:
+    """What a node's error becomes, with the user's line in it; None where it goes on as it is."""
+    if isinstance(error, (ValueError, TypeError, IndexError)):
+        if node.op.name == "assert":
+            return at_span(error, node.span)
+        if node.regions or node.op.effect:
+            return None
+        # The types that the operands have now: static ones may not know what is wrong.
+        types = [_type_now(v.type, value) for v, value in zip(node.inputs, operands)]
+        return at_span(_naming(explain_failure(node.op, types, node.attrs, error), node), node.span)
+    if isinstance(error, errors.OpError):
+        return None if AT_SPAN in str(error) else at_span(_naming(error, node), node.span)
+    if isinstance(error, MemoryError):
+        return None if node.regions else at_span(_naming(out_of_memory(node.op, error), node), node.span)
+    return at_span(error, node.span) if node.op.name == "assert" else None
 
 
 def _type_now(type_: Any, value: Any) -> Any:
@@ -174,23 +189,55 @@ def _run_cond(node: Node, operands: list[Any], accelerator: Accelerator | None) 
     return _run_region(node.regions[0 if operands[0] else 1], operands[1:], accelerator)
 
 
+class _Nobody:
+    """An accelerator that finishes no loop."""
+
+    hurry = False
+
+    def enter(self, node: Node) -> None:
+        pass
+
+    def leave(self) -> None:
+        pass
+
+    def finish(self, operands: Sequence[Any]) -> None:
+        pass
+
+
+_NOBODY = _Nobody()
+
+
 def _run_while(node: Node, operands: list[Any], accelerator: Accelerator | None) -> list[Any]:
     test, body = node.regions
     carries = node.attrs["carries"]
-    if accelerator is None:
-        while _run_region(test, operands, None)[0]:
-            operands[:carries] = _run_region(body, operands, None)
-        return operands[:carries]
-    trips = 0
-    accelerator.enter(node)
+    pace: Accelerator = _NOBODY if accelerator is None else accelerator
+    program = _program(body)
+    pace.enter(node)
     try:
-        while _run_region(test, operands, accelerator)[0]:
-            operands[:carries] = _run_region(body, operands, accelerator)
-            trips += 1
-            if trips % TRIPS_PER_QUESTION == 0 or accelerator.hurry:
-                finished = accelerator.finish(operands)
+        while program.trips < TRIPS_UNTIL_HOT:
+            if not _run_region(test, operands, pace)[0]:
+                return operands[:carries]
+            operands[:carries] = program.run(operands, pace)
+            program.trips += 1
+            if program.trips % TRIPS_PER_QUESTION == 0 or pace.hurry:
+                finished = pace.finish(operands)
                 if finished is not None:
                     return list(finished)
-        return operands[:carries]
+        return _run_hot(node, program, operands, pace)
     finally:
-        accelerator.leave()
+        pace.leave()
+
+
+def _run_hot(node: Node, program: Program, operands: list[Any], pace: Accelerator) -> list[Any]:
+    """What is left of a loop, as a Python function."""
+    hot = program.hot
+    if hot is None:
+        hot = program.hot = HotLoop(node, _executor)
+    try:
+        return hot.run(operands, pace, TRIPS_PER_QUESTION)
+    except _EXPECTED as error:
+        failed = hot.failed(error)
+        located = None if failed is None else _located(error, *failed)
+        if located is None:
+            raise
+        raise located from (error if isinstance(error, MemoryError) else None)

@@ -94,6 +94,7 @@ def _noting(finish: Any, finished: list) -> Any:
 def test_threads_compile_once() -> None:
     # A constant of its own makes this text new to the process.
     run = Executable(build(lambda x: call("exp", x * 0.73219) + x, [typed(float64, None)]), jit_compile=True)
+    assert background.worker.wait(60)  # for what the tests before have left it
     before = kernel_counters().compiled + kernel_counters().loaded
     barrier = threading.Barrier(8)
     results: list[Any] = []
