@@ -79,6 +79,7 @@ def test_a_running_loop_jumps_into_native_code(monkeypatch: Any) -> None:
     monkeypatch.setattr(pacing.Pace, "finish", _noting(pacing.Pace.finish, finished))
     assert run([many])[0] == many
     assert finished
+    assert wait_for_background(60)
 
 
 def _noting(finish: Any, finished: list) -> Any:
