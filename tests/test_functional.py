@@ -114,3 +114,41 @@ def test_order():
 
     assert float(update()) == 20
     assert float(v) == 0
+
+
+def gradient_of_map(x):
+    with ag.GradientTape() as tape:
+        tape.watch(x)
+        y = ag.map_fn(lambda row: row * row, x)
+    return tape.gradient(y, x)
+
+
+def written_in_a_loop(x):
+    array = ag.TensorArray(ag.float32, 0, dynamic_size=True)
+    for i in ag.range(ag.shape(x)[0]):
+        array = array.write(i, x[i] * 2.0)
+    return array.stack(), array.concat(), array.read(1)
+
+
+OF_ANY_RANK = {
+    "map_fn": lambda x: ag.map_fn(lambda row: row * 2.0, x),
+    "map_fn to two": lambda x: ag.map_fn(
+        lambda row: (row, ag.reduce_sum(row)), x, fn_output_signature=(ag.float32, ag.float32)
+    ),
+    "scan": lambda x: ag.scan(lambda a, row: a + row, x),
+    "scan in reverse": lambda x: ag.scan(lambda a, row: a * 0.5 + row, x, ag.zeros_like(x[0]), reverse=True),
+    "vectorized_map": lambda x: ag.vectorized_map(lambda row: row * row, x),
+    "foldl": lambda x: ag.foldl(lambda a, row: a - row, x),
+    "gradient": gradient_of_map,
+    "TensorArray": written_in_a_loop,
+}
+
+
+@pytest.mark.parametrize("jit_compile", [None, True])
+@pytest.mark.parametrize("name", OF_ANY_RANK)
+def test_of_unknown_rank(name, jit_compile):
+    function = ag.function(OF_ANY_RANK[name], input_signature=[ag.TensorSpec(None)], jit_compile=jit_compile)
+    for shape in ((3, 2), (2, 2, 2)):
+        x = ag.constant(np.arange(np.prod(shape), dtype=np.float32).reshape(shape))
+        for found, expected in zip(ag.nest.flatten(function(x)), ag.nest.flatten(OF_ANY_RANK[name](x))):
+            np.testing.assert_allclose(found, expected)

@@ -18,7 +18,7 @@ from autograph.function.cache import TraceCache
 from autograph.function.concrete import ConcreteFunction
 from autograph.function.guards import broken, guards_of, settled
 from autograph.function.lifting import trace_once_or_twice
-from autograph.function.retracing import explain, warn_when_frequent
+from autograph.function.retracing import Reasons, explain, warn_when_frequent
 from autograph.function.signature import Arguments, check_input_signature, checked_signature, key_of_call, relax
 from autograph.function.trace import trace
 from autograph.operators.builtins import STAGES_PRINTS
@@ -83,7 +83,7 @@ class Function:
         self._arguments.check_count(self.input_signature)
         self._cache = TraceCache()
         self._traces = self._cache.current
-        self._reasons: list[str] = []  # why the second trace was made, the third, ...
+        self._reasons = Reasons()
         self._trace_count = 0
         self._lock = threading.RLock()
         self._tracing: set[Any] = set()
@@ -179,7 +179,7 @@ class Function:
             return
         before = self._traces.get(key, self._latest)
         changed = broken(before.guards) if key in self._traces else None
-        self._reasons.append(explain(before, changed, args, kwargs, self._arguments))
+        self._reasons.add(explain(before, changed, args, kwargs, self._arguments))
         warn_when_frequent(self._name, self._reasons)
 
     def _relaxed(self, args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
@@ -264,7 +264,7 @@ class Function:
         if not self._trace_count:
             return f"'{self._name}' has not been traced yet."
         lines = [f"'{self._name}' has been traced {self._trace_count} times."]
-        return "\n".join([*lines, *[f"  trace {i}: {reason}" for i, reason in enumerate(self._reasons, 2)]])
+        return "\n".join([*lines, *self._reasons.lines()])
 
     def explain(self, *args: Any, html: str | os.PathLike | None = None, measure: bool = False, **kwargs: Any) -> str:
         """How the program for these arguments (values or `TensorSpec`s) runs: which loops were staged or unrolled, what

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import warnings
 from typing import Any
 
@@ -88,11 +89,31 @@ def _kind(value: Any) -> str:
     return "a tensor" if is_tensor_like(value) else f"a Python {type(value).__name__}"
 
 
-def warn_when_frequent(name: str, reasons: list[str]) -> None:
+class Reasons:
+    """Why the second trace of a function was made, the third, ...: the latest, and how many there were."""
+
+    _KEPT = 256
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.latest: collections.deque[str] = collections.deque(maxlen=self._KEPT)
+
+    def add(self, reason: str) -> None:
+        self.count += 1
+        self.latest.append(reason)
+
+    def lines(self) -> list[str]:
+        """A line for each trace after the first."""
+        dropped = self.count - len(self.latest)
+        lines = [f"  trace {i}: {reason}" for i, reason in enumerate(self.latest, dropped + 2)]
+        return [f"  the reasons of {dropped} traces before are no longer kept", *lines] if dropped else lines
+
+
+def warn_when_frequent(name: str, reasons: Reasons) -> None:
     """Warns at the 8th, 16th, 32nd, … trace of a function, with the latest reasons."""
-    count = len(reasons) + 1
+    count = reasons.count + 1
     if count >= _WARN_AT and count & (count - 1) == 0:
-        latest = "\n  ".join(reasons[-3:])
+        latest = "\n  ".join([*reasons.latest][-3:])
         warnings.warn(
             f"'{name}' has been traced {count} times, which costs far more than running it. The latest reasons:\n  "
             f"{latest}\nPass numbers that change as tensors, or use input_signature or reduce_retracing=True.",

@@ -14,7 +14,7 @@ from typing import Any
 
 from autograph.operators.iterables import Staged, enumerate_, range_, reversed_, zip_
 from autograph.operators.math_functions import MATH
-from autograph.operators.symbolic import symbolic
+from autograph.operators.symbolic import condition, symbolic
 from runtime import dtypes
 from runtime.context import ctx
 from runtime.ops.arithmetic import maximum
@@ -71,9 +71,9 @@ def float_(*arguments: Any, **options: Any) -> Any:
 
 
 def bool_(*arguments: Any, **options: Any) -> Any:
-    """``bool``; of a symbolic tensor whether it isn't zero."""
+    """``bool``; of a symbolic tensor of one element whether it isn't zero."""
     tensor = _single(arguments, options)
-    return builtins.bool(*arguments, **options) if tensor is None else cast(tensor, dtypes.bool_)
+    return builtins.bool(*arguments, **options) if tensor is None else condition(tensor, "bool")
 
 
 def round_(*arguments: Any, **options: Any) -> Any:

@@ -66,10 +66,13 @@ def truth(value: Any) -> SymbolicTensor | None:
 
 
 def condition(tensor: Any, statement: str) -> Tensor:
-    """A scalar tensor as the boolean that a statement tests. Raises StagingValueError for several elements."""
+    """A scalar tensor as the boolean that a statement tests. Raises StagingValueError for several elements.
+
+    Where the rank isn't known, a tensor of several elements raises InvalidArgumentError when the program runs.
+    """
     shape = tensor.type.shape
-    if shape is not None and shape != ():
-        if any(size != 1 for size in shape):
+    if shape != ():
+        if shape is not None and any(size != 1 for size in shape):
             raise StagingValueError(
                 f"a tensor of shape {tensor.shape} can't decide `{statement}`",
                 location=user_location(),
@@ -156,7 +159,8 @@ def accepts(dtype: DType, kind: type) -> bool:
 
 def placeholder(type_: TensorType) -> Tensor:
     """A tensor of a type for a variable that has no value; nothing reads it."""
-    sizes = [size or 0 for size in type_.shape or ()]
+    # One of unknown rank has no rows, so that it can be what a growable array starts with.
+    sizes = [0] if type_.shape is None else [size or 0 for size in type_.shape]
     if math.prod(sizes) != 1:
         return zeros(sizes, type_.dtype)
     if type_.dtype is dtypes.string:

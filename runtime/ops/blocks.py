@@ -59,7 +59,21 @@ def repeat(input: Any, repeats: Any, axis: Any = None, name: str | None = None) 
     if counts._shape in ((), (1,)):
         size = convert_to_tensor(dims(x)[at])
         counts = call("broadcast_like", call("cast", counts, dtype=dtypes.int32), creation.range(size))
+    else:
+        _need_same_length(counts, x, at)
     return call("gather", x, call("repeated_positions", counts), axis=at)
+
+
+def _need_same_length(counts: Tensor, x: Tensor, axis: int) -> None:
+    """Raises ValueError, or InvalidArgumentError at run time, unless there is a count for each slice along `axis`."""
+    if counts._shape is not None and len(counts._shape) != 1:
+        raise ValueError(f"repeats must be a number or a vector, got shape {counts.shape}")
+    given, wanted = dims(counts)[0], dims(x)[axis]
+    if not (isinstance(given, int) and isinstance(wanted, int)):
+        sizes = [convert_to_tensor(size, dtypes.int32) for size in (wanted, given)]
+        assert_op(equal(*sizes), "Dimensions are not compatible [Op:Repeat]", data=sizes)
+    elif given != wanted:
+        raise ValueError(f"Dimensions {wanted} and {given} are not compatible: {given} repeats for {wanted} slices")
 
 
 # --- sequences -----------------------------------------------------------------------------------------------------

@@ -81,6 +81,11 @@ def _infer_pad(inputs: Sequence[Any], attrs: dict) -> tuple:
 
 
 def _pad_kernel(x: Any, paddings: tuple[tuple[int, int], ...], constant_values: Any) -> Any:
+    if x.ndim != len(paddings):
+        raise errors.InvalidArgumentError(
+            f"The first dimension of paddings must be the rank of inputs: {brackets(x.shape)}, {len(paddings)} pairs "
+            "[Op:Pad]"
+        )
     return np.pad(x, paddings, constant_values=constant_values) if paddings else x
 
 

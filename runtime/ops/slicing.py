@@ -366,6 +366,8 @@ def slice_(input_: Any, begin: Any, size: Any, name: str | None = None) -> Tenso
             f"Expected begin and size arguments to be 1-D tensors of size {len(shape or starts)}, but got shapes "
             f"[{len(starts)}] and [{len(sizes)}] instead. [Op:Slice]", "slice"
         )  # fmt: skip
+    if shape is None:
+        tensor = call("ensure_shape", tensor, shape=(None,) * len(starts))
     for axis, (start, count) in enumerate(zip(starts, sizes)):
         dim = None if shape is None else shape[axis]
         if isinstance(start, int) and isinstance(count, int) and dim is not None:

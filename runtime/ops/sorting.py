@@ -11,7 +11,7 @@ import numpy as np
 from runtime import dtypes, errors
 from runtime.dtypes import DTypeLike
 from runtime.ops.array import known_rank
-from runtime.ops.compare import greater, logical_and
+from runtime.ops.compare import equal, greater, logical_and
 from runtime.ops.control import assert_op
 from runtime.ops.convert import check_kind, convert_to_tensor, fill_holes, operands, scalar_int
 from runtime.ops.creation import range as range_
@@ -178,7 +178,20 @@ def in_top_k(targets: Any, predictions: Any, k: Any, name: str | None = None) ->
     A target out of range, or whose prediction isn't finite, is not in.
     """
     classes, scores = convert_to_tensor(targets), convert_to_tensor(predictions)
-    count = dims(scores)[1]
+    if len(scores._shape or (0, 0)) != 2 or len(classes._shape or (0,)) != 1:
+        raise errors.InvalidArgumentError(
+            f"predictions must be a matrix and targets a vector, got shapes {scores.shape} and {classes.shape} "
+            "[Op:InTopKV2]"
+        )
+    rows, count = dims(scores)
+    given = dims(classes)[0]
+    if not (isinstance(rows, int) and isinstance(given, int)):
+        sizes = [convert_to_tensor(size, dtypes.int32) for size in (rows, given)]
+        assert_op(equal(*sizes), "predictions and targets have different lengths [Op:InTopKV2]", data=sizes)
+    elif rows != given:
+        raise errors.InvalidArgumentError(
+            f"First dimension of predictions {rows} must match length of targets {given} [Op:InTopKV2]"
+        )
     inside = logical_and(classes >= 0, classes < call("cast", convert_to_tensor(count), dtype=classes.dtype))
     safe = call("select", inside, classes, call("zeros_like", classes))
     own = call("take_along", scores, call("expand_dims", safe, axis=(1,)), axis=1)

@@ -40,8 +40,10 @@ def as_index(value: Any) -> Tensor:
     return cast(convert_to_tensor(value, dtype_hint=INT), INT)
 
 
-def count(tensor: Tensor) -> Any:
-    """The size of the first dimension: an int where it is known, else an int64 tensor."""
+def count(tensor: Any) -> Any:
+    """The size of the first dimension of a tensor, ragged or not: an int where it is known, else an int64 tensor."""
+    if not isinstance(tensor, Tensor):
+        return rows_in(tensor.row_splits)
     static = tensor._shape
     if static is not None and static and static[0] is not None:
         return static[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from runtime.ops import text_joins, text_rows
-from runtime.ops.api import convert_to_tensor, reshape, size, stack
+from runtime.ops.api import convert_to_tensor, ensure_shape, fill, reduce_prod, shape, size, stack
 from runtime.ops.dispatch import apply
 from runtime.ops.text_parts import string_parts
 from runtime.ragged.tensor import RaggedTensor
@@ -17,8 +17,8 @@ def _rows(input: Any, how: str, **attrs: Any) -> Any:
         return input.with_values(_rows(input.values, how, **attrs))
     x = convert_to_tensor(input)
     rank = x.shape.rank
-    if rank is None:
-        raise ValueError("the rank of the strings must be known")
+    if rank is None:  # TensorFlow takes it for a vector, and says when it isn't one
+        x, rank = ensure_shape(x, [None]), 1
     values, lengths = string_parts(x, how, **attrs)
     if rank == 0:
         return values
@@ -27,12 +27,13 @@ def _rows(input: Any, how: str, **attrs: Any) -> Any:
         return rows
     # The outer dimensions: rows of one length each.
     outer: Any = rows
-    numbers = reshape(convert_to_tensor(x), [-1, *x.shape[1:]])
     for axis in range(rank - 1, 0, -1):
-        size = numbers.shape[axis]
-        if size is None:
-            raise ValueError(f"dimension {axis} of the strings must be known, got shape {x.shape}")
-        outer = RaggedTensor.from_uniform_row_length(outer, size)
+        length = x.shape[axis]
+        if length is not None:
+            outer = RaggedTensor.from_uniform_row_length(outer, length)
+        else:
+            sizes = shape(x)
+            outer = RaggedTensor.from_row_lengths(outer, fill([reduce_prod(sizes[:axis])], sizes[axis]), validate=False)
     return outer
 
 

@@ -186,3 +186,14 @@ def test_fields_of_arguments_are_no_guards_but_objects_in_them_are():
     assert float(f(Inputs(ag.constant(1.0), 3.0, settings))) == 30
     assert f.experimental_get_tracing_count() == 2
     assert "'inputs.settings.rate' (argument 'inputs') changed from 2.0 to 10.0" in f.explain_retraces()
+
+
+def test_reasons_are_bounded() -> None:
+    with pytest.warns(UserWarning, match="has been traced 256 times"):
+        f = ag.function(lambda x, n: x + n)
+        for n in range(300):
+            f(1.0, n)
+    lines = f.explain_retraces().splitlines()
+    assert lines[0] == "'<lambda>' has been traced 300 times."
+    assert "the reasons of 43 traces before are no longer kept" in lines[1]
+    assert "trace 45:" in lines[2] and "trace 300:" in lines[-1] and len(lines) == 258

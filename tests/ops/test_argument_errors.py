@@ -163,3 +163,33 @@ def test_numpy_scalars_in_lists_count_as_python_numbers(value, dtype):
     tensor = ag.constant(value)
     assert tensor.dtype.name == dtype
     np.testing.assert_array_equal(tensor, np.array(value))
+
+
+UNFIT = {
+    "pad": (lambda x: ag.pad(x, [[1, 1]]), "first dimension of paddings|not compatible"),
+    "repeat": (lambda x: ag.repeat(x, [1, 2], axis=0), "not compatible"),
+    "repeat of all": (lambda x: ag.repeat(x, [1, 2]), "not compatible"),
+    "in_top_k": (lambda x: ag.math.in_top_k([0], x, 1), "must match length|different lengths"),
+    "slice": (lambda x: ag.slice(x, [0], [1]), "begin and size arguments|not compatible"),
+    "bool": (lambda x: bool(x > 1.0), "ambiguous|can't decide|Input to reshape"),
+    "not": (lambda x: not x, "ambiguous|can't decide|Input to reshape"),
+    "if": (lambda x: 1.0 if x else 2.0, "ambiguous|can't decide|Input to reshape"),
+}
+
+
+@pytest.mark.parametrize("name", UNFIT)
+@pytest.mark.parametrize("shape", ["eager", (3, 4), (None, None), None])
+def test_what_does_not_fit_raises_whatever_is_known_of_the_shape(name, shape):
+    function, message = UNFIT[name]
+    if shape != "eager":
+        function = ag.function(function, input_signature=[ag.TensorSpec(shape)])
+    with pytest.raises((ValueError, ag.errors.InvalidArgumentError), match=message):
+        function(ag.constant(np.arange(12, dtype=np.float32).reshape(3, 4)))
+
+
+def test_the_truth_of_one_element_of_unknown_rank():
+    truth = ag.function(lambda x: (bool(x), not x, 1.0 if x else 2.0), input_signature=[ag.TensorSpec(None)])
+    for x in (3.0, [3.0], [[0.0]]):
+        holds = bool(np.asarray(x))
+        assert [t.numpy() for t in truth(ag.constant(x))] == [holds, not holds, 1.0 if holds else 2.0]
+        assert [t.shape for t in truth(ag.constant(x))] == [()] * 3

@@ -345,3 +345,21 @@ def test_nest_takes_ragged_and_sparse_tensors_as_leaves():
     ag.nest.assert_same_structure([rt], [st])
     with pytest.raises((TypeError, ValueError)):
         ag.nest.assert_same_structure([rt], [st], expand_composites=True)
+
+
+@pytest.mark.parametrize(
+    "shape, strings",
+    [
+        (None, ["a b", "c"]), ([None, None], [["a b", "c"], ["", "d e f"]]), ([None, 2], [["a b", "c"], ["", "d e f"]]),
+        ([None, None, 2], [[["a b", "c"], ["", "d e f"]]]),
+    ],
+)  # fmt: skip
+def test_splitting_strings_of_unknown_shape(shape, strings):
+    split = ag.function(ag.strings.split, input_signature=[ag.TensorSpec(shape, ag.string)])
+    assert split(ag.constant(strings)).to_list() == ag.strings.split(strings).to_list()
+
+
+def test_strings_of_unknown_rank_count_as_a_vector():
+    split = ag.function(ag.strings.split, input_signature=[ag.TensorSpec(None, ag.string)])
+    with pytest.raises(ag.errors.InvalidArgumentError, match="not compatible"):
+        split(ag.constant([["a b"]]))
