@@ -82,7 +82,7 @@ class Access:
         text = "0"
         for loop in loops:
             index = self._index(loop, loop.axes[0])
-            size = product([self.own[axis] for axis in loop.axes])
+            size = product([self.low.fusion.literals.get(self.own[axis], self.own[axis]) for axis in loop.axes])
             if text != "0" and size != "1":
                 text = f"{closed(text)} * {closed(size)}"
             if index != "0":

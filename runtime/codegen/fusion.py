@@ -52,6 +52,7 @@ class Fusion:
     def __init__(self, low: Any) -> None:
         self.low = low
         self.groups: dict[Dims, Group] = {}
+        self.literals: dict[str, str] = {}  # atoms that the nest being printed writes out as numbers
 
     def add(self, node: Node) -> None:
         """Takes an elementwise node over arrays."""

@@ -27,7 +27,7 @@ from runtime.codegen.threads import is_large
 from runtime.graph.ir import Node
 
 _COLUMNS = 1024  # of a block
-_BLOCK = 256  # elements of a row that are looked at together for an extreme
+_BLOCK = 128  # elements of a row that are looked at together for an extreme
 
 
 class _Lines:

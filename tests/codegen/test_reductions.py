@@ -160,3 +160,21 @@ def test_values_of_rows(shape):
 
     x = ag.constant(np.random.default_rng(0).normal(size=shape).astype(np.float32))
     agree(ag.function(program, jit_compile=True)(x), program(x), 1e-4)
+
+
+@pytest.mark.parametrize("width", [2, 5, 8, 9, 16])
+def test_many_short_rows(width):
+    def program(x, scale):
+        mean, variance = ag.nn.moments(x, [-1], keepdims=True)
+        y = (x - mean) * ag.math.rsqrt(variance + 1e-3) * scale
+        return ag.nn.softmax(x), ag.reduce_logsumexp(y, -1), y, ag.reduce_max(ag.exp(x), 0), ag.nn.log_softmax(x, 0)
+
+    random = np.random.default_rng(0)
+    for shape in ((60_001, width), (30, 2_003, width)):
+        given = [ag.constant(random.normal(size=s).astype(np.float32)) for s in (shape, (width,))]
+        agree(ag.function(program, jit_compile=True)(*given), program(*given), 1e-4)
+
+
+def test_only_short_rows_of_large_arrays_are_written_out():
+    for shape, count in (([300_000, 5], 3), ([300, 5], 0), ([300_000, 9], 0), ([5, 300_000], 0), ([None, 5], 0)):
+        assert text_of(ag.nn.softmax, ag.TensorSpec(shape)).count("range(5)") == count
