@@ -62,8 +62,10 @@ def platform_key() -> str:
     # And what they import: tables of numbers, say.
     names = b"|".join(re.escape(name.encode()) for name in texts)
     inside = re.compile(rb"^from runtime\.codegen(?:\.| import )(" + names + rb")\b", re.MULTILINE)
-    for _ in texts:
-        called |= {name.decode() for each in called for name in inside.findall(texts[each])}
+    found = called
+    while found:
+        found = {name.decode() for each in found for name in inside.findall(texts[each])} - called
+        called |= found
     front_end = [part.read_bytes() for part in sorted((Path(__file__).parents[1] / "llvm").glob("*.py"))]
     library = hashlib.sha256(b"".join([*(texts[name] for name in sorted(called)), *front_end]))
     features = llvmlite.binding.get_host_cpu_features().flatten()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -37,14 +37,19 @@ def available() -> bool:
 
 @functools.cache
 def _library() -> Any:
+    from runtime.llvm.program import Library
+
+    return Library(Path(__file__).with_name("library.py").read_text(encoding="utf-8"), _formulas)
+
+
+def _formulas() -> Mapping[str, Any]:
     from runtime.codegen import vector_math, vector_pow
     from runtime.codegen.lanes import FORMULAS
-    from runtime.llvm.program import Library
 
     # These modules are imported for what they add to FORMULAS.
     assert vector_math.exp is FORMULAS["exp"]
     assert vector_pow.pow is FORMULAS["pow"]
-    return Library(Path(__file__).with_name("library.py").read_text(encoding="utf-8"), FORMULAS)
+    return FORMULAS
 
 
 def compile(name: str, source: KernelSource) -> tuple[Callable[..., Any], bytes | None]:

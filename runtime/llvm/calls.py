@@ -65,7 +65,7 @@ def type_of(program: Any, function: ast.expr, types: Sequence[Any]) -> Type | No
     if row is not None:
         return row.type_of(types)
     if module in ("", "lib"):
-        if name in program.vector_functions and module:
+        if program.has_formula(name):
             return _same_float(types)
         return program.function(name, types).result
     if module == "math" and name in _C_FUNCTIONS:
@@ -80,7 +80,7 @@ def write(w: Writer, function: ast.expr, operands: Sequence[Any], type_: Any) ->
     if row is not None:
         return row.write(w, operands, type_)
     if module in ("", "lib"):
-        if name in w.program.vector_functions and module:
+        if w.program.has_formula(name):
             return w.program.vector_call(w, name, [arithmetic.cast(w, operand, type_) for operand in operands])
         return w.program.call(w, name, operands)
     arguments = [arithmetic.cast(w, operand, type_) for operand in operands]
@@ -94,7 +94,7 @@ def allocates(program: Any, function: ast.expr, types: Sequence[Any]) -> bool:
     row = ROWS.get((module, name)) or ROWS.get(("lib", name) if not module else ("", ""))
     if row is not None:
         return row.allocates
-    if module in ("", "lib") and name not in program.vector_functions:
+    if module in ("", "lib") and not program.has_formula(name):
         return bool(program.function(name, types).allocates)
     return False
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,10 +41,11 @@ class Library:
 
     functions   name → definition
     constants   numbers of the module, by name
-    formulas    name → something with `symbol(size)`, `module(size)` and `attributes(size)`, see `codegen/lanes.py`
+    formulas    gives name → something with `symbol(size)`, `module(size)` and `attributes(size)`, see
+                `codegen/lanes.py`; called when a kernel wants one
     """
 
-    def __init__(self, text: str, formulas: Mapping[str, Any]) -> None:
+    def __init__(self, text: str, formulas: Callable[[], Mapping[str, Any]]) -> None:
         tree = ast.parse(text)
         self.functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
         self.constants: dict[str, bool | int | float] = {}
@@ -63,7 +64,7 @@ class Program:
         own = [node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)]
         self.functions = {**library.functions, **{node.name: node for node in own}}
         self.constants = library.constants
-        self.vector_functions = library.formulas
+        self._formulas = library.formulas
         self.modules: dict[tuple[str, int], str] = {}  # formulas that are used: modules to link
         self._own = {node.name for node in own}
         self._callees: dict[tuple[str, tuple[Any, ...]], Callee] = {}
@@ -200,10 +201,14 @@ class Program:
         given = ", ".join(f"{type_.ir} {operand.text}" for operand in operands)
         return Value(type_, w.op(f"call {type_.ir} @{symbol}({given})"))
 
+    def has_formula(self, name: str) -> bool:
+        """Whether a function of the library is a formula over floats."""
+        return name not in self.functions and name in self._formulas()
+
     def vector_call(self, w: Writer, name: str, operands: Sequence[Value]) -> Value:
         """A function of floats of our own, which has versions for vectors or is written out where it is called."""
         type_ = operands[0].type
-        formula = self.vector_functions[name]
+        formula = self._formulas()[name]
         symbol = formula.symbol(type_.bits)
         if (name, type_.bits) not in self.modules:
             self.modules[name, type_.bits] = formula.module(type_.bits)
