@@ -56,7 +56,13 @@ def _machine() -> Any:
 
 @functools.cache
 def _linker() -> Any:
-    return llvm.create_lljit_compiler(_machine(), use_jit_link=False)
+    return _kept(llvm.create_lljit_compiler(_machine(), use_jit_link=False))
+
+
+def _kept(thing: Any) -> Any:
+    """Never freed, not even when Python ends: arrays that die later are freed by code of kernels."""
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
+    return thing
 
 
 def machine_code(text: str, modules: Iterable[str]) -> bytes:
@@ -92,10 +98,9 @@ def entry_point(code: bytes, symbol: str, others: Mapping[str, Callable[[], int]
     """
     found = {**_addresses(), **{name: find() for name, find in others.items() if name.encode() in code}}
     (address,) = link(code, [symbol], found)
-    method = _Method(symbol.encode(), address, _FASTCALL, None)
+    method = _kept(_Method(symbol.encode(), address, _FASTCALL, None))
     create = ctypes.pythonapi.PyCFunction_NewEx
     create.restype, create.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p]
-    _kept.append(method)
     return create(ctypes.addressof(method), None, None)
 
 
@@ -109,12 +114,10 @@ def link(code: bytes, symbols: Sequence[str], others: Mapping[str, int]) -> list
         builder.export_symbol(symbol)
     with _lock:
         # No two libraries may have one name, not even when linking the first of them failed.
-        tracker = builder.link(_linker(), f"kernel {next(_numbers)}")
-    _kept.append(tracker)
+        tracker = _kept(builder.link(_linker(), f"kernel {next(_numbers)}"))
     return [int(tracker[symbol]) for symbol in symbols]
 
 
-_kept: list[Any] = []  # what Python functions point into
 _lock = threading.Lock()
 _numbers = itertools.count()
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import gc
 import resource
+import subprocess
 import sys
 import weakref
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -146,3 +148,21 @@ def test_arguments_of_the_wrong_class_are_errors() -> None:
 def test_what_is_not_in_its_part_of_python_is_refused(body: str) -> None:
     with pytest.raises(Unsupported):
         ours(f"def kernel(x, n):\n    {body}\n", "(float64[::1], int64)")
+
+
+def test_arrays_that_outlive_everything_are_freed_without_a_crash() -> None:
+    program = """
+import builtins, sys, types
+import numpy as np
+from tests.llvm.kernels import ours
+text = "def kernel(n):\\n    a = np.empty(n, np.float64)\\n    for i in range(n):\\n        a[i] = 1.0\\n    return a\\n"
+run = ours(text, "(int64,)")
+builtins.kept, sys.kept = run(1000), run(300000)
+sys.modules["late"] = types.ModuleType("late")
+sys.modules["late"].array = run(10)
+circle = [run(20)]
+circle.append(circle)
+"""
+    root = Path(__file__).resolve().parents[2]
+    done = subprocess.run([sys.executable, "-c", program], cwd=root, capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stderr) == (0, "")
