@@ -20,7 +20,7 @@ from runtime.ops.dispatch import apply, call
 from runtime.ops.joining import concat, static_axis
 from runtime.ops.late import late
 from runtime.ops.reduce import reduce_all, reduce_max
-from runtime.ops.rules import dims, product, shape_attr
+from runtime.ops.rules import blanks, dims, product, shape_attr
 from runtime.ops.table import OpDef, Sample, register
 from runtime.tensor import Tensor
 from runtime.types import TensorType
@@ -238,7 +238,7 @@ def dynamic_stitch(indices: Sequence[Any], data: Sequence[Any], name: str | None
 
 def _zero_rows(count: Tensor, like: Tensor) -> Tensor:
     shape, extra = shape_attr([call("cast", count, dtype=dtypes.int32), *dims(like)[1:]])
-    return call("broadcast_to", convert_to_tensor(np.zeros((), like.dtype.np)), *extra, shape=shape)
+    return call("broadcast_to", convert_to_tensor(blanks((), like.dtype.np)), *extra, shape=shape)
 
 
 # --- bits and bounds -----------------------------------------------------------------------------------------------

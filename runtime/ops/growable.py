@@ -62,7 +62,7 @@ def _write_kernel(buffer: Any, index: Any, value: Any, size: Any, fixed: bool) -
         raise errors.InvalidArgumentError(
             f"A value of shape {np.shape(value)} can't be written to an array of elements of shape {grown.shape[1:]}"
         )
-    grown[index] = value
+    grown[index, ...] = value  # an element of an array of strings stays one, without an array around it
     return grown
 
 

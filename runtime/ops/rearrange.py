@@ -86,6 +86,10 @@ def _pad_kernel(x: Any, paddings: tuple[tuple[int, int], ...], constant_values: 
             f"The first dimension of paddings must be the rank of inputs: {brackets(x.shape)}, {len(paddings)} pairs "
             "[Op:Pad]"
         )
+    if x.dtype == object:  # NumPy would make its own kind of bytes of the value
+        padded = np.full([a + d + b for d, (a, b) in zip(x.shape, paddings)], constant_values, object)
+        padded[tuple([slice(a, a + d) for d, (a, _) in zip(x.shape, paddings)])] = x
+        return padded
     return np.pad(x, paddings, constant_values=constant_values) if paddings else x
 
 

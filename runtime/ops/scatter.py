@@ -16,7 +16,7 @@ from runtime.ops.convert import convert_to_tensor, fill_holes, operands, shape_a
 from runtime.ops.creation import range as range_
 from runtime.ops.dispatch import apply, call
 from runtime.ops.late import late
-from runtime.ops.rules import brackets, dims, shape_attr
+from runtime.ops.rules import blanks, brackets, dims, shape_attr
 from runtime.ops.table import OpDef, Sample, register
 from runtime.shapes import TensorShape
 from runtime.tensor import Tensor
@@ -93,6 +93,8 @@ def _infer_update(label: str) -> Any:
 
 def _gather_nd_kernel(params: Any, indices: Any) -> Any:
     index = _check_nd(indices, params.shape, "GatherNd")
+    if params.dtype == object and index:
+        return params[(*index, ...)]  # one string stays an array
     return params[index] if index else np.broadcast_to(params, indices.shape[:-1] + params.shape)
 
 
@@ -110,7 +112,7 @@ def _scattered(result: Any, how: Any, indices: Any, updates: Any, label: str) ->
 
 
 def _scatter_nd_kernel(indices: Any, updates: Any, *holes: Any, shape: tuple[int | None, ...]) -> Any:
-    return _scattered(np.zeros(fill_holes(shape, holes), updates.dtype), np.add, indices, updates, "ScatterNd")
+    return _scattered(blanks(fill_holes(shape, holes), updates.dtype), np.add, indices, updates, "ScatterNd")
 
 
 def _update_kernel(label: str, how: Any) -> Any:

@@ -214,3 +214,28 @@ def test_dlpack_there_and_back():
 def test_factors_have_names():
     factors = ag.linalg.qr(X)
     np.testing.assert_allclose(factors.q @ factors.r, X, atol=1e-12)
+
+
+def written_strings():
+    array = ag.TensorArray(ag.string, 0, dynamic_size=True)
+    for i in ag.range(3):
+        array = array.write(i, ag.strings.as_string(i))
+    return array.stack()
+
+
+MOVED_STRINGS = {
+    "TensorArray": (written_strings, [b"0", b"1", b"2"]),
+    "dynamic_stitch": (lambda: ag.dynamic_stitch([[0, 2], [1]], [["a", "b"], ["c"]]), [b"a", b"c", b"b"]),
+    "gather_nd": (lambda: ag.gather_nd(["a", "b"], [1]), b"b"),
+    "scatter_nd": (lambda: ag.scatter_nd([[1], [1]], ["q", "r"], [3]), [b"", b"qr", b""]),
+    "pad": (lambda: ag.pad([["a"]], [[0, 1], [1, 0]], constant_values="-"), [[b"-", b"a"], [b"-", b"-"]]),
+}
+
+
+@pytest.mark.parametrize("name", MOVED_STRINGS)
+@pytest.mark.parametrize("way", [lambda f: f, ag.function, lambda f: ag.function(f, jit_compile=True)])
+def test_strings_stay_bytes_when_they_are_moved(name, way):
+    function, expected = MOVED_STRINGS[name]
+    found = np.asarray(way(function)().numpy(), object)
+    assert found.tolist() == expected
+    assert {type(leaf) for leaf in found.reshape(-1)} == {bytes}
