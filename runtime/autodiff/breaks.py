@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from runtime.graph.builder import user_span
+from runtime.graph.callers import user_span
 from runtime.ops.table import OPS
 
 

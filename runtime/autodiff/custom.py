@@ -24,7 +24,8 @@ from runtime.autodiff.reverse import REGION_RULES
 from runtime.autodiff.zeros import zeros_for
 from runtime.context import ctx
 from runtime.errors import UnimplementedError
-from runtime.graph.builder import trace_region, user_span
+from runtime.graph.builder import trace_region
+from runtime.graph.callers import user_span
 from runtime.ops.convert import convert_to_tensor
 from runtime.ops.dispatch import call as run
 from runtime.ops.table import OpDef, register

@@ -21,7 +21,7 @@ from runtime.autodiff.jacobian import known_dims, rows_of_pullback
 from runtime.autodiff.reverse import Cotangents, walk_back, walk_back_eagerly
 from runtime.autodiff.zeros import zeros_for
 from runtime.context import ctx
-from runtime.graph.builder import user_span
+from runtime.graph.callers import user_span
 from runtime.ops.array import reshape
 from runtime.ops.broadcasting import broadcast_to
 from runtime.ops.convert import convert_to_tensor

@@ -13,16 +13,13 @@ A region that only reads state captures it; one that writes it carries it (`whil
 
 from __future__ import annotations
 
-import inspect
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from types import CodeType
 from typing import Any
 
 from runtime import errors
 from runtime.context import ctx
+from runtime.graph.callers import user_place, user_span
 from runtime.graph.ir import ConstantArray, Graph, Node, Substitution, Value, copy_nodes
 from runtime.graph.structural import ASSIGN, COND, CONSTANT, WHILE
 from runtime.ops.table import OpDef
@@ -31,52 +28,6 @@ from runtime.tensor import EagerTensor, SymbolicTensor, Tensor
 from runtime.types import TensorType, TokenType, Type
 
 TOKEN = "order token"
-_ROOT = str(Path(__file__).resolve().parents[2])
-_OWN = (str(Path(_ROOT, "runtime")), str(Path(_ROOT, "autograph")))
-_is_own_code: dict[str, bool] = {}
-# Functions whose parameter `name` is no name of an operation.
-_NOT_NAMES = frozenset(["call", "trace", "trace_region", "__init__", "__getattr__"])
-
-
-def user_span() -> tuple[str, int, str] | None:
-    """File, line and function of the innermost frame that isn't this project's own."""
-    frame: Any = sys._getframe(2)
-    while frame is not None:
-        filename = frame.f_code.co_filename
-        own = _is_own_code.get(filename)
-        if own is None:
-            own = _is_own_code[filename] = filename.startswith(_OWN) or filename.startswith("<frozen")
-        if not own:
-            return filename, frame.f_lineno, frame.f_code.co_name
-        frame = frame.f_back
-    return None
-
-
-def user_name() -> str | None:
-    """What the user calls the node being emitted: the `name=` of the call into this project, after the open scopes."""
-    frame: Any = sys._getframe(2)
-    entry: Any = None
-    inside: list[Any] = []
-    while frame is not None and _is_own_code.get(frame.f_code.co_filename):
-        inside.append(entry)
-        entry, frame = frame, frame.f_back
-    while entry is not None and _hands_everything_on(entry.f_code):
-        entry = inside.pop()
-    name = None
-    if entry is not None:
-        code = entry.f_code
-        if "name" in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount] and code.co_name not in _NOT_NAMES:
-            name = entry.f_locals.get("name")
-    scope = ctx.scope
-    if not isinstance(name, str) or not name:
-        return scope or None
-    return name[:-1] if name.endswith("/") else scope + name
-
-
-def _hands_everything_on(code: CodeType) -> bool:
-    """Whether a function is `def wrapper(*args, **kwargs)`, whose own parameters say nothing."""
-    both = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
-    return code.co_flags & both == both and code.co_argcount + code.co_kwonlyargcount == 0
 
 
 class Builder:
@@ -180,8 +131,9 @@ class Builder:
         if op.effect:
             node = self._add_effect(op, values, attrs, types)
         else:
-            node = self.graph.add_node(op, values, attrs, types, (), user_span())
-            node.name = user_name()
+            span, name = user_place()
+            node = self.graph.add_node(op, values, attrs, types, (), span)
+            node.name = name
         outputs = tuple([SymbolicTensor(v, self) for v in node.outputs[: len(types)]])
         return outputs if ctx.numerics is None else ctx.numerics(self, op, inputs, outputs)
 
@@ -189,8 +141,9 @@ class Builder:
         self, op: OpDef, values: list[Value], attrs: dict, types: Sequence[Type], regions: Any = ()
     ) -> Node:
         token = self.read_state(TOKEN)
-        node = self.graph.add_node(op, [*values, token], attrs, [*types, TokenType()], regions, user_span())
-        node.name = user_name()
+        span, name = user_place()
+        node = self.graph.add_node(op, [*values, token], attrs, [*types, TokenType()], regions, span)
+        node.name = name
         self.write_state(TOKEN, node.outputs[-1])
         return node
 

@@ -12,7 +12,7 @@ import weakref
 from dataclasses import dataclass
 from typing import Any
 
-from runtime.graph.builder import user_span
+from runtime.graph.callers import user_span
 from runtime.graph.ir import Graph
 
 

@@ -17,10 +17,12 @@ from runtime.ops.rules import (
     unary_samples,
 )
 from runtime.ops.table import GradRule, InferRule, OpDef, Sample, ScalarRule, register
-from runtime.tensor import EagerTensor, Tensor
+from runtime.tensor import EagerTensor, SymbolicTensor, Tensor
 
 UnaryFunction = Callable[..., Tensor]
 BinaryFunction = Callable[..., Tensor]
+
+_TENSORS = (EagerTensor, SymbolicTensor)
 
 
 def unary(
@@ -80,7 +82,7 @@ def binary(
     )  # fmt: skip
 
     def function(x: Any, y: Any, name: str | None = None) -> Tensor:
-        if x.__class__ is not EagerTensor or y.__class__ is not EagerTensor:
+        if x.__class__ is not y.__class__ or x.__class__ not in _TENSORS:
             foreign = x if hasattr(x, "__ag_elementwise__") else y
             if hasattr(foreign, "__ag_elementwise__"):
                 return foreign.__ag_elementwise__(function, x, y)

@@ -214,3 +214,21 @@ def test_variables_have_the_operators():
     assert (v == [1.0, 0.0]).numpy().tolist() == [True, False]
     assert (-v).numpy().tolist() == [-1, -2]
     assert (v @ [[1.0], [1.0]] if v.ndim == 2 else ag.tensordot(v, v, 1)).numpy() == 5
+
+
+@pytest.mark.parametrize("number", [2, -1, 300, 2**40, 2**70, 1.5, 1e300, True])
+@pytest.mark.parametrize(
+    "dtype", ["uint8", "int32", "int64", "float16", "bfloat16", "float32", "float64", "complex64", "bool"]
+)
+def test_numbers_beside_traced_tensors_are_those_beside_eager_ones(number, dtype):
+    x = ag.cast(ag.constant([0, 1]), dtype)
+
+    def outcome(run):
+        try:
+            result = run(x)
+        except Exception as error:
+            return type(error), str(error).partition("\n")[0]
+        return result.dtype, str(result.numpy())
+
+    assert outcome(ag.function(lambda x: x + number, jit_compile=False)) == outcome(lambda x: x + number)
+    assert outcome(ag.function(lambda x: number * x, jit_compile=False)) == outcome(lambda x: number * x)

@@ -60,7 +60,8 @@ def simplify_algebra(graph: Graph) -> None:
     rewrite = _Rewrite(graph)
     rules = {**_RULES, **_FAST} if options.get("fast_math") else _RULES
     for node in nodes:
-        node.inputs = [mapping[v] for v in node.inputs]
+        if mapping:
+            node.inputs = [mapping[v] for v in node.inputs]
         for region in node.regions:
             simplify_algebra(region)
         rule = rules.get(node.op.name)

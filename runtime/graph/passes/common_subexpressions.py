@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from runtime.graph.ir import Graph, Substitution, Value
+from runtime.graph.ir import Graph, Node, Substitution, Value
 from runtime.types import TensorType
 
 
@@ -25,7 +25,8 @@ def merge_common_subexpressions(graph: Graph) -> None:
     asserted: set[Value] = set()
     kept = []
     for node in graph.nodes:
-        node.inputs = [mapping[v] for v in node.inputs]
+        if mapping:
+            node.inputs = [mapping[v] for v in node.inputs]
         for region in node.regions:
             merge_common_subexpressions(region)
         if node.op.name == "assert":
@@ -33,7 +34,7 @@ def merge_common_subexpressions(graph: Graph) -> None:
                 mapping[node.outputs[-1]] = node.inputs[-1]  # the order token
                 continue
             asserted.add(node.inputs[0])
-        if not node.regions and not node.must_stay and all(isinstance(v.type, TensorType) for v in node.outputs):
+        if not node.regions and not node.must_stay and _gives_tensors(node):
             attrs = node.attrs
             key = (node.op, *node.inputs, *(sorted(attrs.items()) if len(attrs) > 1 else attrs.items()))
             earlier = seen.get(key)
@@ -45,3 +46,10 @@ def merge_common_subexpressions(graph: Graph) -> None:
     graph.nodes = kept
     graph.outputs = [mapping[v] for v in graph.outputs]
     graph.program = None
+
+
+def _gives_tensors(node: Node) -> bool:
+    outputs = node.outputs
+    if len(outputs) == 1:
+        return isinstance(outputs[0].type, TensorType)
+    return all(isinstance(v.type, TensorType) for v in outputs)

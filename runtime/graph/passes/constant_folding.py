@@ -31,7 +31,8 @@ def fold_constants(graph: Graph) -> None:
     nodes, graph.nodes = graph.nodes, []
     known: dict[Value, Any] = {}
     for node in nodes:
-        node.inputs = [mapping[v] for v in node.inputs]
+        if mapping:
+            node.inputs = [mapping[v] for v in node.inputs]
         if node.op is CONSTANT:
             known[node.outputs[0]] = node.attrs["value"].array
         elif node.op.name == "cond" and node.inputs[0] in known and not node.has_effect:
@@ -65,7 +66,7 @@ def _take_branch(graph: Graph, node: Node, taken: bool, mapping: Substitution) -
 
 
 def _is_foldable(node: Node, known: dict[Value, Any]) -> bool:
-    if node.op.effect or node.regions or not node.inputs:
+    if not node.inputs or node.inputs[0] not in known or node.op.effect or node.regions:
         return False
     for value in node.outputs:
         if not isinstance(value.type, TensorType) or (element_count(value.type.shape) or 0) > MAX_ELEMENTS:

@@ -21,7 +21,7 @@ def remove_dead_code(graph: Graph, builder: Any = None) -> None:
     live = set(graph.outputs)
     kept: list[Node] = []
     for node in reversed(graph.nodes):
-        if not node.must_stay and not any(v in live for v in node.outputs):
+        if live.isdisjoint(node.outputs) and not node.must_stay:
             continue
         if node.op.name == "while":
             _prune_while(node, live)

@@ -22,14 +22,15 @@ def propagate_shapes(graph: Graph) -> None:
     """Refines types in place, in regions too."""
     mapping = Substitution()
     for index, node in enumerate(graph.nodes):
-        node.inputs = [mapping[v] for v in node.inputs]
+        if mapping:
+            node.inputs = [mapping[v] for v in node.inputs]
         if node.op.name == "cond":
             _refine_cond(node)
         elif node.op.name == "while":
             _refine_while(node)
         elif not node.regions and not node.op.effect and node.op is not CONSTANT and node.outputs:
             _refine(node)
-            known = _known(node)
+            known = _known(node) if node.op.name in _ASKS else None
             if isinstance(known, Value):
                 mapping[node.outputs[0]] = known
             elif known is not None:
@@ -42,7 +43,10 @@ def propagate_shapes(graph: Graph) -> None:
 
 
 def _refine(node: Node) -> None:
-    if all(_is_complete(v.type) for v in node.outputs):
+    for value in node.outputs:
+        if not _is_complete(value.type):
+            break
+    else:
         return
     try:
         types = node.op.infer([v.type for v in node.inputs], node.attrs)
@@ -87,6 +91,9 @@ def _refine_while(node: Node) -> None:
     propagate_shapes(body)
 
 
+_ASKS = frozenset({"rank", "shape", "size", "ensure_shape"})
+
+
 def _known(node: Node) -> np.ndarray | Value | None:
     """The result of a node that asks for sizes, when they are known."""
     if not node.inputs or not isinstance(node.inputs[0].type, TensorType):
@@ -107,7 +114,7 @@ def _known(node: Node) -> np.ndarray | Value | None:
 
 
 def _is_complete(type_: Type) -> bool:
-    return not isinstance(type_, TensorType) or element_count(type_.shape) is not None
+    return not isinstance(type_, TensorType) or (type_.shape is not None and None not in type_.shape)
 
 
 def _meet(old: Type, new: Type) -> Type:

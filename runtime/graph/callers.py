@@ -1,0 +1,77 @@
+"""Whose code emits a node: the user's line, and the name that the user gives.
+
+Both come from the frames that are running: the innermost one that isn't this project's own, and the call from it into
+this project.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from pathlib import Path
+from types import CodeType
+from typing import Any
+
+from runtime.context import ctx
+
+_ROOT = str(Path(__file__).resolve().parents[2])
+_OWN = (str(Path(_ROOT, "runtime")), str(Path(_ROOT, "autograph")))
+_is_own_code: dict[str, bool] = {}
+# Functions whose parameter `name` is no name of an operation.
+_NOT_NAMES = frozenset(["call", "trace", "trace_region", "__init__", "__getattr__"])
+
+
+def user_span() -> tuple[str, int, str] | None:
+    """File, line and function of the innermost frame that isn't this project's own."""
+    return user_place()[0]
+
+
+def user_place() -> tuple[tuple[str, int, str] | None, str | None]:
+    """The same, and what the user calls the node being emitted: the `name=` of the call into this project, after the
+    open scopes."""
+    frame: Any = sys._getframe(1)
+    inside: list[Any] = []
+    span = None
+    while frame is not None:
+        code = frame.f_code
+        own = _is_own_code.get(code.co_filename)
+        if own is None:
+            filename = code.co_filename
+            own = _is_own_code[filename] = filename.startswith(_OWN) or filename.startswith("<frozen")
+        if not own:
+            span = code.co_filename, frame.f_lineno, code.co_name
+            break
+        inside.append(frame)
+        frame = frame.f_back
+    name = None
+    for entry in reversed(inside):
+        code = entry.f_code
+        kind = _naming.get(code)
+        if kind is None:
+            kind = _naming[code] = _kind_of(code)
+        if kind == "hands everything on":
+            continue
+        if kind == "names":
+            name = entry.f_locals.get("name")
+        break
+    scope = ctx.scope
+    if not isinstance(name, str) or not name:
+        return span, scope or None
+    return span, name[:-1] if name.endswith("/") else scope + name
+
+
+# Kinds of this project's functions, whose number is bounded.
+_naming: dict[CodeType, str] = {}
+
+
+def _kind_of(code: CodeType) -> str:
+    if _hands_everything_on(code):
+        return "hands everything on"
+    named = "name" in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount] and code.co_name not in _NOT_NAMES
+    return "names" if named else "doesn't name"
+
+
+def _hands_everything_on(code: CodeType) -> bool:
+    """Whether a function is `def wrapper(*args, **kwargs)`, whose own parameters say nothing."""
+    both = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
+    return code.co_flags & both == both and code.co_argcount + code.co_kwonlyargcount == 0
