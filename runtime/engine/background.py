@@ -22,8 +22,9 @@ from typing import Any
 from runtime.codegen import compile as kernels
 
 # Python runs one thread at a time: a compiler that starts at once would make the call that asks for it take twice as
-# long, so it lets that one finish first, if it is over within so many seconds.
-START_PATIENCE = 0.1
+# long, and hold the lock that a running loop needs to compile itself (`pacing.py`). What it makes serves later calls
+# only, so it lets that one finish first, if it is over within so many seconds.
+START_PATIENCE = 5.0
 _EXIT_PATIENCE = 5.0  # seconds that the end of the process may wait for native compiler code to return
 
 
