@@ -15,8 +15,10 @@ block that waits is taken and put by one atomic exchange.
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import sys
+from typing import Any
 
 from runtime.codegen.resident import link
 
@@ -204,3 +206,23 @@ def provide() -> tuple[int, int]:
     """Makes both functions known to code that is linked from then on; their addresses."""
     take, give = link(_KEEPING if sys.platform == "linux" else _PLAIN, TAKE, GIVE)
     return take, give
+
+
+@functools.cache
+def _table() -> Any:
+    """The two functions as kernels find them: the C library's until `provide_to_kernels` puts ours there. As blocks are
+    malloc's own, some may be taken before, and given back afterwards."""
+    library = ctypes.CDLL(None)
+    plain = [ctypes.cast(getattr(library, name), ctypes.c_void_p).value for name in ("malloc", "free")]
+    return (ctypes.c_void_p * 2)(*plain)
+
+
+def table() -> int:
+    """The address of the table."""
+    return ctypes.addressof(_table())
+
+
+@functools.cache
+def provide_to_kernels() -> None:
+    """Compiles the functions, for which a running loop that waits for its kernel doesn't wait."""
+    _table()[:] = provide()

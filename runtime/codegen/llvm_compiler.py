@@ -21,8 +21,7 @@ def _symbols() -> dict[str, Callable[[], int]]:
     from runtime.llvm import memory, products, threads
 
     return {
-        memory.TAKE: lambda: blocks.provide()[0],
-        memory.GIVE: lambda: blocks.provide()[1],
+        memory.BLOCKS: blocks.table,
         threads.RUN: workers.provide,
         **{name: functools.partial(products.address, name) for name in products.SYMBOLS},
     }

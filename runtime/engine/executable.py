@@ -109,6 +109,10 @@ class Executable:
 
     def _guarded(self, compile_it: Callable[[], Call | None]) -> Call | None:
         call, self.failure = _guarded(compile_it, self.graph)
+        if call is not None and any(getattr(v.type, "rank", 0) != 0 for node in self.graph.nodes for v in node.outputs):
+            from runtime.codegen import blocks
+
+            blocks.provide_to_kernels()
         return call if call is None or not _can_say_values(self.graph) else self._saying_values(call)
 
     def _saying_values(self, call: Call) -> Call:

@@ -3,7 +3,8 @@
     owner → { count, the Python object that owns the elements or null, where the block of memory begins, is it large }
             64 bytes before the elements, which begin at a multiple of 64
 
-Large blocks come from `codegen/blocks.py`, whose functions the linker knows by name, small ones from malloc.
+Small blocks come from malloc. Large ones come from the functions in a table that the linker knows as `autograph_blocks`: one
+that takes a number of bytes, one that gives a block back (`codegen/blocks.py`).
 
 An argument's owner lies on the wrapper's stack, with a count that never falls to zero, and names the Python object.
 Counting needs no atomic instructions: until a kernel returns, only its own thread knows its arrays; the threads of a
@@ -16,7 +17,7 @@ from runtime.llvm.types import Array
 from runtime.llvm.writer import OUT_OF_MEMORY, ArrayValue, Value, Writer
 
 HEADER = 64
-TAKE, GIVE = "autograph_take_block", "autograph_give_block"
+BLOCKS = "autograph_blocks"
 LARGE = 1 << 20  # bytes
 _MOST = 1 << 46  # elements: more can't be allocated anywhere, and twice their bytes is still a number
 
@@ -26,8 +27,7 @@ SUPPORT = f"""
 %owner = type {{ i64, ptr, ptr, i64 }}
 declare noalias ptr @malloc(i64)
 declare void @free(ptr)
-declare noalias ptr @{TAKE}(i64)
-declare void @{GIVE}(ptr)
+@{BLOCKS} = external global [2 x ptr]
 
 define internal void @take(ptr %owner) noinline nounwind memory(argmem: readwrite) {{
   %none = icmp eq ptr %owner, null
@@ -49,7 +49,9 @@ define internal void @drop_last(ptr %owner) noinline nounwind {{
   %waits = icmp ne i64 %kind, 0
   br i1 %waits, label %give, label %free
 give:
-  call void @{GIVE}(ptr %block)
+  %place2 = getelementptr ptr, ptr @{BLOCKS}, i64 1
+  %give_block = load atomic ptr, ptr %place2 monotonic, align 8
+  call void %give_block(ptr %block)
   ret void
 free:
   call void @free(ptr %block)
@@ -84,7 +86,8 @@ plain:
   %small = call ptr @malloc(i64 %room)
   br label %both
 take:
-  %waiting = call ptr @{TAKE}(i64 %room)
+  %take_block = load atomic ptr, ptr @{BLOCKS} monotonic, align 8
+  %waiting = call ptr %take_block(i64 %room)
   br label %both
 both:
   %block = phi ptr [ %small, %plain ], [ %waiting, %take ]
