@@ -1,6 +1,8 @@
 """The benchmarks run, notice disagreement, and report what they measured."""
 
+import importlib.util
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -168,3 +170,8 @@ def test_unknown_workloads_are_told(capsys):
         command.main(["sorting"])
     assert exit_.value.code == 2
     assert "no workload named sorting; there are logistic, logistic-gradient, collatz, gcd" in capsys.readouterr().err
+
+
+def test_fresh_processes_find_bytecode():
+    command.write_bytecode()
+    assert Path(importlib.util.cache_from_source(harness.__file__)).exists()
