@@ -26,6 +26,7 @@ from runtime.ragged.strings import (
     unicode_decode,
     unicode_decode_with_offsets,
     unicode_encode,
+    unicode_script,
     unicode_split,
     unicode_split_with_offsets,
 )
@@ -33,6 +34,6 @@ from runtime.ragged.strings import (
 __all__ = [
     "as_string", "bytes_split", "format", "join", "length", "lower", "ngrams", "reduce_join", "regex_full_match",
     "regex_replace", "split", "strip", "substr", "to_hash_bucket", "to_hash_bucket_fast", "to_hash_bucket_strong",
-    "to_number", "unicode_decode", "unicode_decode_with_offsets", "unicode_encode", "unicode_split",
+    "to_number", "unicode_decode", "unicode_decode_with_offsets", "unicode_encode", "unicode_script", "unicode_split",
     "unicode_split_with_offsets", "unicode_transcode", "unsorted_segment_join", "upper",
 ]  # fmt: skip

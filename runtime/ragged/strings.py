@@ -145,3 +145,12 @@ def ngrams(
 
 def _bytes(text: Any) -> bytes:
     return text.encode() if isinstance(text, str) else bytes(text)
+
+
+def unicode_script(input: Any, name: str | None = None) -> Any:
+    if isinstance(input, RaggedTensor):
+        return input.with_flat_values(text_rows.unicode_script(input.flat_values))
+    return text_rows.unicode_script(input)
+
+
+unicode_script.__doc__ = text_rows.unicode_script.__doc__

@@ -290,6 +290,7 @@ LIBRARY = {
     "substr": lambda x, pos, length, unit: strings(lambda s: s[int(pos) : int(pos + length)])(x),
     "string_to_number": strings(lambda s, dtype: float(s)),
     "as_string": lambda x, **attrs: np.array([f"{v:.2f}".encode() for v in x], object),
+    "unicode_script": lambda x: np.array([25, 8, -1], np.int32),
     "unicode_encode": lambda x, encoding, errors: np.array(["H\xe9".encode(), b"i!"], object),
     "string_parts": string_parts,
     "decode_raw": lambda x, dtype, little_endian: (

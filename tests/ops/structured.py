@@ -32,6 +32,7 @@ ELSEWHERE = {
     **dict.fromkeys((name for name in OPS if name.startswith(("random_", "philox_"))), RANDOM),
     **dict.fromkeys((name for name in OPS if name.startswith("stack_")), STACKS),
     **dict.fromkeys(("string_format", "unsorted_segment_join", "string_ngrams", "unicode_transcode"), STRINGS),
+    "unicode_script": "takes code points: tests/ops/test_more_functions.py",
     **dict.fromkeys(("set_operation", "edit_distance"), "of sparse tensors: tests/ops/test_more_functions.py"),
     **dict.fromkeys(("constant", "cond", "while", "assign", "commit"), "structure of graphs: tests/graph"),
     "custom_gradient": "a region of its own: tests/autodiff",

@@ -63,6 +63,13 @@ def test_strings_in_another_encoding():
         ag.strings.unicode_transcode(text, "UTF-8", "latin-1")
 
 
+def test_scripts():
+    codes = ag.constant([65, 0x3B1, 1072, 0x4E00, 48, 0x0378, 0x10FFFF, -1, 0x110000])
+    assert both(ag.strings.unicode_script, codes).numpy().tolist() == [25, 14, 8, 17, 0, 103, 103, -1, -1]
+    words = ag.strings.unicode_decode(["a\u0434", "\u05d0"], "UTF-8")
+    assert ag.strings.unicode_script(words).to_list() == [[25, 8], [19]]
+
+
 def test_characters_with_offsets():
     codes, starts = ag.strings.unicode_decode_with_offsets(ag.constant(["a\u00e9\u20acb".encode(), b"a\xffb"]), "UTF-8")
     assert codes.to_list() == [[97, 233, 8364, 98], [97, 65533, 98]] and starts.to_list() == [[0, 1, 3, 6], [0, 1, 2]]
