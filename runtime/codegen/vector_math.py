@@ -24,6 +24,8 @@ _HALF_PI = {size: tuple(part / 2 for part in parts) for size, parts in _PI.items
 # Below the first the function is x; between the others the exponential is neither 0 nor infinite.
 _TINY = {32: 2.0**-13, 64: 2.0**-28}
 _EXP_RANGE = {32: (-104.0, 89.0), 64: (-746.0, 710.0)}
+# Above it x**2 + 1 is x**2.
+_LARGE = {32: 2.0**13, 64: 2.0**28}
 _ROOT_HALF = {32: 0.70710677, 64: 0.7071067811865476}
 
 # --- exponentials ----------------------------------------------------------------------------------------------------
@@ -261,6 +263,51 @@ def _acos(m: Math, x: Lane) -> Lane:
     return m.select(large, far, near)
 
 
+# --- inverse hyperbolic functions ------------------------------------------------------------------------------------
+#
+# log1p of a number, and of what its rounding lost.
+
+
+def _log1p_of_sum(m: Math, x: Lane, lost: Lane) -> Lane:
+    return _log1p(m, x) + lost / (x + 1.0)
+
+
+def _asinh(m: Math, x: Lane) -> Lane:
+    """log(|x| + sqrt(x**2 + 1)) = log1p(|x| + x**2 / (sqrt(x**2 + 1) + 1)); log(2 |x|) for large ones."""
+    size = abs(x)
+    square = size * size
+    more = square / (m.sqrt(square + 1.0) + 1.0)
+    total = size + more
+    near = _log1p_of_sum(m, total, (size - total) + more)
+    result = m.select(size > _LARGE[m.size], _log(m, size) + math.log(2), near)
+    return m.select(size < _TINY[m.size], x, m.copysign(result, x))
+
+
+def _acosh(m: Math, x: Lane) -> Lane:
+    """log1p(t + sqrt(t**2 + 2 t)) for t = x - 1, the root with what its roundings lost; log(2 x) for large ones."""
+    t = x - 1.0
+    double = t + t
+    square = m.fma(t, t, double)
+    root = m.sqrt(square)
+    left = m.fma(-root, root, square) + m.fma(t, t, double - square)
+    total = root + t
+    lost = (root - total) + t + left / (root + root)
+    near = m.select(x > 1.0, _log1p_of_sum(m, total, lost), m.select(x.equals(1.0), 0.0, m.number(math.nan)))
+    return m.select(x > _LARGE[m.size], _log(m, x) + math.log(2), near)
+
+
+def _atanh(m: Math, x: Lane) -> Lane:
+    """log1p(2 |x| / (1 - |x|)) / 2, the quotient with what its roundings lost."""
+    size = abs(x)
+    double = size + size
+    below = 1.0 - size
+    quotient = double / below
+    left = m.fma(-quotient, below, double) - quotient * ((1.0 - below) - size)
+    near = _log1p_of_sum(m, quotient, left / below) * 0.5
+    result = m.select(size < 1.0, near, m.select(size.equals(1.0), math.inf, m.number(math.nan)))
+    return m.select(size < _TINY[m.size], x, m.copysign(result, x))
+
+
 # --- the error function ----------------------------------------------------------------------------------------------
 
 
@@ -289,4 +336,7 @@ tan = outlined("tan", _tan, _far)
 atan = inline("atan", _atan)
 asin = inline("asin", _asin)
 acos = inline("acos", _acos)
+asinh = inline("asinh", _asinh)
+acosh = inline("acosh", _acosh)
+atanh = inline("atanh", _atanh)
 erf = inline("erf", _erf)
