@@ -4,7 +4,7 @@ How long a loop still runs is not known, so it is interpreted for half the time 
 costs is at most three times what the better choice had cost, and loops that are interpreted for long mostly go on. Then
 the thread that runs it compiles it, since Python runs one thread at a time and two would only wait for each other. Of
 loops in one another the outermost is taken, which brings the inner ones with it; an inner one where the outer trip
-doesn't end.
+doesn't end. Time is that of the thread, as other programs slow compilers down as well.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from runtime.graph.ir import Graph, Node, Substitution, copy_nodes
 Call = Callable[[Sequence[Any]], "list[Any]"]
 
 # Seconds that compiling takes: the first time in a process, a kernel, a node that gives a number, or an array.
-_STARTING, _KERNEL, _NUMBER, _ARRAY = 0.05, 0.015, 0.0003, 0.004
+_STARTING, _KERNEL, _NUMBER, _ARRAY = 0.06, 0.02, 0.0006, 0.012
 
 
 class Loop:
@@ -74,7 +74,7 @@ class Pace:
     def enter(self, node: Node) -> None:
         """A loop begins."""
         self._running.append(self._loop_of(node))
-        self._since.append(time.perf_counter())
+        self._since.append(time.thread_time())
 
     def leave(self) -> None:
         """The innermost loop ends."""
@@ -86,7 +86,7 @@ class Pace:
         loop = self._running[-1]
         if loop.call is not None:
             return loop.call(operands)
-        now = time.perf_counter()
+        now = time.thread_time()
         for outer, since in zip(self._running, self._since):
             if outer.refused:
                 continue

@@ -3,8 +3,8 @@
     owner → { count, the Python object that owns the elements or null, where the block of memory begins, is it large }
             64 bytes before the elements, which begin at a multiple of 64
 
-Small blocks come from malloc. Large ones come from the functions in a table that the linker knows as `autograph_blocks`: one
-that takes a number of bytes, one that gives a block back (`codegen/blocks.py`).
+Small blocks come from malloc. Large ones come from the functions in a table, which the linker knows as
+`autograph_blocks`: one that takes a number of bytes, one that gives a block back (`codegen/blocks.py`).
 
 An argument's owner lies on the wrapper's stack, with a count that never falls to zero, and names the Python object.
 Counting needs no atomic instructions: until a kernel returns, only its own thread knows its arrays; the threads of a

@@ -18,7 +18,7 @@ class Clock:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 0.0
-        monkeypatch.setattr(pacing.time, "perf_counter", self)
+        monkeypatch.setattr(pacing.time, "thread_time", self)
 
     def __call__(self) -> float:
         self.now += 1.0
