@@ -27,7 +27,7 @@ from autograph.convert.context import OPERATORS
 from autograph.convert.features import checked
 from autograph.errors import ConversionError, Location, UnconvertedWarning
 from autograph.operators.calls import converted_form, install_converter, is_library, maker_of
-from autograph.operators.property_names import property_names
+from autograph.operators.property_names import own_names, property_names
 from autograph.operators.state import read_cell
 from autograph.syntax.load import is_loaded_code, load
 from autograph.syntax.parse import with_deep_stack
@@ -205,12 +205,15 @@ def _convert(
 
     closure = [read_cell(cell) for cell in function.__closure__ or ()]
     seen = [] if is_library(function) else [*function.__globals__.values(), *closure]
+    members = property_names(seen)
+    if source.class_name is not None and "<locals>" in function.__qualname__:
+        members |= own_names(source.filename, source.node.lineno)
     return convert_tree(
         source.node,
         filename=source.filename,
         class_name=source.class_name,
         shadowed=shadowed,
-        property_names=property_names(seen),
+        property_names=members,
         suppressors=_suppressors(function),
         after_pass=after_pass,
     )

@@ -32,8 +32,8 @@ A ``raise`` that stands in a loop, and in no ``if`` there, leaves the loop first
                                   if do_raise:
                                       raise ValueError
 
-An ``assert`` that a clause may catch becomes such a ``raise`` first. The block of ``with contextlib.suppress(ValueError)``
-becomes a ``try`` in that statement, with an ``except ValueError`` that does nothing.
+An ``assert`` that a clause may catch becomes such a ``raise`` first. The block of ``with suppress(ValueError)`` becomes
+a ``try`` in that statement, with an ``except ValueError`` that does nothing.
 
 Not lowered: a ``raise`` that stands in neither ``if`` nor loop, and ``try`` statements that hold a pinned statement.
 """

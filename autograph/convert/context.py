@@ -22,7 +22,7 @@ class Context:
 
     filename     the user's file, for messages
     class_name   innermost class around the function, for private names (``__x``), or None
-    properties   names of attributes that may be properties of the user's classes
+    properties   names of properties and special methods of the user's classes
     suppressors  what `contextlib.suppress` is called where the function was defined
     shadowed     names that don't mean the built-in of that name where the function was defined
     """

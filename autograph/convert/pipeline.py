@@ -20,6 +20,7 @@ from autograph.convert import (
     matches,
     properties,
     returns,
+    special_methods,
     super_calls,
     swallowed,
     ternary,
@@ -49,6 +50,7 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("conditional expression", ternary.lower),
     ("item", items.lower),
     ("list display", displays.lower),
+    ("special method", special_methods.lower),
     ("property", properties.lower),
     ("call", calls.lower),  # late, since it must see which calls are the operators'
     ("comprehension", comprehensions.lower),  # copies expressions: last, so that nothing is converted twice
@@ -68,7 +70,7 @@ def convert_tree(
     """Converts a gast function definition or lambda in place and returns it.
 
     shadowed: names that mean something else than the built-in of that name. after_pass: called with the name of each
-    pass and the tree after it. property_names: see properties.py. suppressors: what `contextlib.suppress` is called there.
+    pass and the tree after it. property_names: see properties.py. suppressors: what `contextlib.suppress` is called.
     """
     context = Context(node, filename, class_name, shadowed, property_names, suppressors)
     if hasattr(node, "decorator_list"):

@@ -15,21 +15,26 @@ import gast
 
 from autograph.convert.context import Context
 from autograph.convert.expressions import ExpressionPass
-from autograph.convert.tree import head
+from autograph.convert.tree import FUNCTIONS, head
 from autograph.syntax import templates
 from autograph.syntax.walk import walk
 
 
 def lower(tree: Any, context: Context) -> Any:
     """Rewrites the attributes in a tree that may be properties."""
-    methods = [each for node in walk(tree) if isinstance(node, gast.ClassDef) for each in node.body]
-    defined = {each.name for each in methods if any(map(_is_property, getattr(each, "decorator_list", ())))}
-    names = context.properties | defined
+    names = members_in_sight(tree, context)
     return _Properties(context, names).visit(tree) if names else tree
 
 
-def _is_property(decorator: Any) -> bool:
-    return isinstance(decorator, gast.Name) and decorator.id == "property"
+def members_in_sight(tree: Any, context: Context) -> frozenset[str]:
+    """The names of properties and special methods of the user's classes that a tree defines or can see."""
+    methods = [each for node in walk(tree) if isinstance(node, gast.ClassDef) for each in node.body]
+    return context.properties | {each.name for each in methods if isinstance(each, FUNCTIONS) and _is_member(each)}
+
+
+def _is_member(method: Any) -> bool:
+    is_property = any(isinstance(each, gast.Name) and each.id == "property" for each in method.decorator_list)
+    return is_property or (method.name.startswith("__") and method.name.endswith("__"))
 
 
 class _Properties(ExpressionPass):

@@ -13,6 +13,7 @@ from autograph.operators.logic import and_, compare, in_, is_none, is_not_none, 
 from autograph.operators.loops import for_stmt, while_stmt
 from autograph.operators.matching import match_stmt
 from autograph.operators.raising import Raised, caught
+from autograph.operators.special_methods import get_item, manager, operate, operate_alone, set_attribute, set_item
 from autograph.operators.texts import percent, shown, text
 from autograph.operators.tracebacks import drop_frames
 from autograph.operators.unconverted import explanation
@@ -32,6 +33,7 @@ __all__ = [
     "filter_",
     "for_stmt",
     "generator_exp",
+    "get_item",
     "if_exp",
     "if_stmt",
     "in_",
@@ -40,13 +42,18 @@ __all__ = [
     "item",
     "list_comp",
     "list_display",
+    "manager",
     "map_",
     "match_stmt",
     "not_",
     "not_in",
+    "operate",
+    "operate_alone",
     "or_",
     "own_names",
     "percent",
+    "set_attribute",
+    "set_item",
     "shown",
     "spread",
     "text",

@@ -1,44 +1,70 @@
-"""Which attributes may be properties of the user's classes, as far as a function can see these by name."""
+"""Which attributes may be properties, and which operators special methods, of the user's classes, as far as a function
+can see these by name."""
 
 from __future__ import annotations
 
+import ast
 import sys
 from collections.abc import Iterable, Iterator
 from types import FunctionType, ModuleType
 from typing import Any
 
 from autograph.operators.calls import LIBRARIES, is_library
+from autograph.operators.swallowing import tree_of
 
 _THIRD_PARTY = ("site-packages", "dist-packages")
 
 
 def property_names(values: Iterable[Any]) -> frozenset[str]:
-    """The names of the properties of the user's classes among some values and in the user's modules among them.
+    """The names of the properties and special methods of the user's classes among some values.
 
-    Also those of the classes of instances among the values.
+    Also those in the user's modules among them, and of the classes of instances among the values.
     """
     found: set[str] = set()
     for value in values:
         for each in _classes(value):
             for base in each.__mro__:
                 if base.__module__ != "builtins":
-                    found.update(name for name, member in vars(base).items() if _is_users_property(member))
+                    found.update(name for name, member in vars(base).items() if _is_users(name, member))
     return frozenset(found)
 
 
-def _is_users_property(member: Any) -> bool:
-    return type(member) is property and type(member.fget) is FunctionType and not is_library(member.fget)
+def own_names(filename: str, line: int) -> frozenset[str]:
+    """The same of the innermost class whose text holds a line: what a method's own class defines."""
+    classes = [
+        node
+        for node in ast.walk(tree_of(filename))
+        if isinstance(node, ast.ClassDef) and node.lineno <= line <= (node.end_lineno or 0)
+    ]
+    if not classes:
+        return frozenset()
+    methods = [each for each in classes[-1].body if isinstance(each, ast.FunctionDef)]
+    return frozenset(
+        each.name
+        for each in methods
+        if (each.name.startswith("__") and each.name.endswith("__"))
+        or any(isinstance(mark, ast.Name) and mark.id == "property" for mark in each.decorator_list)
+    )
+
+
+def _is_users(name: str, member: Any) -> bool:
+    if type(member) is property:
+        member = member.fget
+    elif not (name.startswith("__") and name.endswith("__")):
+        return False
+    # What `dataclass` and `namedtuple` generate has no source.
+    return type(member) is FunctionType and not member.__code__.co_filename.startswith("<s") and not is_library(member)
 
 
 def _classes(value: Any) -> Iterator[type]:
     if isinstance(value, ModuleType):
-        if _is_users(value):
+        if _is_users_module(value):
             yield from [each for each in vars(value).values() if isinstance(each, type)]
     else:
         yield value if isinstance(value, type) else type(value)
 
 
-def _is_users(module: ModuleType) -> bool:
+def _is_users_module(module: ModuleType) -> bool:
     """Whether a module is the user's own, and no library."""
     root = module.__name__.partition(".")[0]
     place = getattr(module, "__file__", None) or ""

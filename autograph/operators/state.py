@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import ast
 import builtins
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
-from types import CellType
+from types import CellType, FunctionType
 from typing import Any
 
+from autograph.errors import is_own_file
+from autograph.syntax.parse import python_ast
 from runtime.staged_list import StagedList
 
 
@@ -114,6 +117,17 @@ class PathSlot(Slot):
             return id(owner.__dict__), self.key()
         return id(owner), repr(self.key())
 
+    @property
+    def is_method(self) -> bool:
+        """Whether a setter or ``__setitem__`` of the user's class does the assignment."""
+        try:
+            kind = type(self.owner())
+            member = getattr(kind, self.key() if self.kind == "." else "__setitem__", None)
+        except (AttributeError, LookupError):
+            return False
+        function = member.fset if type(member) is property else member if self.kind == "[" else None
+        return type(function) is FunctionType and _is_users(function)
+
     def is_in_staged_list(self) -> bool:
         """Whether this is an element of a staged list, whose contents are state as a whole."""
         try:
@@ -139,6 +153,11 @@ class PathSlot(Slot):
             owner[key] = value
         elif key in owner:
             del owner[key]
+
+
+def _is_users(function: FunctionType) -> bool:
+    filename, root = function.__code__.co_filename, function.__module__.partition(".")[0]
+    return not is_own_file(filename) and "site-packages" not in filename and root not in sys.stdlib_module_names
 
 
 class LocalSlot(Slot):
@@ -174,13 +193,14 @@ def write_cell(cell: CellType, value: Any) -> None:
 def slots(names: Iterable[str], blocks: Sequence[Block]) -> list[Slot]:
     """The places that ``names`` stand for in the functions that use them.
 
-    A name may start with ``?`` (see `Slot.covered`); one that no block mentions is left out.
+    A name may start with ``?`` (see `Slot.covered`); one that no block mentions is left out. So is what methods of the
+    user's make (items, properties): what these change are attributes, which the frames of the blocks know.
     """
     found = []
     for name in names:
         covered = name.startswith("?")
         slot = _slot(name.lstrip("?"), blocks, covered)
-        if slot is not None:
+        if slot is not None and not (isinstance(slot, PathSlot) and slot.is_method):
             found.append(slot)
     return found
 
@@ -261,7 +281,7 @@ class _Reference:
 def _parsed(path: str) -> tuple[str, tuple[Any, ...]]:
     if path.isidentifier():
         return path, ()
-    return _steps(ast.parse(path, mode="eval").body)
+    return _steps(python_ast(path, mode="eval").body)
 
 
 def _steps(node: ast.expr) -> tuple[str, tuple[Any, ...]]:

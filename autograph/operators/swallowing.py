@@ -18,6 +18,8 @@ from functools import lru_cache
 from types import CodeType, FrameType, FunctionType
 from typing import Any
 
+from autograph.syntax.parse import python_ast
+
 
 def swallower(frame: FrameType, error: Exception, but_suppress: bool = False) -> str | None:
     """The text of a context manager around the line where a frame stands that would swallow an error, or None.
@@ -119,6 +121,6 @@ def _lines(body: list[ast.stmt]) -> tuple[int, int]:
 def tree_of(filename: str) -> ast.AST:
     """The syntax tree of a file; empty if it isn't there or isn't Python."""
     try:
-        return ast.parse("".join(linecache.getlines(filename)))
+        return python_ast("".join(linecache.getlines(filename)))
     except (SyntaxError, ValueError):
         return ast.Module([], [])

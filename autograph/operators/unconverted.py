@@ -67,12 +67,14 @@ def _reason(frame: FrameType) -> list[str]:
         )
     if member is not None:
         return _cause_and_fix(
-            f"what assigning or deleting the property '{name}' does isn't converted",
+            f"what assigning or deleting the property '{name}' does isn't converted here: only plain assignments are, "
+            "where a name of the function's module, or of a function around it, is its class or an instance of that",
             "make it a method, or use ag.where or ag.cond in it",
         )
     if name.startswith("__") and name.endswith("__"):
         return _cause_and_fix(
-            f"Python calls the special method '{name}' itself, so it isn't converted",
+            f"Python calls the special method '{name}' itself: converted are those of operators, items and `with`, "
+            "where a name of the function's module, or of a function around it, is the class or an instance of that",
             "call a method with a name of its own, or use ag.where or ag.cond in it",
         )
     return []

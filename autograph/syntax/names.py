@@ -14,10 +14,11 @@ Example::
 
 from __future__ import annotations
 
-import ast
 from typing import Any
 
 import gast
+
+from autograph.syntax.parse import python_ast
 
 # A step down from a value: an attribute name, or a subscript key (a constant or a path).
 Step = tuple[str, Any]
@@ -64,7 +65,7 @@ class Path:
     def parse(text: str) -> Path:
         """The path spelled by ``text``; raises ValueError when the text isn't a path."""
         try:
-            path = Path.of(gast.ast_to_gast(ast.parse(text, mode="eval")).body)
+            path = Path.of(gast.ast_to_gast(python_ast(text, mode="eval")).body)
         except SyntaxError as error:
             raise ValueError(f"not a path: {text!r}") from error
         if path is None:

@@ -23,7 +23,20 @@ T = TypeVar("T")
 
 def parse(text: str, filename: str = "<string>", first_line: int = 1) -> Any:
     """The gast Module of ``text``, whose first line is line ``first_line`` of ``filename``. Raises SyntaxError."""
-    return from_ast(positions_from_line(ast.parse(text, filename), first_line))
+    return from_ast(positions_from_line(python_ast(text, filename), first_line))
+
+
+def python_ast(text: str, filename: str = "<string>", mode: str = "exec") -> Any:
+    """`ast.parse`, which may be called while other threads do so. Raises SyntaxError.
+
+    CPython 3.11 counts the depth of the trees of all threads together, and says SystemError when the count is wrong.
+    """
+    for _ in range(10):
+        try:
+            return ast.parse(text, filename, mode)
+        except SystemError:
+            continue
+    return ast.parse(text, filename, mode)
 
 
 def from_ast(node: Any) -> Any:

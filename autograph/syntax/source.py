@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from autograph.syntax.compiled import class_of, compile_like, same_code
-from autograph.syntax.parse import from_ast, positions_from_line
+from autograph.syntax.parse import from_ast, positions_from_line, python_ast
 from autograph.syntax.prompt import typed_lines
 
 _HEADS = ("def", "async", "@")
@@ -144,11 +144,11 @@ def _find_def(code: types.CodeType, lines: list[str]) -> Any:
 
 def _parse(text: str) -> ast.Module:
     if "\\" not in text:
-        return ast.parse(text)
+        return python_ast(text)
     with warnings.catch_warnings():
         # Python has already warned of invalid escapes when the user's file was compiled.
         warnings.simplefilter("ignore")
-        return ast.parse(text)
+        return python_ast(text)
 
 
 def _first_line(first: int, lines: list[str]) -> int:

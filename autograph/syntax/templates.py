@@ -25,13 +25,14 @@ Example::
 
 from __future__ import annotations
 
-import ast
 import copy
 import functools
 import textwrap
 from typing import Any
 
 import gast
+
+from autograph.syntax.parse import python_ast
 
 _LOCATION = ("lineno", "col_offset", "end_lineno", "end_col_offset")
 _BLOCKS = frozenset({"body", "orelse", "finalbody"})
@@ -82,7 +83,7 @@ def with_context(node: Any, ctx: Any) -> Any:
 
 @functools.cache
 def _parsed(text: str) -> tuple[Any, frozenset[str]]:
-    tree = gast.ast_to_gast(ast.parse(text))
+    tree = gast.ast_to_gast(python_ast(text))
     identifiers: set[str] = set()
     for node in gast.walk(tree):
         for field in ("id", "attr", "name", "arg"):

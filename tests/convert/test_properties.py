@@ -114,13 +114,13 @@ def test_a_special_method_is_refused_at_its_line():
         def __init__(self, x):
             self.x = x
 
-        def __add__(self, other):
+        def __len__(self):
             if self.x > 0:
-                return self
-            return other
+                return 1
+            return 2
 
-    with pytest.raises(ag.errors.OperatorNotAllowedInGraphError, match="special method '__add__' itself"):
-        ag.function(lambda x: (Vector(x) + Vector(x)).x)(ag.constant(1))
+    with pytest.raises(ag.errors.OperatorNotAllowedInGraphError, match="special method '__len__' itself"):
+        ag.function(lambda x: len(Vector(x)))(ag.constant(1))
 
 
 def test_other_attributes_stay():

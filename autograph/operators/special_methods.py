@@ -1,0 +1,166 @@
+"""What operators call: the special methods and setters of the user's classes, converted in a trace.
+
+Otherwise Python's own operators. Which method is asked first, and what is said when none knows the operands, is as in
+the Python Language Reference, 3.3.1 and 3.3.8.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from types import FunctionType
+from typing import Any
+
+from autograph.operators.calls import converted_form, maker_of
+from autograph.operators.items import item
+from autograph.operators.logic import compare, not_
+from runtime.context import ctx
+
+# For each symbol: Python's operator, the method, and the one of the right operand.
+_BINARY: dict[str, tuple[Callable[[Any, Any], Any], str, str]] = {
+    symbol: (python, f"__{name}__", f"__r{name}__")
+    for symbol, python, name in [
+        ("+", operator.add, "add"), ("-", operator.sub, "sub"), ("*", operator.mul, "mul"),
+        ("/", operator.truediv, "truediv"), ("//", operator.floordiv, "floordiv"), ("%", operator.mod, "mod"),
+        ("**", operator.pow, "pow"), ("@", operator.matmul, "matmul"), ("<<", operator.lshift, "lshift"),
+        (">>", operator.rshift, "rshift"), ("&", operator.and_, "and"), ("|", operator.or_, "or"),
+        ("^", operator.xor, "xor"),
+    ]
+}  # fmt: skip
+_BINARY |= {
+    "<": (operator.lt, "__lt__", "__gt__"), "<=": (operator.le, "__le__", "__ge__"),
+    ">": (operator.gt, "__gt__", "__lt__"), ">=": (operator.ge, "__ge__", "__le__"),
+    "==": (operator.eq, "__eq__", "__eq__"), "!=": (operator.ne, "__ne__", "__ne__"),
+}  # fmt: skip
+_COMPARISONS = frozenset({"<", "<=", ">", ">=", "==", "!="})
+_IN_PLACE = {
+    f"{symbol}=": getattr(operator, f"i{method.strip('_')}")
+    for symbol, (_, method, _) in _BINARY.items()
+    if symbol not in _COMPARISONS
+}
+_ALONE: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "-": (operator.neg, "__neg__"), "+": (operator.pos, "__pos__"), "~": (operator.invert, "__invert__")
+}  # fmt: skip
+
+
+def operate(left: Any, symbol: str, right: Any) -> Any:
+    """``left + right`` and the like, ``left += right`` and comparisons: the value of it."""
+    plain = symbol[:-1] if symbol in _IN_PLACE else symbol
+    python, method, reflected = _BINARY[plain]
+    if ctx.builder is not None:
+        if plain is not symbol and _users(left, f"__i{method[2:]}") is not None:
+            result = _ask(left, f"__i{method[2:]}", right)
+            if result is not NotImplemented:
+                return result
+        elif symbol == "!=" and _inverts_equality(left) and _users(left, "__eq__") is not None:
+            return not_(operate(left, "==", right))
+        if _users(left, method) is not None or _users(right, reflected) is not None:
+            return _asked_in_turn(left, plain, right)
+    if plain is not symbol:
+        return _IN_PLACE[symbol](left, right)
+    return compare(left, symbol, right) if symbol in _COMPARISONS else python(left, right)
+
+
+def operate_alone(symbol: str, value: Any) -> Any:
+    """``-value`` and the like."""
+    python, method = _ALONE[symbol]
+    function = _users(value, method)
+    return python(value) if function is None else function(value)
+
+
+def get_item(owner: Any, index: Any) -> Any:
+    """``owner[index]``."""
+    function = _users(owner, "__getitem__")
+    return item(owner, index) if function is None else function(owner, index)
+
+
+def set_item(value: Any, owner: Any, index: Any) -> None:
+    """``owner[index] = value``."""
+    function = _users(owner, "__setitem__")
+    if function is None:
+        owner[index] = value
+    else:
+        function(owner, index, value)
+
+
+def set_attribute(value: Any, owner: Any, name: str) -> None:
+    """``owner.name = value``: the setter of a property of the user's class is converted."""
+    member = _member(type(owner), name)
+    is_setter = ctx.builder is not None and type(member) is property and type(member.fset) is FunctionType
+    if is_setter and type(owner).__setattr__ is object.__setattr__:
+        converted_form(member.fset)(owner, value)
+    else:
+        setattr(owner, name, value)
+
+
+def manager(owner: Any) -> Any:
+    """What a ``with`` statement enters in place of ``owner``."""
+    enter, leave = _users(owner, "__enter__"), _users(owner, "__exit__")
+    return owner if enter is None or leave is None else _Manager(owner, enter, leave)
+
+
+class _Manager:
+    """A context manager of the user's, with converted methods."""
+
+    def __init__(self, owner: Any, enter: Callable[..., Any], leave: Callable[..., Any]) -> None:
+        self._owner, self._enter, self._leave = owner, enter, leave
+
+    def __enter__(self) -> Any:
+        return self._enter(self._owner)
+
+    def __exit__(self, *error: Any) -> Any:
+        return self._leave(self._owner, *error)
+
+
+def _member(kind: type, name: str) -> Any:
+    """What a class or one of its bases has under a name, as it stands there."""
+    return next((vars(each)[name] for each in kind.__mro__ if name in vars(each)), None)
+
+
+def _users(owner: Any, name: str) -> Any:
+    """In a trace the converted form of a special method of the user's, None for any other."""
+    if ctx.builder is None:
+        return None
+    member = _member(type(owner), name)
+    return converted_form(member) if type(member) is FunctionType and maker_of(member) is not None else None
+
+
+def _ask(owner: Any, name: str, other: Any) -> Any:
+    function = _users(owner, name)
+    if function is not None:
+        return function(owner, other)
+    member = _member(type(owner), name)
+    if member is None:
+        return NotImplemented
+    bound = member.__get__(owner, type(owner)) if hasattr(type(member), "__get__") else member
+    return bound(other)
+
+
+def _asked_in_turn(left: Any, symbol: str, right: Any) -> Any:
+    _, method, reflected = _BINARY[symbol]
+    turns = [(left, method, right), (right, reflected, left)]
+    one, other = type(left), type(right)
+    comes_first = (
+        one is not other and issubclass(other, one) and _member(one, reflected) is not _member(other, reflected)
+    )
+    # The `+` and `*` of C's sequences are asked last.
+    if comes_first or (isinstance(left, (list, tuple, str, bytes, bytearray)) and _users(left, method) is None):
+        turns.reverse()
+    if one is other and symbol not in _COMPARISONS:
+        turns.pop()
+    for owner, name, operand in turns:
+        result = _ask(owner, name, operand)
+        if result is not NotImplemented:
+            return result
+    if symbol == "==":
+        return left is right
+    if symbol == "!=":
+        return left is not right
+    names = f"'{one.__name__}' and '{other.__name__}'"
+    if symbol in _COMPARISONS:
+        raise TypeError(f"'{symbol}' not supported between instances of {names}")
+    raise TypeError(f"unsupported operand type(s) for {symbol}: {names}")
+
+
+def _inverts_equality(owner: Any) -> bool:
+    return _member(type(owner), "__ne__") is object.__ne__
