@@ -13,14 +13,15 @@ from typing import Any
 
 from autograph.operators.calls import converted_call
 from autograph.operators.loops import while_stmt
-from runtime import nest
+from runtime import composites, dtypes, nest
 from runtime.context import ctx
 from runtime.dtypes import DType
 from runtime.graph.builder import trace_region
 from runtime.ops.array import shape
 from runtime.ops.convert import convert_to_tensor, is_tensor_like
-from runtime.ops.joining import stack
-from runtime.ragged.api import RaggedTensor, ragged_stack
+from runtime.ops.creation import zeros
+from runtime.ops.joining import concat, stack
+from runtime.ragged.api import RaggedTensor, RaggedTensorSpec, ragged_stack
 from runtime.spec import TensorSpec
 from runtime.tensor import SymbolicTensor, Tensor
 from runtime.tensor_array import TensorArray
@@ -58,8 +59,8 @@ def _staged(tensors: Sequence[Any]) -> bool:
 def _result_types(function: Callable[..., Any], elems: Any, tensors: list[Tensor], signature: Any) -> tuple[Any, list]:
     """Structure and element types of the results, from the signature or by a trace that is thrown away."""
     if signature is not None:
-        leaves = nest.flatten(signature)
-        return signature, [s.dtype if isinstance(s, TensorSpec) else s for s in leaves]
+        leaves = composites.flatten(signature)
+        return signature, [s.dtype if isinstance(s, TensorSpec) else s for s in leaves]  # RaggedTensorSpec: as it is
     found: list[Any] = []
 
     def probe(*row: Any) -> list[Tensor]:
@@ -79,7 +80,8 @@ def map_fn(
 ) -> Any:  # fmt: skip
     """`fn` of each row of `elems` (a tensor, or a structure of tensors), the results stacked.
 
-    fn_output_signature: dtypes or TensorSpecs of what `fn` returns; found out by itself if not given.
+    fn_output_signature: dtypes or TensorSpecs of what `fn` returns; found out by itself if not given. What a
+        RaggedTensorSpec describes may differ in length from row to row; the result is ragged.
     Raises ValueError for scalars.
     """
     if isinstance(elems, RaggedTensor):
@@ -90,9 +92,14 @@ def map_fn(
         results = [function(_row(elems, tensors, i)) for i in range(int(count))]
         if not results:
             raise ValueError("map_fn of no rows has no result to take the shape from")
-        return nest.map_structure(lambda *parts: stack(list(parts)), *results)
+        return _stacked(results, fn_output_signature or dtype)
     structure, kinds = _result_types(function, elems, tensors, fn_output_signature or dtype)
-    arrays = [TensorArray(kind, size=count, dynamic_size=False) for kind in kinds]
+    arrays = [
+        _RaggedRows.of(kind)
+        if isinstance(kind, RaggedTensorSpec)
+        else TensorArray(kind, size=count, dynamic_size=False)
+        for kind in kinds
+    ]
     total = convert_to_tensor(count)
     i: Any = convert_to_tensor(0)
 
@@ -106,7 +113,54 @@ def map_fn(
         i = i + 1
 
     while_stmt(loop_test, loop_body, ("arrays", "i"))
-    return nest.pack_sequence_as(structure, [array.stack() for array in arrays])
+    return composites.pack_sequence_as(structure, [array.stack() for array in arrays])
+
+
+def _stacked(results: list[Any], signature: Any) -> Any:
+    """The results of all rows as the rows of one; those of which the signature says so of a ragged tensor."""
+    parts = [list(p) for p in zip(*map(composites.flatten, results))]
+    specs = [None] * len(parts) if signature is None else composites.flatten(signature)
+    return composites.pack_sequence_as(results[0], [_joined(p, s) for p, s in zip(parts, specs)])
+
+
+def _joined(rows: list[Any], spec: Any) -> Any:
+    if isinstance(rows[0], RaggedTensor) or (isinstance(spec, RaggedTensorSpec) and spec.ragged_rank):
+        return ragged_stack(rows)
+    if isinstance(spec, RaggedTensorSpec):
+        lengths = [shape(row, dtypes.int64)[0] for row in rows]
+        return RaggedTensor.from_row_lengths(concat(rows, 0), stack(lengths), validate=False)
+    return stack(rows)
+
+
+class _RaggedRows:
+    """The rows of a ragged tensor while a staged loop makes them: their values one after another, and their lengths."""
+
+    def __init__(self, values: Tensor, lengths: TensorArray) -> None:
+        self.values, self.lengths = values, lengths
+
+    @classmethod
+    def of(cls, spec: RaggedTensorSpec) -> _RaggedRows:
+        inner = None if spec.shape.rank is None else spec.shape.as_list()[1:]
+        if spec.ragged_rank or inner is None or None in inner:
+            raise ValueError(
+                f"map_fn in a function makes ragged tensors of rows that are tensors, of which all dimensions but the "
+                f"first are known, not of {spec}"
+            )
+        return cls(zeros([0, *inner], spec.dtype), TensorArray(dtypes.int64, size=0, dynamic_size=True))
+
+    def __tf_flatten__(self) -> tuple[Any, tuple]:
+        return (), (self.values, self.lengths)
+
+    @classmethod
+    def __tf_unflatten__(cls, metadata: Any, components: Sequence[Any]) -> _RaggedRows:
+        return cls(*components)
+
+    def write(self, index: Any, row: Tensor) -> _RaggedRows:
+        lengths = self.lengths.write(index, shape(row, dtypes.int64)[0])
+        return _RaggedRows(concat([self.values, row], 0), lengths)
+
+    def stack(self) -> Any:
+        return RaggedTensor.from_row_lengths(self.values, self.lengths.stack(), validate=False)
 
 
 def _map_ragged(fn: Callable[..., Any], elems: RaggedTensor, signature: Any) -> Any:

@@ -152,3 +152,37 @@ def test_of_unknown_rank(name, jit_compile):
         x = ag.constant(np.arange(np.prod(shape), dtype=np.float32).reshape(shape))
         for found, expected in zip(ag.nest.flatten(function(x)), ag.nest.flatten(OF_ANY_RANK[name](x))):
             np.testing.assert_allclose(found, expected)
+
+
+RAGGED = {
+    "rows": (lambda k: ag.range(k), ag.RaggedTensorSpec([None], ag.int32), [[0, 1], [], [0, 1, 2]]),
+    "rows of pairs": (
+        lambda k: ag.ones([k, 2], ag.int32), ag.RaggedTensorSpec([None, 2], ag.int32, ragged_rank=0),
+        [[[1, 1]] * 2, [], [[1, 1]] * 3],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", RAGGED)
+@pytest.mark.parametrize("jit_compile", ["eager", None, True])
+def test_map_fn_to_rows_of_different_lengths(name, jit_compile):
+    row, spec, expected = RAGGED[name]
+
+    def mapped(counts):
+        return ag.map_fn(lambda k: (row(k), k * 2), counts, fn_output_signature=(spec, ag.int32))
+
+    if jit_compile != "eager":
+        mapped = ag.function(mapped, input_signature=[ag.TensorSpec([None], ag.int32)], jit_compile=jit_compile)
+    found, doubled = mapped(ag.constant([2, 0, 3]))
+    assert found.to_list() == expected and found.ragged_rank == 1
+    assert doubled.numpy().tolist() == [4, 0, 6]
+
+
+def test_map_fn_to_ragged_rows_of_unknown_form():
+    function = ag.function(
+        lambda counts: ag.map_fn(
+            lambda k: ag.ones([k, k]), counts, fn_output_signature=ag.RaggedTensorSpec([None, None], ragged_rank=0)
+        )
+    )
+    with pytest.raises(ValueError, match="all dimensions but the first are known"):
+        function(ag.constant([1, 2]))
