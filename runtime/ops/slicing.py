@@ -168,8 +168,11 @@ def _check_bounds(shape: Sequence[int | None], spec: Spec, index: Sequence[Any])
         dim += 1
 
 
+_AT = (("index", HOLE),)  # x[i], which loops read elements with
+
+
 def _slice_kernel(x: Any, *holes: Any, spec: Spec) -> Any:
-    index = _index(spec, holes)
+    index = (int(holes[0]),) if spec == _AT else _index(spec, holes)
     try:
         result = x[index]
     except (IndexError, ValueError):

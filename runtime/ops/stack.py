@@ -64,8 +64,14 @@ class Stack:
         return Stack(Store(np.empty(size, dtype), np.empty(room * rank, np.int64), 0, 0), 0, 0, rank)
 
     def push(self, value: Any) -> Stack:
+        store, top = self.store, self.top
+        if self.rank == 0 and store.used == top:  # numbers that an interpreted loop keeps: once a trip
+            if top == store.data.size:
+                store.data = _reserve(store.data, top, top + 1)
+            store.data[top] = value
+            store.used = top + 1
+            return Stack(store, top + 1, 0, 0)
         value = np.asarray(value)
-        store = self.store
         if store.used != self.top or store.dims_used != self.dims_top:
             store = Store(store.data[: self.top].copy(), store.dims[: self.dims_top].copy(), self.top, self.dims_top)
         dims = value.shape if self.rank is not None else (*value.shape, value.ndim)
