@@ -134,7 +134,9 @@ def moments(
     if tensor.dtype.kind in "iu":  # in integers, as TensorFlow counts
         distance = tensor - reduce.reduce_mean(tensor, axes, True)
         return reduce.reduce_mean(tensor, axes, keepdims), reduce.reduce_mean(distance * distance, axes, keepdims)
-    return reduce.reduce_mean(tensor, axes, keepdims), reduce.reduce_variance(tensor, axes, keepdims)
+    mean, variance = reduce.reduce_mean(tensor, axes, True), reduce.reduce_variance(tensor, axes, keepdims)
+    # The variance needs the mean of this shape, too: once is enough.
+    return mean if keepdims else reduce.reduce_sum(mean, axes), variance
 
 
 @late
