@@ -129,7 +129,10 @@ class Variable:
                 fix=f"don't delete '{label}' in the loop",
             )
         found = flatten(value, label)
-        if [key for key, _ in found] != [leaf.label for leaf in self.parts]:
+        labels = [leaf.label for leaf in self.parts]
+        if [key for key, _ in found] != labels:
+            if [key for key, _ in flatten(self.structure, label)] != labels:
+                raise NeedsAttributes  # a branch of the body has exchanged objects of the class
             raise StagingTypeError(
                 f"'{label}' does not have the same nested structure before and after an iteration of a loop on "
                 f"tensors: {shape_of(self.structure)} before, {shape_of(value)} after",

@@ -119,14 +119,17 @@ class PathSlot(Slot):
 
     @property
     def is_method(self) -> bool:
-        """Whether a setter or ``__setitem__`` of the user's class does the assignment."""
+        """Whether a property or ``__getitem__`` or ``__setitem__`` of the user's class stands there."""
         try:
-            kind = type(self.owner())
-            member = getattr(kind, self.key() if self.kind == "." else "__setitem__", None)
+            owner, kind = self.owner(), type(self.owner())
+            if self.kind == "[" and isinstance(owner, (dict, list)):
+                return False
+            names = [self.key()] if self.kind == "." else ["__getitem__", "__setitem__"]
         except (AttributeError, LookupError):
             return False
-        function = member.fset if type(member) is property else member if self.kind == "[" else None
-        return type(function) is FunctionType and _is_users(function)
+        members = [getattr(kind, name, None) for name in names]
+        functions = [each.fget if type(each) is property else each for each in members]
+        return any(type(each) is FunctionType and _is_users(each) for each in functions)
 
     def is_in_staged_list(self) -> bool:
         """Whether this is an element of a staged list, whose contents are state as a whole."""
@@ -137,8 +140,8 @@ class PathSlot(Slot):
 
     def get(self) -> Any:
         try:
-            owner = self.owner()
-            return getattr(owner, self.key()) if self.kind == "." else owner[self.key()]
+            owner, key = self.owner(), self.key()
+            return getattr(owner, key) if self.kind == "." else _base(owner).__getitem__(owner, key)
         except (AttributeError, LookupError):
             return UNSET
 
@@ -150,9 +153,14 @@ class PathSlot(Slot):
             elif hasattr(owner, key):
                 delattr(owner, key)
         elif value is not UNSET:
-            owner[key] = value
+            _base(owner).__setitem__(owner, key, value)
         elif key in owner:
-            del owner[key]
+            _base(owner).__delitem__(owner, key)
+
+
+def _base(owner: Any) -> Any:
+    """The class whose methods reach an object's items themselves: of a dictionary or list, Python's own."""
+    return next((kind for kind in (dict, list) if isinstance(owner, kind)), type(owner))
 
 
 def _is_users(function: FunctionType) -> bool:

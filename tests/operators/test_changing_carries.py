@@ -336,6 +336,26 @@ def nested_break_none(x, n):
 # --- how they are run ----------------------------------------------------------------------------------------------
 
 
+class Point:
+    def __init__(self, v):
+        self.v = v
+
+    def moved(self, step):
+        if self.v > 0:
+            return Point(self.v * step)
+        return Point(-self.v - step)
+
+
+@case
+def exchanged_by_a_branch_in_the_loop(x, n):
+    point = Point(x[0])
+    for i in ag.range(n):
+        point = point.moved(x[1])
+        if point.v < 3.0:
+            point = Point(point.v * x[2])
+    return point.v
+
+
 def results_and_gradient(program, n):
     x = ag.constant([1.0, 2.0, 0.5])
     with ag.GradientTape() as tape:
