@@ -188,27 +188,25 @@ TO_NUMBER = register(
 
 
 def _as_string_kernel(x: Any, precision: int, scientific: bool, shortest: bool, width: int, fill: str) -> Any:
+    """As C's printf does it; `fill` is one of its flags. A complex number is a pair of numbers."""
     kind = np.asarray(x).dtype.kind
+    size = "" if width < 0 else f"{width}"
+    letter = f".{6 if precision < 0 else precision}{'e' if scientific else 'g' if shortest else 'f'}"
+
+    def number(value: Any) -> str:
+        flag = "" if fill == "0" and not math.isfinite(value) else fill
+        return f"%{flag}{size}{letter}" % float(value)
 
     def show(value: Any) -> str:
         if kind == "b":
             return "true" if value else "false"
         if kind in "iu":
-            return str(int(value))
-        letter = "e" if scientific else "g" if shortest else "f"
-        return f"%.{6 if precision < 0 else precision}{letter}" % float(value)
-
-    def padded(value: Any) -> bytes:
-        text = show(value)
-        if width < 0:
-            return text.encode()
-        if fill == "0" and text.startswith("-"):
-            return ("-" + text[1:].rjust(width - 1, "0")).encode()
-        return text.rjust(width, fill or " ").encode()
+            return f"%{fill if kind == 'i' or fill in '0-' else ''}{size}d" % int(value)
+        return f"({number(value.real)},{number(value.imag)})" if kind == "c" else number(value)
 
     result = np.empty(np.shape(x), np.dtype(object))
     for index, item in np.ndenumerate(np.asarray(x)):
-        result[index] = padded(item)
+        result[index] = show(item).encode()
     return result
 
 
@@ -289,8 +287,14 @@ def as_string(
     input: Any, precision: int = -1, scientific: bool = False, shortest: bool = False, width: int = -1, fill: str = "",
     name: str | None = None,
 ) -> Tensor:  # fmt: skip
-    """Numbers and bools as strings, with `precision` digits after the point (6 by default)."""
+    """Numbers and bools as strings, with `precision` digits after the point (6 by default).
+
+    fill: "" (spaces), "0", "-" (to the left), "+" (with a sign) or " ": how a number is filled up to `width`.
+    Raises ValueError for another `fill`.
+    """
     x = convert_to_tensor(input)
+    if fill not in ("", "0", "-", "+", " "):
+        raise ValueError(f"Fill argument not supported: {fill!r}")
     attrs = {"precision": precision, "scientific": scientific, "shortest": shortest, "width": width, "fill": fill}
     return x if x.dtype is dtypes.string else apply(AS_STRING, (x,), attrs)
 

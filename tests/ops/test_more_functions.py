@@ -63,6 +63,24 @@ def test_strings_in_another_encoding():
         ag.strings.unicode_transcode(text, "UTF-8", "latin-1")
 
 
+@pytest.mark.parametrize(
+    "value, options, expected",
+    [
+        (1.5 - 2j, {}, b"(1.500000,-2.000000)"), (1.5 - 2j, {"precision": 1}, b"(1.5,-2.0)"),
+        (1.5 - 2j, {"shortest": True, "width": 5}, b"(  1.5,   -2)"), (-3, {"width": 5}, b"   -3"),
+        (-3, {"width": 5, "fill": "0"}, b"-0003"), (-3, {"width": 5, "fill": "-"}, b"-3   "),
+        (3, {"width": 5, "fill": "+"}, b"   +3"), (2.5, {"width": 9, "fill": "0"}, b"02.500000"),
+        (2.5, {"fill": " "}, b" 2.500000"), (np.inf, {"width": 8, "fill": "0"}, b"     inf"),
+        (np.uint8(7), {"fill": "+"}, b"7"), (True, {"width": 8}, b"true"),
+    ],
+)  # fmt: skip
+def test_numbers_as_strings_as_printf_writes_them(value, options, expected):
+    x = ag.constant(np.array([value]))
+    assert list(both(lambda x: ag.strings.as_string(x, **options), x).numpy()) == [expected]
+    with pytest.raises(ValueError, match="Fill argument not supported"):
+        ag.strings.as_string(x, width=8, fill="*")
+
+
 def test_scripts():
     codes = ag.constant([65, 0x3B1, 1072, 0x4E00, 48, 0x0378, 0x10FFFF, -1, 0x110000])
     assert both(ag.strings.unicode_script, codes).numpy().tolist() == [25, 14, 8, 17, 0, 103, 103, -1, -1]
