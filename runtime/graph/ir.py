@@ -206,10 +206,14 @@ class ConstantArray:
     __slots__ = ("array", "_key")
 
     def __init__(self, array: Any) -> None:
-        array = np.asarray(array)
+        if isinstance(array, np.generic):
+            array = np.asarray(array)  # memory of its own
+            array.setflags(write=False)
+        else:
+            array = np.asarray(array)
         if array.flags.writeable:
             array = array.copy()
-            array.flags.writeable = False
+            array.setflags(write=False)
         self.array = array
         content: Any = tuple(array.ravel().tolist()) if array.dtype == object else array.tobytes()
         self._key = (array.dtype.str, array.shape, content)

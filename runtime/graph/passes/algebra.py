@@ -61,7 +61,7 @@ def simplify_algebra(graph: Graph) -> None:
     rules = {**_RULES, **_FAST} if options.get("fast_math") else _RULES
     for node in nodes:
         if mapping:
-            node.inputs = [mapping[v] for v in node.inputs]
+            node.inputs = [mapping.get(v, v) for v in node.inputs]
         for region in node.regions:
             simplify_algebra(region)
         rule = rules.get(node.op.name)

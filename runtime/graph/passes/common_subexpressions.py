@@ -26,7 +26,7 @@ def merge_common_subexpressions(graph: Graph) -> None:
     kept = []
     for node in graph.nodes:
         if mapping:
-            node.inputs = [mapping[v] for v in node.inputs]
+            node.inputs = [mapping.get(v, v) for v in node.inputs]
         for region in node.regions:
             merge_common_subexpressions(region)
         if node.op.name == "assert":

@@ -32,7 +32,7 @@ def fold_constants(graph: Graph) -> None:
     known: dict[Value, Any] = {}
     for node in nodes:
         if mapping:
-            node.inputs = [mapping[v] for v in node.inputs]
+            node.inputs = [mapping.get(v, v) for v in node.inputs]
         if node.op is CONSTANT:
             known[node.outputs[0]] = node.attrs["value"].array
         elif node.op.name == "cond" and node.inputs[0] in known and not node.has_effect:

@@ -23,7 +23,7 @@ def propagate_shapes(graph: Graph) -> None:
     mapping = Substitution()
     for index, node in enumerate(graph.nodes):
         if mapping:
-            node.inputs = [mapping[v] for v in node.inputs]
+            node.inputs = [mapping.get(v, v) for v in node.inputs]
         if node.op.name == "cond":
             _refine_cond(node)
         elif node.op.name == "while":
