@@ -42,61 +42,37 @@ Operand = Any  # Value, ArrayValue, a tuple of them, Named
 
 @dataclass(frozen=True)
 class Row:
-    """type_of(types) is the type of the result; write(w, operands, type) its instructions."""
+    """type_of(types) is the type of the result, None where there is none; write(w, operands, type) its instructions;
+    allocates(types): whether it can fail for want of memory."""
 
     type_of: Callable[[Sequence[Any]], Type | None]
     write: Callable[[Writer, Sequence[Any], Any], Any]
-    allocates: bool = False
+    allocates: Callable[[Sequence[Any]], bool] = lambda types: False
 
 
-def _key(function: ast.expr) -> tuple[str, str]:
-    """Where a called function comes from, and its name."""
+def row(program: Any, function: ast.expr) -> Row:
+    """What is known of a function as a kernel names it."""
     if isinstance(function, ast.Name):
-        return "", function.id
-    if isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name):
-        return function.value.id, function.attr
-    raise Unsupported(f"calling {ast.unparse(function)}")
-
-
-def type_of(program: Any, function: ast.expr, types: Sequence[Any]) -> Type | None:
-    """The type of a call's result; None: it has none."""
-    module, name = _key(function)
-    row = ROWS.get((module, name)) or ROWS.get(("lib", name) if not module else ("", ""))
-    if row is not None:
-        return row.type_of(types)
-    if module in ("", "lib"):
-        if program.has_formula(name):
-            return _same_float(types)
-        return program.function(name, types).result
+        module, name = "lib", function.id  # the library's own functions name each other so
+        found = ROWS.get(("", name)) or ROWS.get((module, name))
+    elif isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name):
+        module, name = function.value.id, function.attr
+        found = ROWS.get((module, name))
+    else:
+        raise Unsupported(f"calling {ast.unparse(function)}")
+    if found is not None:
+        return found
     if module == "math" and name in _C_FUNCTIONS:
-        return _real(types)
-    raise Unsupported(f"the function {ast.unparse(function)}")
-
-
-def write(w: Writer, function: ast.expr, operands: Sequence[Any], type_: Any) -> Value | ArrayValue | None:
-    """A call as instructions."""
-    module, name = _key(function)
-    row = ROWS.get((module, name)) or ROWS.get(("lib", name) if not module else ("", ""))
-    if row is not None:
-        return row.write(w, operands, type_)
-    if module in ("", "lib"):
-        if w.program.has_formula(name):
-            return w.program.vector_call(w, name, [arithmetic.cast(w, operand, type_) for operand in operands])
-        return w.program.call(w, name, operands)
-    arguments = [arithmetic.cast(w, operand, type_) for operand in operands]
-    symbol = _C_FUNCTIONS[name] + ("f" if type_ == FLOAT32 else "")
-    return w.program.external(w, symbol, type_, arguments)
-
-
-def allocates(program: Any, function: ast.expr, types: Sequence[Any]) -> bool:
-    """Whether a call can fail for want of memory."""
-    module, name = _key(function)
-    row = ROWS.get((module, name)) or ROWS.get(("lib", name) if not module else ("", ""))
-    if row is not None:
-        return row.allocates
-    if module in ("", "lib") and not program.has_formula(name):
-        return bool(program.function(name, types).allocates)
-    return False
+        return _of_the_c_library(_C_FUNCTIONS[name])
+    if module != "lib":
+        raise Unsupported(f"the function {ast.unparse(function)}")
+    if program.has_formula(name):
+        return Row(_same_float, lambda w, operands, type_: w.program.vector_call(w, name, operands))
+    return Row(
+        lambda types: program.function(name, types).result,
+        lambda w, operands, type_: w.program.call(w, name, operands),
+        lambda types: bool(program.function(name, types).allocates),
+    )
 
 
 # --- type rules ------------------------------------------------------------------------------------------------------
@@ -146,6 +122,14 @@ def _cast_to(target: Scalar) -> Row:
 def _intrinsic(name: str) -> Row:
     def code(w: Writer, operands: Sequence[Any], type_: Any) -> Value:
         return w.program.intrinsic(w, name, *(arithmetic.cast(w, operand, type_) for operand in operands))
+
+    return Row(_real, code)
+
+
+def _of_the_c_library(name: str) -> Row:
+    def code(w: Writer, operands: Sequence[Any], type_: Scalar) -> Value:
+        arguments = [arithmetic.cast(w, operand, type_) for operand in operands]
+        return w.program.external(w, name + ("f" if type_ == FLOAT32 else ""), type_, arguments)
 
     return Row(_real, code)
 
@@ -281,7 +265,7 @@ ROWS: dict[tuple[str, str], Row] = {
     **{(module, "isfinite"): _classified("olt", float("inf")) for module in ("np", "math")},
     **{(module, "isinf"): _classified("oeq", float("inf")) for module in ("np", "math")},
     **{(module, "isnan"): _classified("uno", 0.0) for module in ("np", "math")},
-    ("np", "empty"): Row(_empty_type, _empty, allocates=True),
+    ("np", "empty"): Row(_empty_type, _empty, lambda types: True),
     ("", "abs"): Row(_first, _abs),
     ("", "max"): _chosen(ast.Gt()),
     ("", "min"): _chosen(ast.Lt()),

@@ -159,7 +159,9 @@ def _if_exp(w: Writer, node: ast.IfExp) -> Value | ArrayValue:
 
 def call(w: Writer, node: ast.Call) -> Value | ArrayValue | None:
     """A call's result; None where there is none."""
-    return calls.write(w, node.func, [_operand(w, argument) for argument in node.args], w.types.of(node))
+    operands = [_operand(w, argument) for argument in node.args]
+    result: Value | ArrayValue | None = calls.row(w.program, node.func).write(w, operands, w.types.of(node))
+    return result
 
 
 def _used(node: ast.Call, result: Value | ArrayValue | None) -> Value | ArrayValue:

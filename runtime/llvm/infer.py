@@ -292,8 +292,9 @@ class Types:
         if any(operand is None for operand in operands):
             return None
         known = [operand for operand in operands if operand is not None]
-        self.allocates |= calls.allocates(self.program, node.func, known)
-        return calls.type_of(self.program, node.func, known)
+        row = calls.row(self.program, node.func)
+        self.allocates |= row.allocates(known)
+        return row.type_of(known)
 
     def _operand(self, node: ast.expr) -> calls.OperandType | None:
         named = self.named(node)
