@@ -22,6 +22,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from runtime.codegen.names import words
+from runtime.llvm.parsing import parse
 
 _ALLOCATION = re.compile(r"(\w+) = np\.empty\((.*)\)")
 _ASSIGNMENT = re.compile(r"(\w+(?:, \w+)*) (?:[-+*/|&]|//)?= ")
@@ -33,7 +34,7 @@ _ARITHMETIC = frozenset(
     ]
 )  # fmt: skip
 _PURE = (
-    ast.Expression, ast.Name, ast.Constant, ast.BinOp, ast.UnaryOp, ast.Compare, ast.IfExp, ast.Call, ast.operator,
+    ast.Name, ast.Constant, ast.BinOp, ast.UnaryOp, ast.Compare, ast.IfExp, ast.Call, ast.operator,
     ast.unaryop, ast.cmpop, ast.expr_context,
 )  # fmt: skip
 # Functions of the library that read or write a buffer and don't keep it.
@@ -91,15 +92,15 @@ def _is_invariant(text: str, assigned: set[str]) -> bool:
     name, sign, right = text.partition(" = ")
     if not sign or not name.isidentifier() or words(right) & assigned:
         return False
-    tree = ast.parse(right, mode="eval")
+    statement = parse(right).body[0]
+    assert isinstance(statement, ast.Expr)
+    tree = statement.value
     calls = {node.func for node in ast.walk(tree) if isinstance(node, ast.Call)}
     if not all(ast.unparse(call) in _ARITHMETIC for call in calls):
         return False
     named = {inner for call in calls for inner in ast.walk(call)}
     # A name alone may be a buffer, which another line writes to.
-    return not isinstance(tree.body, ast.Name) and all(
-        isinstance(node, _PURE) or node in named for node in ast.walk(tree)
-    )
+    return not isinstance(tree, ast.Name) and all(isinstance(node, _PURE) or node in named for node in ast.walk(tree))
 
 
 def _stays(carry: str, name: str, texts: list[str]) -> bool:
@@ -130,7 +131,7 @@ def _is_transient(name: str, text: str) -> bool:
     """Whether the line only reads or writes elements of the buffer `name`."""
     if name not in words(text):
         return True
-    tree = ast.parse(f"{text}\n    pass" if text.endswith(":") else text)
+    tree = parse(f"{text}\n    pass" if text.endswith(":") else text)
     fine: set[ast.AST] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Subscript):

@@ -28,6 +28,7 @@ from typing import Any
 
 from runtime.codegen import cpu
 from runtime.graph.ir import Node, Value
+from runtime.llvm.parsing import parse
 from runtime.shapes import element_count
 from runtime.types import TensorType
 
@@ -123,6 +124,6 @@ def parsed(block: list) -> ast.Module | None:
         raise _LeavesKernel
 
     try:
-        return ast.parse(textwrap.dedent("\n".join(cpu.indented(block, 1, refuse))))
+        return parse(textwrap.dedent("\n".join(cpu.indented(block, 1, refuse))))
     except _LeavesKernel:
         return None

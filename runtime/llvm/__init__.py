@@ -5,6 +5,7 @@ to start, and 3 ms for each operation; this room types and translates the same t
 leaves the rest to LLVM, by way of llvmlite, which is numba's own back end. What it doesn't know it refuses with
 `Unsupported`, and numba compiles the kernel.
 
+    parsing.py      text as syntax trees
     types.py        the types of values, and how they meet
     infer.py        what type each expression and variable of a function has
     calls.py        what `np.`, `math.` and `lib.` functions take, give and print

@@ -9,6 +9,7 @@ from typing import Any
 
 from runtime.llvm import interrupts, memory, products, statements, wrapper
 from runtime.llvm.infer import Types
+from runtime.llvm.parsing import parse
 from runtime.llvm.types import Array, Scalar, Type, Unsupported, signature
 from runtime.llvm.writer import ArrayValue, Value, Writer, part_types, parts
 
@@ -46,7 +47,7 @@ class Library:
     """
 
     def __init__(self, text: str, formulas: Callable[[], Mapping[str, Any]]) -> None:
-        tree = ast.parse(text)
+        tree = parse(text)
         self.functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
         self.constants: dict[str, bool | int | float] = {}
         for node in tree.body:
@@ -61,7 +62,7 @@ class Program:
     """Takes in functions as they are called, and prints the module."""
 
     def __init__(self, text: str, library: Library) -> None:
-        own = [node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)]
+        own = [node for node in parse(text).body if isinstance(node, ast.FunctionDef)]
         self.functions = {**library.functions, **{node.name: node for node in own}}
         self.constants = library.constants
         self._formulas = library.formulas
