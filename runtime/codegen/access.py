@@ -73,6 +73,8 @@ class Access:
         if ref.strides is not None:
             terms = [] if ref.offset == "0" else [ref.offset]
             for loop in loops:
+                if len(loop.axes) > 1:
+                    continue  # it stays: dimensions along which it walks are never merged
                 (axis,) = loop.axes
                 index = self._index(loop, axis)
                 stride = ref.strides[axis - self.lead] if axis >= self.lead else "0"

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import runtime.ops.operators  # noqa: F401
-from runtime.dtypes import float32, int32
+from runtime.dtypes import bool_, float32, int32
 from runtime.ops.dispatch import call
 from tests.autodiff.graphs import I32, integer, while_loop
 from tests.codegen.compare import build, check, typed
@@ -96,6 +96,14 @@ def test_no_elements_divided_by_zero_are_no_error(name: str) -> None:
     assert result.shape == (0, 3)
     (error,) = check(graph, np.ones((1, 3), np.int32), np.int32(0))
     assert "Integer division by zero" in str(error)
+
+
+def test_a_reversed_operand_of_one_element_stays() -> None:
+    def program(x: Any, chosen: Any, n: Any) -> Any:
+        return call("select", call("reverse", chosen, axis=(0,)), n, x)
+
+    graph = build(program, [typed(int32, 5, 3), typed(bool_, 1), I32])
+    check(graph, np.arange(15, dtype=np.int32).reshape(5, 3), np.array([True]), np.int32(3))
 
 
 def test_an_empty_array_of_elements_of_unknown_size_has_their_rank() -> None:
