@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 import linecache
+import re
 import sys
 import types
 import warnings
@@ -132,6 +133,11 @@ def _is_invalid(error: Exception | None) -> bool:
     return not isinstance(error, ag.errors.OpError) and "on purpose" not in str(error)
 
 
+def _wording(error: Exception | None) -> str:
+    """The first line of a message. A kernel names the two dimensions that don't fit, the interpreter both shapes."""
+    return re.sub(r"(Incompatible shapes): .* \[", r"\1 [", str(error).partition("\n")[0])
+
+
 def _differ(one: Outcome, other: Outcome, name: str, eager: Outcome, perturbed: Any) -> tuple[str, str] | None:
     left, right = one.error, other.error
     eagerly = name.startswith("eager")
@@ -148,7 +154,7 @@ def _differ(one: Outcome, other: Outcome, name: str, eager: Outcome, perturbed: 
             ):
                 return "error class", f"{left!r}\nagainst\n{right!r}"
             return None
-        first, second = str(left).partition("\n")[0], str(right).partition("\n")[0]
+        first, second = _wording(left), _wording(right)
         if first != second:
             return "error message", f"{first}\nagainst\n{second}"
     else:
