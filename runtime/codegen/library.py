@@ -220,10 +220,7 @@ def to_uint64(x: Any) -> Any:
 
 
 @njit(nogil=True)
-def resized(buffer: Any, used: int, size: int) -> Any:
-    """A buffer of `size` elements that starts with the first `used` ones of `buffer`; zeros follow."""
-    if size == buffer.size:
-        return buffer
+def _other_size(buffer: Any, used: int, size: int) -> Any:
     result = np.empty(size, buffer.dtype)
     kept = min(used, size)
     for i in range(kept):
@@ -231,6 +228,14 @@ def resized(buffer: Any, used: int, size: int) -> Any:
     for i in range(kept, size):
         result[i] = 0
     return result
+
+
+@njit(nogil=True)
+def resized(buffer: Any, used: int, size: int) -> Any:
+    """A buffer of `size` elements that starts with the first `used` ones of `buffer`; zeros follow."""
+    if size == buffer.size:
+        return buffer
+    return _other_size(buffer, used, size)
 
 
 @njit(nogil=True)

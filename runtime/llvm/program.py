@@ -135,7 +135,9 @@ class Program:
         else:
             (kind,) = results
             w.end(f"ret {kind} {w.op(f'load {kind}, ptr %result')}")
-        head = f"define internal {kind} @{callee.symbol}({', '.join(declared)}) nounwind {{"
+        # What makes arrays and fills them is called seldom, and written out at each call it would cost LLVM much time.
+        outlined = " noinline" if callee.allocates and not is_kernel and _loops(callee.node) else ""
+        head = f"define internal {kind} @{callee.symbol}({', '.join(declared)}) nounwind{outlined} {{"
         return "\n".join([head, *w.entry, *w.lines, "}"])
 
     def call(self, w: Writer, name: str, operands: Sequence[Any]) -> Value | ArrayValue | None:
@@ -221,17 +223,13 @@ class Program:
 _LOOPS = frozenset({"matmul", "int_matmul", "in_threads", "nonfinite", "all_true"})
 
 
+def _loops(node: ast.FunctionDef) -> bool:
+    return any(isinstance(part, (ast.While, ast.For)) for part in ast.walk(node))
+
+
+_LOOPING = frozenset({"matmul", "int_matmul", "in_threads", "nonfinite", "all_true"})
+
+
 def _takes_long(node: ast.FunctionDef) -> bool:
     """Whether a kernel is worth giving up Python's lock: it loops, or calls a function that may."""
-    for part in ast.walk(node):
-        if isinstance(part, (ast.While, ast.For)):
-            return True
-        if isinstance(part, ast.Attribute) and part.attr in (
-            "matmul",
-            "int_matmul",
-            "in_threads",
-            "nonfinite",
-            "all_true",
-        ):
-            return True
-    return False
+    return _loops(node) or any(isinstance(part, ast.Attribute) and part.attr in _LOOPING for part in ast.walk(node))
