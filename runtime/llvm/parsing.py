@@ -1,8 +1,9 @@
 """Kernel text as syntax trees, also while other threads parse.
 
 CPython 3.11 before 3.11.8 and 3.12 before 3.12.2 count the depth of the trees of all threads together, and say
-SystemError where one was made in the middle of another. That happens when a finalizer runs while a tree is made and lets another
-thread have its turn. So no finalizer runs in the middle of ours, and ours isn't begun in the middle of somebody else's.
+SystemError where one was made in the middle of another. That happens when a finalizer runs while a tree is made and
+lets another thread have its turn. So no finalizer runs in the middle of ours, and ours isn't begun in the middle of
+somebody else's.
 """
 
 from __future__ import annotations
