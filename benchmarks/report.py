@@ -44,7 +44,8 @@ Drawn by `python -m benchmarks --plots`.
 
 _FIRST = """\
 From an imported library to the first result, inputs, tracing and compiling included, each in a process of its own. Ours
-at its default settings: the interpreter answers, and kernels are compiled in the background."""
+at its default settings: the interpreter answers, running loops are compiled when they have run for half the time that
+takes, and what later calls use is compiled in the background."""
 
 
 def seconds(value: float | None) -> str:

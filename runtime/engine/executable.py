@@ -106,6 +106,8 @@ class Executable:
         with self._lock:
             if self._call is None:
                 self._call = call if call is not None else self._interpret
+        for loop in list(self._loops.values()):
+            loop.prepare()
 
     def _guarded(self, compile_it: Callable[[], Call | None]) -> Call | None:
         call, self.failure = _guarded(compile_it, self.graph)

@@ -21,6 +21,7 @@ Call = Callable[[Sequence[Any]], "list[Any]"]
 
 # Seconds that compiling takes: the first time in a process, a kernel, a node that gives a number, or an array.
 _STARTING, _KERNEL, _NUMBER, _ARRAY = 0.06, 0.02, 0.0006, 0.012
+_NEAR = 0.1  # of that time: a run of this length might be a hot one on another day
 
 
 class Loop:
@@ -30,6 +31,7 @@ class Loop:
         self.node = node
         self.call: Call | None = None
         self.refused = False  # it has no native form
+        self.spent = 0.0  # seconds of its longest run on the interpreter, where it is in no other loop
         self._compile = compile_it
         self._lock = threading.Lock()
         self._cost = _KERNEL + sum(_cost(inner) for region in node.regions for inner in region.walk())
@@ -37,6 +39,11 @@ class Loop:
     def patience(self) -> float:
         """Seconds to interpret it before it is compiled."""
         return 0.5 * (self._cost + (0.0 if "llvmlite.binding" in sys.modules else _STARTING))
+
+    def prepare(self) -> None:
+        """Compiles it for processes to come, where it may be hot: a run here came near to that."""
+        if self.spent > _NEAR * (self._cost + _STARTING):
+            self.native()
 
     def native(self) -> Call | None:
         """The native form, compiled now if it isn't there; None where there is none."""
@@ -78,8 +85,9 @@ class Pace:
 
     def leave(self) -> None:
         """The innermost loop ends."""
-        self._running.pop()
-        self._since.pop()
+        loop, since = self._running.pop(), self._since.pop()
+        if not self._running:
+            loop.spent = max(loop.spent, time.thread_time() - since)
 
     def finish(self, operands: Sequence[Any]) -> Sequence[Any] | None:
         """The innermost running loop's results, if it is time to leave the interpreter; None to go on there."""

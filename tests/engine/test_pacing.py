@@ -95,3 +95,16 @@ def test_loops_without_a_native_form_are_not_asked_again(monkeypatch: pytest.Mon
     assert run([np.int32(0)])[0] == 10 * 3
     assert len(tried) == 2, "the outer loop and the inner one, once each"
     wait_for_background(60)
+
+
+def test_a_loop_that_was_nearly_hot_is_there_for_the_next_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = taken(monkeypatch)
+    run = Executable(build(nested(7, 3), [I32]))
+    assert run([np.int32(0)])[0] == 7 * 3
+    assert wait_for_background(60)
+    assert found == [], "far from hot"
+    monkeypatch.setattr(pacing, "_NEAR", 0.0)
+    run = Executable(build(nested(8, 3), [I32]))
+    assert run([np.int32(0)])[0] == 8 * 3
+    assert wait_for_background(60)
+    assert [_has_inner(loop) for loop in found] == [True], "what runs in it comes with it"
