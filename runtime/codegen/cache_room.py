@@ -123,11 +123,10 @@ def clear() -> tuple[int, int, list[str]]:
 def versions() -> str:
     """What kernels of this process are made for."""
     import llvmlite.binding
-    import numba
     import numpy
 
     python = ".".join(map(str, sys.version_info[:2]))
     return (
-        f"cache format {FORMAT}, numba {numba.__version__}, numpy {numpy.__version__}, Python {python}, "
+        f"cache format {FORMAT}, llvmlite {llvmlite.__version__}, numpy {numpy.__version__}, Python {python}, "
         f"processor {llvmlite.binding.get_host_cpu_name()}"
     )
