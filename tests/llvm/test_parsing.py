@@ -5,69 +5,64 @@ from __future__ import annotations
 import ast
 import gc
 import threading
-from typing import Any
+from collections.abc import Iterator
 
 import pytest
 
 from runtime.llvm import parsing
 
 
-class _Finalized:
-    """In a circle, so that the collector finds it, in the middle of whatever allocates."""
+class Gate:
+    """The name of a file, for which `ast.parse` asks, and gets when it is told so."""
 
     def __init__(self) -> None:
-        self.itself = self
+        self.inside, self.leave = threading.Event(), threading.Event()
 
-    def __del__(self) -> None:
-        for _ in range(200):  # Python code, in which a thread may lose its turn
-            pass
+    def __fspath__(self) -> str:
+        self.inside.set()
+        self.leave.wait(30)
+        return "name"
 
 
-def test_two_threads_parse_while_finalizers_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    text = "\n".join(f"x{i} = [a + {i} * (b - c) for a in y if a > {i}]" for i in range(400))
-    done = threading.Event()
-    wrong: list[BaseException] = []
-
-    def background() -> None:
-        try:
-            while not done.is_set():
-                parsing.parse("x = 1 + y[2]\nif x:\n    z = f(x, y)\n")
-        except BaseException as error:
-            wrong.append(error)
-
-    thread = threading.Thread(target=background)
-    threshold = gc.get_threshold()
-    gc.set_threshold(100, 2, 2)
+@pytest.fixture
+def gate() -> Iterator[Gate]:
+    """Another thread is inside of `ast.parse`."""
+    gate = Gate()
+    thread = threading.Thread(target=lambda: ast.parse("x", gate))  # type: ignore[call-overload]
     thread.start()
-    try:
-        for _ in range(40):
-            garbage: Any = [_Finalized() for _ in range(50)]
-            del garbage
-            assert len(ast.parse(text).body) == 400
-    finally:
-        gc.set_threshold(*threshold)
+    assert gate.inside.wait(30)
+    yield gate
+    gate.leave.set()
+    thread.join()
+
+
+def test_who_parses_is_known(gate: Gate) -> None:
+    assert parsing._somebody_parses()
+    gate.leave.set()
+    while parsing._somebody_parses():
+        pass
+
+
+def test_a_kernel_waits_for_who_parses(gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parsing, "_IS_CONCERNED", True)
+    monkeypatch.setattr(parsing, "_PATIENCE", 30.0)
+    done = threading.Event()
+
+    def work() -> None:
+        assert ast.dump(parsing.parse("y = 1")) == ast.dump(ast.Module([ast.parse("y = 1").body[0]], []))
         done.set()
-        thread.join()
-    assert wrong == []
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    assert not done.wait(0.1)
+    gate.leave.set()
+    assert done.wait(30)
+    thread.join()
     assert gc.isenabled()
 
 
-def test_who_parses_is_known() -> None:
-    assert not parsing._somebody_parses()
-    inside, seen = threading.Event(), threading.Event()
-
-    class Name:
-        def __fspath__(self) -> str:
-            inside.set()
-            seen.wait(10)
-            return "name"
-
-    thread = threading.Thread(target=lambda: ast.parse("x", Name()))  # type: ignore[call-overload]
-    thread.start()
-    try:
-        assert inside.wait(10)
-        assert parsing._somebody_parses()
-    finally:
-        seen.set()
-        thread.join()
-    assert not parsing._somebody_parses()
+def test_nobody_waits_for_ever(gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parsing, "_IS_CONCERNED", True)
+    monkeypatch.setattr(parsing, "_PATIENCE", 0.01)
+    assert isinstance(parsing.parse("y = 1"), ast.Module)
+    assert gc.isenabled()

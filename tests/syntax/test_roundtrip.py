@@ -12,7 +12,7 @@ import warnings
 
 import pytest
 
-from autograph.syntax.parse import from_ast, to_ast
+from autograph.syntax.parse import from_ast, python_ast, to_ast
 from autograph.syntax.unparse import unparse
 
 EVERYTHING = os.environ.get("AUTOGRAPH_ALL_STDLIB") == "1"
@@ -31,7 +31,7 @@ def stdlib_files():
 def parsed(text):
     """The tree, or None for text that Python itself rejects (the standard library's tests hold some)."""
     try:
-        return ast.parse(text)
+        return python_ast(text)
     except (SyntaxError, ValueError):
         return None
 
