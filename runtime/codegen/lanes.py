@@ -13,7 +13,8 @@ lowers them statement by statement, which would take most of the compile time. T
 - `outlined`: for functions with a rare slow path, which needs a branch. The kernel calls a function; beside it stand
   versions for vectors, which LLVM's loop vectoriser finds by the call's attribute `vector-function-abi-variant`.
 
-`FORMULAS` holds them all: kernels take modules from it (`runtime.llvm`), numba intrinsics (`numba_formulas.py`).
+`FORMULAS` (see `formulas.py`) holds them all: kernels take modules from it (`runtime.llvm`), numba intrinsics
+(`numba_formulas.py`).
 
 Every operation is the same for a number and for a vector, so results don't depend on where a loop's remainder begins.
 """

@@ -8,8 +8,8 @@ from typing import Any
 from numba import types
 from numba.extending import intrinsic
 
-from runtime.codegen import vector_math, vector_pow
-from runtime.codegen.lanes import FORMULAS, Function
+from runtime.codegen.formulas import FORMULAS
+from runtime.codegen.lanes import Function
 
 
 def _size(arguments: Sequence[Any]) -> int | None:
@@ -41,7 +41,4 @@ def _intrinsic(function: Function) -> Any:
     return intrinsic(declared)
 
 
-# Their modules are imported for what they add to FORMULAS.
-assert vector_math.exp is FORMULAS["exp"]
-assert vector_pow.pow is FORMULAS["pow"]
 INTRINSICS = {name: _intrinsic(function) for name, function in FORMULAS.items()}

@@ -26,7 +26,7 @@ from typing import Any
 from runtime.codegen import threads
 from runtime.codegen.names import words
 
-# Lines in a fused body: beyond, registers spill and numba's time grows.
+# Lines in a fused body: beyond, registers spill and compiling takes longer.
 _LONGEST = 120
 _SIMPLE = re.compile(r"\w+ = ")
 

@@ -10,6 +10,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from runtime.codegen import workers
+from runtime.llvm.threads import ALIGNED, MOST, SHARE
 
 
 def part(function: Any) -> Any:
@@ -18,9 +19,6 @@ def part(function: Any) -> Any:
     return njit(error_model="numpy", boundscheck=False, nogil=True)(function)
 
 
-_MOST = 128  # parts of one nest
-_SHARE = 4  # parts for each thread: one that comes late leaves its parts to the others
-_ALIGNED = 64  # elements: parts of many begin where vectors do
 _POINTER = ir.IntType(8).as_pointer()
 _I64 = ir.IntType(64)
 
@@ -41,14 +39,14 @@ def in_threads(typing_context: Any, function: Any, threads: Any, size: Any, argu
         packed = [_I64, _I64, *[context.get_value_type(t) for t in arguments.types]]
         record = ir.LiteralStructType(packed)
         entry = _entry(context, builder.module, result.fndesc, signature, record)
-        one, most = _I64(1), _I64(_MOST)
-        parts = builder.select(builder.icmp_signed(">", count, one), builder.mul(count, _I64(_SHARE)), one)
+        one, most = _I64(1), _I64(MOST)
+        parts = builder.select(builder.icmp_signed(">", count, one), builder.mul(count, _I64(SHARE)), one)
         parts = builder.select(builder.icmp_signed(">", parts, most), most, parts)
         parts = builder.select(builder.icmp_signed("<", total, parts), total, parts)
         parts = builder.select(builder.icmp_signed("<", parts, one), one, parts)
-        many = builder.icmp_signed(">=", total, _I64(_ALIGNED * _MOST))
-        mask = builder.select(many, _I64(-_ALIGNED), _I64(-1))
-        records = cgutils.alloca_once(builder, record, _MOST)
+        many = builder.icmp_signed(">=", total, _I64(ALIGNED * MOST))
+        mask = builder.select(many, _I64(-ALIGNED), _I64(-1))
+        records = cgutils.alloca_once(builder, record, MOST)
         items = cgutils.unpack_tuple(builder, values[3], len(arguments.types))
         with cgutils.for_range(builder, parts) as loop:
             place = builder.gep(records, [loop.index])

@@ -26,8 +26,8 @@ import platform
 import signal
 
 from runtime.codegen.resident import link
+from runtime.llvm.threads import RUN
 
-RUN = "autograph_run_parts"
 MOST_THREADS = 255
 MOST_PARTS = 4095
 

@@ -19,7 +19,7 @@ from runtime.graph.ir import Graph, Node, Substitution, Value, copy_nodes
 Call = Callable[[Sequence[Any]], "list[Any]"]
 
 # Nodes in one kernel; a longer straight run is cut into pieces that share kernels (pieces.py). Calling a piece costs
-# about a microsecond, compiling a node about 30 ms, and more the longer the kernel is.
+# about a microsecond, compiling a nest over arrays some 10 ms, and more the longer the kernel is.
 SEGMENT_LIMIT = 100
 
 

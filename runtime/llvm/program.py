@@ -11,7 +11,7 @@ from runtime.llvm import interrupts, memory, products, statements, wrapper
 from runtime.llvm.infer import Types
 from runtime.llvm.parsing import parse
 from runtime.llvm.types import Array, Scalar, Type, Unsupported, signature
-from runtime.llvm.writer import ArrayValue, Value, Writer, part_types, parts
+from runtime.llvm.writer import OUT_OF_MEMORY, ArrayValue, Value, Writer, part_types, parts
 
 _SUPPORT = {
     "@interrupted": interrupts.SUPPORT,
@@ -153,7 +153,7 @@ class Program:
         types = part_types(callee.result)
         places = [w.stack(type_) for type_ in types]
         status = w.op(f"call i32 @{callee.symbol}({', '.join([*given, *(f'ptr {place}' for place in places)])})")
-        w.fail(w.op(f"icmp ne i32 {status}, 0"), 1)
+        w.fail(w.op(f"icmp ne i32 {status}, 0"), OUT_OF_MEMORY)
         found = [w.op(f"load {type_}, ptr {place}") for type_, place in zip(types, places)]
         if isinstance(callee.result, Scalar):
             return Value(callee.result, found[0])

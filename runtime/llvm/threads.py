@@ -11,9 +11,9 @@ from typing import Any
 from runtime.llvm.writer import Writer, parts
 
 RUN = "autograph_run_parts"
-_MOST = 128  # parts of one nest
-_SHARE = 4  # parts for each thread: one that comes late leaves its parts to the others
-_ALIGNED = 64  # elements: parts of many begin where vectors do
+MOST = 128  # parts of one nest
+SHARE = 4  # parts for each thread: one that comes late leaves its parts to the others
+ALIGNED = 64  # elements: parts of many begin where vectors do
 _DECLARATIONS = (
     f"declare void @{RUN}(ptr, ptr, i64, i64, i64)",
     "declare i64 @llvm.smin.i64(i64, i64)",
@@ -31,14 +31,14 @@ def write(w: Writer, callee: Any, threads: str, total: str, arguments: Sequence[
     values = [part for argument in arguments for part in parts(argument)]
     record = f"{{ {', '.join(['i64', 'i64', *(type_ for type_, _ in values)])} }}"
     entry = w.program.thread_entry(callee, record, [type_ for type_, _ in values])
-    records = w.stack(f"[{_MOST} x {record}]")
+    records = w.stack(f"[{MOST} x {record}]")
     several = w.op(f"icmp sgt i64 {threads}, 1")
-    shares = w.op(f"mul i64 {threads}, {_SHARE}")
+    shares = w.op(f"mul i64 {threads}, {SHARE}")
     count = w.op(f"select i1 {several}, i64 {shares}, i64 1")
-    for name, bound in (("smin", str(_MOST)), ("smin", total), ("smax", "1")):
+    for name, bound in (("smin", str(MOST)), ("smin", total), ("smax", "1")):
         count = w.op(f"call i64 @llvm.{name}.i64(i64 {count}, i64 {bound})")
-    many = w.op(f"icmp sge i64 {total}, {_ALIGNED * _MOST}")
-    mask = w.op(f"select i1 {many}, i64 {-_ALIGNED}, i64 -1")
+    many = w.op(f"icmp sge i64 {total}, {ALIGNED * MOST}")
+    mask = w.op(f"select i1 {many}, i64 {-ALIGNED}, i64 -1")
     number = w.stack("i64")
     w.line(f"store i64 0, ptr {number}")
     test, body, after = w.label(), w.label(), w.label()

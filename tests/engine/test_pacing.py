@@ -51,22 +51,23 @@ def _has_inner(loop: pacing.Loop) -> bool:
     return any(node.op.name == "while" for region in loop.node.regions for node in region.walk())
 
 
-def test_of_loops_in_one_another_the_outermost_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def found(monkeypatch: pytest.MonkeyPatch) -> list[pacing.Loop]:
+    """The loops that leave the interpreter, where all are hot after three looks at the clock."""
     monkeypatch.setattr(pacing.Loop, "patience", lambda loop: 3.0)
     monkeypatch.setattr(interpreter, "TRIPS_PER_QUESTION", 1)
     Clock(monkeypatch)
-    found = taken(monkeypatch)
+    return taken(monkeypatch)
+
+
+def test_of_loops_in_one_another_the_outermost_is_compiled(found: list[pacing.Loop]) -> None:
     run = Executable(build(nested(50, 3), [I32]))
     assert run([np.int32(0)])[0] == 50 * 3
     assert [_has_inner(loop) for loop in found] == [True]
     wait_for_background(60)
 
 
-def test_an_inner_loop_is_compiled_where_the_outer_trip_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pacing.Loop, "patience", lambda loop: 3.0)
-    monkeypatch.setattr(interpreter, "TRIPS_PER_QUESTION", 1)
-    Clock(monkeypatch)
-    found = taken(monkeypatch)
+def test_an_inner_loop_is_compiled_where_the_outer_trip_goes_on(found: list[pacing.Loop]) -> None:
     run = Executable(build(nested(2, 500), [I32]))
     assert run([np.int32(0)])[0] == 2 * sum(range(500))
     assert not _has_inner(found[0])
