@@ -3,9 +3,9 @@
     matmul add tanh matmul add tanh ...      →      [matmul add tanh] [matmul add tanh] ...
 
 A compiler's time grows faster than a kernel's length, and sixty layers of a network repeat the same few patterns. A
-piece starts at each costly node (a product, a loop, a branch: the anchors), and what isn't connected inside a piece comes
-apart: the updates of a hundred variables are a hundred small pieces with the same text. Names are left out of the
-pieces, because the text must not depend on them.
+piece starts at each costly node (a product, a loop, a branch: the anchors), and what isn't connected inside a piece
+comes apart: the updates of a hundred variables are a hundred small pieces with the same text. Names are left out of
+the pieces, because the text must not depend on them.
 """
 
 from __future__ import annotations
