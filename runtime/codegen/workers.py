@@ -13,6 +13,9 @@ thread that wakes late delays nobody: which thread takes which part shows nowher
 - One nest at a time: a caller that finds the pool busy computes its parts by itself.
 - A fork's child has none of the threads. It notices by its process id, and begins with an empty pool.
 - An exit waits for nobody: sleeping threads end with the process.
+- On Linux the threads keep off the processor that the caller runs on. The system wakes a thread where its waker runs
+  when all others are busy, if only with idle work or another library's waiting threads; there it gets a turn when the
+  caller has computed everything, finds nothing to do and sleeps: nests then run on one thread for as long as they come.
 - Signals stay with the threads of Python: those here block them all.
 
 The parts that are left stand in one number, so that a thread that was stopped between looking and taking can't take a
@@ -24,6 +27,7 @@ from __future__ import annotations
 import functools
 import platform
 import signal
+import sys
 
 from runtime.codegen.resident import link
 from runtime.llvm.threads import RUN
@@ -39,14 +43,82 @@ _PAUSES = {
     "arm64": ("declare void @llvm.aarch64.hint(i32)", "call void @llvm.aarch64.hint(i32 1)"),
 }
 
+_ANYWHERE = """
+define internal void @keep_off(i64 %others) {
+  ret void
+}
+"""
+
+# Linux: the threads may run where the caller may, but for the processor that it is on. A mask has 1,024 processors.
+_ELSEWHERE = """
+@home = internal global i32 -1
+@placed = internal global i64 0
+
+declare i32 @sched_getcpu()
+declare i32 @sched_getaffinity(i32, i64, ptr)
+declare i32 @pthread_setaffinity_np(i64, i64, ptr)
+
+define internal void @keep_off(i64 %others) {
+  %mask = alloca [16 x i64]
+  %cpu = call i32 @sched_getcpu()
+  %home = load i32, ptr @home
+  %there = icmp eq i32 %cpu, %home
+  %placed = load i64, ptr @placed
+  %all = icmp sge i64 %placed, %others
+  %done = and i1 %there, %all
+  br i1 %done, label %out, label %ask
+ask:
+  store i32 %cpu, ptr @home
+  store i64 %others, ptr @placed
+  %failed = call i32 @sched_getaffinity(i32 0, i64 128, ptr %mask)
+  %right = icmp eq i32 %failed, 0
+  %counted = icmp ult i32 %cpu, 1024
+  %known = and i1 %right, %counted
+  br i1 %known, label %clear, label %out
+clear:
+  %position = zext i32 %cpu to i64
+  %number = lshr i64 %position, 6
+  %place = getelementptr i64, ptr %mask, i64 %number
+  %word = load i64, ptr %place
+  %digit = and i64 %position, 63
+  %bit = shl i64 1, %digit
+  %without = xor i64 %bit, -1
+  %kept = and i64 %word, %without
+  store i64 %kept, ptr %place
+  %words = load <16 x i64>, ptr %mask, align 8
+  %any = call i64 @llvm.vector.reduce.or.v16i64(<16 x i64> %words)
+  %alone = icmp eq i64 %any, 0
+  br i1 %alone, label %out, label %begin
+begin:
+  %made = load i64, ptr @made
+  br label %test
+test:
+  %thread = phi i64 [ 0, %begin ], [ %next, %set ]
+  %left = icmp slt i64 %thread, %made
+  br i1 %left, label %set, label %out
+set:
+  %next = add i64 %thread, 1
+  %slot = getelementptr i64, ptr @handles, i64 %next
+  %handle = load i64, ptr %slot
+  %result = call i32 @pthread_setaffinity_np(i64 %handle, i64 128, ptr %mask)
+  br label %test
+out:
+  ret void
+}
+
+declare i64 @llvm.vector.reduce.or.v16i64(<16 x i64>)
+"""
+
 
 def _code() -> str:
     declaration, pause = _PAUSES.get(platform.machine(), ("", ""))
     block, restore = int(signal.SIG_BLOCK), int(signal.SIG_SETMASK)
+    place, unplaced = (_ELSEWHERE, "store i64 0, ptr @placed") if sys.platform == "linux" else (_ANYWHERE, "")
     return f"""
 @lock = internal global i32 0
 @process = internal global i32 -1
 @made = internal global i64 0
+@handles = internal global [{MOST_THREADS + 1} x i64] zeroinitializer
 @sleeping = internal global i32 0
 @ticket = internal global i64 0
 @done = internal global i64 0
@@ -70,6 +142,7 @@ declare i32 @pthread_cond_broadcast(ptr)
 declare i32 @sigfillset(ptr)
 declare i32 @pthread_sigmask(i32, ptr, ptr)
 {declaration}
+{place}
 
 ; Whether a part is left for thread number %me.
 define internal i1 @is_left(i64 %ticket, i64 %me) alwaysinline {{
@@ -159,6 +232,7 @@ begin:
   %r1 = call i32 @pthread_mutex_init(ptr @mutex, ptr null)
   %r2 = call i32 @pthread_cond_init(ptr @condition, ptr null)
   store i64 0, ptr @made
+  {unplaced}
   store atomic i32 0, ptr @sleeping monotonic, align 4
   store atomic i64 0, ptr @ticket monotonic, align 8
   store atomic i32 0, ptr @lock monotonic, align 4
@@ -194,6 +268,8 @@ start:
   br i1 %right, label %started, label %end
 started:
   %thread = load ptr, ptr %handle
+  %slot = getelementptr ptr, ptr @handles, i64 %number
+  store ptr %thread, ptr %slot
   %detached = call i32 @pthread_detach(ptr %thread)
   store i64 %number, ptr @made
   br label %more
@@ -242,6 +318,7 @@ begin:
   %bounded = call i64 @llvm.smin.i64(i64 %threads, i64 {MOST_THREADS})
   %others = sub i64 %bounded, 1
   call void @grow(i64 %others)
+  call void @keep_off(i64 %others)
   store atomic ptr %entry, ptr @entry monotonic, align 8
   store atomic ptr %records, ptr @records monotonic, align 8
   store atomic i64 %size, ptr @size monotonic, align 8

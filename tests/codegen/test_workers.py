@@ -89,6 +89,33 @@ def test_signals_stay_with_python():
     assert {blocked for thread, blocked in found if thread != threading.get_native_id()} == {True}
 
 
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="asks where a thread may run")
+def test_threads_keep_off_the_callers_processor():
+    everywhere = os.sched_getaffinity(0)
+    if len(everywhere) < 2:
+        pytest.skip("there is one processor")
+    gate = threading.Event()
+
+    def slow(number):
+        gate.wait(0.01)
+        return threading.get_native_id(), frozenset(os.sched_getaffinity(0))
+
+    def places():
+        run(slow, 20, 3)  # makes the threads, and tells them
+        return {places for thread, places in run(slow, 20, 3) if thread != threading.get_native_id()}
+
+    for each in places():
+        assert each < everywhere
+        assert len(each) == len(everywhere) - 1
+    try:
+        # A caller that has one processor alone leaves its threads where they were.
+        os.sched_setaffinity(0, {min(everywhere)})
+        assert all(places())
+    finally:
+        os.sched_setaffinity(0, everywhere)
+    assert os.sched_getaffinity(0) == everywhere
+
+
 PROGRAM = """
 import os, sys
 sys.path[:0] = [{root!r}]
