@@ -96,10 +96,13 @@ class TensorShape:
     Compares equal to lists and tuples; `as_list()` raises ValueError for an unknown rank.
     """
 
-    __slots__ = ("_dims",)
+    __slots__ = ("_dims", "_sources")
 
-    def __init__(self, dims: Any = None) -> None:
+    def __init__(self, dims: Any = None, sources: tuple[Any, ...] = ()) -> None:
         self._dims: Shape = as_shape(dims)
+        # For each dimension the symbolic tensor and the axis that it was read from, or None; () where none was. What
+        # makes an array of such elements can ask for the sizes when the program runs.
+        self._sources = sources
 
     @property
     def rank(self) -> int | None:
@@ -194,8 +197,12 @@ class TensorShape:
             raise ValueError(f"Shape {self} is not fully defined")
 
     def concatenate(self, other: Any) -> TensorShape:
-        right = as_shape(other)
-        return TensorShape(None if self._dims is None or right is None else self._dims + right)
+        left, right = self._dims, as_shape(other)
+        if left is None or right is None:
+            return TensorShape(None)
+        theirs = other._sources if isinstance(other, TensorShape) else ()
+        both = (self._sources or (None,) * len(left)) + (theirs or (None,) * len(right))
+        return TensorShape(left + right, both if self._sources or theirs else ())
 
     def __iter__(self) -> Iterator[int | None]:
         return iter(self._known())
@@ -211,7 +218,7 @@ class TensorShape:
     def __getitem__(self, key: Any) -> Any:
         if self._dims is None:
             return TensorShape(None) if isinstance(key, slice) else None
-        return TensorShape(self._dims[key]) if isinstance(key, slice) else self._dims[key]
+        return TensorShape(self._dims[key], self._sources[key]) if isinstance(key, slice) else self._dims[key]
 
     def __add__(self, other: Any) -> TensorShape:
         return self.concatenate(other)

@@ -241,6 +241,12 @@ class SymbolicTensor(Tensor):
         self.guard: Any = None
 
     @property
+    def shape(self) -> TensorShape:
+        """The static shape: dimensions that are known only at run time are None."""
+        dims = self._shape
+        return TensorShape(dims, tuple((self, axis) for axis in range(len(dims))) if dims and None in dims else ())
+
+    @property
     def dtype(self) -> DType:  # type: ignore[override]
         return self.value.type.dtype
 

@@ -12,12 +12,14 @@ from typing import Any
 import numpy as np
 
 from runtime import dtypes, errors
+from runtime.context import ctx
 from runtime.ops.array import reshape, shape
 from runtime.ops.convert import convert_to_tensor, static_value
 from runtime.ops.creation import zeros
 from runtime.ops.dispatch import apply, call
 from runtime.ops.growable import ARRAY_WRITE, ROW, first_rows
 from runtime.ops.joining import concat
+from runtime.ops.rules import dims
 from runtime.shapes import Shape, TensorShape, as_shape
 from runtime.tensor import Tensor
 
@@ -29,7 +31,8 @@ class TensorArray:
         dtype: of the elements.
         size: number of elements, an int or scalar int tensor.
         dynamic_size: whether writing beyond `size` grows the array; otherwise it raises OutOfRangeError.
-        element_shape: static shape of an element, if known before the first write.
+        element_shape: shape of an element, if known before the first write. Where it is the shape of a tensor
+            (`x.shape`, `x.shape[1:]`), dimensions that aren't known while tracing are that tensor's at run time.
 
     Reading an element that was never written gives zeros, as in TensorFlow. Use the result of `write`; the array it was
     called on keeps its old contents.
@@ -54,6 +57,9 @@ class TensorArray:
             0 if size is None else size, dtype=None if isinstance(size, Tensor) else dtypes.int32
         )
         self._buffer: Tensor | None = None
+        sizes = _run_time_sizes(element_shape)
+        if sizes is not None:
+            self._buffer = zeros([0 if self.dynamic_size else self._size, *sizes], self.dtype)
 
     # --- structure -----------------------------------------------------------------------------------------------
 
@@ -141,7 +147,9 @@ class TensorArray:
             return reshape(rows, concat([[-1], shape(rows)[2:]], 0))
         if len(known) < 2:
             raise ValueError(f"TensorArray.concat needs elements of rank 1 or more, not rows of {known}")
-        return reshape(rows, [-1, *known[2:]])
+        # Not -1, which says nothing where there are no elements.
+        count, length, *rest = dims(rows)
+        return reshape(rows, [count * length, *rest])
 
     def gather(self, indices: Any, name: str | None = None) -> Tensor:
         """The elements at `indices` (a vector), stacked."""
@@ -177,3 +185,23 @@ class TensorArray:
 
     def __repr__(self) -> str:
         return f"<ag.TensorArray dtype={self.dtype.name} element_shape={self.element_shape}>"
+
+
+def _run_time_sizes(element_shape: Any) -> list[Any] | None:
+    """The sizes of an element of which some are known only at run time, from the tensors that the shape was read from;
+    None where there are no such sizes, or no such tensors that the function being traced can see."""
+    if not isinstance(element_shape, TensorShape) or not element_shape._sources or element_shape.is_fully_defined():
+        return None
+    graphs = set()
+    builder = ctx.builder
+    while builder is not None:
+        graphs.update([builder.graph, *builder.foreign])
+        builder = builder.parent
+    sizes: list[Any] = []
+    for size, source in zip(element_shape, element_shape._sources):
+        if size is None:
+            if source is None or source[0].graph not in graphs:
+                return None
+            size = call("dim", source[0], axis=source[1])
+        sizes.append(size)
+    return sizes

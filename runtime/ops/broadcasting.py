@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from runtime import errors
 from runtime.ops.convert import convert_to_tensor, fill_holes, shape_args
 from runtime.ops.dispatch import apply, call
 from runtime.ops.late import late
@@ -29,7 +30,11 @@ def _infer_broadcast_to(inputs: Sequence[Any], attrs: dict) -> tuple:
 
 def _broadcast_kernel(x: Any, *holes: Any, shape: tuple[int | None, ...]) -> Any:
     target = fill_holes(shape, holes)
-    return np.broadcast_to(x, target) if target else x
+    try:
+        return np.broadcast_to(x, target) if target else x
+    except ValueError:
+        # The type rule knows only the static part of the shape, NumPy's words aren't TensorFlow's.
+        raise errors.InvalidArgumentError(f"Incompatible shapes: {brackets(x.shape)} vs. {brackets(target)}") from None
 
 
 BROADCAST_TO = register(

@@ -28,13 +28,18 @@ def _need_ints(operand: Any) -> None:
         raise TypeError(f"indices must be integers, got {operand.dtype.label}")
 
 
-def _check_nd(indices: Any, shape: Sequence[int], label: str) -> tuple[Any, ...]:
+def _need_short(indices: Any, shape: Sequence[int], label: str) -> None:
     depth = indices.shape[-1]
     if depth > len(shape):
         raise errors.InvalidArgumentError(
             f"index vectors of length {depth} are longer than the rank of shape {brackets(tuple(shape))} [Op:{label}]",
             label,
         )
+
+
+def _check_nd(indices: Any, shape: Sequence[int], label: str) -> tuple[Any, ...]:
+    _need_short(indices, shape, label)
+    depth = indices.shape[-1]
     bounds = np.array(shape[:depth])
     bad = ((indices < 0) | (indices >= bounds)).any(-1)
     if np.any(bad):
@@ -100,8 +105,10 @@ def _gather_nd_kernel(params: Any, indices: Any) -> Any:
 
 def _scattered(result: Any, how: Any, indices: Any, updates: Any, label: str) -> Any:
     """Joins updates to the elements at index vectors, in the array itself."""
-    index = _check_nd(indices, result.shape, label)
+    # Shapes before values, as in native code.
+    _need_short(indices, result.shape, label)
     _need_fitting(updates.shape, indices.shape, result.shape, label)
+    index = _check_nd(indices, result.shape, label)
     # Vectors of no numbers all lead to the whole.
     target, index = (result, index) if index else (result[None], (np.zeros(indices.shape[:-1], np.int64),))
     if how is None:

@@ -106,11 +106,56 @@ def test_a_reversed_operand_of_one_element_stays() -> None:
     check(graph, np.arange(15, dtype=np.int32).reshape(5, 3), np.array([True]), np.int32(3))
 
 
-def test_an_empty_array_of_elements_of_unknown_size_has_their_rank() -> None:
+@pytest.mark.parametrize("jit", [False, True])
+@pytest.mark.parametrize("size", [0, 2])
+def test_elements_whose_sizes_only_the_call_knows(jit: bool, size: int) -> None:
+    """Before anything is written, an array of elements like x has the sizes of x, as it has in eager mode."""
     import autograph as ag
 
-    @ag.function(input_signature=[ag.TensorSpec([None, None], ag.float32)])
-    def program(x: Any) -> Any:
-        return ag.TensorArray(ag.float32, size=0, dynamic_size=True, element_shape=x.shape).stack()
+    def program(x: Any, n: Any) -> Any:
+        whole = ag.TensorArray(ag.float32, size=n, dynamic_size=False, element_shape=x.shape)
+        rows = ag.TensorArray(ag.float32, size=0, dynamic_size=True, element_shape=x.shape[1:])
+        for i in ag.range(n):
+            rows = rows.write(i, x[0])
+        return whole.stack(), whole.concat(), rows.stack(), rows.concat()
 
-    assert program(SQUARE).shape == (0, 0, 0)
+    specs = [ag.TensorSpec([None, None, None], ag.float32), ag.TensorSpec([], ag.int32)]
+    x, n = ag.ones([2, 3, 4]), ag.constant(size)
+    staged = ag.function(program, input_signature=specs, jit_compile=jit)(x, n)
+    for one, other in zip(staged, program(x, n), strict=True):
+        assert one.shape == other.shape
+        np.testing.assert_array_equal(one, other)
+
+
+def test_choosing_between_equals_spreads_them_over_the_condition() -> None:
+    def chosen(test: Any, x: Any) -> Any:
+        import autograph as ag
+
+        return ag.where(test, x, x), ag.where(True, x, ag.zeros_like(test, x.dtype))
+
+    graph = build(chosen, [typed(bool_, None), typed(float32, None)])
+    one, other = check(graph, np.array([True, False, True]), np.array([1.5], np.float32))
+    assert one.tolist() == other.tolist() == [1.5, 1.5, 1.5]
+
+
+@pytest.mark.parametrize("jit", [False, True])
+def test_shapes_of_updates_are_looked_at_before_indices(jit: bool) -> None:
+    import autograph as ag
+
+    specs = [ag.TensorSpec([None, None], ag.float32), ag.TensorSpec([None, 1], ag.int32)]
+    function = ag.function(lambda x, at: ag.tensor_scatter_nd_add(x, at, x), input_signature=specs, jit_compile=jit)
+    with pytest.raises(ag.errors.InvalidArgumentError, match="updates of shape .* don't fit indices"):
+        function(SQUARE, [[7]])
+
+
+def test_a_shape_that_is_refused_is_named() -> None:
+    import autograph as ag
+
+    def program(x: Any, n: Any) -> Any:
+        return ag.broadcast_to(x, [n, 2])
+
+    for jit in (False, True):
+        with pytest.raises(ag.errors.InvalidArgumentError, match="Incompatible shapes: "):
+            ag.function(program, jit_compile=jit)(ag.ones([3, 2]), ag.constant(2))
+    with pytest.raises(ag.errors.InvalidArgumentError, match=r"Incompatible shapes: \[3,2\] vs. \[2,2\]"):
+        program(ag.ones([3, 2]), ag.constant(2))

@@ -159,10 +159,19 @@ def _of_equals(rewrite: _Rewrite, node: Node) -> Value | None:
 
 def _select(rewrite: _Rewrite, node: Node) -> Value | None:
     test, x, y = node.inputs
-    if x is y:
-        return x
-    chosen = rewrite.constant(test)
-    return None if chosen is None else (x if chosen else y)
+    constant = rewrite.constant(test)
+    if x is not y and constant is None:
+        return None
+    chosen, other = (x, y) if x is y or constant else (y, x)
+    return chosen if _never_widens(test, chosen) and (x is y or _never_widens(other, chosen)) else None
+
+
+def _never_widens(value: Value, target: Value) -> bool:
+    """Whether broadcasting with `value` surely leaves `target` its shape."""
+    shape, wanted = value.type.shape, target.type.shape  # type: ignore[union-attr]
+    if shape is None or wanted is None or len(shape) > len(wanted):
+        return bool(shape == ())
+    return all(size == 1 or size == same is not None for size, same in zip(shape[::-1], wanted[::-1]))
 
 
 # --- moves ------------------------------------------------------------------------------------------------------------
