@@ -1,4 +1,4 @@
-"""`import autograph` stays light: what only compiling or converting needs isn't loaded by it."""
+"""`import autograph` stays light: what only compiling needs isn't loaded by it."""
 
 import subprocess
 import sys
@@ -6,7 +6,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 NOT_LOADED = [
-    "numba", "llvmlite", "scipy", "runtime.codegen.lower", "runtime.engine.partition", "autograph.convert.pipeline",
+    "numba", "llvmlite", "scipy", "runtime.codegen.lower", "runtime.engine.partition",
     "autograph.commands", "doctest", "unittest",
 ]  # fmt: skip
 

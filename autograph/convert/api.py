@@ -25,6 +25,7 @@ from autograph.convert import verbosity
 from autograph.convert.boundary import bound
 from autograph.convert.context import OPERATORS
 from autograph.convert.features import checked
+from autograph.convert.pipeline import convert_tree
 from autograph.errors import ConversionError, Location, UnconvertedWarning
 from autograph.operators.calls import converted_form, install_converter, is_library, maker_of
 from autograph.operators.property_names import own_names, property_names
@@ -200,9 +201,6 @@ def _convert(
 ) -> Any:
     names = {*function.__globals__.keys(), *function.__code__.co_freevars}
     shadowed = frozenset(names.intersection(vars(builtins)))
-    # Not at the top: the passes are loaded when there is something to convert, so that importing stays quick.
-    from autograph.convert.pipeline import convert_tree
-
     closure = [read_cell(cell) for cell in function.__closure__ or ()]
     seen = [] if is_library(function) else [*function.__globals__.values(), *closure]
     members = property_names(seen)

@@ -36,11 +36,12 @@ def plain_function(target: Any, given: tuple) -> tuple[Any, tuple]:
 def names_of(function: types.FunctionType) -> tuple[list[Path], list[Path]]:
     """The names and attribute paths that a function (or one defined in it) reads, and those that it writes."""
     try:
-        node = source.find(function).node
+        found = source.find(function)
     except source.SourceUnavailable:
         names = [*function.__code__.co_names, *function.__code__.co_freevars]
         return [Path.parse(n) for n in names if n.isidentifier()], []
-    reads, writes = outer_names(node)
+    reads, writes = outer_names(found.node)
+    source.give_back(function, found)  # it is converted next
     return sorted(reads, key=str), list(writes)
 
 

@@ -16,6 +16,8 @@ from __future__ import annotations
 
 import ast
 import collections
+import dataclasses
+import functools
 import itertools
 import linecache
 import os
@@ -72,16 +74,35 @@ class FunctionSource:
 
 def find(fn: Any) -> FunctionSource:
     """The source of a Python function or bound method; raises SourceUnavailable, saying why."""
-    fn = getattr(fn, "__func__", fn)
-    code = getattr(fn, "__code__", None)
-    if not isinstance(code, types.CodeType):
-        raise SourceUnavailable(f"{fn!r} is not a Python function")
+    fn, code = _function(fn)
     lines = _lines(fn, code)
     class_name = class_of(fn)
+    seen = _unchanged.pop(id(code), None)
+    if seen is not None and seen[0] is code and seen[1].lines is lines and seen[1].class_name == class_name:
+        return dataclasses.replace(seen[1], module=fn.__module__)
     found = _find_lambda(fn, code, lines, class_name) if code.co_name == "<lambda>" else _find_def(code, lines)
     if _changed_lately(code.co_filename) and not _is_source_of(found, fn, class_name, lines):
         raise _stale(code)
     return FunctionSource(from_ast(found), code.co_filename, lines, class_name, fn.__module__)
+
+
+_unchanged: collections.OrderedDict[int, tuple[types.CodeType, FunctionSource]] = collections.OrderedDict()
+
+
+def give_back(fn: Any, source: FunctionSource) -> None:
+    """Leaves what `find` gave, and nobody has changed or keeps, for the next `find` of the function."""
+    code = _function(fn)[1]
+    _unchanged[id(code)] = code, source
+    if len(_unchanged) > 16:
+        _unchanged.popitem(last=False)
+
+
+def _function(fn: Any) -> tuple[Any, types.CodeType]:
+    fn = getattr(fn, "__func__", fn)
+    code = getattr(fn, "__code__", None)
+    if not isinstance(code, types.CodeType):
+        raise SourceUnavailable(f"{fn!r} is not a Python function")
+    return fn, code
 
 
 def _lines(fn: Any, code: types.CodeType) -> list[str]:
@@ -136,7 +157,7 @@ def _find_def(code: types.CodeType, lines: list[str]) -> Any:
             return node
         raise _stale(code)
     # A long text that only looks like the end of the block over and over: let the whole file tell.
-    for node in _parsed_file(code.co_filename, lines).functions.get(code.co_firstlineno, ()):
+    for node in _parsed_file(code.co_filename, lines).functions(code.co_firstlineno):
         if _describes(node, code):
             return node
     raise _stale(code)
@@ -213,7 +234,7 @@ def _parameter_count(code: types.CodeType) -> int:
 
 
 def _find_lambda(fn: Any, code: types.CodeType, lines: list[str], class_name: str | None) -> Any:
-    here = _parsed_file(code.co_filename, lines).functions.get(code.co_firstlineno, ())
+    here = _parsed_file(code.co_filename, lines).functions(code.co_firstlineno)
     found = [node for node in here if isinstance(node, ast.Lambda) and _same_parameters(node, code)]
     if len(found) > 1:
         found = _by_position(found, code) or found
@@ -227,11 +248,37 @@ def _find_lambda(fn: Any, code: types.CodeType, lines: list[str], class_name: st
 
 @dataclass(frozen=True)
 class _File:
-    """A parsed file: its functions and lambdas by first line, and the names that its top level imports."""
+    """A parsed file."""
 
     lines: list[str]
-    functions: dict[int, list[Any]]
-    imported: frozenset[str]
+    tree: ast.Module
+
+    def functions(self, line: int) -> list[Any]:
+        """The functions and lambdas whose first line this is, outer ones first."""
+        found: list[Any] = []
+        level: list[ast.AST] = [self.tree]
+        while level:
+            inner: list[ast.AST] = []
+            for node in level:
+                if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+                    decorators = getattr(node, "decorator_list", None)
+                    if line == (decorators[0].lineno if decorators else node.lineno):
+                        found.append(node)
+                inner += [child for child in ast.iter_child_nodes(node) if _holds(child, line)]
+            level = inner
+        return found
+
+    @functools.cached_property
+    def imported(self) -> frozenset[str]:
+        """The names that its top level imports."""
+        return frozenset(_imported(self.tree))
+
+
+def _holds(node: Any, line: int) -> bool:
+    """Whether there may be something on this line in a node, so that what is not there need not be walked through."""
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)) and node.decorator_list:
+        return node.decorator_list[0].lineno <= line <= (node.end_lineno or line)
+    return not hasattr(node, "lineno") or node.lineno <= line <= (node.end_lineno or line)
 
 
 _parsed: collections.OrderedDict[str, _File] = collections.OrderedDict()
@@ -246,12 +293,7 @@ def _parsed_file(filename: str, lines: list[str]) -> _File:
         tree = _parse("".join(lines))
     except (SyntaxError, ValueError) as error:
         raise SourceUnavailable(f"the text of {filename!r} can't be parsed: {error}") from error
-    functions: dict[int, list[Any]] = {}
-    for node in ast.walk(tree):
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
-            decorators = getattr(node, "decorator_list", None)
-            functions.setdefault(decorators[0].lineno if decorators else node.lineno, []).append(node)
-    _parsed[filename] = _File(lines, functions, frozenset(_imported(tree)))
+    _parsed[filename] = _File(lines, tree)
     if len(_parsed) > 64:
         _parsed.popitem(last=False)
     return _parsed[filename]

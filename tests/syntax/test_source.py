@@ -16,7 +16,7 @@ import pytest
 
 from autograph.syntax.compiled import class_of, compile_like, same_code
 from autograph.syntax.parse import to_ast
-from autograph.syntax.source import SourceUnavailable, find
+from autograph.syntax.source import SourceUnavailable, find, give_back
 
 from . import sample
 
@@ -111,6 +111,24 @@ def test_class_names():
 def test_each_find_gives_a_new_tree():
     assert find(sample.plain).node is not find(sample.plain).node
     assert find(sample.one).node is not find(sample.one).node
+
+
+def test_a_tree_given_back_is_found_once():
+    read = find(sample.plain)
+    give_back(sample.plain, read)
+    assert find(sample.plain).node is read.node
+    assert find(sample.plain).node is not read.node
+
+
+def test_a_tree_given_back_is_not_found_in_a_changed_file(tmp_path):
+    path = tmp_path / "changing.py"
+    module = load_module(path, BEFORE)
+    give_back(module.f, find(module.f))
+    path.write_text("\n" + BEFORE, encoding="utf-8")
+    later = os.stat(path).st_mtime + 5
+    os.utime(path, (later, later))
+    with pytest.raises(SourceUnavailable):
+        find(module.f)
 
 
 def test_wrapper_is_not_unwrapped():
