@@ -7,7 +7,7 @@ from typing import Any
 
 from autograph.commands.files import UsageError
 from runtime.codegen import cache_room
-from runtime.codegen.cache import cache_dir
+from runtime.codegen.cache import cache_dir, why_unusable
 
 
 def run(options: Any) -> int:
@@ -24,7 +24,8 @@ def _info() -> int:
     kernels = [entry for name, entry in found.items() if name.startswith("k_")]
     size = sum(entry.size for entry in found.values())
     ready = sum(any(path.suffix == ".code" for path in entry.files) for entry in kernels)
-    print(f"folder     {cache_dir()}")
+    problem = why_unusable()
+    print(f"folder     {cache_dir()}{f' ({problem})' if problem else ''}")
     print(f"kernels    {len(kernels)} ({ready} with compiled code)")
     print(f"size       {size} bytes ({_mebibytes(size)} of {_mebibytes(bound)}, AUTOGRAPH_CACHE_SIZE)")
     print(f"versions   {cache_room.versions()}")

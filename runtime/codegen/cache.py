@@ -36,7 +36,7 @@ def cache_dir() -> Path:
     """The folder for kernels: `AUTOGRAPH_CACHE_DIR`, or the platform's user cache folder."""
     chosen = os.environ.get("AUTOGRAPH_CACHE_DIR")
     if chosen:
-        return Path(chosen)
+        return Path(chosen).expanduser()  # where no shell has seen it
     if sys.platform == "win32":
         base = os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local"
     elif sys.platform == "darwin":
@@ -189,6 +189,19 @@ def discard_code(name: str) -> None:
     # Another process may be faster, or the folder read-only by now: compiling anew doesn't need the file gone.
     with contextlib.suppress(OSError):
         code_file(name).unlink()
+
+
+def why_unusable() -> str | None:
+    """What keeps the folder from being used: something that isn't a folder, or one that may not be read or written;
+    None where nothing does, or where it may be made."""
+    folder = kernel_folder()
+    for place in (folder, *folder.parents):
+        if place.is_dir():
+            missing = [word for word, mode in (("read", os.R_OK), ("written", os.W_OK)) if not os.access(place, mode)]
+            return f"{place} can't be {' or '.join(missing)}" if missing else None
+        if place.exists():
+            return f"{place} is not a folder"
+    return None
 
 
 _reasons: list[str] = []  # why kernels live in memory only, the first one told

@@ -68,7 +68,7 @@ def make_room(keep: str) -> int:
     try:
         most = bound()
     except ValueError:
-        most = DEFAULT_BOUND  # told by `autograph cache info`: a background thread has nobody to tell
+        most = DEFAULT_BOUND  # changed since the call that checked it: a background thread has nobody to tell
     found = entries()
     total = sum(entry.size for entry in found.values())
     removed = 0

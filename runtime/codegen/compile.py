@@ -68,12 +68,25 @@ class Compiler(Protocol):
 
 
 def _compilers() -> list[Compiler]:
-    """Those to be tried, in order."""
+    """Those to be tried, in order. Raises InvalidArgumentError where AUTOGRAPH_COMPILER is none of them."""
     both: list[Any] = [llvm_compiler, numba_compiler]
     chosen = os.environ.get("AUTOGRAPH_COMPILER")
     if chosen and chosen not in [each.NAME for each in both]:
-        raise errors.InvalidArgumentError(f"AUTOGRAPH_COMPILER={chosen}: it must be llvm or numba")
+        raise errors.InvalidArgumentError(
+            f"AUTOGRAPH_COMPILER={chosen} in the environment names no compiler; there are "
+            f"{' and '.join(each.NAME for each in both)}, and both are used where it isn't set"
+        )
     return [each for each in both if (chosen == each.NAME if chosen else each.available())]
+
+
+def check_environment() -> None:
+    """Raises InvalidArgumentError where a variable of the environment asks for what there isn't: the user's mistake,
+    which is to be told at a call and not by a report of the compiler's."""
+    _compilers()
+    try:
+        cache_room.bound()
+    except ValueError as error:
+        raise errors.InvalidArgumentError(str(error)) from None
 
 
 def compile_kernel(source: KernelSource) -> Callable[..., Any]:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from runtime import errors
+from runtime.codegen.compile import check_environment
 from runtime.codegen.source import NotNative
 from runtime.engine import background, settings
 from runtime.engine.pacing import Loop, Pace
@@ -71,6 +72,7 @@ class Executable:
         if self._error is not None:
             raise self._error
         if not self._requested:
+            check_environment()
             with self._lock:
                 is_first, self._requested = not self._requested, True
             if is_first:
@@ -83,8 +85,9 @@ class Executable:
         """Compiles now, once; does nothing where the graph has no native part.
 
         With `AUTOGRAPH_STRICT=1` raises KernelError when code generation fails; otherwise warns, and the interpreter
-        stays.
+        stays. Raises InvalidArgumentError where AUTOGRAPH_COMPILER or AUTOGRAPH_CACHE_SIZE have no meaning.
         """
+        check_environment()
         with self._lock:
             self._requested = True
             if self._call is None:

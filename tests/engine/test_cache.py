@@ -315,6 +315,27 @@ def test_the_command(here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest
     assert "AUTOGRAPH_CACHE_SIZE must be a number of bytes" in capsys.readouterr().err
 
 
+def test_the_command_says_what_keeps_the_folder_from_being_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("a file, not a folder")
+    for chosen in (blocked, blocked / "inside"):
+        monkeypatch.setenv("AUTOGRAPH_CACHE_DIR", str(chosen))
+        assert main(["cache", "info"]) == 0
+        assert capsys.readouterr().out.startswith(f"folder     {chosen} ({blocked} is not a folder)\n")
+    monkeypatch.setenv("AUTOGRAPH_CACHE_DIR", str(tmp_path / "new"))
+    assert main(["cache", "info"]) == 0
+    assert capsys.readouterr().out.startswith(f"folder     {tmp_path / 'new'}\n")
+    monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK)
+    assert cache.why_unusable() == f"{tmp_path} can't be written"
+
+
+def test_a_home_that_no_shell_has_put_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AUTOGRAPH_CACHE_DIR", "~/kernels of mine")
+    assert cache.cache_dir() == Path.home() / "kernels of mine"
+
+
 def test_the_command_says_what_stays(
     here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> None:

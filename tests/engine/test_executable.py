@@ -177,6 +177,26 @@ def test_errors_of_the_compiler_become_a_warning(monkeypatch: Any) -> None:
         assert run([START, TRIPS]) == interpret(run.graph, [START, TRIPS])
 
 
+@pytest.mark.parametrize("jit", [True, None])
+@pytest.mark.parametrize(
+    ("variable", "value", "message"),
+    [("AUTOGRAPH_COMPILER", "gcc", "AUTOGRAPH_COMPILER=gcc .* there are llvm and numba"),
+     ("AUTOGRAPH_CACHE_SIZE", "lots", "AUTOGRAPH_CACHE_SIZE must be a number of bytes")],
+)  # fmt: skip
+def test_a_mistake_in_the_environment_is_a_plain_error(
+    monkeypatch: Any, variable: str, value: str, message: str, jit: bool | None
+) -> None:
+    """Whether or not errors of the compiler are raised: it is none of them, and asks for no report."""
+    monkeypatch.delenv("AUTOGRAPH_STRICT", raising=False)
+    monkeypatch.setenv(variable, value)
+    run = Executable(build(logistic, [F32, I32]), jit_compile=jit)
+    for _ in range(2):
+        with pytest.raises(errors.InvalidArgumentError, match=message):
+            run([START, TRIPS])
+    monkeypatch.delenv(variable)
+    assert run([START, TRIPS]) == interpret(run.graph, [START, TRIPS])
+
+
 def test_errors_of_the_compiler_are_raised_in_tests(monkeypatch: Any) -> None:
     monkeypatch.setenv("AUTOGRAPH_STRICT", "1")
     monkeypatch.setattr(executable, "compile_graph", _broken)
