@@ -23,8 +23,9 @@ from runtime.codegen import compile as kernels
 
 # Python runs one thread at a time: a compiler that starts at once would make the call that asks for it take twice as
 # long, and hold the lock that a running loop needs to compile itself (`pacing.py`). What it makes serves later calls
-# only, so it lets that one finish first, if it is over within so many seconds.
+# only, so it lets that one finish first, and then what is done with the result, if that is over within so many seconds.
 START_PATIENCE = 5.0
+QUIET = 0.02  # seconds that such a call must be over
 _EXIT_PATIENCE = 5.0  # seconds that the end of the process may wait for native compiler code to return
 
 
@@ -40,6 +41,8 @@ class Worker:
         self._jobs: collections.deque[Callable[[], None]] = collections.deque()
         self._busy = False
         self._calls = 0  # that the compiler lets finish first
+        self._last_call = -QUIET  # when the last of them was over
+        self._waiting = 0  # threads that do nothing until all is done
         self._closed = False
         self._thread: threading.Thread | None = None
 
@@ -64,19 +67,25 @@ class Worker:
         finally:
             with self._condition:
                 self._calls -= 1
+                self._last_call = time.monotonic()
                 self._condition.notify_all()
 
     def wait(self, timeout: float | None = None) -> bool:
         """Waits until nothing is queued or running; False when `timeout` seconds didn't suffice."""
         with self._condition:
-            return self._condition.wait_for(lambda: not self._jobs and not self._busy, timeout)
+            self._waiting += 1
+            self._condition.notify_all()
+            try:
+                return self._condition.wait_for(lambda: not self._jobs and not self._busy, timeout)
+            finally:
+                self._waiting -= 1
 
     def _run(self) -> None:
         try:
             while True:
                 with self._condition:
                     self._condition.wait_for(lambda: self._jobs or self._closed)
-                    self._condition.wait_for(lambda: not self._calls or self._closed, START_PATIENCE)
+                    self._let_calls_finish()
                     if self._closed:
                         return
                     job = self._jobs.popleft()
@@ -89,6 +98,15 @@ class Worker:
                         self._condition.notify_all()
         except _Stopped:
             return
+
+    def _let_calls_finish(self) -> None:
+        until = time.monotonic() + START_PATIENCE
+        while not self._closed:
+            now = time.monotonic()
+            quiet = until if self._calls else now if self._waiting else min(self._last_call + QUIET, until)
+            if quiet <= now:
+                break
+            self._condition.wait(quiet - now)
 
     def close(self) -> None:
         """Drops what is queued and stops what is running."""

@@ -62,6 +62,18 @@ def test_the_compiler_lets_the_call_that_asks_for_it_finish(monkeypatch: Any) ->
     worker.close()
 
 
+def test_the_compiler_lets_the_result_of_that_call_be_used_first(monkeypatch: Any) -> None:
+    monkeypatch.setattr(background, "START_PATIENCE", 60.0)
+    monkeypatch.setattr(background, "QUIET", 60.0)
+    worker, began = background.Worker(), threading.Event()
+    with worker.held_back():
+        worker.submit(began.set)
+    assert not began.wait(0.05)
+    assert worker.wait(60.0)  # nobody has anything else to do
+    assert began.is_set()
+    worker.close()
+
+
 def test_the_compiler_lets_no_call_hold_it_back_for_long(monkeypatch: Any) -> None:
     monkeypatch.setattr(background, "START_PATIENCE", 0.01)
     worker, began = background.Worker(), threading.Event()
