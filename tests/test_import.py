@@ -17,3 +17,15 @@ def test_what_importing_does_not_load():
         [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=120, cwd=ROOT
     )
     assert done.stdout.split() == []
+
+
+def test_what_a_first_call_does_not_load():
+    script = (
+        "import sys, autograph; from runtime.engine import background; background.QUIET = 60; "
+        "autograph.function(autograph.exp)(autograph.constant(1.0)); "
+        f"print(*[name for name in {NOT_LOADED} if name in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=120, cwd=ROOT
+    )
+    assert done.stdout.split() == []

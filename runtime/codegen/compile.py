@@ -69,6 +69,11 @@ class Compiler(Protocol):
 
 def _compilers() -> list[Compiler]:
     """Those to be tried, in order. Raises InvalidArgumentError where AUTOGRAPH_COMPILER is none of them."""
+    return [each for each in _chosen() if os.environ.get("AUTOGRAPH_COMPILER") or each.available()]
+
+
+def _chosen() -> list[Compiler]:
+    """Those that the environment allows, whether they work here or not, which loads them."""
     both: list[Any] = [llvm_compiler, numba_compiler]
     chosen = os.environ.get("AUTOGRAPH_COMPILER")
     if chosen and chosen not in [each.NAME for each in both]:
@@ -76,13 +81,13 @@ def _compilers() -> list[Compiler]:
             f"AUTOGRAPH_COMPILER={chosen} in the environment names no compiler; there are "
             f"{' and '.join(each.NAME for each in both)}, and both are used where it isn't set"
         )
-    return [each for each in both if (chosen == each.NAME if chosen else each.available())]
+    return [each for each in both if not chosen or chosen == each.NAME]
 
 
 def check_environment() -> None:
     """Raises InvalidArgumentError where a variable of the environment asks for what there isn't: the user's mistake,
     which is to be told at a call and not by a report of the compiler's."""
-    _compilers()
+    _chosen()
     try:
         cache_room.bound()
     except ValueError as error:
