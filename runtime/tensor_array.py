@@ -17,11 +17,11 @@ from runtime.ops.array import reshape, shape
 from runtime.ops.convert import convert_to_tensor, static_value
 from runtime.ops.creation import zeros
 from runtime.ops.dispatch import apply, call
-from runtime.ops.growable import ARRAY_WRITE, ROW, first_rows
+from runtime.ops.growable import ARRAY_WRITE, RESIZE_ROWS, ROW, first_rows
 from runtime.ops.joining import concat
 from runtime.ops.rules import dims
 from runtime.shapes import Shape, TensorShape, as_shape
-from runtime.tensor import Tensor
+from runtime.tensor import SymbolicTensor, Tensor
 
 
 class TensorArray:
@@ -159,6 +159,9 @@ class TensorArray:
         """An array whose elements are the rows of `value`."""
         value = convert_to_tensor(value, dtype_hint=self.dtype)
         count = call("dim", value, axis=0)
+        if self.dynamic_size and type(value) is SymbolicTensor:
+            # Cotangents of an array that grows may have more rows than `value`: this cuts them off.
+            return self._with(apply(RESIZE_ROWS, (value, count), {"static": None, "within": True}), count)
         return self._with(value, count)
 
     def identity(self) -> TensorArray:

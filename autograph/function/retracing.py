@@ -10,6 +10,7 @@ from autograph.function.concrete import ConcreteFunction
 from autograph.function.guards import Guard
 from autograph.function.signature import Arguments, WeakArgument, is_tensor_like, recalled
 from runtime import nest
+from runtime.shapes import as_shape
 from runtime.variable import Variable
 
 # What to do about a trace for each variable.
@@ -56,8 +57,8 @@ def _differences(label: str, old: Any, new: Any) -> list[str]:
         found = []
         if old.dtype != new.dtype:
             found.append(f"dtype {_name(old.dtype)} → {_name(new.dtype)}")
-        if tuple(old.shape or ()) != tuple(new.shape or ()):
-            found.append(f"shape {tuple(old.shape)} → {tuple(new.shape)}")
+        if as_shape(old.shape) != as_shape(new.shape):
+            found.append(f"shape {_shape(old)} → {_shape(new)}")
         return [f"{label}: {', '.join(found)}"] if found else []
     if isinstance(new, Variable):
         before = recalled(old)
@@ -83,6 +84,11 @@ def _differences(label: str, old: Any, new: Any) -> list[str]:
 
 def _name(dtype: Any) -> str:
     return getattr(dtype, "name", str(dtype))
+
+
+def _shape(value: Any) -> str:
+    known = as_shape(value.shape)
+    return "unknown" if known is None else str(known)
 
 
 def _kind(value: Any) -> str:

@@ -8,6 +8,9 @@ Nodes are taken in program order. An elementwise node joins the open group with 
 equality is certain) and is not printed yet; a reduction joins the group of its operand. A group is printed as soon as
 anything outside it asks for a value of it. By then all of its inputs exist, since whatever a member takes from another
 group makes that group be printed when the member joins. Hence open groups never depend on each other.
+
+Of two errors the first in program order counts, and what was assigned before it: a group whose nest may fail (a divisor
+may be 0) is printed before anything that may fail or has an effect.
 """
 
 from __future__ import annotations
@@ -15,11 +18,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from runtime.codegen.known import checks, known_of
 from runtime.codegen.nests import Nest, broadcast_dims
 from runtime.codegen.reductions import REDUCTIONS
 from runtime.codegen.refs import Dims, Scalar
 from runtime.codegen.reports import report
 from runtime.graph.ir import Node, Value
+from runtime.graph.passes.commits import may_fail
 
 # Members of a group; a longer loop body spills registers and takes longer to compile than two loops.
 _GROUP_LIMIT = 64
@@ -36,6 +41,7 @@ class Group:
     members: set[Value] = field(default_factory=set)
     # Dimensions of the results of reductions.
     results: dict[Node, Dims] = field(default_factory=dict)
+    fails: bool = False  # its nest checks operands
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +59,13 @@ class Fusion:
         self.low = low
         self.groups: dict[Dims, Group] = {}
         self.literals: dict[str, str] = {}  # atoms that the nest being printed writes out as numbers
+
+    def keep_order(self, node: Node) -> None:
+        """Prints the groups whose errors come before what `node` does."""
+        failing = [group for group in self.groups.values() if group.fails]
+        if failing and (node.must_stay or may_fail(node)):
+            for group in failing:
+                self.flush(group)
 
     def add(self, node: Node) -> None:
         """Takes an elementwise node over arrays."""
@@ -91,6 +104,7 @@ class Fusion:
             group = self.groups[space] = Group(space)
         group.nodes.append(node)
         group.members.add(output)
+        group.fails = group.fails or (output.dtype.is_integer and _checks(low, node))
         low.region.env[output] = Pending(group, dims)
         return group
 
@@ -110,3 +124,8 @@ class Fusion:
     def flush_all(self) -> None:
         for group in list(self.groups.values()):
             self.flush(group)
+
+
+def _checks(low: Any, node: Node) -> bool:
+    """Whether a nest with the node checks operands: their dividing by zero, say. (Integer means of nothing, too.)"""
+    return node.op.name == "reduce_mean" or bool(checks(node, [known_of(low.region.env[v]) for v in node.inputs]))

@@ -14,12 +14,12 @@ never on the size itself.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from runtime.dtypes import DType
-from runtime.graph.ir import Value
+from runtime.graph.ir import Node, Value
 
 _LITERAL = re.compile(r"(?:np\.u?int\d+)?\(?(-?\d+)\)?")
 
@@ -145,3 +145,16 @@ def index_of(low: Any, value: Value, base: str) -> tuple[str, Known | None]:
     if known is not None and known.wide is not None:
         return (known.wide if known.wide.isdigit() else low.atom(known.wide, base)), known
     return low.assign(f"np.int64({low.scalar_name(value)})", base), known
+
+
+def checks(node: Node, known: Sequence[Known | None]) -> list[tuple[Value, str, str]]:
+    """The operands that an integer op's row wants checked, each with a comparison that is an error, and its words: a
+    divisor isn't zero, an exponent isn't negative. `known`: what is known of the operands."""
+    op = node.op
+    found = []
+    if op.divisor is not None and may_be(known[op.divisor], 0, 0):
+        found.append((node.inputs[op.divisor], "== 0", f"Integer division by zero [Op:{op.label}]"))
+    if op.exponent is not None and may_be(known[op.exponent], None, -1) and not node.outputs[0].dtype.is_unsigned:
+        message = f"Integers to negative integer powers are not allowed [Op:{op.label}]"
+        found.append((node.inputs[op.exponent], "< 0", message))
+    return found

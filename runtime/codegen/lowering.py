@@ -20,7 +20,7 @@ from runtime import dtypes, errors
 from runtime.codegen import cpu, few
 from runtime.codegen.copies import copy
 from runtime.codegen.fusion import Fusion, Pending
-from runtime.codegen.known import Known, known_of, may_be, result_of
+from runtime.codegen.known import Known, checks, known_of, result_of
 from runtime.codegen.names import Names, assigned, fill, is_literal
 from runtime.codegen.refs import Array, Buffer, Dims, Ref, Scalar, Spread, Vector, Virtual, product
 from runtime.codegen.reports import NestReport
@@ -233,8 +233,7 @@ class Lowering:
         if known is not None and int(known[1]) in self.static:
             return self.static[int(known[1])]
         name = self.scalar_name(value)
-        atom = self.assign(f"np.int64({name})", "n")
-        return atom
+        return self.assign(f"np.int64({name})", "n")
 
     def index_name(self, depth: int) -> str:
         """The variable of a loop over array elements; loops at the same depth share one."""
@@ -342,6 +341,7 @@ class Lowering:
             for index, node in enumerate(graph.nodes):
                 self.region.index = index
                 if node in self.region.live:
+                    self.fusion.keep_order(node)
                     with _blaming(node):
                         self.emit(node)
             self.region.index = len(graph.nodes)
@@ -372,16 +372,9 @@ class Lowering:
         self.define_scalar(node, self.expression(node, [self.scalar(v) for v in node.inputs], alone=True), known=known)
 
     def check_operands(self, node: Node, name_of: Callable[[Value], str]) -> None:
-        """Prints the checks that an integer op's row asks for: a divisor isn't zero, an exponent isn't negative."""
-        op = node.op
-        known = [known_of(self.region.env[v]) for v in node.inputs]
-        if op.divisor is not None and may_be(known[op.divisor], 0, 0):
-            text = name_of(node.inputs[op.divisor])
-            self.fail_when(f"{text} == 0", "InvalidArgumentError", f"Integer division by zero [Op:{op.label}]", node)
-        if op.exponent is not None and may_be(known[op.exponent], None, -1) and not node.outputs[0].dtype.is_unsigned:
-            text = name_of(node.inputs[op.exponent])
-            message = f"Integers to negative integer powers are not allowed [Op:{op.label}]"
-            self.fail_when(f"{text} < 0", "InvalidArgumentError", message, node)
+        """Prints the checks that an integer op's row asks for."""
+        for value, wrong, message in checks(node, [known_of(self.region.env[v]) for v in node.inputs]):
+            self.fail_when(f"{name_of(value)} {wrong}", "InvalidArgumentError", message, node)
 
     def expression(self, node: Node, operands: Sequence[str], alone: bool = False) -> str:
         """The text of an elementwise op on the given operand texts, of exactly the output's dtype."""

@@ -54,6 +54,14 @@ def in_branches(x: Any, n: Any) -> Any:
     return ag.reduce_sum(ag.stack(items) ** 2)
 
 
+def array_of_rows(x: Any, n: Any) -> Any:
+    """The array is x itself at first, and has more rows than x in the end."""
+    array = ag.TensorArray(x.dtype, size=0, dynamic_size=True, clear_after_read=False).unstack(x)
+    for i in ag.range(2 * n):
+        array = array.write(i + 1, ag.sin(array.read(i)) * x[2])
+    return ag.reduce_sum(array.stack() ** 2) + ag.reduce_sum(x * x * x)
+
+
 def recurrence_in_an_array(x: Any, n: Any) -> Any:
     """Reads rows between writes that make the array longer."""
     array = ag.TensorArray(x.dtype, size=0, dynamic_size=True, clear_after_read=False)
@@ -68,6 +76,7 @@ def recurrence_in_an_array(x: Any, n: Any) -> Any:
     [
         (sums_of_all_so_far, False), (sums_of_all_so_far, True), (same_start, False), (copies, False),
         (in_branches, False), (in_branches, True), (recurrence_in_an_array, False), (recurrence_in_an_array, True),
+        (array_of_rows, False), (array_of_rows, True),
     ],
 )  # fmt: skip
 def test_lists_that_are_read_while_they_grow(program: Any, compiled: bool) -> None:
@@ -82,7 +91,9 @@ def test_lists_that_are_read_while_they_grow(program: Any, compiled: bool) -> No
             np.testing.assert_allclose(found[1], slope, rtol=1e-11, atol=1e-14)
 
 
-@pytest.mark.parametrize("program", [sums_of_all_so_far, same_start, copies, in_branches, recurrence_in_an_array])
+@pytest.mark.parametrize(
+    "program", [sums_of_all_so_far, same_start, copies, in_branches, recurrence_in_an_array, array_of_rows]
+)
 def test_their_hessians(program: Any) -> None:
     x, count = ag.constant([0.6, -0.4, 0.8], ag.float64), ag.constant(3)
     expected = hessian_of(program)(x, count)

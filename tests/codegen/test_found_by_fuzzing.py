@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import autograph as ag
 import runtime.ops.operators  # noqa: F401
 from runtime.dtypes import bool_, float32, int32
 from runtime.ops.dispatch import call
@@ -31,8 +32,6 @@ def test_a_view_that_was_copied_is_not_written_over_while_it_lives() -> None:
 
 
 def test_an_assignment_in_a_loop_without_trips_did_not_run() -> None:
-    import autograph as ag
-
     for initial, value in (([1.0, -2.0], [3.0, 3.0]), (1.0, 3.0)):
         v = ag.Variable(initial)
 
@@ -53,8 +52,6 @@ def test_an_assignment_in_a_loop_without_trips_did_not_run() -> None:
 
 
 def test_a_row_that_few_variables_hold_is_scattered_as_a_whole() -> None:
-    import autograph as ag
-
     def program(c: Any, n: Any) -> Any:
         for i in ag.range(n):
             c = ag.tensor_scatter_nd_update(c, [[i]], c[:1])
@@ -71,7 +68,6 @@ def test_a_row_that_few_variables_hold_is_scattered_as_a_whole() -> None:
 
 def test_the_least_of_few_integers_is_found_by_a_short_text() -> None:
     """It doubled with each element: a kernel of 80 kB, which took minutes to compile."""
-    import autograph as ag
     from runtime.codegen.lower import lower
 
     @ag.function(jit_compile=True)
@@ -110,7 +106,6 @@ def test_a_reversed_operand_of_one_element_stays() -> None:
 @pytest.mark.parametrize("size", [0, 2])
 def test_elements_whose_sizes_only_the_call_knows(jit: bool, size: int) -> None:
     """Before anything is written, an array of elements like x has the sizes of x, as it has in eager mode."""
-    import autograph as ag
 
     def program(x: Any, n: Any) -> Any:
         whole = ag.TensorArray(ag.float32, size=n, dynamic_size=False, element_shape=x.shape)
@@ -129,8 +124,6 @@ def test_elements_whose_sizes_only_the_call_knows(jit: bool, size: int) -> None:
 
 def test_choosing_between_equals_spreads_them_over_the_condition() -> None:
     def chosen(test: Any, x: Any) -> Any:
-        import autograph as ag
-
         return ag.where(test, x, x), ag.where(True, x, ag.zeros_like(test, x.dtype))
 
     graph = build(chosen, [typed(bool_, None), typed(float32, None)])
@@ -140,8 +133,6 @@ def test_choosing_between_equals_spreads_them_over_the_condition() -> None:
 
 @pytest.mark.parametrize("jit", [False, True])
 def test_shapes_of_updates_are_looked_at_before_indices(jit: bool) -> None:
-    import autograph as ag
-
     specs = [ag.TensorSpec([None, None], ag.float32), ag.TensorSpec([None, 1], ag.int32)]
     function = ag.function(lambda x, at: ag.tensor_scatter_nd_add(x, at, x), input_signature=specs, jit_compile=jit)
     with pytest.raises(ag.errors.InvalidArgumentError, match="updates of shape .* don't fit indices"):
@@ -149,8 +140,6 @@ def test_shapes_of_updates_are_looked_at_before_indices(jit: bool) -> None:
 
 
 def test_a_shape_that_is_refused_is_named() -> None:
-    import autograph as ag
-
     def program(x: Any, n: Any) -> Any:
         return ag.broadcast_to(x, [n, 2])
 
@@ -159,3 +148,30 @@ def test_a_shape_that_is_refused_is_named() -> None:
             ag.function(program, jit_compile=jit)(ag.ones([3, 2]), ag.constant(2))
     with pytest.raises(ag.errors.InvalidArgumentError, match=r"Incompatible shapes: \[3,2\] vs. \[2,2\]"):
         program(ag.ones([3, 2]), ag.constant(2))
+
+
+FIRST = {
+    "in an array, then a number": lambda a, x, n, v: (a // n, x % n),
+    "in a number, then an array": lambda a, x, n, v: (x % n, a // n),
+    "in one pass, at an earlier element": lambda a, x, n, v: (a // (5 - a - n), a % (a - 3 + n)),
+    "in an array, then an assertion": lambda a, x, n, v: (a // n, ag.debugging.Assert(n > 0, [n]))[:1],
+    "in an array, then an assignment": lambda a, x, n, v: (a // n, v.assign(x), x % n),
+    "in a mean, then a number": lambda a, x, n, v: (ag.reduce_mean(a[:n]), x % n),
+}
+
+
+@pytest.mark.parametrize("name", FIRST)
+def test_of_two_errors_the_first_in_the_program_is_raised(name: str) -> None:
+    told = []
+    for jit in (False, True):
+        v = ag.Variable(7)
+
+        @ag.function(jit_compile=jit)
+        def program(a: Any, x: Any, n: Any, v: Any = v) -> Any:
+            return FIRST[name](a, x, n, v)
+
+        with pytest.raises(ag.errors.InvalidArgumentError) as caught:
+            program(ag.constant([3, 2, 5]), ag.constant(1), ag.constant(0))
+        told.append((str(caught.value).splitlines()[0], int(v)))
+    assert told[0] == told[1]
+    assert told[0][1] == 7

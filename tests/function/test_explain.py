@@ -183,3 +183,14 @@ def test_another_variable_is_named_with_the_way_out():
     for v in (first, second):
         g(v.read_value(), 2.0)
     assert g.experimental_get_tracing_count() == 1
+
+
+def test_shapes_of_unknown_rank_are_named():
+    f = ag.function(lambda x: x + 1)
+    for spec in (ag.TensorSpec(None, ag.float32), ag.TensorSpec(None, ag.int32), ag.TensorSpec([3], ag.complex64)):
+        f.get_concrete_function(spec)
+    f.get_concrete_function(ag.TensorSpec([], ag.int64))
+    lines = f.explain_retraces().splitlines()
+    assert "dtype float32 → int32" in lines[1] and "shape" not in lines[1]
+    assert "dtype int32 → complex64, shape unknown → (3,)" in lines[2]
+    assert "shape (3,) → ()" in lines[3]
