@@ -67,8 +67,23 @@ def _cond(low: Lowering, node: Node) -> None:
         for names, dims, ref in zip(variables, outside, refs):
             block += [f"{a} = {cpu.strip(b)}" for a, b in _assignments(names, dims, ref)]
     _print_branches(low, predicate, blocks)
-    for value, names, dims, pair in zip(node.outputs, variables, outside, zip(*results)):
-        low.define(value, _joined(value, names, dims, pair))
+    joined = [
+        _joined(value, names, dims, pair)
+        for value, names, dims, pair in zip(node.outputs, variables, outside, zip(*results))
+    ]
+    _keep_shared(joined, results)
+    for value, ref in zip(node.outputs, joined):
+        low.define(value, ref)
+
+
+def _keep_shared(after: Sequence[Any], results: Sequence[Sequence[Any]]) -> None:
+    """What is the same memory at the end of one way through a node may be so after it."""
+    arrays = [k for k, ref in enumerate(after) if isinstance(ref, Array)]
+    for refs in results:
+        for k in arrays:
+            for j in arrays[: arrays.index(k)]:
+                if refs[j].buffer in refs[k].buffer.sharers:
+                    after[k].buffer.may_be(after[j].buffer)
 
 
 def _is_wanted_small(low: Lowering, node: Node, k: int, value: Value) -> bool:

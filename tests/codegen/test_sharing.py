@@ -66,6 +66,30 @@ def nested_branches_hand_it_on(x: Any, n: Any) -> Any:
     return y, array_of(a).write(0, 50.0).stack()
 
 
+def a_branch_makes_one_array_of_two(x: Any, n: Any) -> Any:
+    a, c = x + 1, x
+    if n > 1:
+        a = ag.cumsum(a)
+        c = a
+    else:
+        c, a = a, ag.tensor_scatter_nd_update(a, [[0]], c[:1])
+    a = ag.tensor_scatter_nd_update(a, [[n % 3]], [50.0])
+    return a, c
+
+
+def a_branch_in_a_loop_does(x: Any, n: Any) -> Any:
+    a, c, total = x + 1, x, x
+    for i in ag.range(n):
+        if i < 2:
+            a = ag.cumsum(a)
+            c = a
+        else:
+            c, a = a, ag.reverse(c, [0])
+        a = ag.tensor_scatter_nd_update(a, [[i % 3]], [50.0])
+        total = total + c
+    return a, c, total
+
+
 def loop_without_trips(x: Any, n: Any) -> Any:
     a = ag.cumsum(x * 2)
     y = a
@@ -173,7 +197,7 @@ PROGRAMS = [
     stacked_before_a_write, stacked_list, popped_list, branch_hands_it_on, nested_branches_hand_it_on,
     loop_without_trips, carries_take_turns, last_trips_array, written_in_a_branch, written_in_nested_loops,
     grown_in_a_branch, assigned_before_a_write, scattered, scattered_into_a_table, scattered_by_a_gradient,
-    repeated_indices, assigned_slices,
+    repeated_indices, assigned_slices, a_branch_makes_one_array_of_two, a_branch_in_a_loop_does,
 ]  # fmt: skip
 
 
