@@ -264,13 +264,13 @@ class Function:
         self.module = functools.cache(self._module)
         FORMULAS[name] = self
 
-    def symbol(self, size: int) -> str:
-        """The function's name in modules, for floats of `size` bits."""
-        return f"autograph_{self.name}_f{size}"
+    def symbol(self, size: int, width: int = 1) -> str:
+        """The function's name in modules, for floats of `size` bits, or vectors of `width` of them."""
+        return f"autograph_{self.name}_f{size}{f'x{width}' if width > 1 else ''}"
 
-    def attributes(self, size: int) -> str:
+    def attributes(self, size: int, width: int = 1) -> str:
         """What LLVM must know of a call."""
-        if self.rare is None:
+        if self.rare is None or width > 1:
             return "nounwind memory(none)"
         return f'nounwind memory(none) "vector-function-abi-variant"="{self._variants(size)}"'
 
@@ -279,10 +279,15 @@ class Function:
         widths = [bits // size for bits in _vector_lengths()]
         return ",".join(f"_ZGV_LLVM_N{w}v_{scalar}({scalar}_{w})" for w in widths)
 
-    def _module(self, size: int) -> str:
+    def _module(self, size: int, width: int = 1) -> str:
         """The text of a module that defines the function."""
         module = ir.Module()
-        self.define(module, size)
+        if width == 1:
+            self.define(module, size)
+        elif self.rare is None:
+            self._define_inline(module, size, width)
+        else:
+            _write(module, self.symbol(size, width), Math(None, size, width), self.name, self.formula, self.rare)
         return str(module)
 
     def define(self, module: Any, size: int) -> Any:
@@ -298,8 +303,12 @@ class Function:
                 variant = _write(module, f"{symbol}_{w}", Math(None, size, w), self.name, self.formula, self.rare)
                 variant.linkage = "weak_odr"
             return function
-        m = Math(None, size, 1)
-        function = ir.Function(module, ir.FunctionType(m.float_type, [m.float_type] * self.arity), symbol)
+        return self._define_inline(module, size, 1)
+
+    def _define_inline(self, module: Any, size: int, width: int) -> Any:
+        m = Math(None, size, width)
+        type_ = ir.FunctionType(m.float_type, [m.float_type] * self.arity)
+        function = ir.Function(module, type_, self.symbol(size, width))
         function.linkage = "linkonce_odr"
         for attribute in (*_PURE, "alwaysinline"):
             function.attributes.add(attribute)

@@ -13,6 +13,8 @@ leaves the rest to LLVM, by way of llvmlite, which is numba's own back end. What
     writer.py       a function being written: blocks, temporaries, variables
     expressions.py  expressions as instructions
     statements.py   statements, returns, loops
+    lane_loops.py   loops whose trips can run side by side, in the lanes of vectors
+    lane_code.py    those loops as instructions
     memory.py       arrays: allocation and counting of references
     threads.py      parts of a nest on threads of their own
     wrapper.py      what Python calls: arguments from objects, results to objects

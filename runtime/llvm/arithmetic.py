@@ -1,10 +1,14 @@
-"""Operators and conversions of numbers as instructions, with numba's meaning (error model of NumPy: no exceptions)."""
+"""Operators and conversions of numbers as instructions, with numba's meaning (error model of NumPy: no exceptions).
+
+A number may be a vector of them (`lanes` of its type): every operator works on each lane for itself, and a single
+number that meets a vector stands in each lane.
+"""
 
 from __future__ import annotations
 
 import ast
 
-from runtime.llvm.types import BOOL, INT64, Scalar, Unsupported, met
+from runtime.llvm.types import BOOL, FLOAT64, INT64, Scalar, Unsupported, met
 from runtime.llvm.writer import Value, Writer, literal
 
 _PLAIN = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.BitAnd: "and", ast.BitOr: "or", ast.BitXor: "xor"}
@@ -17,10 +21,16 @@ _COMPARISONS = {ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge", ast.Eq
 
 def cast(w: Writer, value: Value, target: Scalar) -> Value:
     """A number as another type: integers wrap, floats are cut off, as machine instructions do."""
-    source = value.type
+    if target.lanes > value.type.lanes:
+        return spread(w, cast(w, value, target.times(1)), target.lanes)
+    source, target = value.type, target.times(value.type.lanes)
     if source == target:
         return value
-    if target == BOOL:
+    if source.lanes == 1 and source.kind in "iu" and value.text.lstrip("-").isdigit():
+        whole = int(value.text)
+        if target.kind in "iu" or (target.is_float and abs(whole) <= 1 << 24):
+            return literal(whole, target)
+    if target.kind == "b":
         return truth(w, value)
     if source.is_float and target.is_float:
         instruction = "fpext" if target.bits > source.bits else "fptrunc"
@@ -34,20 +44,59 @@ def cast(w: Writer, value: Value, target: Scalar) -> Value:
         instruction = "sext" if source.is_signed else "zext"
     else:
         return Value(target, value.text)
-    return Value(target, w.op(f"{instruction} {source.ir} {value.text} to {target.ir}"))
+    found = w.op(f"{instruction} {source.ir} {value.text} to {target.ir}")
+    if source.lanes > 1 and instruction.startswith("fpto"):
+        found = w.op(f"freeze {target.ir} {found}")  # lanes at rest hold any numbers
+    return Value(target, found)
+
+
+def spread(w: Writer, value: Value, lanes: int) -> Value:
+    """A number in each lane of a vector; a vector as it is."""
+    if value.type.lanes == lanes:
+        return value
+    target = value.type.times(lanes)
+    if not value.text.startswith("%"):  # a constant
+        return Value(target, f"splat ({value.type.ir} {value.text})")
+    first = w.op(f"insertelement {target.ir} poison, {value.type.ir} {value.text}, i64 0")
+    return Value(
+        target, w.op(f"shufflevector {target.ir} {first}, {target.ir} poison, <{lanes} x i32> zeroinitializer")
+    )
+
+
+def level(w: Writer, *values: Value) -> list[Value]:
+    """Numbers with as many lanes each as the widest of them."""
+    lanes = max(value.type.lanes for value in values)
+    return [spread(w, value, lanes) for value in values]
+
+
+def common(a: Scalar, b: Scalar) -> Scalar:
+    """The type that numbers with as many lanes meet in."""
+    return met(a.times(1), b.times(1)).times(a.lanes)
 
 
 def truth(w: Writer, value: Value) -> Value:
     """Whether a number isn't zero."""
-    if value.type == BOOL:
+    type_ = value.type
+    if type_.kind == "b":
         return value
-    if value.type.is_float:
-        return Value(BOOL, w.op(f"fcmp une {value.type.ir} {value.text}, {literal(0.0, value.type).text}"))
-    return Value(BOOL, w.op(f"icmp ne {value.type.ir} {value.text}, 0"))
+    compare = "fcmp une" if type_.is_float else "icmp ne"
+    return Value(BOOL.times(type_.lanes), w.op(f"{compare} {type_.ir} {value.text}, {literal(0, type_).text}"))
+
+
+def chosen(w: Writer, condition: Value, yes: Value, no: Value) -> Value:
+    """One of two numbers of a type, lane by lane where the condition or a number has lanes."""
+    condition, yes, no = level(w, condition, yes, no)
+    return Value(
+        yes.type,
+        w.op(f"select {condition.type.ir} {condition.text}, {yes.type.ir} {yes.text}, {no.type.ir} {no.text}"),
+    )
 
 
 def binary(w: Writer, op: ast.operator, a: Value, b: Value, result: Scalar) -> Value:
-    """An operator's result, of the type that `infer` says."""
+    """An operator's result, of the type that `infer` says, in each lane."""
+    first = _consecutive(w, op, a, b)
+    a, b = level(w, a, b)
+    result = result.times(a.type.lanes)
     if isinstance(op, (ast.FloorDiv, ast.Mod)):
         return _divided(w, isinstance(op, ast.Mod), a, b, result)
     if isinstance(op, (ast.LShift, ast.RShift)):
@@ -60,40 +109,53 @@ def binary(w: Writer, op: ast.operator, a: Value, b: Value, result: Scalar) -> V
     name = _PLAIN.get(type(op))
     if name is None or (result.is_float and name in ("and", "or", "xor")):
         raise Unsupported(f"the operator {type(op).__name__}")
-    return Value(result, w.op(f"{'f' if result.is_float else ''}{name} {result.ir} {a.text}, {b.text}"))
+    return Value(result, w.op(f"{'f' if result.is_float else ''}{name} {result.ir} {a.text}, {b.text}"), first)
+
+
+def _consecutive(w: Writer, op: ast.operator, a: Value, b: Value) -> str | None:
+    """The first lane of a sum whose lanes go up by 1: that of such lanes and one number."""
+    if not isinstance(op, ast.Add) or (a.first is None) == (b.first is None):
+        return None
+    line, number = (a, b) if a.first is not None else (b, a)
+    if number.type != INT64 or line.type.times(1) != INT64:
+        return None
+    return w.op(f"add i64 {line.first}, {number.text}")
 
 
 def compare(w: Writer, op: ast.cmpop, a: Value, b: Value) -> Value:
     """A comparison; false where either side is NaN, but for `!=`."""
     if type(op) not in _COMPARISONS:
         raise Unsupported(f"the comparison {type(op).__name__}")
+    a, b = level(w, a, b)
     if {a.type.kind, b.type.kind} == {"i", "u"} and max(a.type.bits, b.type.bits) == 64:
         return _compare_mixed(w, op, a, b)
-    common = met(a.type, b.type)
-    a, b = cast(w, a, common), cast(w, b, common)
-    if common.is_float:
-        return Value(BOOL, w.op(f"fcmp {_FLOAT_COMPARISONS[type(op)]} {common.ir} {a.text}, {b.text}"))
+    both = common(a.type, b.type)
+    result = BOOL.times(both.lanes)
+    a, b = cast(w, a, both), cast(w, b, both)
+    if both.is_float:
+        return Value(result, w.op(f"fcmp {_FLOAT_COMPARISONS[type(op)]} {both.ir} {a.text}, {b.text}"))
     name = _COMPARISONS[type(op)]
-    sign = "" if name in ("eq", "ne") else "s" if common.is_signed else "u"
-    return Value(BOOL, w.op(f"icmp {sign}{name} {common.ir} {a.text}, {b.text}"))
+    sign = "" if name in ("eq", "ne") else "s" if both.is_signed else "u"
+    return Value(result, w.op(f"icmp {sign}{name} {both.ir} {a.text}, {b.text}"))
 
 
 def _compare_mixed(w: Writer, op: ast.cmpop, a: Value, b: Value) -> Value:
     """int64 and uint64, which no type holds both: a number below zero is less than any other."""
     below = a.type.is_signed
     signed = a if below else b
-    negative = w.op(f"icmp slt {signed.type.ir} {signed.text}, 0")
-    unsigned = w.op(f"icmp {_UNSIGNED[type(op)]} i64 {cast(w, a, INT64).text}, {cast(w, b, INT64).text}")
+    result = BOOL.times(signed.type.lanes)
+    negative = Value(result, w.op(f"icmp slt {signed.type.ir} {signed.text}, {literal(0, signed.type).text}"))
+    a, b = cast(w, a, INT64), cast(w, b, INT64)
+    unsigned = Value(result, w.op(f"icmp {_UNSIGNED[type(op)]} {a.type.ir} {a.text}, {b.text}"))
     true_when_below = (ast.Lt, ast.LtE, ast.NotEq) if below else (ast.Gt, ast.GtE, ast.NotEq)
-    outcome = "true" if isinstance(op, true_when_below) else "false"
-    return Value(BOOL, w.op(f"select i1 {negative}, i1 {outcome}, i1 {unsigned}"))
+    return chosen(w, negative, literal(isinstance(op, true_when_below), result), unsigned)
 
 
 def negated(w: Writer, value: Value, result: Scalar) -> Value:
     value = cast(w, value, result)
-    if result.is_float:
-        return Value(result, w.op(f"fneg {result.ir} {value.text}"))
-    return Value(result, w.op(f"sub {result.ir} 0, {value.text}"))
+    if value.type.is_float:
+        return Value(value.type, w.op(f"fneg {value.type.ir} {value.text}"))
+    return Value(value.type, w.op(f"sub {value.type.ir} {literal(0, value.type).text}, {value.text}"))
 
 
 def inverted(w: Writer, value: Value, result: Scalar) -> Value:
@@ -101,12 +163,13 @@ def inverted(w: Writer, value: Value, result: Scalar) -> Value:
     if result.is_float:
         raise Unsupported("~ of a float")
     value = cast(w, value, result)
-    return Value(result, w.op(f"xor {result.ir} {value.text}, -1"))
+    return Value(value.type, w.op(f"xor {value.type.ir} {value.text}, {literal(-1, value.type).text}"))
 
 
 def negation(w: Writer, value: Value) -> Value:
     """`not`."""
-    return Value(BOOL, w.op(f"xor i1 {truth(w, value).text}, true"))
+    value = truth(w, value)
+    return Value(value.type, w.op(f"xor {value.type.ir} {value.text}, {literal(True, value.type).text}"))
 
 
 def _shifted(w: Writer, left: bool, a: Value, b: Value, result: Scalar) -> Value:
@@ -120,63 +183,88 @@ def _shifted(w: Writer, left: bool, a: Value, b: Value, result: Scalar) -> Value
 def _divided(w: Writer, remainder: bool, a: Value, b: Value, result: Scalar) -> Value:
     if result.is_float:
         return _divided_floats(w, remainder, cast(w, a, result), cast(w, b, result))
-    if BOOL in (a.type, b.type):
+    if a.type.kind == "b" or b.type.kind == "b":
         a, b = cast(w, a, INT64), cast(w, b, INT64)
     # Division of 64 bits costs several times that of 32, so it is done in the width of the operands.
-    common = met(a.type, b.type)
-    a, b = cast(w, a, common), cast(w, b, common)
-    ir = common.ir
-    zero = w.op(f"icmp eq {ir} {b.text}, 0")
-    if not common.is_signed:
-        safe = w.op(f"select i1 {zero}, {ir} 1, {ir} {b.text}")
-        found = w.op(f"{'urem' if remainder else 'udiv'} {ir} {a.text}, {safe}")
-        return cast(w, Value(common, w.op(f"select i1 {zero}, {ir} 0, {ir} {found}")), result)
+    both = common(a.type, b.type)
+    a, b = cast(w, a, both), cast(w, b, both)
+    ir, flag = both.ir, BOOL.times(both.lanes)
+    none, one = literal(0, both), literal(1, both)
+    if b.text in {literal(number, both).text for number in _DIVISORS}:
+        quotient, rest = _whole(w, a, b)
+        if not both.is_signed:
+            return cast(w, rest if remainder else quotient, result)
+        negative = w.op(f"icmp slt {ir} {rest.text}, {none.text}")
+        if remainder:
+            added = Value(both, w.op(f"add {ir} {rest.text}, {b.text}"))
+            return cast(w, chosen(w, Value(flag, negative), added, rest), result)
+        below = w.op(f"sext {flag.ir} {negative} to {ir}")
+        return cast(w, Value(both, w.op(f"add {ir} {quotient.text}, {below}")), result)
+    zero = Value(flag, w.op(f"icmp eq {ir} {b.text}, {none.text}"))
+    if not both.is_signed:
+        safe = chosen(w, zero, one, b)
+        quotient, rest = _whole(w, a, safe)
+        return cast(w, chosen(w, zero, none, rest if remainder else quotient), result)
     # Nothing is divided by zero: NumPy's answer is 0. The smallest integer by -1 has no answer of the same width.
-    minus = w.op(f"icmp eq {ir} {b.text}, -1")
-    special = w.op(f"or i1 {zero}, {minus}")
-    safe = w.op(f"select i1 {special}, {ir} 1, {ir} {b.text}")
-    rest = w.op(f"srem {ir} {a.text}, {safe}")
-    unequal = w.op(f"icmp ne {ir} {rest}, 0")
-    signs = w.op(f"xor {ir} {rest}, {safe}")
-    differ = w.op(f"icmp slt {ir} {signs}, 0")
-    turned = w.op(f"and i1 {unequal}, {differ}")
+    minus = Value(flag, w.op(f"icmp eq {ir} {b.text}, {literal(-1, both).text}"))
+    special = Value(flag, w.op(f"or {flag.ir} {zero.text}, {minus.text}"))
+    safe = chosen(w, special, one, b)
+    quotient, rest = _whole(w, a, safe)
+    unequal = w.op(f"icmp ne {ir} {rest.text}, {none.text}")
+    signs = w.op(f"xor {ir} {rest.text}, {safe.text}")
+    differ = w.op(f"icmp slt {ir} {signs}, {none.text}")
+    turned = Value(flag, w.op(f"and {flag.ir} {unequal}, {differ}"))
     if remainder:
-        added = w.op(f"add {ir} {rest}, {safe}")
-        found = w.op(f"select i1 {turned}, {ir} {added}, {ir} {rest}")
-        return cast(w, Value(common, w.op(f"select i1 {special}, {ir} 0, {ir} {found}")), result)
-    quotient = w.op(f"sdiv {ir} {a.text}, {safe}")
-    step = w.op(f"sext i1 {turned} to {ir}")
-    floor = cast(w, Value(common, w.op(f"add {ir} {quotient}, {step}")), result)
-    wide = cast(w, a, result)
-    opposite = w.op(f"sub {result.ir} 0, {wide.text}")
-    by_minus = w.op(f"select i1 {minus}, {result.ir} {opposite}, {result.ir} {floor.text}")
-    return Value(result, w.op(f"select i1 {zero}, {result.ir} 0, {result.ir} {by_minus}"))
+        added = Value(both, w.op(f"add {ir} {rest.text}, {safe.text}"))
+        return cast(w, chosen(w, special, none, chosen(w, turned, added, rest)), result)
+    step = w.op(f"sext {flag.ir} {turned.text} to {ir}")
+    floor = cast(w, Value(both, w.op(f"add {ir} {quotient.text}, {step}")), result)
+    by_minus = chosen(w, minus, negated(w, a, result), floor)
+    return chosen(w, zero, literal(0, result), by_minus)
+
+
+# Literals above zero that programs divide by: nothing is special about them.
+_DIVISORS = range(1, 128)
+
+
+def _whole(w: Writer, a: Value, b: Value) -> tuple[Value, Value]:
+    """Quotient and remainder of integers, cut off towards zero; b isn't zero. The one that isn't used goes away."""
+    type_ = a.type
+    sign = "s" if type_.is_signed else "u"
+    if type_.lanes == 1 or type_.bits == 64 or b.text.startswith("splat"):
+        return tuple(Value(type_, w.op(f"{sign}{name} {type_.ir} {a.text}, {b.text}")) for name in ("div", "rem"))  # type: ignore[return-value]
+    # No machine divides vectors of integers. A quotient of float64 is further from the next integer than it is off.
+    x, y = cast(w, a, FLOAT64), cast(w, b, FLOAT64)
+    quotient = cast(w, Value(x.type, w.op(f"fdiv {x.type.ir} {x.text}, {y.text}")), type_)
+    product = w.op(f"mul {type_.ir} {quotient.text}, {b.text}")
+    return quotient, Value(type_, w.op(f"sub {type_.ir} {a.text}, {product}"))
 
 
 def _divided_floats(w: Writer, remainder: bool, a: Value, b: Value) -> Value:
     """CPython's float_divmod, without its exception."""
-    ir, zero = a.type.ir, literal(0.0, a.type).text
-    rest = w.op(f"frem {ir} {a.text}, {b.text}")
-    some = w.op(f"fcmp une {ir} {rest}, {zero}")
-    differ = w.op(f"xor i1 {w.op(f'fcmp olt {ir} {b.text}, {zero}')}, {w.op(f'fcmp olt {ir} {rest}, {zero}')}")
-    turned = w.op(f"and i1 {some}, {differ}")
+    type_, flag = a.type, BOOL.times(a.type.lanes)
+    zero, one, half = (literal(number, type_) for number in (0.0, 1.0, 0.5))
+
+    def made(instruction: str, x: Value, y: Value) -> Value:
+        return Value(type_, w.op(f"{instruction} {type_.ir} {x.text}, {y.text}"))
+
+    def is_(comparison: str, x: Value, y: Value) -> Value:
+        return Value(flag, w.op(f"fcmp {comparison} {type_.ir} {x.text}, {y.text}"))
+
+    rest = made("frem", a, b)
+    some = is_("une", rest, zero)
+    differ = w.op(f"xor {flag.ir} {is_('olt', b, zero).text}, {is_('olt', rest, zero).text}")
+    turned = Value(flag, w.op(f"and {flag.ir} {some.text}, {differ}"))
     if remainder:
-        added = w.op(f"select i1 {turned}, {ir} {w.op(f'fadd {ir} {rest}, {b.text}')}, {ir} {rest}")
-        signed = _called(w, "copysign", Value(a.type, zero), b)
-        return Value(a.type, w.op(f"select i1 {some}, {ir} {added}, {ir} {signed.text}"))
-    difference = w.op(f"fsub {ir} {a.text}, {rest}")
-    quotient = w.op(f"fdiv {ir} {difference}, {b.text}")
-    one, half = literal(1.0, a.type).text, literal(0.5, a.type).text
-    quotient = w.op(f"select i1 {turned}, {ir} {w.op(f'fsub {ir} {quotient}, {one}')}, {ir} {quotient}")
-    floor = _called(w, "floor", Value(a.type, quotient)).text
-    far = w.op(f"fcmp ogt {ir} {w.op(f'fsub {ir} {quotient}, {floor}')}, {half}")
-    rounded = w.op(f"select i1 {far}, {ir} {w.op(f'fadd {ir} {floor}, {one}')}, {ir} {floor}")
-    whole = w.op(f"fdiv {ir} {a.text}, {b.text}")
-    nothing = w.op(f"fcmp oeq {ir} {quotient}, {zero}")
-    signed = _called(w, "copysign", Value(a.type, zero), Value(a.type, whole))
-    result = w.op(f"select i1 {nothing}, {ir} {signed.text}, {ir} {rounded}")
-    by_zero = w.op(f"fcmp oeq {ir} {b.text}, {zero}")
-    return Value(a.type, w.op(f"select i1 {by_zero}, {ir} {whole}, {ir} {result}"))
+        added = chosen(w, turned, made("fadd", rest, b), rest)
+        return chosen(w, some, added, _called(w, "copysign", zero, b))
+    quotient = made("fdiv", made("fsub", a, rest), b)
+    quotient = chosen(w, turned, made("fsub", quotient, one), quotient)
+    floor = _called(w, "floor", quotient)
+    rounded = chosen(w, is_("ogt", made("fsub", quotient, floor), half), made("fadd", floor, one), floor)
+    whole = made("fdiv", a, b)
+    result = chosen(w, is_("oeq", quotient, zero), _called(w, "copysign", zero, whole), rounded)
+    return chosen(w, is_("oeq", b, zero), whole, result)
 
 
 def _called(w: Writer, name: str, *operands: Value) -> Value:
@@ -187,6 +275,8 @@ def _power(w: Writer, a: Value, b: Value, result: Scalar) -> Value:
     a, b = cast(w, a, result), cast(w, b, result)
     if result.is_float:
         return _called(w, "pow", a, b)
+    if result.lanes > 1:
+        raise Unsupported("powers of integers in lanes")
     # By squaring; exponents below zero don't come here (the text checks them), and would give 1.
     base, exponent, product = (w.stack(result.ir) for _ in range(3))
     for place, value in ((base, a.text), (exponent, b.text), (product, "1")):

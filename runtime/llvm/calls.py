@@ -43,11 +43,12 @@ Operand = Any  # Value, ArrayValue, a tuple of them, Named
 @dataclass(frozen=True)
 class Row:
     """type_of(types) is the type of the result, None where there is none; write(w, operands, type) its instructions;
-    allocates(types): whether it can fail for want of memory."""
+    allocates(types): whether it can fail for want of memory; lanes: whether operands may be vectors."""
 
     type_of: Callable[[Sequence[Any]], Type | None]
     write: Callable[[Writer, Sequence[Any], Any], Any]
     allocates: Callable[[Sequence[Any]], bool] = lambda types: False
+    lanes: bool = False
 
 
 def row(program: Any, function: ast.expr) -> Row:
@@ -67,7 +68,7 @@ def row(program: Any, function: ast.expr) -> Row:
     if module != "lib":
         raise Unsupported(f"the function {ast.unparse(function)}")
     if program.has_formula(name):
-        return Row(_same_float, lambda w, operands, type_: w.program.vector_call(w, name, operands))
+        return Row(_same_float, lambda w, operands, type_: w.program.vector_call(w, name, operands), lanes=True)
     return Row(
         lambda types: program.function(name, types).result,
         lambda w, operands, type_: w.program.call(w, name, operands),
@@ -116,14 +117,14 @@ def _first(types: Sequence[Any]) -> Type:
 
 
 def _cast_to(target: Scalar) -> Row:
-    return Row(_fixed(target), lambda w, operands, type_: arithmetic.cast(w, operands[0], target))
+    return Row(_fixed(target), lambda w, operands, type_: arithmetic.cast(w, operands[0], target), lanes=True)
 
 
 def _intrinsic(name: str) -> Row:
     def code(w: Writer, operands: Sequence[Any], type_: Any) -> Value:
         return w.program.intrinsic(w, name, *(arithmetic.cast(w, operand, type_) for operand in operands))
 
-    return Row(_real, code)
+    return Row(_real, code, lanes=True)
 
 
 def _of_the_c_library(name: str) -> Row:
@@ -140,9 +141,8 @@ def _abs(w: Writer, operands: Sequence[Any], type_: Scalar) -> Value:
         return w.program.intrinsic(w, "fabs", x)
     if not type_.is_signed:
         return x
-    opposite = w.op(f"sub {type_.ir} 0, {x.text}")
-    below = w.op(f"icmp slt {type_.ir} {x.text}, 0")
-    return Value(type_, w.op(f"select i1 {below}, {type_.ir} {opposite}, {type_.ir} {x.text}"))
+    below = arithmetic.compare(w, ast.Lt(), x, literal(0, x.type))
+    return arithmetic.chosen(w, below, arithmetic.negated(w, x, x.type), x)
 
 
 def _chosen(op: ast.cmpop) -> Row:
@@ -151,22 +151,22 @@ def _chosen(op: ast.cmpop) -> Row:
     def code(w: Writer, operands: Sequence[Any], type_: Scalar) -> Value:
         best, *others = (arithmetic.cast(w, operand, type_) for operand in operands)
         for other in others:
-            better = arithmetic.compare(w, op, other, best)
-            best = Value(type_, w.op(f"select i1 {better.text}, {type_.ir} {other.text}, {type_.ir} {best.text}"))
+            best = arithmetic.chosen(w, arithmetic.compare(w, op, other, best), other, best)
         return best
 
-    return Row(_common, code)
+    return Row(_common, code, lanes=True)
 
 
 def _classified(comparison: str, value: float) -> Row:
     """A truth value from the size of a float."""
 
     def code(w: Writer, operands: Sequence[Any], type_: Any) -> Value:
-        x = arithmetic.cast(w, operands[0], _real([operands[0].type]))
+        x = arithmetic.cast(w, operands[0], _real([operands[0].type.times(1)]))
         size = w.program.intrinsic(w, "fabs", x)
-        return Value(BOOL, w.op(f"fcmp {comparison} {x.type.ir} {size.text}, {literal(value, x.type).text}"))
+        found = w.op(f"fcmp {comparison} {x.type.ir} {size.text}, {literal(value, x.type).text}")
+        return Value(BOOL.times(x.type.lanes), found)
 
-    return Row(_fixed(BOOL), code)
+    return Row(_fixed(BOOL), code, lanes=True)
 
 
 def _reassociable(instruction: str) -> Row:
@@ -266,7 +266,7 @@ ROWS: dict[tuple[str, str], Row] = {
     **{(module, "isinf"): _classified("oeq", float("inf")) for module in ("np", "math")},
     **{(module, "isnan"): _classified("uno", 0.0) for module in ("np", "math")},
     ("np", "empty"): Row(_empty_type, _empty, lambda types: True),
-    ("", "abs"): Row(_first, _abs),
+    ("", "abs"): Row(_first, _abs, lanes=True),
     ("", "max"): _chosen(ast.Gt()),
     ("", "min"): _chosen(ast.Lt()),
     ("lib", "flat"): Row(_flat_type, _flat),

@@ -56,8 +56,11 @@ def typed(w: Writer, node: ast.expr, type_: Type) -> Value | ArrayValue:
 
 
 def condition(w: Writer, node: ast.expr) -> str:
-    """The operand of a truth value."""
-    return arithmetic.truth(w, value(w, node)).text
+    """The operand of a truth value that decides where to go on."""
+    found = arithmetic.truth(w, value(w, node))
+    if found.type.lanes > 1:
+        raise Unsupported("a condition that differs between lanes")
+    return found.text
 
 
 def _name(w: Writer, node: ast.Name) -> Value | ArrayValue:
@@ -75,6 +78,9 @@ def _subscript(w: Writer, node: ast.Subscript) -> Value:
         dimension = w.types.constant(node.slice)
         assert isinstance(dimension, int)
         return Value(INT64, array(w, node.value.value).dims[dimension])
+    if w.lanes is not None and w.lanes.plan.differs(node.slice):
+        lanes: Value = w.lanes.elements(node)
+        return lanes
     place = element(w, node)
     kind = w.types.scalar(node)
     loaded = w.op(f"load {kind.memory}, ptr {place}")
@@ -117,6 +123,9 @@ def _compare(w: Writer, node: ast.Compare) -> Value:
 
 
 def _bool_op(w: Writer, node: ast.BoolOp) -> Value:
+    if w.lanes is not None and w.lanes.plan.differs(node):
+        lanes: Value = w.lanes.bool_op(node)
+        return lanes
     is_and = isinstance(node.op, ast.And)
     result = condition(w, node.values[0])
     for operand in node.values[1:]:
@@ -138,6 +147,9 @@ def _bool_op(w: Writer, node: ast.BoolOp) -> Value:
 
 
 def _if_exp(w: Writer, node: ast.IfExp) -> Value | ArrayValue:
+    if w.lanes is not None and w.lanes.plan.differs(node):
+        lanes: Value = w.lanes.if_exp(node)
+        return lanes
     type_ = w.types.of(node)
     if isinstance(type_, Array):
         raise Unsupported("a choice between arrays")
@@ -160,7 +172,11 @@ def _if_exp(w: Writer, node: ast.IfExp) -> Value | ArrayValue:
 def call(w: Writer, node: ast.Call) -> Value | ArrayValue | None:
     """A call's result; None where there is none."""
     operands = [_operand(w, argument) for argument in node.args]
-    result: Value | ArrayValue | None = calls.row(w.program, node.func).write(w, operands, w.types.of(node))
+    row, type_ = calls.row(w.program, node.func), w.types.of(node)
+    if not row.lanes and any(isinstance(operand, Value) and operand.type.lanes > 1 for operand in operands):
+        lanes: Value = w.lanes.one_by_one(row, operands, type_)
+        return lanes
+    result: Value | ArrayValue | None = row.write(w, operands, type_)
     return result
 
 
@@ -186,11 +202,16 @@ def is_cheap(node: ast.expr) -> bool:
     for part in ast.walk(node):
         count += 1
         if isinstance(part, ast.Call):
-            if not (isinstance(part.func, ast.Attribute) and part.func.attr in _CASTS):
+            if not is_cast(part):
                 return False
         elif not isinstance(part, _CHEAP):
             return False
     return count <= _MOST_CHEAP
+
+
+def is_cast(node: ast.Call) -> bool:
+    """Whether a call is a number's conversion."""
+    return isinstance(node.func, ast.Attribute) and node.func.attr in _CASTS
 
 
 _WRITERS: dict[type, Any] = {

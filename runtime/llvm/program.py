@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from runtime.llvm import interrupts, memory, products, statements, wrapper
+from runtime.llvm import arithmetic, interrupts, memory, products, statements, wrapper
 from runtime.llvm.infer import Types
 from runtime.llvm.parsing import parse
 from runtime.llvm.types import Array, Scalar, Type, Unsupported, signature
@@ -190,8 +190,9 @@ class Program:
 
     def intrinsic(self, w: Writer, name: str, *operands: Value) -> Value:
         """A function of floats that LLVM knows."""
+        operands = tuple(arithmetic.level(w, *operands))
         type_ = operands[0].type
-        symbol = f"@llvm.{name}.f{type_.bits}"
+        symbol = f"@llvm.{name}.{f'v{type_.lanes}' if type_.lanes > 1 else ''}f{type_.bits}"
         self.declare(f"declare {type_.ir} {symbol}({', '.join([type_.ir] * len(operands))})")
         given = ", ".join(f"{type_.ir} {operand.text}" for operand in operands)
         return Value(type_, w.op(f"call {type_.ir} {symbol}({given})"))
@@ -210,14 +211,15 @@ class Program:
 
     def vector_call(self, w: Writer, name: str, operands: Sequence[Value]) -> Value:
         """A function of floats of our own, which has versions for vectors or is written out where it is called."""
+        operands = arithmetic.level(w, *operands)
         type_ = operands[0].type
         formula = self._formulas()[name]
-        symbol = formula.symbol(type_.bits)
-        if (name, type_.bits) not in self.modules:
-            self.modules[name, type_.bits] = formula.module(type_.bits)
+        symbol = formula.symbol(type_.bits, type_.lanes)
+        if (symbol, type_.bits) not in self.modules:
+            self.modules[symbol, type_.bits] = formula.module(type_.bits, type_.lanes)
         self.declare(f"declare {type_.ir} @{symbol}({', '.join([type_.ir] * len(operands))})")
         given = ", ".join(f"{type_.ir} {operand.text}" for operand in operands)
-        return Value(type_, w.op(f"call {type_.ir} @{symbol}({given}) {formula.attributes(type_.bits)}"))
+        return Value(type_, w.op(f"call {type_.ir} @{symbol}({given}) {formula.attributes(type_.bits, type_.lanes)}"))
 
 
 _LOOPS = frozenset({"matmul", "int_matmul", "in_threads", "nonfinite", "all_true"})

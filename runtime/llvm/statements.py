@@ -6,7 +6,7 @@ import ast
 from collections.abc import Sequence
 from typing import Any
 
-from runtime.llvm import memory
+from runtime.llvm import lane_code, memory
 from runtime.llvm.expressions import call, condition, element, typed, value
 from runtime.llvm.types import BOOL, Scalar, Tuple, Unsupported
 from runtime.llvm.writer import ArrayValue, Value, Writer, literal, parts
@@ -82,6 +82,9 @@ def _augment(w: Writer, node: ast.AugAssign) -> None:
 
 
 def _if(w: Writer, node: ast.If) -> None:
+    if w.lanes is not None and w.lanes.plan.differs(node.test):
+        w.lanes.if_(node)
+        return
     yes, no, after = w.label(), w.label(), w.label()
     leaves = isinstance(node.body[-1], ast.Return)
     w.branch(condition(w, node.test), yes, no if node.orelse else after, unlikely=leaves)
@@ -96,6 +99,11 @@ def _if(w: Writer, node: ast.If) -> None:
 
 
 def _while(w: Writer, node: ast.While) -> None:
+    if w.lanes is not None and w.lanes.plan.differs(node.test):
+        w.lanes.while_(node)
+        return
+    if lane_code.write(w, node):
+        return
     test, body, after = w.label(), w.label(), w.label()
     w.block(test)
     w.branch(condition(w, node.test), body, after)
@@ -150,12 +158,17 @@ def _continue(w: Writer, node: ast.Continue) -> None:
 
 
 def _return(w: Writer, node: ast.Return) -> None:
+    if w.lanes is not None and w.lanes.alone_for(node):
+        w.jump(w.lanes.alone)
+        return
     result = w.types.result
     if node.value is not None:
         items = w.types.items(node.value)
         types = result.items if isinstance(result, Tuple) else (result,)
         position = 0
         found = [typed(w, item, type_) for item, type_ in zip([node.value] if items is None else items, types)]
+        if any(isinstance(item, Value) and item.type.lanes > 1 for item in found):
+            raise Unsupported("lanes in a result")
         if w.direct:
             w.line(f"store {found[0].type.ir} {found[0].text}, ptr %result")  # type: ignore[union-attr]
             w.jump("exit")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 class Unsupported(Exception):
@@ -11,17 +11,22 @@ class Unsupported(Exception):
 
 @dataclass(frozen=True)
 class Scalar:
-    """A machine number. kind: 'b' (bool), 'i', 'u', 'f'; `ir` is its type in registers, `memory` in arrays."""
+    """A machine number. kind: 'b' (bool), 'i', 'u', 'f'; `ir` is its type in registers, `memory` in arrays. lanes: how
+    many of them stand side by side in a vector (see `lane_loops.py`)."""
 
     name: str
     kind: str
     bits: int
+    lanes: int = 1
 
     @property
     def ir(self) -> str:
-        if self.kind == "f":
-            return "float" if self.bits == 32 else "double"
-        return f"i{self.bits}"
+        one = f"i{self.bits}" if self.kind != "f" else "float" if self.bits == 32 else "double"
+        return one if self.lanes == 1 else f"<{self.lanes} x {one}>"
+
+    def times(self, lanes: int) -> Scalar:
+        """A vector of as many of them."""
+        return self if lanes == self.lanes else replace(self, lanes=lanes)
 
     @property
     def memory(self) -> str:

@@ -18,10 +18,12 @@ OUT_OF_MEMORY = 1
 
 @dataclass(frozen=True)
 class Value:
-    """A number: its type and its operand in LLVM's text."""
+    """A number: its type and its operand in LLVM's text. first: the first of lanes that go up by 1, where that is known
+    of them; an int64."""
 
     type: Scalar
     text: str
+    first: str | None = None
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,9 @@ class ArrayValue:
 
 def literal(value: bool | int | float, type_: Scalar) -> Value:
     """A constant of a type, as numba would convert it."""
+    if type_.lanes > 1:
+        one = literal(value, type_.times(1))
+        return Value(type_, f"splat ({one.type.ir} {one.text})")
     if type_.is_float:
         number = float(value)
         if type_ == FLOAT32:
@@ -88,15 +93,31 @@ class Writer:
         self.loops: list[tuple[str, str]] = []  # where `continue` and `break` go
         self.places: dict[str, Any] = {}
         self.arrays: list[str] = []  # variables that hold references
+        self.lanes: Any = None  # statements are written for lanes (lane_code.py)
         self._finished = False
         if not direct:
             self.entry += ["  %status = alloca i32", "  store i32 0, ptr %status"]
         elif types.result is not None:
             assert isinstance(types.result, Scalar)
             self.entry.append(f"  %result = alloca {types.result.ir}")
-        for name, type_ in types.variables.items():
-            assert type_ is not None
-            self._declare(name, type_)
+        self.declare_new()
+
+    def declare_new(self) -> None:
+        """Gives places to variables that have none."""
+        for name, type_ in self.types.variables.items():
+            if name not in self.places:
+                assert type_ is not None
+                self._declare(name, type_)
+
+    def mark(self) -> Any:
+        """Where the writing stands."""
+        return len(self.entry), len(self.lines), len(self.loops), self._finished
+
+    def back_to(self, mark: Any) -> None:
+        """Takes back what was written since a mark."""
+        entry, lines, loops, self._finished = mark
+        del self.entry[entry:], self.lines[lines:], self.loops[loops:]
+        self.lanes = None
 
     def _declare(self, name: str, type_: Type) -> None:
         if isinstance(type_, Scalar):
@@ -173,6 +194,9 @@ class Writer:
     # --- variables ---------------------------------------------------------------------------------------------------
 
     def load(self, name: str) -> Value | ArrayValue:
+        if self.lanes is not None and self.lanes.holds(name):
+            lanes: Value = self.lanes.load(name)
+            return lanes
         type_ = self.types.variables[name]
         if isinstance(type_, Scalar):
             return Value(type_, self.op(f"load {type_.ir}, ptr {self.places[name]}"))
@@ -184,6 +208,11 @@ class Writer:
     def store(self, name: str, value: Value | ArrayValue) -> None:
         """Writes a variable; what an array variable held before isn't looked at (see `memory.assign`)."""
         if isinstance(value, Value):
+            if self.lanes is not None and self.lanes.holds(name):
+                self.lanes.store(name, value)
+                return
+            if value.type.lanes > 1:
+                raise Unsupported("lanes in a variable that all share")
             self.line(f"store {value.type.ir} {value.text}, ptr {self.places[name]}")
             return
         owner, data, *dims = self.places[name]
