@@ -7,6 +7,7 @@ in the middle of something, and starts with a thread of its own.
 
 from __future__ import annotations
 
+import _thread
 import atexit
 import collections
 import contextlib
@@ -44,7 +45,8 @@ class Worker:
         self._last_call = -QUIET  # when the last of them was over
         self._waiting = 0  # threads that do nothing until all is done
         self._closed = False
-        self._thread: threading.Thread | None = None
+        self._started = self._ended = False
+        self._ident: int | None = None  # the thread's, once it runs
 
     def submit(self, job: Callable[[], None]) -> None:
         """Runs `job` later; it must handle its own errors. After the end of the process has begun, it never runs."""
@@ -52,9 +54,10 @@ class Worker:
             if self._closed:
                 return
             self._jobs.append(job)
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="autograph-compiler", daemon=True)
-                self._thread.start()
+            if not self._started:
+                self._started = True
+                # Not by `threading.Thread`, which waits until the thread runs: milliseconds where others want to run.
+                _thread.start_new_thread(self._run, ())
             self._condition.notify_all()
 
     @contextlib.contextmanager
@@ -81,6 +84,8 @@ class Worker:
                 self._waiting -= 1
 
     def _run(self) -> None:
+        threading.current_thread().name = "autograph-compiler"
+        self._ident = threading.get_ident()
         try:
             while True:
                 with self._condition:
@@ -98,6 +103,10 @@ class Worker:
                         self._condition.notify_all()
         except _Stopped:
             return
+        finally:
+            with self._condition:
+                self._ended = True
+                self._condition.notify_all()
 
     def _let_calls_finish(self) -> None:
         until = time.monotonic() + START_PATIENCE
@@ -114,16 +123,17 @@ class Worker:
             self._closed = True
             self._jobs.clear()
             self._condition.notify_all()
-        thread = self._thread
-        if thread is None or thread is threading.current_thread():
+        if not self._started or self._ident == threading.get_ident():
             return
         _hide_stops()
         deadline = time.monotonic() + _EXIT_PATIENCE
-        while thread.is_alive() and time.monotonic() < deadline:
-            if self._busy and thread.ident is not None:
-                # Takes effect between two bytecodes, so native compiler code finishes first.
-                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), ctypes.py_object(_Stopped))
-            thread.join(0.05)
+        while not self._ended and time.monotonic() < deadline:
+            # Takes effect between two bytecodes, so native compiler code finishes first.
+            stop = ctypes.c_ulong(self._ident or 0), ctypes.py_object(_Stopped)
+            if self._busy and not ctypes.pythonapi.PyThreadState_SetAsyncExc(*stop):
+                return  # there is no such thread any more
+            with self._condition:
+                self._condition.wait_for(lambda: self._ended, 0.05)
 
 
 def _hide_stops() -> None:
