@@ -15,6 +15,7 @@ leaves the rest to LLVM, by way of llvmlite, which is numba's own back end. What
     statements.py   statements, returns, loops
     lane_loops.py   loops whose trips can run side by side, in the lanes of vectors
     lane_code.py    those loops as instructions
+    lane_pace.py    whether they are faster in lanes, found out as they run
     memory.py       arrays: allocation and counting of references
     threads.py      parts of a nest on threads of their own
     wrapper.py      what Python calls: arguments from objects, results to objects

@@ -18,7 +18,8 @@ import llvmlite.binding as llvm
 
 from runtime.llvm import arithmetic, statements
 from runtime.llvm.expressions import any_value, condition, is_cast, is_cheap, value
-from runtime.llvm.lane_loops import Plan, plan
+from runtime.llvm.lane_loops import Plan, ends_loop, plan
+from runtime.llvm.lane_pace import Pace
 from runtime.llvm.types import BOOL, INT64, Scalar, Unsupported
 from runtime.llvm.writer import Value, Writer, literal
 
@@ -245,11 +246,26 @@ class Lanes:
         w.line(f"store {running.type.ir} {running.text}, ptr {place}")
         self.mask = running
         self.inside.append((node.body, running))
-        statements.block(w, node.body)
+        for statement in node.body:
+            if ends_loop(statement):
+                self._leave(place, statement.test, after)  # type: ignore[attr-defined]
+                self.inside[-1] = node.body, self.mask
+            else:
+                statements.block(w, [statement])
         self.inside.pop()
         w.jump(test)
         w.block(after)
         self.mask = before
+
+    def _leave(self, place: str, test: ast.expr, after: str) -> None:
+        """Lanes leave a loop in the middle of a trip."""
+        w, on = self.w, self.w.label()
+        left = arithmetic.truth(w, value(w, test))
+        running = self.among(self.mask, arithmetic.negation(w, left))
+        w.line(f"store {running.type.ir} {running.text}, ptr {place}")
+        w.branch(self.any(running), on, after)
+        w.block(on)
+        self.mask = running
 
     def alone_for(self, node: ast.Return) -> bool:
         """Whether the loop has to run by itself to leave the kernel here: where only some lanes would, unless it is
@@ -281,16 +297,17 @@ def write(w: Writer, node: ast.While) -> bool:
 def _write(w: Writer, node: ast.While, found: Plan) -> None:
     width = max(_vector_bits() // found.hot, 2)
     w.declare_new()
-    test, start, together, each, alone, after = (w.label() for _ in range(6))
+    test, start, together, each, done, alone, after = (w.label() for _ in range(7))
     w.block(test)
     w.branch(condition(w, node.test), start, after)
     w.block(start)
     first = value(w, ast.Name(found.index, ast.Load()), INT64)
     left = w.op(f"sub i64 {value(w, found.limit, INT64).text}, {first.text}")
-    w.branch(w.op(f"icmp sge i64 {left}, {max(width // 4, 2)}"), together, alone)
-    w.block(together)
     few = w.op(f"icmp slt i64 {left}, {width}")
     active = w.op(f"select i1 {few}, i64 {left}, i64 {width}")
+    pace = Pace(w)
+    pace.choose(active, together, alone)
+    w.block(together)
     w.lanes = Lanes(w, found, width, first, active, alone)
     statements.block(w, found.apart)
     taken = {name: _kept(w, name, width) for name in found.taken}
@@ -304,7 +321,10 @@ def _write(w: Writer, node: ast.While, found: Plan) -> None:
     statements.block(w, found.in_turn)
     more = w.op(f"add i64 {at}, 1")
     w.line(f"store i64 {more}, ptr {lane}")
-    w.branch(w.op(f"icmp ult i64 {more}, {active}"), each, test)
+    w.branch(w.op(f"icmp ult i64 {more}, {active}"), each, done)
+    w.block(done)
+    pace.lanes_done(active)
+    w.jump(test)
     w.block(alone)
     statements.block(w, node.body)
     w.jump(test)

@@ -58,6 +58,11 @@ class Plan:
         """Whether an expression may differ between lanes."""
         return any(isinstance(part, ast.Name) and part.id in self.varying for part in ast.walk(node))
 
+    def divides(self, node: ast.While | ast.If) -> bool:
+        """Whether only some lanes may run what is inside of a statement."""
+        tests = [node.test, *(way_out.test for way_out in node.body if ends_loop(way_out))]  # type: ignore[attr-defined]
+        return any(self.differs(test) for test in tests)
+
     def is_local(self, name: str, inside: list[ast.stmt]) -> bool:
         """Whether nothing but certain statements sees a variable, and they assign it before they read it."""
         local = self._local.get(id(inside))
@@ -133,6 +138,11 @@ def _counted(types: Any, node: ast.While) -> tuple[str, ast.expr] | None:
     return (index.id, limit) if int64 else None
 
 
+def ends_loop(node: ast.stmt) -> bool:
+    """Whether a statement is `if ...: break`."""
+    return isinstance(node, ast.If) and isinstance(node.body[0], ast.Break) and not node.orelse
+
+
 # --- sums ------------------------------------------------------------------------------------------------------------
 
 
@@ -193,7 +203,9 @@ def _parsed(text: str, renamed: dict[str, str]) -> ast.stmt:
 
 def _divided(types: Any, loop: ast.While, found: Plan, outside: Counter[str]) -> bool:
     """Sorts the statements of a trip; False where their order forbids it."""
-    if any(isinstance(part, (ast.Break, ast.Continue)) for part in _parts(loop.body)):
+    ways_out = [s for part in _parts(loop.body) if isinstance(part, ast.While) for s in part.body if ends_loop(s)]
+    others = Counter(type(part) for part in _parts(loop.body))
+    if others[ast.Continue] or others[ast.Break] != len(ways_out):
         return False
     defined: set[str] = set()
     exposed = _exposed(loop.body, defined)
@@ -303,7 +315,7 @@ def _spread(found: Plan, body: list[ast.stmt], inside: list[ast.stmt] | None) ->
     """inside: the innermost statements around these that only some lanes run; None where all do."""
     for statement in body:
         if isinstance(statement, (ast.While, ast.If)):
-            apart = found.differs(statement.test)
+            apart = found.divides(statement)
             for inner in (statement.body, getattr(statement, "orelse", [])):
                 if inner:
                     _spread(found, inner, inner if apart else inside)
@@ -330,7 +342,7 @@ def _pairs(node: ast.Assign) -> list[tuple[str, ast.expr]]:
 def _worthwhile(types: Any, found: Plan) -> bool:
     """Whether some inner loop is one that LLVM makes no vectors of, and nothing in it is slow in lanes."""
     loops = [part for part in _parts(found.apart) if isinstance(part, ast.While)]
-    if not any(found.differs(loop.test) or _chained(types, loop) for loop in loops):
+    if not any(found.divides(loop) or _chained(types, loop) for loop in loops):
         return False
     hot: set[Scalar] = set()
     for loop in loops:

@@ -7,17 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from runtime.llvm import arithmetic, interrupts, memory, products, statements, wrapper
+from runtime.llvm import arithmetic, interrupts, memory, statements, wrapper
 from runtime.llvm.infer import Types
 from runtime.llvm.parsing import parse
 from runtime.llvm.types import Array, Scalar, Type, Unsupported, signature
 from runtime.llvm.writer import OUT_OF_MEMORY, ArrayValue, Value, Writer, part_types, parts
 
-_SUPPORT = {
-    "@interrupted": interrupts.SUPPORT,
-    "@gemm_float32": products.support("float32"),
-    "@gemm_float64": products.support("float64"),
-}
+_SUPPORT = {"@interrupted": interrupts.SUPPORT}
 
 
 @dataclass

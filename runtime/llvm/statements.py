@@ -99,7 +99,7 @@ def _if(w: Writer, node: ast.If) -> None:
 
 
 def _while(w: Writer, node: ast.While) -> None:
-    if w.lanes is not None and w.lanes.plan.differs(node.test):
+    if w.lanes is not None and w.lanes.plan.divides(node):
         w.lanes.while_(node)
         return
     if lane_code.write(w, node):
