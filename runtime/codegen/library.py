@@ -13,10 +13,10 @@ from llvmlite import ir
 from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
-from numba.np.linalg import ensure_blas
 
 from runtime.codegen.numba_formulas import INTRINSICS
 from runtime.codegen.threading_library import in_threads, part  # noqa: F401  for kernels
+from runtime.llvm.products import SYMBOLS
 
 globals().update(INTRINSICS)  # for kernels: lib.exp and so on
 
@@ -293,7 +293,7 @@ def float_range_length(start: Any, limit: Any, delta: Any) -> Any:
 
 # --- matrix products -------------------------------------------------------------------------------------------------
 
-# Products with fewer multiplications than this run as plain loops: calling BLAS costs more than that.
+# Products with fewer multiplications than this run as plain loops: a call costs more than that.
 _SMALL_PRODUCT = 4096
 
 
@@ -341,55 +341,38 @@ def matmul(
     columns: int,
     flip_a: bool,
     flip_b: bool,
+    threads: int,
 ) -> None:
-    """The same for floats, through BLAS when it is worth it."""
+    """The same for floats, by tiles (`products.py`) when it is worth it."""
     if rows * inner * columns < _SMALL_PRODUCT or rows == 0 or columns == 0 or inner == 0:
         int_matmul(a, a0, b, b0, out, out0, rows, inner, columns, flip_a, flip_b)
     else:
-        _gemm(a, a0, b, b0, out, out0, rows, inner, columns, flip_a, flip_b)
+        _product(a, a0, b, b0, out, out0, rows, inner, columns, flip_a, flip_b, threads)
 
 
 @intrinsic
-def _gemm(
+def _product(
     typing_context: Any, a: Any, a0: Any, b: Any, b0: Any, out: Any, out0: Any, rows: Any, inner: Any, columns: Any,
-    flip_a: Any, flip_b: Any,
+    flip_a: Any, flip_b: Any, threads: Any,
 ) -> Any:  # fmt: skip
-    """BLAS `gemm` through the symbol that numba provides, which saves compiling numba's own wrapper around it."""
-    ensure_blas()
-    arguments_ = (a, a0, b, b0, out, out0, rows, inner, columns, flip_a, flip_b)
+    arguments_ = (a, a0, b, b0, out, out0, rows, inner, columns, flip_a, flip_b, threads)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        number = context.get_value_type(types.int64)
         pointer = ir.IntType(8).as_pointer()
-        char, number = ir.IntType(8), context.get_value_type(types.intp)
 
         def place(position: int) -> Any:
             array = context.make_array(signature.args[position])(context, builder, arguments[position])
             return builder.bitcast(builder.gep(array.data, [arguments[position + 1]]), pointer)
 
-        def at(value: Any) -> Any:
-            return builder.bitcast(cgutils.alloca_once_value(builder, value), pointer)
+        def integer(position: int) -> Any:
+            return context.cast(builder, arguments[position], signature.args[position], types.int64)
 
-        def letter(flag: Any) -> Any:
-            return builder.select(flag, ir.Constant(char, ord("t")), ir.Constant(char, ord("n")))
-
-        flips = [context.cast(builder, f, t, types.boolean) for f, t in zip(arguments[9:], signature.args[9:])]
-        m, k, n = arguments[6:9]
-        one, zero = context.get_constant(out.dtype, 1.0), context.get_constant(out.dtype, 0.0)
-        kind = ir.Constant(char, ord("s" if out.dtype == types.float32 else "d"))
-        # BLAS counts columns first, so the row-major product is the product of the transposes in the other order.
-        lead_a, lead_b = builder.select(flips[0], m, k), builder.select(flips[1], k, n)
-        function_type = ir.FunctionType(
-            ir.IntType(32),
-            [char] * 3 + [number] * 3 + [pointer, pointer, number, pointer, number, pointer, pointer, number],
-        )
-        function = cgutils.get_or_insert_function(builder.module, function_type, "numba_xxgemm")
-        builder.call(
-            function,
-            [
-                kind, letter(flips[1]), letter(flips[0]), n, m, k, at(one), place(2), lead_b, place(0), lead_a,
-                at(zero), place(4), n,
-            ],
-        )  # fmt: skip
+        flips = builder.or_(integer(9), builder.shl(integer(10), number(1)))
+        function_type = ir.FunctionType(ir.VoidType(), [pointer] * 3 + [number] * 5)
+        function = cgutils.get_or_insert_function(builder.module, function_type, SYMBOLS[str(out.dtype)])
+        sizes = [integer(position) for position in (6, 7, 8)]
+        builder.call(function, [place(0), place(2), place(4), *sizes, flips, integer(11)])
         return context.get_dummy_value()
 
     return types.void(*arguments_), generate

@@ -1,4 +1,5 @@
-"""Printed form of matrix products: BLAS for large ones of floats, plain loops for the rest, behind one helper."""
+"""Printed form of matrix products: `products.py` for floats but in the smallest, plain loops for the rest, behind one
+helper."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ from typing import Any
 from runtime.codegen.lowering import Lowering, emitter
 from runtime.codegen.nests import broadcast_dims
 from runtime.codegen.refs import Array, Dims, product
+from runtime.codegen.threads import threads_of
 from runtime.graph.ir import Node, Value
 
 
@@ -38,20 +40,24 @@ def _matmul(low: Lowering, node: Node) -> None:
     dims = low.type_dims(output.type, (*batch, rows, columns))  # type: ignore[arg-type]
     out = low.new_buffer(product(dims), output.dtype, output.name)
     flips = f"{flip_a}, {flip_b}"
-    sizes = f"{rows}, {inner}, {columns}"
+    sizes = (rows, inner, columns)
     places = [a.offset, b.offset, "0"]
     if not batch or all(d == "1" for d in batch):
         low.line(_call(low, a, b, out.name, places, sizes, flips))
     else:
-        _batched(low, a, b, out.name, batch, (rows, inner, columns), flips)
+        _batched(low, a, b, out.name, batch, sizes, flips)
     low.define(output, Array(out, dims))
 
 
-def _call(low: Lowering, a: Array, b: Array, out: str, places: list[str], sizes: str, flips: str) -> str:
-    kind = "matmul" if a.dtype.is_floating else "int_matmul"
-    return (
-        f"lib.{kind}({a.buffer.name}, {places[0]}, {b.buffer.name}, {places[1]}, {out}, {places[2]}, {sizes}, {flips})"
+def _call(
+    low: Lowering, a: Array, b: Array, out: str, places: list[str], sizes: tuple[str, str, str], flips: str
+) -> str:
+    given = (
+        f"{a.buffer.name}, {places[0]}, {b.buffer.name}, {places[1]}, {out}, {places[2]}, {', '.join(sizes)}, {flips}"
     )
+    if not a.dtype.is_floating:
+        return f"lib.int_matmul({given})"
+    return f"lib.matmul({given}, {threads_of(low)})"
 
 
 def _batched(low: Lowering, a: Array, b: Array, out: str, batch: Dims, sizes: tuple[str, str, str], flips: str) -> None:
@@ -66,7 +72,7 @@ def _batched(low: Lowering, a: Array, b: Array, out: str, batch: Dims, sizes: tu
             text = "0" if place == "0" else f"({place}) * {length}"
             places.append(text if array.offset == "0" else f"{array.offset} + {text}")
         places.append(f"{index} * {lengths[2]}")
-        low.line(_call(low, a, b, out, places, ", ".join(sizes), flips))
+        low.line(_call(low, a, b, out, places, sizes, flips))
     low.line(f"for {index} in range({count}):")
     low.block.append(block)
 

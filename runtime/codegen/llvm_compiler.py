@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from runtime.codegen import blocks, workers
+from runtime.codegen import blocks, products, workers
 from runtime.codegen.source import KernelSource, Unreadable
 from runtime.llvm import Unsupported as Refused
 
@@ -18,12 +18,12 @@ __all__ = ["NAME", "Refused", "available", "compile", "load"]
 @functools.cache
 def _symbols() -> dict[str, Callable[[], int]]:
     """What kernels name besides NumPy's and the C library's functions, and how it is found."""
-    from runtime.llvm import memory, products, threads
+    from runtime.llvm import memory, threads
 
     return {
         memory.BLOCKS: blocks.table,
         threads.RUN: workers.provide,
-        **{name: functools.partial(products.address, name) for name in products.SYMBOLS},
+        **{symbol: functools.partial(products.provide, name) for name, symbol in products.SYMBOLS.items()},
     }
 
 

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from runtime.codegen import cache
+from runtime.codegen import cache, products
 from runtime.codegen.source import KernelSource, Unreadable
 
 NAME = "numba"
@@ -33,6 +33,7 @@ def compile(name: str, source: KernelSource) -> tuple[Callable[..., Any], bytes 
     from numba.core.errors import NumbaError
     from numba.core.serialize import dumps
 
+    _provide(source)
     function = cache.module_of(name, source.text).kernel
     options = {"nogil": True, "error_model": "numpy", "boundscheck": False}
     with warnings.catch_warnings():
@@ -57,6 +58,7 @@ def load(name: str, source: KernelSource, code: bytes) -> Callable[..., Any]:
     from numba.core.compiler import CompileResult
     from numba.core.registry import cpu_target
 
+    _provide(source)
     cache.module_of(name, source.text)  # which the compiled form names
     context = cpu_target.target_context
     context.refresh()
@@ -67,3 +69,12 @@ def load(name: str, source: KernelSource, code: bytes) -> Callable[..., Any]:
         return CompileResult._rebuild(context, *content).entry_point
     except _UNREADABLE as error:
         raise Unreadable(f"{type(error).__name__}: {error}") from error
+
+
+def _provide(source: KernelSource) -> None:
+    """Makes the functions that the kernel names known to numba's linker."""
+    import llvmlite.binding
+
+    if "lib.matmul(" in source.text:
+        for name, symbol in products.SYMBOLS.items():
+            llvmlite.binding.add_symbol(symbol, products.provide(name))

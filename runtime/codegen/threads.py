@@ -23,6 +23,7 @@ import builtins
 import os
 import sys
 import textwrap
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -43,6 +44,8 @@ _COSTLY = frozenset(
     ]
 )  # fmt: skip
 _chosen = 0
+_cores = 1
+_asked = float("-inf")
 
 
 class ThreadCount:
@@ -68,9 +71,13 @@ def set_thread_count(count: int) -> None:
 
 
 def _available() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    """The cores that this process may use; the system is asked once a second, which takes longer than a small kernel."""
+    global _cores, _asked
+    now = time.monotonic()
+    if now >= _asked + 1.0:
+        _cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        _asked = now
+    return _cores
 
 
 def is_large(nodes: Sequence[Node]) -> bool:
@@ -97,10 +104,15 @@ def split(low: Any, index: str, size: str, block: list) -> bool:
     head = [f"def {part}(first, last, {', '.join(used)}):", f"{cpu.INDENT}for {index} in range(first, last):"]
     body = ast.unparse(_Unsigned().visit(tree))
     low.parts.append("\n".join(["@lib.part", *head, textwrap.indent(body, cpu.INDENT * 2)]))
+    low.line(f"lib.in_threads({part}, {threads_of(low)}, {size}, ({', '.join(used)},))")
+    return True
+
+
+def threads_of(low: Any) -> str:
+    """The number of threads, in the text of a kernel."""
     if not any(isinstance(value, ThreadCount) for _, value in low.constants):
         low.constants.append(("threads", ThreadCount()))
-    low.line(f"lib.in_threads({part}, threads, {size}, ({', '.join(used)},))")
-    return True
+    return "threads"
 
 
 class _Unsigned(ast.NodeTransformer):

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from runtime.llvm import arithmetic, memory, threads
+from runtime.llvm import arithmetic, memory, products, threads
 from runtime.llvm.types import (
     BOOL,
     FLOAT32,
@@ -232,22 +232,6 @@ def _in_threads(w: Writer, operands: Sequence[Any], type_: Any) -> None:
     threads.write(w, callee, wanted, total, arguments)
 
 
-def _gemm(w: Writer, operands: Sequence[Any], type_: Any) -> None:
-    """BLAS `gemm`, which counts columns first: the row-major product is that of the transposes in the other order."""
-    a, a0, b, b0, out, out0, rows, inner, columns, flip_a, flip_b = operands
-    element = out.type.element
-    m, k, n = (arithmetic.cast(w, size, INT64).text for size in (rows, inner, columns))
-    flips = [arithmetic.truth(w, flip).text for flip in (flip_a, flip_b)]
-    lead_a = w.op(f"select i1 {flips[0]}, i64 {m}, i64 {k}")
-    lead_b = w.op(f"select i1 {flips[1]}, i64 {k}, i64 {n}")
-    places = [w.element(array, arithmetic.cast(w, at, INT64)) for array, at in ((a, a0), (b, b0), (out, out0))]
-    w.program.need(f"@gemm_{element.name}")
-    w.line(
-        f"call void @gemm_{element.name}(i1 {flips[1]}, i1 {flips[0]}, i64 {n}, i64 {m}, i64 {k}, ptr {places[1]}, "
-        f"i64 {lead_b}, ptr {places[0]}, i64 {lead_a}, ptr {places[2]})"
-    )
-
-
 # Functions of the C library, which float32 has with an f at the end.
 _C_FUNCTIONS = {
     name: name
@@ -278,5 +262,5 @@ ROWS: dict[tuple[str, str], Row] = {
     ("lib", "bits"): Row(_fixed(INT64), _bits),
     ("lib", "interrupted"): Row(_fixed(BOOL), _interrupted),
     ("lib", "in_threads"): Row(_fixed(None), _in_threads),
-    ("lib", "_gemm"): Row(_fixed(None), _gemm),
+    ("lib", "_product"): Row(_fixed(None), products.write),
 }

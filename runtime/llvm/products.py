@@ -1,62 +1,25 @@
-"""Matrix products by BLAS, through the pointers that SciPy offers to other compiled code (as numba does)."""
+"""Matrix products of floats, as `codegen/products.py` has them: functions that the linker knows by these names."""
 
 from __future__ import annotations
 
-import ctypes
+from collections.abc import Sequence
+from typing import Any
 
-SYMBOLS = ("blas_sgemm", "blas_dgemm")
+from runtime.llvm import arithmetic
+from runtime.llvm.types import INT64
+from runtime.llvm.writer import Writer
 
-
-def support(name: str) -> str:
-    """A function that calls `gemm` for this type of elements with letters and numbers by reference."""
-    ir, one, letter = ("float", "1.0", "s") if name == "float32" else ("double", "1.0", "d")
-    return f"""
-declare void @blas_{letter}gemm(ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr)
-
-define internal void @gemm_{name}(
-    i1 %ta, i1 %tb, i64 %m, i64 %n, i64 %k, ptr %a, i64 %la, ptr %b, i64 %lb, ptr %c
-) noinline nounwind {{
-  %letters = alloca [2 x i8]
-  %numbers = alloca [6 x i32]
-  %factors = alloca [2 x {ir}]
-  %l0 = select i1 %ta, i8 116, i8 110
-  %l1 = select i1 %tb, i8 116, i8 110
-  store i8 %l0, ptr %letters
-  %pl1 = getelementptr i8, ptr %letters, i64 1
-  store i8 %l1, ptr %pl1
-  %m32 = trunc i64 %m to i32
-  %n32 = trunc i64 %n to i32
-  %k32 = trunc i64 %k to i32
-  %la32 = trunc i64 %la to i32
-  %lb32 = trunc i64 %lb to i32
-  %pn = getelementptr i32, ptr %numbers, i64 1
-  %pk = getelementptr i32, ptr %numbers, i64 2
-  %pla = getelementptr i32, ptr %numbers, i64 3
-  %plb = getelementptr i32, ptr %numbers, i64 4
-  store i32 %m32, ptr %numbers
-  store i32 %n32, ptr %pn
-  store i32 %k32, ptr %pk
-  store i32 %la32, ptr %pla
-  store i32 %lb32, ptr %plb
-  %pzero = getelementptr {ir}, ptr %factors, i64 1
-  store {ir} {one}, ptr %factors
-  store {ir} 0.0, ptr %pzero
-  call void @blas_{letter}gemm(
-    ptr %letters, ptr %pl1, ptr %numbers, ptr %pn, ptr %pk, ptr %factors, ptr %a, ptr %pla, ptr %b, ptr %plb,
-    ptr %pzero, ptr %c, ptr %numbers
-  )
-  ret void
-}}
-"""
+SYMBOLS = {"float32": "autograph_product_float32", "float64": "autograph_product_float64"}
 
 
-def address(symbol: str) -> int:
-    """Where `blas_sgemm` or `blas_dgemm` lies."""
-    from scipy.linalg import cython_blas
-
-    capsule = cython_blas.__pyx_capi__[symbol.removeprefix("blas_")]
-    get_name = ctypes.pythonapi.PyCapsule_GetName
-    get_name.restype, get_name.argtypes = ctypes.c_char_p, [ctypes.py_object]
-    get = ctypes.pythonapi.PyCapsule_GetPointer
-    get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    return int(get(capsule, get_name(capsule)))
+def write(w: Writer, operands: Sequence[Any], type_: Any) -> None:
+    """Calls the product: arrays and places in them, rows, inner and columns, which are flipped, number of threads."""
+    a, a0, b, b0, out, out0, rows, inner, columns, flip_a, flip_b, threads = operands
+    symbol = SYMBOLS[out.type.element.name]
+    w.program.declare(f"declare void @{symbol}(ptr, ptr, ptr, i64, i64, i64, i64, i64)")
+    places = [w.element(array, arithmetic.cast(w, at, INT64)) for array, at in ((a, a0), (b, b0), (out, out0))]
+    flips = [w.op(f"zext i1 {arithmetic.truth(w, flip).text} to i64") for flip in (flip_a, flip_b)]
+    both = w.op(f"or i64 {flips[0]}, {w.op(f'shl i64 {flips[1]}, 1')}")
+    numbers = [arithmetic.cast(w, number, INT64).text for number in (rows, inner, columns)]
+    given = [*(f"ptr {place}" for place in places), *(f"i64 {number}" for number in (*numbers, both))]
+    w.line(f"call void @{symbol}({', '.join(given)}, i64 {arithmetic.cast(w, threads, INT64).text})")

@@ -56,7 +56,9 @@ def _machine() -> Any:
 
 @functools.cache
 def _linker() -> Any:
-    return _kept(llvm.create_lljit_compiler(_machine(), use_jit_link=False))
+    # The older linker takes memory for code and constants apart from each other, and ends the process where they come
+    # to lie too far apart for the code's addresses: with the memory of a few other large libraries, now and then.
+    return _kept(llvm.create_lljit_compiler(_machine(), use_jit_link=True))
 
 
 def _kept(thing: Any) -> Any:
@@ -65,9 +67,9 @@ def _kept(thing: Any) -> Any:
     return thing
 
 
-def machine_code(text: str, modules: Iterable[str]) -> bytes:
-    """An object file of a module's text, linked with others, optimised for this machine. Raises Unsupported where LLVM
-    refuses the text, which is an error of this room's."""
+def machine_code(text: str, modules: Iterable[str], level: int = 2) -> bytes:
+    """An object file of a module's text, linked with others, optimised for this machine at `level`, 0 to 3. Raises
+    Unsupported where LLVM refuses the text, which is an error of this room's."""
     machine = _machine()
     try:
         module = _parsed(text)
@@ -77,7 +79,7 @@ def machine_code(text: str, modules: Iterable[str]) -> bytes:
     except RuntimeError as error:
         raise Unsupported(f"LLVM: {error}") from error
     # Level 3 takes a quarter longer and makes no workload of `benchmarks` faster.
-    options = llvm.create_pipeline_tuning_options(speed_level=2)
+    options = llvm.create_pipeline_tuning_options(speed_level=level)
     options.loop_vectorization = True
     options.slp_vectorization = False
     builder = llvm.create_pass_builder(machine, options)

@@ -1,0 +1,141 @@
+"""Matrix products of `runtime/codegen/products.py`: values, edges, any number of threads, all sizes of vectors."""
+
+import ctypes
+import itertools
+import threading
+
+import numpy as np
+import pytest
+
+import autograph as ag
+from runtime.codegen import products, workers
+from runtime.llvm import target
+from runtime.llvm.threads import RUN
+
+pytestmark = pytest.mark.skipif(not target.available(), reason="LLVM's linker isn't known to work here")
+
+GUARD = 64  # elements after the result that must stay as they are
+SIZES = [
+    (1, 1, 1),
+    (1, 40, 70),
+    (70, 40, 1),
+    (3, 7, 5),
+    (8, 16, 32),
+    (9, 17, 33),
+    (65, 64, 96),
+    (100, 300, 30),
+    (17, 513, 16),
+]
+
+
+def _function(address: int):
+    return ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 3, *[ctypes.c_int64] * 5)(address)
+
+
+@pytest.fixture(scope="module", params=itertools.product(["float32", "float64"], [16, 32, 64]), ids=str)
+def product(request):
+    """a, b, whether they are stored the other way round, threads → a @ b, for one type and size of vectors."""
+    name, size = request.param
+    code = target.machine_code(products.code(name, size), (), level=0)
+    (address,) = target.link(code, [products.SYMBOLS[name]], {RUN: workers.provide()})
+    function = _function(address)
+
+    def compute(a, b, flip_a, flip_b, threads):
+        a, b = (np.ascontiguousarray(m.T if flip else m, name) for m, flip in ((a, flip_a), (b, flip_b)))
+        rows, inner = a.shape[::-1] if flip_a else a.shape
+        columns = b.shape[0] if flip_b else b.shape[1]
+        out = np.full(rows * columns + GUARD, 7, name)
+        function(a.ctypes.data, b.ctypes.data, out.ctypes.data, rows, inner, columns, flip_a + 2 * flip_b, threads)
+        assert (out[rows * columns :] == 7).all()
+        return out[: rows * columns].reshape(rows, columns)
+
+    return compute
+
+
+@pytest.mark.parametrize("flip_b", [False, True])
+@pytest.mark.parametrize("flip_a", [False, True])
+@pytest.mark.parametrize("sizes", SIZES, ids=str)
+def test_products_of_small_integers_are_exact(product, sizes, flip_a, flip_b):
+    rows, inner, columns = sizes
+    random = np.random.default_rng(0)
+    a, b = random.integers(-8, 9, (rows, inner)), random.integers(-8, 9, (inner, columns))
+    np.testing.assert_array_equal(product(a, b, flip_a, flip_b, 1), a @ b)
+
+
+@pytest.mark.parametrize("flips", [(False, False), (True, False), (False, True)])
+@pytest.mark.parametrize(
+    "sizes", [(64, 128, 256), (256, 300, 40), (1000, 500, 1), (1, 500, 1000), (50, 1100, 50)], ids=str
+)
+def test_bits_do_not_depend_on_the_number_of_threads(product, sizes, flips):
+    rows, inner, columns = sizes
+    random = np.random.default_rng(0)
+    a, b = random.normal(size=(rows, inner)), random.normal(size=(inner, columns))
+    alone = product(a, b, *flips, 1)
+    tolerance = {"float32": 1e-5, "float64": 1e-13}[alone.dtype.name]
+    np.testing.assert_allclose(alone, a @ b, atol=tolerance * inner)
+    for threads in (2, 3, 16):
+        np.testing.assert_array_equal(product(a, b, *flips, threads), alone)
+
+
+def test_rows_and_columns_do_not_depend_on_those_beside_them(product):
+    random = np.random.default_rng(0)
+    a, b = random.normal(size=(37, 300)), random.normal(size=(300, 75))
+    whole = product(a, b, False, False, 1)
+    np.testing.assert_array_equal(product(a[5:24], b, False, False, 1), whole[5:24])
+    np.testing.assert_array_equal(product(a, b[:, 40:60], False, False, 1), whole[:, 40:60])
+
+
+def test_nan_and_infinity_stay_in_their_rows_and_columns(product):
+    a, b = np.ones((20, 10)), np.ones((10, 40))
+    a[3, 4], b[2, 7] = np.nan, np.inf
+    result = product(a, b, False, False, 1)
+    assert np.isnan(result[3]).all()
+    assert np.isinf(np.delete(result[:, 7], 3)).all()
+    assert (np.delete(np.delete(result, 3, 0), 7, 1) == 10).all()
+
+
+def test_many_threads_call_one_function():
+    @ag.function(jit_compile=True)
+    def chain(x, w):
+        for _ in ag.range(20):
+            x = ag.tanh(ag.matmul(x, w))
+        return x
+
+    random = np.random.default_rng(0)
+    x = ag.constant(random.normal(size=(64, 96)), ag.float32)
+    w = ag.constant(random.normal(size=(96, 96)) / 10, ag.float32)
+    expected = chain(x, w).numpy()
+    wrong: list[int] = []
+
+    def call(number):
+        if any(not np.array_equal(chain(x, w).numpy(), expected) for _ in range(5)):
+            wrong.append(number)
+
+    callers = [threading.Thread(target=call, args=(number,)) for number in range(16)]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join()
+    assert not wrong
+
+
+@pytest.mark.parametrize("transposed", [(False, False), (True, False), (False, True)])
+def test_native_products_for_any_number_of_threads(transposed):
+    @ag.function(jit_compile=True)
+    def product_of(a, b):
+        return ag.matmul(a, b, transpose_a=transposed[0], transpose_b=transposed[1])
+
+    random = np.random.default_rng(0)
+    a, b = random.normal(size=(90, 200)), random.normal(size=(200, 150))
+    given = [ag.constant(m.T if flip else m) for m, flip in zip((a, b), transposed, strict=True)]
+    results = []
+    before = ag.config.threading.get_intra_op_parallelism_threads()
+    try:
+        for threads in (1, 2, 5):
+            ag.config.threading.set_intra_op_parallelism_threads(threads)
+            results.append(product_of(*given).numpy())
+    finally:
+        ag.config.threading.set_intra_op_parallelism_threads(before)
+    np.testing.assert_allclose(results[0], a @ b, rtol=1e-12, atol=1e-12)
+    for other in results[1:]:
+        np.testing.assert_array_equal(other, results[0])
