@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import math
+import operator
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
@@ -16,7 +18,7 @@ import numpy as np
 
 from runtime import dtypes, errors
 from runtime.graph.hot_loops import HotLoop
-from runtime.graph.ir import Graph, Node
+from runtime.graph.ir import Graph, Node, Value
 from runtime.graph.spans import AT_SPAN, at_span, with_op
 from runtime.ops.dispatch import explain_failure, out_of_memory, widened
 from runtime.recursion import is_deep, room, room_for
@@ -99,9 +101,12 @@ class Program:
         self.outputs = [slot[v] for v in graph.outputs]
         self.instructions: list[tuple] = []
         last_use: dict[int, int] = {}
+        lent: set[Value] = set()  # to what may keep it, or a view of it
         for index, node in enumerate(graph.nodes):
             for value in node.inputs:
                 last_use[slot[value]] = index
+            if _ufunc(node) is None:
+                lent.update(node.inputs)
         keep = set(self.outputs)
         for index, node in enumerate(graph.nodes):
             inputs = [slot[v] for v in node.inputs]
@@ -111,6 +116,10 @@ class Program:
                 inputs, outputs = inputs[:-1], outputs[:-1]
             # Slots are emptied after their last use, so that big intermediates are freed as early as in eager code.
             dead = [s for s in inputs if last_use[s] == index and s not in keep]
+            for position, value in enumerate(node.inputs):
+                if slot[value] in dead and value not in lent and _may_overwrite(node, value):
+                    run = _into(_ufunc(node), position)
+                    break
             self.instructions.append((run, inputs, outputs, dead, node))
 
     def run(self, inputs: Sequence[Any], accelerator: Accelerator | None) -> list[Any]:
@@ -138,6 +147,41 @@ class Program:
                 raise
             raise located from (error if isinstance(error, MemoryError) else None)
         return [slots[s] for s in self.outputs]
+
+
+# Elements of arrays whose memory is worth taking over: the system gives, and clears, fresh pages for large ones.
+_LARGE = 1 << 15
+_UFUNCS = {
+    operator.add: np.add, operator.sub: np.subtract, operator.mul: np.multiply, operator.truediv: np.true_divide,
+    operator.neg: np.negative,
+}  # fmt: skip
+
+
+def _ufunc(node: Node) -> np.ufunc | None:
+    """The function whose results are a node's, always in memory of their own; None where there is none such."""
+    kernel = node.op.kernel
+    return None if node.attrs else kernel if isinstance(kernel, np.ufunc) else _UFUNCS.get(kernel)
+
+
+def _may_overwrite(node: Node, value: Value) -> bool:
+    """Whether a node may put its result into the memory of an operand that was computed here and has no other use."""
+    type_ = value.type
+    return (
+        _ufunc(node) is not None
+        and value.node is not None
+        and _ufunc(value.node) is not None
+        and isinstance(type_, TensorType)
+        and type_ == node.outputs[0].type
+        and type_.dtype is not dtypes.bfloat16
+        and math.prod([size or 0 for size in type_.shape or ()]) >= _LARGE  # unknown sizes may turn out larger
+    )
+
+
+def _into(ufunc: Any, position: int) -> Callable[..., Any]:
+    def run(*operands: Any) -> Any:
+        return ufunc(*operands, out=operands[position])
+
+    return run
 
 
 _EXPECTED = (
