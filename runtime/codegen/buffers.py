@@ -22,6 +22,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from runtime.codegen.names import words
+from runtime.graph.passes import options
 from runtime.llvm.parsing import parse
 
 _ALLOCATION = re.compile(r"(\w+) = np\.empty\((.*)\)")
@@ -47,6 +48,8 @@ def hoist_allocations(low: Any, block: list, owned: dict[str, bool], carried: se
     owned: the buffer variables of the carries whose shape the loop keeps -> whether they hold memory of the kernel's
     own from the start. carried: all variables that have a value when the loop begins.
     """
+    if not options.get("memory_optimization"):
+        return []
     # What a variable holds after an error has another value before the loop, and keeps it when there are no trips.
     carried = carried | {name for kept in low.kept.values() for name in (kept.flag, kept.name, *kept.dims)}
     texts = list(_texts(block))

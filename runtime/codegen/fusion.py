@@ -24,6 +24,7 @@ from runtime.codegen.reductions import REDUCTIONS
 from runtime.codegen.refs import Dims, Scalar
 from runtime.codegen.reports import report
 from runtime.graph.ir import Node, Value
+from runtime.graph.passes import options
 from runtime.graph.passes.commits import may_fail
 
 # Members of a group; a longer loop body spills registers and takes longer to compile than two loops.
@@ -89,7 +90,8 @@ class Fusion:
     def _join(self, node: Node, space: Dims, output: Value, dims: Dims) -> Group:
         low = self.low
         group = self.groups.get(space)
-        if group is not None and (len(group.nodes) >= _GROUP_LIMIT or self._feeds_on_reduction(group, node)):
+        limit = _GROUP_LIMIT if options.get("remapping") else 1
+        if group is not None and (len(group.nodes) >= limit or self._feeds_on_reduction(group, node)):
             self.flush(group)
             group = None
         for value in node.inputs:

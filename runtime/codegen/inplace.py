@@ -10,6 +10,7 @@ from typing import Any
 
 from runtime.codegen.refs import Array, Buffer, Dims, Scalar
 from runtime.graph.ir import Graph, Node
+from runtime.graph.passes import options
 
 # Ops whose output may take over the memory of their first input.
 UPDATES = frozenset(
@@ -55,6 +56,8 @@ def last_buffer(nest: Any) -> Buffer | None:
     nest. Each element is read before it is written, since the last node's store is the last line of the nest; so long
     as the nest doesn't also read the memory in another order, as `x * reverse(x)` does.
     """
+    if not options.get("memory_optimization"):
+        return None
     region, group = nest.low.region, nest.group
     result = group.nodes[-1].outputs[0]
     inside = set(group.nodes)

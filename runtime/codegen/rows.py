@@ -25,6 +25,7 @@ from typing import Any
 
 from runtime.codegen import threads
 from runtime.codegen.names import words
+from runtime.graph.passes import options
 
 # Lines in a fused body: beyond, registers spill and compiling takes longer.
 _LONGEST = 120
@@ -48,7 +49,7 @@ class Placed:
 def place(low: Any, index: str, size: str, body: list, large: bool) -> None:
     """Prints `for index in range(size): body`, together with the loop before it where that is possible."""
     before = low.placed
-    if before is not None and _can_join(low, before, index, size, body):
+    if before is not None and options.get("remapping") and _can_join(low, before, index, size, body):
         between = low.block[before.end :]
         del low.block[before.start :], low.parts[before.parts :]
         low.block += between

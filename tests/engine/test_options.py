@@ -61,8 +61,8 @@ def test_experimental_options():
     try:
         ag.config.optimizer.set_experimental_options({"fast_math": True, "loop_optimization": False})
         assert ag.config.optimizer.get_experimental_options() == {"fast_math": True, "loop_optimization": False}
-        with pytest.warns(UserWarning, match="'remapping' has no effect"):
-            ag.config.optimizer.set_experimental_options({"remapping": True})
+        with pytest.warns(UserWarning, match="'layout_optimizer' has no effect"):
+            ag.config.optimizer.set_experimental_options({"layout_optimizer": True})
         with pytest.raises(ValueError, match="unknown option 'speed'"):
             ag.config.optimizer.set_experimental_options({"speed": True})
         graph = ag.function(lambda x: x + 0.0).get_concrete_function(ag.TensorSpec([], ag.float32)).graph

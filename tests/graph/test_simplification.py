@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,13 +9,13 @@ import pytest
 
 import autograph as ag
 from runtime.graph.interpreter import interpret
-from runtime.graph.ir import Graph, copy_graph
+from runtime.graph.ir import Graph
 from runtime.graph.passes import options
-from runtime.graph.passes.algebra import simplify_algebra
 from runtime.graph.passes.dead_code import remove_dead_code
 from runtime.graph.passes.pipeline import LAST, PASSES, REGION_PASSES, optimize
 from runtime.graph.passes.shape_propagation import propagate_shapes
 from runtime.graph.verify import verify
+from tests.graph.tracing import F32, I32, MATRIX, ops, simplified, traced
 
 SPECIAL = [0.0, -0.0, 1.0, -1.5, 3.0, 1e-45, -1e-40, 1e-38, 3e38, np.inf, -np.inf, np.nan]
 INTEGERS = [0, 1, -1, 2, 7, -(2**31), 2**31 - 1]
@@ -36,36 +35,11 @@ def fast_math():
     options._chosen.clear()
 
 
-def traced(function: Callable, *specs: Any) -> Graph:
-    """The graph as it was traced, but for dead code."""
-    options.set_options({"disable_meta_optimizer": True})
-    try:
-        return ag.function(function).get_concrete_function(*specs).graph
-    finally:
-        options._chosen.clear()
-
-
-def ops(graph: Graph) -> list[str]:
-    return [node.op.name for node in graph.walk() if node.op.name != "constant"]
-
-
 @pytest.fixture(autouse=True)
 def quiet():
     with np.errstate(all="ignore"):
         yield
 
-
-def simplified(graph: Graph, *passes: Callable) -> Graph:
-    result = copy_graph(graph)
-    for run in passes or (simplify_algebra, remove_dead_code):
-        run(result)
-    verify(result)
-    return result
-
-
-F32 = ag.TensorSpec([], ag.float32)
-I32 = ag.TensorSpec([], ag.int32)
-MATRIX = ag.TensorSpec([2, 3], ag.float32)
 
 # program, ops that are left
 FLOATS = {
@@ -121,36 +95,6 @@ def test_integer_rules(name):
         for y in INTEGERS:
             given = [np.int32(x), np.int32(y)]
             assert interpret(before, given) == interpret(after, given), (x, y)
-
-
-MOVES = {
-    "reshape twice": (lambda x: ag.reshape(ag.reshape(x, [6]), [3, 2]), ["reshape"]),
-    "reshape to the same": (lambda x: ag.reshape(x, [2, 3]), []),
-    "expand and reshape": (lambda x: ag.reshape(ag.expand_dims(x, 0), [6]), ["reshape"]),
-    "transpose twice": (lambda x: ag.transpose(ag.transpose(x)), []),
-    "transpose that does nothing": (lambda x: ag.transpose(x, [0, 1]), []),
-    "broadcast to the same": (lambda x: ag.broadcast_to(x, [2, 3]), []),
-    "product of a transposed": (lambda x: ag.transpose(x) @ x, ["matmul"]),
-    "product with a transposed": (lambda x: x @ ag.transpose(x), ["matmul"]),
-    "sum over nothing": (lambda x: ag.reduce_sum(ag.reduce_sum(x), axis=[]), ["reduce_sum"]),
-}
-
-
-@pytest.mark.parametrize("name", MOVES)
-def test_moves(name):
-    program, left = MOVES[name]
-    before = traced(program, MATRIX)
-    after = simplified(before)
-    assert ops(after) == left
-    x = np.arange(6, dtype=np.float32).reshape(2, 3)
-    np.testing.assert_array_equal(interpret(before, [x])[0], interpret(after, [x])[0])
-
-
-def test_an_unknown_shape_is_no_reason_to_drop_a_reshape():
-    graph = simplified(traced(lambda x: ag.reshape(x, [-1]), ag.TensorSpec([None], ag.float32)))
-    assert ops(graph) == []  # a vector stays a vector
-    graph = simplified(traced(lambda x: ag.reshape(x, [-1, 3]), ag.TensorSpec([None, None], ag.float32)))
-    assert ops(graph) == ["reshape"]
 
 
 def test_fast_math(fast_math):

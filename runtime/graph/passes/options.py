@@ -1,6 +1,8 @@
 """Which graph passes run, and how: what `ag.config.optimizer.set_experimental_options` sets.
 
-Options are read when a function is traced; functions that are traced already stay as they are.
+Options are read when a function is traced; functions that are traced already stay as they are. Those of native code
+(`remapping`: fusion; `memory_optimization`: results in the memory of operands, allocations that leave loops) are read
+when it is made.
 """
 
 from __future__ import annotations
@@ -12,16 +14,25 @@ _DEFAULTS = {
     "loop_optimization": True,
     "conditional_optimization": True,
     "shape_optimization": True,
+    # Parts of arithmetic_optimization.
+    "strength_reduction": True,
+    "move_optimization": True,
+    "dead_code_elimination": True,
+    # Of native code.
+    "remapping": True,
+    "memory_optimization": True,
     # Rules that hold for real numbers but not for every floating-point number (see `algebra.py`).
     "fast_math": False,
     "disable_meta_optimizer": False,
 }
 _chosen: dict[str, bool] = {}
+# What `disable_meta_optimizer` leaves as it is.
+_APART = frozenset({"fast_math", "dead_code_elimination", "remapping", "memory_optimization"})
 
 
 def get(name: str) -> bool:
     """Whether an option is on."""
-    if name != "fast_math" and _chosen.get("disable_meta_optimizer"):
+    if name not in _APART and _chosen.get("disable_meta_optimizer"):
         return name == "disable_meta_optimizer"
     return _chosen.get(name, _DEFAULTS[name])
 

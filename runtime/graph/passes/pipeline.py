@@ -2,34 +2,62 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 
 from runtime.graph.ir import Graph
-from runtime.graph.passes import options
-from runtime.graph.passes.algebra import simplify_algebra
+from runtime.graph.passes import algebra, moves, options, strength_reduction
 from runtime.graph.passes.common_subexpressions import merge_common_subexpressions
 from runtime.graph.passes.conditionals import simplify_conditionals
 from runtime.graph.passes.constant_folding import fold_constants
 from runtime.graph.passes.dead_code import remove_dead_code
+from runtime.graph.passes.loop_carries import prune_carries
 from runtime.graph.passes.loop_invariants import move_loop_invariants
 from runtime.graph.passes.product_hoisting import hoist_products
+from runtime.graph.passes.rules import Rule, apply_rules
 from runtime.graph.passes.shape_propagation import propagate_shapes
 
 Pass = Callable[[Graph], None]
 
-# name, option that switches it (None: always on), pass
-PASSES: tuple[tuple[str, str | None, Pass], ...] = (
+# Tables of rules that one walk applies, with the options that switch them.
+RULES: tuple[tuple[tuple[str, ...], dict[str, Rule]], ...] = (
+    (("arithmetic_optimization", "fast_math"), algebra.FAST),
+    (("arithmetic_optimization",), algebra.RULES),
+    (("arithmetic_optimization", "strength_reduction"), strength_reduction.RULES),
+    (("arithmetic_optimization", "strength_reduction", "fast_math"), strength_reduction.FAST),
+    (("arithmetic_optimization", "move_optimization"), moves.RULES),
+)
+
+
+def simplify(graph: Graph) -> None:
+    """Applies the rules that are switched on, in place, in regions too."""
+    apply_rules(graph, _rules(tuple(all(map(options.get, names)) for names, _ in RULES)))
+
+
+@functools.cache
+def _rules(on: tuple[bool, ...]) -> dict[str, list[Rule]]:
+    found: dict[str, list[Rule]] = {}
+    for table in (table for chosen, (_, table) in zip(on, RULES) if chosen):
+        for name, rule in table.items():
+            found.setdefault(name, []).append(rule)
+    return found
+
+
+# name, option that switches it, pass
+PASSES: tuple[tuple[str, str, Pass], ...] = (
     # Dead code first: the passes after it then look only at what counts.
-    ("dead code", None, remove_dead_code),
+    ("dead code", "dead_code_elimination", remove_dead_code),
     ("shape propagation", "shape_optimization", propagate_shapes),
     ("constant folding", "constant_folding", fold_constants),
-    ("algebra", "arithmetic_optimization", simplify_algebra),
+    ("rules", "arithmetic_optimization", simplify),
     # Before code moves out of loops, so that equal expressions move once.
     ("common subexpressions", "common_subgraph_elimination", merge_common_subexpressions),
 )
 # Only for graphs with loops and branches.
-REGION_PASSES: tuple[tuple[str, str | None, Pass], ...] = (
+REGION_PASSES: tuple[tuple[str, str, Pass], ...] = (
     ("conditionals", "conditional_optimization", simplify_conditionals),
+    # Carries that become captures may make more invariant.
+    ("loop carries", "loop_optimization", prune_carries),
     ("loop invariants", "loop_optimization", move_loop_invariants),
     ("products", "loop_optimization", hoist_products),
     # Constants meet what they are combined with, and what came out of different loops may be equal.
@@ -37,14 +65,14 @@ REGION_PASSES: tuple[tuple[str, str | None, Pass], ...] = (
     ("common subexpressions", "common_subgraph_elimination", merge_common_subexpressions),
 )
 # All of them leave operands that nothing uses any more.
-LAST = (("dead code", None, remove_dead_code),)
+LAST = (("dead code", "dead_code_elimination", remove_dead_code),)
 
 
 def optimize(graph: Graph, check: Callable[[Graph, str], None] | None = None) -> Graph:
     """Runs the passes in place and gives the graph back. `check(graph, pass name)` runs after each, for tests."""
     middle = REGION_PASSES if any(node.regions for node in graph.nodes) else ()
     for name, option, run in (*PASSES, *middle, *LAST):
-        if option is None or options.get(option):
+        if options.get(option):
             run(graph)
             if check is not None:
                 check(graph, name)
