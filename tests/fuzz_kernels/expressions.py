@@ -38,7 +38,8 @@ INT_BINARY = [
 FLOAT_BINARY = ["{} / {}", "ag.atan2({}, {})", "ag.math.floormod({}, {})", "ag.math.squared_difference({}, {})",
                 "ag.math.divide_no_nan({}, {})", "ag.math.floordiv({}, {})"]  # fmt: skip
 BOOL_BINARY = ["{} & {}", "{} | {}", "{} ^ {}", "ag.logical_and({}, {})"]
-COMPARE = ["{} < {}", "{} >= {}", "{} == {}", "{} > {}", "{} != {}", "ag.equal({}, {})"]
+# Not `==` and `!=`: of shapes that are found not to fit at run time they raise; eager they are False and True.
+COMPARE = ["{} < {}", "{} >= {}", "ag.not_equal({}, {})", "{} > {}", "ag.equal({}, {})"]
 LIMIT = 6_000_000  # elements of one value
 
 
