@@ -13,6 +13,7 @@ leaves the rest to LLVM, by way of llvmlite, which is numba's own back end. What
     writer.py       a function being written: blocks, temporaries, variables
     expressions.py  expressions as instructions
     statements.py   statements, returns, loops
+    ways_out.py     loops that a flag ends leave at once
     lane_loops.py   loops whose trips can run side by side, in the lanes of vectors
     lane_code.py    those loops as instructions
     lane_pace.py    whether they are faster in lanes, found out as they run

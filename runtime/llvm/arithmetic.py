@@ -190,7 +190,12 @@ def _divided(w: Writer, remainder: bool, a: Value, b: Value, result: Scalar) -> 
     a, b = cast(w, a, both), cast(w, b, both)
     ir, flag = both.ir, BOOL.times(both.lanes)
     none, one = literal(0, both), literal(1, both)
-    if b.text in {literal(number, both).text for number in _DIVISORS}:
+    number = _divisor(b)
+    if number is not None and not number & (number - 1):  # a power of two
+        shift, mask = literal(number.bit_length() - 1, both), literal(number - 1, both)
+        other, how = (mask, "and") if remainder else (shift, "ashr" if both.is_signed else "lshr")
+        return cast(w, Value(both, w.op(f"{how} {ir} {a.text}, {other.text}")), result)
+    if number is not None:
         quotient, rest = _whole(w, a, b)
         if not both.is_signed:
             return cast(w, rest if remainder else quotient, result)
@@ -223,8 +228,10 @@ def _divided(w: Writer, remainder: bool, a: Value, b: Value, result: Scalar) -> 
     return chosen(w, zero, literal(0, result), by_minus)
 
 
-# Literals above zero that programs divide by: nothing is special about them.
-_DIVISORS = range(1, 128)
+def _divisor(value: Value) -> int | None:
+    """A literal above zero, in each lane: nothing is special about it as a divisor."""
+    text = value.text.removeprefix(f"splat ({value.type.times(1).ir} ").rstrip(")")
+    return int(text) if text.isdigit() and int(text) > 0 else None
 
 
 def _whole(w: Writer, a: Value, b: Value) -> tuple[Value, Value]:

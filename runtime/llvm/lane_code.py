@@ -248,7 +248,7 @@ class Lanes:
         self.inside.append((node.body, running))
         for statement in node.body:
             if ends_loop(statement):
-                self._leave(place, statement.test, after)  # type: ignore[attr-defined]
+                self._leave(place, statement, after)
                 self.inside[-1] = node.body, self.mask
             else:
                 statements.block(w, [statement])
@@ -257,10 +257,12 @@ class Lanes:
         w.block(after)
         self.mask = before
 
-    def _leave(self, place: str, test: ast.expr, after: str) -> None:
+    def _leave(self, place: str, node: Any, after: str) -> None:
         """Lanes leave a loop in the middle of a trip."""
         w, on = self.w, self.w.label()
-        left = arithmetic.truth(w, value(w, test))
+        left = arithmetic.truth(w, value(w, node.test))
+        if node.body[:-1]:
+            self._body(left, node.body[:-1])
         running = self.among(self.mask, arithmetic.negation(w, left))
         w.line(f"store {running.type.ir} {running.text}, ptr {place}")
         w.branch(self.any(running), on, after)

@@ -139,8 +139,8 @@ def _counted(types: Any, node: ast.While) -> tuple[str, ast.expr] | None:
 
 
 def ends_loop(node: ast.stmt) -> bool:
-    """Whether a statement is `if ...: break`."""
-    return isinstance(node, ast.If) and isinstance(node.body[0], ast.Break) and not node.orelse
+    """Whether a statement is `if ...: ...; break`."""
+    return isinstance(node, ast.If) and isinstance(node.body[-1], ast.Break) and not node.orelse
 
 
 # --- sums ------------------------------------------------------------------------------------------------------------
@@ -260,7 +260,7 @@ def _exposed(body: Sequence[ast.stmt], defined: set[str]) -> set[str]:
 
 
 def _leaves(body: Sequence[ast.stmt]) -> bool:
-    return isinstance(body[-1], ast.Return)
+    return isinstance(body[-1], (ast.Return, ast.Break))
 
 
 def _writes(types: Any, node: ast.AST) -> bool:

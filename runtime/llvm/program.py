@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from runtime.llvm import arithmetic, interrupts, memory, statements, wrapper
+from runtime.llvm import arithmetic, interrupts, memory, statements, ways_out, wrapper
 from runtime.llvm.infer import Types
 from runtime.llvm.parsing import parse
 from runtime.llvm.types import Array, Scalar, Type, Unsupported, signature
@@ -59,6 +59,8 @@ class Program:
 
     def __init__(self, text: str, library: Library) -> None:
         own = [node for node in parse(text).body if isinstance(node, ast.FunctionDef)]
+        for node in own:
+            ways_out.shorten(node)
         self.functions = {**library.functions, **{node.name: node for node in own}}
         self.constants = library.constants
         self._formulas = library.formulas

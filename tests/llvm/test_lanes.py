@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import signal
 import threading
 from collections.abc import Callable
@@ -11,8 +12,8 @@ import numpy as np
 import pytest
 
 from runtime.codegen import llvm_compiler
-from runtime.llvm import lane_code
-from tests.llvm.kernels import needed, source
+from runtime.llvm import lane_code, ways_out
+from tests.llvm.kernels import needed, ours, source
 from tests.llvm.lane_programs import SIZES, Program, arguments, bits
 
 pytestmark = needed
@@ -174,3 +175,73 @@ def kernel(x):
     finally:
         signal.signal(signal.SIGINT, before)
     assert status == 1
+
+
+SEARCH = """
+def kernel(x, y, n):
+    index = 0
+    done = False
+    place = -1
+    while index < n and (not done):
+        if x[index] {sign} y:
+            {first}
+        else:
+            {second}
+        index = index + 1
+        done = r
+        place = r_1
+    return place, index
+"""
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_a_loop_that_a_flag_ends_leaves_where_it_did(swapped: bool) -> None:
+    found, kept = "r = True\n            r_1 = index", "r = done\n            r_1 = place"
+    first, second = (kept, found) if swapped else (found, kept)
+    text = SEARCH.format(sign="!=" if swapped else "==", first=first, second=second)
+    run = ours(text, "(float64[::1], float64, int64)")
+    function = ast.parse(text).body[0]
+    assert isinstance(function, ast.FunctionDef)
+    ways_out.shorten(function)
+    assert any(isinstance(part, ast.Break) for part in ast.walk(function))
+    x = np.arange(10.0)
+    assert [tuple(run(x, y, 10)) for y in (0.0, 4.0, 9.0, 11.0)] == [(0, 1), (4, 5), (9, 10), (-1, 10)]
+    assert tuple(run(x, 4.0, 0)) == (-1, 0)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("        done = r\n", "        done = r\n        done = False\n"),  # the flag doesn't stay
+        ("        index = index + 1\n", "        r = r and index < 3\n        index = index + 1\n"),
+        ("and (not done)", "or (not done)"),
+    ],
+)
+def test_a_flag_that_may_not_end_the_loop_stays_a_flag(change: tuple[str, str]) -> None:
+    text = SEARCH.format(
+        sign="==", first="r = True\n            r_1 = index", second="r = done\n            r_1 = place"
+    )
+    function = ast.parse(text.replace(*change)).body[0]
+    assert isinstance(function, ast.FunctionDef)
+    ways_out.shorten(function)
+    assert not any(isinstance(part, ast.Break) for part in ast.walk(function))
+
+
+@pytest.mark.parametrize("divisor", [1, 2, 3, 7, 8, 64, 100, 127])
+@pytest.mark.parametrize("kind", ["int8", "int32", "int64", "uint8", "uint32"])
+def test_division_by_literals_is_python_s(kind: str, divisor: int) -> None:
+    text = f"""
+def kernel(x, q, r):
+    a = np.empty(x.size, np.{kind})
+    b = np.empty(x.size, np.{kind})
+    for i in range(x.size):
+        a[i] = x[i] // np.{kind}({divisor})
+        b[i] = x[i] % np.{kind}({divisor})
+    return a, b
+"""
+    info = np.iinfo(kind)
+    whole = [v for v in (info.min, info.min + 1, -129, -8, -3, -1, 0, 1, 2, 7, 8, 63, 100, info.max) if v >= info.min]
+    x = np.array([v for v in whole if v <= info.max], kind)
+    quotients, rests = ours(text, f"({kind}[::1], int64, int64)")(x, 0, 0)
+    assert quotients.tolist() == [int(v) // divisor for v in x]
+    assert rests.tolist() == [int(v) % divisor for v in x]
