@@ -207,14 +207,18 @@ class Math:
         return self.select(self.number(low) > x, low, x)
 
     def polynomial(self, x: Lane, coefficients: Sequence[Any]) -> Lane:
-        """c[0] + c[1] x + c[2] x**2 + ..., by Estrin's scheme: short chains, which matter where there is one number."""
-        terms = list(coefficients)
-        while len(terms) > 1:
-            pairs = [self.fma(x, terms[i + 1], terms[i]) for i in range(0, len(terms) - 1, 2)]
-            terms = pairs + terms[2 * len(pairs) :]
-            if len(terms) > 1:
-                x = x * x
-        return self._floats(terms[0])[0]
+        """c[0] + c[1] x + c[2] x**2 + ..., as pairs c[i] + c[i + 1] x by Horner's rule in x**2: one product more than
+        Horner's rule in x, which loops over many numbers are bound by, and half of its chain, for loops over one."""
+        pairs: list[Any] = [
+            self.fma(x, coefficients[i + 1], coefficients[i]) for i in range(0, len(coefficients) - 1, 2)
+        ]
+        if len(coefficients) % 2:
+            pairs.append(coefficients[-1])
+        square = x * x
+        result = pairs.pop()
+        while pairs:
+            result = self.fma(square, result, pairs.pop())
+        return self._floats(result)[0]
 
     def nearest(self, x: Lane, factor: float) -> tuple[Lane, Lane]:
         """The integer next to x * factor, as a float and as bits, the lowest of which are the integer's.
@@ -225,6 +229,20 @@ class Math:
         magic = 1.5 * 2.0**self.mantissa
         shifted = self.fma(x, factor, magic)
         return shifted - magic, shifted.bits()
+
+    def ldexp(self, x: Lane, n: Lane) -> Lane:
+        """x * 2**n with one rounding, for |x| near 1 and integers |n| < 2 * bias."""
+        if _scales():
+            vector = f"v{self.width}" if self.width > 1 else ""
+            declared = self.builder.module.declare_intrinsic(
+                f"llvm.ldexp.{vector}f{self.size}.{vector}i{self.size}", (),
+                ir.FunctionType(self.float_type, [self.float_type, self.int_type]),
+            )  # fmt: skip
+            return Lane(self, self.builder.call(declared, [x.value, n.value]))
+        # In two steps, of which the first is exact.
+        biased = n + 2 * self.bias
+        half = biased >> 1
+        return x * (half << self.mantissa).float() * ((biased - half) << self.mantissa).float()
 
     def wide(self) -> Math:
         """The same place and width, in float64."""
@@ -246,6 +264,14 @@ def _vector_lengths() -> tuple[int, ...]:
     """The lengths in bits that loops are compiled for here: LLVM takes half of the longest where it has reasons to."""
     features = llvmlite.binding.get_host_cpu_features()
     return (256, 512) if features.get("avx512f") else (128, 256) if features.get("avx2") else (128,)
+
+
+@functools.cache
+def _scales() -> bool:
+    """Whether the processor multiplies by powers of two in one instruction, and LLVM knows of it for vectors."""
+    features = llvmlite.binding.get_host_cpu_features()
+    newest = llvmlite.binding.llvm_version_info[0] >= 22
+    return newest and all(features.get(name) for name in ("avx512f", "avx512dq", "avx512vl"))
 
 
 Rare = Callable[["Math", "Lane"], "Lane"]

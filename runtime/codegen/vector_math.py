@@ -39,16 +39,9 @@ def reduced(m: Math, x: Lane) -> tuple[Lane, Lane]:
     return bits - m.bits_of(1.5 * 2.0**m.mantissa), r
 
 
-def scaled(m: Math, x: Lane, n: Lane) -> Lane:
-    """x * 2**n in two steps, so that subnormal results are rounded once."""
-    biased = n + 2 * m.bias
-    half = biased >> 1
-    return x * (half << m.mantissa).float() * ((biased - half) << m.mantissa).float()
-
-
 def exponential(m: Math, x: Lane) -> Lane:
     n, r = reduced(m, m.clamp(x, *_EXP_RANGE[m.size]))
-    return scaled(m, m.fma(r * r, m.polynomial(r, tables.EXP[m.size]), r) + 1.0, n)
+    return m.ldexp(m.fma(r * r, m.polynomial(r, tables.EXP[m.size]), r) + 1.0, n)
 
 
 def _within(m: Math, x: Lane) -> Lane:
@@ -105,7 +98,7 @@ def _cosh(m: Math, x: Lane) -> Lane:
 def _half_exponential(m: Math, x: Lane) -> Lane:
     """exp(x) / 2, which overflows later."""
     n, r = reduced(m, m.clamp(x, 0.0, _EXP_RANGE[m.size][1] + 1.0))
-    return scaled(m, m.fma(r * r, m.polynomial(r, tables.EXP[m.size]), r) + 1.0, n - 1)
+    return m.ldexp(m.fma(r * r, m.polynomial(r, tables.EXP[m.size]), r) + 1.0, n - 1)
 
 
 # --- logarithms ------------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import math
 
 from runtime.codegen import vector_tables as tables
 from runtime.codegen.lanes import Lane, Math, inline
-from runtime.codegen.vector_math import LN2, reduced, scaled, split
+from runtime.codegen.vector_math import LN2, reduced, split
 
 # 2 / 3 as a sum of two numbers.
 _TWO_THIRDS = (0.6666666666666666, 3.700743415417188e-17)
@@ -54,7 +54,7 @@ def _positive_f64(m: Math, x: Lane, y: Lane) -> Lane:
     bounded = m.clamp(product, -746.0, 710.0)
     n, r = reduced(m, bounded)
     r = r + low
-    return scaled(m, m.fma(r * r, m.polynomial(r, tables.EXP[64]), r) + 1.0, n)
+    return m.ldexp(m.fma(r * r, m.polynomial(r, tables.EXP[64]), r) + 1.0, n)
 
 
 def _long_logarithm(m: Math, x: Lane) -> tuple[Lane, Lane]:

@@ -13,6 +13,7 @@ import pytest
 from numba import njit
 
 import runtime.codegen.library as lib
+from runtime.codegen import lanes, numba_formulas
 from runtime.dtypes import float32, float64
 from tests.vector_math import FUNCTIONS, native, slice_of, worst_of
 
@@ -156,6 +157,32 @@ def test_same_bits_in_vectors_and_alone(dtype: str) -> None:
         with np.errstate(all="ignore"):
             alone = np.concatenate([function(x[i : i + 1].copy()) for i in range(x.size)])
         np.testing.assert_array_equal(function(x), alone, err_msg=name)
+
+
+def _scaled(m: lanes.Math, x: lanes.Lane) -> lanes.Lane:
+    """1.2345678 times 2 to the power of the integer x."""
+    return m.ldexp(m.number(1.2345678), m.nearest(x, 1.0)[1] - m.bits_of(1.5 * 2.0**m.mantissa))
+
+
+@pytest.mark.parametrize("in_one", [True, False])
+@pytest.mark.parametrize("dtype", TYPES)
+def test_powers_of_two_are_rounded_once(dtype: str, in_one: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the processor's instruction, if it has one, and in two steps."""
+    if not in_one:
+        monkeypatch.setattr(lanes, "_scales", lambda: False)
+    monkeypatch.setattr(lanes, "FORMULAS", {})
+    function = numba_formulas._intrinsic(lanes.Function("scaled", _scaled))
+
+    def kernel(x: Any, out: Any) -> None:
+        for i in range(x.size):
+            out[i] = function(x[i])
+
+    most = 2 * (127 if dtype == "float32" else 1023)
+    powers = np.arange(-most + 1, most, dtype=np.int32)
+    out = np.empty(powers.size, dtype)
+    njit(f"void({dtype}[::1], {dtype}[::1])", error_model="numpy")(kernel)(powers.astype(dtype), out)
+    with np.errstate(over="ignore", under="ignore"):
+        np.testing.assert_array_equal(out, np.ldexp(np.array(1.2345678, dtype), powers))
 
 
 @pytest.mark.skipif(
