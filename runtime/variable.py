@@ -20,6 +20,7 @@ from runtime import dtypes
 from runtime.context import ctx, init_scope
 from runtime.device import VariableAggregation, VariableSynchronization
 from runtime.dtypes import DType, DTypeLike
+from runtime.locks import one_at_a_time
 from runtime.ops import scatter
 from runtime.ops.api import add, subtract
 from runtime.ops.assignment import change_in_place, sliced_update
@@ -172,7 +173,6 @@ class Variable:
         return tensor
 
     def value(self) -> Tensor:
-        """The same as `read_value`."""
         return self.read_value()
 
     def _need_array(self) -> Any:
@@ -230,18 +230,14 @@ class Variable:
         """Subtracts from the value; gives the variable. Raises as `assign`."""
         return self._update(subtract, delta, "assign_sub", read_value)
 
+    @one_at_a_time
     def _update(self, function: Callable[..., Tensor], delta: Any, what: str, read_value: bool) -> Any:
         change = convert_to_tensor(delta, self.dtype)
         self._check_shape(change._shape)
         if ctx.builder is None and not ctx.recorders and self._update_in_place(function, change):
             return self if read_value else None
-        # Tapes don't see the update: gradients don't flow through a variable's state.
-        recorders, ctx.recorders = ctx.recorders, ()
-        try:
-            updated = function(self.read_value(), change)
-        finally:
-            ctx.recorders = recorders
-        if recorders and ctx.builder is None:
+        updated = self._computed(lambda value: function(value, change))
+        if ctx.recorders and ctx.builder is None:
             ctx.assigned(self, change)
         return self.assign(updated, read_value=read_value)
 
@@ -258,14 +254,18 @@ class Variable:
         """`v[key].assign(value)`. The value broadcasts to the slice."""
         return self._replace(lambda current: sliced_update(current, key, convert_to_tensor(value, self.dtype)))
 
+    @one_at_a_time
     def _replace(self, function: Callable[[Tensor], Tensor]) -> Any:
-        """Assigns a function of the current value, unseen by tapes: gradients don't flow through a variable's state."""
+        """Assigns a function of the current value."""
+        return self.assign(self._computed(function))
+
+    def _computed(self, function: Callable[[Tensor], Tensor]) -> Tensor:
+        """A function of the current value, unseen by tapes: gradients don't flow through a variable's state."""
         recorders, ctx.recorders = ctx.recorders, ()
         try:
-            updated = function(self.read_value())
+            return function(self.read_value())
         finally:
             ctx.recorders = recorders
-        return self.assign(updated)
 
     def _scatter(self, function: Callable[..., Tensor], indices: Any, updates: Any) -> Any:
         values = convert_to_tensor(updates, self.dtype)

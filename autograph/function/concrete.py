@@ -20,7 +20,7 @@ from autograph.function.signature import (
     is_tensor_like,
     recalled,
 )
-from runtime import dtypes, nest
+from runtime import dtypes, locks, nest
 from runtime.context import ctx
 from runtime.dtypes import as_dtype
 from runtime.engine.function import GraphFunction
@@ -85,7 +85,10 @@ class ConcreteFunction:
         self._count = is_none.count(False)
         leaves = nest.flatten(arguments)
         self._given_variables = [a for a in leaves if isinstance(a, VariableArgument)]
-        self._shares_variables = bool(self._given_variables) and not calls_python(graph)
+        # Python code may wait for a thread that calls this function too: such a call takes no locks.
+        self._waits = bool(variables or self._given_variables) and calls_python(graph)
+        self._locks: tuple[int, ...] | None = None  # of the variables that are assigned
+        self._shares_variables = bool(self._given_variables) and not self._waits
         # Whether calls with another key than the one it was traced for may use it.
         self._is_general = (
             any(None in (s._shape or (None,)) for s in specs)
@@ -140,6 +143,7 @@ class ConcreteFunction:
         """The same graph on other variables, which it doesn't keep alive: `instead` has them by the first ones' ids."""
         twin = copy.copy(self)
         twin._origin, twin._instead = self, {key: weakref.ref(v) for key, v in instead.items()}
+        twin._locks = None
         twin._variables = tuple([twin._instead.get(id(v), v) for v in self._variables])
         twin._arguments = nest.map_structure(
             lambda a: VariableArgument(instead[a.id], a.name_counts) if isinstance(a, VariableArgument) else a,
@@ -213,6 +217,15 @@ class ConcreteFunction:
         return [*tensors, *self._extra, *[v.read_value() for v in self.variables], *token]
 
     def _call_with_variables(self, tensors: Sequence[Any]) -> list[Any]:
+        if not self._written or self._waits:
+            return self._run_on_variables(tensors)
+        if self._locks is None:
+            variables = self.variables
+            self._locks = locks.places(variables[index]._id for index in self._written)
+        with locks.Held(self._locks):
+            return self._run_on_variables(tensors)
+
+    def _run_on_variables(self, tensors: Sequence[Any]) -> list[Any]:
         inputs, variables = self.inputs_for(tensors), self.variables
         results = self._run_with_commits(inputs) if self._commits else self.function(inputs)
         for index, value in zip(self._written, results[self._count :]):

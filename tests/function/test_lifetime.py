@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import functools
 import gc
+import os
 import threading
 import warnings
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
 import autograph as ag
+from runtime import locks
 
 
 def count_of(function: Any) -> int:
@@ -100,6 +103,79 @@ def test_one_trace_per_signature_on_many_threads() -> None:
         thread.join()
     assert results == [6.0] * 320
     assert len(traces) == 1
+
+
+def _in_threads(count: int, work: Callable[[], None]) -> None:
+    threads = [threading.Thread(target=work) for _ in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert not any(thread.is_alive() for thread in threads)
+
+
+@pytest.mark.parametrize("jit", [False, True, None])
+def test_no_assignment_of_another_thread_is_lost(jit: bool | None) -> None:
+    count, other = ag.Variable(0), ag.Variable(ag.zeros([2000]))
+
+    @ag.function(jit_compile=jit)
+    def add(n: Any) -> Any:
+        for _ in ag.range(n):
+            count.assign_add(1)
+        other.assign(ag.reverse(other, [0]) + 1.0)
+        return count.read_value()
+
+    def work() -> None:
+        for _ in range(40):
+            add(ag.constant(3))
+            count.assign_add(2)
+            other[:10].assign(other[:10] + 1.0 - 1.0)
+
+    _in_threads(8, work)
+    assert int(count) == 8 * 40 * 5
+    assert set(other.numpy()[10:-10].tolist()) == {320.0}
+
+
+def test_a_thread_that_python_code_waits_for_gets_its_turn() -> None:
+    """A function that calls Python holds no locks: what it calls may wait for another call of it."""
+    count = ag.Variable(0)
+    done: list[int] = []
+
+    def wait_for_another(x: Any) -> Any:
+        _in_threads(1, lambda: done.append(int(add(ag.constant(1)))))
+        return x
+
+    @ag.function
+    def add(n: Any) -> Any:
+        if n == 0:
+            ag.py_function(wait_for_another, [n], n.dtype)
+        count.assign_add(n)
+        return n
+
+    add(ag.constant(0))
+    assert done == [1]
+
+
+def test_a_forked_child_assigns() -> None:
+    count = ag.Variable(0)
+    release = threading.Event()
+    held = threading.Event()
+
+    def hold() -> None:
+        with locks.Held(tuple(range(64))):
+            held.set()
+            release.wait(60)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    held.wait(60)
+    child = os.fork()
+    if child == 0:
+        count.assign_add(1)
+        os._exit(int(count))
+    release.set()
+    thread.join()
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1
 
 
 def test_run_functions_eagerly() -> None:
