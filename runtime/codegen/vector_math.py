@@ -230,6 +230,38 @@ def _atan(m: Math, x: Lane) -> Lane:
     return m.copysign(base + (t + m.fma(t * z, m.polynomial(z, tables.ATAN[m.size]), rest)), x)
 
 
+def _atan2(m: Math, y: Lane, x: Lane) -> Lane:
+    """k pi / 4 + atan(t) or k pi / 4 - atan(t), where t is the smaller of |x| and |y| over the larger, or that turned
+    by pi / 4: the angle is rounded where the two are added."""
+    far, high = abs(x), abs(y)
+    steep = high > far
+    small, large = m.select(steep, far, high), m.select(steep, high, far)
+    # Infinities and zeros as numbers that have the same angle; sums that stay finite.
+    infinite = large.equals(math.inf)
+    small = m.select(infinite, m.select(small.equals(math.inf), 1.0, m.number(0.0)), small)
+    large = m.select(infinite, 1.0, m.select(large > 0.0, large, 1.0))
+    scale = m.select(large < 2.0 ** (4 - m.bias), 2.0 ** (m.mantissa + 4), m.number(1.0))
+    scale = m.select(large > 2.0 ** (m.bias - 3), 0.0625, scale)
+    small, large = small * scale, large * scale
+    middle = small > large * (math.sqrt(2) - 1)
+    above, below = m.select(middle, small - large, small), m.select(middle, small + large, large)
+    lost_above = m.select(middle, (small - above) - large, m.number(0.0))
+    lost_below = m.select(middle, small - (below - large), m.number(0.0))
+    inverse = 1.0 / below
+    t = above * inverse
+    left = m.fma(-t, lost_below, m.fma(-t, below, above) + lost_above)
+    z = t * t
+    k = m.select(middle, m.number(1.0), 0.0)
+    k = m.select(steep, 2.0 - k, k)
+    ahead = m.copysign(m.number(1.0), x)
+    k = m.select(ahead < 0.0, 4.0 - k, k)
+    sign = m.select(steep, -ahead, ahead)
+    first, rest = _PI[m.size][0] / 4, _PI[m.size][1] / 4
+    low = m.fma(t * z, m.polynomial(z, tables.ATAN[m.size]), m.fma(k * sign, rest, left * inverse))
+    angle = m.copysign(m.fma(k, first, (t + low) * sign), y)
+    return m.select(m.unordered(x, y), math.nan, angle)
+
+
 def _arcsine(m: Math, x: Lane) -> tuple[Lane, Lane, Lane]:
     """Whether |x| is above a half; asin of |x|, or of sqrt((1 - |x|) / 2), as a number and what is added to it."""
     size = abs(x)
@@ -327,6 +359,7 @@ sin = outlined("sin", _sin, _far)
 cos = outlined("cos", _cos, _far)
 tan = outlined("tan", _tan, _far)
 atan = inline("atan", _atan)
+atan2 = inline("atan2", _atan2, 2)
 asin = inline("asin", _asin)
 acos = inline("acos", _acos)
 asinh = inline("asinh", _asinh)

@@ -110,6 +110,39 @@ def test_pow_float64() -> None:
     assert error.max() <= 2.0, (x[error.argmax()], y[error.argmax()])
 
 
+def _points(dtype: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Of all angles and sizes, near the diagonals and the borders of pi / 8 more of them."""
+    random = np.random.default_rng(7)
+    n, most = 20000, 37 if dtype is np.float32 else 307
+    turn = random.integers(0, 8, n) * (np.pi / 8) + random.normal(size=n) * 10.0 ** random.uniform(-8, -1, n)
+    pairs = [
+        (random.normal(size=n), random.normal(size=n)),
+        (random.normal(size=n), random.normal(size=n) * 10.0 ** random.uniform(-8, 8, n)),
+        (np.sin(turn) * 2.0, np.cos(turn) * 2.0),
+        tuple(random.normal(size=(2, n)) * 10.0 ** random.uniform(-most, most - 1, (2, n))),
+        tuple(random.normal(size=(2, n)) * 10.0 ** random.choice([-most - 1, most], n)),
+    ]
+    y, x = (np.concatenate(side).astype(dtype) for side in zip(*pairs))
+    return y, x
+
+
+def test_atan2_float32() -> None:
+    y, x = _points(np.float32)
+    with np.errstate(all="ignore"):
+        exact = np.arctan2(y.astype(np.float64), x.astype(np.float64))
+        right = exact.astype(np.float32)
+        got = native("atan2", float32, 2)(y, x)
+        error = np.where(got == right, 0.0, np.abs(got - exact) / np.spacing(np.abs(right)))
+    assert error.max() <= 2.0, (y[error.argmax()], x[error.argmax()])
+
+
+@wide_only
+def test_atan2_float64() -> None:
+    y, x = _points(np.float64)
+    error = ulps(native("atan2", float64, 2)(y, x), np.arctan2(y.astype(np.longdouble), x.astype(np.longdouble)))
+    assert error.max() <= 2.0, (y[error.argmax()], x[error.argmax()])
+
+
 # --- special values --------------------------------------------------------------------------------------------------
 
 SPECIAL = [0.0, 1.0, 2.0, 0.5, 3.0, 2.5, 1e30, 1e17, 7.0, np.inf, 1e-45]
@@ -141,6 +174,17 @@ def test_special_powers(dtype: str) -> None:
     got = native("pow", TYPES[dtype], 2)(x, y)
     wrong = ~same(got, wanted, 1e-6 if dtype == "float32" else 1e-14)
     assert not wrong.any(), list(zip(x[wrong], y[wrong], got[wrong], wanted[wrong]))
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_special_angles(dtype: str) -> None:
+    numbers = [*SPECIAL, np.nan, np.finfo(dtype).max, np.finfo(dtype).tiny, np.finfo(dtype).smallest_subnormal]
+    y, x = (side.ravel().astype(dtype) for side in np.meshgrid([*numbers, *np.negative(numbers)], numbers))
+    for x in (x, -x):
+        wanted = np.arctan2(y, x)
+        got = native("atan2", TYPES[dtype], 2)(y, x)
+        wrong = ~same(got, wanted, 1e-6 if dtype == "float32" else 1e-14)
+        assert not wrong.any(), list(zip(y[wrong], x[wrong], got[wrong], wanted[wrong]))
 
 
 # --- code ------------------------------------------------------------------------------------------------------------
@@ -190,10 +234,10 @@ def test_powers_of_two_are_rounded_once(dtype: str, in_one: bool, monkeypatch: p
     reason="looks for vector registers of x86 with AVX2",
 )
 @pytest.mark.parametrize("dtype", TYPES)
-@pytest.mark.parametrize("name", [*FUNCTIONS, "pow"])
+@pytest.mark.parametrize("name", [*FUNCTIONS, "pow", "atan2"])
 def test_loops_become_vector_code(name: str, dtype: str) -> None:
     function = getattr(lib, name)
-    if name == "pow":
+    if name in ("pow", "atan2"):
 
         def kernel(x: Any, out: Any) -> None:
             for i in range(x.size):
