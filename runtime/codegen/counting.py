@@ -19,7 +19,7 @@ few trips are sure to be enough there is no outer loop.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from runtime.codegen import cpu
@@ -41,34 +41,38 @@ _TESTS = {
 
 @dataclass(frozen=True)
 class Counter:
-    """A carry that each trip moves by a fixed `step` until it reaches `limit`."""
+    """A carry that each trip moves by the same `step` until it reaches `limit`."""
 
     index: int  # which carry
     name: str  # its 64-bit variable
     start: Known
     limit: str  # a 64-bit variable or literal
     stop: Known  # what is known of the limit; `below`: a dimension that the carry stays below in the body
-    step: int
+    step: Known  # all that it can be is above zero, or all below; `wide` is its text
     dtype: DType
 
     @property
+    def is_up(self) -> bool:
+        return self.step.low > 0
+
+    @property
     def test(self) -> str:
-        return f"{self.name} {'<' if self.step > 0 else '>'} {self.limit}"
+        return f"{self.name} {'<' if self.is_up else '>'} {self.limit}"
 
     def inside(self) -> Scalar:
         """The carry in the body."""
-        if self.step > 0:
+        if self.is_up:
             low, high = self.start.low, max(self.stop.high - 1, self.start.low)
         else:
             low, high = min(self.stop.low + 1, self.start.high), self.start.high
-        return self._scalar(Known(low, high, self.stop.below if self.step > 0 else self.start.below, self.name))
+        return self._scalar(Known(low, high, self.stop.below if self.is_up else self.start.below, self.name))
 
     def after(self) -> Scalar:
         """The carry when the loop is over: the start, if there was no trip, or the first that fails the test."""
-        if self.step > 0:
-            low, high = self.start.low, max(self.start.high, self.stop.high + self.step - 1)
+        if self.is_up:
+            low, high = self.start.low, max(self.start.high, self.stop.high + self.step.high - 1)
         else:
-            low, high = min(self.start.low, self.stop.low + self.step + 1), self.start.high
+            low, high = min(self.start.low, self.stop.low + self.step.low + 1), self.start.high
         return self._scalar(Known(low, high, None, self.name))
 
     def _scalar(self, known: Known) -> Scalar:
@@ -78,7 +82,9 @@ class Counter:
     @property
     def advanced(self) -> str:
         """The counter at the end of a trip."""
-        return f"{self.name} {'+' if self.step > 0 else '-'} {abs(self.step)}"
+        if self.step.low == self.step.high:
+            return f"{self.name} {'+' if self.is_up else '-'} {abs(self.step.low)}"
+        return f"{self.name} + {self.step.wide}"
 
 
 def counter_of(low: Lowering, node: Node, starts: Sequence[Any], captures: Sequence[Any], name: Any) -> Counter | None:
@@ -99,13 +105,15 @@ def counter_of(low: Lowering, node: Node, starts: Sequence[Any], captures: Seque
         step = _step(body, index, count, captures)
         bound = _operand(test, compare.inputs[1 - side], count, captures)
         start = starts[index]
-        if step is None or step * rule[1] <= 0 or not isinstance(bound, Scalar) or not isinstance(start, Scalar):
+        if step is None or min(step.low * rule[1], step.high * rule[1]) <= 0:
+            continue
+        if not isinstance(bound, Scalar) or not isinstance(start, Scalar):
             continue
         return _counter(low, index, start, bound, rule[0], step, lambda: name(index))  # noqa: B023
     return None
 
 
-def _counter(low: Lowering, index: int, start: Any, bound: Any, more: int, step: int, name: Any) -> Counter | None:
+def _counter(low: Lowering, index: int, start: Any, bound: Any, more: int, step: Known, name: Any) -> Counter | None:
     dtype = start.dtype
     if dtype.name not in ("int32", "int64"):
         return None
@@ -113,10 +121,10 @@ def _counter(low: Lowering, index: int, start: Any, bound: Any, more: int, step:
     first = known_of(start) or Known(least, greatest)
     last = known_of(bound) or Known(least, greatest)
     # The counter must not leave its dtype, where it would wrap, and distances must fit 64 bits.
-    if step > 0:
-        safe = last.high + more + step - 1 <= greatest
+    if step.low > 0:
+        safe = last.high + more + step.high - 1 <= greatest
     else:
-        safe = last.low + more + step + 1 >= least
+        safe = last.low + more + step.low + 1 >= least
     if not safe or (dtype.name == "int64" and min(first.low, last.low) < 0):
         return None
     if last.low == last.high:
@@ -126,13 +134,15 @@ def _counter(low: Lowering, index: int, start: Any, bound: Any, more: int, step:
         limit = low.atom(f"{wide} + {more}" if more > 0 else f"{wide} - {-more}" if more else wide, "limit")
     # A limit that was read off a tensor is a dimension, which the counter stays below.
     below = last.below or (low.sizes.get(bound.text) if more <= 0 else None)
+    if step.wide is not None and step.low != step.high:
+        step = replace(step, wide=low.atom(step.wide, "step"))
     variable = name()
     low.line(f"{variable} = {first.wide or f'np.int64({cpu.strip(start.text)})'}")
     return Counter(index, variable, first, limit, Known(last.low + more, last.high + more, below), step, dtype)
 
 
-def _step(body: Graph, index: int, count: int, captures: Sequence[Any]) -> int | None:
-    """What each trip adds to a carry, if that is always the same literal."""
+def _step(body: Graph, index: int, count: int, captures: Sequence[Any]) -> Known | None:
+    """What each trip adds to a carry, if that is always the same: a literal, or a variable that no trip changes."""
     before, made = body.inputs[index], body.outputs[index].node
     if made is None or made.op.name not in ("add", "subtract") or before not in made.inputs:
         return None
@@ -141,13 +151,12 @@ def _step(body: Graph, index: int, count: int, captures: Sequence[Any]) -> int |
     other = made.inputs[1] if made.inputs[0] is before else made.inputs[0]
     array = known_array(other)
     if array is not None:
-        number = int(array)
+        known: Known | None = Known(int(array), int(array))
     else:
         known = known_of(captures[body.inputs.index(other) - count]) if other in body.inputs[count:] else None
-        if known is None or known.low != known.high:
-            return None
-        number = known.low
-    return number if made.op.name == "add" else -number
+    if known is None or (known.low != known.high and (known.wide is None or made.op.name == "subtract")):
+        return None
+    return known if made.op.name == "add" else Known(-known.high, -known.low)
 
 
 def _operand(test: Graph, value: Value, count: int, captures: Sequence[Any]) -> Any:
@@ -162,22 +171,24 @@ def _operand(test: Graph, value: Value, count: int, captures: Sequence[Any]) -> 
 
 def counted_loop(low: Lowering, node: Node, counter: Counter, block: list) -> list:
     """The text of a loop with this body, which moves the counter at its end."""
-    start, stop, name, limit = counter.start, counter.stop, counter.name, counter.limit
-    up = counter.step > 0
+    start, stop, name, limit, step = counter.start, counter.stop, counter.name, counter.limit, counter.step
+    up = counter.is_up
     far, near = (limit, name) if up else (name, limit)
+    ticks, least = ticks_of(node), min(abs(step.low), abs(step.high))
     most = max(0, stop.high - start.low if up else start.high - stop.low)
-    cost = -(-ticks_of(node) // abs(counter.step))
+    cost = -(-ticks // least)
     if most * cost <= LIMIT:
         loop = [f"while {counter.test}:", block]
         if not low.region.in_loop:
             return loop
         low.prologue["ticks"] = "0"
-        exact = start.low == start.high and stop.low == stop.high
-        return [
-            f"ticks = ticks + {most * cost if exact else f'max({far} - {near}, 0) * {cost}'}",
-            *loop,
-            *question(low, node),
-        ]
+        if start.low == start.high and stop.low == stop.high:
+            spent = str(most * cost)
+        elif step.low == step.high:
+            spent = f"max({far} - {near}, 0) * {cost}"
+        else:
+            spent = f"max({far} - {near}, 0) // {step.wide if up else f'(-{step.wide})'} * {ticks}"
+        return [f"ticks = ticks + {spent}", *loop, *question(low, node)]
     low.prologue["ticks"] = "0"
     part, end = low.names.fresh("part"), low.names.fresh("stop")
     outer = [

@@ -71,7 +71,7 @@ def set_thread_count(count: int) -> None:
 
 
 def _available() -> int:
-    """The cores that this process may use; the system is asked once a second, which takes longer than a small kernel."""
+    """The cores that this process may use, asked for once a second: that takes longer than a small kernel."""
     global _cores, _asked
     now = time.monotonic()
     if now >= _asked + 1.0:

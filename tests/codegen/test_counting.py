@@ -127,6 +127,62 @@ def test_the_counter_is_64_bits_and_the_question_stands_outside():
     assert inner.index("lib.interrupted()") > inner.index("index = index + 1")
 
 
+def strides(given):
+    flags = ag.TensorArray(ag.int32, size=50, clear_after_read=False).unstack(given)
+    total = ag.constant(0)
+    for p in ag.range(1, 40):
+        multiple = p + p
+        while multiple < 50:
+            total = total * 3 + multiple
+            flags = flags.write(multiple, p)
+            multiple += p
+        total += multiple
+    return flags.stack(), total
+
+
+def strides_from_behind(given):
+    flags = ag.TensorArray(ag.int32, size=50, clear_after_read=False).unstack(given)
+    total, p = ag.constant(0), ag.constant(-1)
+    while p > -40:
+        at = 49 + p
+        while at >= 0:
+            total = total * 3 + at
+            flags = flags.write(at, p)
+            at += p - 1
+        total += at
+        p -= 1
+    return flags.stack(), total
+
+
+@pytest.mark.parametrize("loop", [strides, strides_from_behind])
+def test_steps_that_an_outer_counter_is(loop):
+    text, _ = text_and_results(loop, np.zeros(50, np.int32))
+    assert "row" not in text and " + step\n" in text
+
+
+def test_steps_that_may_be_zero_or_leave_the_dtype_are_not_counted():
+    def may_be_zero(n):
+        total = ag.constant(0)
+        for p in ag.range(0, 5):
+            i = ag.constant(0)
+            while i < 10 * p:
+                total += i
+                i += p
+        return total + n
+
+    def may_wrap(n):
+        total = ag.constant(0)
+        for p in ag.range(1, n):
+            i = p
+            while i < 2147483600:
+                total += 1
+                i += p * 100_000_000
+        return total
+
+    check(graph_of(may_be_zero, ag.constant(0)), np.int32(1))
+    assert "i = np.int32(i + " in lower(graph_of(may_wrap, ag.constant(0))).text
+
+
 def test_few_trips_ask_nothing():
     def f(x):
         for _ in ag.range(100):
