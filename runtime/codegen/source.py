@@ -127,8 +127,9 @@ class KernelSource:
         lines = [describe_span(span) for span in self.arrays[:_LINES_SHOWN]]
         more = f"\n  and {len(self.arrays) - len(lines)} more lines" if len(self.arrays) > len(lines) else ""
         places = "".join(f"\n  at {line}" for line in lines) + more
+        how_much = f" ({error})" if str(error) else ""
         return errors.ResourceExhaustedError(
-            f"Out of memory: an array that '{self.name}' makes can't be allocated ({error}){places}"
+            f"Out of memory: an array that '{self.name}' makes can't be allocated{how_much}{places}"
         )
 
 
