@@ -18,7 +18,7 @@ import llvmlite.binding as llvm
 
 from runtime.llvm import arithmetic, statements
 from runtime.llvm.expressions import any_value, condition, is_cast, is_cheap, value
-from runtime.llvm.lane_loops import Plan, ends_loop, plan
+from runtime.llvm.lane_loops import Plan, ends_loop
 from runtime.llvm.lane_pace import Pace
 from runtime.llvm.types import BOOL, INT64, Scalar, Unsupported
 from runtime.llvm.writer import Value, Writer, literal
@@ -253,7 +253,7 @@ class Lanes:
             else:
                 statements.block(w, [statement])
         self.inside.pop()
-        w.jump(test)
+        w.repeat(test)
         w.block(after)
         self.mask = before
 
@@ -277,13 +277,8 @@ class Lanes:
 
 def write(w: Writer, node: ast.While) -> bool:
     """Writes a loop for lanes; False where it isn't one for them, or does something that lanes can't."""
-    if w.lanes is not None:
-        return False
-    inner = [part for part in ast.walk(node) if isinstance(part, ast.While) and part is not node]
-    if not inner or any(plan(w.types, loop) is not None for loop in inner):
-        return False
-    found = plan(w.types, node)
-    if found is None:
+    found = w.plans.get(id(node))
+    if found is None or w.lanes is not None:
         return False
     kept = w.mark()
     try:
@@ -323,7 +318,10 @@ def _write(w: Writer, node: ast.While, found: Plan) -> None:
     statements.block(w, found.in_turn)
     more = w.op(f"add i64 {at}, 1")
     w.line(f"store i64 {more}, ptr {lane}")
-    w.branch(w.op(f"icmp ult i64 {more}, {active}"), each, done)
+    again = w.label()
+    w.branch(w.op(f"icmp ult i64 {more}, {active}"), again, done)
+    w.block(again)
+    w.repeat(each)
     w.block(done)
     pace.lanes_done(active)
     w.jump(test)

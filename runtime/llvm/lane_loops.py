@@ -22,15 +22,81 @@ from __future__ import annotations
 import ast
 import copy
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from runtime.llvm.types import BOOL, Array, Scalar, Unsupported
+from runtime.llvm.types import BOOL, SCALARS, Array, Scalar, Unsupported
 
 # Counts what all lanes do together, for Ctrl-C (codegen/interrupts.py).
 TICKS = "ticks"
 _LARGEST = 1500  # nodes of the syntax tree of a trip
+
+
+class Syntax:
+    """What stands in statements; each is gone over once."""
+
+    def __init__(self) -> None:
+        self._parts: dict[int, tuple[ast.AST, list[ast.AST]]] = {}
+
+    def parts(self, nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
+        """The nodes of syntax trees, but for those that say whether a name is read."""
+        for node in nodes:
+            if id(node) not in self._parts:
+                self._parts[id(node)] = node, self._walked(node)
+            yield from self._parts[id(node)][1]
+
+    def _walked(self, node: ast.AST) -> list[ast.AST]:
+        found, waiting = [], [node]
+        while waiting:
+            part = waiting.pop()
+            found.append(part)
+            for name in part._fields:
+                value = getattr(part, name, None)
+                if type(value) is list:
+                    waiting += value
+                elif isinstance(value, ast.AST) and not isinstance(value, ast.expr_context):
+                    waiting.append(value)
+        return found
+
+    def names(self, nodes: Iterable[ast.AST]) -> Counter[str]:
+        """How often variables are named."""
+        return Counter(part.id for part in self.parts(nodes) if type(part) is ast.Name)
+
+    def reads(self, nodes: Iterable[ast.AST]) -> set[str]:
+        found = set()
+        for part in self.parts(nodes):
+            if type(part) is ast.Name and type(part.ctx) is ast.Load:
+                found.add(part.id)
+            elif type(part) is ast.AugAssign and isinstance(part.target, ast.Name):
+                found.add(part.target.id)
+        return found
+
+    def assigned(self, nodes: Iterable[ast.AST]) -> set[str]:
+        return {part.id for part in self.parts(nodes) if type(part) is ast.Name and type(part.ctx) is ast.Store}
+
+    def exposed(self, body: Sequence[ast.stmt], defined: set[str]) -> set[str]:
+        """The variables that statements may read before they assign them; `defined` gets those they surely assign."""
+        found: set[str] = set()
+        for statement in body:
+            if isinstance(statement, ast.If):
+                found |= self.reads([statement.test]) - defined
+                yes, no = set(defined), set(defined)
+                found |= self.exposed(statement.body, yes) | self.exposed(statement.orelse, no)
+                if isinstance(statement.body[-1], (ast.Return, ast.Break)):
+                    yes = no
+                defined |= yes & no
+            elif isinstance(statement, ast.While):
+                found |= self.reads([statement.test]) - defined
+                found |= self.exposed(statement.body, set(defined))
+            elif isinstance(statement, ast.For):
+                found |= self.reads([statement.iter]) - defined
+                found |= self.exposed(statement.body, defined | self.assigned([statement.target]))
+            else:
+                found |= self.reads([statement]) - defined
+                if isinstance(statement, ast.Assign):
+                    defined |= self.assigned(statement.targets)
+        return found
 
 
 @dataclass
@@ -44,6 +110,7 @@ class Plan:
     names     how often the function names what
     """
 
+    syntax: Syntax
     index: str
     limit: ast.expr
     apart: list[ast.stmt]
@@ -56,7 +123,8 @@ class Plan:
 
     def differs(self, node: ast.AST) -> bool:
         """Whether an expression may differ between lanes."""
-        return any(isinstance(part, ast.Name) and part.id in self.varying for part in ast.walk(node))
+        parts = self.syntax.parts([node])
+        return any(type(part) is ast.Name and part.id in self.varying for part in parts)
 
     def divides(self, node: ast.While | ast.If) -> bool:
         """Whether only some lanes may run what is inside of a statement."""
@@ -67,58 +135,59 @@ class Plan:
         """Whether nothing but certain statements sees a variable, and they assign it before they read it."""
         local = self._local.get(id(inside))
         if local is None:
-            here = _names(inside)
+            here = self.syntax.names(inside)
             own = {each for each, count in here.items() if count == self.names[each]}
-            local = self._local[id(inside)] = own - _exposed(inside, set())
+            local = self._local[id(inside)] = own - self.syntax.exposed(inside, set())
         return name in local
 
 
-def plan(types: Any, node: ast.While) -> Plan | None:
-    """How a loop runs in lanes; None where it can't, or where it would gain nothing."""
-    counted = _counted(types, node)
-    if counted is None or not any(isinstance(part, ast.While) for part in _parts(node.body)):
+def plans(types: Any) -> dict[int, Plan]:
+    """How the loops of a function run in lanes that can and would gain by it, by the identity of their statements: of
+    loops in one another the innermost."""
+    found: dict[int, Plan] = {}
+    syntax = Syntax()
+
+    def visit(body: Sequence[ast.stmt]) -> bool:
+        """Whether there is such a loop among statements, or in them."""
+        some = False
+        for node in body:
+            within = [visit(getattr(node, name)) for name in ("body", "orelse") if hasattr(node, name)]
+            if isinstance(node, ast.While) and not any(within):
+                plan = _plan(types, syntax, node)
+                if plan is not None:
+                    found[id(node)] = plan
+                    some = True
+            some |= any(within)
+        return some
+
+    visit(types.function.body)
+    return found
+
+
+def _plan(types: Any, syntax: Syntax, node: ast.While) -> Plan | None:
+    counted = _counted(types, syntax, node)
+    if counted is None or not any(type(part) is ast.While for part in syntax.parts(node.body)):
         return None
     index, _ = counted
-    if sum(1 for _ in _parts(node.body)) > _LARGEST:
+    if sum(1 for _ in syntax.parts(node.body)) > _LARGEST:
         return None
-    outside = _names([types.function])
-    outside.subtract(_names([node]))
+    outside = syntax.names([types.function])
+    outside.subtract(syntax.names([node]))
     loop = copy.deepcopy(node)
-    found = Plan(index, loop.test.comparators[0], [], [])  # type: ignore[attr-defined]
-    loop.body = _sums_apart(types, loop.body)
+    found = Plan(syntax, index, loop.test.comparators[0], [], [])  # type: ignore[attr-defined]
+    loop.body = _sums_apart(types, syntax, loop.body)
     if not _divided(types, loop, found, outside):
         return None
     _find_varying(found, outside, loop)
     if not _worthwhile(types, found):
         return None
-    made = {name for statement in found.apart for name in _assigned([statement])}
-    wanted = _reads(found.in_turn) | {name for name, count in outside.items() if count}
+    made = syntax.assigned(found.apart)
+    wanted = syntax.reads(found.in_turn) | {name for name, count in outside.items() if count}
     found.taken = sorted((made & wanted & found.varying) - {TICKS})
     return found
 
 
-def _parts(body: Iterable[ast.AST]) -> Iterable[ast.AST]:
-    for statement in body:
-        yield from ast.walk(statement)
-
-
-def _names(nodes: Iterable[ast.AST]) -> Counter[str]:
-    return Counter(part.id for part in _parts(nodes) if isinstance(part, ast.Name))
-
-
-def _reads(nodes: Iterable[ast.AST]) -> set[str]:
-    return {part.id for part in _parts(nodes) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load)} | {
-        part.target.id
-        for part in _parts(nodes)
-        if isinstance(part, ast.AugAssign) and isinstance(part.target, ast.Name)
-    }
-
-
-def _assigned(body: Iterable[ast.AST]) -> set[str]:
-    return {part.id for part in _parts(body) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}
-
-
-def _counted(types: Any, node: ast.While) -> tuple[str, ast.expr] | None:
+def _counted(types: Any, syntax: Syntax, node: ast.While) -> tuple[str, ast.expr] | None:
     """The counter and the limit of a loop `while i < n: ...; i = i + 1; ...` over int64."""
     test = node.test
     if not (isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], ast.Lt)):
@@ -126,12 +195,10 @@ def _counted(types: Any, node: ast.While) -> tuple[str, ast.expr] | None:
     index, limit = test.left, test.comparators[0]
     if not isinstance(index, ast.Name) or not isinstance(limit, (ast.Name, ast.Constant, ast.Attribute, ast.Subscript)):
         return None
-    names = _reads([limit])
-    if names & _assigned(node.body) or (
-        isinstance(limit, ast.Subscript) and not isinstance(limit.value, ast.Attribute)
-    ):
+    of_array = isinstance(limit, ast.Subscript) and not isinstance(limit.value, ast.Attribute)
+    if of_array or syntax.reads([limit]) & syntax.assigned(node.body):
         return None
-    steps = [s for s in node.body if index.id in _assigned([s])]
+    steps = [s for s in node.body if index.id in syntax.assigned([s])]
     if len(steps) != 1 or ast.unparse(steps[0]) != f"{index.id} = {index.id} + 1":
         return None
     int64 = all(isinstance(t, Scalar) and t.name == "int64" for t in (types.of(index), types.of(limit)))
@@ -146,7 +213,7 @@ def ends_loop(node: ast.stmt) -> bool:
 # --- sums ------------------------------------------------------------------------------------------------------------
 
 
-def _sums_apart(types: Any, body: list[ast.stmt]) -> list[ast.stmt]:
+def _sums_apart(types: Any, syntax: Syntax, body: list[ast.stmt]) -> list[ast.stmt]:
     """The body with sums of integers inside of its inner loops counted from zero and added after them."""
     result: list[ast.stmt] = []
     for statement in body:
@@ -155,18 +222,20 @@ def _sums_apart(types: Any, body: list[ast.stmt]) -> list[ast.stmt]:
             continue
         before: list[ast.stmt] = []
         after: list[ast.stmt] = []
-        for name in sorted(_assigned([statement]) - {TICKS}):
+        counts = syntax.names([statement])
+        for name in sorted(syntax.assigned([statement]) - {TICKS}):
             type_ = types.variables[name]
             if not isinstance(type_, Scalar) or type_.is_float or type_ == BOOL:
                 continue
-            additions = [part for part in _parts([statement]) if _is_addition(part, name)]
-            if not additions or _names([statement])[name] != 2 * len(additions):
+            additions = [part for part in syntax.parts([statement]) if _is_addition(part, name)]
+            if not additions or counts[name] != 2 * len(additions):
                 continue  # it is read, too
             fresh = f"{name}.sum"
             types.variables[fresh] = type_
-            for part in _parts(additions):
-                if isinstance(part, ast.Name) and part.id == name:
-                    part.id = fresh
+            for addition in additions:
+                for part in ast.walk(addition):
+                    if isinstance(part, ast.Name) and part.id == name:
+                        part.id = fresh
             before.append(_parsed(f"{name} = 0", {name: fresh}))
             total = f"{name} + other" if type_.name == "int64" else f"np.{type_.name}({name} + other)"
             after.append(_parsed(f"{name} = {total}", {"other": fresh}))
@@ -176,18 +245,16 @@ def _sums_apart(types: Any, body: list[ast.stmt]) -> list[ast.stmt]:
 
 def _is_addition(node: ast.AST, name: str) -> bool:
     """Whether a statement is `name = name + e`, or that cast to an integer type."""
-    if not isinstance(node, ast.Assign) or not isinstance(node.targets[0], ast.Name) or node.targets[0].id != name:
+    if type(node) is not ast.Assign or not isinstance(node.targets[0], ast.Name) or node.targets[0].id != name:
         return False
     value = node.value
-    if (
-        isinstance(value, ast.Call)
-        and len(value.args) == 1
-        and ast.unparse(value.func).startswith(("np.int", "np.uint"))
-    ):
+    if isinstance(value, ast.Call) and len(value.args) == 1 and isinstance(value.func, ast.Attribute):
+        if value.func.attr not in SCALARS:
+            return False
         value = value.args[0]
     if not isinstance(value, ast.BinOp) or not isinstance(value.op, ast.Add):
         return False
-    return isinstance(value.left, ast.Name) and value.left.id == name and _names([value.right])[name] == 0
+    return isinstance(value.left, ast.Name) and value.left.id == name
 
 
 def _parsed(text: str, renamed: dict[str, str]) -> ast.stmt:
@@ -203,16 +270,18 @@ def _parsed(text: str, renamed: dict[str, str]) -> ast.stmt:
 
 def _divided(types: Any, loop: ast.While, found: Plan, outside: Counter[str]) -> bool:
     """Sorts the statements of a trip; False where their order forbids it."""
-    ways_out = [s for part in _parts(loop.body) if isinstance(part, ast.While) for s in part.body if ends_loop(s)]
-    others = Counter(type(part) for part in _parts(loop.body))
+    syntax = found.syntax
+    ways_out = [s for part in syntax.parts(loop.body) if isinstance(part, ast.While) for s in part.body if ends_loop(s)]
+    others = Counter(type(part) for part in syntax.parts(loop.body))
     if others[ast.Continue] or others[ast.Break] != len(ways_out):
         return False
     defined: set[str] = set()
-    exposed = _exposed(loop.body, defined)
-    assigned = _assigned(loop.body)
+    exposed = syntax.exposed(loop.body, defined)
+    assigned = syntax.assigned(loop.body)
     later = {name for name in assigned if outside[name] and name not in defined}
     tainted = ((exposed | later) & assigned) - {TICKS, found.index}
-    writes = any(_writes(types, part) for part in _parts(loop.body))
+    writes = any(_writes(types, syntax, part) for part in syntax.parts(loop.body))
+    together = [_is_apart(types, syntax, statement, writes) for statement in loop.body]
     turn: set[int] = set()
     before = -1
     while before != len(turn):
@@ -220,68 +289,44 @@ def _divided(types: Any, loop: ast.While, found: Plan, outside: Counter[str]) ->
         for position, statement in enumerate(loop.body):
             if position in turn:
                 continue
-            mine = _assigned([statement]) - {TICKS}
-            if (mine | _reads([statement])) & tainted or found.index in mine or not _is_apart(types, statement, writes):
+            mine = syntax.assigned([statement]) - {TICKS}
+            hangs = (mine | syntax.reads([statement])) & tainted
+            if hangs or found.index in mine or not together[position]:
                 turn.add(position)
                 tainted |= mine - {found.index}
     for position in turn:
-        seen = _reads([loop.body[position]])
-        if any(seen & _assigned([s]) - {TICKS} for at, s in enumerate(loop.body) if at not in turn and at > position):
+        seen = syntax.reads([loop.body[position]])
+        if any(
+            seen & syntax.assigned([s]) - {TICKS} for at, s in enumerate(loop.body) if at not in turn and at > position
+        ):
             return False
     found.apart = [s for position, s in enumerate(loop.body) if position not in turn]
     found.in_turn = [s for position, s in enumerate(loop.body) if position in turn]
     # What reads the counter after its step would see another one than it does where the counter steps in turn.
-    step = next(at for at, s in enumerate(loop.body) if found.index in _assigned([s]))
-    return not any(found.index in _reads([s]) for at, s in enumerate(loop.body) if at not in turn and at > step)
+    step = next(at for at, s in enumerate(loop.body) if found.index in syntax.assigned([s]))
+    return not any(found.index in syntax.reads([s]) for at, s in enumerate(loop.body) if at not in turn and at > step)
 
 
-def _exposed(body: Sequence[ast.stmt], defined: set[str]) -> set[str]:
-    """The variables that statements may read before they assign them; adds to `defined` those they surely assign."""
-    found: set[str] = set()
-    for statement in body:
-        if isinstance(statement, ast.If):
-            found |= _reads([statement.test]) - defined
-            yes, no = set(defined), set(defined)
-            found |= _exposed(statement.body, yes) | _exposed(statement.orelse, no)
-            if _leaves(statement.body):
-                yes = no
-            defined |= yes & no
-        elif isinstance(statement, ast.While):
-            found |= _reads([statement.test]) - defined
-            found |= _exposed(statement.body, set(defined))
-        elif isinstance(statement, ast.For):
-            found |= _reads([statement.iter]) - defined
-            found |= _exposed(statement.body, defined | _assigned([statement.target]))
-        else:
-            found |= _reads([statement]) - defined
-            if isinstance(statement, ast.Assign):
-                defined |= _assigned(statement.targets)
-    return found
-
-
-def _leaves(body: Sequence[ast.stmt]) -> bool:
-    return isinstance(body[-1], (ast.Return, ast.Break))
-
-
-def _writes(types: Any, node: ast.AST) -> bool:
+def _writes(types: Any, syntax: Syntax, node: ast.AST) -> bool:
     """Whether a statement or call changes arrays, or may."""
     if isinstance(node, ast.Subscript):
         return isinstance(node.ctx, ast.Store)
     if not isinstance(node, ast.Call):
         return False
-    elements = {id(part.value) for part in _parts(node.args) if isinstance(part, (ast.Subscript, ast.Attribute))}
-    names = (part for part in _parts(node.args) if isinstance(part, ast.Name) and id(part) not in elements)
+    elements = {id(part.value) for part in syntax.parts(node.args) if isinstance(part, (ast.Subscript, ast.Attribute))}
+    names = (part for part in syntax.parts(node.args) if type(part) is ast.Name and id(part) not in elements)
     return any(isinstance(types.variables.get(name.id), Array) for name in names)
 
 
-def _is_apart(types: Any, statement: ast.stmt, writes: bool) -> bool:
+def _is_apart(types: Any, syntax: Syntax, statement: ast.stmt, writes: bool) -> bool:
     """Whether lanes may run a statement together as far as its own kind goes."""
-    for part in ast.walk(statement):
+    returned = {id(p) for part in syntax.parts([statement]) if type(part) is ast.Return for p in ast.walk(part)}
+    for part in syntax.parts([statement]):
         if isinstance(part, (ast.Expr, ast.For, ast.AugAssign)):
             return False
-        if _writes(types, part) and not _in_return(statement, part):
+        if id(part) not in returned and _writes(types, syntax, part):
             return False
-        if isinstance(part, ast.Name):
+        if type(part) is ast.Name:
             type_ = types.variables.get(part.id)
             if part.id in types.tuples or (isinstance(type_, Array) and isinstance(part.ctx, ast.Store)):
                 return False
@@ -293,17 +338,13 @@ def _is_apart(types: Any, statement: ast.stmt, writes: bool) -> bool:
     return True
 
 
-def _in_return(statement: ast.stmt, node: ast.AST) -> bool:
-    return any(isinstance(part, ast.Return) and any(x is node for x in ast.walk(part)) for part in ast.walk(statement))
-
-
 # --- what differs between lanes --------------------------------------------------------------------------------------
 
 
 def _find_varying(found: Plan, outside: Counter[str], loop: ast.While) -> None:
     """The variables of the statements apart that differ between lanes: what comes of the counter, and what only some
     lanes assign and others see."""
-    found.names = outside + _names([loop])
+    found.names = outside + found.syntax.names([loop])
     found.varying = {found.index}
     before = 0
     while before != len(found.varying):
@@ -341,24 +382,24 @@ def _pairs(node: ast.Assign) -> list[tuple[str, ast.expr]]:
 
 def _worthwhile(types: Any, found: Plan) -> bool:
     """Whether some inner loop is one that LLVM makes no vectors of, and nothing in it is slow in lanes."""
-    loops = [part for part in _parts(found.apart) if isinstance(part, ast.While)]
-    if not any(found.divides(loop) or _chained(types, loop) for loop in loops):
+    loops = [part for part in found.syntax.parts(found.apart) if isinstance(part, ast.While)]
+    if not any(found.divides(loop) or _chained(types, found.syntax, loop) for loop in loops):
         return False
     hot: set[Scalar] = set()
     for loop in loops:
-        for name in _assigned(loop.body) & found.varying:
+        for name in found.syntax.assigned(loop.body) & found.varying:
             type_ = types.variables.get(name)
             if isinstance(type_, Scalar) and type_ != BOOL:
                 hot.add(type_)
-        if any(_is_long_division(types, part) for part in _parts([loop])):
+        if any(_is_long_division(types, part) for part in found.syntax.parts([loop])):
             return False
     found.hot = max((type_.bits for type_ in hot), default=64)
     return bool(hot)
 
 
-def _chained(types: Any, loop: ast.While) -> bool:
+def _chained(types: Any, syntax: Syntax, loop: ast.While) -> bool:
     """Whether each trip needs a float that the one before made, other than by an addition in any order."""
-    carried = _exposed(loop.body, set()) & _assigned(loop.body) - {TICKS}
+    carried = syntax.exposed(loop.body, set()) & syntax.assigned(loop.body) - {TICKS}
     return any(isinstance(t := types.variables.get(name), Scalar) and t.is_float for name in carried)
 
 

@@ -16,6 +16,15 @@ from runtime.llvm.writer import OUT_OF_MEMORY, ArrayValue, Value, Writer, part_t
 _SUPPORT = {"@interrupted": interrupts.SUPPORT}
 
 
+# Branches that are seldom taken; loops that are as they should be.
+_METADATA = """
+!0 = !{!"branch_weights", i32 1, i32 2000}
+!10 = distinct !{!10, !11, !12}
+!11 = !{!"llvm.loop.vectorize.enable", i1 false}
+!12 = !{!"llvm.loop.unroll.disable"}
+"""
+
+
 @dataclass
 class Callee:
     """A function of the program for certain types of its parameters."""
@@ -78,8 +87,7 @@ class Program:
         node = self.functions[kernel]
         entry = wrapper.text(symbol, callee, parameters, releases=_takes_long(node))
         support = [memory.SUPPORT, wrapper.SUPPORT, *(_SUPPORT[name] for name in self._support)]
-        weights = '!0 = !{!"branch_weights", i32 1, i32 2000}'
-        return "\n".join([*self._declarations, *support, *self._texts, entry, weights])
+        return "\n".join([*self._declarations, *support, *self._texts, entry, _METADATA])
 
     # --- functions ---------------------------------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ import struct
 from dataclasses import dataclass
 from typing import Any
 
+from runtime.llvm import lane_loops
 from runtime.llvm.types import BOOL, FLOAT32, INT64, Array, Scalar, Tuple, Type, Unsupported
 
 OUT_OF_MEMORY = 1
@@ -94,6 +95,7 @@ class Writer:
         self.places: dict[str, Any] = {}
         self.arrays: list[str] = []  # variables that hold references
         self.lanes: Any = None  # statements are written for lanes (lane_code.py)
+        self.plans = lane_loops.plans(types)
         self._finished = False
         if not direct:
             self.entry += ["  %status = alloca i32", "  store i32 0, ptr %status"]
@@ -170,6 +172,12 @@ class Writer:
     def jump(self, label: str) -> None:
         if not self._finished:
             self.lines.append(f"  br label %{label}")
+        self._finished = True
+
+    def repeat(self, label: str) -> None:
+        """Goes back to the beginning of a loop that LLVM needn't unroll or make vectors of."""
+        if not self._finished:
+            self.lines.append(f"  br label %{label}, !llvm.loop !10")
         self._finished = True
 
     def branch(self, condition: str, yes: str, no: str, unlikely: bool = False) -> None:
