@@ -58,6 +58,18 @@ def compile(name: str, source: KernelSource) -> tuple[Callable[..., Any], bytes 
     return target.entry_point(code, name, _symbols()), code
 
 
+def lanes(source: KernelSource) -> list[int]:
+    """Of each loop of a kernel whose trips run side by side, how many do."""
+    from runtime.llvm.program import Program
+
+    program = Program(source.text, _library())
+    try:
+        program.text("kernel", source.signature, "kernel")
+    except Refused:
+        return []
+    return program.lanes
+
+
 def load(name: str, source: KernelSource, code: bytes) -> Callable[..., Any]:
     """The entry point of an object file."""
     from runtime.llvm import target

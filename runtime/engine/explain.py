@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from runtime.codegen import threads
+from runtime.codegen import llvm_compiler, threads
 from runtime.codegen.compile import Record, record_of
 from runtime.codegen.lower import lower, why_interpreted
 from runtime.codegen.source import KernelSource, NotNative
@@ -73,6 +73,7 @@ class Kernel:
     small: int  # operations on tensors of few elements, which are variables
     record: Record | None
     source: KernelSource
+    lanes: list[int] = field(default_factory=list)  # of loops whose trips run side by side, how many do
 
     @property
     def moved(self) -> int:
@@ -186,7 +187,9 @@ def _kernel(part: Graph) -> Kernel:
         else:
             nests.append(_alone(node, loop))
     record = record_of(source)
-    return Kernel(record.name if record else "", nests, scalars, small, record, source)
+    known = llvm_compiler.available() and (record is None or record.compiler == llvm_compiler.NAME)
+    lanes = llvm_compiler.lanes(source) if known else []
+    return Kernel(record.name if record else "", nests, scalars, small, record, source, lanes)
 
 
 def _alone(node: Node, loop: Span | None) -> Nest:

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from runtime.engine.explain import Kernel, Nest, Report, Section, Span
 from runtime.engine.explain_text import (
     describe_kernel,
+    describe_lanes,
     describe_loop,
     describe_machine,
     describe_nest,
@@ -109,6 +110,8 @@ class _Page:
         for nest in kernel.nests:
             text, cost = describe_nest(nest, self.machine)
             yield self.entry("nest", nest.spans, text, self.bar(nest) + html.escape(cost.strip()))
+        for count in kernel.lanes:
+            yield f'<div class="entry">{describe_lanes(count)}</div>\n'
         if kernel.scalars:
             yield f'<div class="entry">{kernel.scalars} operations on single numbers</div>\n'
         if kernel.small:

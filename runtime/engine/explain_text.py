@@ -47,12 +47,19 @@ def _section(section: Section, machine: Machine, titled: bool) -> Iterator[str]:
                 yield from _wrap(f"  {text}", "      ")
         if kernel.scalars:
             yield f"  {kernel.scalars} operation{'s' * (kernel.scalars != 1)} on single numbers"
+        for count in kernel.lanes:
+            yield f"  {describe_lanes(count)}"
         if kernel.small:
             yield f"  {kernel.small} operation{'s' * (kernel.small != 1)} on tensors of few elements, in registers"
     if section.stays:
         yield "on the interpreter"
         for stay in section.stays:
             yield from _wrap(f"  {describe_stay(stay)}", "      ")
+
+
+def describe_lanes(count: int) -> str:
+    """What a loop gains whose trips run side by side."""
+    return f"a loop whose trips run side by side, {count} at a time in the lanes of vectors, where that is faster"
 
 
 def measured(section: Section, machine: Machine) -> str:

@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import ast
 import functools
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import llvmlite.binding as llvm
 
-from runtime.llvm import arithmetic, statements
+from runtime.llvm import arithmetic
 from runtime.llvm.expressions import any_value, condition, is_cast, is_cheap, value
 from runtime.llvm.lane_loops import Plan, ends_loop
 from runtime.llvm.lane_pace import Pace
@@ -34,6 +35,10 @@ def _vector_bits() -> int:
 _DEAR = (ast.While, ast.Subscript, ast.Return, ast.Pow, ast.Div)
 
 
+def _width(found: Plan) -> int:
+    return max(_vector_bits() // found.hot, 2)
+
+
 def _is_plain(node: ast.AST) -> bool:
     """Whether statements may as well be done in vain."""
     if isinstance(node, ast.Call) and not is_cast(node):
@@ -47,6 +52,9 @@ def _names_something(node: ast.expr) -> bool:
     return any(isinstance(part, ast.Name) and part.id != "np" for part in ast.walk(node))
 
 
+Block = Callable[[Writer, Sequence[ast.stmt]], None]  # writes statements
+
+
 class Lanes:
     """Statements being written for lanes.
 
@@ -55,8 +63,9 @@ class Lanes:
     alone   where the loop runs one trip by itself
     """
 
-    def __init__(self, w: Writer, found: Plan, width: int, first: Value, active: str, alone: str) -> None:
+    def __init__(self, w: Writer, block: Block, found: Plan, width: int, first: Value, active: str, alone: str) -> None:
         self.w = w
+        self._block = block
         self.plan = found
         self.width = width
         self.inside: list[tuple[list[ast.stmt], Value]] = []
@@ -225,7 +234,7 @@ class Lanes:
             w.block(some)
         before, self.mask = self.mask, mask
         self.inside.append((body, test))
-        statements.block(w, body)
+        self._block(w, body)
         self.inside.pop()
         self.mask = before
         if after is not None:
@@ -251,7 +260,7 @@ class Lanes:
                 self._leave(place, statement, after)
                 self.inside[-1] = node.body, self.mask
             else:
-                statements.block(w, [statement])
+                self._block(w, [statement])
         self.inside.pop()
         w.repeat(test)
         w.block(after)
@@ -275,24 +284,26 @@ class Lanes:
         return bool(self.inside) and id(node) not in self._questions
 
 
-def write(w: Writer, node: ast.While) -> bool:
-    """Writes a loop for lanes; False where it isn't one for them, or does something that lanes can't."""
+def write(w: Writer, block: Block, node: ast.While) -> bool:
+    """Writes a loop for lanes, its statements by `block`; False where it isn't one for them, or does something that
+    lanes can't."""
     found = w.plans.get(id(node))
     if found is None or w.lanes is not None:
         return False
     kept = w.mark()
     try:
-        _write(w, node, found)
+        _write(w, block, node, found)
     except Unsupported:
         w.back_to(kept)
         return False
     finally:
         w.lanes = None
+    w.program.lanes.append(_width(found))
     return True
 
 
-def _write(w: Writer, node: ast.While, found: Plan) -> None:
-    width = max(_vector_bits() // found.hot, 2)
+def _write(w: Writer, block: Block, node: ast.While, found: Plan) -> None:
+    width = _width(found)
     w.declare_new()
     test, start, together, each, done, alone, after = (w.label() for _ in range(7))
     w.block(test)
@@ -305,8 +316,8 @@ def _write(w: Writer, node: ast.While, found: Plan) -> None:
     pace = Pace(w)
     pace.choose(active, together, alone)
     w.block(together)
-    w.lanes = Lanes(w, found, width, first, active, alone)
-    statements.block(w, found.apart)
+    w.lanes = Lanes(w, block, found, width, first, active, alone)
+    block(w, found.apart)
     taken = {name: _kept(w, name, width) for name in found.taken}
     w.lanes = None
     lane = w.stack("i64")
@@ -315,7 +326,7 @@ def _write(w: Writer, node: ast.While, found: Plan) -> None:
     at = w.op(f"load i64, ptr {lane}")
     for name, place in taken.items():
         w.store(name, _taken(w, name, place, at))
-    statements.block(w, found.in_turn)
+    block(w, found.in_turn)
     more = w.op(f"add i64 {at}, 1")
     w.line(f"store i64 {more}, ptr {lane}")
     again = w.label()
@@ -326,7 +337,7 @@ def _write(w: Writer, node: ast.While, found: Plan) -> None:
     pace.lanes_done(active)
     w.jump(test)
     w.block(alone)
-    statements.block(w, node.body)
+    block(w, node.body)
     w.jump(test)
     w.block(after)
 

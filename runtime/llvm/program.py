@@ -74,6 +74,7 @@ class Program:
         self.constants = library.constants
         self._formulas = library.formulas
         self.modules: dict[tuple[str, int], str] = {}  # formulas that are used: modules to link
+        self.lanes: list[int] = []  # of the loops in lanes, how many run
         self._own = {node.name for node in own}
         self._callees: dict[tuple[str, tuple[Any, ...]], Callee] = {}
         self._declarations: dict[str, None] = {}

@@ -102,7 +102,7 @@ def _while(w: Writer, node: ast.While) -> None:
     if w.lanes is not None and w.lanes.plan.divides(node):
         w.lanes.while_(node)
         return
-    if lane_code.write(w, node):
+    if lane_code.write(w, block, node):
         return
     test, body, after = w.label(), w.label(), w.label()
     w.block(test)

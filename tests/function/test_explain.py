@@ -57,6 +57,20 @@ def test_what_it_says():
     assert repr(text) == str(text)
 
 
+def test_it_says_which_loops_run_their_trips_side_by_side():
+    @ag.function
+    def roots(a):
+        total = 0.0
+        for i in ag.range(ag.shape(a)[0]):
+            x = a[i]
+            while ag.abs(x * x - a[i]) > 1e-4:
+                x = 0.5 * (x + a[i] / x)
+            total += x
+        return total
+
+    assert re.search(r"a loop whose trips run side by side, \d+ at a time", roots.explain(X))
+
+
 def test_it_neither_runs_nor_compiles(capsys):
     v = ag.Variable(1.0)
 

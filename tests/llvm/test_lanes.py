@@ -25,14 +25,14 @@ def both(text: str, signature: str) -> tuple[Callable[..., Any], Callable[..., A
     written: list[bool] = []
     original = lane_code.write
 
-    def noting(w: Any, node: Any) -> bool:
-        written.append(original(w, node))
+    def noting(*arguments: Any) -> bool:
+        written.append(original(*arguments))
         return written[-1]
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lane_code, "write", noting)
         lanes = llvm_compiler.compile(f"{name}_lanes", kernel)[0]
-        patch.setattr(lane_code, "write", lambda w, node: False)
+        patch.setattr(lane_code, "write", lambda *arguments: False)
         alone = llvm_compiler.compile(f"{name}_alone", kernel)[0]
     return lanes, alone, any(written)
 
