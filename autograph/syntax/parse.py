@@ -41,12 +41,72 @@ def python_ast(text: str, filename: str = "<string>", mode: str = "exec") -> Any
 
 def from_ast(node: Any) -> Any:
     """The gast node of an ast node; the ast node stays as it is and shares nothing with it."""
-    return with_deep_stack(lambda: gast.ast_to_gast(node))
+    return with_deep_stack(lambda: _FromPython().visit(node))
 
 
 def to_ast(node: Any) -> Any:
     """The ast node of the running Python that a gast node stands for; shares nothing with it."""
-    return with_deep_stack(lambda: gast.gast_to_ast(node))
+    return with_deep_stack(lambda: _ToPython().visit(node))
+
+
+_MISSING = object()
+
+
+def _quick(translator: Any, target: Any) -> Any:
+    """gast's translator to nodes of `target`, without asking for each node what its class has: that took most of the
+    time of finding a function's source and of loading its converted form."""
+    methods: dict[type, Any] = {}
+    plans: dict[type, tuple[Any, tuple[str, ...], tuple[str, ...]]] = {}
+
+    class Quick(translator):
+        def visit(self, node: Any) -> Any:
+            kind = type(node)
+            method: Any = methods.get(kind)
+            if method is None:
+                method = getattr(Quick, f"visit_{kind.__name__}", Quick.generic_visit)
+                if method is Quick.generic_visit and not (node._fields or node._attributes):
+                    method = _always(method(self, node))  # an operator or a context says nothing but its class
+                methods[kind] = method
+            return method(self, node)
+
+        def _visit(self, node: Any) -> Any:
+            if isinstance(node, ast.AST):
+                return self.visit(node)
+            return [self._visit(each) for each in node] if isinstance(node, list) else node
+
+        def generic_visit(self, node: Any) -> Any:
+            kind = type(node)
+            plan = plans.get(kind)
+            if plan is None:
+                plan = plans[kind] = getattr(target, kind.__name__, None), node._fields, node._attributes
+            made, fields, places = plan
+            if made is None:
+                return None  # not a part of that language
+            result = made.__new__(made)
+            attributes = result.__dict__
+            for name in fields:
+                value = getattr(node, name, _MISSING)
+                if isinstance(value, ast.AST):
+                    value = self.visit(value)
+                elif type(value) is list:
+                    value = [self._visit(each) for each in value]
+                if value is not _MISSING:
+                    attributes[name] = value
+            for name in places:
+                value = getattr(node, name, _MISSING)
+                if value is not _MISSING:
+                    attributes[name] = value
+            return result
+
+    return Quick
+
+
+def _always(result: Any) -> Callable[[Any, Any], Any]:
+    return lambda translator, node: result
+
+
+_FromPython = _quick(gast.ast3.Ast3ToGAst, gast)
+_ToPython = _quick(gast.ast3.GAstToAst3, ast)
 
 
 def is_gast(node: Any) -> bool:

@@ -30,8 +30,9 @@ def fields_of(kind: type) -> tuple[str, ...]:
 def children(node: Any) -> list[Any]:
     """The nodes directly below a node."""
     found: list[Any] = []
+    names = _fields.get(type(node))
     attributes = node.__dict__
-    for name in _fields.get(type(node)) or fields_of(type(node)):
+    for name in fields_of(type(node)) if names is None else names:
         value = attributes.get(name)
         if value is None or type(value) is str:
             continue
@@ -85,8 +86,9 @@ class Transformer(Visitor):
 
     def generic_visit(self, node: Any) -> Any:
         """Replaces the nodes directly below a node, and gives the node itself."""
+        names = _fields.get(type(node))
         attributes = node.__dict__
-        for name in _fields.get(type(node)) or fields_of(type(node)):
+        for name in fields_of(type(node)) if names is None else names:
             value = attributes.get(name)
             if value is None:
                 continue

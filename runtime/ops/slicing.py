@@ -9,6 +9,7 @@ An ellipsis, and the dimensions after the last item, are written out as full sli
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -132,6 +133,15 @@ def expand(items: Sequence[tuple[Any, ...]], shape: Shape) -> Spec:
 
 def _index(spec: Spec, holes: Sequence[Any]) -> tuple[Any, ...]:
     """The NumPy index that the spec and the values of its holes stand for."""
+    return _filled(spec, holes) if holes else _static_index(spec)
+
+
+@functools.lru_cache(maxsize=4096)
+def _static_index(spec: Spec) -> tuple[Any, ...]:
+    return _filled(spec, ())
+
+
+def _filled(spec: Spec, holes: Sequence[Any]) -> tuple[Any, ...]:
     values: Iterator[Any] = iter(holes)
 
     def value(part: Any) -> Any:
@@ -178,7 +188,7 @@ def _slice_kernel(x: Any, *holes: Any, spec: Spec) -> Any:
     except (IndexError, ValueError):
         _check_bounds(x.shape, spec, index)
         raise
-    if x.dtype == object and not isinstance(result, np.ndarray):
+    if x.dtype.hasobject and not isinstance(result, np.ndarray):
         scalar = np.empty((), object)
         scalar[()] = result
         return scalar
