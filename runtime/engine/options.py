@@ -67,13 +67,13 @@ def set_experimental_options(options: dict[str, bool]) -> None:
     """Switches graph passes for functions that are traced from now on.
 
     options: a dict of names to bools. On by default: "constant_folding", "common_subgraph_elimination",
-    "dead_code_elimination", "arithmetic_optimization" (algebra that keeps every bit; its parts "strength_reduction" and
-    "move_optimization", for reshapes and transposes, can be switched off alone), "conditional_optimization",
-    "loop_optimization" (invariants and idle carries leave loops, products over rows become one), "shape_optimization",
-    and of native code, when it is made, "remapping" (ops share loops over elements and rows) and "memory_optimization"
-    (results in the memory of operands, allocations outside of loops). Off by default: "fast_math" (algebra as if
-    numbers were real: signs of zero, infinities, NaN and last bits may change), "disable_meta_optimizer" (no passes
-    over graphs but the removal of dead code).
+    "dead_code_elimination" (native code leaves dead code out anyway), "arithmetic_optimization" (algebra that keeps
+    every bit; its parts "strength_reduction" and "move_optimization", for reshapes and transposes, can be switched off
+    alone), "conditional_optimization", "loop_optimization" (invariants and idle carries leave loops, products over rows
+    become one), "shape_optimization", and of native code, when it is made, "remapping" (ops share loops over elements
+    and rows) and "memory_optimization" (results in the memory of operands, allocations outside of loops). Off by
+    default: "fast_math" (algebra as if numbers were real: signs of zero, infinities, NaN and last bits may change),
+    "disable_meta_optimizer" (no passes over graphs but the removal of dead code).
 
     TensorFlow's other options warn that they have no effect. Raises ValueError for unknown names and TypeError for
     values that aren't bools.
