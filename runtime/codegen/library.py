@@ -291,6 +291,35 @@ def float_range_length(start: Any, limit: Any, delta: Any) -> Any:
     return np.int64(np.ceil(abs((np.float64(limit) - np.float64(start)) / np.float64(delta))))
 
 
+# --- searches ---------------------------------------------------------------------------------------------------------
+
+
+@njit(nogil=True)
+def place_in(sequence: Any, first: int, count: int, value: Any, right: bool) -> int:
+    """Where a value goes in a sorted sequence of `count` elements from `first` on, before its equals or after them. NaN
+    comes after all numbers. What is left to search shrinks the same way for every value, so that the processor is never
+    surprised, and searches overlap."""
+    if count == 0:
+        return 0
+    place = first
+    left = count
+    while left > 1:
+        half = left // 2
+        here = sequence[place + half - 1]
+        if right:
+            before = not (value < here or (here != here and value == value))
+        else:
+            before = here < value or (value != value and here == here)
+        place = place + half if before else place
+        left = left - half
+    here = sequence[place]
+    if right:
+        before = not (value < here or (here != here and value == value))
+    else:
+        before = here < value or (value != value and here == here)
+    return place - first + (1 if before else 0)
+
+
 # --- matrix products -------------------------------------------------------------------------------------------------
 
 # Products with fewer multiplications than this run as plain loops: a call costs more than that.

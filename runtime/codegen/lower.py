@@ -29,6 +29,7 @@ from runtime.codegen import (
     reduce_forms,
     scan_forms,
     scatter_forms,
+    segment_forms,
     slice_forms,
     stack_forms,
     view_forms,
@@ -46,7 +47,7 @@ from runtime.types import StackType, TensorType, TokenType, Type
 # Modules that fill the table of emitters by being imported.
 FORMS = (
     check_forms, control, effect_forms, gather_forms, join_forms, linalg_forms, reduce_forms, scan_forms, scatter_forms,
-    slice_forms, stack_forms, view_forms,
+    segment_forms, slice_forms, stack_forms, view_forms,
 )  # fmt: skip
 
 _NATIVE_DTYPES = frozenset(

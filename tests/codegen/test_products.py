@@ -32,7 +32,7 @@ def _function(address: int):
     return ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 3, *[ctypes.c_int64] * 5)(address)
 
 
-@pytest.fixture(scope="module", params=itertools.product(["float32", "float64"], [16, 32, 64]), ids=str)
+@pytest.fixture(scope="module", params=list(itertools.product(["float32", "float64"], [16, 32, 64])), ids=str)
 def product(request):
     """a, b, whether they are stored the other way round, threads → a @ b, for one type and size of vectors."""
     name, size = request.param
