@@ -2,8 +2,8 @@
 
 Measured once per process, when it is first asked for, in some 200 ms: memory bandwidth as the best of several copies of
 32 MiB by all threads (bytes read and written), arithmetic as the best of several products of 512 x 512 float32 matrices
-by NumPy's BLAS. Something that stays in the processor's caches can be faster than the first number. Where other programs
-want the processor too, most of the tries are slow: so there are many.
+by NumPy's BLAS. Something that stays in the processor's caches can be faster than the first number. Beside other
+programs most of the tries are slow: so there are many.
 """
 
 from __future__ import annotations
