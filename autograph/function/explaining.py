@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -43,12 +44,24 @@ def explain_call(
     if measure:
         args, kwargs = function._arguments.bind(args, kwargs)
         _measure(concrete, section, args, kwargs)
-    arguments = ", ".join(f"{spec.name}: {spec.dtype.name}{_shape(spec)}" for spec in concrete.argument_specs)
-    report = Report(concrete.graph.name, f"({arguments})", sections)
+    report = Report(concrete.graph.name, f"({', '.join(_arguments(concrete))})", sections)
     limits = machine()
     if html is not None:
         Path(html).write_text(to_page(report, limits), encoding="utf-8")
     return Explanation(to_text(report, limits))
+
+
+def _arguments(concrete: ConcreteFunction) -> Iterator[str]:
+    """`x: float32[3]` for tensors, then `n=3` for Python values that a trace is made for."""
+    for spec in concrete.argument_specs:
+        yield f"{spec.name}: {spec.dtype.name}{_shape(spec)}"
+    signature = concrete.parameters.signature
+    if signature is None:
+        return
+    positional, named = concrete.structured_input_signature
+    for name, value in signature.bind_partial(*positional, **named).arguments.items():
+        if value is None or isinstance(value, (bool, int, float, complex, str)):
+            yield f"{name}={value!r}"
 
 
 def _shape(spec: Any) -> str:

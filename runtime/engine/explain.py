@@ -11,6 +11,7 @@ do. Bytes count each array that a nest reads or writes once; operations count an
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -125,6 +126,13 @@ def explain(title: str, executable: Executable, traced: Graph) -> Section:
             kernel = _kernel(part) if native else None
         except NotNative:  # the form of an op refuses these operands
             kernel = None
+        except Exception as error:  # a fault of this project: calls warn of it, and all of the graph is interpreted
+            if os.environ.get("AUTOGRAPH_STRICT") == "1":
+                raise
+            nodes = [node for node in part.nodes if node.op.name != "constant"]
+            reason = f"its native code could not be made: {error}"
+            section.stays.append(Stay(reason, [node.op.name for node in nodes], _spans(nodes)))
+            continue
         if kernel is not None:
             section.kernels.append(kernel)
         else:
@@ -137,7 +145,7 @@ def _tier(executable: Executable) -> str:
     if executable.is_native:
         return "native"
     if executable.failure is not None:
-        return f"interpreter, because the compiler failed: {executable.failure}"
+        return f"interpreter, because the compiler failed: {executable.failure.partition(chr(10))[0]}"
     if executable.settled is not None:
         return "interpreter: nothing in it has a native form"
     if mode is False:

@@ -10,9 +10,11 @@ import pytest
 
 import autograph as ag
 from autograph.cli import main
+from runtime.codegen import lowering
 from runtime.engine import machine as machines
 from runtime.engine import wait_for_background
 from runtime.engine.machine import Machine
+from runtime.errors import CompilationWarning
 
 X = ag.constant(np.linspace(-1.0, 1.0, 1000, dtype=np.float32))
 
@@ -208,3 +210,31 @@ def test_shapes_of_unknown_rank_are_named():
     assert "dtype float32 → int32" in lines[1] and "shape" not in lines[1]
     assert "dtype int32 → complex64, shape unknown → (3,)" in lines[2]
     assert "shape (3,) → ()" in lines[3]
+
+
+def test_a_fault_of_the_compiler_is_told(monkeypatch):
+    def broken(low, node):
+        raise KeyError("broken on purpose")
+
+    monkeypatch.delenv("AUTOGRAPH_STRICT", raising=False)
+    monkeypatch.setitem(lowering.EMITTERS, "cumsum", broken)
+    f = ag.function(lambda x: ag.cumsum(x) + 1, jit_compile=True)
+    x = ag.ones([3])
+    with pytest.warns(CompilationWarning):
+        f(x)
+    text = " ".join(f.explain(x).split())
+    assert "tier: interpreter, because the compiler failed" in text
+    assert "cumsum, add (test_explain.py:" in text and "its native code could not be made" in text
+    assert "KeyError: 'broken on purpose'" in text
+
+
+def test_python_values_are_arguments_too():
+    class Model:
+        @ag.function
+        def step(self, x, rows, *more, rate=0.5, name=None):
+            return [x * rate] * rows
+
+    model = Model()
+    lines = str(model.step.explain(X, 2, "a", rate=0.25)).splitlines()
+    assert lines[0] == "step(x: float32[1000], rows=2, rate=0.25, name=None)"
+    assert str(ag.function(lambda a, b: a * b).explain(3, True)).startswith("<lambda>(a=3, b=True)\n")
