@@ -334,7 +334,7 @@ def _write(w: Writer, block: Block, node: ast.While, found: Plan) -> None:
     w.block(again)
     w.repeat(each)
     w.block(done)
-    pace.lanes_done(active)
+    pace.lanes_done()
     w.jump(test)
     w.block(alone)
     block(w, node.body)

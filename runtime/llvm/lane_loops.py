@@ -31,6 +31,7 @@ from runtime.llvm.types import BOOL, SCALARS, Array, Scalar, Unsupported
 # Counts what all lanes do together, for Ctrl-C (codegen/interrupts.py).
 TICKS = "ticks"
 _LARGEST = 1500  # nodes of the syntax tree of a trip
+_FEW = 5  # trips that would leave most lanes without work
 
 
 class Syntax:
@@ -197,6 +198,9 @@ def _counted(types: Any, syntax: Syntax, node: ast.While) -> tuple[str, ast.expr
         return None
     of_array = isinstance(limit, ast.Subscript) and not isinstance(limit.value, ast.Attribute)
     if of_array or syntax.reads([limit]) & syntax.assigned(node.body):
+        return None
+    trips = types.constant(limit)
+    if isinstance(trips, int) and trips < _FEW:
         return None
     steps = [s for s in node.body if index.id in syntax.assigned([s])]
     if len(steps) != 1 or ast.unparse(steps[0]) != f"{index.id} = {index.id} + 1":
