@@ -146,12 +146,14 @@ class Nest:
         self._write_out_short_rows(depth)
 
     def _write_out_short_rows(self, running: int) -> None:
-        """Writes the length of short rows into the text of a large nest.
+        """Writes the length of short rows into the text of a large nest, or of one in a loop.
 
         LLVM then unrolls the loop along the row, and makes vectors of several rows: half of the time or less.
         """
         last = self.loops[-1] if self.loops else None
-        if running < 2 or last is None or last.index == "0" or not is_large(self.group.nodes):
+        if running < 2 or last is None or last.index == "0":
+            return
+        if not (self.low.region.in_loop or is_large(self.group.nodes)):
             return
         if self.group.axes is not None and not last.reduced:
             return  # columns

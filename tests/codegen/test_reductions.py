@@ -178,3 +178,24 @@ def test_many_short_rows(width):
 def test_only_short_rows_of_large_arrays_are_written_out():
     for shape, count in (([300_000, 5], 3), ([300, 5], 0), ([300_000, 9], 0), ([5, 300_000], 0), ([None, 5], 0)):
         assert text_of(ag.nn.softmax, ag.TensorSpec(shape)).count("range(5)") == count
+
+
+def test_short_rows_in_loops_are_written_out():
+    def distances(x):
+        for _ in ag.range(7):
+            x = ag.reduce_sum((x[None, :, :] - x[:, None, :]) ** 2, 1) * 0.1 + x
+        return x
+
+    def rows(x):
+        for _ in ag.range(7):
+            x = x / (1.0 + ag.reduce_max(ag.abs(x), 1, keepdims=True))
+        return x
+
+    assert "range(3)" in text_of(rows, ag.TensorSpec([40, 3]))
+    assert "range(" in text_of(rows, ag.TensorSpec([40, 50])) and "range(50)" not in text_of(
+        rows, ag.TensorSpec([40, 50])
+    )
+    for program in (distances, rows):
+        for shape in ((40, 3), (6, 8), (5, 1), (0, 3)):
+            x = ag.constant(np.random.default_rng(0).normal(size=shape).astype(np.float32))
+            agree(ag.function(program, jit_compile=True)(x), program(x), 1e-4)
