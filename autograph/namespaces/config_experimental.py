@@ -1,4 +1,4 @@
-"""`ag.config.experimental`: the older names of what `ag.config` has."""
+"""`ag.config.experimental`: determinism, and the older names of what `ag.config` has."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from runtime.device import (
 from runtime.device import (
     set_logical_device_configuration as set_virtual_device_configuration,
 )
+from runtime.engine.options import enable_op_determinism
 
 __all__ = [
-    "VirtualDeviceConfiguration", "get_virtual_device_configuration", "list_logical_devices", "list_physical_devices",
-    "set_virtual_device_configuration",
+    "VirtualDeviceConfiguration", "enable_op_determinism", "get_virtual_device_configuration", "list_logical_devices",
+    "list_physical_devices", "set_virtual_device_configuration",
 ]  # fmt: skip

@@ -7,6 +7,7 @@ import warnings
 from runtime.codegen import threads
 from runtime.engine import settings
 from runtime.graph.passes import options as passes
+from runtime.ops.random import STREAMS
 
 
 def get_jit() -> bool | None:
@@ -23,6 +24,17 @@ def set_jit(enabled: bool | str | None) -> None:
     if mode not in (True, False, None) or isinstance(mode, str):
         raise ValueError(f"set_jit takes True, False, None or 'autoclustering', got {enabled!r}")
     settings.set_jit(mode)
+
+
+def enable_op_determinism() -> None:
+    """Makes the results of a program the same in each run, to the last bit.
+
+    Operations are deterministic anyway, on any number of threads. But the interpreter and native code may differ in
+    last bits, and which of them answers is a matter of time: from here on, functions that don't say `jit_compile` are
+    compiled before they run. Random operations without a seed raise RuntimeError.
+    """
+    settings.set_deterministic(True)
+    STREAMS.needs_seed = True
 
 
 def get_intra_op_parallelism_threads() -> int:

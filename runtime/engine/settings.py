@@ -8,6 +8,7 @@ from runtime.codegen.compile import Counters, counters
 from runtime.engine import background
 
 _default: bool | None = None
+_deterministic = False
 _lock = threading.Lock()
 _background_errors: list[Exception] = []
 
@@ -21,7 +22,14 @@ def set_jit(mode: bool | None) -> None:
 
 def jit_mode(own: bool | None) -> bool | None:
     """The mode of a function whose `jit_compile` is `own`."""
-    return _default if own is None else own
+    mode = _default if own is None else own
+    return True if mode is None and _deterministic else mode
+
+
+def set_deterministic(on: bool) -> None:
+    """Whether the tier that answers must not be a matter of time: then None means True."""
+    global _deterministic
+    _deterministic = on
 
 
 def wait_for_background(timeout: float | None = None) -> bool:

@@ -67,6 +67,7 @@ class _Streams:
         self.own_seeds = random.Random()
         self.generation = 0
         self.fresh = int.from_bytes(os.urandom(24), "little")
+        self.needs_seed = False  # where results are to be the same in each run
         self.counters: dict[tuple, int] = {}
 
     def set_seed(self, seed: int | None) -> None:
@@ -80,7 +81,7 @@ class _Streams:
         """Key and first block for `count` numbers, which are then used up. Eager ops of another `kind` and the same
         seed don't share a stream."""
         with self.lock:
-            if seed is None and self.global_seed is None:
+            if self._is_unpredictable(seed):
                 start, self.fresh = self.fresh, self.fresh + philox.BLOCKS * count
                 return start >> 128, start & (1 << 128) - 1
             if seed is None:
@@ -90,6 +91,16 @@ class _Streams:
             first, second = self._pair(seed)
             return first, second << 64 | self._counter(kind, first, second, site, count)
 
+    def _is_unpredictable(self, seed: int | None) -> bool:
+        if seed is not None or self.global_seed is not None:
+            return False
+        if self.needs_seed:
+            raise RuntimeError(
+                "random numbers without a seed differ from run to run, and ag.config.experimental.enable_op_determinism "
+                "was called: set one with ag.random.set_seed, or give the operation its own"
+            )
+        return True
+
     def _pair(self, seed: int) -> tuple[int, int]:
         first = (_DEFAULT_SEED if self.global_seed is None else self.global_seed) % _SEEDS
         second = seed % _SEEDS
@@ -98,7 +109,7 @@ class _Streams:
     def seeds(self, seed: int | None) -> tuple[int, int]:
         """The two seeds of something that keeps a stream of its own, such as a dataset; `seed` is its own one."""
         with self.lock:
-            if seed is None and self.global_seed is None:
+            if self._is_unpredictable(seed):
                 return random.SystemRandom().randrange(_SEEDS), random.SystemRandom().randrange(_SEEDS)
             return self._pair(self.own_seeds.randint(0, _SEEDS) if seed is None else seed)
 

@@ -5,6 +5,7 @@ import pytest
 import autograph as ag
 from runtime.engine import settings
 from runtime.graph.passes import options as passes
+from runtime.ops.random import STREAMS
 
 
 @pytest.fixture(autouse=True)
@@ -69,3 +70,27 @@ def test_experimental_options():
         assert graph.outputs[0] is graph.inputs[0]
     finally:
         passes._chosen.clear()
+
+
+def test_determinism():
+    compiled = lambda: settings.kernel_counters().compiled + settings.kernel_counters().loaded  # noqa: E731
+    f = ag.function(lambda x: ag.random.uniform([2]) + ag.sin(x) * 17.25)
+    aside = ag.function(f.python_function, jit_compile=False)
+    try:
+        ag.config.experimental.enable_op_determinism()
+        for function in (f, aside, f.python_function):
+            with pytest.raises(RuntimeError, match="without a seed differ from run to run"):
+                function(ag.constant(1.0))
+        with pytest.raises(RuntimeError, match=r"ag\.random\.set_seed"):
+            ag.data.Dataset.range(5).shuffle(5)
+        ag.random.uniform([2], seed=3)
+        before = compiled()
+        assert ag.function(lambda x: ag.cos(x) * 18.25)(ag.constant(0.0)) == 18.25
+        assert compiled() == before + 1, "before the first run, not aside"
+        ag.random.set_seed(7)
+        assert f(ag.constant(1.0)).shape == (2,)
+    finally:
+        settings.set_deterministic(False)
+        STREAMS.needs_seed = False
+        ag.random.set_seed(None)
+    ag.random.uniform([2])
