@@ -96,8 +96,8 @@ class _Streams:
             return False
         if self.needs_seed:
             raise RuntimeError(
-                "random numbers without a seed differ from run to run, which enable_op_determinism doesn't allow: set one "
-                "with ag.random.set_seed, or give the operation its own"
+                "random numbers without a seed differ from run to run, which enable_op_determinism doesn't allow: set "
+                "one with ag.random.set_seed, or give the operation its own"
             )
         return True
 
