@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from runtime.codegen import lowering
-from tests.fuzz_kernels.compare import difference, shrink
+from tests.fuzz_kernels.compare import at_most, difference, shrink
 from tests.fuzz_kernels.generate import make
 from tests.fuzz_kernels.program import Program, Statement
 
@@ -57,3 +57,11 @@ def test_a_difference_is_seen_and_made_small(monkeypatch: pytest.MonkeyPatch) ->
     small = shrink(program, found[0])
     body = [statement.text for statement in small.body]
     assert "x2 = ag.maximum(x1, 3)" in body and len(body) <= 3 and small.results == ["x3"]
+
+
+def test_a_program_without_an_end_is_left() -> None:
+    """Shrinking may take the line out of a loop that ends it."""
+    loop = Statement("while x1 < 3:", [Statement("x1 = x1 * x1")])
+    program = Program({"a": "np.int32(1)", "n": "np.int32(2)"}, [Statement("x1 = a"), loop], ["x1"])
+    with pytest.raises(TimeoutError), at_most(1.0):
+        difference(program)

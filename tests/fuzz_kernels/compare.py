@@ -8,12 +8,16 @@ rounding errors shows nothing.
 
 from __future__ import annotations
 
+import _thread
+import contextlib
 import itertools
 import linecache
 import re
 import sys
+import threading
 import types
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +27,7 @@ import autograph as ag
 from tests.fuzz_kernels.program import Program
 
 _serial = itertools.count()
+_PATIENCE = 60.0  # seconds for a smaller program
 
 
 @dataclass
@@ -214,6 +219,28 @@ def _some(array: np.ndarray) -> str:
     return np.array2string(array, threshold=40, max_line_width=110)
 
 
+@contextlib.contextmanager
+def at_most(seconds: float) -> Iterator[None]:
+    """Raises TimeoutError in the main thread when the time is over, in native loops too, as if by Ctrl-C."""
+    over: list[bool] = []
+
+    def stop() -> None:
+        over.append(True)
+        _thread.interrupt_main()
+
+    timer = threading.Timer(seconds, stop)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    except KeyboardInterrupt:
+        if over:
+            raise TimeoutError(f"not over after {seconds} seconds") from None
+        raise
+    finally:
+        timer.cancel()
+
+
 def shrink(program: Program, kind: str, limit: int = 400) -> Program:
     """A smaller program that differs in the same way."""
     tries = 0
@@ -223,7 +250,9 @@ def shrink(program: Program, kind: str, limit: int = 400) -> Program:
         for smaller in program.reductions():
             tries += 1
             try:
-                found = difference(smaller)
+                # Without its last line a loop may never end.
+                with at_most(_PATIENCE):
+                    found = difference(smaller)
             except Exception:
                 found = None
             if found is not None and found[0] == kind:
