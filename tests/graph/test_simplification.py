@@ -236,6 +236,20 @@ def test_products_leave_a_loop_over_rows():
         np.testing.assert_allclose(interpret(graph, given)[0], rnn(*map(ag.constant, given)).numpy(), 1e-5, 1e-6)
 
 
+@pytest.mark.parametrize("trips, inside", [(5, 1), (4, 2)])
+def test_products_leave_a_loop_over_a_known_number_of_rows(trips, inside):
+    def f(xs, h, w, u):
+        for i in ag.range(trips):
+            h = ag.tanh(xs[i] @ w + h @ u)
+        return h
+
+    rng = np.random.default_rng(0)
+    given = [rng.normal(size=s).astype(np.float32) for s in ((5, 4, 3), (4, 2), (3, 2), (2, 2))]
+    graph = ag.function(f).get_concrete_function(*map(ag.constant, given)).graph
+    assert [n.op.name for n in loop_of(graph).regions[1].nodes].count("matmul") == inside
+    np.testing.assert_allclose(interpret(graph, given)[0], f(*map(ag.constant, given)).numpy(), 1e-5, 1e-6)
+
+
 def test_products_stay_where_the_loop_may_end_early():
     def f(xs, h, w, u):
         for x in xs:

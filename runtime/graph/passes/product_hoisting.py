@@ -5,9 +5,10 @@
       body: x = xs[i]                           →        body: xw = all[i]
             h = tanh(matmul(x, w) + h)                         h = tanh(xw + h)
 
-One large product runs several times faster than many small ones. The loop must go over all rows (its test is nothing
-but `i < len(xs)`), so that nothing is computed in vain; `w` must be invariant, and all sizes but the number of rows
-known. The sums of a product may be taken in another order, so that results may differ in their last bits.
+One large product runs faster than many small ones, on several threads above all. The loop must go over all rows (its
+test is nothing but `i < len(xs)`, or `i < 32` where there are 32), so that nothing is computed in vain; `w` must be
+invariant, and all sizes but the number of rows known. The sums of a product may be taken in another order, so that
+results may differ in their last bits.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ def hoist_products(graph: Graph) -> None:
     graph.program = None
 
 
-def _hoist(graph: Graph, node: Node, counter: int, rows: Value) -> None:
-    """`rows` is what the loop goes over: counter `counter` runs from 0 to its length."""
+def _hoist(graph: Graph, node: Node, counter: int, rows: Value | int) -> None:
+    """`rows` is what the loop goes over, or how many they are: counter `counter` runs from 0 to its length."""
     body = node.regions[1]
     outside = dict(zip(body.inputs[node.attrs["carries"] :], node.inputs[node.attrs["carries"] :]))
     for inner in list(body.nodes):
@@ -64,24 +65,31 @@ def _replace(graph: Graph, node: Node, product: Node, row: Node, sequence: Value
     product.inputs = [body.inputs[-1], *row.inputs[1:]]
 
 
-def _rows_counter(graph: Graph, node: Node) -> tuple[int, Value] | None:
-    """(carry, sequence) where the loop's test is `carry < len(sequence)` and the carry counts 0, 1, 2, ..."""
+def _rows_counter(graph: Graph, node: Node) -> tuple[int, Value | int] | None:
+    """(carry, sequence or number) where the loop's test is `carry < len(sequence)`, or `carry < number`, and the carry
+    counts 0, 1, 2, ..."""
     test, body = node.regions
     last = test.outputs[0].node
     if last is None or last.op.name != "less" or any(n is not last and n.op is not CONSTANT for n in test.nodes):
         return None
     index, limit = last.inputs
-    if index not in test.inputs or limit not in test.inputs:
+    if index not in test.inputs:
         return None
-    counter, bound = test.inputs.index(index), test.inputs.index(limit)
-    if counter >= node.attrs["carries"] or bound < node.attrs["carries"] or known_array(node.inputs[counter]) != 0:
+    counter = test.inputs.index(index)
+    if counter >= node.attrs["carries"] or known_array(node.inputs[counter]) != 0:
         return None
     step = body.outputs[counter].node
     if step is None or step.op.name != "add" or step.inputs[0] is not body.inputs[counter]:
         return None
     if known_array(step.inputs[1]) != 1:
         return None
-    length = node.inputs[bound].node
+    if limit in test.inputs[: node.attrs["carries"]]:
+        return None
+    bound = node.inputs[test.inputs.index(limit)] if limit in test.inputs else limit
+    number = known_array(bound)
+    if number is not None:
+        return counter, int(number)
+    length = bound.node
     if length is None or length.op.name != "strided_slice" or length.attrs.get("spec") != (("index", 0),):
         return None
     shape = length.inputs[0].node
@@ -102,8 +110,11 @@ def _is_static_matrix(value: Value) -> bool:
     return shape is not None and len(shape) == 2 and None not in shape
 
 
-def _same_length(sequence: Value, rows: Value) -> bool:
-    if sequence is rows:
-        return True
-    lengths = [v.type.shape[0] if isinstance(v.type, TensorType) and v.type.shape else None for v in (sequence, rows)]
-    return lengths[0] is not None and lengths[0] == lengths[1]
+def _same_length(sequence: Value, rows: Value | int) -> bool:
+    return sequence is rows or (_length(sequence) is not None and _length(sequence) == _length(rows))
+
+
+def _length(rows: Value | int) -> int | None:
+    if isinstance(rows, int):
+        return rows
+    return rows.type.shape[0] if isinstance(rows.type, TensorType) and rows.type.shape else None
