@@ -19,15 +19,18 @@ from typing import Any
 
 from runtime import errors
 from runtime.context import ctx
+from runtime.dtypes import DType
 from runtime.graph.callers import user_place, user_span
 from runtime.graph.ir import ConstantArray, Graph, Node, Substitution, Value, copy_nodes
 from runtime.graph.structural import ASSIGN, COND, CONSTANT, WHILE
+from runtime.ops.convert import quick_scalar
 from runtime.ops.table import OpDef
 from runtime.shapes import widen
 from runtime.tensor import EagerTensor, SymbolicTensor, Tensor
 from runtime.types import TensorType, TokenType, Type
 
 TOKEN = "order token"
+_numbers: dict[tuple[type, float | int, DType], tuple[ConstantArray, tuple]] = {}  # with the types of the constants
 
 
 class Builder:
@@ -122,7 +125,11 @@ class Builder:
 
     def emit(self, op: OpDef, inputs: Sequence[Any], attrs: dict[str, Any]) -> tuple[Tensor, ...]:
         """Adds a node and gives its tensors. Raises ValueError or TypeError when the op's type rule refuses."""
-        values = [self.use(t) for t in inputs]
+        own = self.graph
+        values = [
+            t.value if t.__class__ is SymbolicTensor and t.value.graph is own and t.guard is None else self.use(t)
+            for t in inputs
+        ]
         try:
             types = op.infer([v.type for v in values], attrs)
         except errors.OpError as error:
@@ -151,6 +158,21 @@ class Builder:
         """A constant of the graph."""
         attrs = {"value": ConstantArray(array)}
         node = self.graph.add_node(CONSTANT, (), attrs, CONSTANT.infer((), attrs))
+        return SymbolicTensor(node.outputs[0], self)
+
+    def number(self, value: float | int, dtype: DType) -> SymbolicTensor | None:
+        """The same of a Python number; None where that takes the general way (and its errors)."""
+        key = value.__class__, value, dtype
+        known = _numbers.get(key)
+        if known is None:
+            scalar = quick_scalar(value, dtype)
+            if scalar is None:
+                return None
+            attrs = {"value": ConstantArray(scalar._array)}
+            known = attrs["value"], CONSTANT.infer((), attrs)
+            if value and len(_numbers) < 4096:  # the two zeros are equal, and nothing else that differs
+                _numbers[key] = known
+        node = self.graph.add_node(CONSTANT, (), {"value": known[0]}, known[1])
         return SymbolicTensor(node.outputs[0], self)
 
     def inline(self, graph: Graph, arguments: Sequence[Any]) -> list[Value]:

@@ -30,7 +30,7 @@ def user_place() -> tuple[tuple[str, int, str] | None, str | None]:
     """The same, and what the user calls the node being emitted: the `name=` of the call into this project, after the
     open scopes."""
     frame: Any = sys._getframe(1)
-    inside: list[Any] = []
+    inside: Any = None
     span = None
     while frame is not None:
         code = frame.f_code
@@ -41,27 +41,38 @@ def user_place() -> tuple[tuple[str, int, str] | None, str | None]:
         if not own:
             span = code.co_filename, frame.f_lineno, code.co_name
             break
-        inside.append(frame)
-        frame = frame.f_back
+        inside, frame = frame, frame.f_back
     name = None
-    for entry in reversed(inside):
-        code = entry.f_code
-        kind = _naming.get(code)
-        if kind is None:
-            kind = _naming[code] = _kind_of(code)
-        if kind == "hands everything on":
-            continue
+    kind = "hands everything on"
+    while inside is not None and kind == "hands everything on":
+        kind = _kind(inside.f_code)
         if kind == "names":
-            name = entry.f_locals.get("name")
-        break
+            name = inside.f_locals.get("name")
+        elif kind == "hands everything on":
+            inside = _called_by(inside)
     scope = ctx.scope
     if not isinstance(name, str) or not name:
         return span, scope or None
     return span, name[:-1] if name.endswith("/") else scope + name
 
 
-# Kinds of this project's functions, whose number is bounded.
-_naming: dict[CodeType, str] = {}
+def _called_by(caller: Any) -> Any:
+    """The frame that a frame has called, on the way to this one."""
+    frame: Any = sys._getframe(2)
+    while frame is not None and frame.f_back is not caller:
+        frame = frame.f_back
+    return frame
+
+
+# Kinds of this project's functions, whose number is bounded, by identity: a code object's hash goes through its text.
+_naming: dict[int, tuple[CodeType, str]] = {}
+
+
+def _kind(code: CodeType) -> str:
+    known = _naming.get(id(code))
+    if known is None:
+        known = _naming[id(code)] = code, _kind_of(code)
+    return known[1]
 
 
 def _kind_of(code: CodeType) -> str:

@@ -167,7 +167,7 @@ def operands(label: str, *values: Any) -> list[Tensor]:
     """
     if len(values) == 2 and values[0].__class__ is SymbolicTensor:
         # The usual case while tracing, at a third of the cost.
-        quick = _quick_operand(values[1], values[0].dtype)
+        quick = quick_operand(values[1], values[0].dtype)
         if quick is not None:
             return [values[0], quick]
     anchor = None
@@ -185,7 +185,7 @@ def operands(label: str, *values: Any) -> list[Tensor]:
     return result
 
 
-def _quick_operand(value: Any, dtype: DType) -> Tensor | None:
+def quick_operand(value: Any, dtype: DType) -> Tensor | None:
     """A tensor of the dtype, or what a number stands for beside one; None where that takes a longer look."""
     kind = value.__class__
     if kind is SymbolicTensor or kind is EagerTensor:
@@ -193,8 +193,7 @@ def _quick_operand(value: Any, dtype: DType) -> Tensor | None:
     builder = ctx.builder
     if (kind is not float and kind is not int) or dtype.kind not in "iufc" or builder is None:
         return None
-    number = quick_scalar(value, dtype)
-    return None if number is None else builder.constant(number._array)
+    return builder.number(value, dtype)
 
 
 # Operators whose right operand TensorFlow converts without insisting on the left one's dtype, so that the op complains.

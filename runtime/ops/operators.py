@@ -13,7 +13,7 @@ from runtime import dtypes
 from runtime.context import ctx
 from runtime.ops import arithmetic, compare, linalg, numpy_methods, numpy_protocol
 from runtime.ops.array import ensure_shape
-from runtime.ops.convert import convert_to_tensor, is_tensor_like, operands, quick_scalar
+from runtime.ops.convert import convert_to_tensor, is_tensor_like, operands, quick_operand, quick_scalar
 from runtime.ops.dispatch import apply
 from runtime.ops.slicing import getitem
 from runtime.ops.table import OPS
@@ -27,34 +27,44 @@ def _is_foreign(value: Any) -> bool:
 
 
 def _operator(function: Callable[..., Tensor], row: str, kinds: str) -> tuple[Callable, Callable]:
-    """The operator and its reflected form, with a short way for two eager tensors of one dtype."""
+    """The operator and its reflected form, with a short way for two tensors of one dtype, and for one and a number."""
     op = OPS[row]
 
     def forward(self: Any, other: Any) -> Any:
-        if other.__class__ is EagerTensor and self.__class__ is EagerTensor:
+        if other.__class__ is self.__class__:
             dtype = self.dtype
-            if dtype is other.dtype and dtype.kind in kinds:
+            if dtype is other.dtype and dtype.kind in kinds and self.__class__ in _PLAIN:
                 return apply(op, (self, other))
         elif other.__class__ is float or other.__class__ is int:
-            if self.__class__ is EagerTensor and self.dtype.kind in kinds and ctx.builder is None:
-                scalar = quick_scalar(other, self.dtype)
-                if scalar is not None:
-                    return apply(op, (self, scalar))
+            scalar = _number(self, other, kinds)
+            if scalar is not None:
+                return apply(op, (self, scalar))
         elif _is_foreign(other):
             return NotImplemented
         return function(self, other)
 
     def reflected(self: Any, other: Any) -> Any:
         if other.__class__ is float or other.__class__ is int:
-            if self.__class__ is EagerTensor and self.dtype.kind in kinds and ctx.builder is None:
-                scalar = quick_scalar(other, self.dtype)
-                if scalar is not None:
-                    return apply(op, (scalar, self))
+            scalar = _number(self, other, kinds)
+            if scalar is not None:
+                return apply(op, (scalar, self))
         elif _is_foreign(other):
             return NotImplemented
         return function(other, self)
 
     return forward, reflected
+
+
+_PLAIN = (EagerTensor, SymbolicTensor)
+
+
+def _number(tensor: Any, number: float | int, kinds: str) -> Tensor | None:
+    """What a number stands for beside a tensor; None where that takes a longer look."""
+    if tensor.__class__ not in _PLAIN or tensor.dtype.kind not in kinds:
+        return None
+    if ctx.builder is not None:
+        return quick_operand(number, tensor.dtype) if tensor.__class__ is SymbolicTensor else None
+    return quick_scalar(number, tensor.dtype) if tensor.__class__ is EagerTensor else None
 
 
 def _logic(logical: Callable[..., Tensor], bitwise: Callable[..., Tensor]) -> tuple[Callable, Callable]:

@@ -58,7 +58,15 @@ def infer_predicate(inputs: Sequence[Any], attrs: dict) -> tuple:
 def infer_binary(inputs: Sequence[Any], attrs: dict) -> tuple:
     """Both operands' dtype, broadcast shape."""
     need_same_dtype(inputs)
-    return (TensorType(inputs[0].dtype, broadcast_types(*inputs)),)
+    a, b = inputs
+    shape, other = a.shape, b.shape
+    if shape is not None and other is not None:
+        # The usual cases: one of the operands has the type already.
+        if other == shape or other == ():
+            return (a,)
+        if shape == ():
+            return (b,)
+    return (TensorType(a.dtype, broadcast_types(a, b)),)
 
 
 def infer_comparison(inputs: Sequence[Any], attrs: dict) -> tuple:
