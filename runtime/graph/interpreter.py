@@ -186,7 +186,7 @@ def _into(ufunc: Any, position: int) -> Callable[..., Any]:
 
 _EXPECTED = (
     ValueError, TypeError, IndexError, errors.OpError, MemoryError, AssertionError, LookupError, ArithmeticError,
-    RuntimeError, NameError, AttributeError,
+    RuntimeError, NameError, AttributeError, StopIteration,
 )  # fmt: skip
 
 

@@ -169,3 +169,28 @@ def test_assertions_that_show_tensors_name_the_line(jit):
         f(ag.constant([-1.0]), ag.constant([3, 4]))
     text = str(caught.value)
     assert "[3 4]" in text and f"\n  at {__file__}:" in text and "assert ag.reduce_all(x > 0), y" in text
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ValueError, TypeError, IndexError, KeyError, ZeroDivisionError, OverflowError, ArithmeticError, RuntimeError,
+        AttributeError, AssertionError, StopIteration, LookupError, NotImplementedError, OSError,
+    ],
+)  # fmt: skip
+def test_what_a_program_raises_reads_the_same_on_both_tiers(error):
+    def f(n):
+        i = 0
+        while i < n:
+            if i > 5:
+                raise error("too far")
+            i += 1
+        return i
+
+    told = []
+    for jit in (False, True):
+        with pytest.raises(error) as caught:
+            ag.function(f, jit_compile=jit)(ag.constant(8))
+        told.append((type(caught.value), caught.value.args))
+    assert told[0] == told[1]
+    assert "too far" in str(told[0][1][0])
