@@ -75,7 +75,7 @@ def convert(text: str, source: DType, target: DType) -> str:
 
 # Functions that loops can vectorise, our own: the C library computes one number at a time. `math` has no sigmoid and no
 # softplus; the ops' rules name them all the same, since they are better computed as one function.
-_OWN = (
+OWN = (
     "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cos", "cosh", "erf", "exp", "expm1", "log", "log1p",
     "pow", "sigmoid", "sin", "sinh", "softplus", "tan", "tanh",
 )  # fmt: skip
@@ -87,8 +87,8 @@ def _calls(names: Iterable[str]) -> re.Pattern[str]:
     return re.compile(rf"\bmath\.(?=(?:{'|'.join(names)})\()")
 
 
-_CALL = _calls(_OWN)
-_CALL_ALONE = _calls(name for name in _OWN if name not in _QUICK_ALONE)
+_CALL = _calls(OWN)
+_CALL_ALONE = _calls(name for name in OWN if name not in _QUICK_ALONE)
 
 
 def fast(text: str, dtype: DType, alone: bool = False) -> str:

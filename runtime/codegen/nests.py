@@ -30,7 +30,8 @@ from runtime.codegen.threads import is_large
 from runtime.graph.ir import Node, Value
 
 _INLINE_LIMIT = 72
-_SHORT_ROW = 8
+# Elements of rows whose length the text says: in large nests, and in loops, where small tensors are written out.
+_SHORT_ROW, _SMALL_ROW = 32, 8
 
 
 def broadcast_dims(low: Any, a: Dims, b: Dims, node: Node) -> Dims:
@@ -148,18 +149,20 @@ class Nest:
     def _write_out_short_rows(self, running: int) -> None:
         """Writes the length of short rows into the text of a large nest, or of one in a loop.
 
-        LLVM then unrolls the loop along the row, and makes vectors of several rows: half of the time or less.
+        Of very short ones LLVM makes vectors of several rows; of the others vectors that fit, without a loop over what
+        is left (`llvm/statements.py` says which): half of the time or less.
         """
         last = self.loops[-1] if self.loops else None
         if running < 2 or last is None or last.index == "0":
             return
-        if not (self.low.region.in_loop or is_large(self.group.nodes)):
+        large = is_large(self.group.nodes)
+        if not (self.low.region.in_loop or large):
             return
         if self.group.axes is not None and not last.reduced:
             return  # columns
         sizes = {self.dims[axis]: self._known_size(axis) for axis in last.axes}
         count = math.prod(sizes.values())
-        if 0 < count <= _SHORT_ROW:
+        if 0 < count <= (_SHORT_ROW if large else _SMALL_ROW):
             last.size = str(count)
             self.low.fusion.literals = {name: str(size) for name, size in sizes.items()}
 

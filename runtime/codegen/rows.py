@@ -10,6 +10,9 @@
         for j in range(m):
             y[i * m + j] = x[i * m + j] / s[i]
 
+Where rows are short, something slow to compute of each row, like a logarithm, stays in a loop of its own, since that is
+made of vectors, and numbers one by one would take longer than the rows.
+
 Two loops become one where the second reads of what the first writes only the row that it is at. A softmax or a layer
 normalisation then goes over its rows once, while they are in the cache. What stands between the loops is printed before
 them; it is known not to depend on the first.
@@ -23,7 +26,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from runtime.codegen import threads
+from runtime.codegen import cpu, threads
 from runtime.codegen.names import words
 from runtime.graph.passes import options
 
@@ -49,7 +52,11 @@ class Placed:
 def place(low: Any, index: str, size: str, body: list, large: bool) -> None:
     """Prints `for index in range(size): body`, together with the loop before it where that is possible."""
     before = low.placed
-    if before is not None and options.get("remapping") and _can_join(low, before, index, size, body):
+    if (
+        before is not None
+        and options.get("remapping")
+        and _can_join(low, before, index, size, body, large or before.large)
+    ):
         between = low.block[before.end :]
         del low.block[before.start :], low.parts[before.parts :]
         low.block += between
@@ -61,7 +68,7 @@ def place(low: Any, index: str, size: str, body: list, large: bool) -> None:
     low.placed = Placed(low.block, start, len(low.block), index, size, body, large, parts)
 
 
-def _can_join(low: Any, before: Placed, index: str, size: str, body: list) -> bool:
+def _can_join(low: Any, before: Placed, index: str, size: str, body: list, large: bool) -> bool:
     if before.inside is not low.block or (before.index, before.size) != (index, size) or before.end > len(low.block):
         return False
     between = low.block[before.end :]
@@ -71,6 +78,8 @@ def _can_join(low: Any, before: Placed, index: str, size: str, body: list) -> bo
     if first is None or second is None or first.lines + second.lines > _LONGEST:
         return False
     made = first.assigned | first.stores.keys()
+    if large and (first.short or second.short) and (first.slow or second.slow):
+        return False
     if any(words(line) & made for line in between):
         return False
     # Only buffers of this kernel's own are known not to be seen under another name.
@@ -105,6 +114,8 @@ class _Accesses:
     assigned: set[str]
     lines: int
     whole: set[str]  # names that stand somewhere else than in front of a subscript
+    short: bool  # it has a loop over few numbers
+    slow: bool  # it computes a function once a row
 
     def of(self, name: str) -> list[str]:
         return self.loads.get(name, []) + self.stores.get(name, [])
@@ -116,7 +127,10 @@ def _accesses(body: list) -> _Accesses | None:
     if tree is None:
         return None
     lines = sum(isinstance(node, ast.stmt) for node in ast.walk(tree))
-    found = _Accesses({}, {}, set(), lines, set())
+    short = any(isinstance(n, ast.For) and isinstance(n.iter.args[0], ast.Constant) for n in ast.walk(tree))  # type: ignore[attr-defined]
+    once = [n for statement in tree.body if not isinstance(statement, ast.For) for n in ast.walk(statement)]
+    slow = any(isinstance(n, ast.Attribute) and n.attr in cpu.OWN for n in once)
+    found = _Accesses({}, {}, set(), lines, set(), short, slow)
     offsets: dict[str, str] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):

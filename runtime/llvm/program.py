@@ -11,18 +11,13 @@ from runtime.llvm import arithmetic, interrupts, memory, statements, ways_out, w
 from runtime.llvm.infer import Types
 from runtime.llvm.parsing import parse
 from runtime.llvm.types import Array, Scalar, Type, Unsupported, signature
-from runtime.llvm.writer import OUT_OF_MEMORY, ArrayValue, Value, Writer, part_types, parts
+from runtime.llvm.writer import HINTS, OUT_OF_MEMORY, ArrayValue, Value, Writer, part_types, parts
 
 _SUPPORT = {"@interrupted": interrupts.SUPPORT}
 
 
 # Branches that are seldom taken; loops that are as they should be.
-_METADATA = """
-!0 = !{!"branch_weights", i32 1, i32 2000}
-!10 = distinct !{!10, !11, !12}
-!11 = !{!"llvm.loop.vectorize.enable", i1 false}
-!12 = !{!"llvm.loop.unroll.disable"}
-"""
+_WEIGHTS = '!0 = !{!"branch_weights", i32 1, i32 2000}'
 
 
 @dataclass
@@ -88,7 +83,7 @@ class Program:
         node = self.functions[kernel]
         entry = wrapper.text(symbol, callee, parameters, releases=_takes_long(node))
         support = [memory.SUPPORT, wrapper.SUPPORT, *(_SUPPORT[name] for name in self._support)]
-        return "\n".join([*self._declarations, *support, *self._texts, entry, _METADATA])
+        return "\n".join([*self._declarations, *support, *self._texts, entry, _WEIGHTS, HINTS])
 
     # --- functions ---------------------------------------------------------------------------------------------------
 

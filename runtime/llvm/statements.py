@@ -9,7 +9,7 @@ from typing import Any
 from runtime.llvm import lane_code, memory
 from runtime.llvm.expressions import call, condition, element, typed, value
 from runtime.llvm.types import BOOL, Scalar, Tuple, Unsupported
-from runtime.llvm.writer import ArrayValue, Value, Writer, literal, parts
+from runtime.llvm.writer import MASKED_ROW, ROW, ArrayValue, Value, Writer, literal, parts
 
 
 def block(w: Writer, body: Sequence[ast.stmt]) -> None:
@@ -145,8 +145,26 @@ def _for(w: Writer, node: ast.For) -> None:
     flags = f" n{sign}w" if step == 1 else ""
     again = w.op(f"load {kind.ir}, ptr {counter}")
     w.line(f"store {kind.ir} {w.op(f'add{flags} {kind.ir} {again}, {step}')}, ptr {counter}")
-    w.jump(test)
+    hint = _row_hint(w, node, stop.text)
+    if hint:
+        w.repeat(test, hint)
+    else:
+        w.jump(test)
     w.block(after)
+
+
+# Elements of a row up to which it is written out, so that LLVM may make vectors of several rows.
+_WRITTEN_OUT = 4
+_WIDE = 16  # elements that may fit a vector
+
+
+def _row_hint(w: Writer, node: ast.For, count: str) -> str | None:
+    """What LLVM shall know of a loop along a row, in a part of a nest, whose length the text says."""
+    if not count.isdigit() or not w.types.function.decorator_list or int(count) <= _WRITTEN_OUT:
+        return None
+    slow = any(isinstance(part, ast.Attribute) and w.program.has_formula(part.attr) for part in ast.walk(node))
+    left_over = int(count) % _WIDE
+    return MASKED_ROW if slow and (int(count) < _WIDE or left_over > _WIDE // 2) else ROW
 
 
 def _break(w: Writer, node: ast.Break) -> None:

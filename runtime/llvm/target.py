@@ -21,6 +21,8 @@ _FASTCALL = 0x80  # METH_FASTCALL: self, an array of arguments, their number
 # Positions in NumPy's table of functions for compiled code, which never change.
 _ARRAY_TYPE, _NEW_FROM_DESCR, _SET_BASE_OBJECT = 2, 94, 282
 
+_KNOWN = (20, 21, 22)  # versions of LLVM that have our options: others would end the process
+
 
 class _Method(ctypes.Structure):
     """CPython's PyMethodDef."""
@@ -47,6 +49,9 @@ def available() -> bool:
 def _machine() -> Any:
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
+    if llvm.llvm_version_info[0] in _KNOWN:
+        # Rows of fewer elements than 16 are worth vectors, even where some of them are left over.
+        llvm.set_option("autograph", "-vectorizer-min-trip-count=4")
     target = llvm.Target.from_default_triple()
     return target.create_target_machine(
         cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=3, reloc="pic",

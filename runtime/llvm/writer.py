@@ -76,6 +76,19 @@ def part_types(type_: Any) -> list[str]:
     return []
 
 
+# What LLVM is told of a loop: that it needn't unroll it or make vectors of it; that it is a row, which shall become
+# vectors rather than be written out; that what is left of the row shall be a vector too, in which some lanes are idle.
+LEFT_ALONE, ROW, MASKED_ROW = "!10", "!20", "!21"
+HINTS = """
+!10 = distinct !{!10, !11, !12}
+!11 = !{!"llvm.loop.vectorize.enable", i1 false}
+!12 = !{!"llvm.loop.unroll.disable"}
+!20 = distinct !{!20, !12}
+!21 = distinct !{!21, !12, !22}
+!22 = !{!"llvm.loop.vectorize.predicate.enable", i1 true}
+"""
+
+
 class Writer:
     """Writes one function.
 
@@ -174,10 +187,10 @@ class Writer:
             self.lines.append(f"  br label %{label}")
         self._finished = True
 
-    def repeat(self, label: str) -> None:
-        """Goes back to the beginning of a loop that LLVM needn't unroll or make vectors of."""
+    def repeat(self, label: str, hint: str = LEFT_ALONE) -> None:
+        """Goes back to the beginning of a loop, with a word to LLVM about it."""
         if not self._finished:
-            self.lines.append(f"  br label %{label}, !llvm.loop !10")
+            self.lines.append(f"  br label %{label}, !llvm.loop {hint}")
         self._finished = True
 
     def branch(self, condition: str, yes: str, no: str, unlikely: bool = False) -> None:

@@ -199,3 +199,35 @@ def test_short_rows_in_loops_are_written_out():
         for shape in ((40, 3), (6, 8), (5, 1), (0, 3)):
             x = ag.constant(np.random.default_rng(0).normal(size=shape).astype(np.float32))
             agree(ag.function(program, jit_compile=True)(x), program(x), 1e-4)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("count", [3, 5, 8, 10, 16, 20, 27, 32, 33])
+def test_rows_of_a_few_elements(count, dtype):
+    """Written out, in vectors with idle lanes or with elements left over; infinities and NaN among them."""
+    x = np.random.default_rng(count).normal(size=(30001, count)).astype(dtype)
+    x[5, 1], x[17, 2], x[20] = np.nan, np.inf, -np.inf
+
+    def program(x):
+        mean = ag.reduce_mean(x, -1, True)
+        scaled = (x - mean) / ag.sqrt(ag.reduce_mean(ag.square(x - mean), -1, True) + 1e-5)
+        return ag.nn.softmax(x), ag.reduce_logsumexp(x, -1), ag.reduce_max(x, -1), scaled, ag.reduce_any(x > 3.0, -1)
+
+    found = ag.function(program, jit_compile=True)(ag.constant(x))
+    with np.errstate(invalid="ignore"):
+        exact = program(ag.constant(x.astype(np.float64)))
+    agree(found[:4], exact[:4], 2e-5 if dtype is np.float32 else 1e-12)
+    np.testing.assert_array_equal(found[4].numpy(), exact[4].numpy())
+    rows = ag.TensorSpec([None, count], dtype)
+    assert f"in range({count})" not in text_of(program, rows)  # nobody knows that they are many
+
+
+def test_a_function_of_each_short_row_has_a_loop_of_its_own():
+    """In which it is computed in vectors; in the loop of the rows it would be a number at a time."""
+
+    def loops(count):
+        return text_of(lambda x: ag.reduce_logsumexp(x, -1), ag.TensorSpec([1 << 20, count], ag.float32)).count(
+            "@lib.part"
+        )
+
+    assert (loops(8), loops(100)) == (2, 1)
