@@ -10,12 +10,13 @@ the processors from ours, and where anything else runs, a product waits for the 
 Products of 64 x 128 x 256 ran slower on two threads of BLAS than on one, and now and then twenty times slower. Here
 whoever is free takes the next part.
 
-`out` is made in tiles that stay in registers, over `_DEPTH` of the inner dimension at a time: a tile takes as many
-columns as two vectors hold, which for many rows are copied side by side first (`_pack`), so that they stay in the
-nearest cache (Goto, van de Geijn, "Anatomy of high-performance matrix multiplication", 2008; `a` is read where it lies,
-since a tile needs little of it). Products by a vector, of which nothing is used twice, are sums along rows or of rows.
+`out` is made in tiles that stay in registers, over `DEPTH` of the inner dimension at a time: a tile takes as many
+columns as two vectors hold, which for many rows are copied side by side first, so that they stay in the nearest cache
+(Goto, van de Geijn, "Anatomy of high-performance matrix multiplication", 2008; `a` is read where it lies unless its
+lines are long, since a tile needs little of it). Products by a vector, of which nothing is used twice, are sums along
+rows or of rows.
 
-Each element is one chain of fused multiplications and additions for each `_DEPTH`, or, by a vector along rows, for each
+Each element is one chain of fused multiplications and additions for each `DEPTH`, or, by a vector along rows, for each
 lane: the same whichever part and tile it belongs to, and so for any number of threads.
 """
 
@@ -26,38 +27,23 @@ import hashlib
 import sys
 
 from runtime.codegen import cache, workers
+from runtime.codegen.product_copies import APART, DEPTH, VECTORS, Copies
 from runtime.codegen.resident_code import INTRINSICS, Code
 from runtime.llvm.products import SYMBOLS
 from runtime.llvm.threads import RUN, SHARE
 
-_VECTORS = 2  # side by side in a tile
-_DEPTH = 256  # of the inner dimension, for one visit of a tile
 _FEW_ROWS = 16  # for which copying columns doesn't pay
 _WORK = 1 << 17  # multiplications that are worth a part
 _PARTS = 128  # at most
-_BLOCK = 8  # rows and columns that are turned round together
+_LONG_LINE = 1024  # bytes from which on lines get into each other's way in the caches
 _LINES = 4  # rows that go along a vector together
 
 
-class _Products:
+class _Products(Copies):
     """The functions for one type of elements."""
 
     # What parts know; height and width: of a part; across: how many lie side by side.
     _FIELDS = ("a", "b", "out", "rows", "inner", "columns", "flips", "along", "height", "width", "across")
-
-    def __init__(self, name: str, vector_bytes: int) -> None:
-        self.name = name
-        self.type = "float" if name == "float32" else "double"
-        self.size = 4 if name == "float32" else 8
-        self.lanes = vector_bytes // self.size
-        self.vector = f"<{self.lanes} x {self.type}>"
-        self.mask = f"<{self.lanes} x i1>"
-        self.suffix = f"v{self.lanes}f{8 * self.size}"
-        self.width = _VECTORS * self.lanes  # columns of a tile
-        # Sixteen registers hold 6 x 2 sums beside what they are made of, thirty-two 8 x 2.
-        self.heights = (6, 4, 2) if vector_bytes == 32 else (8, 4, 2)
-        # Masks cost nothing where they have registers of their own.
-        self.whole_tiles = vector_bytes != 64
 
     def text(self) -> str:
         """All of them; threads run `@part`."""
@@ -70,7 +56,7 @@ class _Products:
             _alone() if sys.platform == "win32" else f"declare void @{RUN}(ptr, ptr, i64, i64, i64)",
         ]
         tiles = [self._tile(height, kind) for height in self.heights for kind in self._kinds()]
-        parts = [self._pack(), self._pack_flipped(), self._along_rows(), self._part(), self._product()]
+        parts = [self._copy(), self._pack(), self._pack_flipped(), self._along_rows(), self._part(), self._product()]
         return "\n".join([*INTRINSICS, *declarations, *tiles, *parts])
 
     # --- tiles -------------------------------------------------------------------------------------------------------
@@ -87,7 +73,7 @@ class _Products:
             f"define internal void @tile_{height}_{kind}(i64 %inner, ptr %a, i64 %a_row, i64 %a_k, ptr %b, i64 %b_k, "
             "ptr %out, i64 %out_row, i64 %rows, i64 %columns, i1 %add) noinline nounwind"
         )
-        vectors = range(1 if kind == "narrow" else _VECTORS)
+        vectors = range(1 if kind == "narrow" else VECTORS)
         masks = [] if kind == "whole" else [self._lanes_of(c, "%columns", v) for v in vectors]
         last = c.do("sub", "%rows", 1)
         numbers = [c.min(row, last) for row in range(height)]
@@ -129,94 +115,6 @@ class _Products:
             c.line("ret void")
         return c.text()
 
-    def _lanes_of(self, c: Code, count: str, vector: int) -> str:
-        """Which lanes of a row's vector are among its `count` elements."""
-        left = c.op(f"trunc i64 {c.do('sub', count, vector * self.lanes)} to i32")
-        kind = f"<{self.lanes} x i32>"
-        first = c.op(f"insertelement {kind} poison, i32 {left}, i64 0")
-        everywhere = c.op(f"shufflevector {kind} {first}, {kind} poison, {kind} zeroinitializer")
-        numbers = ", ".join(f"i32 {lane}" for lane in range(self.lanes))
-        return c.op(f"icmp slt {kind} <{numbers}>, {everywhere}")
-
-    def _load(self, c: Code, base: str, v: int, masks: list[str]) -> str:
-        place = c.at(base, v * self.lanes * self.size)
-        if not masks:
-            return c.op(f"load {self.vector}, ptr {place}, align {self.size}")
-        return c.op(
-            f"call {self.vector} @llvm.masked.load.{self.suffix}.p0(ptr {place}, i32 {self.size}, {self.mask} "
-            f"{masks[v]}, {self.vector} zeroinitializer)"
-        )
-
-    def _store(self, c: Code, value: str, base: str, v: int, masks: list[str]) -> None:
-        place = c.at(base, v * self.lanes * self.size)
-        if not masks:
-            c.line(f"store {self.vector} {value}, ptr {place}, align {self.size}")
-            return
-        c.line(
-            f"call void @llvm.masked.store.{self.suffix}.p0({self.vector} {value}, ptr {place}, i32 {self.size}, "
-            f"{self.mask} {masks[v]})"
-        )
-
-    def _splat(self, c: Code, scalar: str) -> str:
-        first = c.op(f"insertelement {self.vector} poison, {self.type} {scalar}, i64 0")
-        return c.op(f"shufflevector {self.vector} {first}, {self.vector} poison, <{self.lanes} x i32> zeroinitializer")
-
-    def _fused(self, x: str, y: str, z: str) -> str:
-        vector = self.vector
-        return f"call {vector} @llvm.fmuladd.{self.suffix}({vector} {x}, {vector} {y}, {vector} {z})"
-
-    # --- copies of columns -------------------------------------------------------------------------------------------
-
-    def _pack(self) -> str:
-        """panel[k, :width] = b[k, :columns], zeros after them."""
-        c = Code(
-            "define internal void @pack(ptr %b, i64 %b_line, ptr %panel, i64 %inner, i64 %columns) noinline nounwind"
-        )
-        masks = [self._lanes_of(c, "%columns", v) for v in range(_VECTORS)]
-        with c.loop(0, "%inner") as k:
-            source = c.at("%b", c.do("mul", k.index, "%b_line"))
-            target = c.at("%panel", c.do("mul", k.index, self.width * self.size))
-            for v in range(_VECTORS):
-                self._store(c, self._load(c, source, v, masks), target, v, [])
-        c.line("ret void")
-        return c.text()
-
-    def _pack_flipped(self) -> str:
-        """panel[k, :width] = b[:columns, k], zeros after them; whole blocks turn round in registers."""
-        c = Code(
-            "define internal void @pack_flipped(ptr %b, i64 %b_line, ptr %panel, i64 %inner, i64 %columns) "
-            "noinline nounwind"
-        )
-        panel_row = self.width * self.size
-        whole_columns = c.do("and", "%columns", -_BLOCK)
-        whole_inner = c.do("and", "%inner", -_BLOCK)
-
-        def places(j: str, k: str) -> tuple[str, str]:
-            source = c.at(c.at("%b", c.do("mul", j, "%b_line")), c.do("mul", k, self.size))
-            return source, c.at(c.at("%panel", c.do("mul", k, panel_row)), c.do("mul", j, self.size))
-
-        def copy(first: str, last: str, k: str) -> None:
-            with c.loop(first, last) as j:
-                source, target = places(j.index, k)
-                c.line(f"store {self.type} {c.op(f'load {self.type}, ptr {source}')}, ptr {target}")
-
-        block = f"<{_BLOCK} x {self.type}>"
-        with c.loop(0, whole_columns, _BLOCK) as j:
-            with c.loop(0, whole_inner, _BLOCK) as k:
-                source, target = places(j.index, k.index)
-                lines = [c.at(source, c.do("mul", "%b_line", line)) for line in range(_BLOCK)]
-                rows = [c.op(f"load {block}, ptr {line}, align {self.size}") for line in lines]
-                for row, value in enumerate(_turned(c, rows, block)):
-                    c.line(f"store {block} {value}, ptr {c.at(target, row * panel_row)}, align {self.size}")
-            with c.loop(whole_inner, "%inner") as k:
-                copy(j.index, c.do("add", j.index, _BLOCK), k.index)
-        with c.loop(0, "%inner") as k:
-            copy(whole_columns, "%columns", k.index)
-            with c.loop("%columns", self.width) as j:
-                c.line(f"store {self.type} 0.0, ptr {places(j.index, k.index)[1]}")
-        c.line("ret void")
-        return c.text()
-
     # --- products by a vector ----------------------------------------------------------------------------------------
 
     def _along_rows(self) -> str:
@@ -225,7 +123,7 @@ class _Products:
             "define internal void @along_rows(ptr %m, ptr %x, ptr %out, i64 %inner, i64 %first, i64 %last) "
             "noinline nounwind"
         )
-        vectors = range(_VECTORS)
+        vectors = range(VECTORS)
         row_bytes = c.do("mul", "%inner", self.size)
         rest = c.do("srem", "%inner", self.width)
         whole = c.do("sub", "%inner", rest)
@@ -235,19 +133,19 @@ class _Products:
             at = c.do("mul", k, self.size)
             x = [self._load(c, c.at("%x", at), v, masks) for v in vectors]
             values = [self._load(c, c.at(line, at), v, masks) for line in lines for v in vectors]
-            return [c.op(self._fused(value, x[n % _VECTORS], sums[n])) for n, value in enumerate(values)]
+            return [c.op(self._fused(value, x[n % VECTORS], sums[n])) for n, value in enumerate(values)]
 
         with c.loop("%first", "%last", _LINES) as i:
             left = c.do("sub", c.do("sub", "%last", i.index), 1)
             # A row beyond the last is the last one again.
             numbers = [c.do("add", i.index, c.min(line, left)) for line in range(_LINES)]
             lines = [c.at("%m", c.do("mul", number, row_bytes)) for number in numbers]
-            with c.loop(0, whole, self.width, [(self.vector, "zeroinitializer")] * (_LINES * _VECTORS)) as k:
+            with c.loop(0, whole, self.width, [(self.vector, "zeroinitializer")] * (_LINES * VECTORS)) as k:
                 k.following = added(lines, k.values, k.index, [])
             sums = added(lines, k.values, whole, masks)
             for line, number in enumerate(numbers):
-                value = sums[line * _VECTORS]
-                for other in sums[line * _VECTORS + 1 : (line + 1) * _VECTORS]:
+                value = sums[line * VECTORS]
+                for other in sums[line * VECTORS + 1 : (line + 1) * VECTORS]:
                     value = c.do("fadd", value, other, self.vector)
                 total = c.op(
                     f"call reassoc {self.type} @llvm.vector.reduce.fadd.{self.suffix}({self.type} 0.0, {self.vector} "
@@ -262,7 +160,8 @@ class _Products:
     def _part(self) -> str:
         """A part of the product: some rows of some columns, by tiles, or along rows."""
         c = Code("define internal ptr @part(ptr %record) nounwind")
-        panel = c.place(f"[{_DEPTH * self.width} x {self.type}]", 64)
+        panel = c.place(f"[{DEPTH * self.width} x {self.type}]", 64)
+        block = c.place(f"[{self.block_bytes} x i8]", 64)
         common = c.op("load ptr, ptr %record")
         number = c.op(f"load i64, ptr {c.at('%record', 8)}")
         of = {}
@@ -294,37 +193,60 @@ class _Products:
         direct = c.both(c.either(few, c.do("icmp eq", out_row, panel_row)), c.opposite(flipped_b))
         copied = c.opposite(c.either(direct, flipped_b))
         stride = c.chosen(direct, b_k, panel_row)
-        with c.loop(first, last, self.width) as column:
-            j = column.index
-            columns = c.min(c.do("sub", last, j), self.width)
-            out = c.at(of["out"], c.do("mul", j, one))
-            with c.loop(0, of["inner"], _DEPTH) as depth:
-                k = depth.index
-                inner = c.min(c.do("sub", of["inner"], k), _DEPTH)
-                b = c.at(c.at(of["b"], c.do("mul", j, b_column)), c.do("mul", k, b_k))
-                given = f"ptr {b}, i64 {b_line}, ptr {panel}, i64 {inner}, i64 {columns}"
-                for condition, function in ((flipped_b, "pack_flipped"), (copied, "pack")):
-                    with c.when(condition):
-                        c.line(f"call void @{function}({given})")
-                across = f"ptr {c.chosen(direct, b, panel, 'ptr')}, i64 {stride}"
-                a = c.at(of["a"], c.do("mul", k, a_k))
-                add = f"i1 {c.do('icmp sgt', k, 0)}"
-                begin = first_row
-                for height, less in zip(self.heights, (*self.heights[1:], 0)):
-                    # The last rows go with this height, unless fewer hold them.
-                    rest = c.do("srem", c.do("sub", last_row, begin), height)
-                    end = c.do("sub", last_row, c.chosen(c.do("icmp sgt", rest, less), 0, rest))
-                    with c.loop(begin, end, height) as row:
-                        i = row.index
-                        rows = c.min(c.do("sub", end, i), height)
-                        given = (
-                            f"i64 {inner}, ptr {c.at(a, c.do('mul', i, a_row))}, i64 {a_row}, i64 {a_k}, {across}, "
-                            f"ptr {c.at(out, c.do('mul', i, out_row))}, i64 {out_row}, i64 {rows}, i64 {columns}, {add}"
-                        )
-                        self._call_tile(c, height, columns, given)
-                    begin = end
+        # Where long lines of `a` are read for several panels, some rows of it are copied too.
+        far = c.both(c.do("icmp sge", a_line, _LONG_LINE), c.do("icmp sgt", c.do("sub", last, first), 3 * self.width))
+        blocked = c.both(far, c.opposite(few))
+        block_line = c.chosen(flipped_a, self.block_rows * self.size + APART, DEPTH * self.size + APART)
+        block_row, block_k = c.chosen(flipped_a, one, block_line), c.chosen(flipped_a, block_line, one)
+        tile_row, tile_k = c.chosen(blocked, block_row, a_row), c.chosen(blocked, block_k, a_k)
+        some = c.chosen(blocked, self.block_rows, c.max(c.do("sub", last_row, first_row), 1))
+        with c.loop(0, of["inner"], DEPTH) as depth:
+            k = depth.index
+            inner = c.min(c.do("sub", of["inner"], k), DEPTH)
+            add = f"i1 {c.do('icmp sgt', k, 0)}"
+            with c.loop(first_row, last_row, some) as chunk:
+                top = chunk.index
+                bottom = c.min(c.do("add", top, some), last_row)
+                a = c.at(c.at(of["a"], c.do("mul", k, a_k)), c.do("mul", top, a_row))
+                with c.when(blocked):
+                    height = c.do("sub", bottom, top)
+                    lines, elements = c.chosen(flipped_a, inner, height), c.chosen(flipped_a, height, inner)
+                    c.line(
+                        f"call void @copy(ptr {a}, i64 {a_line}, ptr {block}, i64 {block_line}, i64 {lines}, "
+                        f"i64 {elements})"
+                    )
+                a = c.chosen(blocked, block, a, "ptr")
+                with c.loop(first, last, self.width) as column:
+                    j = column.index
+                    columns = c.min(c.do("sub", last, j), self.width)
+                    b = c.at(c.at(of["b"], c.do("mul", j, b_column)), c.do("mul", k, b_k))
+                    given = f"ptr {b}, i64 {b_line}, ptr {panel}, i64 {inner}, i64 {columns}"
+                    for condition, function in ((flipped_b, "pack_flipped"), (copied, "pack")):
+                        with c.when(condition):
+                            c.line(f"call void @{function}({given})")
+                    across = f"ptr {c.chosen(direct, b, panel, 'ptr')}, i64 {stride}"
+                    out = c.at(c.at(of["out"], c.do("mul", j, one)), c.do("mul", top, out_row))
+                    given = f"{across}, ptr {{out}}, i64 {out_row}, i64 {{rows}}, i64 {columns}, {add}"
+                    self._tiles(c, c.do("sub", bottom, top), inner, (a, tile_row, tile_k), out, out_row, columns, given)
         c.line("ret ptr null")
         return c.text()
+
+    def _tiles(
+        self, c: Code, rows: str, inner: str, a: tuple[str, str, str], out: str, out_row: str, columns: str, given: str
+    ) -> None:
+        """Goes down one panel. a: the place, and how far its rows and columns lie apart; given: the other arguments."""
+        begin = "0"
+        for height, less in zip(self.heights, (*self.heights[1:], 0)):
+            # The last rows go with this height, unless fewer hold them.
+            rest = c.do("srem", c.do("sub", rows, begin), height)
+            end = c.do("sub", rows, c.chosen(c.do("icmp sgt", rest, less), 0, rest))
+            with c.loop(begin, end, height) as row:
+                down, across = (c.do("mul", row.index, far) for far in (a[1], out_row))
+                some = c.min(c.do("sub", end, row.index), height)
+                others = given.format(out=c.at(out, across), rows=some)
+                text = f"i64 {inner}, ptr {c.at(a[0], down)}, i64 {a[1]}, i64 {a[2]}, {others}"
+                self._call_tile(c, height, columns, text)
+            begin = end
 
     def _call_tile(self, c: Code, height: int, columns: str, given: str) -> None:
         narrow = c.do("icmp sle", columns, self.lanes)
@@ -388,22 +310,6 @@ def _alone() -> str:
         c.op(f"call ptr %entry(ptr {c.at('%records', c.do('mul', k.index, '%size'))})")
     c.line("ret void")
     return c.text()
-
-
-def _turned(c: Code, rows: list[str], block: str) -> list[str]:
-    """The transpose of a square of vectors: at each stage, halves of pairs change places."""
-    half = _BLOCK // 2
-    while half:
-        result = list(rows)
-        for low in (number for number in range(_BLOCK) if not number & half):
-            for first in (0, half):
-                lanes = [(lane & ~half) + first + (_BLOCK if lane & half else 0) for lane in range(_BLOCK)]
-                text = ", ".join(f"i32 {lane}" for lane in lanes)
-                pair = f"{block} {rows[low]}, {block} {rows[low + half]}"
-                result[low + first] = c.op(f"shufflevector {pair}, <{_BLOCK} x i32> <{text}>")
-        rows = result
-        half //= 2
-    return rows
 
 
 def code(name: str, vector_bytes: int) -> str:

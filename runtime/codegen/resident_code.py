@@ -102,7 +102,7 @@ class Code:
 
     @contextlib.contextmanager
     def loop(
-        self, start: str | int, end: str | int, step: int = 1, carried: Sequence[tuple[str, str]] = ()
+        self, start: str | int, end: str | int, step: int | str = 1, carried: Sequence[tuple[str, str]] = ()
     ) -> Iterator[Loop]:
         """for index in range(start, end, step); carried: type and first value of what trips hand on."""
         before, base = self._block, self.name()[1:]
