@@ -158,7 +158,7 @@ class Nest:
         large = is_large(self.group.nodes)
         if not (self.low.region.in_loop or large):
             return
-        if self.group.axes is not None and not last.reduced:
+        if self.group.axes is not None and not last.reduced and not large:
             return  # columns
         sizes = {self.dims[axis]: self._known_size(axis) for axis in last.axes}
         count = math.prod(sizes.values())

@@ -23,6 +23,8 @@ arrays are then, as when everything is reduced, taken in parts, whose totals are
         for j in range(m):
             total[j] = lib.add(total[j], some[p * m + j])
 
+Of few columns, several rows are added to a total between its load and its store.
+
 Parts depend on sizes only, so that the result doesn't depend on the number of threads. They are short enough for sums
 of float32 in float32 (see `reductions.py`); the sum over the parts is in float64.
 """
@@ -45,6 +47,7 @@ from runtime.types import TensorType
 _PART = 4096  # elements of a part when everything is reduced
 _ROWS = 32  # rows of a part when columns are reduced
 _FEW_ROWS = 8
+_TOGETHER = 8  # rows that are added to the totals of few columns at once: each total waits for its last store
 
 Buffers = dict[Node, Buffer]
 Steps = dict[Node, Callable[[str], None]]
@@ -178,6 +181,8 @@ class _Reductions:
                 low.block.append([f"{target} = {cpu.literal(start, self._narrow(node))}"])
             self.short = True
             begin = low.assign(f"{number} * {size}", "at")
+            if len(running) == 2 and running[1].size.isdigit():
+                self._rows_together(running, some, begin)
             steps = {node: self._column_step(node, some[node].name, begin) for node in self.nodes}
             self.nest.print_loops(self.nest.loops, lambda: self.nest.print_body(self.buffers, steps))
         place(low, number, parts, block, large=True)
@@ -193,6 +198,30 @@ class _Reductions:
         low.line(f"for {number} in range({parts}):")
         low.block.append(block)
         return totals
+
+    def _rows_together(self, running: Sequence[Loop], some: Buffers, begin: str) -> None:
+        """Adds several rows at a time to the totals; leaves the last ones of the part to a loop over them."""
+        low, (rows, columns) = self.low, running
+        assert rows.bounds is not None
+        known = dict(self.nest.texts)
+        start, end = (low.assign(bound, "row") for bound in rows.bounds.split(", ", 1))
+        rest = low.assign(f"{end} - ({end} - {start}) % {_TOGETHER}", "rest")
+        first = low.names.fresh("row")
+        places = {node: f"{some[node].name}[{begin} + {columns.index}]" for node in self.nodes}
+        with low.nested() as block:
+            with low.nested() as column:
+                totals = {node: low.assign(places[node], "total") for node in self.nodes}
+                steps = {node: self._step(node, totals[node]) for node in self.nodes}
+                rows.bounds = f"{first}, {first} + {_TOGETHER}"
+                self.nest.print_loops([rows], lambda: self.nest.print_body(self.buffers, steps))
+                for node in self.nodes:
+                    low.line(f"{places[node]} = {totals[node]}")
+            low.line(f"for {columns.index} in range({columns.range}):")
+            low.block.append(column)
+        low.line(f"for {first} in range({start}, {rest}, {_TOGETHER}):")
+        low.block.append(block)
+        self.nest.texts = known
+        rows.bounds = f"{rest}, {end}"
 
     def _split(self, loop: Loop, length: str) -> tuple[str, str]:
         """The variable that counts parts of a loop, and how many there are."""

@@ -231,3 +231,36 @@ def test_a_function_of_each_short_row_has_a_loop_of_its_own():
         )
 
     assert (loops(8), loops(100)) == (2, 1)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("shape", [(30001, 10), (70003, 3), (260, 32), (4099, 33), (65539, 8)], ids=str)
+def test_few_columns(shape, dtype):
+    """Several rows are added to the totals at once; the values that are reduced, and others, are stored besides."""
+    x = np.random.default_rng(2).normal(size=shape).astype(dtype)
+    x[shape[0] // 2, 1] = np.nan
+
+    def program(x, y):
+        z = x * y + 1.0
+        return (
+            z,
+            ag.reduce_sum(z, 0),
+            ag.reduce_max(z, 0),
+            ag.reduce_mean(ag.square(z - y[0]), 0),
+            ag.reduce_any(z > 4.0, 0),
+        )
+
+    y = np.random.default_rng(3).normal(size=(1, shape[1])).astype(dtype)
+    f = ag.function(program, jit_compile=True)
+    found = []
+    for count in (1, 2, 5):
+        threads.set_thread_count(count)
+        found.append(f(ag.constant(x), ag.constant(y)))
+    exact = program(ag.constant(x.astype(np.float64)), ag.constant(y.astype(np.float64)))
+    agree(found[0][1:4], exact[1:4], 1e-4 if dtype is np.float32 else 1e-10)
+    agree(found[0][:1], exact[:1], 1e-5)
+    np.testing.assert_array_equal(found[0][4].numpy(), exact[4].numpy())
+    for other in found[1:]:
+        assert [r.numpy().tobytes() for r in other] == [r.numpy().tobytes() for r in found[0]]
+    text = text_of(program, ag.TensorSpec(x.shape, dtype), ag.TensorSpec(y.shape, dtype))
+    assert (", 8):" in text) == (shape[1] <= 32 and shape[0] > 1000), text
