@@ -86,15 +86,17 @@ class Worker:
     def _run(self) -> None:
         threading.current_thread().name = "autograph-compiler"
         self._ident = threading.get_ident()
+        was_idle = True
         try:
             while True:
                 with self._condition:
+                    was_idle = was_idle or not self._jobs
                     self._condition.wait_for(lambda: self._jobs or self._closed)
-                    self._let_calls_finish()
+                    self._let_calls_finish(QUIET if was_idle else 0.0)
                     if self._closed:
                         return
                     job = self._jobs.popleft()
-                    self._busy = True
+                    self._busy, was_idle = True, False
                 try:
                     job()
                 finally:
@@ -108,14 +110,18 @@ class Worker:
                 self._ended = True
                 self._condition.notify_all()
 
-    def _let_calls_finish(self) -> None:
+    def _let_calls_finish(self, quiet: float) -> None:
+        """Waits until no call runs, and once until the last one has been over for so many seconds."""
         until = time.monotonic() + START_PATIENCE
+        begin: float | None = None
         while not self._closed:
             now = time.monotonic()
-            quiet = until if self._calls else now if self._waiting else min(self._last_call + QUIET, until)
-            if quiet <= now:
+            if not self._calls and begin is None:
+                begin = min(self._last_call + quiet, until)
+            wake = until if self._calls or begin is None else now if self._waiting else begin
+            if wake <= now:
                 break
-            self._condition.wait(quiet - now)
+            self._condition.wait(wake - now)
 
     def close(self) -> None:
         """Drops what is queued and stops what is running."""

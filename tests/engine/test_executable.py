@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from typing import Any
 
 import numpy as np
@@ -71,6 +72,22 @@ def test_the_compiler_lets_the_result_of_that_call_be_used_first(monkeypatch: An
     assert not began.wait(0.05)
     assert worker.wait(60.0)  # nobody has anything else to do
     assert began.is_set()
+    worker.close()
+
+
+def test_call_after_call_does_not_hold_the_compiler_back(monkeypatch: Any) -> None:
+    monkeypatch.setattr(background, "START_PATIENCE", 60.0)
+    monkeypatch.setattr(background, "QUIET", 0.05)
+    worker, done = background.Worker(), threading.Event()
+    jobs = [lambda: None, lambda: None, done.set]
+    with worker.held_back():
+        for job in jobs:
+            worker.submit(job)
+    deadline = time.monotonic() + 30.0
+    while not done.wait(0.001) and time.monotonic() < deadline:
+        with worker.held_back():
+            pass
+    assert done.is_set()
     worker.close()
 
 
