@@ -201,6 +201,8 @@ class ConcreteFunction:
         extra = [t._array for t in self._extra]
         if self._single:
             (dtype,) = dtypes
+            if not extra and len(self.graph.inputs) == 1:
+                return lambda tensors: EagerTensor(run([tensors[0]._array])[0], dtype)
             return lambda tensors: EagerTensor(run([t._array for t in tensors] + extra)[0], dtype)
 
         def call(tensors: list[Any]) -> Any:

@@ -31,6 +31,7 @@ from runtime.autodiff.budget import as_budget
 from runtime.collecting import rarely
 from runtime.context import ctx
 from runtime.recursion import room
+from runtime.tensor import EagerTensor
 
 _run_eagerly = False
 
@@ -105,7 +106,11 @@ class Function:
             if self.input_signature is not None:
                 args = check_input_signature(args, self.input_signature, self._arguments)
             tensors: list[Any] = []
-            key = key_of_call(args, kwargs, tensors)
+            if len(args) == 1 and args[0].__class__ is EagerTensor and not kwargs:
+                tensors.append(args[0])
+                key: Any = (args[0].dtype.name, args[0]._array.shape)  # what `key_of_call` gives
+            else:
+                key = key_of_call(args, kwargs, tensors)
             if ctx.numerics is not None:
                 key = ("checked", key)
             concrete = self._traces.get(key)
