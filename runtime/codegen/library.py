@@ -99,7 +99,7 @@ mul = _reassociable("fmul")
 
 
 def _extreme(name: str) -> Any:
-    """llvm.maximum and llvm.minimum: NaN if either is NaN, and the order doesn't matter."""
+    """llvm.maximum and llvm.minimum: NaN if either is NaN, and the order doesn't matter; of two zeros either."""
 
     def function(typing_context: Any, a: Any, b: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -107,7 +107,7 @@ def _extreme(name: str) -> Any:
             declared = builder.module.declare_intrinsic(
                 f"llvm.{name}", [element], ir.FunctionType(element, [element, element])
             )
-            return builder.call(declared, arguments)
+            return builder.call(declared, arguments, fastmath=("nsz",))
 
         return a(a, a), generate
 

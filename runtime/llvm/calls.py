@@ -120,9 +120,9 @@ def _cast_to(target: Scalar) -> Row:
     return Row(_fixed(target), lambda w, operands, type_: arithmetic.cast(w, operands[0], target), lanes=True)
 
 
-def _intrinsic(name: str) -> Row:
+def _intrinsic(name: str, flags: str = "") -> Row:
     def code(w: Writer, operands: Sequence[Any], type_: Any) -> Value:
-        return w.program.intrinsic(w, name, *(arithmetic.cast(w, operand, type_) for operand in operands))
+        return w.program.intrinsic(w, name, *(arithmetic.cast(w, operand, type_) for operand in operands), flags=flags)
 
     return Row(_real, code, lanes=True)
 
@@ -257,8 +257,8 @@ ROWS: dict[tuple[str, str], Row] = {
     ("lib", "shaped"): Row(_shaped_type, _shaped),
     ("lib", "add"): _reassociable("fadd"),
     ("lib", "mul"): _reassociable("fmul"),
-    ("lib", "maximum"): _intrinsic("maximum"),
-    ("lib", "minimum"): _intrinsic("minimum"),
+    ("lib", "maximum"): _intrinsic("maximum", "nsz "),
+    ("lib", "minimum"): _intrinsic("minimum", "nsz "),
     ("lib", "bits"): Row(_fixed(INT64), _bits),
     ("lib", "interrupted"): Row(_fixed(BOOL), _interrupted),
     ("lib", "in_threads"): Row(_fixed(None), _in_threads),

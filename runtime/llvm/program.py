@@ -190,14 +190,14 @@ class Program:
         """Takes in a function of ours that is written in LLVM's text."""
         self._support.setdefault(name)
 
-    def intrinsic(self, w: Writer, name: str, *operands: Value) -> Value:
-        """A function of floats that LLVM knows."""
+    def intrinsic(self, w: Writer, name: str, *operands: Value, flags: str = "") -> Value:
+        """A function of floats that LLVM knows; flags: what it may take for granted."""
         operands = tuple(arithmetic.level(w, *operands))
         type_ = operands[0].type
         symbol = f"@llvm.{name}.{f'v{type_.lanes}' if type_.lanes > 1 else ''}f{type_.bits}"
         self.declare(f"declare {type_.ir} {symbol}({', '.join([type_.ir] * len(operands))})")
         given = ", ".join(f"{type_.ir} {operand.text}" for operand in operands)
-        return Value(type_, w.op(f"call {type_.ir} {symbol}({given})"))
+        return Value(type_, w.op(f"call {flags}{type_.ir} {symbol}({given})"))
 
     def external(self, w: Writer, symbol: str, type_: Scalar, operands: Sequence[Value]) -> Value:
         """A function of floats of the C library, of which only the result matters."""
