@@ -18,6 +18,7 @@ from runtime import errors
 from runtime.codegen import cache, cache_room
 from runtime.codegen.compile import compile_kernel, record_of
 from runtime.codegen.source import KernelSource
+from runtime.engine import background
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -66,6 +67,7 @@ def own(filled: Path, tmp_path: Path) -> Path:
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder for kernels of this process."""
+    assert background.worker.wait(600)  # for what the tests before have left it: it would go into this folder
     monkeypatch.setenv("AUTOGRAPH_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(cache, "_reasons", [])
     return tmp_path / "kernels"
