@@ -23,7 +23,8 @@ arrays are then, as when everything is reduced, taken in parts, whose totals are
         for j in range(m):
             total[j] = lib.add(total[j], some[p * m + j])
 
-Of few columns, several rows are added to a total between its load and its store.
+Of few columns, several rows are added to a total between its load and its store, unless functions are computed of them,
+which take longer than that.
 
 Parts depend on sizes only, so that the result doesn't depend on the number of threads. They are short enough for sums
 of float32 in float32 (see `reductions.py`); the sum over the parts is in float64.
@@ -39,7 +40,7 @@ from runtime.codegen.access import Access, Loop, closed
 from runtime.codegen.reductions import REDUCTIONS, SHORT, accumulator, result
 from runtime.codegen.refs import Array, Buffer, Dims, Scalar, Virtual, product
 from runtime.codegen.rows import place
-from runtime.codegen.threads import is_large
+from runtime.codegen.threads import is_costly, is_large
 from runtime.graph.ir import Node
 from runtime.shapes import element_count
 from runtime.types import TensorType
@@ -181,7 +182,7 @@ class _Reductions:
                 low.block.append([f"{target} = {cpu.literal(start, self._narrow(node))}"])
             self.short = True
             begin = low.assign(f"{number} * {size}", "at")
-            if len(running) == 2 and running[1].size.isdigit():
+            if len(running) == 2 and running[1].size.isdigit() and not is_costly(self.nest.group.nodes):
                 self._rows_together(running, some, begin)
             steps = {node: self._column_step(node, some[node].name, begin) for node in self.nodes}
             self.nest.print_loops(self.nest.loops, lambda: self.nest.print_body(self.buffers, steps))

@@ -88,6 +88,11 @@ def is_large(nodes: Sequence[Node]) -> bool:
     return count * sum(10 if node.op.name in _COSTLY else 1 for node in nodes) >= _LARGE
 
 
+def is_costly(nodes: Sequence[Node]) -> bool:
+    """Whether a fusion group computes functions like exp."""
+    return any(node.op.name in _COSTLY for node in nodes)
+
+
 def _elements(value: Value) -> int:
     return (element_count(value.type.shape) or 0) if isinstance(value.type, TensorType) else 0
 
