@@ -1,8 +1,8 @@
-"""All the functions over floats that kernels have of their own: name → how it is written (`lanes.Function`)."""
+"""All functions over floats that kernels have of their own: name → how it is written (`lane_functions.Function`)."""
 
 from __future__ import annotations
 
-from runtime.codegen.lanes import FORMULAS
+from runtime.codegen.lane_functions import FORMULAS
 from runtime.codegen.vector_math import exp
 from runtime.codegen.vector_pow import pow
 

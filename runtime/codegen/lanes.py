@@ -7,14 +7,8 @@ A `Lane` is a value in code being written; its operators append instructions:
         return s / (s + 1)                    %9 = fadd float %8, 1.0
 
 There are no branches in formulas, only `m.select`, so that a loop over them becomes vector code. Nothing types or
-lowers them statement by statement, which would take most of the compile time. Two ways into a kernel:
-
-- `inline`: the instructions stand where the function is called.
-- `outlined`: for functions with a rare slow path, which needs a branch. The kernel calls a function; beside it stand
-  versions for vectors, which LLVM's loop vectoriser finds by the call's attribute `vector-function-abi-variant`.
-
-`FORMULAS` (see `formulas.py`) holds them all: kernels take modules from it (`runtime.llvm`), numba intrinsics
-(`numba_formulas.py`).
+lowers them statement by statement, which would take most of the compile time. How kernels call them:
+`lane_functions.py`.
 
 Every operation is the same for a number and for a vector, so results don't depend on where a loop's remainder begins.
 """
@@ -31,7 +25,7 @@ from llvmlite import ir
 
 Formula = Callable[..., "Lane"]
 
-_PURE = ("nounwind", "readnone")
+PURE = ("nounwind", "readnone")
 
 
 class Lane:
@@ -256,169 +250,9 @@ class Math:
         return Lane(self, self.builder.fptrunc(x.value, self.float_type))
 
 
-# --- ways into a kernel ----------------------------------------------------------------------------------------------
-
-
-@functools.cache
-def _vector_lengths() -> tuple[int, ...]:
-    """The lengths in bits that loops are compiled for here: LLVM takes half of the longest where it has reasons to."""
-    features = llvmlite.binding.get_host_cpu_features()
-    return (256, 512) if features.get("avx512f") else (128, 256) if features.get("avx2") else (128,)
-
-
 @functools.cache
 def _scales() -> bool:
     """Whether the processor multiplies by powers of two in one instruction, and LLVM knows of it for vectors."""
     features = llvmlite.binding.get_host_cpu_features()
     newest = llvmlite.binding.llvm_version_info[0] >= 22
     return newest and all(features.get(name) for name in ("avx512f", "avx512dq", "avx512vl"))
-
-
-Rare = Callable[["Math", "Lane"], "Lane"]
-
-
-class Function:
-    """A function of floats for kernels: how its call is written, and the module that holds what is called."""
-
-    def __init__(
-        self, name: str, formula: Formula, arity: int = 1, rare: Callable[[Math, Lane], Lane] | None = None
-    ) -> None:
-        self.name = name
-        self.formula = formula
-        self.arity = arity
-        self.rare = rare
-        self.module = functools.cache(self._module)
-        FORMULAS[name] = self
-
-    def symbol(self, size: int, width: int = 1) -> str:
-        """The function's name in modules, for floats of `size` bits, or vectors of `width` of them."""
-        return f"autograph_{self.name}_f{size}{f'x{width}' if width > 1 else ''}"
-
-    def attributes(self, size: int, width: int = 1) -> str:
-        """What LLVM must know of a call."""
-        if self.rare is None or width > 1:
-            return "nounwind memory(none)"
-        return f'nounwind memory(none) "vector-function-abi-variant"="{self._variants(size)}"'
-
-    def _variants(self, size: int) -> str:
-        scalar = self.symbol(size)
-        widths = [bits // size for bits in _vector_lengths()]
-        return ",".join(f"_ZGV_LLVM_N{w}v_{scalar}({scalar}_{w})" for w in widths)
-
-    def _module(self, size: int, width: int = 1) -> str:
-        """The text of a module that defines the function."""
-        module = ir.Module()
-        if width == 1:
-            self.define(module, size)
-        elif self.rare is None:
-            self._define_inline(module, size, width)
-        else:
-            _write(module, self.symbol(size, width), Math(None, size, width), self.name, self.formula, self.rare)
-        return str(module)
-
-    def define(self, module: Any, size: int) -> Any:
-        """The function in a module of llvmlite's; written when it is first asked for."""
-        symbol = self.symbol(size)
-        function = module.globals.get(symbol)
-        if function is not None:
-            return function
-        if self.rare is not None:
-            function = _write(module, symbol, Math(None, size, 1), self.name, self.formula, self.rare)
-            for w in (bits // size for bits in _vector_lengths()):
-                # Nothing calls it before loops are vectorised: this linkage keeps it until then.
-                variant = _write(module, f"{symbol}_{w}", Math(None, size, w), self.name, self.formula, self.rare)
-                variant.linkage = "weak_odr"
-            return function
-        return self._define_inline(module, size, 1)
-
-    def _define_inline(self, module: Any, size: int, width: int) -> Any:
-        m = Math(None, size, width)
-        type_ = ir.FunctionType(m.float_type, [m.float_type] * self.arity)
-        function = ir.Function(module, type_, self.symbol(size, width))
-        function.linkage = "linkonce_odr"
-        for attribute in (*_PURE, "alwaysinline"):
-            function.attributes.add(attribute)
-        m.builder = ir.IRBuilder(function.append_basic_block())
-        m.builder.ret(self.formula(m, *(Lane(m, argument) for argument in function.args)).value)
-        return function
-
-    def write(self, builder: Any, size: int, arguments: Sequence[Any]) -> Any:
-        """The call, or the formula itself, where llvmlite's builder stands."""
-        if self.rare is None:
-            m = Math(builder, size, 1)
-            return self.formula(m, *(Lane(m, value) for value in arguments)).value
-        call = builder.call(self.define(builder.module, size), arguments, attrs=_PURE)
-        # llvmlite knows the attributes without values only.
-        set.add(call.attributes, f'"vector-function-abi-variant"="{self._variants(size)}"')
-        return call
-
-
-FORMULAS: dict[str, Function] = {}
-
-
-def inline(name: str, formula: Formula, arity: int = 1) -> Function:
-    """A function for kernels whose code stands in the kernel itself."""
-    return Function(name, formula, arity)
-
-
-def outlined(name: str, formula: Formula, rare: Rare) -> Function:
-    """A function of one number, with vector versions; the C library's function `name` does the rare numbers."""
-    return Function(name, formula, 1, rare)
-
-
-def _write(module: Any, symbol: str, m: Math, name: str, formula: Formula, rare: Any) -> Any:
-    """A function over m.width numbers: the formula, and for lanes that `rare` names the C library's result."""
-    function = ir.Function(module, ir.FunctionType(m.float_type, [m.float_type]), symbol)
-    function.linkage = "linkonce_odr"  # several parts of one program may hold it
-    for attribute in (*_PURE, *(("noinline",) if m.width == 1 else ())):
-        function.attributes.add(attribute)
-    builder = m.builder = ir.IRBuilder(function.append_basic_block())
-    x = Lane(m, function.args[0])
-    result = formula(m, x)
-    mask = rare(m, x)
-    found = mask.value
-    if m.width > 1:
-        found = builder.icmp_unsigned("!=", builder.bitcast(found, ir.IntType(m.width)), ir.IntType(m.width)(0))
-    start = builder.block
-    with builder.if_then(found, likely=False):
-        slow = m.select(mask, Lane(m, _one_by_one(m, x, name)), result)
-        end = builder.block
-    chosen = builder.phi(m.float_type)
-    chosen.add_incoming(result.value, start)
-    chosen.add_incoming(slow.value, end)
-    builder.ret(chosen)
-    return function
-
-
-def _one_by_one(m: Math, x: Lane, name: str) -> Any:
-    """The C library's float64 function of each number."""
-    builder = m.builder
-    double = ir.DoubleType()
-    library = builder.module.globals.get(name)
-    if library is None:
-        library = ir.Function(builder.module, ir.FunctionType(double, [double]), name)
-
-    def single(value: Any) -> Any:
-        if m.size == 64:
-            return builder.call(library, [value], attrs=_PURE)
-        wide = builder.call(library, [builder.fpext(value, double)], attrs=_PURE)
-        return builder.fptrunc(wide, ir.FloatType())
-
-    if m.width == 1:
-        return single(x.value)
-    before = builder.block
-    loop = builder.append_basic_block("each")
-    after = builder.append_basic_block("done")
-    builder.branch(loop)
-    builder.position_at_end(loop)
-    index = builder.phi(ir.IntType(32))
-    vector = builder.phi(m.float_type)
-    index.add_incoming(ir.IntType(32)(0), before)
-    vector.add_incoming(x.value, before)
-    filled = builder.insert_element(vector, single(builder.extract_element(vector, index)), index)
-    following = builder.add(index, ir.IntType(32)(1))
-    index.add_incoming(following, loop)
-    vector.add_incoming(filled, loop)
-    builder.cbranch(builder.icmp_unsigned("<", following, ir.IntType(32)(m.width)), loop, after)
-    builder.position_at_end(after)
-    return filled

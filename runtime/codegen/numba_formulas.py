@@ -9,7 +9,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from runtime.codegen.formulas import FORMULAS
-from runtime.codegen.lanes import Function
+from runtime.codegen.lane_functions import Function
 
 
 def _size(arguments: Sequence[Any]) -> int | None:

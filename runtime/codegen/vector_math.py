@@ -1,7 +1,7 @@
 """Functions of float32 and float64 for kernels, without branches, so that loops over them become vector code.
 
 At most 2 units in the last place over all numbers, with the special values of C99's Annex F; measured by
-`python -m tests.vector_math`. How they are written: `lanes.py`; coefficients: `vector_tables.py`.
+`python -m tests.vector_math`. How they are written: `lanes.py`, `lane_functions.py`; coefficients: `vector_tables.py`.
 
 Reductions of arguments follow W. J. Cody and W. Waite, Software Manual for the Elementary Functions (1980): subtract a
 multiple of a constant that is kept in parts.
@@ -12,7 +12,8 @@ from __future__ import annotations
 import math
 
 from runtime.codegen import vector_tables as tables
-from runtime.codegen.lanes import Lane, Math, inline, outlined
+from runtime.codegen.lane_functions import inline, joined, outlined
+from runtime.codegen.lanes import Lane, Math
 
 # log(2), the first part so short that its products with exponents are exact.
 LN2 = {32: (0.693359375, -2.12194440e-4), 64: (6.93145751953125e-1, 1.42860682030941723212e-6)}
@@ -193,6 +194,21 @@ def _cos(m: Math, x: Lane) -> Lane:
     return _circular(m, x, 1)
 
 
+def _sine_and_cosine(m: Math, x: Lane) -> tuple[Lane, Lane]:
+    """Both, to the bits of either: they share the reduction, and each polynomial is computed once."""
+    n, bits = m.nearest(x, 2 / math.pi)
+    r, low = _rest(m, n, x, _HALF_PI[m.size])
+    z = r * r
+    sine = r + m.fma(r * z, m.polynomial(z, list(tables.SIN[m.size])), low)
+    cosine = m.number(1.0) + m.fma(z, m.polynomial(z, list(tables.COS[m.size])), -r * low)
+    is_odd = m.nonzero(bits & 1)
+    both = []
+    for quarters, even, odd in ((0, sine, cosine), (1, cosine, sine)):
+        sign = ((bits + quarters) & 2) << (m.size - 2)
+        both.append((m.select(is_odd, odd, even).bits() ^ sign).float())
+    return m.select(abs(x) < _TINY[m.size], x, both[0]), both[1]
+
+
 def _tan(m: Math, x: Lane) -> Lane:
     n, bits = m.nearest(x, 2 / math.pi)
     r, low = _rest(m, n, x, _HALF_PI[m.size])
@@ -357,6 +373,7 @@ log = inline("log", _log)
 log1p = inline("log1p", _log1p)
 sin = outlined("sin", _sin, _far)
 cos = outlined("cos", _cos, _far)
+joined("sine_and_cosine", (sin, cos), _sine_and_cosine, _far)
 tan = outlined("tan", _tan, _far)
 atan = inline("atan", _atan)
 atan2 = inline("atan2", _atan2, 2)

@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 
 from runtime.codegen import vector_tables as tables
-from runtime.codegen.lanes import Lane, Math, inline
+from runtime.codegen.lane_functions import inline
+from runtime.codegen.lanes import Lane, Math
 from runtime.codegen.vector_math import LN2, reduced, split
 
 # 2 / 3 as a sum of two numbers.

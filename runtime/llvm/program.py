@@ -20,6 +20,9 @@ _SUPPORT = {"@interrupted": interrupts.SUPPORT}
 _WEIGHTS = '!0 = !{!"branch_weights", i32 1, i32 2000}'
 
 
+_JOINED = frozenset({"sin", "cos"})  # formulas that have a joint one
+
+
 @dataclass
 class Callee:
     """A function of the program for certain types of its parameters."""
@@ -43,7 +46,7 @@ class Library:
     functions   name → definition
     constants   numbers of the module, by name
     formulas    gives name → something with `symbol(size)`, `module(size)` and `attributes(size)`, see
-                `codegen/lanes.py`; called when a kernel wants one
+                `codegen/lane_functions.py`; called when a kernel wants one
     """
 
     def __init__(self, text: str, formulas: Callable[[], Mapping[str, Any]]) -> None:
@@ -210,6 +213,35 @@ class Program:
     def has_formula(self, name: str) -> bool:
         """Whether a function of the library is a formula over floats."""
         return name not in self.functions and name in self._formulas()
+
+    def joined_arguments(self, function: ast.FunctionDef) -> frozenset[str]:
+        """What a function asks several formulas about that have a joint one (`codegen/lane_functions.py`), outside of
+        nests: there LLVM makes vectors of calls, but of none with several results."""
+        asked: dict[str, set[str]] = {}
+        inside: set[str] = set()
+
+        def visit(node: ast.AST, is_nest: bool) -> None:
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _JOINED:
+                text = ast.unparse(node.args[0])
+                asked.setdefault(text, set()).add(node.func.attr)
+                if is_nest:
+                    inside.add(text)
+            for part in ast.iter_child_nodes(node):
+                visit(part, is_nest or isinstance(node, ast.For))
+
+        visit(function, False)
+        return frozenset(text for text, names in asked.items() if len(names) > 1 and text not in inside)
+
+    def joined_call(self, w: Writer, name: str, operand: Value) -> Value:
+        """A function's result from a call that gives another's, too: LLVM makes one of two such calls."""
+        joint, type_ = self._formulas()[name].joined, operand.type
+        symbol = joint.symbol(type_.bits, type_.lanes)
+        if (symbol, type_.bits) not in self.modules:
+            self.modules[symbol, type_.bits] = joint.module(type_.bits, type_.lanes)
+        both = f"{{{', '.join([type_.ir] * len(joint.names))}}}"
+        self.declare(f"declare {both} @{symbol}({type_.ir}) nounwind memory(none) willreturn")
+        found = w.op(f"call {both} @{symbol}({type_.ir} {operand.text})")
+        return Value(type_, w.op(f"extractvalue {both} {found}, {joint.names.index(name)}"))
 
     def vector_call(self, w: Writer, name: str, operands: Sequence[Value]) -> Value:
         """A function of floats of our own, which has versions for vectors or is written out where it is called."""

@@ -109,6 +109,7 @@ class Writer:
         self.arrays: list[str] = []  # variables that hold references
         self.lanes: Any = None  # statements are written for lanes (lane_code.py)
         self.plans = lane_loops.plans(types)
+        self.joined: frozenset[str] = program.joined_arguments(types.function)
         self._finished = False
         if not direct:
             self.entry += ["  %status = alloca i32", "  store i32 0, ptr %status"]
