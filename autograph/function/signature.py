@@ -50,9 +50,13 @@ class Arguments:
         self.positional: list[str] = []
         self._plain = self.signature is not None  # a call with all positional arguments is canonical as it is
         self.has_varargs = False
+        # Of each positional parameter the name that keywords may give it, and its default.
+        self._ways: list[tuple[str | None, Any]] = []
         for parameter in self.signature.parameters.values() if self.signature else ():
             if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
                 self.positional.append(parameter.name)
+                by_name = parameter.kind is parameter.POSITIONAL_OR_KEYWORD
+                self._ways.append((parameter.name if by_name else None, parameter.default))
             else:
                 self._plain &= parameter.kind is not parameter.KEYWORD_ONLY
                 self.has_varargs |= parameter.kind is parameter.VAR_POSITIONAL
@@ -70,9 +74,30 @@ class Arguments:
                 return args, kwargs
         if self.signature is None:
             return args, kwargs
+        if self._plain:
+            filled = self._filled(args, kwargs)
+            if filled is not None:
+                return filled, {}
         bound = self.signature.bind(*args, **kwargs)
         bound.apply_defaults()
         return bound.args, bound.kwargs
+
+    def _filled(self, args: tuple, kwargs: dict[str, Any]) -> tuple | None:
+        """The positional arguments with keywords and defaults, some ten times faster than `inspect` has them; None for
+        calls that don't fit or give more."""
+        if len(args) > len(self._ways):
+            return None
+        values = list(args)
+        taken = 0
+        for name, default in self._ways[len(args) :]:
+            if name in kwargs:
+                values.append(kwargs[name])
+                taken += 1
+            elif default is not inspect.Parameter.empty:
+                values.append(default)
+            else:
+                return None
+        return tuple(values) if taken == len(kwargs) else None
 
     def check_count(self, input_signature: tuple | None) -> None:
         """Raises TypeError for more specs than there are parameters, or none for one that has no default."""

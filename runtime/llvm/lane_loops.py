@@ -14,7 +14,9 @@ writes to arrays) follows lane by lane as it stands, so every result has the bit
 of integers, which wrap, may be taken apart: inside an inner loop, `total = total + 1` counts from zero, and what it
 came to is added in turn.
 
-LLVM makes vectors of loops without loops inside; these here are the others.
+LLVM makes vectors of loops without loops inside; these here are the others. A loop with a way out in the middle is none
+of them: lanes may only begin trips that would be made. (But for errors: a trip that never ends, a few trips after one
+that fails, keeps the error from being told.)
 """
 
 from __future__ import annotations
