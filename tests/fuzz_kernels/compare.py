@@ -13,6 +13,7 @@ import contextlib
 import itertools
 import linecache
 import re
+import signal
 import sys
 import threading
 import types
@@ -230,6 +231,8 @@ def at_most(seconds: float) -> Iterator[None]:
 
     timer = threading.Timer(seconds, stop)
     timer.daemon = True
+    # In the background of a shell the signal is ignored, and nothing would come of the interruption.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     timer.start()
     try:
         yield
@@ -239,6 +242,7 @@ def at_most(seconds: float) -> Iterator[None]:
         raise
     finally:
         timer.cancel()
+        signal.signal(signal.SIGINT, before)
 
 
 def shrink(program: Program, kind: str, limit: int = 400) -> Program:
