@@ -86,7 +86,7 @@ THIRD_PARTY: dict[str, set[str]] = {
     "numba": {"runtime.codegen", "runtime.engine"},
     "ml_dtypes": {"runtime.dtypes"},
     "llvmlite": {"runtime.codegen", "runtime.engine", "runtime.llvm"},
-    "scipy": {"runtime.ops", "runtime.codegen", "runtime.engine", "runtime.llvm"},
+    "scipy": {"runtime.ops"},
 }
 
 
