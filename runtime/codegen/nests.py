@@ -160,11 +160,11 @@ class Nest:
             return
         if self.group.axes is not None and not last.reduced and not large:
             return  # columns
-        sizes = {self.dims[axis]: self._known_size(axis) for axis in last.axes}
-        count = math.prod(sizes.values())
+        sizes = [(self.dims[axis], self._known_size(axis)) for axis in last.axes]  # two may have one name
+        count = math.prod(size for _, size in sizes)
         if 0 < count <= (_SHORT_ROW if large else _SMALL_ROW):
             last.size = str(count)
-            self.low.fusion.literals = {name: str(size) for name, size in sizes.items()}
+            self.low.fusion.literals = {name: str(size) for name, size in sizes}
 
     def _known_size(self, axis: int) -> int:
         return next((size for size, atom in self.low.static.items() if atom == self.dims[axis]), _SHORT_ROW + 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -175,3 +176,20 @@ def test_of_two_errors_the_first_in_the_program_is_raised(name: str) -> None:
         told.append((str(caught.value).splitlines()[0], int(v)))
     assert told[0] == told[1]
     assert told[0][1] == 7
+
+
+@pytest.mark.parametrize("shape", [(3, 7, 7), (4, 2, 2), (2, 3, 5), (5, 6), (2, 4, 4, 4)])
+def test_rows_of_merged_axes_have_the_product_of_their_sizes(shape: tuple[int, ...]) -> None:
+    """Two axes of one size share its name in the text."""
+
+    def program(x: Any, n: Any) -> Any:
+        for i in ag.range(n):
+            x = x + x[i]
+        return x
+
+    start = np.arange(math.prod(shape), dtype=np.int32).reshape(shape)
+    want = start.copy()
+    for i in range(2):
+        want = want + want[i]
+    got = ag.function(program, jit_compile=True)(ag.constant(start), ag.constant(2))
+    np.testing.assert_array_equal(got.numpy(), want)
