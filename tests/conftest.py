@@ -1,11 +1,15 @@
 """What all the tests share."""
 
 import os
+import signal
 
 import pytest
 
 # Where users get a warning and the interpreter's answer, tests get the compiler's error.
 os.environ["AUTOGRAPH_STRICT"] = "1"
+# What a shell runs in its background ignores Ctrl-C, and so would the programs of tests that send it.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_addoption(parser):
