@@ -13,7 +13,7 @@ import pytest
 from numba import njit
 
 import runtime.codegen.library as lib
-from runtime.codegen import lanes, numba_formulas
+from runtime.codegen import lane_functions, lanes, numba_formulas
 from runtime.dtypes import float32, float64
 from tests.vector_math import FUNCTIONS, native, slice_of, worst_of
 
@@ -214,8 +214,8 @@ def test_powers_of_two_are_rounded_once(dtype: str, in_one: bool, monkeypatch: p
     """With the processor's instruction, if it has one, and in two steps."""
     if not in_one:
         monkeypatch.setattr(lanes, "_scales", lambda: False)
-    monkeypatch.setattr(lanes, "FORMULAS", {})
-    function = numba_formulas._intrinsic(lanes.Function("scaled", _scaled))
+    monkeypatch.setattr(lane_functions, "FORMULAS", {})
+    function = numba_formulas._intrinsic(lane_functions.Function("scaled", _scaled))
 
     def kernel(x: Any, out: Any) -> None:
         for i in range(x.size):
