@@ -241,6 +241,8 @@ _C_FUNCTIONS = {
     )
 } | {"gamma": "tgamma"}  # fmt: skip
 
+JOINED = frozenset({"sin", "cos"})  # formulas of one number that have a joint one
+
 ROWS: dict[tuple[str, str], Row] = {
     **{("np", name): _cast_to(scalar) for name, scalar in SCALARS.items()},
     **{("np", name): _intrinsic(name) for name in ("floor", "ceil", "trunc", "rint", "sqrt")},

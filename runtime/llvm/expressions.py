@@ -172,8 +172,9 @@ def _if_exp(w: Writer, node: ast.IfExp) -> Value | ArrayValue:
 def call(w: Writer, node: ast.Call) -> Value | ArrayValue | None:
     """A call's result; None where there is none."""
     operands = [_operand(w, argument) for argument in node.args]
-    if w.joined and ast.unparse(node.func) in ("lib.sin", "lib.cos") and ast.unparse(node.args[0]) in w.joined:
-        joint: Value = w.program.joined_call(w, node.func.attr, operands[0])  # type: ignore[attr-defined]
+    module, _, name = ast.unparse(node.func).partition(".") if w.joined else ("", "", "")
+    if module == "lib" and name in calls.JOINED and ast.unparse(node.args[0]) in w.joined:
+        joint: Value = w.program.joined_call(w, name, operands[0])
         return joint
     row, type_ = calls.row(w.program, node.func), w.types.of(node)
     if not row.lanes and any(isinstance(operand, Value) and operand.type.lanes > 1 for operand in operands):

@@ -7,20 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from runtime.llvm import arithmetic, interrupts, memory, statements, ways_out, wrapper
+from runtime.llvm import arithmetic, calls, interrupts, memory, statements, ways_out, wrapper
 from runtime.llvm.infer import Types
 from runtime.llvm.parsing import parse
 from runtime.llvm.types import Array, Scalar, Type, Unsupported, signature
 from runtime.llvm.writer import HINTS, OUT_OF_MEMORY, ArrayValue, Value, Writer, part_types, parts
 
 _SUPPORT = {"@interrupted": interrupts.SUPPORT}
-
-
-# Branches that are seldom taken; loops that are as they should be.
-_WEIGHTS = '!0 = !{!"branch_weights", i32 1, i32 2000}'
-
-
-_JOINED = frozenset({"sin", "cos"})  # formulas that have a joint one
+_WEIGHTS = '!0 = !{!"branch_weights", i32 1, i32 2000}'  # of branches that are seldom taken
 
 
 @dataclass
@@ -70,8 +64,9 @@ class Program:
             ways_out.shorten(node)
         self.functions = {**library.functions, **{node.name: node for node in own}}
         self.constants = library.constants
+        self._joins = all(f"lib.{name}(" in text for name in calls.JOINED)
         self._formulas = library.formulas
-        self.modules: dict[tuple[str, int], str] = {}  # formulas that are used: modules to link
+        self.modules: dict[str, str] = {}  # formulas that are used: modules to link
         self.lanes: list[int] = []  # of the loops in lanes, how many run
         self._own = {node.name for node in own}
         self._callees: dict[tuple[str, tuple[Any, ...]], Callee] = {}
@@ -217,11 +212,13 @@ class Program:
     def joined_arguments(self, function: ast.FunctionDef) -> frozenset[str]:
         """What a function asks several formulas about that have a joint one (`codegen/lane_functions.py`), outside of
         nests: there LLVM makes vectors of calls, but of none with several results."""
+        if not self._joins:
+            return frozenset()
         asked: dict[str, set[str]] = {}
         inside: set[str] = set()
 
         def visit(node: ast.AST, is_nest: bool) -> None:
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _JOINED:
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in calls.JOINED:
                 text = ast.unparse(node.args[0])
                 asked.setdefault(text, set()).add(node.func.attr)
                 if is_nest:
@@ -235,28 +232,28 @@ class Program:
     def joined_call(self, w: Writer, name: str, operand: Value) -> Value:
         """A function's result from a call that gives another's, too: LLVM makes one of two such calls."""
         joint, type_ = self._formulas()[name].joined, operand.type
-        symbol = joint.symbol(type_.bits, type_.lanes)
-        if (symbol, type_.bits) not in self.modules:
-            self.modules[symbol, type_.bits] = joint.module(type_.bits, type_.lanes)
+        symbol = self._linked(joint, type_)
         both = f"{{{', '.join([type_.ir] * len(joint.names))}}}"
         self.declare(f"declare {both} @{symbol}({type_.ir}) nounwind memory(none) willreturn")
         found = w.op(f"call {both} @{symbol}({type_.ir} {operand.text})")
         return Value(type_, w.op(f"extractvalue {both} {found}, {joint.names.index(name)}"))
+
+    def _linked(self, formula: Any, type_: Scalar) -> str:
+        """The symbol of a formula for a type, whose module is linked."""
+        symbol: str = formula.symbol(type_.bits, type_.lanes)
+        if symbol not in self.modules:
+            self.modules[symbol] = formula.module(type_.bits, type_.lanes)
+        return symbol
 
     def vector_call(self, w: Writer, name: str, operands: Sequence[Value]) -> Value:
         """A function of floats of our own, which has versions for vectors or is written out where it is called."""
         operands = arithmetic.level(w, *operands)
         type_ = operands[0].type
         formula = self._formulas()[name]
-        symbol = formula.symbol(type_.bits, type_.lanes)
-        if (symbol, type_.bits) not in self.modules:
-            self.modules[symbol, type_.bits] = formula.module(type_.bits, type_.lanes)
+        symbol = self._linked(formula, type_)
         self.declare(f"declare {type_.ir} @{symbol}({', '.join([type_.ir] * len(operands))})")
         given = ", ".join(f"{type_.ir} {operand.text}" for operand in operands)
         return Value(type_, w.op(f"call {type_.ir} @{symbol}({given}) {formula.attributes(type_.bits, type_.lanes)}"))
-
-
-_LOOPS = frozenset({"matmul", "int_matmul", "in_threads", "nonfinite", "all_true"})
 
 
 def _loops(node: ast.FunctionDef) -> bool:
