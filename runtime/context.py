@@ -76,6 +76,8 @@ class Context(threading.local):
 
 
 ctx = Context()
+# Whether functions run as the Python they were made from: a word that machine code can read (`engine/shortcut.py`).
+eagerly = np.zeros(1, np.int64)
 
 
 def commit(value: Any, variable: Any) -> tuple:

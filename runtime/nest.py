@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import dataclasses
 import weakref
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 _LEAVES = frozenset({int, float, bool, str, bytes, type(None)})
@@ -157,27 +157,31 @@ def pack_sequence_as(structure: Any, flat_sequence: Iterable[Any], expand_compos
                 "nest cannot guarantee that it is safe to map one to the other."
             )
         return leaves[0]
-    position = 0
-
-    def build(part: Any) -> Any:
-        nonlocal position
-        if not is_nested(part):
-            if position >= len(leaves):
-                raise IndexError
-            position += 1
-            return leaves[position - 1]
-        return rebuild(part, [build(p) for p in children(part)])
-
+    rest = iter(leaves)
     try:
-        packed = build(structure)
+        packed = _built(structure, rest)
+        fits = next(rest, _END) is _END
     except IndexError:
-        position = -1
-    if position != len(leaves):
+        fits = False
+    if not fits:
         raise ValueError(
             f"Could not pack sequence. Structure had {len(flatten(structure))} atoms, but flat_sequence had "
             f"{len(leaves)} items.  Structure: {structure!r}, flat_sequence: {leaves!r}."
         )
     return packed
+
+
+_END = object()
+
+
+# Not a function within the other: that would be part of a circle, and its leaves would wait for the garbage collector.
+def _built(part: Any, leaves: Iterator[Any]) -> Any:
+    if is_nested(part):
+        return rebuild(part, [_built(p, leaves) for p in children(part)])
+    leaf = next(leaves, _END)
+    if leaf is _END:
+        raise IndexError
+    return leaf
 
 
 def map_structure(func: Callable[..., Any], *structure: Any, **kwargs: Any) -> Any:

@@ -18,6 +18,14 @@ def pytest_addoption(parser):
     )
 
 
+@pytest.fixture(autouse=True, scope="session")
+def shortcuts():
+    """Users' functions take them when the background compiler has come to it, those of tests from their third call."""
+    from runtime.engine import shortcut
+
+    shortcut.prepare()
+
+
 @pytest.fixture(autouse=True)
 def no_options():
     """Options of graph passes hold for the whole process."""

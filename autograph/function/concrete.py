@@ -34,6 +34,8 @@ from runtime.variable import Variable
 
 _serial = itertools.count()
 _MAX_TWINS = 512
+# With defaults left out and given, with other objects of equal value.
+_SHORTCUTS = 3
 _NO_TOKEN = EagerTensor(None, dtypes.bool_)
 
 
@@ -69,6 +71,7 @@ class ConcreteFunction:
         # Once it is known how calls run: from tensors to the result, where no tape and no trace is open.
         self.direct: Callable[[list[Any]], Any] | None = None
         self._may_be_direct = not variables
+        self.shortcuts_left = 0  # how many more kinds of such calls machine code may learn to answer
         self._captures = list(captures)
         self.symbolic_captures = symbolic_captures
         self._specs = specs
@@ -190,6 +193,7 @@ class ConcreteFunction:
             results = self._call_with_variables(tensors)
         if self._may_be_direct and self.function.executable.settled is not None:
             self.direct, self._may_be_direct = self._direct(), False
+            self.shortcuts_left = _SHORTCUTS if self.direct is not None and self._kernel is not None else 0
         if self._single:
             return results[0]
         return self._pack(results)
@@ -210,6 +214,28 @@ class ConcreteFunction:
             return self._pack([EagerTensor(result, dtype) for result, dtype in zip(results, dtypes)])
 
         return call
+
+    @property
+    def _kernel(self) -> Any:
+        """The kernel that all the graph has become; None where it is more than one, or partly interpreted."""
+        return getattr(self.function.executable.settled, "kernel", None)
+
+    def plan(self, description: Any, otherwise: Callable[..., Any], raising: Callable[..., Any]) -> Any:
+        """The plan of a shortcut for calls like the one described; None where there can't be one."""
+        from runtime.engine import shortcut
+
+        structure = self._result
+        is_tuple = type(structure) is tuple and not any(map(nest.is_nested, structure)) and not any(self._is_none)
+        pack = None if self._single else tuple if is_tuple else self._pack
+        extra, dtypes = [t._array for t in self._extra], [v.dtype for v in self.graph.outputs]
+        return shortcut.plan(self._kernel, description, extra, dtypes, pack, otherwise, raising)
+
+    def shapes_like(self, tensors: Sequence[EagerTensor]) -> list[tuple]:
+        """The tensors' shapes, with None for dimensions that the trace leaves open."""
+        return [
+            tuple([n if open is not None else None for n, open in zip(t._array.shape, s._shape or t._array.shape)])
+            for s, t in zip(self._specs, tensors, strict=True)
+        ]
 
     def inputs_for(self, tensors: Sequence[Any]) -> list[Any]:
         """All that the graph takes: the tensors of a call, what was captured, the variables' values, the token."""

@@ -61,13 +61,13 @@ class Environment:
         """(label, how to read it), or None for locals and built-ins."""
         cell = self.cells.get(name)
         if cell is not None:
-            return f"closure variable '{name}' of {self.name}", lambda: _contents(cell)
+            return f"closure variable '{name}' of {self.name}", _in_cell(cell)
         if name in self.parameters:
             return f"argument '{name}'", weakly(self.parameters[name])
         namespace = self.globals
         if name in self.locals or name not in namespace:
             return None
-        return f"global '{name}' of {self.module}", lambda: namespace.get(name, MISSING)
+        return f"global '{name}' of {self.module}", _in_namespace(namespace, name)
 
     def label(self, path: Path) -> str:
         root = self.root(path.root)
@@ -80,11 +80,26 @@ def label_of(root: str, path: Path) -> str:
     return f"'{path}' ({root})" if rest else root
 
 
-def _contents(cell: Any) -> Any:
-    try:
-        return cell.cell_contents
-    except ValueError:
-        return MISSING
+# What reads a place that machine code can read too says where that is, in `place`: (dictionary, key) or (cell, None).
+
+
+def _in_cell(cell: Any) -> Callable[[], Any]:
+    def read() -> Any:
+        try:
+            return cell.cell_contents
+        except ValueError:
+            return MISSING
+
+    read.place = (cell, None)  # type: ignore[attr-defined]
+    return read
+
+
+def _in_namespace(namespace: dict[str, Any], name: str) -> Callable[[], Any]:
+    def read() -> Any:
+        return namespace.get(name, MISSING)
+
+    read.place = (namespace, name)  # type: ignore[attr-defined]
+    return read
 
 
 def weakly(value: Any) -> Callable[[], Any]:

@@ -19,6 +19,7 @@ from autograph.function.concrete import ConcreteFunction
 from autograph.function.guards import broken, guards_of, settled
 from autograph.function.lifting import trace_once_or_twice
 from autograph.function.retracing import Reasons, explain, warn_when_frequent
+from autograph.function.shortcuts import Shortcuts
 from autograph.function.signature import Arguments, check_input_signature, checked_signature, key_of_call, relax
 from autograph.function.trace import trace
 from autograph.operators.builtins import STAGES_PRINTS
@@ -29,7 +30,7 @@ from autograph.operators.unconverted import explain_type_error
 from runtime import nest
 from runtime.autodiff.budget import as_budget
 from runtime.collecting import rarely
-from runtime.context import ctx
+from runtime.context import ctx, eagerly
 from runtime.recursion import room
 from runtime.tensor import EagerTensor
 
@@ -40,6 +41,7 @@ def run_functions_eagerly(run_eagerly: bool) -> None:
     """Makes every `ag.function` run as the plain Python function it was made from (for debugging), or not."""
     global _run_eagerly
     _run_eagerly = bool(run_eagerly)
+    eagerly[0] = _run_eagerly
 
 
 def functions_run_eagerly() -> bool:
@@ -56,6 +58,9 @@ class Function:
     >>> double(constant(2.0)).numpy(), double(constant(3)).numpy()
     (4.0, 6)
     """
+
+    __slots__ = ("__dict__", "__weakref__", "_answer")
+    _answer: Any  # see `_ShortFunction`
 
     def __init__(
         self,
@@ -89,6 +94,8 @@ class Function:
         self._lock = threading.RLock()
         self._tracing: set[Any] = set()
         self._bound: Any = None
+        self._shortcuts = Shortcuts()
+        self._owner = weakref.ref(self)
 
     @property
     def python_function(self) -> Callable[..., Any]:
@@ -100,6 +107,7 @@ class Function:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if _run_eagerly:
             return self._python_function(*args, **kwargs)
+        given, named = args, kwargs
         try:
             if kwargs or len(args) != self._plain_count:
                 args, kwargs = self._arguments.bind(args, kwargs)
@@ -118,10 +126,31 @@ class Function:
                 concrete = self._trace(key, args, kwargs)
             if concrete.direct is not None and ctx.builder is None and not ctx.recorders:
                 concrete.used = True
+                if concrete.shortcuts_left and not named:
+                    self._shorten(concrete, given, tensors)
                 return concrete.direct(tensors)
             return concrete.call_flat(tensors)
         except drop_own_frames():  # matches nothing: the error goes on, its traceback cleaned
             raise
+
+    def _shorten(self, concrete: ConcreteFunction, args: tuple, tensors: list[Any]) -> None:
+        """Has later calls like this one answered by machine code, as soon as that is there."""
+        from runtime.engine import shortcut  # loads the code generator, which is there when something is settled
+
+        if ctx.numerics is not None or not shortcut.ready() or not self._lock.acquire(blocking=False):
+            return
+        try:
+            owner = self._owner()
+            if concrete.shortcuts_left and owner is not None:
+                concrete.shortcuts_left -= 1
+                twin = object.__new__(Function)
+                twin.__dict__ = self.__dict__
+                answer = self._shortcuts.add(concrete, args, tensors, twin.__call__)
+                if answer is not None:
+                    owner._answer = answer
+                    owner.__class__ = _ShortFunction
+        finally:
+            self._lock.release()
 
     def _trace(self, key: Any, args: tuple, kwargs: dict[str, Any]) -> ConcreteFunction:
         if self.input_signature is not None:
@@ -289,6 +318,21 @@ class Function:
 
     def __repr__(self) -> str:
         return f"<ag.function {self._name} at 0x{id(self):X}>"
+
+
+class _ShortFunction(Function):
+    """A function after machine code has come to answer its calls, or to have them answered by `Function.__call__`.
+
+    That is the function's slot `_answer`: where Python looks for `__call__` it finds the slot's descriptor. The machine
+    code keeps, for other calls, a twin that shares the function's attributes, not the function itself, which would
+    then be its own owner and wait for the garbage collector.
+    """
+
+    __slots__ = ()
+    __call__ = Function._answer
+
+
+_ShortFunction.__name__, _ShortFunction.__qualname__ = Function.__name__, Function.__qualname__
 
 
 class _BoundFunctions:

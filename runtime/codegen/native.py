@@ -16,6 +16,7 @@ The glue is generated as text too, since a loop over descriptors would cost more
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -92,14 +93,31 @@ def _glue(source: KernelSource, entry: Callable[..., Any], gives_numpy: bool) ->
         lines.append("        if error is None:")
         lines.append("            return call(arguments)")
         lines.append("        raise error")
-        space["failure"] = lambda status, details: source.errors[status - 1].exception(details)
+        space["failure"] = lambda status, details: failure(source, status, details)
     else:
         lines.append(f"    {', '.join(targets)} = {call}" if targets else f"    {call}")
         lines += commits
     lines.append(f"    return [{', '.join(results)}]")
     # Named after this file, so that tracebacks leave the glue out as they do the rest of the project.
     exec(compile("\n".join(lines), f"{__file__}: call of {source.name}", "exec"), space)
-    return space["call"]
+    call = space["call"]
+    if gives_numpy:
+        call.kernel = Kernel(source, entry)
+    return call
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """What a call comes down to, for `engine/shortcut.py`: its attribute `kernel`."""
+
+    source: KernelSource
+    entry: Callable[..., Any]
+
+
+def failure(source: KernelSource, status: int, details: Sequence[int]) -> Exception | None:
+    """The error of a kernel's status; None for Ctrl-C, where the user's handler wants to go on: then the kernel is to
+    run again."""
+    return source.errors[status - 1].exception(details)
 
 
 def _argument(name: str, slot: Slot, space: dict[str, Any]) -> list[str]:

@@ -18,6 +18,7 @@ import numpy as np
 from runtime.llvm.types import SCALARS, Unsupported
 
 _FASTCALL = 0x80  # METH_FASTCALL: self, an array of arguments, their number
+_KEYWORDS = 0x02  # METH_KEYWORDS: and the names of those that have one
 # Positions in NumPy's table of functions for compiled code, which never change.
 _ARRAY_TYPE, _NEW_FROM_DESCR, _SET_BASE_OBJECT = 2, 94, 282
 
@@ -63,10 +64,10 @@ def _machine() -> Any:
 def _linker() -> Any:
     # The older linker takes memory for code and constants apart from each other, and ends the process where they come
     # to lie too far apart for the code's addresses: with the memory of a few other large libraries, now and then.
-    return _kept(llvm.create_lljit_compiler(_machine(), use_jit_link=True))
+    return kept(llvm.create_lljit_compiler(_machine(), use_jit_link=True))
 
 
-def _kept(thing: Any) -> Any:
+def kept(thing: Any) -> Any:
     """Never freed, not even when Python ends: arrays that die later are freed by code of kernels."""
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
     return thing
@@ -104,12 +105,22 @@ def entry_point(code: bytes, symbol: str, others: Mapping[str, Callable[[], int]
 
     others: where further symbols lie; asked for those that the code names.
     """
-    found = {**_addresses(), **{name: find() for name, find in others.items() if name.encode() in code}}
-    (address,) = link(code, [symbol], found)
-    method = _kept(_Method(symbol.encode(), address, _FASTCALL, None))
+    found = {name: find() for name, find in others.items() if name.encode() in code}
+    return _function(code, symbol, found, _FASTCALL)(None)
+
+
+def methods(code: bytes, symbol: str, others: Mapping[str, int]) -> Callable[[Any], Callable[..., Any]]:
+    """What makes functions of Python's of an object file's: each with an object of its own as `self`, which it keeps.
+    They take keywords, too."""
+    return _function(code, symbol, others, _FASTCALL | _KEYWORDS)
+
+
+def _function(code: bytes, symbol: str, others: Mapping[str, int], flags: int) -> Callable[[Any], Callable[..., Any]]:
+    (address,) = link(code, [symbol], {**_addresses(), **others})
+    method = ctypes.addressof(kept(_Method(symbol.encode(), address, flags, None)))
     create = ctypes.pythonapi.PyCFunction_NewEx
-    create.restype, create.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p]
-    return create(ctypes.addressof(method), None, None)
+    create.restype, create.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
+    return lambda owner: create(method, owner, None)
 
 
 def link(code: bytes, symbols: Sequence[str], others: Mapping[str, int]) -> list[int]:
@@ -122,7 +133,7 @@ def link(code: bytes, symbols: Sequence[str], others: Mapping[str, int]) -> list
         builder.export_symbol(symbol)
     with _lock:
         # No two libraries may have one name, not even when linking the first of them failed.
-        tracker = _kept(builder.link(_linker(), f"kernel {next(_numbers)}"))
+        tracker = kept(builder.link(_linker(), f"kernel {next(_numbers)}"))
     return [int(tracker[symbol]) for symbol in symbols]
 
 

@@ -1,0 +1,38 @@
+"""The words that tell a shortcut (`engine/shortcut.py`) what calls to expect and what to do with them.
+
+A shortcut is a function of Python's whose `self` is a tuple; the tuple's first item is a bytes object full of 64-bit
+words, addresses or numbers:
+
+    what to call otherwise, most tensors, most inputs, plans, plan...
+
+    plan        its words, kernel, inputs, outputs, status, form, pack, failed, no memory, number of arguments,
+                argument..., number of guards, guard..., input..., output...
+    argument    0 object                      the very same object
+                1 type dtype                  a tensor of rank 0, its value of NumPy's type
+                2 descr dtype rank size...    a tensor that is an array; a size below 0 may be any
+                3 count item...               a tuple
+                4 count item...               a list
+                5 count (key item)...         a dictionary
+    guard       0 dictionary key object, or 1 cell object
+    input       0 tensor, 1 object, or 2 function that gives it
+    output      0 result dtype, 1 result dtype (an int64, which comes as Python's int), or 2 tensor dtype
+
+Tensors are numbered as they stand in the arguments. status: 0, the kernel gives none; 1, it gives nothing else; 2, it
+is the first of its results. form: 0, one tensor; 1, a tuple of tensors; 2, what `pack` makes of a list of tensors; with
+4 added where the kernel gives its results in a tuple.
+"""
+
+from __future__ import annotations
+
+# The objects that the code names.
+TENSOR, CONTEXT, STATE, BUILDER, RECORDERS, NUMERICS, EAGERLY, ZERO = (
+    f"autograph_{name}"
+    for name in ("tensor_type", "context", "state", "builder", "recorders", "numerics", "eagerly", "zero")
+)
+OBJECT, SCALAR, ARRAY, TUPLE, LIST, DICT = range(6)
+IN_DICTIONARY, IN_CELL = range(2)
+TENSOR_INPUT, OBJECT_INPUT, CALLED_INPUT = range(3)
+RESULT, INTEGER, ARGUMENT = range(3)
+NO_STATUS, ONLY_STATUS, STATUS = range(3)
+ONE, SEVERAL, PACKED = range(3)
+IN_TUPLE = 4
