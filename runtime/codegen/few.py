@@ -181,16 +181,18 @@ def _text(item: Any, zero: str) -> str:
     return zero
 
 
-def items(low: Any, value: Value) -> Any:
-    """The elements of a small value as variables and literals: an object array of its shape."""
+def items(low: Any, value: Value, shape: Sequence[int] | None = None) -> Any:
+    """The elements of a small value as variables and literals: an object array of its shape (`shape`, where somebody
+    else knows it)."""
     known = known_array(value)
     if known is not None:
         return np.array([cpu.literal(e, value.dtype) for e in known.flat], object).reshape(known.shape)
-    if not value.shape:
+    shape = value.shape if shape is None else shape
+    if not shape:
         return np.array(low.scalar_name(value), object)
     found = low.region.items.get(value)
     if found is None:
-        found = low.region.items[value] = items_of(low, low.ref(value), value.shape)
+        found = low.region.items[value] = items_of(low, low.ref(value), shape)
     return found
 
 

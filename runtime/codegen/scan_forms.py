@@ -124,8 +124,9 @@ def _extreme(low: Lowering, node: Node) -> None:
     output = node.outputs[0]
     axis = node.attrs["axis"]
     lines = _Lines(low, node, array, axis)
-    message = f"Reduction axis {axis} is empty [Op:{node.op.label}]"
-    low.fail_when(f"{lines.length} == 0", "InvalidArgumentError", message, node, (), node.op.label)
+    shape = ",".join(f"{{{position}}}" for position in range(len(array.dims)))
+    message = f"Reduction axis {axis} is empty in shape [{shape}] [Op:{node.op.label}]"
+    low.fail_when(f"{lines.length} == 0", "InvalidArgumentError", message, node, array.dims, node.op.label)
     dims = array.dims[:axis] + array.dims[axis + 1 :]
     out = low.new_buffer(product(dims), output.dtype, output.name)
     floating, kind = array.dtype.is_floating, cpu.type_name(output.dtype)

@@ -193,3 +193,38 @@ def test_rows_of_merged_axes_have_the_product_of_their_sizes(shape: tuple[int, .
         want = want + want[i]
     got = ag.function(program, jit_compile=True)(ag.constant(start), ag.constant(2))
     np.testing.assert_array_equal(got.numpy(), want)
+
+
+def test_small_carries_whose_shape_only_the_loop_knows() -> None:
+    """The loop's first values come from a list, of which the graph knows the rows' shape only inside of the loop."""
+
+    def forward(a: Any, b: Any, n: Any) -> Any:
+        rows = ag.TensorArray(ag.float32, size=3, element_shape=[3], clear_after_read=False).unstack(b)
+        for i in ag.range(n + 1):
+            rows = rows.write(2, ag.fill([3], ag.constant(1, ag.float32)))
+            if i >= 0:
+                b = rows.stack()
+                negative = []
+                for row in b:
+                    negative.append(-row)
+                rows = rows.write(2, ag.fill([3], ag.constant(0, ag.float32)))
+            k = ag.constant(0)
+            while k < n * 2 and i == -2:
+                a = ag.tensor_scatter_nd_update(a, [[i]], a[:1])
+                for _ in ag.range(0):
+                    a = ag.sin(a) + a
+        first, kept = b, rows.stack()
+        for i in ag.range(n + 1):
+            a = b * b[i]
+        return [first, kept, a, rows.stack()]
+
+    def program(a: Any, b: Any, n: Any) -> Any:
+        with ag.GradientTape() as tape:
+            tape.watch([a, b])
+            results = forward(a, b, n)
+        return [*results, *tape.gradient(results, [a, b], unconnected_gradients="zero")]
+
+    args = (ag.constant(np.eye(3, dtype=np.float32)), ag.constant(np.arange(9, dtype=np.float32).reshape(3, 3)))
+    interpreted, compiled = (ag.function(program, jit_compile=jit)(*args, ag.constant(2)) for jit in (False, True))
+    for one, other in zip(interpreted, compiled):
+        np.testing.assert_array_equal(one.numpy(), other.numpy())

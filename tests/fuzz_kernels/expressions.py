@@ -260,5 +260,5 @@ class Expressions:
              "ag.broadcast_to({a}, [n, 3])",
              "ag.range(ag.size({a}))", "ag.ones([3]) * v", "ag.linalg.trace({a})", "ag.cumsum({a}, reverse=True)",
              "ag.cumsum({a}, exclusive=True)", "ag.boolean_mask({a}, {a} == {a})", "ag.fill([n, 2], w)", "ag.eye(3)",
-             "ag.tensordot({a}, {a}, 1)", "ag.math.reduce_euclidean_norm({a})", "ag.searchsorted({a}, {a})"]
+             "ag.tensordot({a}, {a}, 1)", "ag.math.reduce_euclidean_norm({a})", "ag.searchsorted(ag.sort({a}), {a})"]
         ).format(a=name, b=other)  # fmt: skip
