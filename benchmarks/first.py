@@ -1,8 +1,9 @@
 """First results: from an imported library to the first result of a workload, inputs, tracing and compiling included.
 
-Each is measured in a process of its own, forked from one that has only imported the library. Ours runs at its default
-settings, first with an empty cache of kernels, then in another process with those that the first has left behind.
-`python -m benchmarks.first LABEL NAME...` is one such process with its forks; it prints a line of JSON for each.
+Each is measured in a fresh process of its own that has only imported the library, and NumPy's random numbers, of which
+inputs are made. (Not in forks of one such process: each page that a child writes to is copied first, ten milliseconds
+that no user pays.) Ours runs at its default settings, first with an empty cache of kernels, then in another process
+with those that the first has left behind. `python -m benchmarks.first LABEL NAME...` prints a line of JSON for each.
 """
 
 import json
@@ -11,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,64 +33,56 @@ LIBRARIES = {
     peers.TORCH: "torch",
 }
 FULL_CACHE = "autograph, full cache"
-Times = dict[str, dict[str, Any]]  # workload → what `_child` measured
+Times = dict[str, dict[str, Any]]  # workload → what a process of its own measured
 
 
 def measure(quick: bool = False, only: Sequence[str] | None = None) -> dict[str, Times]:
-    """For each label of LIBRARIES and FULL_CACHE: what each workload took. Empty where processes can't fork."""
+    """For each label of LIBRARIES and FULL_CACHE: what each workload took."""
     found: dict[str, Times] = {}
-    if not hasattr(os, "fork"):
-        return found
     names = [name for name in (QUICK if quick else WORKLOADS) if only is None or name in only]
     with tempfile.TemporaryDirectory(prefix="autograph-benchmarks-", ignore_cleanup_errors=True) as cache:
         for label in (peers.AUTOGRAPH, FULL_CACHE, *list(LIBRARIES)[1:]):
-            library = LIBRARIES.get(label, "autograph")
-            if library != "autograph" and peers.version(library) is None:
-                continue
-            command = [sys.executable, "-m", "benchmarks.first", label, *names]
-            environment = {**os.environ, "AUTOGRAPH_CACHE_DIR": cache, "TF_CPP_MIN_LOG_LEVEL": "3"}
-            root = Path(__file__).resolve().parent.parent
-            done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=root, timeout=1200)
-            lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-            found[label] = {line.pop("name"): line for line in lines if line.get("seconds") is not None}
-            if library == "autograph" and len(found[label]) < len(names):
-                raise RuntimeError(f"first results of {label}: {done.stderr[-2000:]}")
+            if _library(label) == "autograph" or peers.version(_library(label)) is not None:
+                environment = {**os.environ, "AUTOGRAPH_CACHE_DIR": cache}
+                taken = ((name, _in_a_process(label, name, environment)) for name in names)
+                found[label] = {name: times for name, times in taken if times is not None}
     return found
 
 
-def _main(label: str, names: Sequence[str]) -> None:
+def _in_a_process(label: str, name: str, environment: Mapping[str, str]) -> dict[str, Any] | None:
+    """What a fresh process measures; None where the library has no such workload, or can't run it."""
+    command = [sys.executable, "-c", f"from benchmarks import first; first.one({label!r}, {name!r})"]
+    root = Path(__file__).resolve().parent.parent
+    environment = {**environment, "TF_CPP_MIN_LOG_LEVEL": "3"}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=root, timeout=600)
+    for line in done.stdout.splitlines():
+        if line.startswith("{"):
+            found: dict[str, Any] = json.loads(line)
+            return found
+    if done.returncode and _library(label) == "autograph":
+        raise RuntimeError(f"first result of {name}, {label}: {done.stderr[-2000:]}")
+    return None
+
+
+def one(label: str, name: str) -> None:
+    """Prints what this process, which has done nothing yet, takes for a workload; nothing where there is none such."""
+    import numpy.random
+
     from benchmarks.workloads import cases
 
-    known = cases()
-    if LIBRARIES.get(label, "autograph") != "autograph":
-        peers.load(LIBRARIES[label])
-    for name in names:
-        build = known[name].implementations.get(peers.AUTOGRAPH if label == FULL_CACHE else label)
-        if build is not None:
-            _forked(name, build, label)
+    assert numpy.random
+    build = cases()[name].implementations.get(peers.AUTOGRAPH if label == FULL_CACHE else label)
+    if build is not None:
+        if _library(label) != "autograph":
+            peers.load(_library(label))
+        print(json.dumps(_timed(build, label)), flush=True)
 
 
-def _forked(name: str, build: Build, label: str) -> None:
-    sys.stdout.flush()
-    child = os.fork()
-    if child:
-        os.waitpid(child, 0)
-        return
-    status = 1
-    try:
-        print(json.dumps({"name": name, **_child(build, label)}), flush=True)
-        status = 0
-    except BaseException:
-        import traceback
-
-        traceback.print_exc()
-    finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(status)
+def _library(label: str) -> str:
+    return LIBRARIES.get(label, "autograph")
 
 
-def _child(build: Build, label: str) -> dict[str, Any]:
+def _timed(build: Build, label: str) -> dict[str, Any]:
     """Seconds to the first result; of ours also those until the background has compiled all, and kernels compiled."""
     from benchmarks.build import setting
 
@@ -97,7 +90,7 @@ def _child(build: Build, label: str) -> dict[str, Any]:
         began = time.perf_counter()
         arrays(build(False)())
         seconds = time.perf_counter() - began
-        if LIBRARIES.get(label, "autograph") != "autograph":
+        if _library(label) != "autograph":
             return {"seconds": seconds}
         from runtime.engine import kernel_counters, wait_for_background
 
@@ -107,4 +100,7 @@ def _child(build: Build, label: str) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    _main(sys.argv[1], sys.argv[2:])
+    for _name in sys.argv[2:]:
+        _found = _in_a_process(sys.argv[1], _name, os.environ)
+        if _found is not None:
+            print(json.dumps({"name": _name, **_found}), flush=True)

@@ -43,9 +43,10 @@ Drawn by `python -m benchmarks --plots`.
 """
 
 _FIRST = """\
-From an imported library to the first result, inputs, tracing and compiling included, each in a process of its own. Ours
-at its default settings: the interpreter answers, running loops are compiled when they have run for half the time that
-takes, and what later calls use is compiled in the background."""
+From an imported library to the first result, inputs, tracing and compiling included, each in a fresh process of its own
+(NumPy's random numbers, of which inputs are made, are imported before). Ours at its default settings: the interpreter
+answers, running loops are compiled when they have run for half the time that they wait for it, and what later calls use
+is compiled in the background."""
 
 
 def seconds(value: float | None) -> str:
