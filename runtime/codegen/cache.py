@@ -2,6 +2,7 @@
 
     <cache>/kernels/k_3f2a….py    the text, named by its hash with everything that compiled code depends on
     <cache>/kernels/k_3f2a….code  a line with the format and a digest, one with the compiler's name, its compiled form
+    <cache>/kernels/g_7c01….index the kernel of a graph, see `recall.py`
 
 Each file is written under a temporary name and renamed, so processes may share the folder and be killed at any moment.
 What doesn't match its digest is removed and built again. Where nothing can be written (a read-only file system, a full
@@ -54,7 +55,6 @@ def kernel_folder() -> Path:
 @functools.cache
 def platform_key() -> str:
     """What compiled code depends on besides its text: versions, the processor, and the functions that kernels call."""
-    import llvmlite.binding
     import numpy
 
     texts = {part.stem: part.read_bytes() for part in Path(__file__).parent.glob("*.py")}
@@ -69,12 +69,20 @@ def platform_key() -> str:
         called |= found
     front_end = [part.read_bytes() for part in sorted((Path(__file__).parents[1] / "llvm").glob("*.py"))]
     library = hashlib.sha256(b"".join([*(texts[name] for name in sorted(called)), *front_end]))
-    features = llvmlite.binding.get_host_cpu_features().flatten()
+    compiler, processor, features = machine()
     parts = (
-        FORMAT, llvmlite.__version__, numpy.__version__, sys.version_info[:2], llvmlite.binding.get_host_cpu_name(),
-        hashlib.sha256(features.encode()).hexdigest(), library.hexdigest(),
+        FORMAT, compiler, numpy.__version__, sys.version_info[:2], processor, features, library.hexdigest(),
     )  # fmt: skip
     return repr(parts)
+
+
+def machine() -> tuple[str, str, str]:
+    """The version of llvmlite, the processor, and a hash of what that can do."""
+    import llvmlite.binding
+
+    features = llvmlite.binding.get_host_cpu_features().flatten()
+    processor = llvmlite.binding.get_host_cpu_name()
+    return llvmlite.__version__, processor, hashlib.sha256(features.encode()).hexdigest()
 
 
 def kernel_name(text: str, signature: str) -> str:
@@ -161,14 +169,18 @@ def _header(content: bytes) -> bytes:
 
 def read_code(name: str) -> bytes | None:
     """A kernel's compiled form, None where there is none. What isn't what was written is removed."""
-    path = code_file(name)
+    return read_kept(code_file(name))
+
+
+def read_kept(path: Path) -> bytes | None:
+    """What `write_kept` wrote, None where there is no such file. What isn't what was written is removed."""
     try:
         whole = path.read_bytes()
     except OSError:
         return None
     head, _, content = whole.partition(b"\n")
     if head + b"\n" != _header(content):
-        discard_code(name)
+        _remove(path)
         return None
     with contextlib.suppress(OSError):  # a read-only folder
         os.utime(path)  # what is used stays when room is made
@@ -177,8 +189,13 @@ def read_code(name: str) -> bytes | None:
 
 def write_code(name: str, content: bytes) -> bool:
     """Keeps a kernel's compiled form; False (and one warning per process) where it can't be written."""
+    return write_kept(code_file(name), content)
+
+
+def write_kept(path: Path, content: bytes) -> bool:
+    """Writes a file with its digest; False (and one warning per process) where it can't be written."""
     try:
-        write_atomically(code_file(name), _header(content) + content)
+        write_atomically(path, _header(content) + content)
     except OSError as error:
         in_memory_only(error)
         return False
@@ -187,9 +204,13 @@ def write_code(name: str, content: bytes) -> bool:
 
 def discard_code(name: str) -> None:
     """Removes a kernel's compiled form."""
+    _remove(code_file(name))
+
+
+def _remove(path: Path) -> None:
     # Another process may be faster, or the folder read-only by now: compiling anew doesn't need the file gone.
     with contextlib.suppress(OSError):
-        code_file(name).unlink()
+        path.unlink()
 
 
 def why_unusable() -> str | None:

@@ -60,8 +60,11 @@ class Compiler(Protocol):
 
     def available(self) -> bool: ...
 
-    def compile(self, name: str, source: KernelSource) -> tuple[Callable[..., Any], bytes | None]:
-        """The entry point, and the compiled form for the disk, if there is one."""
+    def compile(
+        self, name: str, source: KernelSource, outside: Callable[[], None]
+    ) -> tuple[Callable[..., Any], bytes | None]:
+        """The entry point, and the compiled form for the disk, if there is one. Calls `outside` where what is left to
+        do, but for an instant, leaves Python to other threads."""
 
     def load(self, name: str, source: KernelSource, code: bytes) -> Callable[..., Any]:
         """The entry point from the compiled form. Raises `Unreadable` where that isn't what the compiler wrote."""
@@ -101,6 +104,18 @@ def compile_kernel(source: KernelSource) -> Callable[..., Any]:
     """
     with compiling:
         name = cache.kernel_name(source.text, source.signature)
+    entry = _once(name, lambda: _load_or_compile(name, source))
+    assert entry is not None
+    return entry
+
+
+def recalled(name: str, text: str) -> Callable[..., Any] | None:
+    """The entry point of a kernel that our compiler made, from this process or from the disk; None where it is gone."""
+    return _once(name, lambda: _load_named(name, text))
+
+
+def _once(name: str, make: Callable[[], Callable[..., Any] | None]) -> Callable[..., Any] | None:
+    """A kernel's entry point, made unless this process has it."""
     with _lock:
         lock = _locks.setdefault(name, threading.Lock())
     with lock:
@@ -109,8 +124,43 @@ def compile_kernel(source: KernelSource) -> Callable[..., Any]:
             counters.shared += 1
             return entry
         with compiling, _interrupts_wait():
-            entry = _entries[name] = _load_or_compile(name, source)
+            entry = make()
+        if entry is not None:
+            _entries[name] = entry
         return entry
+
+
+def _load_named(name: str, text: str) -> Callable[..., Any] | None:
+    start = time.perf_counter()
+    content = cache.read_code(name) if cache.keep_text(name, text) else None
+    maker, _, code = (content or b"").partition(b"\n")
+    if maker != llvm_compiler.NAME.encode():
+        return None
+    try:
+        entry = llvm_compiler.entry(name, code)
+    except Unreadable:
+        cache.discard_code(name)  # it is compiled anew, which tells of it
+        return None
+    counters.loaded += 1
+    records[name] = Record(name, cache.text_file(name), True, time.perf_counter() - start, None, llvm_compiler.NAME)
+    return entry
+
+
+_listener = threading.local()
+
+
+def _nobody() -> None:
+    pass
+
+
+@contextlib.contextmanager
+def telling(outside: Callable[[], None]) -> Iterator[None]:
+    """Within it `outside` is called when this thread's compiler leaves Python to other threads."""
+    _listener.outside = outside
+    try:
+        yield
+    finally:
+        _listener.outside = _nobody
 
 
 @contextlib.contextmanager
@@ -189,7 +239,7 @@ def _compile(name: str, source: KernelSource, notes: list[str | None]) -> tuple[
     refusals: list[str] = []
     for compiler in _compilers():
         try:
-            entry, code = compiler.compile(name, source)
+            entry, code = compiler.compile(name, source, getattr(_listener, "outside", _nobody))
         except compiler.Refused as error:
             refusals.append(f"{compiler.NAME} can't compile kernel {name} of '{source.name}': {error}")
             if os.environ.get("AUTOGRAPH_STRICT") == "1":

@@ -15,28 +15,14 @@ nothing. Loops that count ask outside of their trips (see `counting.py`).
 
 from __future__ import annotations
 
-import signal
-import threading
-from collections.abc import Sequence
-
 from runtime.codegen.lowering import Lowering
-from runtime.codegen.source import ErrorSite
+from runtime.codegen.source import Interruption
 from runtime.graph.ir import Graph, Node
 from runtime.types import TensorType
 
 # Ticks between two questions; a tick is about a nanosecond.
 LIMIT = 1 << 24
 _ARRAY, _PRODUCT = 256, 4096
-
-
-class Interruption(ErrorSite):
-    """Raises what the user's handler of SIGINT raises (KeyboardInterrupt, by default)."""
-
-    def exception(self, details: Sequence[int]) -> Exception | None:
-        """None when the handler returns: the kernel is to run again."""
-        assert threading.current_thread() is threading.main_thread()  # the others never see an interrupt
-        signal.raise_signal(signal.SIGINT)
-        return None
 
 
 def interruptible(low: Lowering, node: Node, block: list, trips: int = 1) -> None:

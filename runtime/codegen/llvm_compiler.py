@@ -47,13 +47,17 @@ def _formulas() -> Mapping[str, Any]:
     return FORMULAS
 
 
-def compile(name: str, source: KernelSource) -> tuple[Callable[..., Any], bytes | None]:
-    """The entry point, and the object file. Raises Refused for text that isn't in its part of Python."""
+def compile(
+    name: str, source: KernelSource, outside: Callable[[], None] = lambda: None
+) -> tuple[Callable[..., Any], bytes | None]:
+    """The entry point, and the object file. Calls `outside` when only LLVM's work is left. Raises Refused for text
+    that isn't in its part of Python."""
     from runtime.llvm import target
     from runtime.llvm.program import Program
 
     program = Program(source.text, _library())
     text = program.text("kernel", source.signature, name)
+    outside()
     code = target.machine_code(text, program.modules.values())
     return target.entry_point(code, name, _symbols()), code
 
@@ -71,7 +75,12 @@ def lanes(source: KernelSource) -> list[int]:
 
 
 def load(name: str, source: KernelSource, code: bytes) -> Callable[..., Any]:
-    """The entry point of an object file."""
+    """The entry point of an object file, for which the text isn't needed."""
+    return entry(name, code)
+
+
+def entry(name: str, code: bytes) -> Callable[..., Any]:
+    """The entry point of an object file. Raises Unreadable for what isn't one."""
     from runtime.llvm import target
 
     try:

@@ -38,11 +38,11 @@ def load(source: KernelSource) -> NativeCall:
     """
     entry = compile_kernel(source)
     record = record_of(source)
-    return _glue(source, entry, record is not None and record.compiler == llvm_compiler.NAME)
+    return glue(source, entry, record is not None and record.compiler == llvm_compiler.NAME)
 
 
-def _glue(source: KernelSource, entry: Callable[..., Any], gives_numpy: bool) -> NativeCall:
-    """gives_numpy: scalars come as NumPy's, but for int64."""
+def glue(source: KernelSource, entry: Callable[..., Any], gives_numpy: bool) -> NativeCall:
+    """The function for a kernel's entry point. gives_numpy: scalars come as NumPy's, but for int64."""
     space: dict[str, Any] = {"entry": entry, "contiguous": _contiguous, "Stack": Stack, "Store": Store}
     names = [f"a{i}" for i in range(len(source.inputs))]
     passed: list[str] = []

@@ -27,7 +27,9 @@ def available() -> bool:
     return True
 
 
-def compile(name: str, source: KernelSource) -> tuple[Callable[..., Any], bytes | None]:
+def compile(
+    name: str, source: KernelSource, outside: Callable[[], None] = lambda: None
+) -> tuple[Callable[..., Any], bytes | None]:
     """The entry point, and the compiled form for the disk; None where numba has lost it."""
     import numba
     from numba.core.errors import NumbaError

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -67,6 +69,16 @@ class ErrorSite:
         dtype = self.dtypes[index]
         value = np.int64(detail).view(np.float64) if dtype.is_floating else detail
         return format_tensor(dtype.np.type(value), self.summarize)
+
+
+class Interruption(ErrorSite):
+    """Raises what the user's handler of SIGINT raises (KeyboardInterrupt, by default)."""
+
+    def exception(self, details: Sequence[int]) -> Exception | None:
+        """None when the handler returns: the kernel is to run again."""
+        assert threading.current_thread() is threading.main_thread()  # the others never see an interrupt
+        signal.raise_signal(signal.SIGINT)
+        return None
 
 
 @dataclass(frozen=True)

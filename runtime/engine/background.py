@@ -40,7 +40,9 @@ class Worker:
     def __init__(self) -> None:
         self._condition = threading.Condition()
         self._jobs: collections.deque[Callable[[], None]] = collections.deque()
+        self._urgent: collections.deque[Callable[[], None]] = collections.deque()  # that a running call waits for
         self._busy = False
+        self._current: Callable[[], None] | None = None
         self._calls = 0  # that the compiler lets finish first
         self._last_call = -QUIET  # when the last of them was over
         self._waiting = 0  # threads that do nothing until all is done
@@ -48,17 +50,24 @@ class Worker:
         self._started = self._ended = False
         self._ident: int | None = None  # the thread's, once it runs
 
-    def submit(self, job: Callable[[], None]) -> None:
-        """Runs `job` later; it must handle its own errors. After the end of the process has begun, it never runs."""
+    def submit(self, job: Callable[[], None], urgent: bool = False) -> bool:
+        """Runs `job` later; it must handle its own errors. False, and it never runs, after the end of the process has
+        begun. urgent: before all others, and while calls run."""
         with self._condition:
             if self._closed:
-                return
-            self._jobs.append(job)
+                return False
+            (self._urgent if urgent else self._jobs).append(job)
             if not self._started:
                 self._started = True
                 # Not by `threading.Thread`, which waits until the thread runs: milliseconds where others want to run.
                 _thread.start_new_thread(self._run, ())
             self._condition.notify_all()
+            return True
+
+    def works_at(self, job: Callable[[], None]) -> bool:
+        """Whether an urgent job runs, or is the next to run, now."""
+        with self._condition:
+            return self._current == job or (not self._busy and bool(self._urgent) and self._urgent[0] == job)
 
     @contextlib.contextmanager
     def held_back(self) -> Iterator[None]:
@@ -79,7 +88,7 @@ class Worker:
             self._waiting += 1
             self._condition.notify_all()
             try:
-                return self._condition.wait_for(lambda: not self._jobs and not self._busy, timeout)
+                return self._condition.wait_for(lambda: not (self._jobs or self._urgent or self._busy), timeout)
             finally:
                 self._waiting -= 1
 
@@ -91,17 +100,18 @@ class Worker:
             while True:
                 with self._condition:
                     was_idle = was_idle or not self._jobs
-                    self._condition.wait_for(lambda: self._jobs or self._closed)
+                    self._condition.wait_for(lambda: self._jobs or self._urgent or self._closed)
                     self._let_calls_finish(QUIET if was_idle else 0.0)
                     if self._closed:
                         return
-                    job = self._jobs.popleft()
-                    self._busy, was_idle = True, False
+                    was_idle = bool(self._urgent)
+                    job = self._current = (self._urgent or self._jobs).popleft()
+                    self._busy = True
                 try:
                     job()
                 finally:
                     with self._condition:
-                        self._busy = False
+                        self._busy, self._current = False, None
                         self._condition.notify_all()
         except _Stopped:
             return
@@ -111,10 +121,11 @@ class Worker:
                 self._condition.notify_all()
 
     def _let_calls_finish(self, quiet: float) -> None:
-        """Waits until no call runs, and once until the last one has been over for so many seconds."""
+        """Waits until no call runs, and once until the last one has been over for so many seconds; or until something
+        is urgent."""
         until = time.monotonic() + START_PATIENCE
         begin: float | None = None
-        while not self._closed:
+        while not self._closed and not self._urgent:
             now = time.monotonic()
             if not self._calls and begin is None:
                 begin = min(self._last_call + quiet, until)
@@ -128,6 +139,7 @@ class Worker:
         with self._condition:
             self._closed = True
             self._jobs.clear()
+            self._urgent.clear()
             self._condition.notify_all()
         if not self._started or self._ident == threading.get_ident():
             return

@@ -15,8 +15,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from runtime import errors
+from runtime.codegen import recall
 from runtime.codegen.compile import check_environment
 from runtime.codegen.source import NotNative
+from runtime.collecting import rarely
 from runtime.engine import background, settings
 from runtime.engine.pacing import Loop, Pace
 from runtime.graph.interpreter import Accelerator, interpret
@@ -27,7 +29,12 @@ Call = Callable[[Sequence[Any]], "list[Any]"]
 
 
 def compile_graph(graph: Graph, pace: Callable[[], Accelerator] | None, whole: bool = False) -> Call | None:
-    """`partition.compile_graph`, imported when something is compiled: nothing else needs the code generator."""
+    """The kernel that an earlier process made of the graph, or `partition.compile_graph`, which is imported when
+    something is compiled: nothing else needs the code generator."""
+    found = recall.find(graph)
+    call = None if found is None else found.load()
+    if call is not None:
+        return call
     from runtime.engine import partition
 
     return partition.compile_graph(graph, pace, whole=whole)
@@ -168,7 +175,7 @@ def _guarded(compile_it: Callable[[], Call | None], graph: Graph) -> tuple[Call 
     With `AUTOGRAPH_STRICT=1` they are raised.
     """
     try:
-        with room_for(graph):
+        with room_for(graph), rarely():
             return compile_it(), None
     except NotNative:
         return None, None

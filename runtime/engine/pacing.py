@@ -1,10 +1,14 @@
 """When a running loop leaves the interpreter: it is compiled on its own, and goes on in native code with its next trip.
 
-How long a loop still runs is not known, so it is interpreted for half the time that compiling it would take: what that
-costs is at most three times what the better choice had cost, and loops that are interpreted for long mostly go on. Then
-the thread that runs it compiles it, since Python runs one thread at a time and two would only wait for each other. Of
-loops in one another the outermost is taken, which brings the inner ones with it; an inner one where the outer trip
-doesn't end. Time is that of the thread, as other programs slow compilers down as well.
+How long a loop still runs is not known, so it is interpreted for half the time that it would have to wait for its
+native form: what that costs is at most three times what the better choice had cost, and loops that are interpreted for
+long mostly go on. It waits while the compiler's thread runs Python code, since Python runs one thread at a time and two
+would only hinder each other. While LLVM works, which takes longer, it is interpreted, and may end so. Where an earlier
+process has left the native form on disk (`codegen/recall.py`) it is taken almost at once: of loops on their own only
+those are kept for which that pays.
+
+Of loops in one another the outermost is taken, which brings the inner ones with it; an inner one too where the outer
+trip doesn't end. Time is that of the thread, as other programs slow compilers down as well.
 """
 
 from __future__ import annotations
@@ -13,15 +17,23 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+from runtime.codegen import recall
+from runtime.codegen.compile import telling
+from runtime.engine import background
 from runtime.graph.ir import Graph, Node, Substitution, copy_nodes
 
 Call = Callable[[Sequence[Any]], "list[Any]"]
 
-# Seconds that compiling takes: the first time in a process, a kernel, a node that gives a number, or an array.
-_STARTING, _KERNEL, _NUMBER, _ARRAY = 0.06, 0.02, 0.0006, 0.012
-_NEAR = 0.1  # of that time: a run of this length might be a hot one on another day
+# Seconds of Python code until LLVM begins: the first time in a process, a kernel, a node that gives a number, an array.
+_STARTING, _KERNEL, _NUMBER, _ARRAY = 0.07, 0.005, 0.001, 0.004
+_LOADING = 0.03  # seconds that a native form on disk takes, the first time in a process
+_GLANCE = 0.002  # seconds after which it is worth it to look for one
+_TRIP = 0.05  # seconds that a trip may still go on when its loop's native form is there
+_BREATH = 0.001  # seconds after which the compiler's thread may have Python, where it wants to
+_LONGEST_WAIT = 1.0  # for Python code of the compiler's
 
 
 class Loop:
@@ -34,24 +46,42 @@ class Loop:
         self.spent = 0.0  # seconds of its longest run on the interpreter, where it is in no other loop
         self._compile = compile_it
         self._lock = threading.Lock()
+        self._compiler: background.Worker | None = None  # that it was given to
+        self._outside = threading.Event()  # the compiler's Python code is over
+        self._kept: bool | None = None  # whether an earlier process has left a native form; None: nobody has looked
         self._cost = _KERNEL + sum(_cost(inner) for region in node.regions for inner in region.walk())
 
-    def patience(self) -> float:
-        """Seconds to interpret it before it is compiled."""
+    def patience(self, spent: float) -> float:
+        """Seconds to interpret it before it is compiled, after so many that it has been."""
+        if self._kept is None and spent > _GLANCE:
+            self._kept = recall.find(self._graph()) is not None
+        if self._kept:
+            return _GLANCE
         return 0.5 * (self._cost + (0.0 if "llvmlite.binding" in sys.modules else _STARTING))
 
     def prepare(self) -> None:
-        """Compiles it for processes to come, where it may be hot: a run here came near to that."""
-        if self.spent > _NEAR * (self._cost + _STARTING):
-            self.native()
+        """Compiles it for processes to come, where that would have been worth it here."""
+        if self.spent > _LOADING and self.call is None and not self.refused:
+            self._work()
 
-    def native(self) -> Call | None:
-        """The native form, compiled now if it isn't there; None where there is none."""
+    def begin(self) -> None:
+        """Has it compiled, unless it is; comes back when only LLVM is left to work, or when all is done."""
         with self._lock:
-            if self.call is None and not self.refused:
+            if self._compiler is not background.worker:
+                self._compiler = background.worker
+                if not background.worker.submit(self._work, urgent=True):
+                    return  # the process ends
+        # Whatever else it compiles now may take long.
+        if background.worker.works_at(self._work):
+            self._outside.wait(_LONGEST_WAIT)
+
+    def _work(self) -> None:
+        try:
+            with telling(self._outside.set):
                 self.call = self._compile(self._graph())
-                self.refused = self.call is None
-        return self.call
+        finally:
+            self.refused = self.call is None
+            self._outside.set()
 
     def _graph(self) -> Graph:
         graph = Graph(f"loop of {self.node.graph.name}")
@@ -69,44 +99,63 @@ def _cost(node: Node) -> float:
     return _ARRAY if any(getattr(v.type, "rank", 0) != 0 for v in node.outputs) else _NUMBER
 
 
+@dataclass
+class _Run:
+    """A loop that runs, and since when; due: when its trip was first waited for."""
+
+    loop: Loop
+    since: float
+    due: float | None = None
+
+
 class Pace:
     """One run of a graph on the interpreter: which loops it is in, and since when."""
 
     def __init__(self, loop_of: Callable[[Node], Loop]) -> None:
         self._loop_of = loop_of
-        self._running: list[Loop] = []
-        self._since: list[float] = []
+        self._running: list[_Run] = []
         self.hurry = False  # an outer loop is to be asked at its next trip
+        self._breath = 0.0  # when other threads could run last
 
     def enter(self, node: Node) -> None:
         """A loop begins."""
-        self._running.append(self._loop_of(node))
-        self._since.append(time.thread_time())
+        self._running.append(_Run(self._loop_of(node), time.thread_time()))
 
     def leave(self) -> None:
         """The innermost loop ends."""
-        loop, since = self._running.pop(), self._since.pop()
+        run = self._running.pop()
         if not self._running:
-            loop.spent = max(loop.spent, time.thread_time() - since)
+            run.loop.spent = max(run.loop.spent, time.thread_time() - run.since)
 
     def finish(self, operands: Sequence[Any]) -> Sequence[Any] | None:
         """The innermost running loop's results, if it is time to leave the interpreter; None to go on there."""
-        loop = self._running[-1]
-        if loop.call is not None:
-            return loop.call(operands)
+        innermost = self._running[-1]
+        if innermost.loop.call is not None:
+            return innermost.loop.call(operands)
         now = time.thread_time()
-        for outer, since in zip(self._running, self._since):
-            if outer.refused:
+        for run in self._running:
+            loop = run.loop
+            if loop.call is None and not loop.refused:
+                spent = now - run.since
+                if spent < loop.patience(spent):
+                    return None
+                loop.begin()
+                if loop.call is None and not loop.refused:
+                    self.hurry = False
+                    if now > self._breath + _BREATH:
+                        # LLVM is called some fifty times, and Python lets a thread that comes back wait for 5 ms.
+                        time.sleep(_BREATH / 10)
+                        self._breath = time.thread_time()
+                    return None
+            if loop.refused:
                 continue
-            late = now - since - outer.patience()
-            if late < 0:
-                return None
-            if outer is loop:
+            if run is innermost:
                 self.hurry = False
-                call = loop.native()
-                return None if call is None else call(operands)
+                assert loop.call is not None
+                return loop.call(operands)
             self.hurry = True
-            if late < outer.patience():
+            run.due = now if run.due is None else run.due
+            if now - run.due <= _TRIP:
                 return None
             # The outer loop's trip goes on and on: the next loop inside is asked.
         return None

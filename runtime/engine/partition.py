@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from runtime.codegen import recall
 from runtime.codegen.lower import is_native, lower
 from runtime.codegen.native import load
 from runtime.engine.pieces import is_constant, pieces
@@ -30,7 +31,10 @@ def compile_graph(graph: Graph, pace: Callable[[], Accelerator] | None, whole: b
     KernelError.
     """
     if all(is_native(node) for node in graph.nodes) and (whole or _weight(graph.nodes) <= SEGMENT_LIMIT):
-        return load(lower(graph))
+        source = lower(graph)
+        call = load(source)
+        recall.keep(graph, source)
+        return call
     if whole:
         return None
     users = _users(graph)

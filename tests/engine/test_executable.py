@@ -63,6 +63,20 @@ def test_the_compiler_lets_the_call_that_asks_for_it_finish(monkeypatch: Any) ->
     worker.close()
 
 
+def test_what_a_running_call_waits_for_is_compiled_first(monkeypatch: Any) -> None:
+    monkeypatch.setattr(background, "START_PATIENCE", 60.0)
+    worker, began, urgent = background.Worker(), threading.Event(), threading.Event()
+    with worker.held_back():
+        worker.submit(began.set)
+        assert worker.submit(urgent.set, urgent=True)
+        assert urgent.wait(60.0)
+        assert not began.is_set()
+    assert worker.wait(60.0)
+    assert began.is_set()
+    worker.close()
+    assert not worker.submit(began.set, urgent=True)
+
+
 def test_the_compiler_lets_the_result_of_that_call_be_used_first(monkeypatch: Any) -> None:
     monkeypatch.setattr(background, "START_PATIENCE", 60.0)
     monkeypatch.setattr(background, "QUIET", 60.0)

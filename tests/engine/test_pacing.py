@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,6 +11,7 @@ import pytest
 
 from runtime.engine import Executable, pacing, wait_for_background
 from runtime.graph import interpreter
+from runtime.llvm import target
 from tests.autodiff.graphs import I32, integer, while_loop
 from tests.engine.test_executable import build
 
@@ -35,15 +38,16 @@ def nested(outer: int, inner: int) -> Any:
 
 
 def taken(monkeypatch: pytest.MonkeyPatch) -> list[pacing.Loop]:
-    """The loops that leave the interpreter from now on, in order."""
+    """The loops that leave the interpreter from now on, in order; each waits until its native form is there."""
     found: list[pacing.Loop] = []
-    native = pacing.Loop.native
+    work = pacing.Loop._work
 
-    def noting(loop: pacing.Loop) -> Any:
+    def noting(loop: pacing.Loop) -> None:
         found.append(loop)
-        return native(loop)
+        work(loop)
 
-    monkeypatch.setattr(pacing.Loop, "native", noting)
+    monkeypatch.setattr(pacing.Loop, "_work", noting)
+    monkeypatch.setattr(pacing.Loop, "begin", lambda loop: loop._work())
     return found
 
 
@@ -54,7 +58,8 @@ def _has_inner(loop: pacing.Loop) -> bool:
 @pytest.fixture
 def found(monkeypatch: pytest.MonkeyPatch) -> list[pacing.Loop]:
     """The loops that leave the interpreter, where all are hot after three looks at the clock."""
-    monkeypatch.setattr(pacing.Loop, "patience", lambda loop: 3.0)
+    monkeypatch.setattr(pacing.Loop, "patience", lambda loop, spent: 3.0)
+    monkeypatch.setattr(pacing, "_TRIP", 5.0)
     monkeypatch.setattr(interpreter, "TRIPS_PER_QUESTION", 1)
     Clock(monkeypatch)
     return taken(monkeypatch)
@@ -70,12 +75,12 @@ def test_of_loops_in_one_another_the_outermost_is_compiled(found: list[pacing.Lo
 def test_an_inner_loop_is_compiled_where_the_outer_trip_goes_on(found: list[pacing.Loop]) -> None:
     run = Executable(build(nested(2, 500), [I32]))
     assert run([np.int32(0)])[0] == 2 * sum(range(500))
-    assert not _has_inner(found[0])
+    assert [_has_inner(loop) for loop in found] == [True, False]
     wait_for_background(60)
 
 
 def test_short_loops_stay_where_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pacing.Loop, "patience", lambda loop: 1e9)
+    monkeypatch.setattr(pacing.Loop, "patience", lambda loop, spent: 1e9)
     found = taken(monkeypatch)
     run = Executable(build(nested(40, 3), [I32]))
     assert run([np.int32(0)])[0] == 40 * 3
@@ -84,7 +89,7 @@ def test_short_loops_stay_where_they_are(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_loops_without_a_native_form_are_not_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pacing.Loop, "patience", lambda loop: 0.0)
+    monkeypatch.setattr(pacing.Loop, "patience", lambda loop, spent: 0.0)
     monkeypatch.setattr(interpreter, "TRIPS_PER_QUESTION", 1)
     tried: list[Any] = []
 
@@ -98,14 +103,59 @@ def test_loops_without_a_native_form_are_not_asked_again(monkeypatch: pytest.Mon
     wait_for_background(60)
 
 
-def test_a_loop_that_was_nearly_hot_is_there_for_the_next_process(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_loop_that_would_have_gained_is_there_for_the_next_process(monkeypatch: pytest.MonkeyPatch) -> None:
     found = taken(monkeypatch)
     run = Executable(build(nested(7, 3), [I32]))
     assert run([np.int32(0)])[0] == 7 * 3
     assert wait_for_background(60)
     assert found == [], "far from hot"
-    monkeypatch.setattr(pacing, "_NEAR", 0.0)
+    monkeypatch.setattr(pacing, "_LOADING", 0.0)
     run = Executable(build(nested(8, 3), [I32]))
     assert run([np.int32(0)])[0] == 8 * 3
     assert wait_for_background(60)
     assert [_has_inner(loop) for loop in found] == [True], "what runs in it comes with it"
+
+
+@pytest.fixture
+def empty_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("AUTOGRAPH_CACHE_DIR", str(tmp_path))
+
+
+@pytest.mark.usefixtures("empty_cache")
+def test_a_loop_is_interpreted_while_llvm_works_and_native_in_later_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pacing.Loop, "patience", lambda loop, spent: 0.0)
+    monkeypatch.setattr(interpreter, "TRIPS_PER_QUESTION", 1)
+    began, ended = threading.Event(), threading.Event()
+    machine_code = target.machine_code
+
+    def slow(*arguments: Any) -> bytes:
+        began.set()
+        assert ended.wait(60)
+        return machine_code(*arguments)
+
+    monkeypatch.setattr(target, "machine_code", slow)
+    run = Executable(build(nested(41, 3), [I32]))
+    assert run([np.int32(5)])[0] == 5 + 41 * 3
+    assert began.is_set() and not ended.is_set(), "the run was over before the compiler was"
+    (loop,) = [loop for loop in run._loops.values() if loop._compiler is not None]
+    assert loop.call is None and _has_inner(loop)
+    ended.set()
+    assert wait_for_background(60)
+    assert loop.call is not None
+    assert loop.call([np.int32(0), np.int32(5)])[-1] == 5 + 41 * 3
+
+
+@pytest.mark.usefixtures("empty_cache")
+def test_a_loop_that_an_earlier_process_has_left_on_disk_goes_native_soon() -> None:
+    run = Executable(build(nested(9, 4), [I32]))
+    run([np.int32(0)])
+    (node,) = [node for node in run.graph.nodes if node.op.name == "while"]
+    loop = run._loop_of(node)
+    far = loop.patience(0.0)
+    assert loop.patience(1.0) == far, "there is none yet"
+    loop._work()
+    assert loop.call is not None
+    again = Executable(build(nested(9, 4), [I32]))
+    (node,) = [node for node in again.graph.nodes if node.op.name == "while"]
+    assert again._loop_of(node).patience(1.0) < far
+    assert wait_for_background(60)

@@ -1,0 +1,167 @@
+"""Kernels of graphs that earlier processes met, found without lowering: that takes longer than loading one.
+
+    <cache>/kernels/g_7c01….index   named by a hash of the graph and all that lowering depends on; a line with a digest,
+                                    then the kernel's name and how it is called
+
+An entry is as trustworthy as the machine code beside it: whoever can write to the folder can run what they like. A
+graph with something in it whose value isn't known here (a variable, a function) has no entry and is lowered each time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import hashlib
+import os
+import pickle
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from runtime.codegen import cache, llvm_compiler, native
+from runtime.codegen.compile import recalled, record_of
+from runtime.codegen.source import KernelSource
+from runtime.dtypes import DType
+from runtime.graph.ir import ConstantArray, Graph, Node, Value
+from runtime.graph.passes import options
+from runtime.ops.table import OPS
+from runtime.types import StackType, TensorType, TokenType
+
+_ROOT = Path(__file__).parents[1]
+# What kernels are printed and compiled by (`tests/test_layers.py`).
+_FOLDERS = [_ROOT, *(_ROOT / name for name in ("ops", "graph", "graph/passes", "llvm", "codegen"))]
+_LOWERING = ("remapping", "memory_optimization")  # the options that it reads
+_PLAIN = (bool, int, float, complex, str, bytes, type(None))
+
+
+@dataclass(frozen=True)
+class Recalled:
+    """What an entry holds. source: without what `explain` shows; machine: what `cache.machine` was."""
+
+    kernel: str
+    machine: tuple[str, ...]
+    source: KernelSource
+
+    def load(self) -> native.NativeCall | None:
+        """The kernel as a function of the graph's inputs; None where it is gone, or was made for another machine."""
+        if not llvm_compiler.available() or self.machine != cache.machine():
+            return None
+        entry = recalled(self.kernel, self.source.text)
+        return None if entry is None else native.glue(self.source, entry, gives_numpy=True)
+
+
+def find(graph: Graph) -> Recalled | None:
+    """The entry of a graph, if there is one that can be read."""
+    if os.environ.get("AUTOGRAPH_COMPILER") not in (None, "", llvm_compiler.NAME):
+        return None
+    name = _name(graph)
+    content = None if name is None else cache.read_kept(_file(name))
+    if content is None:
+        return None
+    # A digest says that it is what was written; a class may have changed its place since.
+    with contextlib.suppress(pickle.UnpicklingError, AttributeError, ImportError, TypeError, EOFError):
+        found = pickle.loads(content)
+        return found if isinstance(found, Recalled) else None
+    return None
+
+
+def keep(graph: Graph, source: KernelSource) -> None:
+    """Writes the entry of a graph whose kernel has just been made, if that is on disk."""
+    record = record_of(source)
+    name = _name(graph)
+    if record is None or record.path is None or record.compiler != llvm_compiler.NAME or name is None or source.kept:
+        return
+    short = dataclasses.replace(source, reports=(), small=frozenset())
+    cache.write_kept(_file(name), pickle.dumps(Recalled(record.name, cache.machine(), short)))
+
+
+def _file(name: str) -> Path:
+    return cache.kernel_folder() / f"{name}.index"
+
+
+# --- what names a graph ----------------------------------------------------------------------------------------------
+
+
+def _name(graph: Graph) -> str | None:
+    about = _this_build()
+    if about is None:
+        return None
+    parts = [about, *[f"{name}={options.get(name)}" for name in _LOWERING]]
+    try:
+        _graph(graph, parts)
+    except _Unknown:
+        return None
+    return "g_" + hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:24]
+
+
+@functools.cache
+def _this_build() -> str | None:
+    """The files of this project by size and time, as Python knows whether its own compiled files are current, and the
+    versions that texts depend on. None where there are no files."""
+    found: list[str] = []
+    for folder in _FOLDERS:
+        with contextlib.suppress(OSError), os.scandir(folder) as files:
+            for file in sorted(files, key=lambda each: each.name):
+                if file.name.endswith(".py"):
+                    status = file.stat()
+                    found.append(f"{file.path} {status.st_size} {status.st_mtime_ns}")
+    versions = (cache.FORMAT, np.__version__, sys.version_info[:3], sys.platform)
+    return "\n".join([repr(versions), *found]) if found else None
+
+
+class _Unknown(Exception):
+    """Something in a graph that can't be told from others like it."""
+
+
+def _graph(graph: Graph, parts: list[str]) -> None:
+    place: dict[Value, int] = {}
+    parts.append(f"graph {graph.name}")
+    for value in graph.inputs:
+        place[value] = len(place)
+        parts.append(f"{_type(value.type)} {value.name}")
+    for node in graph.nodes:
+        _node(node, [place[value] for value in node.inputs], parts)
+        for value in node.outputs:
+            place[value] = len(place)
+            parts.append(f"{_type(value.type)} {value.name}")
+    parts.append(f"return {[place[value] for value in graph.outputs]}")
+
+
+def _node(node: Node, inputs: list[int], parts: list[str]) -> None:
+    if OPS.get(node.op.name) is not node.op:
+        raise _Unknown
+    parts.append(f"{node.op.name} {inputs} {node.name} {node.span}")
+    for key, value in node.attrs.items():
+        parts.append(f"{key} {_attribute(value)}")
+    for region in node.regions:
+        _graph(region, parts)
+
+
+@functools.lru_cache(1024)
+def _type(type_: Any) -> str:
+    if isinstance(type_, (TensorType, StackType, TokenType)):
+        return str(type_)
+    raise _Unknown
+
+
+def _attribute(value: Any) -> str:
+    if type(value) in _PLAIN:
+        return repr(value)
+    if type(value) in (tuple, list):
+        return f"{type(value).__name__}({','.join([_attribute(part) for part in value])})"
+    if isinstance(value, ConstantArray) and value.array.dtype != object:
+        return f"{value.array.dtype.str} {value.array.shape} {hashlib.sha256(value.array.tobytes()).hexdigest()}"
+    if isinstance(value, DType):
+        return value.name
+    if isinstance(value, (TensorType, StackType, TokenType)):
+        return _type(value)
+    if isinstance(value, np.generic) and value.dtype != object:
+        return f"{value.dtype.str} {value.tobytes().hex()}"
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        fields = [_attribute(getattr(value, field.name)) for field in dataclasses.fields(value)]
+        return f"{type(value).__qualname__}({','.join(fields)})"
+    raise _Unknown
