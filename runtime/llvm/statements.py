@@ -9,7 +9,7 @@ from typing import Any
 from runtime.llvm import lane_code, memory
 from runtime.llvm.expressions import call, condition, element, typed, value
 from runtime.llvm.types import BOOL, Scalar, Tuple, Unsupported
-from runtime.llvm.writer import MASKED_ROW, ROW, ArrayValue, Value, Writer, literal, parts
+from runtime.llvm.writer import BY_TWO, MASKED_ROW, ROW, ArrayValue, Value, Writer, literal, parts
 
 
 def block(w: Writer, body: Sequence[ast.stmt]) -> None:
@@ -145,7 +145,7 @@ def _for(w: Writer, node: ast.For) -> None:
     flags = f" n{sign}w" if step == 1 else ""
     again = w.op(f"load {kind.ir}, ptr {counter}")
     w.line(f"store {kind.ir} {w.op(f'add{flags} {kind.ir} {again}, {step}')}, ptr {counter}")
-    hint = _row_hint(w, node, stop.text)
+    hint = _row_hint(w, node, stop.text) or _pace_hint(node)
     if hint:
         w.repeat(test, hint)
     else:
@@ -165,6 +165,16 @@ def _row_hint(w: Writer, node: ast.For, count: str) -> str | None:
     slow = any(isinstance(part, ast.Attribute) and w.program.has_formula(part.attr) for part in ast.walk(node))
     left_over = int(count) % _WIDE
     return MASKED_ROW if slow and (int(count) < _WIDE or left_over > _WIDE // 2) else ROW
+
+
+def _pace_hint(node: ast.For) -> str | None:
+    """Two vectors a trip where the divider has much to do: some divisions may then be done elsewhere (`divider.py`)."""
+    parts = [part for statement in node.body for part in ast.walk(statement)]
+    if any(isinstance(part, (ast.For, ast.While)) for part in parts):
+        return None
+    divides = any(isinstance(part, ast.Div) for part in parts)
+    roots = any(isinstance(part, ast.Attribute) and part.attr == "sqrt" for part in parts)
+    return BY_TWO if divides and roots else None
 
 
 def _break(w: Writer, node: ast.Break) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 import llvmlite.binding as llvm
 import numpy as np
 
+from runtime.llvm import divider
 from runtime.llvm.types import SCALARS, Unsupported
 
 _FASTCALL = 0x80  # METH_FASTCALL: self, an array of arguments, their number
@@ -90,7 +91,20 @@ def machine_code(text: str, modules: Iterable[str], level: int = 2) -> bytes:
     options.slp_vectorization = False
     builder = llvm.create_pass_builder(machine, options)
     builder.getModulePassManager().run(module, builder)
-    return bytes(machine.emit_object(module))
+    return bytes(machine.emit_object(_relieved(module, builder)))
+
+
+def _relieved(module: Any, builder: Any) -> Any:
+    """An optimised module with fewer divisions (`divider.py`)."""
+    text = str(module)
+    changed = divider.relieved(text) if divider.may_change(text) else None
+    if changed is None:
+        return module
+    module = _parsed(changed)
+    inlined = llvm.create_new_module_pass_manager()
+    inlined.add_always_inliner_pass()
+    inlined.run(module, builder)
+    return module
 
 
 def _parsed(text: str) -> Any:

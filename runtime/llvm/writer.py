@@ -78,7 +78,7 @@ def part_types(type_: Any) -> list[str]:
 
 # What LLVM is told of a loop: that it needn't unroll it or make vectors of it; that it is a row, which shall become
 # vectors rather than be written out; that what is left of the row shall be a vector too, in which some lanes are idle.
-LEFT_ALONE, ROW, MASKED_ROW = "!10", "!20", "!21"
+LEFT_ALONE, ROW, MASKED_ROW, BY_TWO = "!10", "!20", "!21", "!30"
 HINTS = """
 !10 = distinct !{!10, !11, !12}
 !11 = !{!"llvm.loop.vectorize.enable", i1 false}
@@ -86,6 +86,8 @@ HINTS = """
 !20 = distinct !{!20, !12}
 !21 = distinct !{!21, !12, !22}
 !22 = !{!"llvm.loop.vectorize.predicate.enable", i1 true}
+!30 = distinct !{!30, !31}
+!31 = !{!"llvm.loop.interleave.count", i32 2}
 """
 
 

@@ -1,0 +1,98 @@
+"""Divisions by multiplication (`runtime/llvm/divider.py`): the bits of the divider's quotients."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from runtime.codegen import llvm_compiler
+from runtime.llvm import divider, target
+from tests.llvm.kernels import needed, source
+
+pytestmark = needed
+
+TEXT = """import math
+import numpy as np
+import runtime.codegen.library as lib
+
+def kernel(x, y):
+    n = x.shape[0]
+    quotients = np.empty(n, np.{dtype})
+    roots = np.empty(n, np.{dtype})
+    for i in range(n):
+        quotients[np.uint64(i)] = x[np.uint64(i)] / y[np.uint64(i)]
+        roots[np.uint64(i)] = math.sqrt(x[np.uint64(i)])
+    return quotients, roots
+"""
+
+
+def awkward(dtype: type) -> np.ndarray:
+    """Numbers at the ends of the range, and around powers of two."""
+    info = np.finfo(dtype)
+    powers = np.ldexp(dtype(1), np.arange(info.minexp - info.nmant, info.maxexp, 7)).astype(dtype)
+    near = [np.nextafter(powers, side).astype(dtype) for side in (dtype(0), dtype(np.inf))]
+    special = np.array([0.0, np.inf, np.nan, info.max, info.tiny, info.smallest_subnormal, 3.0, 10.0], dtype)
+    sizes = np.concatenate([powers, *near, special])
+    return np.concatenate([sizes, -sizes])
+
+
+def pairs(dtype: type) -> tuple[np.ndarray, np.ndarray]:
+    random = np.random.default_rng(7)
+    few = awkward(dtype)
+    x, y = (side.ravel() for side in np.meshgrid(few, few))
+    a, b = (random.uniform(1, 2, 400_000).astype(dtype) for _ in range(2))
+    b[:1000] = np.nextafter(dtype(2), dtype(1))  # a significand of ones
+    a[:500] = 1
+    # Products that lie halfway between two quotients, but for their rounding.
+    halfway = (a[200_000:].astype(np.longdouble) * (1 + np.finfo(dtype).eps / 2)) * b[200_000:]
+    a[200_000:] = halfway.astype(dtype)
+    return np.concatenate([x, a]), np.concatenate([y, b])
+
+
+def compiled(text: str, signature: str, monkeypatch: pytest.MonkeyPatch) -> tuple[object, list[str]]:
+    """A kernel, and the changed text of its module, if it has been changed."""
+    changed: list[str] = []
+    original = divider.relieved
+
+    def noting(module: str) -> str | None:
+        found = original(module)
+        changed.extend([found] if found is not None else [])
+        return found
+
+    monkeypatch.setattr(target.divider, "relieved", noting)
+    name, kernel = source(text, signature)
+    return llvm_compiler.compile(name, kernel)[0], changed
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_quotients_are_the_dividers(dtype: type, monkeypatch: pytest.MonkeyPatch) -> None:
+    name = np.dtype(dtype).name
+    kernel, changed = compiled(TEXT.format(dtype=name), f"({name}[::1], {name}[::1])", monkeypatch)
+    assert bool(changed) == divider._is_known()
+    x, y = pairs(dtype)
+    with np.errstate(all="ignore"):
+        expected = x / y, np.sqrt(x)
+    for found, wanted in zip(kernel(x, y), expected):  # type: ignore[operator]
+        assert np.array_equal(np.isnan(found), np.isnan(wanted))
+        kept = ~np.isnan(wanted)
+        assert np.array_equal(found[kept].view(f"u{found.itemsize}"), wanted[kept].view(f"u{found.itemsize}"))
+
+
+def test_some_divisions_stay_with_the_divider(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two vectors of float32 a trip, one: both would make the units for products the slower ones."""
+    if not divider._is_known():
+        pytest.skip("only for AVX-512")
+    _, changed = compiled(TEXT.format(dtype="float32"), "(float32[::1], float32[::1])", monkeypatch)
+    (text,) = changed
+    body = re.search(r"^vector\.body:.*\n(?:.+\n)+", text, re.MULTILINE)
+    assert body is not None
+    assert body[0].count("@autograph_quotient_16xfloat(") == 1
+    assert body[0].count(" fdiv <16 x float>") == 1
+
+
+def test_a_loop_without_roots_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = TEXT.format(dtype="float32").replace("math.sqrt(x[np.uint64(i)])", "x[np.uint64(i)] + y[np.uint64(i)]")
+    _, changed = compiled(text, "(float32[::1], float32[::1])", monkeypatch)
+    assert not changed
