@@ -35,6 +35,7 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "sin": np.sin, "cos": np.cos, "tan": np.tan, "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan,
     "sinh": np.sinh, "cosh": np.cosh, "tanh": np.tanh, "asinh": np.arcsinh, "acosh": np.arccosh, "atanh": np.arctanh,
     "sigmoid": scipy.special.expit, "softplus": _softplus, "erf": scipy.special.erf,
+    "erfc": scipy.special.erfc,
 }  # fmt: skip
 
 

@@ -76,8 +76,8 @@ def convert(text: str, source: DType, target: DType) -> str:
 # Functions that loops can vectorise, our own: the C library computes one number at a time. `math` has no sigmoid and no
 # softplus; the ops' rules name them all the same, since they are better computed as one function.
 OWN = (
-    "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cos", "cosh", "erf", "exp", "expm1", "log", "log1p",
-    "pow", "sigmoid", "sin", "sinh", "softplus", "tan", "tanh",
+    "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cos", "cosh", "erf", "erfc", "exp", "expm1", "log",
+    "log1p", "pow", "sigmoid", "sin", "sinh", "softplus", "tan", "tanh",
 )  # fmt: skip
 # Where there is one number only, the C library's tables answer these in half the time.
 _QUICK_ALONE = {"exp", "log", "pow"}

@@ -18,13 +18,14 @@ from runtime.dtypes import float32, float64
 from tests.vector_math import FUNCTIONS, native, slice_of, worst_of
 
 TYPES = {"float32": float32, "float64": float64}
+LIMITS = {"erfc": 4.0}  # in units in the last place; 2 for the others
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_float32(name: str) -> None:
     """`python -m tests.vector_math` does this with all 2**32 numbers."""
     error, place = worst_of(name, slice_of())
-    assert error <= 2.0, place
+    assert error <= LIMITS.get(name, 2.0), place
 
 
 # --- float64, against a wider type where the machine has one ---------------------------------------------------------
@@ -41,7 +42,22 @@ def _erf(x: Any) -> Any:
     return np.where(np.abs(x) > 7, np.sign(x), 2 / root_pi * np.exp(-bounded * bounded) * total)
 
 
-WIDE: dict[str, Callable[[Any], Any]] = {**FUNCTIONS, "erf": _erf, "sigmoid": lambda x: 1 / (1 + np.exp(-x))}
+def _erfc(x: Any) -> Any:
+    """Below 2 what erf leaves; above it C. Gauss's continued fraction, from its end, with the square in two parts."""
+    size = np.clip(x, 2, 30)
+    fraction = size
+    for n in range(120, 0, -1):
+        fraction = size + (n / np.longdouble(2)) / fraction
+    first = size.astype(np.float32).astype(np.longdouble)
+    square = (size * size).astype(np.float64).astype(np.longdouble)
+    lost = (first * first - square) + 2 * first * (size - first) + (size - first) ** 2
+    root_pi = np.sqrt(4 * np.arctan(np.longdouble(1)))
+    return np.where(x < 2, 1 - _erf(x), np.exp(-square) * np.exp(-lost) / (root_pi * fraction))
+
+
+WIDE: dict[str, Callable[[Any], Any]] = {
+    **FUNCTIONS, "erf": _erf, "erfc": _erfc, "sigmoid": lambda x: 1 / (1 + np.exp(-x))
+}  # fmt: skip
 wide_only = pytest.mark.skipif(np.finfo(np.longdouble).nmant < 60, reason="no floats wider than float64 here")
 
 
@@ -74,7 +90,7 @@ def test_float64(name: str) -> None:
         exact = WIDE[name](x.astype(np.longdouble))
     error = ulps(native(name, float64)(x), exact)
     worst = int(np.argmax(error))
-    assert error[worst] <= 2.0, x[worst]
+    assert error[worst] <= LIMITS.get(name, 2.0), x[worst]
 
 
 def _powers(dtype: Any) -> tuple[np.ndarray, np.ndarray]:
