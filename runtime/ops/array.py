@@ -136,7 +136,7 @@ def _reshape_kernel(x: Any, *holes: Any, shape: tuple[int | None, ...]) -> Any:
             raise errors.InvalidArgumentError(f"Size {position} must be non-negative, not {size}")
     if target.count(-1) > 1:
         raise ValueError("Only one input size may be -1")
-    result = np.reshape(x, target)
+    result = x.reshape(target)
     return result if target or x.dtype == object else result[()]
 
 

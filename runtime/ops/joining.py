@@ -133,9 +133,21 @@ def _infer_stack(inputs: Sequence[Any], attrs: dict) -> tuple:
     return (TensorType(inputs[0].dtype, (*merged[:axis], len(inputs), *merged[axis:])),)
 
 
+def _stack_kernel(*xs: Any, axis: int) -> Any:
+    first = xs[0]
+    if first.dtype.kind == "O":
+        return np.stack(xs, axis)
+    if not first.ndim:
+        return np.array(xs, first.dtype)
+    shape = (*first.shape[:axis], 1, *first.shape[axis:])
+    if any(x.shape != first.shape for x in xs):
+        raise ValueError("all tensors must have the same shape")
+    return np.concatenate([x.reshape(shape) for x in xs], axis)
+
+
 STACK = register(
     OpDef(
-        "stack", _infer_stack, lambda *xs, axis: np.stack(xs, axis), cheap=True, label="Pack",
+        "stack", _infer_stack, _stack_kernel, cheap=True, label="Pack",
         grad=lambda op, dy: call("unstack", dy, axis=op.attrs["axis"], num=len(op.inputs)),
         doc="Tensors of one shape along a new axis.",
         samples=(

@@ -114,12 +114,21 @@ def _grad_prod(op: Any, dy: Any) -> Sequence[Any]:
     return (back * _expanded(dy, op),)
 
 
+# NumPy's functions `sum`, `max` and so on look at their arguments for longer than these take for a few elements.
+_SUM: Any = np.add.reduce
+_PROD: Any = np.multiply.reduce
+_MAX: Any = np.maximum.reduce
+_MIN: Any = np.minimum.reduce
+_ANY: Any = np.logical_or.reduce
+_ALL: Any = np.logical_and.reduce
+
+
 def _sum_kernel(x: Any, axis: Axis, keepdims: bool) -> Any:
-    return np.sum(x, axis=axis, dtype=x.dtype, keepdims=keepdims)
+    return _SUM(x, axis, x.dtype, keepdims=keepdims)
 
 
 def _prod_kernel(x: Any, axis: Axis, keepdims: bool) -> Any:
-    return np.prod(x, axis=axis, dtype=x.dtype, keepdims=keepdims)
+    return _PROD(x, axis, x.dtype, keepdims=keepdims)
 
 
 def _mean_kernel(x: Any, axis: Axis, keepdims: bool) -> Any:
@@ -146,19 +155,19 @@ def _highest(dtype: Any) -> Any:
 
 
 def _max_kernel(x: Any, axis: Axis, keepdims: bool) -> Any:
-    return np.max(x, axis=axis, keepdims=keepdims, initial=_lowest(x.dtype))
+    return _MAX(x, axis, keepdims=keepdims, initial=_lowest(x.dtype))
 
 
 def _min_kernel(x: Any, axis: Axis, keepdims: bool) -> Any:
-    return np.min(x, axis=axis, keepdims=keepdims, initial=_highest(x.dtype))
+    return _MIN(x, axis, keepdims=keepdims, initial=_highest(x.dtype))
 
 
 def _any_kernel(x: Any, axis: Axis, keepdims: bool) -> Any:
-    return np.any(x, axis=axis, keepdims=keepdims)
+    return _ANY(x, axis, keepdims=keepdims)
 
 
 def _all_kernel(x: Any, axis: Axis, keepdims: bool) -> Any:
-    return np.all(x, axis=axis, keepdims=keepdims)
+    return _ALL(x, axis, keepdims=keepdims)
 
 
 def _samples(low: float = -3.0, high: float = 3.0, empty: bool = True) -> tuple[Sample, ...]:

@@ -135,6 +135,8 @@ def _encode_strings(array: Any) -> np.ndarray:
 def _convert_sequence(value: Sequence[Any], wanted: DType | None) -> Converted:
     kinds: set[type] = set()
     collect_types(value, kinds)
+    if len(kinds) == 1 and not kinds.isdisjoint(_PYTHON_NUMBERS):
+        return _convert_plain(value, kinds, wanted)
     text = {k for k in kinds if issubclass(k, (str, bytes))}
     if text and text != kinds:
         raise ValueError("Can't convert Python sequence with mixed types to Tensor.")
@@ -196,8 +198,9 @@ def _convert_plain(value: Sequence[Any], kinds: set[type], wanted: DType | None)
     else:
         dtype = dtypes.int32
     try:
-        with np.errstate(over="ignore"):
-            return _rectangular(value, dtype._np), dtype
+        return ctx.quiet(_rectangular, value, dtype._np), dtype
+    except RuntimeError:  # inside a kernel already, where warnings are off
+        return _rectangular(value, dtype._np), dtype
     except OverflowError:
         pass
     if wanted is None and dtype is dtypes.int32:
@@ -211,6 +214,9 @@ def _convert_plain(value: Sequence[Any], kinds: set[type], wanted: DType | None)
     )
 
 
+_PYTHON_NUMBERS = frozenset({bool, int, float, complex})
+
+
 def _rectangular(value: Any, dtype: Any) -> np.ndarray:
     try:
         array = np.array(value, dtype)
@@ -218,7 +224,7 @@ def _rectangular(value: Any, dtype: Any) -> np.ndarray:
         if "inhomogeneous" in str(error) or "sequence" in str(error):
             raise ValueError("Can't convert non-rectangular Python sequence to Tensor.") from None
         raise
-    if array.dtype == object and any(isinstance(item, (list, tuple)) for item in array.flat):
+    if array.dtype.kind == "O" and any(isinstance(item, (list, tuple)) for item in array.flat):
         raise ValueError("Can't convert non-rectangular Python sequence to Tensor.")
     return array
 
