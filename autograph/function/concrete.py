@@ -220,15 +220,20 @@ class ConcreteFunction:
         """The kernel that all the graph has become; None where it is more than one, or partly interpreted."""
         return getattr(self.function.executable.settled, "kernel", None)
 
-    def plan(self, description: Any, otherwise: Callable[..., Any], raising: Callable[..., Any]) -> Any:
-        """The plan of a shortcut for calls like the one described; None where there can't be one."""
+    def plan(
+        self, description: Any, order: Sequence[int], otherwise: Callable[..., Any], raising: Callable[..., Any]
+    ) -> Any:
+        """The plan of a shortcut for calls like the one described; None where there can't be one.
+
+        order: which of the tensors described are the first, the second and so on of the flat list of them.
+        """
         from runtime.engine import shortcut
 
         structure = self._result
         is_tuple = type(structure) is tuple and not any(map(nest.is_nested, structure)) and not any(self._is_none)
         pack = None if self._single else tuple if is_tuple else self._pack
         extra, dtypes = [t._array for t in self._extra], [v.dtype for v in self.graph.outputs]
-        return shortcut.plan(self._kernel, description, extra, dtypes, pack, otherwise, raising)
+        return shortcut.plan(self._kernel, description, order, extra, dtypes, pack, otherwise, raising)
 
     def shapes_like(self, tensors: Sequence[EagerTensor]) -> list[tuple]:
         """The tensors' shapes, with None for dimensions that the trace leaves open."""

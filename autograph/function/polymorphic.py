@@ -126,14 +126,14 @@ class Function:
                 concrete = self._trace(key, args, kwargs)
             if concrete.direct is not None and ctx.builder is None and not ctx.recorders:
                 concrete.used = True
-                if concrete.shortcuts_left and not named:
-                    self._shorten(concrete, given, tensors)
+                if concrete.shortcuts_left:
+                    self._shorten(concrete, given, named, tensors)
                 return concrete.direct(tensors)
             return concrete.call_flat(tensors)
         except drop_own_frames():  # matches nothing: the error goes on, its traceback cleaned
             raise
 
-    def _shorten(self, concrete: ConcreteFunction, args: tuple, tensors: list[Any]) -> None:
+    def _shorten(self, concrete: ConcreteFunction, args: tuple, named: dict[str, Any], tensors: list[Any]) -> None:
         """Has later calls like this one answered by machine code, as soon as that is there."""
         from runtime.engine import shortcut  # loads the code generator, which is there when something is settled
 
@@ -145,7 +145,7 @@ class Function:
                 concrete.shortcuts_left -= 1
                 twin = object.__new__(Function)
                 twin.__dict__ = self.__dict__
-                answer = self._shortcuts.add(concrete, args, tensors, twin.__call__)
+                answer = self._shortcuts.add(concrete, args, named, tensors, twin.__call__)
                 if answer is not None:
                     owner._answer = answer
                     owner.__class__ = _ShortFunction

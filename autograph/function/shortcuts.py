@@ -9,12 +9,13 @@ baked in by identity. Everything else, and every call that differs in anything f
 from __future__ import annotations
 
 import functools
-import operator
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from autograph.function.concrete import ConcreteFunction
 from autograph.function.guards import Guard
+from autograph.function.signature import Arguments
 from autograph.operators.tracebacks import drop_own_frames
 from runtime.tensor import EagerTensor
 
@@ -33,46 +34,57 @@ class Shortcuts:
         self,
         concrete: ConcreteFunction,
         args: tuple,
+        named: dict[str, Any],
         tensors: Sequence[EagerTensor],
         otherwise: Callable[..., Any],
     ) -> Callable[..., Any] | None:
         """What answers calls like this one, and those before, from now on; None where this one can't be.
 
-        args: as they are given, by position. tensors: those that the function found in them.
+        args, named: as they are given. tensors: those that the function found in them, in its parameters' order.
         """
         from runtime.engine import shortcut
 
         if len(self._plans) >= MOST_PLANS:
             return None
-        description = _described(concrete, args, tensors)
-        if description is None:
+        description = shortcut.Description(len(args), tuple(named))
+        found: list[list[EagerTensor]] = []  # of each argument
+        shapes = {id(tensor): shape for tensor, shape in zip(tensors, concrete.shapes_like(tensors))}
+        for argument in (*args, *named.values()):
+            before = len(description.tensors)
+            if not _describe(argument, description, shapes):
+                return None
+            found.append(description.tensors[before:])
+        for guard in concrete.guards:
+            _describe_guard(guard, description)
+        order = _order(concrete.parameters, len(args), tuple(named), list(map(len, found)))
+        # Other tensors are defaults, or were converted.
+        if len(order) != len(tensors) or any(description.tensors[k] is not t for k, t in zip(order, tensors)):
             return None
-        plan = concrete.plan(description, otherwise, _raising)
+        plan = concrete.plan(description, order, otherwise, _raising)
         if plan is None:
             return None
         self._plans.append(plan)
         return shortcut.function(self._plans, otherwise)
 
 
-def _described(concrete: ConcreteFunction, args: tuple, tensors: Sequence[EagerTensor]) -> Any:
-    """The call as a `Description`; None where there is something in it that machine code can't compare."""
-    from runtime.engine.shortcut import Description
-
-    description = Description(len(args))
-    shapes = iter(concrete.shapes_like(tensors))
-    if not all(_describe(argument, description, shapes) for argument in args):
-        return None
-    if not all(_describe_guard(guard, description) for guard in concrete.guards):
-        return None
-    # Others are defaults, or were converted.
-    found = description.tensors
-    return description if len(found) == len(tensors) and all(map(operator.is_, found, tensors)) else None
+def _order(parameters: Arguments, count: int, names: Sequence[str], tensors: Sequence[int]) -> list[int]:
+    """Of the tensors in a call's arguments, so many in each, the places in the order of the function's parameters."""
+    marks = [object() for _ in tensors]
+    args, named = parameters.bind(tuple(marks[:count]), dict(zip(names, marks[count:])))
+    places = {id(mark): position for position, mark in enumerate(marks)}
+    starts = list(itertools.accumulate(tensors, initial=0))
+    order: list[int] = []
+    for mark in (*args, *[named[name] for name in sorted(named)]):
+        position = places.get(id(mark))
+        if position is not None:
+            order += range(starts[position], starts[position + 1])
+    return order
 
 
 def _describe(thing: Any, description: Any, shapes: Any) -> bool:
     kind = type(thing)
     if kind is EagerTensor:
-        return bool(description.tensor(thing, next(shapes, ())))
+        return id(thing) in shapes and bool(description.tensor(thing, shapes[id(thing)]))
     if kind in _VALUES:
         description.same(thing)
         return True
@@ -89,12 +101,12 @@ def _describe(thing: Any, description: Any, shapes: Any) -> bool:
     return False
 
 
-def _describe_guard(guard: Guard, description: Any) -> bool:
+def _describe_guard(guard: Guard, description: Any) -> None:
     place = getattr(guard.read, "place", None)
     if place is None:
-        return False
-    description.guard(*place, guard.value)
-    return True
+        description.asked(guard.holds)
+    else:
+        description.guard(*place, guard.value)
 
 
 def _raising(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -11,6 +11,7 @@ from runtime.codegen.shortcut_words import (
     DICT,
     EAGERLY,
     IN_CELL,
+    IN_DICTIONARY,
     LIST,
     NUMERICS,
     RECORDERS,
@@ -42,6 +43,7 @@ declare void @Py_DecRef(ptr)
 @PyList_Type = external global i8
 @PyDict_Type = external global i8
 @_Py_NoneStruct = external global i8
+@_Py_TrueStruct = external global i8
 @numpy_array_type = external global i8
 @numpy_int64_type = external global i8
 @{TENSOR} = external global i8
@@ -277,8 +279,15 @@ each:
 one:
   %kind = call i64 @word(ptr %cursor)
   %holder = call ptr @object(ptr %cursor)
-  %in_cell = icmp eq i64 %kind, {IN_CELL}
-  br i1 %in_cell, label %cell, label %dictionary
+  switch i64 %kind, label %ask [ i64 {IN_CELL}, label %cell i64 {IN_DICTIONARY}, label %dictionary ]
+ask:
+  %answer = call ptr @PyObject_VectorcallDict(ptr %holder, ptr null, i64 0, ptr null)
+  %failed = icmp eq ptr %answer, null
+  br i1 %failed, label %no, label %answered
+answered:
+  call void @Py_DecRef(ptr %answer)
+  %yes_it_does = icmp eq ptr %answer, @_Py_TrueStruct
+  br i1 %yes_it_does, label %held, label %no
 cell:
   %content = call ptr @field(ptr %holder, i64 16)
   br label %compare

@@ -287,8 +287,15 @@ define ptr @{_NAME}(ptr %self, ptr %args, i64 %count, ptr %names) {{
   %plans = call i64 @word(ptr %cursor)
   %first = load ptr, ptr %cursor
   %unnamed = icmp eq ptr %names, null
-  br i1 %unnamed, label %ask, label %other
+  %name_items = getelementptr i8, ptr %names, i64 24
+  br i1 %unnamed, label %ask, label %count_names
+count_names:
+  %name_count_place = getelementptr i8, ptr %names, i64 16
+  %some_names = load i64, ptr %name_count_place
+  br label %ask
 ask:
+  %name_count = phi i64 [ 0, %0 ], [ %some_names, %count_names ]
+  %total = add i64 %count, %name_count
   %alone = call i1 @undisturbed()
   br i1 %alone, label %room, label %other
 room:
@@ -305,11 +312,25 @@ begin:
   store ptr %descriptions, ptr %cursor
   store ptr %values, ptr %free
   %wanted = call i64 @word(ptr %cursor)
+  %wanted_names = call i64 @word(ptr %cursor)
   %same_count = icmp eq i64 %count, %wanted
-  br i1 %same_count, label %arguments, label %next
+  %same_name_count = icmp eq i64 %name_count, %wanted_names
+  %same_counts = and i1 %same_count, %same_name_count
+  br i1 %same_counts, label %compare_names, label %next
+compare_names:
+  %name_index = phi i64 [ 0, %begin ], [ %next_name_index, %compare_name ]
+  %more_to_compare = icmp slt i64 %name_index, %name_count
+  br i1 %more_to_compare, label %compare_name, label %arguments
+compare_name:
+  %own_name_place = getelementptr ptr, ptr %name_items, i64 %name_index
+  %own_name = load ptr, ptr %own_name_place
+  %wanted_name = call ptr @object(ptr %cursor)
+  %same_name = icmp eq ptr %own_name, %wanted_name
+  %next_name_index = add i64 %name_index, 1
+  br i1 %same_name, label %compare_names, label %next
 arguments:
-  %index = phi i64 [ 0, %begin ], [ %next_index, %argument_fits ]
-  %more_arguments = icmp slt i64 %index, %count
+  %index = phi i64 [ 0, %compare_names ], [ %next_index, %argument_fits ]
+  %more_arguments = icmp slt i64 %index, %total
   br i1 %more_arguments, label %one, label %guards
 one:
   %place = getelementptr ptr, ptr %args, i64 %index
@@ -323,7 +344,7 @@ guards:
   %held = call i1 @holds(ptr %cursor)
   br i1 %held, label %go, label %unfit
 go:
-  %result = call ptr @run(ptr %plan, ptr %cursor, ptr %values, ptr %inputs, ptr %args, i64 %count)
+  %result = call ptr @run(ptr %plan, ptr %cursor, ptr %values, ptr %inputs, ptr %args, i64 %total)
   %end = load ptr, ptr %free
   call void @let_go(ptr %values, ptr %end)
   ret ptr %result
@@ -353,17 +374,14 @@ named:
   %none = icmp eq ptr %keywords, null
   br i1 %none, label %out, label %name_them
 name_them:
-  %length_place = getelementptr i8, ptr %names, i64 16
-  %length = load i64, ptr %length_place
-  %name_places = getelementptr i8, ptr %names, i64 24
   %named_args = getelementptr ptr, ptr %args, i64 %count
   br label %each_name
 each_name:
   %which = phi i64 [ 0, %name_them ], [ %next_which, %set ]
-  %more_names = icmp slt i64 %which, %length
+  %more_names = icmp slt i64 %which, %name_count
   br i1 %more_names, label %one_name, label %call
 one_name:
-  %name_place = getelementptr ptr, ptr %name_places, i64 %which
+  %name_place = getelementptr ptr, ptr %name_items, i64 %which
   %name = load ptr, ptr %name_place
   %named_place = getelementptr ptr, ptr %named_args, i64 %which
   %named_value = load ptr, ptr %named_place

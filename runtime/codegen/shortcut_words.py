@@ -5,15 +5,15 @@ words, addresses or numbers:
 
     what to call otherwise, most tensors, most inputs, plans, plan...
 
-    plan        its words, kernel, inputs, outputs, status, form, pack, failed, no memory, number of arguments,
-                argument..., number of guards, guard..., input..., output...
+    plan        its words, kernel, inputs, outputs, status, form, pack, failed, no memory, arguments by position, names,
+                name..., argument..., guards, guard..., input..., output...
     argument    0 object                      the very same object
                 1 type dtype                  a tensor of rank 0, its value of NumPy's type
                 2 descr dtype rank size...    a tensor that is an array; a size below 0 may be any
                 3 count item...               a tuple
                 4 count item...               a list
                 5 count (key item)...         a dictionary
-    guard       0 dictionary key object, or 1 cell object
+    guard       0 dictionary key object, 1 cell object, or 2 function that says whether it holds
     input       0 tensor, 1 object, or 2 function that gives it
     output      0 result dtype, 1 result dtype (an int64, which comes as Python's int), or 2 tensor dtype
 
@@ -30,7 +30,7 @@ TENSOR, CONTEXT, STATE, BUILDER, RECORDERS, NUMERICS, EAGERLY, ZERO = (
     for name in ("tensor_type", "context", "state", "builder", "recorders", "numerics", "eagerly", "zero")
 )
 OBJECT, SCALAR, ARRAY, TUPLE, LIST, DICT = range(6)
-IN_DICTIONARY, IN_CELL = range(2)
+IN_DICTIONARY, IN_CELL, ASKED = range(3)
 TENSOR_INPUT, OBJECT_INPUT, CALLED_INPUT = range(3)
 RESULT, INTEGER, ARGUMENT = range(3)
 NO_STATUS, ONLY_STATUS, STATUS = range(3)

@@ -60,10 +60,12 @@ class Description:
     those described.
     """
 
-    def __init__(self, count: int) -> None:
-        """count: of arguments."""
+    def __init__(self, count: int, names: Sequence[str] = ()) -> None:
+        """count: of arguments by position, which come first; names: of the others."""
+        self.names = tuple(names)
         self.arguments = Words()
-        self.arguments.number(count)
+        self.arguments.number(count, len(self.names))
+        self.arguments.object(*self.names)
         self.guards = Words()
         self.tensors: list[EagerTensor] = []
         self._guard_count = 0
@@ -97,6 +99,12 @@ class Description:
     def key(self, name: str) -> None:
         self.arguments.object(name)
 
+    def asked(self, function: Callable[[], bool]) -> None:
+        """What a function says must be true."""
+        self._guard_count += 1
+        self.guards.number(code.ASKED)
+        self.guards.object(function)
+
     def guard(self, holder: Any, key: str | None, value: Any) -> None:
         """The value that a dictionary has at a key, or a cell (then the key is None)."""
         self._guard_count += 1
@@ -127,6 +135,7 @@ class Plan:
 def plan(
     kernel: Kernel,
     description: Description,
+    order: Sequence[int],
     extra: Sequence[Any],
     dtypes_: Sequence[Any],
     pack: Callable[[list[Any]], Any] | None,
@@ -135,13 +144,14 @@ def plan(
 ) -> Plan | None:
     """The plan for calls that fit the description; None for a kernel that takes or gives more than tensors.
 
-    extra: what the kernel takes after the call's tensors. dtypes_: of its results. pack: makes the call's result of a
-    list of tensors; None for a single tensor, `tuple` for a tuple of them. otherwise: the call in Python.
-    raising: makes a function that raises the kernel's errors one whose errors are as the user should see them.
+    order: which of the description's tensors the kernel takes first, second and so on. extra: what it takes after them.
+    dtypes_: of its results. pack: makes the call's result of a list of tensors; None for a single tensor, `tuple` for a
+    tuple of them. otherwise: the call in Python. raising: makes a function that raises the kernel's errors one whose
+    errors are as the user should see them.
     """
     source, tensors = kernel.source, len(description.tensors)
-    inputs = _inputs(source, tensors, extra)
-    outputs = _outputs(source, tensors, dtypes_)
+    inputs = _inputs(source, order, extra)
+    outputs = _outputs(source, order, dtypes_)
     if inputs is None or outputs is None or source.kept:
         return None
     (input_words, input_count), (output_words, results) = inputs, outputs
@@ -154,7 +164,9 @@ def plan(
     body = Words()
     body.number(_address(kernel.entry), input_count, len(dtypes_), status, form + (code.IN_TUPLE if in_tuple else 0))
     body.kept.append(kernel.entry)
-    body.object(pack, raising(_failed(source, otherwise)), raising(functools.partial(_no_memory, source)))
+    body.object(
+        pack, raising(_failed(source, otherwise, description.names)), raising(functools.partial(_no_memory, source))
+    )
     body.add(description.words())
     body.add(input_words)
     body.add(output_words)
@@ -164,17 +176,17 @@ def plan(
     return Plan(words, tensors, input_count)
 
 
-def _inputs(source: KernelSource, tensors: int, extra: Sequence[Any]) -> tuple[Words, int] | None:
+def _inputs(source: KernelSource, order: Sequence[int], extra: Sequence[Any]) -> tuple[Words, int] | None:
     words, count = Words(), 0
     for index, slot in enumerate(source.inputs):
         if slot.kind == "token":
             continue
         if slot.kind not in ("scalar", "array"):
             return None
-        if index < tensors:
-            words.number(code.TENSOR_INPUT, index)
+        if index < len(order):
+            words.number(code.TENSOR_INPUT, order[index])
         else:
-            value = extra[index - tensors]
+            value = extra[index - len(order)]
             assert slot.dtype is not None
             words.number(code.OBJECT_INPUT)
             words.object(value if slot.kind == "scalar" else np.require(value, slot.dtype.np, ["C", "A"]))
@@ -186,16 +198,16 @@ def _inputs(source: KernelSource, tensors: int, extra: Sequence[Any]) -> tuple[W
     return words, count
 
 
-def _outputs(source: KernelSource, tensors: int, dtypes_: Sequence[Any]) -> tuple[Words, int] | None:
+def _outputs(source: KernelSource, order: Sequence[int], dtypes_: Sequence[Any]) -> tuple[Words, int] | None:
     words, count = Words(), 0
     leading = (1 + source.details) if source.errors else 0
     for index, (slot, dtype) in enumerate(zip(source.outputs, dtypes_, strict=True)):
         if slot.kind not in ("scalar", "array"):
             return None
         if index in source.passed:
-            if source.passed[index] >= tensors:
+            if source.passed[index] >= len(order):
                 return None
-            words.number(code.ARGUMENT, source.passed[index])
+            words.number(code.ARGUMENT, order[source.passed[index]])
         else:
             integer = slot.kind == "scalar" and slot.dtype is dtypes.int64
             words.number(code.INTEGER if integer else code.RESULT, leading + count)
@@ -204,12 +216,13 @@ def _outputs(source: KernelSource, tensors: int, dtypes_: Sequence[Any]) -> tupl
     return words, count
 
 
-def _failed(source: KernelSource, otherwise: Callable[..., Any]) -> Callable[..., Any]:
+def _failed(source: KernelSource, otherwise: Callable[..., Any], names: Sequence[str]) -> Callable[..., Any]:
     def failed(result: Any, *args: Any) -> Any:
         status, details = (result[0], result[1 : 1 + source.details]) if isinstance(result, tuple) else (result, ())
         error = failure(source, status, details)
         if error is None:
-            return otherwise(*args)
+            count = len(args) - len(names)
+            return otherwise(*args[:count], **dict(zip(names, args[count:])))
         raise error
 
     return failed

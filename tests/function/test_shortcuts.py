@@ -87,6 +87,40 @@ def test_gives_what_the_long_way_gives(kind):
     same(short(*args), python(*args))
 
 
+def test_keywords():
+    f = compiled(lambda a, b, *rest, c, d=2.0, **more: (a - b * c + d, *rest, *more.values()))
+    one, two, three = map(ag.constant, (1.0, 2.0, 3.0))
+    for call in (
+        lambda: f(one, b=two, c=three),
+        lambda: f(c=two, b=one, a=three),
+        lambda: f(two, two, three, one, c=two),
+        lambda: f(two, two, c=two, z=one, y=three),
+        lambda: f(two, one, d=three, c=two),
+        lambda: f(one, two, c=three, d=0.5),
+    ):
+        expected = call()
+        for _ in range(3):
+            same(call(), expected)
+    assert is_short(f)
+    g = settled(compiled(lambda a, b: a - b), one, one)
+    for _ in range(3):
+        assert g(b=one, a=one).numpy() == 0
+    assert g(b=one, a=two).numpy() == 1
+    assert g(a=one, b=two).numpy() == -1
+    with pytest.raises(TypeError, match="unexpected keyword|missing a required"):
+        g(one, c=one)
+    with pytest.raises(TypeError, match="multiple values"):
+        g(one, a=one)
+
+
+def test_an_error_of_a_call_with_keywords():
+    f = compiled(lambda a, b: a // b)
+    for _ in range(3):
+        f(b=ag.constant(2), a=ag.constant(7))
+    with pytest.raises(ag.errors.InvalidArgumentError, match="division by zero"):
+        f(b=ag.constant(0), a=ag.constant(7))
+
+
 def test_others_go_the_long_way():
     f = settled(compiled(lambda x, y=2.0: x * y), ag.constant([1.0, 2.0]))
     assert f(ag.constant([1.0, 2.0, 3.0])).numpy().tolist() == [2, 4, 6]
@@ -166,8 +200,14 @@ class TestPythonValues:
         f = compiled(lambda x: x * config.factor)
         for _ in range(3):
             assert f(ag.constant(2.0)).numpy() == 6
+        assert is_short(f)
         config.factor = 5.0
         assert f(ag.constant(2.0)).numpy() == 10
+        settled(f, ag.constant(2.0))
+        assert f(ag.constant(2.0)).numpy() == 10
+        del config.factor
+        with pytest.raises(AttributeError, match="factor"):
+            f(ag.constant(2.0))
 
 
 class TestContexts:
