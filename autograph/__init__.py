@@ -11,7 +11,7 @@ import sys as _sys
 # Before all else: importing makes many objects, none of them garbage.
 from runtime import collecting as _collecting
 
-_collecting.put_off()
+_collecting.put_off(1_000_000)
 
 import autograph.errors as _errors_of_conversion  # noqa: F401
 from autograph import documentation as _documentation
@@ -307,4 +307,5 @@ __all__ = [
 ]  # fmt: skip
 
 _documentation.add_examples(_sys.modules[__name__])
+_collecting.count_as_old()
 _collecting.resume()

@@ -19,6 +19,7 @@ _OBJECTS = 50_000  # allocated, less freed, between two looks at the young ones:
 _lock = threading.Lock()
 _inside = 0  # blocks that are running, in all threads
 _usual: tuple[int, ...] = ()  # the thresholds outside of them
+_set = _OBJECTS  # the first one inside of them
 
 
 @contextlib.contextmanager
@@ -32,15 +33,16 @@ def rarely() -> Iterator[None]:
         resume()
 
 
-def put_off() -> None:
-    """The beginning of such a block; each is followed by a `resume`."""
-    global _inside, _usual
+def put_off(objects: int = _OBJECTS) -> None:
+    """The beginning of such a block, in which it looks once in so many; each is followed by a `resume`."""
+    global _inside, _usual, _set
     with _lock:
         _inside += 1
         if _inside == 1:
             _usual = gc.get_threshold()
-            if 0 < _usual[0] < _OBJECTS:
-                gc.set_threshold(_OBJECTS, *_usual[1:])
+            _set = objects
+            if 0 < _usual[0] < objects:
+                gc.set_threshold(objects, *_usual[1:])
 
 
 def resume() -> None:
@@ -49,5 +51,13 @@ def resume() -> None:
     with _lock:
         _inside -= 1
         # Not where the user's code has set others meanwhile.
-        if _inside == 0 and gc.get_threshold()[0] == _OBJECTS:
+        if _inside == 0 and gc.get_threshold()[0] == _set:
             gc.set_threshold(*_usual)
+
+
+def count_as_old() -> None:
+    """All objects that there are count as ones that the collector has looked through: what importing has made lives on,
+    and the first look at it, in the middle of a first call, would take 10 ms."""
+    if not gc.get_freeze_count():  # else somebody keeps objects away from the collector, whom the next line would undo
+        gc.freeze()
+        gc.unfreeze()

@@ -60,7 +60,11 @@ def test_what_the_user_sets_inside_stays():
     assert gc.get_threshold() == (900, 8, 8)
 
 
-def test_the_import_looks_once_afterwards():
+def run(script: str) -> str:
+    return subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=120).stdout
+
+
+def test_nobody_looks_through_what_the_import_has_made():
     script = """
 import gc, sys
 import numpy
@@ -69,10 +73,17 @@ gc.callbacks.append(lambda phase, info: looks.append(info["generation"]) if phas
 before = gc.get_threshold()
 import autograph
 assert gc.get_threshold() == before
-print(len(looks))
+assert gc.get_freeze_count() == 0
+young = sum(len(gc.get_objects(generation)) for generation in (0, 1))
+gc.collect(1)
+print(looks, young < 5000, any(thing is autograph.function for thing in gc.get_objects(2)))
 """
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=120)
-    assert int(done.stdout) <= 3
+    assert run(script).split("]")[1].split() == ["True", "True"]
+    assert run(script).startswith("[1]")
+
+
+def test_what_somebody_has_frozen_before_the_import_stays_so():
+    assert run("import gc; gc.freeze(); import autograph; print(gc.get_freeze_count() > 0)").strip() == "True"
 
 
 def test_tracing_is_such_a_block():
