@@ -38,11 +38,7 @@ from runtime.tensor import EagerTensor, SymbolicTensor, Tensor, TensorReference
 from runtime.types import TensorType
 
 _ids = itertools.count()
-_ATTRIBUTES = frozenset(
-    [
-        "_array", "_id", "_name", "_shape", "_trainable", "aggregation", "constraint", "dtype", "synchronization",
-    ]
-)  # fmt: skip
+_ATTRIBUTES = {*"_array _id _name _shape _trainable aggregation constraint dtype synchronization".split()}  # noqa: SIM905
 
 
 class Variable:
@@ -165,7 +161,7 @@ class Variable:
         builder = ctx.builder
         if builder is not None:
             return builder.read_variable(self)
-        tensor = EagerTensor(self._need_array(), self.dtype)
+        tensor = EagerTensor(self.current_array(), self.dtype)
         if ctx.recorders:
             for recorder in ctx.recorders:
                 if recorder.builder is None:
@@ -175,7 +171,8 @@ class Variable:
     def value(self) -> Tensor:
         return self.read_value()
 
-    def _need_array(self) -> Any:
+    def current_array(self) -> Any:
+        """The value's array, which nobody may write to. Raises RuntimeError where there is no value yet."""
         if self._array is None:
             raise RuntimeError(f"The variable {self.name} has no value yet: the function that creates it hasn't run.")
         return self._array
@@ -184,7 +181,7 @@ class Variable:
         """The current value: a NumPy scalar for rank 0, else an array of its own memory."""
         if ctx.builder is not None:
             raise NotImplementedError("numpy() is only available when eager execution is enabled.")
-        return EagerTensor(self._need_array(), self.dtype).numpy()
+        return EagerTensor(self.current_array(), self.dtype).numpy()
 
     def __tf_tensor__(self, dtype: DTypeLike = None, name: str | None = None) -> Tensor:
         if dtype is not None and self.dtype is not dtypes.as_dtype(dtype):
@@ -205,18 +202,21 @@ class Variable:
         Raises ValueError for a tensor of another dtype or shape, TypeError for a Python value that doesn't fit.
         """
         tensor = convert_to_tensor(value, self.dtype)
-        self._check_shape(tensor._shape)
-        builder = ctx.builder
-        if builder is not None:
-            builder.assign_variable(self, tensor)
+        if ctx.builder is not None:
+            self._check_shape(tensor._shape)
+            ctx.builder.assign_variable(self, tensor)
         else:
-            # The tensor's array may be a view of a larger one, which it would keep alive.
-            array = tensor._array  # type: ignore[attr-defined]
-            base = getattr(array, "base", None)
-            self._array = array.copy() if type(base) is np.ndarray and base.nbytes > array.nbytes else array
+            self.take(tensor._array)  # type: ignore[attr-defined]
             if ctx.recorders:
                 ctx.assigned(self, tensor)
         return self if read_value else None
+
+    def take(self, array: Any) -> None:
+        """Sets the value, unseen by tapes, to an array of its dtype that nobody writes to. Raises as `assign`."""
+        if array.shape != self._shape:
+            self._check_shape(array.shape)
+        base = getattr(array, "base", None)  # which a view of it would keep alive
+        self._array = array.copy() if type(base) is np.ndarray and base.nbytes > array.nbytes else array
 
     def assign_add(
         self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
@@ -412,13 +412,12 @@ class Variable:
         return self
 
     def __deepcopy__(self, memo: dict) -> Variable:
-        twin = Variable(self._need_array(), self.trainable, name=self._name, dtype=self.dtype, shape=self._shape)
+        twin = Variable(self.current_array(), self.trainable, name=self._name, dtype=self.dtype, shape=self._shape)
         memo[id(self)] = twin
         return twin
 
     def __reduce__(self) -> tuple:
-        arguments = (self._need_array(), self.trainable, True, None, self._name, None, self.dtype.name)
-        return Variable, arguments
+        return Variable, (self.current_array(), self.trainable, True, None, self._name, None, self.dtype.name)
 
     def __repr__(self) -> str:
         facts = f"<tf.Variable '{self.name}' shape={format_shape(self._shape)} dtype={self.dtype.name}"

@@ -259,11 +259,26 @@ class ConcreteFunction:
             return self._run_on_variables(tensors)
 
     def _run_on_variables(self, tensors: Sequence[Any]) -> list[Any]:
+        if not ctx.recorders and not self._commits:
+            return self._run_unseen(tensors)
         inputs, variables = self.inputs_for(tensors), self.variables
         results = self._run_with_commits(inputs) if self._commits else self.function(inputs)
         for index, value in zip(self._written, results[self._count :]):
             variables[index].assign(value)
         return results
+
+    def _run_unseen(self, tensors: Sequence[Any]) -> list[Any]:
+        """The same where no tape looks on: no tensors are made of the variables' values."""
+        variables = self.variables
+        arrays = [t._array for t in tensors]
+        arrays += [t._array for t in self._extra]
+        arrays += [v.current_array() for v in variables]
+        if self._has_token:
+            arrays.append(None)
+        results = self.function.executable(arrays)
+        for index, array in zip(self._written, results[self._count :]):
+            variables[index].take(array)
+        return self.function.wrapped(results[: self._count])
 
     def _run_with_commits(self, inputs: list[Any]) -> list[Any]:
         """Assignments that ran before an error count, as they do in eager code."""

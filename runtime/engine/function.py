@@ -69,7 +69,10 @@ class GraphFunction:
 
     def run(self, inputs: Sequence[EagerTensor]) -> list[EagerTensor]:
         """Like a call, unseen by tapes."""
-        results = self.executable([t._array for t in inputs])
+        return self.wrapped(self.executable([t._array for t in inputs]))
+
+    def wrapped(self, results: Sequence[Any]) -> list[Any]:
+        """The first results of the executable as tensors (and stacks)."""
         return [_wrap(r, dtype) for r, dtype in zip(results, self._dtypes)]
 
     def _call_recorded(
@@ -181,7 +184,7 @@ def _zeros(tensor: Any) -> Any:
 
 
 def _wrap(result: Any, dtype: Any) -> Any:
-    if type(result) is Stack:
+    if result.__class__ is Stack:
         return EagerStack(result, as_dtype(result.store.data.dtype))
     # An order token has no dtype and no value.
     return EagerTensor(result, dtype) if dtype is not None else None

@@ -9,10 +9,12 @@ import pytest
 
 import autograph as ag
 from runtime.collecting import rarely
+from runtime.engine.settings import wait_for_background
 
 
 @pytest.fixture(autouse=True)
 def usual():
+    wait_for_background()  # which puts collections off too, while it compiles for other tests
     before = gc.get_threshold()
     gc.set_threshold(700, 10, 10)
     yield
@@ -61,7 +63,9 @@ def test_what_the_user_sets_inside_stays():
 
 
 def run(script: str) -> str:
-    return subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=120).stdout
+    return subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=120
+    ).stdout
 
 
 def test_nobody_looks_through_what_the_import_has_made():
