@@ -240,10 +240,9 @@ def _while(low: Lowering, node: Node) -> None:
     wanted = updated_carries(node)
     captures = [_capture(low, node, k) for k in range(count, len(node.inputs))]
     small = {k for k in range(count) if low.few.keeps(node, k, k in wanted)}
-    inside = node.regions[1].inputs
     starts: list[Any] = [
-        vector(low, inside[k], items(low, value, inside[k].shape)) if k in small else _start(low, node, k, k in wanted)
-        for k, value in enumerate(node.inputs[:count])
+        vector(low, inside, items(low, value, inside.shape)) if k in small else _start(low, node, k, k in wanted)
+        for k, (value, inside) in enumerate(zip(node.inputs[:count], node.regions[1].inputs))
     ]
     low.fusion.flush_all()
     # What the loop writes in place stays in its variable.
