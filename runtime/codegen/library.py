@@ -320,6 +320,42 @@ def place_in(sequence: Any, first: int, count: int, value: Any, right: bool) -> 
     return place - first + (1 if before else 0)
 
 
+@njit(nogil=True)
+def top_of_row(x: Any, begin: int, length: int, values: Any, places: Any, at: int, k: int) -> None:
+    """The k largest of `length` elements from x[begin] on, in order, and where they are: equal ones as they come, NaN
+    first. Blocks that have nothing larger than the least of those found are passed over."""
+    count = 0
+    start = 0
+    while start < length and k > 0:
+        end = min(start + 64, length)
+        found = count < k
+        if not found:
+            least = values[at + k - 1]
+            for j in range(start, end):
+                here = x[begin + j]
+                found = found | (here > least) | (here != here)
+        if found:
+            for j in range(start, end):
+                here = x[begin + j]
+                last = values[at + max(count, 1) - 1]
+                if count < k or here > last or (here != here and last == last):
+                    p = count if count < k else k - 1
+                    count = p + 1
+                    moving = p > 0
+                    while moving:
+                        before = values[at + p - 1]
+                        if here > before or (here != here and before == before):
+                            values[at + p] = before
+                            places[at + p] = places[at + p - 1]
+                            p = p - 1
+                            moving = p > 0
+                        else:
+                            moving = False
+                    values[at + p] = here
+                    places[at + p] = j
+        start = end
+
+
 # --- matrix products -------------------------------------------------------------------------------------------------
 
 # Products with fewer multiplications than this run as plain loops: a call costs more than that.

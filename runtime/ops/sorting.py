@@ -137,6 +137,36 @@ def sort(values: Any, axis: Any = -1, direction: str = "ASCENDING", name: str | 
     return call("take_along", x, argsort(x, at, direction), axis=at)
 
 
+# Up to here those found so far are kept in order; beyond, all elements are sorted.
+_FEW = 64
+
+
+def _infer_top(inputs: Sequence[Any], attrs: dict) -> tuple:
+    (x,) = inputs
+    shape = None if x.shape is None else (*x.shape[:-1], attrs["k"])
+    return TensorType(x.dtype, shape), TensorType(dtypes.int32, shape)
+
+
+def _top_kernel(x: Any, k: int) -> tuple:
+    order = _argsort_kernel(x, x.ndim - 1, True)[..., :k]
+    return np.take_along_axis(x, order, -1), order
+
+
+def _grad_top(op: Any, dy: Any, dorder: Any) -> Sequence[Any]:
+    axis = len(op.inputs[0]._shape) - 1
+    shape, extra = shape_attr(dims(op.inputs[0]))
+    return [call("take_along_grad", dy, op.outputs[1], *extra, axis=axis, shape=shape)]
+
+
+register(
+    OpDef(
+        "top_few", _infer_top, _top_kernel, multiple=True, grad=_grad_top, kinds="iuf",
+        doc="The k largest elements along the last axis, the largest first, NaN before it, and their positions.",
+        samples=tuple(Sample((shape,), {"k": k}) for shape, k in [((5,), 2), ((3, 4), 4), ((2, 3, 150), 3), ((4,), 0)]),
+    )
+)  # fmt: skip
+
+
 @late
 def top_k(
     input: Any, k: Any = 1, sorted: bool = True, index_type: DTypeLike = dtypes.int32, name: str | None = None
@@ -158,8 +188,11 @@ def top_k(
         message = "input must have at least k columns [Op:TopKV2], got columns and k ="
         fits = call("less_equal", wanted_columns, columns)
         call("assert", fits, columns, wanted_columns, message=message, error="InvalidArgumentError", summarize=3)
-    order = call("argsort", x, axis=axis, descending=True)[..., :count]
-    values = call("take_along", x, order, axis=axis)
+    if isinstance(count, int) and size is not None and count <= _FEW and x.dtype.kind in OPS["top_few"].kinds:
+        values, order = call("top_few", x, k=count)
+    else:
+        order = call("argsort", x, axis=axis, descending=True)[..., :count]
+        values = call("take_along", x, order, axis=axis)
     wanted = dtypes.as_dtype(index_type)
     return TopKV2(values, order if wanted is dtypes.int32 else call("cast", order, dtype=wanted))
 

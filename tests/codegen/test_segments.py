@@ -96,3 +96,28 @@ def test_loops_with_them_are_one_kernel():
     assert "segment" in text and "while" in text
     for ours, eager in zip(f(x, centres), means(x, centres), strict=True):
         np.testing.assert_allclose(ours.numpy(), eager.numpy(), rtol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [ag.float32, ag.float64, ag.int32, ag.uint8], ids=lambda d: d.name)
+@pytest.mark.parametrize("shape", [(500,), (7, 300), (2, 3, 64), (3, 5), (0, 9), (600, 900)])
+@pytest.mark.parametrize("k", [1, 5])
+def test_the_largest(dtype, shape, k):
+    """Equal ones in order, NaN first, both zeros alike; large ones on threads."""
+    random = np.random.default_rng(3)
+    data = (random.normal(size=shape) * 40).astype(dtype.np)
+    if dtype.is_floating and data.size:
+        flat = data.reshape(-1)
+        for special in (np.nan, np.inf, -np.inf, 0.0, -0.0):
+            flat[random.integers(0, flat.size, 1 + flat.size // 60)] = special
+    graph = build(lambda x: tuple(ag.math.top_k(x, k)), [typed(dtype, *shape)])
+    assert why_interpreted(graph.nodes[0]) is None
+    check(graph, data, rtol=0.0)
+    free = build(lambda x: tuple(ag.math.top_k(x, k)), [typed(dtype, *[None] * (len(shape) - 1), shape[-1])])
+    check(free, data, rtol=0.0)
+
+
+def test_the_largest_of_nothing_but_nan():
+    data = np.full((2, 70), np.nan, np.float32)
+    data[1, ::3] = -np.inf
+    graph = build(lambda x: tuple(ag.math.top_k(x, 50)), [typed(ag.float32, 2, 70)])
+    check(graph, data, rtol=0.0)

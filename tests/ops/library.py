@@ -82,6 +82,11 @@ def argsort(x, axis, descending):
     return np.moveaxis(result, -1, axis)
 
 
+def top_few(x, k):
+    places = argsort(x, x.ndim - 1, True)[..., :k]
+    return take_along(x, places, x.ndim - 1), places
+
+
 def unique(x, dtype):
     seen = list(dict.fromkeys(x.tolist()))
     values = np.array(seen, x.dtype)
@@ -325,7 +330,8 @@ LIBRARY = {
                     - special.betainc(b, a, 1 - x)),
     "xlogy": special.xlogy, "xlog1py": special.xlog1py,
     "xdivy": lambda x, y: np.where(x == 0, 0, x / y), "nextafter": np.nextafter,
-    "take_along": take_along, "take_along_grad": take_along_grad, "argsort": argsort, "unique": unique,
+    "take_along": take_along, "take_along_grad": take_along_grad, "argsort": argsort, "top_few": top_few,
+    "unique": unique,
     "searchsorted": searchsorted,
     "unsorted_segment_sum": segment(np.add, lambda d: 0), "unsorted_segment_prod": segment(np.multiply, lambda d: 1),
     "unsorted_segment_max": segment(np.maximum, limit("min")),

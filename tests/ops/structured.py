@@ -184,6 +184,11 @@ def argsort(x: Any, axis: int, descending: bool) -> Any:
     return x.shape[axis] - 1 - np.flip(np.argsort(np.flip(x, axis), axis, kind="stable"), axis)
 
 
+def top_few(x: Any, k: int) -> Any:
+    places = argsort(x, x.ndim - 1, True)[..., :k]
+    return np.take_along_axis(x, places, -1), places
+
+
 def nothing(x: Any) -> Any:
     return np.full(np.shape(x), b"" if x.dtype == object else 0, x.dtype)
 
@@ -197,7 +202,7 @@ def written(buffer: Any, index: Any, value: Any, size: Any, **attrs: Any) -> Any
 REFERENCES = {
     **OTHERS,
     "argmax": extreme(np.argmax, 1), "argmin": extreme(np.argmin, -1), "argsort": argsort,
-    "array_write": written,
+    "top_few": top_few, "array_write": written,
     "resize_rows": lambda x, size, **attrs: np.stack([x[i] if i < len(x) else nothing(x[:1])[0] for i in range(size)])
     if len(x) else np.full((int(size), *x.shape[1:]), b"" if x.dtype == object else 0, x.dtype),
     "row": lambda x, i: x[int(i), ...],
