@@ -7,6 +7,7 @@ A reduction's attributes: `axis`, a sorted tuple of non-negative ints (None: all
 from __future__ import annotations
 
 import builtins
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -132,8 +133,11 @@ def _prod_kernel(x: Any, axis: Axis, keepdims: bool) -> Any:
 
 
 def _mean_kernel(x: Any, axis: Axis, keepdims: bool) -> Any:
-    if x.dtype.kind in "fc":
+    if x.dtype.kind in "fc" and x.size:
         return np.mean(x, axis=axis, keepdims=keepdims)
+    if x.dtype.kind in "fc":  # nan where there are no elements, of which NumPy's function warns
+        count = math.prod(x.shape if axis is None else [x.shape[a] for a in axis])
+        return _SUM(x, axis, x.dtype, keepdims=keepdims) / x.dtype.type(count)
     total = np.sum(x, axis=axis, dtype=x.dtype, keepdims=keepdims)
     # TensorFlow divides integers rounding towards zero.
     count = x.size // builtins.max(1, total.size)

@@ -41,3 +41,13 @@ def test_max_pool_with_argmax(padding, size, batch_too):
 def test_max_pool_with_argmax_refuses_other_ranks():
     with pytest.raises(ag.errors.InvalidArgumentError, match=r"\[1,3,3\]"):
         ag.nn.max_pool_with_argmax(np.ones((1, 3, 3)), 2, 1, "VALID")
+
+
+@pytest.mark.parametrize("dtype", [ag.float16, ag.float32, ag.float64, ag.complex64])
+@pytest.mark.filterwarnings("error")
+def test_the_mean_of_no_elements_is_no_number(dtype):
+    for axis, shape in ((None, ()), (0, (3,)), (1, (0,)), ([0, 1], ())):
+        mean = ag.reduce_mean(ag.zeros([0, 3], dtype), axis)
+        assert mean.dtype is dtype
+        assert mean.shape == shape
+        assert np.isnan(mean.numpy()).all()
