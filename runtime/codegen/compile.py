@@ -11,8 +11,8 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -146,21 +146,33 @@ def _load_named(name: str, text: str) -> Callable[..., Any] | None:
     return entry
 
 
-_listener = threading.local()
+class _Hurry(threading.local):
+    """What somebody who waits for this thread's kernel wants."""
+
+    outside: Callable[[], None] = staticmethod(lambda: None)
+    later: list[Callable[[], None]] | None = None
 
 
-def _nobody() -> None:
-    pass
+_hurry = _Hurry()
 
 
 @contextlib.contextmanager
-def telling(outside: Callable[[], None]) -> Iterator[None]:
-    """Within it `outside` is called when this thread's compiler leaves Python to other threads."""
-    _listener.outside = outside
+def hurrying(outside: Callable[[], None]) -> Iterator[list[Callable[[], None]]]:
+    """Within it `outside` is called when this thread's compiler leaves Python to other threads. Gives a list of what is
+    to be done when the kernel has been handed out: files to be written."""
+    _hurry.outside, _hurry.later = outside, []
     try:
-        yield
+        yield _hurry.later
     finally:
-        _listener.outside = _nobody
+        del _hurry.outside, _hurry.later
+
+
+def afterwards(work: Callable[[], None]) -> None:
+    """Does something that nobody should wait for: now, or later where this thread is in a hurry."""
+    if _hurry.later is None:
+        work()
+    else:
+        _hurry.later.append(work)
 
 
 @contextlib.contextmanager
@@ -198,24 +210,33 @@ def _load_or_compile(name: str, source: KernelSource) -> Callable[..., Any]:
     on_disk = cache.keep_text(name, source.text)
     notes = [] if on_disk else [cache.memory_reason()]
     found = _load(name, source, notes) if on_disk else None
-    loaded = found is not None
+    code: bytes | None = None
     if found is not None:
         counters.loaded += 1
         entry, compiler = found
     else:
         entry, compiler, code = _compile(name, source, notes)
         counters.compiled += 1
-        if on_disk:
-            if code is None:
-                notes.append(f"{compiler} didn't give its compiled form")
-            elif cache.write_code(name, compiler.encode() + b"\n" + code):
-                cache_room.make_room(name)
-            else:
-                notes.append(cache.memory_reason())
+        if on_disk and code is None:
+            notes.append(f"{compiler} didn't give its compiled form")
     path = cache.text_file(name) if on_disk else None
-    note = "; ".join(note for note in notes if note) or None
-    records[name] = Record(name, path, loaded, time.perf_counter() - start, note, compiler)
+    records[name] = Record(name, path, found is not None, time.perf_counter() - start, _joined(notes), compiler)
+    if on_disk and code is not None:
+        content = compiler.encode() + b"\n" + code
+        afterwards(lambda: _keep(name, content))
     return entry
+
+
+def _keep(name: str, content: bytes) -> None:
+    if cache.write_code(name, content):
+        cache_room.make_room(name)
+    else:
+        record = records[name]
+        records[name] = replace(record, note=_joined([record.note, cache.memory_reason()]))
+
+
+def _joined(notes: Sequence[str | None]) -> str | None:
+    return "; ".join(note for note in notes if note) or None
 
 
 def _load(name: str, source: KernelSource, notes: list[str | None]) -> tuple[Callable[..., Any], str] | None:
@@ -239,7 +260,7 @@ def _compile(name: str, source: KernelSource, notes: list[str | None]) -> tuple[
     refusals: list[str] = []
     for compiler in _compilers():
         try:
-            entry, code = compiler.compile(name, source, getattr(_listener, "outside", _nobody))
+            entry, code = compiler.compile(name, source, _hurry.outside)
         except compiler.Refused as error:
             refusals.append(f"{compiler.NAME} can't compile kernel {name} of '{source.name}': {error}")
             if os.environ.get("AUTOGRAPH_STRICT") == "1":

@@ -7,8 +7,8 @@ would only hinder each other. While LLVM works, which takes longer, it is interp
 process has left the native form on disk (`codegen/recall.py`) it is taken almost at once: of loops on their own only
 those are kept for which that pays.
 
-Of loops in one another the outermost is taken, which brings the inner ones with it; an inner one too where the outer
-trip doesn't end. Time is that of the thread, as other programs slow compilers down as well.
+Of loops in one another the outermost is taken, which brings the inner ones with it; but the innermost first where a
+single run of it takes so long. Time is that of the thread, as other programs slow compilers down as well.
 """
 
 from __future__ import annotations
@@ -21,17 +21,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from runtime.codegen import recall
-from runtime.codegen.compile import telling
+from runtime.codegen.compile import hurrying
+from runtime.collecting import rarely
 from runtime.engine import background
 from runtime.graph.ir import Graph, Node, Substitution, copy_nodes
 
 Call = Callable[[Sequence[Any]], "list[Any]"]
 
 # Seconds of Python code until LLVM begins: the first time in a process, a kernel, a node that gives a number, an array.
-_STARTING, _KERNEL, _NUMBER, _ARRAY = 0.07, 0.005, 0.001, 0.004
+_STARTING, _KERNEL, _NUMBER, _ARRAY = 0.08, 0.005, 0.001, 0.004
 _LOADING = 0.03  # seconds that a native form on disk takes, the first time in a process
 _GLANCE = 0.002  # seconds after which it is worth it to look for one
-_TRIP = 0.05  # seconds that a trip may still go on when its loop's native form is there
+_TRIP = 0.03  # seconds that a trip may still go on when its loop's native form is there
 _BREATH = 0.001  # seconds after which the compiler's thread may have Python, where it wants to
 _LONGEST_WAIT = 1.0  # for Python code of the compiler's
 
@@ -59,6 +60,10 @@ class Loop:
             return _GLANCE
         return 0.5 * (self._cost + (0.0 if "llvmlite.binding" in sys.modules else _STARTING))
 
+    def pause(self) -> float:
+        """Seconds to wait for the next trip of a native loop around it before it is compiled as well."""
+        return _GLANCE if self._kept else _TRIP
+
     def prepare(self) -> None:
         """Compiles it for processes to come, where that would have been worth it here."""
         if self.spent > _LOADING and self.call is None and not self.refused:
@@ -76,12 +81,15 @@ class Loop:
             self._outside.wait(_LONGEST_WAIT)
 
     def _work(self) -> None:
-        try:
-            with telling(self._outside.set):
-                self.call = self._compile(self._graph())
-        finally:
-            self.refused = self.call is None
-            self._outside.set()
+        with rarely():  # whoever waits doesn't wait for the collector, too
+            try:
+                with hurrying(self._outside.set) as later:
+                    self.call = self._compile(self._graph())
+            finally:
+                self.refused = self.call is None
+                self._outside.set()
+            for work in later:
+                work()
 
     def _graph(self) -> Graph:
         graph = Graph(f"loop of {self.node.graph.name}")
@@ -106,6 +114,11 @@ class _Run:
     loop: Loop
     since: float
     due: float | None = None
+
+    def is_ripe(self, now: float) -> bool:
+        """Whether it has run for long enough to leave the interpreter, and may."""
+        loop, spent = self.loop, now - self.since
+        return not loop.refused and (loop.call is not None or spent >= loop.patience(spent))
 
 
 class Pace:
@@ -133,29 +146,28 @@ class Pace:
         if innermost.loop.call is not None:
             return innermost.loop.call(operands)
         now = time.thread_time()
-        for run in self._running:
-            loop = run.loop
-            if loop.call is None and not loop.refused:
-                spent = now - run.since
-                if spent < loop.patience(spent):
-                    return None
-                loop.begin()
-                if loop.call is None and not loop.refused:
-                    self.hurry = False
-                    if now > self._breath + _BREATH:
-                        # LLVM is called some fifty times, and Python lets a thread that comes back wait for 5 ms.
-                        time.sleep(_BREATH / 10)
-                        self._breath = time.thread_time()
-                    return None
-            if loop.refused:
-                continue
-            if run is innermost:
-                self.hurry = False
-                assert loop.call is not None
-                return loop.call(operands)
+        ripe = [run for run in self._running if run.is_ripe(now)]
+        if not ripe:
+            return None
+        outermost = ripe[0]
+        if outermost.loop.call is not None:
+            # Its trip is waited for; where that goes on and on, what runs in it is asked.
             self.hurry = True
-            run.due = now if run.due is None else run.due
-            if now - run.due <= _TRIP:
+            outermost.due = now if outermost.due is None else outermost.due
+            ripe = ripe[1:]
+            if not ripe or now - outermost.due <= ripe[-1].loop.pause():
                 return None
-            # The outer loop's trip goes on and on: the next loop inside is asked.
+        # A loop that has been running for so long without the others goes on for long, too: it is what keeps them.
+        chosen = innermost if ripe[-1] is innermost else ripe[0]
+        chosen.loop.begin()
+        call = chosen.loop.call
+        if chosen is innermost and call is not None:
+            self.hurry = False
+            return call(operands)
+        if call is None and not chosen.loop.refused:
+            self.hurry = False
+            if now > self._breath + _BREATH:
+                # LLVM is called some fifty times, and Python lets a thread that comes back wait for 5 ms.
+                time.sleep(_BREATH / 10)
+                self._breath = time.thread_time()
         return None

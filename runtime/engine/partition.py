@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from runtime.codegen import recall
+from runtime.codegen.compile import afterwards
 from runtime.codegen.lower import is_native, lower
 from runtime.codegen.native import load
 from runtime.engine.pieces import is_constant, pieces
@@ -33,7 +34,7 @@ def compile_graph(graph: Graph, pace: Callable[[], Accelerator] | None, whole: b
     if all(is_native(node) for node in graph.nodes) and (whole or _weight(graph.nodes) <= SEGMENT_LIMIT):
         source = lower(graph)
         call = load(source)
-        recall.keep(graph, source)
+        afterwards(lambda: recall.keep(graph, source))
         return call
     if whole:
         return None
