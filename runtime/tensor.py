@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from runtime import dtypes, errors
+from runtime import dtypes, errors, nest
 from runtime.context import ctx
 from runtime.dtypes import DType
 from runtime.shapes import Shape, TensorShape, format_shape
@@ -120,6 +120,7 @@ class Tensor:
         return lambda value, name=None: variable._assign_slice(key, variable[key] - value)
 
 
+@nest.leaf
 class EagerTensor(Tensor):
     """A tensor with a value: a read-only NumPy array (or NumPy scalar for rank 0) of exactly `dtype`."""
 
@@ -227,6 +228,7 @@ FORMAT_LATER = (
 _COMPARES = {dis.opmap["COMPARE_OP"], dis.opmap["CONTAINS_OP"]}
 
 
+@nest.leaf
 class SymbolicTensor(Tensor):
     """A tensor that has no value yet: it stands for `value` in the graph that `builder` builds.
 

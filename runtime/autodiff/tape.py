@@ -436,8 +436,8 @@ class GradientTape:
 
 
 def _one(dtype: Any) -> Any:
-    one = np.ones((), dtype.np)
-    return EagerTensor(one[()], dtype) if ctx.builder is None else ctx.builder.constant(one)
+    one = dtype.np.type(1)
+    return EagerTensor(one, dtype) if ctx.builder is None else ctx.builder.constant(np.asarray(one))
 
 
 def _wants_zero(unconnected_gradients: Any) -> bool:
