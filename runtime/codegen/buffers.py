@@ -10,6 +10,7 @@
 
 A buffer whose size the loop doesn't change and that no other name keeps is allocated once, before the loop. One that
 becomes a carry takes turns with the carry's old memory, which must then be the loop's own: its first value is copied.
+So do three or more, where a carry's old value becomes another carry (`before, x, a = x, a, before`).
 Sizes and offsets that are the same in each trip leave the loop too.
 """
 
@@ -19,6 +20,7 @@ import ast
 import re
 from collections import Counter
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 from runtime.codegen.names import words
@@ -39,7 +41,7 @@ _PURE = (
     ast.unaryop, ast.cmpop, ast.expr_context,
 )  # fmt: skip
 # Functions of the library that read or write a buffer and don't keep it.
-_TRANSIENT = frozenset({"matmul", "in_threads", "all_true", "add_rows", "nonfinite"})
+_TRANSIENT = frozenset({"matmul", "solved", "in_threads", "all_true", "add_rows", "nonfinite"})
 
 
 def hoist_allocations(low: Any, block: list, owned: dict[str, bool], carried: set[str]) -> list[str]:
@@ -79,14 +81,16 @@ def hoist_allocations(low: Any, block: list, owned: dict[str, bool], carried: se
             block.remove(item)
             moved.append(item)
             continue
-        carry = aliases[0].split(" = ")[0]
-        if len(aliases) > 1 or carry not in owned or aliases[0] not in block or not _stays(carry, name, texts):
+        chain = _handed_on(name, aliases, owned, block, texts)
+        if not chain:
             continue
         block.remove(item)
-        block[block.index(aliases[0])] = f"{carry}, {name} = {name}, {carry}"
+        turn = [*chain[::-1], name]
+        for carry, source in pairwise(turn[:-1]):
+            block.remove(f"{carry} = {source}")
+        block[block.index(f"{chain[0]} = {name}")] = f"{', '.join(turn)} = {', '.join([*turn[1:], turn[0]])}"
         moved.append(item)
-        if not owned[carry]:
-            moved.append(f"{carry} = lib.copied({carry}, {carry}.size)")
+        moved += [f"{carry} = lib.copied({carry}, {carry}.size)" for carry in chain if not owned[carry]]
     return moved
 
 
@@ -106,12 +110,28 @@ def _is_invariant(text: str, assigned: set[str]) -> bool:
     return not isinstance(tree, ast.Name) and all(isinstance(node, _PURE) or node in named for node in ast.walk(tree))
 
 
-def _stays(carry: str, name: str, texts: list[str]) -> bool:
-    """Whether nothing in the loop keeps the carry's memory beyond the trip, and nothing else is assigned to it."""
-    own = f"{carry} = {name}"
-    if sum(carry in _targets(text) for text in texts) != 1:
-        return False
-    return all(_is_transient(carry, text) for text in texts if text != own)
+def _handed_on(name: str, aliases: list[str], owned: dict[str, bool], block: list, texts: list[str]) -> list[str]:
+    """The carry that the buffer `name` becomes, the one that takes over that carry's memory, and so on: the memory of
+    the last is free when the trip is over. None where something else keeps any of it."""
+    chain: list[str] = []
+    before = last = name
+    while aliases:
+        carry = aliases[0].partition(" = ")[0]
+        own = f"{carry} = {before}"
+        if len(aliases) > 1 or own not in block or carry not in owned or carry in (name, *chain):
+            return []
+        if chain and block.index(own) > block.index(last):
+            return []
+        if sum(carry in _targets(text) for text in texts) != 1:
+            return []
+        chain.append(carry)
+        last = own
+        kept = [text for text in texts if text != own and not _is_transient(carry, text)]
+        aliases = [text for text in kept if (found := _ALIAS.fullmatch(text)) and found[2] == carry]
+        if len(kept) != len(aliases):
+            return []
+        before = carry
+    return chain
 
 
 def _texts(block: list) -> Iterator[str]:

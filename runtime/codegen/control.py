@@ -1,4 +1,4 @@
-"""Printed forms of control flow, constants and variable assignment.
+"""Printed forms of control flow and variable assignment.
 
     %i, %h = while(%i0, %h0) test(...) body(...)        i = i0
                                                         h = h0
@@ -26,16 +26,11 @@ from runtime.codegen.counting import Counter, counted_loop, counter_of
 from runtime.codegen.few import is_small, items, items_of, vector
 from runtime.codegen.inplace import UPDATES, updated_carries
 from runtime.codegen.interrupts import interruptible
-from runtime.codegen.lowering import Lowering, constant_array, emitter
+from runtime.codegen.lowering import Lowering, emitter
 from runtime.codegen.names import is_literal, words
 from runtime.codegen.refs import TOKEN, Array, Buffer, Scalar, StackRef, Vector, Virtual
 from runtime.graph.ir import Node, Value
 from runtime.types import StackType, TensorType, TokenType
-
-
-@emitter("constant")
-def _constant(low: Lowering, node: Node) -> None:
-    low.define(node.outputs[0], constant_array(low, node.attrs["value"].array))
 
 
 @emitter("assign")

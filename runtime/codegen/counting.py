@@ -132,8 +132,9 @@ def _counter(low: Lowering, index: int, start: Any, bound: Any, more: int, step:
     else:
         wide = last.wide or f"np.int64({bound.text})"
         limit = low.atom(f"{wide} + {more}" if more > 0 else f"{wide} - {-more}" if more else wide, "limit")
-    # A limit that was read off a tensor is a dimension, which the counter stays below.
-    below = last.below or (low.sizes.get(bound.text) if more <= 0 else None)
+    # A limit that was read off a tensor, or that tensors were made from, is a dimension, which the counter stays below.
+    size = low.sizes.get(bound.text) or (last.wide if last.wide and last.wide.isidentifier() else None)
+    below = last.below or (size if more <= 0 else None)
     if step.wide is not None and step.low != step.high:
         step = replace(step, wide=low.atom(step.wide, "step"))
     variable = name()

@@ -64,8 +64,9 @@ class Small:
     def nodes(self, graph: Graph) -> frozenset[Node]:
         """The nodes of a loop's region that are; none if the text would become long."""
         if graph not in self._nodes:
-            found = frozenset(node for node in graph.nodes if _is_supported(node))
-            self._nodes[graph] = found if sum(map(_cost, found)) <= BUDGET else frozenset()
+            found = {node for node in graph.nodes if _is_supported(node)}
+            _drop_mere_moves(graph, found)
+            self._nodes[graph] = frozenset(found if sum(map(_cost, found)) <= BUDGET else ())
         return self._nodes[graph]
 
     def keeps(self, node: Node, k: int, in_place: bool) -> bool:
@@ -98,6 +99,16 @@ class Small:
         if node.op.name == "cond":
             return all(self._makes(region, region.outputs[k]) for region in node.regions)
         return node.op.name == "while" and self.keeps(node, k, k in updated_carries(node))
+
+
+def _drop_mere_moves(graph: Graph, found: set[Node]) -> None:
+    """Drops the ops that only move elements which nothing asks for one by one: as views they cost nothing."""
+    kept = set(graph.outputs)
+    for node in reversed(graph.nodes):
+        if node in found and node.op.name in _MOVES and not kept.intersection(node.outputs):
+            found.remove(node)
+        if node in found or node.regions:
+            kept.update(node.inputs)
 
 
 def _is_supported(node: Node) -> bool:

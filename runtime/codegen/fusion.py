@@ -20,6 +20,7 @@ from typing import Any
 
 from runtime.codegen.known import checks, known_of
 from runtime.codegen.nests import Nest, broadcast_dims
+from runtime.codegen.pieces import Joined
 from runtime.codegen.reductions import REDUCTIONS
 from runtime.codegen.refs import Dims, Scalar
 from runtime.codegen.reports import report
@@ -59,6 +60,7 @@ class Fusion:
     def __init__(self, low: Any) -> None:
         self.low = low
         self.groups: dict[Dims, Group] = {}
+        self.joined: dict[Value, Joined] = {}  # what is still to be printed of `pieces.py`
         self.literals: dict[str, str] = {}  # atoms that the nest being printed writes out as numbers
 
     def keep_order(self, node: Node) -> None:
@@ -124,8 +126,38 @@ class Fusion:
         low.reports.append(report(nest, before[0], threaded=len(low.parts) > before[1]))
 
     def flush_all(self) -> None:
+        """Prints all that is waiting and will be asked for."""
         for group in list(self.groups.values()):
             self.flush(group)
+        region = self.low.region
+        waiting, self.joined = self.joined, {}
+        for value, found in waiting.items():
+            if region.env[value] is found and region.last_use.get(value, -1) >= region.index:
+                self.low.ref(value)
+
+    def taken(self, value: Value) -> Group | None:
+        """The group that is going to compute a value, if one node asks for that and nothing for another value of the
+        group, which is then that node's to print."""
+        region = self.low.region
+        found = region.env[value]
+        if not isinstance(found, Pending) or not options.get("remapping") or region.uses[value] != 1:
+            return None
+        group = found.group
+        others = (v for v in group.members if v is not value)
+        if group.axes is not None or group.fails or value in region.outputs:
+            return None
+        if any(v in region.outputs or not set(region.users.get(v, ())) <= set(group.nodes) for v in others):
+            return None
+        if self.groups.get(group.dims) is group:
+            del self.groups[group.dims]
+        return group
+
+    def print_into(self, group: Group, value: Value, place: Any) -> None:
+        """Prints a group so that a value of it lies in a given place in memory."""
+        low, nest = self.low, Nest(self.low, group)
+        before = low.placed, len(low.parts)
+        nest.print_into(value, place)
+        low.reports.append(report(nest, before[0], threaded=len(low.parts) > before[1]))
 
 
 def _checks(low: Any, node: Node) -> bool:

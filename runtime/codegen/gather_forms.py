@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from runtime.codegen import cpu
-from runtime.codegen.known import index_of, is_below, outside
+from runtime.codegen.known import index_of, is_below, learn_inside, outside
 from runtime.codegen.lowering import Lowering, emitter
 from runtime.codegen.refs import Array, Buffer, Dims, product
 from runtime.codegen.slice_forms import row_view, writable, write, zeros
@@ -56,6 +56,7 @@ def _checked(
     wrong = outside(low, row, known, size)
     if wrong is not None:
         low.fail_when(wrong, error, message, node, (row, size), node.op.label)
+        learn_inside(low, index, size)
     return row
 
 
@@ -204,6 +205,7 @@ def _array_write(low: Lowering, node: Node) -> None:
     if node.attrs["fixed"] and not is_below(low, known, least):
         message = "Tried to write to index {0} but array is not resizeable and size is: {1}"
         low.fail_when(f"{row} >= {least}", "OutOfRangeError", message, node, (row, least), node.op.label)
+    learn_inside(low, index, least if node.attrs["fixed"] else None)
     old = low.dims(buffer)
     element = low.dims(value)
     for got, wanted in zip(old[1:], element):

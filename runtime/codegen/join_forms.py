@@ -8,29 +8,21 @@ from typing import Any
 
 from runtime.codegen import cpu
 from runtime.codegen.lowering import Lowering, emitter
+from runtime.codegen.pieces import Joined, part, piece_of
 from runtime.codegen.refs import Array, Scalar, Spread, Vector, Virtual, product
 from runtime.codegen.view_forms import bind
 from runtime.graph.ir import Node
 
 # Vectors of scalars up to this length stay variables.
 _FEW = 16
+# Pieces of an array that nests read where they lie.
+_MANY = 4
 
 
 def _need_equal(low: Lowering, node: Node, got: str, wanted: str) -> None:
     if got != wanted:
         message = f"Dimensions {{0}} and {{1}} must be equal [Op:{node.op.label}]"
         low.fail_when(f"{got} != {wanted}", "InvalidArgumentError", message, node, (got, wanted), node.op.label)
-
-
-def _part(low: Lowering, whole: Array, axis: int, start: str, size: str) -> Array:
-    """The block of `size` from `start` on along an axis."""
-    strides = low.strides(whole)
-    dims = (*whole.dims[:axis], size, *whole.dims[axis + 1 :])
-    offset = "" if start == "0" else start if strides[axis] == "1" else f"{start} * {strides[axis]}"
-    if whole.offset != "0":
-        offset = f"{whole.offset} + {offset}" if offset else whole.offset
-    contiguous = whole.strides is None and all(d == "1" for d in whole.dims[:axis])
-    return Array(whole.buffer, dims, None if contiguous else strides, low.atom(offset or "0", "at"), whole=False)
 
 
 def _few_items(refs: Sequence[Any]) -> tuple[str, ...] | None:
@@ -41,9 +33,28 @@ def _few_items(refs: Sequence[Any]) -> tuple[str, ...] | None:
     return items if len(items) <= _FEW else None
 
 
+def _is_static(node: Node) -> bool:
+    """Whether all sizes are known while tracing, and there are elements."""
+    if not node.outputs[0].type.rank or 0 in (node.outputs[0].shape or (0,)):  # type: ignore[union-attr]
+        return False
+    return all(None not in v.shape for v in (*node.inputs, *node.outputs))
+
+
+def _join(low: Lowering, node: Node, joined: Joined) -> None:
+    """Binds the output to an array that is printed when it is asked for, if it is at all."""
+    low.region.env[node.outputs[0]] = low.fusion.joined[node.outputs[0]] = joined
+
+
 @emitter("concat")
 def _concat(low: Lowering, node: Node) -> None:
     axis = node.attrs["axis"]
+    few = all(isinstance(low.region.env[v], Vector) for v in node.inputs)
+    if _is_static(node) and len(node.inputs) <= _MANY and not few:
+        sizes = tuple(low.static_dim(d) for d in node.outputs[0].shape)
+        lengths = [v.shape[axis] for v in node.inputs]
+        pieces = tuple((length, piece_of(low, v)) for length, v in zip(lengths, node.inputs) if length)
+        _join(low, node, Joined(node.outputs[0].dtype, sizes, axis, pieces))
+        return
     refs: list[Any] = [low.ref(v) for v in node.inputs]
     dims = list(refs[0].dims)
     for ref in refs[1:]:
@@ -60,7 +71,7 @@ def _concat(low: Lowering, node: Node) -> None:
     out = Array(low.new_buffer(product(dims), node.outputs[0].dtype, node.outputs[0].name), tuple(dims))
     start = "0"
     for position, ref in enumerate(refs):
-        low.copy_into(_part(low, out, axis, start, ref.dims[axis]), ref)
+        low.copy_into(part(low, out, axis, start, ref.dims[axis]), ref)
         if position < len(refs) - 1:
             start = ref.dims[axis] if start == "0" else low.atom(f"{start} + {ref.dims[axis]}", "start")
     low.define(node.outputs[0], out)
@@ -92,10 +103,10 @@ def _stack(low: Lowering, node: Node) -> None:
 
 
 def _slice_at(low: Lowering, array: Array, axis: int, index: str) -> Array:
-    part = _part(low, array, axis, index, "1")
-    dims = part.dims[:axis] + part.dims[axis + 1 :]
-    strides = None if part.strides is None else part.strides[:axis] + part.strides[axis + 1 :]
-    return replace(part, dims=dims, strides=strides)
+    found = part(low, array, axis, index, "1")
+    dims = found.dims[:axis] + found.dims[axis + 1 :]
+    strides = None if found.strides is None else found.strides[:axis] + found.strides[axis + 1 :]
+    return replace(found, dims=dims, strides=strides)
 
 
 @emitter("unstack")
@@ -126,7 +137,7 @@ def _split(low: Lowering, node: Node) -> None:
         )
     start = "0"
     for index, atom in enumerate(atoms):
-        low.define(node.outputs[index], _part(low, array, axis, start, atom))
+        low.define(node.outputs[index], part(low, array, axis, start, atom))
         if index < len(atoms) - 1:
             start = atom if start == "0" else low.atom(f"{start} + {atom}", "start")
 
@@ -161,11 +172,33 @@ def _tile(low: Lowering, node: Node) -> None:
     low.define(output, Array(buffer, dims))
 
 
+def _join_padded(low: Lowering, node: Node) -> None:
+    (source,), output = node.inputs, node.outputs[0]
+    text = cpu.literal(node.attrs["constant_values"], output.dtype)
+    found, sizes = piece_of(low, source), list(source.shape)
+    for axis, (before, after) in reversed(list(enumerate(node.attrs["paddings"]))):
+        lengths = (before, sizes[axis], after)
+        sizes[axis] = sum(lengths)
+        rows = [tuple(low.static_dim(d) for d in (*sizes[:axis], n, *sizes[axis + 1 :])) for n in lengths]
+        edge = [Virtual(output.dtype, dims, lambda indices: text, uniform=True) for dims in rows]
+        pieces = zip(lengths, (edge[0], found, edge[2]))
+        dims = tuple(low.static_dim(d) for d in sizes)
+        if before or after:
+            found = Joined(output.dtype, dims, axis, tuple((n, each) for n, each in pieces if n))
+    if isinstance(found, Joined):
+        _join(low, node, found)
+    else:
+        low.define(output, low.ref(source))
+
+
 @emitter("pad")
 def _pad(low: Lowering, node: Node) -> None:
     source, output = node.inputs[0], node.outputs[0]
-    ref = low.ref(source)
     paddings = node.attrs["paddings"]
+    if _is_static(node) and 0 not in source.shape:
+        _join_padded(low, node)
+        return
+    ref = low.ref(source)
     if isinstance(ref, Scalar):
         low.define(output, ref)
         return
@@ -179,7 +212,7 @@ def _pad(low: Lowering, node: Node) -> None:
     out = low.solid(Virtual(output.dtype, dims, lambda indices: text, uniform=True), output.name)
     view = out
     for axis, (before, _) in enumerate(paddings):
-        view = _part(low, view, axis, low.static_dim(before), old[axis])
+        view = part(low, view, axis, low.static_dim(before), old[axis])
     strides = low.strides(out)
     low.copy_into(replace(view, strides=strides), ref)
     low.define(output, out)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from runtime.dtypes import DType
@@ -74,11 +74,12 @@ def result_of(op: str, operands: list[Known | None], output: DType) -> Known | N
 
 
 def _add(a: Known, b: Known) -> Known:
-    return Known(a.low + b.low, a.high + b.high, None, _moved(a, b, "+") or _moved(b, a, "+"))
+    return Known(a.low + b.low, a.high + b.high, None, _moved(a, b, "+") or _moved(b, a, "+") or _both(a, b, "+"))
 
 
 def _subtract(a: Known, b: Known) -> Known:
-    return Known(a.low - b.high, a.high - b.low, a.below if b.is_nonnegative else None, _moved(a, b, "-"))
+    below = a.below if b.is_nonnegative else None
+    return Known(a.low - b.high, a.high - b.low, below, _moved(a, b, "-") or _both(a, b, "-"))
 
 
 def _moved(a: Known, b: Known, sign: str) -> str | None:
@@ -86,6 +87,13 @@ def _moved(a: Known, b: Known, sign: str) -> str | None:
     if b.low != b.high or b.low < 0 or a.wide is None or not a.wide.isidentifier():
         return None
     return f"{a.wide} {sign} {b.low}"
+
+
+def _both(a: Known, b: Known, sign: str) -> str | None:
+    """The wide form of a sum or difference of two variables."""
+    if a.wide is None or b.wide is None or not (a.wide.isidentifier() and b.wide.isidentifier()):
+        return None
+    return f"{a.wide} {sign} {b.wide}"
 
 
 def _multiply(a: Known, b: Known) -> Known:
@@ -143,8 +151,21 @@ def index_of(low: Any, value: Value, base: str) -> tuple[str, Known | None]:
     """A rank-0 integer as a 64-bit variable or literal, and what is known of it."""
     known = known_of(low.ref(value))
     if known is not None and known.wide is not None:
-        return (known.wide if known.wide.isdigit() else low.atom(known.wide, base)), known
-    return low.assign(f"np.int64({low.scalar_name(value)})", base), known
+        name = known.wide if known.wide.isdigit() else low.atom(known.wide, base)
+    else:
+        name = low.assign(f"np.int64({low.scalar_name(value)})", base)
+    ref = low.region.env[value]
+    if known is None or known.wide != name:
+        low.region.env[value] = replace(ref, known=replace(known or Known(*limits(ref.dtype)), wide=name))
+    return name, known
+
+
+def learn_inside(low: Any, value: Value, size: str | None) -> None:
+    """Remembers what a check has shown: that the integer of which `index_of` was asked is in [0, size)."""
+    ref = low.region.env[value]
+    known = known_of(ref)
+    assert known is not None
+    low.region.env[value] = replace(ref, known=replace(known, low=max(known.low, 0), below=size or known.below))
 
 
 def checks(node: Node, known: Sequence[Known | None]) -> list[tuple[Value, str, str]]:

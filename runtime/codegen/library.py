@@ -415,6 +415,49 @@ def matmul(
         _product(a, a0, b, b0, out, out0, rows, inner, columns, flip_a, flip_b, threads)
 
 
+@njit(nogil=True)
+def solved(matrix: Any, at: int, size: int, out: Any, to: int, columns: int) -> int:
+    """Solves linear equations by elimination with partial pivoting (Golub and Van Loan, "Matrix Computations", 3.4).
+
+    The square matrix from `at` on becomes its triangular factors, the right sides from `to` on become the solutions.
+    Gives how often rows changed places; -1 for a singular matrix.
+    """
+    swaps = 0
+    for k in range(size):
+        own, pivot = at + k * size, at + k * size
+        for i in range(k + 1, size):
+            row = at + i * size
+            pivot = row if abs(matrix[row + k]) > abs(matrix[pivot + k]) else pivot
+        if matrix[pivot + k] == 0:
+            return -1
+        if pivot != own:
+            swaps += 1
+            for j in range(size):
+                kept = matrix[own + j]
+                matrix[own + j] = matrix[pivot + j]
+                matrix[pivot + j] = kept
+            here, there = to + k * columns, to + (pivot - at) // size * columns
+            for j in range(columns):
+                kept = out[here + j]
+                out[here + j] = out[there + j]
+                out[there + j] = kept
+        for i in range(k + 1, size):
+            row = at + i * size
+            factor = matrix[row + k] / matrix[own + k]
+            for j in range(k + 1, size):
+                matrix[row + j] -= factor * matrix[own + j]
+            for j in range(columns):
+                out[to + i * columns + j] -= factor * out[to + k * columns + j]
+    for i in range(size - 1, -1, -1):
+        row = at + i * size
+        for k in range(i + 1, size):
+            for j in range(columns):
+                out[to + i * columns + j] -= matrix[row + k] * out[to + k * columns + j]
+        for j in range(columns):
+            out[to + i * columns + j] /= matrix[row + i]
+    return swaps
+
+
 @intrinsic
 def _product(
     typing_context: Any, a: Any, a0: Any, b: Any, b0: Any, out: Any, out0: Any, rows: Any, inner: Any, columns: Any,

@@ -23,6 +23,7 @@ from runtime.codegen import (
     control,
     cpu,
     effect_forms,
+    factor_forms,
     gather_forms,
     join_forms,
     linalg_forms,
@@ -46,8 +47,8 @@ from runtime.types import StackType, TensorType, TokenType, Type
 
 # Modules that fill the table of emitters by being imported.
 FORMS = (
-    check_forms, control, effect_forms, gather_forms, join_forms, linalg_forms, reduce_forms, scan_forms, scatter_forms,
-    segment_forms, slice_forms, stack_forms, view_forms,
+    check_forms, control, effect_forms, factor_forms, gather_forms, join_forms, linalg_forms, reduce_forms, scan_forms,
+    scatter_forms, segment_forms, slice_forms, stack_forms, view_forms,
 )  # fmt: skip
 
 _NATIVE_DTYPES = frozenset(

@@ -14,14 +14,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
-from runtime import dtypes, errors
+from runtime import errors
 from runtime.codegen import cpu, few
 from runtime.codegen.copies import copy
 from runtime.codegen.fusion import Fusion, Pending
-from runtime.codegen.known import Known, checks, known_of, result_of
+from runtime.codegen.known import Known, checks, known_of, limits, result_of
 from runtime.codegen.names import Names, assigned, fill, is_literal
+from runtime.codegen.pieces import Joined, written
 from runtime.codegen.refs import Array, Buffer, Dims, Ref, Scalar, Spread, Vector, Virtual, product
 from runtime.codegen.reports import NestReport
 from runtime.codegen.source import ErrorSite, Fail, Kept, NotNative
@@ -37,6 +36,8 @@ EMITTERS: dict[str, Emitter] = {}
 REFUSALS: dict[str, Callable[[Node], str | None]] = {}
 
 _INTEGER = re.compile(r"(?:np\.u?int\d+\()?(\d+)\)?")
+
+_LARGEST_SIZE = 2**63 - 1  # of a dimension
 
 # Longest expression that is written where it is used instead of into a variable.
 _INLINE_LIMIT = 64
@@ -62,6 +63,7 @@ class Region:
         self.small = small  # nodes that are printed element by element
         self.items: dict[Value, Any] = {}  # the elements of small values that were read from memory
         self.env: dict[Value, Any] = {}
+        self.indices: dict[tuple[Value, str], str] = {}  # (index, dimension) -> the offset, which was checked
         self.index = 0
         self.last_use: dict[Value, float] = {}
         self.uses: Counter[Value] = Counter()
@@ -161,10 +163,14 @@ class Lowering:
     # --- values --------------------------------------------------------------------------------------------------
 
     def ref(self, value: Value) -> Ref:
-        """What stands for the value; a fusion group that was going to compute it is printed now."""
+        """What stands for the value; what was going to compute it is printed now."""
         found = self.region.env[value]
         if isinstance(found, Pending):
             self.fusion.flush(found.group)
+            found = self.region.env[value]
+        elif isinstance(found, Joined):
+            found = written(self, found, value.name)
+            self.define(value, found)
             found = self.region.env[value]
         return found
 
@@ -217,7 +223,7 @@ class Lowering:
         name = self.assign(ref.text, value.name)
         if ref.text in self.sizes:
             self.sizes[name] = self.sizes[ref.text]
-        self.region.env[value] = replace(ref, text=name)
+        self.region.env[value] = replace(ref, text=name, known=known_of(ref))
         return name
 
     def static_size(self, atom: str) -> int | None:
@@ -229,11 +235,22 @@ class Lowering:
         text = self.scalar(value)
         if text in self.sizes:
             return self.sizes[text]
-        known = _INTEGER.fullmatch(cpu.strip(text))
-        if known is not None and int(known[1]) in self.static:
-            return self.static[int(known[1])]
+        literal = _INTEGER.fullmatch(cpu.strip(text))
+        if literal is not None and int(literal[1]) <= _LARGEST_SIZE:
+            return self.static_dim(int(literal[1]))
         name = self.scalar_name(value)
-        return self.assign(f"np.int64({name})", "n")
+        ref = self.region.env[value]
+        known = known_of(ref) or Known(*limits(ref.dtype))
+        if known.wide is None or not known.wide.isidentifier():
+            # Two tensors of this size have one dimension.
+            known = replace(known, wide=self.assign(f"np.int64({name})", "n"))
+            self.region.env[value] = replace(ref, known=known)
+        assert known.wide is not None
+        return known.wide
+
+    def is_size(self, atom: str) -> bool:
+        """Whether an atom is surely no less than 0, since it is a tensor's dimension."""
+        return atom.isdigit() or atom in self.sizes.values() or atom in self.static.values()
 
     def index_name(self, depth: int) -> str:
         """The variable of a loop over array elements; loops at the same depth share one."""
@@ -427,17 +444,3 @@ def _blaming(node: Node) -> Iterator[None]:
         failure = errors.KernelError(f"the form of op '{node.op.name}' failed: {type(error).__name__}: {error}")
         failure.node = node
         raise failure from error
-
-
-def constant_array(low: Lowering, array: np.ndarray) -> Ref:
-    """A constant: scalars are part of the text, arrays are passed as arguments."""
-    dtype = dtypes.as_dtype(array.dtype)
-    if array.ndim == 0:
-        return Scalar(cpu.literal(array[()], dtype), dtype)
-    name = low.names.fresh("c")
-    low.constants.append((name, np.ascontiguousarray(array)))
-    buffer = name
-    if array.ndim > 1:
-        buffer = low.names.fresh(f"{name}_flat")
-        low.prologue[buffer] = f"lib.flat({name})"
-    return Array(Buffer(buffer, dtype), tuple(low.static_dim(d) for d in array.shape))

@@ -22,6 +22,7 @@ from typing import Any
 from runtime.codegen import cpu
 from runtime.codegen.access import Access, Loop
 from runtime.codegen.inplace import last_buffer
+from runtime.codegen.pieces import Joined, can_read, fits, print_parts
 from runtime.codegen.reduction_nests import print_reductions
 from runtime.codegen.reductions import REDUCTIONS
 from runtime.codegen.refs import Array, Buffer, Dims, Scalar, Vector, product
@@ -79,6 +80,7 @@ class Nest:
         self.texts: dict[Value, str] = {}
         self.offsets: dict[str, str] = {}
         self.accesses: dict[Value, Access] = {}
+        self.joined: dict[Value, Joined] = {}
         self.loops: list[Loop] = []
 
     # --- planning ------------------------------------------------------------------------------------------------
@@ -87,20 +89,45 @@ class Nest:
         low = self.low
         reductions = [n for n in self.group.nodes if n.op.name in REDUCTIONS]
         stored = [n for n in self.group.nodes if n not in reductions and self._is_needed(n.outputs[0])]
+        self._read_all()
+        self.plan_loops()
+        last = None if reductions or self.joined else last_buffer(self)
+        buffers = {n: last if last and n is self.group.nodes[-1] else self.new_buffer(n, self.dims) for n in stored}
+        places = {n: Array(buffer, self.dims) for n, buffer in buffers.items()}
+        if reductions:
+            print_reductions(self, reductions, places)
+        else:
+            self._print_elements(places)
+        low.fusion.literals = {}
+        for node, array in places.items():
+            low.define(node.outputs[0], array)
+
+    def print_into(self, value: Value, place: Array) -> None:
+        """Prints an elementwise group of which nothing but `value` is wanted, in the elements of `place`."""
+        self._read_all()
+        target = Array(place.buffer, self.dims, place.strides, place.offset, whole=False)
+        self.accesses[value] = Access(self.low, target, self.dims)
+        self.plan_loops()
+        del self.accesses[value]
+        self._print_elements({value.node: target})  # type: ignore[dict-item]
+        self.low.fusion.literals = {}
+
+    def _read_all(self) -> None:
         for node in self.group.nodes:
             for value in node.inputs:
                 if value not in self.group.members:
                     self._read(value)
-        self.plan_loops()
-        last = None if reductions else last_buffer(self)
-        buffers = {n: last if last and n is self.group.nodes[-1] else self.new_buffer(n, self.dims) for n in stored}
-        if reductions:
-            print_reductions(self, reductions, buffers)
+        if self.joined and not fits(self, self.joined):
+            values, self.joined = list(self.joined), {}
+            for value in values:
+                self.low.ref(value)
+                self._read(value)
+
+    def _print_elements(self, places: dict[Node, Array]) -> None:
+        if self.joined:
+            print_parts(self, self.joined, lambda: self.print_body(places, {}))
         else:
-            self.print_nest(self.loops, lambda: self.print_body(buffers, {}))
-        low.fusion.literals = {}
-        for node, buffer in buffers.items():
-            low.define(node.outputs[0], Array(buffer, self.dims))
+            self.print_nest(self.loops, lambda: self.print_body(places, {}))
 
     def new_buffer(self, node: Node, dims: Dims) -> Buffer:
         value = node.outputs[0]
@@ -112,7 +139,11 @@ class Nest:
         return value in region.outputs or any(u not in inside and u in region.live for u in region.users.get(value, ()))
 
     def _read(self, value: Value) -> None:
-        if value in self.accesses or value in self.texts:
+        if value in self.accesses or value in self.texts or value in self.joined:
+            return
+        found = self.low.region.env[value]
+        if isinstance(found, Joined) and can_read(self, found):
+            self.joined[value] = found
             return
         ref = self.low.ref(value)
         if isinstance(ref, Scalar):
@@ -200,7 +231,7 @@ class Nest:
             name = self.offsets[text] = self.low.assign(text, "at")
         return name
 
-    def print_body(self, buffers: dict[Node, Buffer], totals: dict[Node, Callable[[str], None]]) -> None:
+    def print_body(self, places: dict[Node, Array], totals: dict[Node, Callable[[str], None]]) -> None:
         self.offsets = {}
         for node in self.group.nodes:
             if node in totals:
@@ -208,11 +239,11 @@ class Nest:
                 continue
             text = self._expression(node)
             value = node.outputs[0]
-            if node in buffers:
+            if node in places:
                 if not text.isidentifier() and self.low.region.uses[value] > 1:
                     text = self.low.assign(text, f"{value.name or 'v'}_{self._suffix()}")
-                whole = Access(self.low, Array(buffers[node], self.dims), self.dims)
-                self.low.line(f"{buffers[node].name}[{whole.offset(self.loops, self.name_offset)}] = {cpu.strip(text)}")
+                place = Access(self.low, places[node], self.dims).offset(self.loops, self.name_offset)
+                self.low.line(f"{places[node].buffer.name}[{place}] = {cpu.strip(text)}")
             elif self.low.region.uses[value] > 1 or len(text) > _INLINE_LIMIT:
                 text = self.low.assign(text, f"{value.name or 'v'}_{self._suffix()}")
             self.texts[value] = text

@@ -54,13 +54,13 @@ Buffers = dict[Node, Buffer]
 Steps = dict[Node, Callable[[str], None]]
 
 
-def print_reductions(nest: Any, nodes: Sequence[Node], buffers: Buffers) -> None:
-    """Prints a nest with reductions; `buffers` get the elementwise values that something else needs."""
+def print_reductions(nest: Any, nodes: Sequence[Node], places: dict[Node, Array]) -> None:
+    """Prints a nest with reductions; `places` get the elementwise values that something else needs."""
     running = [loop for loop in nest.loops if loop.index != "0"]
     inner = len(running)
     while inner and running[inner - 1].reduced:
         inner -= 1
-    printer = _Reductions(nest, nodes, buffers)
+    printer = _Reductions(nest, nodes, places)
     printer.check_means(nodes)
     if any(loop.reduced for loop in running[:inner]):
         printer.columns(running)
@@ -79,12 +79,12 @@ def _is_short(node: Node, axes: Sequence[int]) -> bool:
 
 
 class _Reductions:
-    def __init__(self, nest: Any, nodes: Sequence[Node], buffers: Buffers) -> None:
+    def __init__(self, nest: Any, nodes: Sequence[Node], places: dict[Node, Array]) -> None:
         self.nest = nest
         self.low = nest.low
         self.axes: tuple[int, ...] = nest.group.axes
         self.nodes = nodes
-        self.buffers = buffers
+        self.places = places
         self.short = False  # the loops that accumulate are short
         self.kept: Dims = tuple("1" if axis in self.axes else d for axis, d in enumerate(nest.dims))
 
@@ -127,7 +127,7 @@ class _Reductions:
         else:
             totals = {node: self._cleared(node, size, self._dtype(node)) for node in self.nodes}
             steps = {node: self._column_step(node, totals[node].name, "") for node in self.nodes}
-            self.nest.print_loops(self.nest.loops, lambda: self.nest.print_body(self.buffers, steps))
+            self.nest.print_loops(self.nest.loops, lambda: self.nest.print_body(self.places, steps))
         for node in self.nodes:
             total = totals[node]
             index = low.index_name(0)
@@ -185,7 +185,7 @@ class _Reductions:
             if len(running) == 2 and running[1].size.isdigit() and not is_costly(self.nest.group.nodes):
                 self._rows_together(running, some, begin)
             steps = {node: self._column_step(node, some[node].name, begin) for node in self.nodes}
-            self.nest.print_loops(self.nest.loops, lambda: self.nest.print_body(self.buffers, steps))
+            self.nest.print_loops(self.nest.loops, lambda: self.nest.print_body(self.places, steps))
         place(low, number, parts, block, large=True)
         self.short = False
         totals = {node: self._cleared(node, size, self._dtype(node)) for node in self.nodes}
@@ -214,7 +214,7 @@ class _Reductions:
                 totals = {node: low.assign(places[node], "total") for node in self.nodes}
                 steps = {node: self._step(node, totals[node]) for node in self.nodes}
                 rows.bounds = f"{first}, {first} + {_TOGETHER}"
-                self.nest.print_loops([rows], lambda: self.nest.print_body(self.buffers, steps))
+                self.nest.print_loops([rows], lambda: self.nest.print_body(self.places, steps))
                 for node in self.nodes:
                     low.line(f"{places[node]} = {totals[node]}")
             low.line(f"for {columns.index} in range({columns.range}):")
@@ -255,7 +255,7 @@ class _Reductions:
     def _accumulate(self, inside: Sequence[Loop]) -> dict[Node, str]:
         totals = {node: self._start(node, self._dtype(node)) for node in self.nodes}
         steps = {node: self._step(node, totals[node]) for node in self.nodes}
-        self.nest.print_loops(inside, lambda: self.nest.print_body(self.buffers, steps))
+        self.nest.print_loops(inside, lambda: self.nest.print_body(self.places, steps))
         return totals
 
     def _step(self, node: Node, total: str) -> Callable[[str], None]:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from runtime.codegen import cpu
-from runtime.codegen.known import index_of, known_of, outside
+from runtime.codegen.known import index_of, known_of, learn_inside, outside
 from runtime.codegen.lowering import Lowering, emitter
 from runtime.codegen.refs import Array, Buffer, Dims, Scalar, Vector, Virtual, product
 from runtime.codegen.source import NotNative
@@ -166,6 +166,9 @@ def checked_index(low: Lowering, node: Node, part: Any, values: Iterator[Value],
     if part == _HOLE:
         value = next(values)
         known = known_of(low.ref(value))
+        seen = low.region.indices.get((value, size))
+        if seen is not None:
+            return seen
         if known is not None and known.is_nonnegative:
             index, _ = index_of(low, value, "at")
         else:
@@ -175,6 +178,9 @@ def checked_index(low: Lowering, node: Node, part: Any, values: Iterator[Value],
         wrong = outside(low, index, known, size)
         if wrong is not None:
             low.fail_when(wrong, "InvalidArgumentError", message, node, (index,), "strided_slice")
+        low.region.indices[value, size] = index
+        if known is not None and known.is_nonnegative:
+            learn_inside(low, value, size)
         return index
     fits = static is not None and node.op.name == "strided_slice" and static[axis] is not None
     if part >= 0:
@@ -191,6 +197,11 @@ def _range(low: Lowering, node: Node, parts: Sequence[Any], values: Iterator[Val
     """Start, count and step of a slice of a dimension."""
     if parts == (None, None, None) or parts == (None, None, 1) or parts == (0, None, None):
         return "0", size, "1"
+    number = low.static_size(size)
+    if number is not None and _HOLE not in parts and parts[2] in (None, 1):
+        begin, end, _ = slice(*parts).indices(number)
+        place = str(begin) if begin == (parts[0] or 0) else low.static_dim(begin)
+        return place, low.static_dim(max(end - begin, 0)), "1"
     texts = [
         None if p is None else low.size_of(next(values)) if p == _HOLE else str(p) if p >= 0 else f"({p})"
         for p in parts

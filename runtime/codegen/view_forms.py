@@ -9,13 +9,35 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
+from runtime import dtypes
 from runtime.codegen import cpu
 from runtime.codegen.known import literal_of
 from runtime.codegen.lowering import Lowering, emitter
 from runtime.codegen.nests import broadcast_dims
-from runtime.codegen.refs import Array, Dims, Scalar, Spread, Vector, Virtual, product
+from runtime.codegen.refs import Array, Buffer, Dims, Scalar, Spread, Vector, Virtual, product
 from runtime.dtypes import DType, int64
 from runtime.graph.ir import Node, Value
+
+_RANGE_ENDS = "Requires start <= limit when delta > 0, start >= limit when delta < 0 [Op:Range]"
+
+
+@emitter("constant")
+def _constant(low: Lowering, node: Node) -> None:
+    """Scalars are part of the text, arrays are passed as arguments."""
+    array = node.attrs["value"].array
+    dtype = dtypes.as_dtype(array.dtype)
+    if array.ndim == 0:
+        low.define(node.outputs[0], Scalar(cpu.literal(array[()], dtype), dtype))
+        return
+    name = low.names.fresh("c")
+    low.constants.append((name, np.ascontiguousarray(array)))
+    buffer = name
+    if array.ndim > 1:
+        buffer = low.names.fresh(f"{name}_flat")
+        low.prologue[buffer] = f"lib.flat({name})"
+    low.define(node.outputs[0], Array(Buffer(buffer, dtype), tuple(low.static_dim(d) for d in array.shape)))
 
 
 @emitter("identity", "stop_gradient")
@@ -71,7 +93,7 @@ def filled(low: Lowering, node: Node, shape: Sequence[int | None], holes: Sequen
     for size in shape:
         if size is None:
             atom = low.size_of(next(rest))
-            if atom not in low.sizes.values() and not atom.isdigit():
+            if not low.is_size(atom):
                 message = f"Dimension {{0}} must be >= 0 [Op:{node.op.label}]"
                 low.fail_when(f"{atom} < 0", "InvalidArgumentError", message, node, (atom,), node.op.label)
         else:
@@ -108,7 +130,7 @@ def _requested(low: Lowering, node: Node, old: Dims) -> Dims:
             atoms.append("-1" if size == -1 else low.static_dim(size))
             continue
         atom = low.size_of(next(rest))
-        if atom not in low.sizes.values() and not atom.isdigit():
+        if not low.is_size(atom):
             least = 0 if -1 in shape else -1
             message = f"Size {position} must be non-negative, not {{0}} [Op:Reshape]"
             low.fail_when(f"{atom} < {least}", "InvalidArgumentError", message, node, (atom,), "Reshape")
@@ -346,17 +368,21 @@ def _range(low: Lowering, node: Node) -> None:
     if first is not None and last is not None and by and (last - first) * by >= 0:
         size = low.static_dim(len(range(first, last, by)))
         start, delta = (low.scalar(node.inputs[k]) for k in (0, 2))
+    elif (first, by) == (0, 1) and output.shape[0] is None:
+        start, delta = (low.scalar(node.inputs[k]) for k in (0, 2))
+        size = low.size_of(node.inputs[1])
+        if not low.is_size(size):
+            low.fail_when(f"{size} < 0", "InvalidArgumentError", _RANGE_ENDS, node, (), "range")
     else:
         start, limit, delta = (low.scalar_name(v) for v in node.inputs)
         low.fail_when(f"{delta} == 0", "InvalidArgumentError", "Requires delta != 0 [Op:Range]", node, (), "range")
     if size is None and output.shape[0] is not None:
         size = low.static_dim(output.shape[0])
     elif size is None:
-        message = "Requires start <= limit when delta > 0, start >= limit when delta < 0 [Op:Range]"
         low.fail_when(
             f"({start} > {limit}) if {delta} > 0 else ({start} < {limit})",
             "InvalidArgumentError",
-            message,
+            _RANGE_ENDS,
             node,
             (),
             "range",

@@ -55,6 +55,31 @@ MOVES = {
         lambda x: ag.reshape(ag.reshape(y := ag.cast(x, ag.int32), [6]) // ag.reshape(y + 1, [6]), [2, 3]),
         ["cast", "reshape", "add", "reshape", "floordiv", "reshape"],
     ),
+    "slice of a padded": (lambda x: ag.pad(x, [[0, 0], [2, 1]])[:, 1:4], ["strided_slice", "pad"]),
+    "slice of a padded without its edges": (lambda x: ag.pad(x, [[1, 1], [0, 0]])[1:-1], []),
+    "slice of nothing but padding": (lambda x: ag.pad(x, [[1, 1], [0, 0]])[:1], ["pad", "strided_slice"]),
+    "slice of every second of a padded": (lambda x: ag.pad(x, [[1, 1], [0, 0]])[::2], ["pad", "strided_slice"]),
+    "slice of all": (lambda x: ag.exp(x[:, 0:3]), ["exp"]),
+    "slice of one piece": (lambda x: ag.concat([x[:1], x[1:]], 0)[1:], ["strided_slice"]),
+    "rolled along two axes": (
+        lambda x: ag.roll(x, [1, 1], [0, 1]),
+        [
+            "strided_slice",
+            "strided_slice",
+            "strided_slice",
+            "strided_slice",
+            "concat",
+            "strided_slice",
+            "strided_slice",
+            "concat",
+            "concat",
+        ],
+    ),
+    "slice of what is computed and joined": (
+        lambda x: ag.concat([ag.exp(x), x], 0)[1:3],
+        ["exp", "concat", "strided_slice"],
+    ),
+    "pieces without elements": (lambda x: ag.concat([x[:0], ag.exp(x), x[2:]], 0), ["exp"]),
     "sum over nothing": (lambda x: ag.reduce_sum(ag.reduce_sum(x), axis=[]), ["reduce_sum"]),
 }
 

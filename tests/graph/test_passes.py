@@ -15,6 +15,7 @@ from runtime.context import ctx
 from runtime.graph.builder import Builder, emit_cond, emit_while, trace_region
 from runtime.graph.interpreter import interpret
 from runtime.graph.ir import Graph, copy_graph
+from runtime.graph.passes.array_rows import reserve_rows
 from runtime.graph.passes.common_subexpressions import merge_common_subexpressions
 from runtime.graph.passes.constant_folding import fold_constants
 from runtime.graph.passes.dead_code import remove_dead_code
@@ -22,7 +23,9 @@ from runtime.graph.passes.pipeline import optimize
 from runtime.graph.printer import as_text
 from runtime.graph.verify import VerificationError, verify
 from runtime.ops.control import assert_op
-from runtime.ops.dispatch import call
+from runtime.ops.convert import convert_to_tensor
+from runtime.ops.dispatch import apply, call
+from runtime.ops.growable import ARRAY_WRITE
 from runtime.types import TensorType
 from tests.autodiff.graphs import F64, I32, integer, number
 
@@ -127,6 +130,41 @@ def test_folding_does_not_make_large_constants() -> None:
     graph = trace(lambda x: [call("broadcast_to", number(1), shape=(1000,)) + x], F64)
     fold_constants(graph)
     assert "broadcast_to" in as_text(graph)
+
+
+def test_arrays_have_their_rows_before_the_loop_that_writes_them() -> None:
+    def nested(x: Any, n: Any) -> list:
+        def row(i: Any, a: Any) -> list:
+            inner = [I32, a.type]
+            test = trace_region("test", lambda j, a: [j < i], inner)
+            body = trace_region("body", lambda j, a: [j + 1, apply(ARRAY_WRITE, (a, j, x, n), {"fixed": True})], inner)
+            return [i + 1, emit_while(test, body, [integer(0), a])[1]]
+
+        types = [I32, TensorType(F64.dtype, (None,))]
+        test = trace_region("test", lambda i, a: [i < n], types)
+        start = convert_to_tensor(np.zeros(0))
+        return emit_while(test, trace_region("body", row, types), [integer(0), start])[1:]
+
+    graph = trace(nested, F64, I32)
+    before = interpret(graph, [1.5, np.int32(4)])
+    reserve_rows(graph)
+    verify(graph)
+    rows = next(node for node in graph.nodes if node.op.name == "broadcast_to")
+    loop = next(node for node in graph.nodes if node.op.name == "while")
+    assert rows.inputs[1] is graph.inputs[1] and loop.inputs[1] is rows.outputs[0]
+    np.testing.assert_array_equal(interpret(graph, [1.5, np.int32(4)])[0], before[0])
+
+
+def test_arrays_that_may_grow_get_no_rows() -> None:
+    def f(x: Any, n: Any) -> list:
+        types = [I32, TensorType(F64.dtype, (None,))]
+        test = trace_region("test", lambda i, a: [i < n], types)
+        body = trace_region("body", lambda i, a: [i + 1, apply(ARRAY_WRITE, (a, i, x, n), {"fixed": False})], types)
+        return emit_while(test, body, [integer(0), convert_to_tensor(np.zeros(0))])[1:]
+
+    graph = trace(f, F64, I32)
+    reserve_rows(graph)
+    assert not any(node.op.name == "broadcast_to" for node in graph.nodes)
 
 
 def test_common_subexpressions() -> None:

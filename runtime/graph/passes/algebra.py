@@ -38,6 +38,10 @@ def _subtract(rewrite: Rewrite, node: Node) -> Value | None:
         return x
     if (negated := made_by(y, "negative")) is not None:
         return rewrite.emit("add", [x, negated.inputs[0]])
+    if node.outputs[0].dtype.is_integer and (total := made_by(x, "add")) is not None and y in total.inputs:
+        # Integers wrap: what was added comes off again.
+        rest = total.inputs[1] if total.inputs[0] is y else total.inputs[0]
+        return rest if rest.type == node.outputs[0].type else None
     return None
 
 

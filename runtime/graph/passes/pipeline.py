@@ -6,7 +6,8 @@ import functools
 from collections.abc import Callable
 
 from runtime.graph.ir import Graph
-from runtime.graph.passes import algebra, moves, options, strength_reduction
+from runtime.graph.passes import algebra, joins, moves, options, strength_reduction
+from runtime.graph.passes.array_rows import reserve_rows
 from runtime.graph.passes.common_subexpressions import merge_common_subexpressions
 from runtime.graph.passes.conditionals import simplify_conditionals
 from runtime.graph.passes.constant_folding import fold_constants
@@ -26,6 +27,7 @@ RULES: tuple[tuple[tuple[str, ...], dict[str, Rule]], ...] = (
     (("arithmetic_optimization", "strength_reduction"), strength_reduction.RULES),
     (("arithmetic_optimization", "strength_reduction", "fast_math"), strength_reduction.FAST),
     (("arithmetic_optimization", "move_optimization"), moves.RULES),
+    (("arithmetic_optimization", "move_optimization"), joins.RULES),
 )
 
 
@@ -60,6 +62,8 @@ REGION_PASSES: tuple[tuple[str, str, Pass], ...] = (
     ("loop carries", "loop_optimization", prune_carries),
     ("loop invariants", "loop_optimization", move_loop_invariants),
     ("products", "loop_optimization", hoist_products),
+    # Sizes that were computed in loops stand in front of them by now.
+    ("array rows", "loop_optimization", reserve_rows),
     # Constants meet what they are combined with, and what came out of different loops may be equal.
     ("constant folding", "constant_folding", fold_constants),
     ("common subexpressions", "common_subgraph_elimination", merge_common_subexpressions),

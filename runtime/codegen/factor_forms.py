@@ -1,0 +1,113 @@
+"""Printed forms of inverses, solutions of linear equations and determinants: `lib.solved` on copies of the operands.
+
+Large matrices stay with LAPACK: it takes them in blocks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from runtime.codegen import cpu
+from runtime.codegen.lowering import REFUSALS, Lowering, emitter
+from runtime.codegen.refs import Array, Scalar, Virtual, product
+from runtime.graph.ir import Node, Value
+
+_LARGE = 64  # rows of a matrix
+
+
+def _refusal(node: Node) -> str | None:
+    rows = node.inputs[0].shape[-1]
+    return None if rows is None or rows <= _LARGE else f"a matrix of {rows} rows is a matter for LAPACK"
+
+
+REFUSALS.update(dict.fromkeys(["matrix_inverse", "matrix_solve", "matrix_determinant"], _refusal))
+
+
+def _need_equal(low: Lowering, node: Node, got: Sequence[str], wanted: Sequence[str], message: str) -> None:
+    for one, other in zip(got, wanted):
+        if one != other:
+            text = f"{message} [Op:{node.op.label}]"
+            low.fail_when(f"{one} != {other}", "InvalidArgumentError", text, node, (one, other), node.op.label)
+
+
+def _matrices(low: Lowering, node: Node, transposed: bool = False) -> Array:
+    """The square matrices that a node takes first, in memory that may be overwritten."""
+    value = node.inputs[0]
+    dims = low.dims(value)
+    _need_equal(low, node, dims[-1:], dims[-2:-1], "Input matrix must be square, not {1} x {0}")
+    return _copied(low, value, transposed)
+
+
+def _copied(low: Lowering, value: Value, transposed: bool = False) -> Array:
+    ref: Any = low.ref(value)
+    if transposed:
+        array = ref if isinstance(ref, Array) else low.array(value)
+        strides = low.strides(array)
+        ref = Array(array.buffer, array.dims, (*strides[:-2], strides[-1], strides[-2]), array.offset, whole=False)
+    buffer = low.new_buffer(product(ref.dims), ref.dtype, value.name)
+    low.copy_into(Array(buffer, ref.dims), ref)
+    return Array(buffer, ref.dims)
+
+
+def _solve(low: Lowering, node: Node, matrices: Array, out: Array, message: str) -> None:
+    """Prints the elimination of each matrix; `out` holds the right sides."""
+    size, columns = matrices.dims[-1], out.dims[-1]
+    count = low.atom(product(matrices.dims[:-2]))
+    index = "0" if count == "1" else low.index_name(0)
+    with low.nested() as block:
+        places = f"{index} * {size} * {size}, {size}, {out.buffer.name}, {index} * {size} * {columns}, {columns}"
+        swaps = low.assign(f"lib.solved({matrices.buffer.name}, {places})", "swaps")
+        low.fail_when(f"{swaps} < 0", "InvalidArgumentError", message, node, (), node.op.label)
+    if count == "1":
+        low.block += block
+    else:
+        low.line(f"for {index} in range({count}):")
+        low.block.append(block)
+
+
+@emitter("matrix_inverse")
+def _inverse(low: Lowering, node: Node) -> None:
+    matrices = _matrices(low, node)
+    dtype = matrices.dtype
+    one, zero = cpu.literal(1, dtype), cpu.literal(0, dtype)
+    unit = Virtual(dtype, matrices.dims, lambda indices: f"({one} if {indices[-2]} == {indices[-1]} else {zero})")
+    out = low.solid(unit, node.outputs[0].name)
+    _solve(low, node, matrices, out, "Input is not invertible.")
+    low.define(node.outputs[0], out)
+
+
+@emitter("matrix_solve")
+def _equations(low: Lowering, node: Node) -> None:
+    matrices = _matrices(low, node, node.attrs["adjoint"])
+    rhs = low.dims(node.inputs[1])
+    _need_equal(low, node, rhs[:-1], matrices.dims[:-1], "Input matrix and rhs don't fit: {1} and {0} rows or matrices")
+    out = _copied(low, node.inputs[1])
+    _solve(low, node, matrices, out, "Input matrix is not invertible.")
+    low.define(node.outputs[0], out)
+
+
+@emitter("matrix_determinant")
+def _determinant(low: Lowering, node: Node) -> None:
+    """The product of the pivots, with another sign for each exchange of rows."""
+    matrices = _matrices(low, node)
+    output, size, name = node.outputs[0], matrices.dims[-1], matrices.buffer.name
+    dims = matrices.dims[:-2]
+    count = low.atom(product(dims))
+    out = low.new_buffer(count, output.dtype, output.name)
+    index, step = low.index_name(0), low.index_name(1)
+    one, zero = cpu.literal(1, output.dtype), cpu.literal(0, output.dtype)
+    with low.nested() as block:
+        at = low.assign(f"{index} * {size} * {size}", "at")
+        swaps = low.assign(f"lib.solved({name}, {at}, {size}, {name}, 0, 0)", "swaps")
+        total = low.assign(f"{zero} if {swaps} < 0 else {one} if {swaps} % 2 == 0 else -{one}", "total")
+        low.line(f"for {step} in range({size}):")
+        # A singular matrix is 0 although its elimination stopped somewhere.
+        low.block.append([f"{total} = {total} * {name}[{at} + {step} * ({size} + 1)] if {swaps} >= 0 else {total}"])
+        low.line(f"{out.name}[{index}] = {total}")
+    low.line(f"for {index} in range({count}):")
+    low.block.append(block)
+    if dims:
+        low.define(output, Array(out, dims))
+    else:
+        low.define(output, Scalar(low.assign(f"{out.name}[0]", output.name), output.dtype))

@@ -1,0 +1,141 @@
+"""Stencils: nests over padded, concatenated and rolled arrays, which are read where their pieces lie."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import autograph as ag
+from runtime.codegen.lower import lower
+from runtime.graph.interpreter import interpret
+from tests.codegen.compare import check
+from tests.graph.tracing import simplified, traced
+
+X = ag.TensorSpec([7, 9], ag.float64)
+ROW = ag.TensorSpec([9], ag.float64)
+
+
+def heat(x: Any, row: Any) -> Any:
+    inner = x[2:, 1:-1] + x[:-2, 1:-1] + x[1:-1, 2:] + x[1:-1, :-2] - 4.0 * x[1:-1, 1:-1]
+    return x + ag.pad(0.1 * inner, [[1, 1], [1, 1]])
+
+
+def jacobi(x: Any, row: Any) -> Any:
+    p = ag.pad(x, [[1, 1], [1, 1]])
+    return 0.25 * (p[2:, 1:-1] + p[:-2, 1:-1] + p[1:-1, 2:] + p[1:-1, :-2] + row)
+
+
+def torus(x: Any, row: Any) -> Any:
+    total = ag.zeros_like(x)
+    for dy in (-1, 0, 1):
+        for dx in (-1, 0, 1):
+            total += ag.roll(x, [dy, dx], [0, 1]) * float(dx - 3 * dy)
+    return total
+
+
+def fixed_ends(x: Any, row: Any) -> Any:
+    return ag.concat([row[:1], row[1:-1] * row[2:] - row[:-2], row[-2:-1] * 2.0], 0)
+
+
+def rows_of_other_sizes(x: Any, row: Any) -> Any:
+    both = ag.concat([x[:2] * row, ag.sqrt(ag.abs(x[3:6])), x[:1] + x[1:2]], 0)
+    return ag.concat([both, both], 0)[:6] - ag.concat([x[:1], x[2:]], 0)[:6], both * 2.0
+
+
+def nested(x: Any, row: Any) -> Any:
+    left = ag.concat([ag.pad(x[:3, :4] * 2.0, [[0, 0], [1, 0]]), x[3:5, :5]], 0)
+    right = ag.pad(row[:4][None] * x[:5, :4], [[0, 0], [0, 0]])
+    return ag.concat([left, right], 1) * x[:5] + row
+
+
+def of_a_range(x: Any, row: Any) -> Any:
+    steps = ag.range(4, dtype=ag.float64)
+    return ag.concat([steps, row[:1], steps * steps], 0) * row
+
+
+def value_used_twice(x: Any, row: Any) -> Any:
+    inner = x[1:-1] * 2.0
+    padded = ag.pad(inner, [[1, 1], [0, 0]])
+    return padded * padded + x, inner, ag.reduce_max(padded)
+
+
+def padded_and_written(x: Any, row: Any) -> Any:
+    y = x * 2.0
+    p = ag.pad(y[1:-1], [[1, 1], [0, 0]])
+    y = ag.tensor_scatter_nd_update(y, [[3, 3]], [ag.constant(100.0, ag.float64)])
+    return p + y
+
+
+def chosen(x: Any, row: Any) -> Any:
+    p = ag.pad(row[1:], [[0, 1]], constant_values=3.0)
+    return p + (row if row[0] > 0.0 else ag.roll(row, 2, 0))
+
+
+def nothing_inside(x: Any, row: Any) -> Any:
+    return ag.pad(x, [[0, 0], [0, 0]]) + ag.concat([x[:0], x], 0), ag.pad(x, [[1, 0], [0, 2]])[:1] + 1.0
+
+
+PROGRAMS = [
+    heat, jacobi, torus, fixed_ends, rows_of_other_sizes, nested, of_a_range, value_used_twice, padded_and_written,
+    chosen, nothing_inside,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize("rewritten", [False, True])
+def test_stencils(program: Callable, rewritten: bool) -> None:
+    graph = traced(ag.function(program), X, ROW)
+    graph = simplified(graph) if rewritten else graph
+    random = np.random.default_rng(3)
+    x, row = random.normal(size=(7, 9)), random.normal(size=9)
+    found = check(graph, x, row)
+    for got, wanted in zip(found, interpret(graph, [x, row])):
+        np.testing.assert_array_equal(got, wanted)
+
+
+def looped(program: Callable) -> Callable:
+    def loop(x: Any, row: Any) -> Any:
+        for _ in ag.range(5):
+            x = program(x, row)
+        return x
+
+    return loop
+
+
+@pytest.mark.parametrize("program", [heat, jacobi, torus])
+def test_a_stencil_in_a_loop_is_one_nest_that_writes_new_memory(program: Callable) -> None:
+    graph = simplified(traced(ag.function(looped(program)), X, ROW))
+    text = lower(graph).text
+    # One array besides the one that the loop begins with: they take turns.
+    assert text.count("np.empty(") - text.count("np.empty(0,") == 1
+    random = np.random.default_rng(4)
+    check(graph, random.normal(size=(7, 9)), random.normal(size=9))
+
+
+def test_values_before_the_last_take_their_turns_too() -> None:
+    def wave(x: Any, row: Any) -> Any:
+        before, earlier = x, x * 0.5
+        for _ in ag.range(4):
+            x, before, earlier = 2.0 * x - before + 0.1 * ag.roll(earlier, 1, 0), x, before
+        return x, before, earlier
+
+    graph = simplified(traced(ag.function(wave), X, ROW))
+    assert lower(graph).text.count("np.empty(") <= 3
+    random = np.random.default_rng(5)
+    check(graph, random.normal(size=(7, 9)), random.normal(size=9))
+
+
+def test_gradients_of_stencils() -> None:
+    def gradient(x: Any, row: Any) -> Any:
+        with ag.GradientTape() as tape:
+            tape.watch(x)
+            y = looped(heat)(x, row)
+            loss = ag.reduce_sum(y * y)
+        return tape.gradient(loss, x)
+
+    x = np.random.default_rng(6).normal(size=(7, 9))
+    compiled = ag.function(gradient, jit_compile=True)(x, np.ones(9))
+    np.testing.assert_allclose(compiled, gradient(ag.constant(x), ag.ones([9], ag.float64)), rtol=1e-12)
