@@ -53,7 +53,10 @@ def _segments(low: Lowering, node: Node) -> None:
     data, ids = low.array(node.inputs[0]), low.array(node.inputs[1])
     (count,) = filled(low, node, (node.attrs["num"],), node.inputs[2:])
     rank = len(ids.dims)
-    _check_lead(low, node, data.dims[:rank], ids.dims, "data.shape must start with segment_ids.shape")
+    shown = [f"{{{k}}}" for k in range(len(data.dims) + rank)]
+    own, lead = ",".join(shown[: len(data.dims)]), ",".join(shown[len(data.dims) :])
+    message = f"data.shape = [{own}] does not start with segment_ids.shape = [{lead}]"
+    _check_lead(low, node, data.dims[:rank], ids.dims, message, (*data.dims, *ids.dims))
     op, dtype = _JOINED[node.op.name], data.dtype
     empty = cpu.literal(_neutral(op, dtype), dtype)
     dims = (count, *data.dims[rank:])
@@ -107,10 +110,10 @@ def _searchsorted(low: Lowering, node: Node) -> None:
     low.define(output, Array(out, values.dims))
 
 
-def _check_lead(low: Lowering, node: Node, got: Dims, wanted: Dims, message: str) -> None:
+def _check_lead(low: Lowering, node: Node, got: Dims, wanted: Dims, message: str, details: Dims = ()) -> None:
     wrong = [f"{a} != {b}" for a, b in zip(got, wanted) if a != b]
     if wrong:
-        low.fail_when(" or ".join(wrong), "InvalidArgumentError", message, node)
+        low.fail_when(" or ".join(wrong), "InvalidArgumentError", message, node, details)
 
 
 @emitter("top_few")

@@ -56,6 +56,9 @@ PROGRAMS = {
     "fused": (lambda x, y: ag.exp(x) * 2 + ag.sin(y), [floats(N), floats(N)], [ramp(3), ramp(2)]),
     "where": (lambda x, y: ag.where(x > 0, x, y), [floats(N), floats(N)], [ramp(3), ramp(2)]),
     "maximum": (lambda x, y: ag.maximum(x, y), [floats(N, N), floats(N, N)], [ramp(3, 2), ramp(3, 3)]),
+    "segments of other rows": (
+        lambda x, i: ag.math.unsorted_segment_sum(x, i, 4), [floats(N, N), ints(N)], [ramp(3, 2), i32([1, 2])],
+    ),
     "extreme of nothing": (lambda x: ag.argmin(x, 1), [floats(N, N)], [ramp(3, 0)]),
     "integer division": (lambda x, y: x // y, [ints(), ints()], [i32(3), i32(0)]),
     "remainder": (lambda x, y: x % y, [ints(N), ints(N)], [i32([3]), i32([0])]),
