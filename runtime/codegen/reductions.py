@@ -64,6 +64,11 @@ def _extreme(sign: str) -> Step:
     return step
 
 
+def _joined(sign: str) -> Step:
+    """Of truth values; `or` and `and` would be branches."""
+    return lambda total, value, dtype: f"({total} {sign} {value if value.isidentifier() else f'({value})'})"
+
+
 REDUCTIONS: dict[str, Reduction] = {
     "reduce_sum": Reduction(lambda dtype: 0, _arithmetic("+", "add"), wide=True, sums=True),
     "reduce_mean": Reduction(lambda dtype: 0, _arithmetic("+", "add"), wide=True, sums=True, mean=True),
@@ -71,8 +76,8 @@ REDUCTIONS: dict[str, Reduction] = {
     "sum_to_shape_of": Reduction(lambda dtype: 0, _arithmetic("+", "add"), wide=True, sums=True),
     "reduce_max": Reduction(_lowest, _extreme(">")),
     "reduce_min": Reduction(_highest, _extreme("<")),
-    "reduce_any": Reduction(lambda dtype: False, lambda a, v, dtype: f"({a} or {v})"),
-    "reduce_all": Reduction(lambda dtype: True, lambda a, v, dtype: f"({a} and {v})"),
+    "reduce_any": Reduction(lambda dtype: False, _joined("|")),
+    "reduce_all": Reduction(lambda dtype: True, _joined("&")),
 }
 
 

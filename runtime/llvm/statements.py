@@ -156,15 +156,29 @@ def _for(w: Writer, node: ast.For) -> None:
 # Elements of a row up to which it is written out, so that LLVM may make vectors of several rows.
 _WRITTEN_OUT = 4
 _WIDE = 16  # elements that may fit a vector
+_TAKEN_TOGETHER = 32  # bytes of a row up to which totals of several rows are vectors
 
 
 def _row_hint(w: Writer, node: ast.For, count: str) -> str | None:
     """What LLVM shall know of a loop along a row, in a part of a nest, whose length the text says."""
     if not count.isdigit() or not w.types.function.decorator_list or int(count) <= _WRITTEN_OUT:
         return None
+    if _gives_totals_only(w.types.function):
+        loads = [w.types.scalar(part) for part in ast.walk(node) if isinstance(part, ast.Subscript)]
+        if int(count) * max(((kind.bits + 7) // 8 for kind in loads), default=1) <= _TAKEN_TOGETHER:
+            return None
     slow = any(isinstance(part, ast.Attribute) and w.program.has_formula(part.attr) for part in ast.walk(node))
     left_over = int(count) % _WIDE
     return MASKED_ROW if slow and (int(count) < _WIDE or left_over > _WIDE // 2) else ROW
+
+
+def _gives_totals_only(function: ast.FunctionDef) -> bool:
+    """Whether a part of a nest writes nothing along its rows."""
+    (rows,) = (statement for statement in function.body if isinstance(statement, ast.For))
+    inner = [part for statement in rows.body for part in ast.walk(statement) if isinstance(part, ast.For)]
+    return not any(
+        isinstance(part, ast.Subscript) and isinstance(part.ctx, ast.Store) for loop in inner for part in ast.walk(loop)
+    )
 
 
 def _pace_hint(node: ast.For) -> str | None:
