@@ -38,7 +38,8 @@ def available() -> bool:
 def _library() -> Any:
     from runtime.llvm.program import Library
 
-    return Library(Path(__file__).with_name("library.py").read_text(encoding="utf-8"), _formulas)
+    texts = [Path(__file__).with_name(name).read_text(encoding="utf-8") for name in ("library.py", "algorithms.py")]
+    return Library("\n".join(texts), _formulas)
 
 
 def _formulas() -> Mapping[str, Any]:

@@ -1,0 +1,112 @@
+"""The part of the library that searches sequences and solves equations, in plain code. Imported by kernel files only."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numba import njit
+
+
+@njit(nogil=True)
+def place_in(sequence: Any, first: int, count: int, value: Any, right: bool) -> int:
+    """Where a value goes in a sorted sequence of `count` elements from `first` on, before its equals or after them. NaN
+    comes after all numbers. What is left to search shrinks the same way for every value, so that the processor is never
+    surprised, and searches overlap."""
+    if count == 0:
+        return 0
+    place = first
+    left = count
+    while left > 1:
+        half = left // 2
+        here = sequence[place + half - 1]
+        if right:
+            before = not (value < here or (here != here and value == value))
+        else:
+            before = here < value or (value != value and here == here)
+        place = place + half if before else place
+        left = left - half
+    here = sequence[place]
+    if right:
+        before = not (value < here or (here != here and value == value))
+    else:
+        before = here < value or (value != value and here == here)
+    return place - first + (1 if before else 0)
+
+
+@njit(nogil=True)
+def top_of_row(x: Any, begin: int, length: int, values: Any, places: Any, at: int, k: int) -> None:
+    """The k largest of `length` elements from x[begin] on, in order, and where they are: equal ones as they come, NaN
+    first. Blocks that have nothing larger than the least of those found are passed over."""
+    count = 0
+    start = 0
+    while start < length and k > 0:
+        end = min(start + 64, length)
+        found = count < k
+        if not found:
+            least = values[at + k - 1]
+            for j in range(start, end):
+                here = x[begin + j]
+                found = found | (here > least) | (here != here)
+        if found:
+            for j in range(start, end):
+                here = x[begin + j]
+                last = values[at + max(count, 1) - 1]
+                if count < k or here > last or (here != here and last == last):
+                    p = count if count < k else k - 1
+                    count = p + 1
+                    moving = p > 0
+                    while moving:
+                        before = values[at + p - 1]
+                        if here > before or (here != here and before == before):
+                            values[at + p] = before
+                            places[at + p] = places[at + p - 1]
+                            p = p - 1
+                            moving = p > 0
+                        else:
+                            moving = False
+                    values[at + p] = here
+                    places[at + p] = j
+        start = end
+
+
+@njit(nogil=True)
+def solved(matrix: Any, at: int, size: int, out: Any, to: int, columns: int) -> int:
+    """Solves linear equations by elimination with partial pivoting (Golub and Van Loan, "Matrix Computations", 3.4).
+
+    The square matrix from `at` on becomes its triangular factors, the right sides from `to` on become the solutions.
+    Gives how often rows changed places; -1 for a singular matrix.
+    """
+    swaps = 0
+    for k in range(size):
+        own, pivot = at + k * size, at + k * size
+        for i in range(k + 1, size):
+            row = at + i * size
+            pivot = row if abs(matrix[row + k]) > abs(matrix[pivot + k]) else pivot
+        if matrix[pivot + k] == 0:
+            return -1
+        if pivot != own:
+            swaps += 1
+            for j in range(size):
+                kept = matrix[own + j]
+                matrix[own + j] = matrix[pivot + j]
+                matrix[pivot + j] = kept
+            here, there = to + k * columns, to + (pivot - at) // size * columns
+            for j in range(columns):
+                kept = out[here + j]
+                out[here + j] = out[there + j]
+                out[there + j] = kept
+        for i in range(k + 1, size):
+            row = at + i * size
+            factor = matrix[row + k] / matrix[own + k]
+            for j in range(k + 1, size):
+                matrix[row + j] -= factor * matrix[own + j]
+            for j in range(columns):
+                out[to + i * columns + j] -= factor * out[to + k * columns + j]
+    for i in range(size - 1, -1, -1):
+        row = at + i * size
+        for k in range(i + 1, size):
+            for j in range(columns):
+                out[to + i * columns + j] -= matrix[row + k] * out[to + k * columns + j]
+        for j in range(columns):
+            out[to + i * columns + j] /= matrix[row + i]
+    return swaps
