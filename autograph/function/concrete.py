@@ -71,6 +71,7 @@ class ConcreteFunction:
         # Once it is known how calls run: from tensors to the result, where no tape and no trace is open.
         self.direct: Callable[[list[Any]], Any] | None = None
         self._may_be_direct = not variables
+        self._shortcut_made = False
         self.shortcuts_left = 0  # how many more kinds of such calls machine code may learn to answer
         self._captures = list(captures)
         self.symbolic_captures = symbolic_captures
@@ -220,6 +221,16 @@ class ConcreteFunction:
         """The kernel that all the graph has become; None where it is more than one, or partly interpreted."""
         return getattr(self.function.executable.settled, "kernel", None)
 
+    def answered_by(self) -> str:
+        """What answers calls of the native function, and why: a part of `f.explain`."""
+        if self._variables:
+            return "by Python, since it reads or assigns variables"
+        if self._kernel is None:
+            return "by Python, since it is not one kernel alone"
+        if self._shortcut_made:
+            return "by machine code, those that are like earlier ones"
+        return "by Python, until machine code has seen a few of them"
+
     def plan(
         self, description: Any, order: Sequence[int], otherwise: Callable[..., Any], raising: Callable[..., Any]
     ) -> Any:
@@ -233,7 +244,9 @@ class ConcreteFunction:
         is_tuple = type(structure) is tuple and not any(map(nest.is_nested, structure)) and not any(self._is_none)
         pack = None if self._single else tuple if is_tuple else self._pack
         extra, dtypes = [t._array for t in self._extra], [v.dtype for v in self.graph.outputs]
-        return shortcut.plan(self._kernel, description, order, extra, dtypes, pack, otherwise, raising)
+        plan = shortcut.plan(self._kernel, description, order, extra, dtypes, pack, otherwise, raising)
+        self._shortcut_made = self._shortcut_made or plan is not None
+        return plan
 
     def shapes_like(self, tensors: Sequence[EagerTensor]) -> list[tuple]:
         """The tensors' shapes, with None for dimensions that the trace leaves open."""

@@ -34,6 +34,7 @@ def explain_call(
     concrete: ConcreteFunction = function.get_concrete_function(*args, **kwargs)
     graph_function = concrete.function
     section = explain("the program", graph_function.executable, concrete.graph)
+    section.calls = concrete.answered_by() if graph_function.executable.is_native else None
     sections = [section]
     for gradient in graph_function.gradients():
         for title, part in (

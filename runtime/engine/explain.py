@@ -106,6 +106,7 @@ class Section:
     stays: list[Stay] = field(default_factory=list)
     seconds: float | None = None  # of one call, where that was measured
     unmeasured: str | None = None
+    calls: str | None = None  # what answers them, where that is settled
 
 
 @dataclass

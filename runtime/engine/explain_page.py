@@ -97,6 +97,8 @@ class _Page:
     def section(self, section: Section) -> Iterator[str]:
         title = f"{section.title}: {section.tier}{measured(section, self.machine)}"
         yield f"<h2>{html.escape(title)}</h2>\n"
+        if section.calls:
+            yield f"<p>calls: {html.escape(section.calls)}</p>\n"
         for loop in section.loops:
             kind = "staged" if loop.trips is None else "unrolled"
             yield self.entry(kind, [loop.span] if loop.span else [], f"{where(loop.span)} {describe_loop(loop)}")

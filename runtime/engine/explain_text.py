@@ -36,6 +36,8 @@ def _section(section: Section, machine: Machine, titled: bool) -> Iterator[str]:
     if titled:
         yield f"{section.title} {'-' * (WIDTH - len(section.title) - 1)}"
     yield from _wrap(f"tier: {section.tier}{measured(section, machine)}", "  ")
+    if section.calls:
+        yield from _wrap(f"calls: {section.calls}", "  ")
     if section.loops:
         yield "loops"
         for loop in section.loops:

@@ -96,6 +96,14 @@ def test_tiers_and_times():
     f(X)
     text = f.explain(X, measure=True)
     assert re.search(r"tier: native; a call takes [\d.]+ \w+, its floor is 800 ns", text)
+    assert "calls: by Python, until machine code has seen a few of them" in text
+    for _ in range(3):
+        f(X)
+    assert "calls: by machine code" in f.explain(X)
+    v = ag.Variable(1.0)
+    with_variable = ag.function(lambda x: x * v, jit_compile=True)
+    with_variable(X)
+    assert "calls: by Python, since it reads or assigns variables" in with_variable.explain(X)
     assert re.search(r"kernel 1  k_\w+: (compiled|loaded from the cache) in [\d.]+ \w+,", text)
     assert "jit_compile=False" in ag.function(lambda x: x + 1.0, jit_compile=False).explain(X)
     strings = ag.function(lambda x: ag.strings.upper(x), jit_compile=True)
