@@ -103,7 +103,7 @@ def compile_kernel(source: KernelSource) -> Callable[..., Any]:
     Raises KernelError when no compiler takes the text: an error of this project.
     """
     with compiling:
-        name = cache.kernel_name(source.text, source.signature)
+        name = cache.kernel_name(source.text, source.key)
     entry = _once(name, lambda: _load_or_compile(name, source))
     assert entry is not None
     return entry
@@ -195,7 +195,7 @@ def _interrupts_wait() -> Iterator[None]:
 
 def record_of(source: KernelSource) -> Record | None:
     """How the kernel of this text came here; None where nobody has asked for it yet."""
-    return records.get(cache.kernel_name(source.text, source.signature))
+    return records.get(cache.kernel_name(source.text, source.key))
 
 
 def forget_waiting() -> None:

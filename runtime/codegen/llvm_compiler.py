@@ -59,7 +59,7 @@ def compile(
     program = Program(source.text, _library())
     text = program.text("kernel", source.signature, name)
     outside()
-    code = target.machine_code(text, program.modules.values())
+    code = target.machine_code(text, program.modules.values(), quick=source.quick)
     return target.entry_point(code, name, _symbols()), code
 
 

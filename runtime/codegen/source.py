@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from runtime.graph.spans import at_span, describe_span
 from runtime.ops.text import format_tensor
 
 _LINES_SHOWN = 3
+_INNER_NEST = re.compile(r"^ {8,}for ", re.MULTILINE)  # inside of something else than the kernel itself
 
 
 class NotNative(Exception):
@@ -117,6 +119,7 @@ class KernelSource:
     reports      the elementwise nests in the text, for `explain`
     arrays       the user's lines that make arrays, the largest first
     small        the nodes on tensors of few elements that are printed element by element, for `explain`
+    quick        whether it is to be compiled by few passes, because a running loop waits for it
     kept         variables of which an error returns the value: reference -> slot (see `runtime.graph.passes.commits`)
     """
 
@@ -133,6 +136,19 @@ class KernelSource:
     reports: tuple[NestReport, ...] = ()
     arrays: tuple[Any, ...] = ()
     small: frozenset[Any] = frozenset()
+    quick: bool = False
+
+    @property
+    def key(self) -> str:
+        """What besides its text the machine code depends on here."""
+        return f"{self.signature} quick" if self.quick else self.signature
+
+    def hurried(self) -> KernelSource:
+        """The same for a running loop that waits for it. Few passes do for loops over numbers (1.8 times the time of
+        all for the edit distance of `benchmarks`, 1.2 and mostly 1 for the others); nests over arrays in a loop are
+        left to LLVM's vectors."""
+        nests = _INNER_NEST.search(self.text) is not None or "lib.in_threads(" in self.text
+        return replace(self, quick=not nests)
 
     def out_of_memory(self, error: MemoryError) -> Exception:
         """What is raised when the kernel can't allocate an array."""

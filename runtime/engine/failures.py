@@ -63,5 +63,5 @@ def _text(graph: Graph) -> str | None:
         source = lower(graph)
     except Exception:  # the failure that is being told
         return None
-    path = cache.text_file(cache.kernel_name(source.text, source.signature))
-    return str(path) if path.exists() else None
+    paths = [cache.text_file(cache.kernel_name(source.text, each.key)) for each in (source, source.hurried())]
+    return next((str(path) for path in paths if path.exists()), None)

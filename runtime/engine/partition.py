@@ -28,11 +28,11 @@ SEGMENT_LIMIT = 100
 def compile_graph(graph: Graph, pace: Callable[[], Accelerator] | None, whole: bool = False) -> Call | None:
     """A callable for the graph's inputs that runs native code where there is some; None where there is none.
 
-    pace: makes an accelerator for each run of an interpreted part. whole: only as one kernel. Raises NotNative or
-    KernelError.
+    pace: makes an accelerator for each run of an interpreted part. whole: only as one kernel, which a running loop
+    waits for. Raises NotNative or KernelError.
     """
     if all(is_native(node) for node in graph.nodes) and (whole or _weight(graph.nodes) <= SEGMENT_LIMIT):
-        source = lower(graph)
+        source = lower(graph).hurried() if whole else lower(graph)
         call = load(source)
         afterwards(lambda: recall.keep(graph, source))
         return call

@@ -9,11 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from runtime.codegen.lower import lower
+from runtime.codegen.native import load
+from runtime.dtypes import float32, float64
 from runtime.engine import Executable, pacing, wait_for_background
 from runtime.graph import interpreter
 from runtime.llvm import target
+from runtime.ops.dispatch import call
 from tests.autodiff.graphs import I32, integer, while_loop
-from tests.engine.test_executable import build
+from tests.codegen.compare import build, typed
 
 
 class Clock:
@@ -128,10 +132,10 @@ def test_a_loop_is_interpreted_while_llvm_works_and_native_in_later_runs(monkeyp
     began, ended = threading.Event(), threading.Event()
     machine_code = target.machine_code
 
-    def slow(*arguments: Any) -> bytes:
+    def slow(*arguments: Any, **options: Any) -> bytes:
         began.set()
         assert ended.wait(60)
-        return machine_code(*arguments)
+        return machine_code(*arguments, **options)
 
     monkeypatch.setattr(target, "machine_code", slow)
     run = Executable(build(lambda n: while_loop(lambda i: i < n + 7, lambda i: [i + 1], [integer(0)])[0], [I32]))
@@ -158,3 +162,38 @@ def test_a_loop_that_an_earlier_process_has_left_on_disk_goes_native_soon() -> N
     (node,) = [node for node in again.graph.nodes if node.op.name == "while"]
     assert again._loop_of(node).patience(1.0) < far
     assert wait_for_background(60)
+
+
+def _roots(count: int) -> Any:
+    """Sums of roots by Newton's method: sines, cosines, a loop in lanes."""
+
+    def trip(i: Any, total: Any) -> list:
+        start = call("cast", i, dtype=float64) * 0.01
+        x = while_loop(
+            lambda x, change: call("abs", change) > 1e-10,
+            lambda x, change: (lambda step: [x - step, step])(
+                (x - 0.3 * call("sin", x) - start) / (1.0 - 0.3 * call("cos", x))
+            ),
+            [start, start * 0.0 + 1.0],
+        )[0]
+        return [i + 1, total + x]
+
+    return lambda total: while_loop(lambda i, total: i < count, trip, [integer(0), total])[1]
+
+
+def test_kernels_that_somebody_waits_for_give_the_same_bits() -> None:
+    for program, types, values in (
+        (nested(30, 7), [I32], [np.int32(3)]),
+        (_roots(40), [typed(float64)], [np.float64(0.5)]),
+    ):
+        source = lower(build(program, types))
+        quick = source.hurried()
+        assert quick.quick and quick.key != source.key
+        assert load(quick)(values) == load(source)(values)
+
+
+def test_loops_with_nests_over_arrays_are_compiled_as_others() -> None:
+    def program(x: Any, n: Any) -> Any:
+        return while_loop(lambda i, x: i < n, lambda i, x: [i + 1, call("tanh", x * 1.5)], [integer(0), x])[1]
+
+    assert not lower(build(program, [typed(float32, None), I32])).hurried().quick
