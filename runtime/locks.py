@@ -23,6 +23,11 @@ def places(numbers: Iterable[int]) -> tuple[int, ...]:
     return tuple(sorted({number % _COUNT for number in numbers}))
 
 
+def of(numbers: Iterable[int]) -> list[Any]:
+    """Those locks, in the order in which they are taken."""
+    return [_locks[place] for place in places(numbers)]
+
+
 class Held:
     """A context in which this thread holds the locks at `places`."""
 
@@ -60,7 +65,8 @@ def one_at_a_time(method: _Method) -> _Method:
 
 def _renew() -> None:
     """In a forked child, which has none of the threads that hold locks."""
-    _locks[:] = [threading.RLock() for _ in range(_COUNT)]
+    for lock in _locks:
+        lock._at_fork_reinit()  # type: ignore[attr-defined]
 
 
 if hasattr(os, "register_at_fork"):

@@ -71,7 +71,7 @@ class ConcreteFunction:
         # Once it is known how calls run: from tensors to the result, where no tape and no trace is open.
         self.direct: Callable[[list[Any]], Any] | None = None
         self._may_be_direct = not variables
-        self._shortcut_made = False
+        self._was_settled = self._shortcut_made = False
         self.shortcuts_left = 0  # how many more kinds of such calls machine code may learn to answer
         self._captures = list(captures)
         self.symbolic_captures = symbolic_captures
@@ -194,7 +194,9 @@ class ConcreteFunction:
             results = self._call_with_variables(tensors)
         if self._may_be_direct and self.function.executable.settled is not None:
             self.direct, self._may_be_direct = self._direct(), False
-            self.shortcuts_left = _SHORTCUTS if self.direct is not None and self._kernel is not None else 0
+        if not self._was_settled and self.function.executable.settled is not None:
+            self._was_settled = True
+            self.shortcuts_left = _SHORTCUTS if self._kernel is not None and not self._given_variables else 0
         if self._single:
             return results[0]
         return self._pack(results)
@@ -223,8 +225,6 @@ class ConcreteFunction:
 
     def answered_by(self) -> str:
         """What answers calls of the native function, and why: a part of `f.explain`."""
-        if self._variables:
-            return "by Python, since it reads or assigns variables"
         if self._kernel is None:
             return "by Python, since it is not one kernel alone"
         if self._shortcut_made:
@@ -240,11 +240,18 @@ class ConcreteFunction:
         """
         from runtime.engine import shortcut
 
-        structure = self._result
+        structure, variables = self._result, self.variables
+        written = [variables[index] for index in self._written]
+        if self._commits or not all(description.variable(v, "_array") for v in variables):
+            return None
+        for lock in locks.of(v._id for v in written):
+            description.lock(lock)
         is_tuple = type(structure) is tuple and not any(map(nest.is_nested, structure)) and not any(self._is_none)
-        pack = None if self._single else tuple if is_tuple else self._pack
-        extra, dtypes = [t._array for t in self._extra], [v.dtype for v in self.graph.outputs]
-        plan = shortcut.plan(self._kernel, description, order, extra, dtypes, pack, otherwise, raising)
+        nothing = structure is None and self._is_none == [True]
+        pack: Any = None if self._single else tuple if is_tuple else shortcut.NOTHING if nothing else self._pack
+        extra, dtypes = [t._array for t in self._extra], [v.dtype for v in self.graph.outputs if v.is_tensor]
+        assign = [v.take for v in written]
+        plan = shortcut.plan(self._kernel, description, order, extra, dtypes, assign, pack, otherwise, raising)
         self._shortcut_made = self._shortcut_made or plan is not None
         return plan
 

@@ -124,11 +124,12 @@ class Function:
             concrete = self._traces.get(key)
             if concrete is None or (concrete.guards and broken(concrete.guards) is not None):
                 concrete = self._trace(key, args, kwargs)
-            if concrete.direct is not None and ctx.builder is None and not ctx.recorders:
-                concrete.used = True
+            if ctx.builder is None and not ctx.recorders:
                 if concrete.shortcuts_left:
                     self._shorten(concrete, given, named, tensors)
-                return concrete.direct(tensors)
+                if concrete.direct is not None:
+                    concrete.used = True
+                    return concrete.direct(tensors)
             return concrete.call_flat(tensors)
         except drop_own_frames():  # matches nothing: the error goes on, its traceback cleaned
             raise

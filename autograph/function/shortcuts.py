@@ -1,8 +1,8 @@
 """Which calls of a function take a shortcut (`runtime/engine/shortcut.py`), and how its calls are switched over to it.
 
-A call may take one where its trace has no variables, its kernel is compiled, and all that the trace depends on can be
-compared by machine code: tensors by dtype and shape, Python values by identity, globals and closure variables that are
-baked in by identity. Everything else, and every call that differs in anything from those seen, goes the long way,
+A call may take one where all its trace is one compiled kernel, and all that the trace depends on can be compared by
+machine code: tensors and variables by dtype and shape, Python values by identity, globals and closure variables that
+are baked in by identity. Everything else, and every call that differs in anything from those seen, goes the long way,
 `Function.__call__`.
 """
 

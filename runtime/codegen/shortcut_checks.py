@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from runtime.codegen.shortcut_words import (
     ARRAY,
+    ATTRIBUTE,
     BUILDER,
     CONTEXT,
     DICT,
@@ -30,6 +31,8 @@ declare ptr @PyDict_New()
 declare i32 @PyDict_SetItem(ptr, ptr, ptr)
 declare ptr @PyErr_Occurred()
 declare void @PyErr_Clear()
+declare void @PyErr_Fetch(ptr, ptr, ptr)
+declare void @PyErr_Restore(ptr, ptr, ptr)
 declare i32 @PyErr_ExceptionMatches(ptr)
 declare ptr @PyObject_VectorcallDict(ptr, ptr, i64, ptr)
 declare ptr @PyType_GenericAlloc(ptr, i64)
@@ -136,36 +139,14 @@ out:
 
 def fits(array: int, dtype: int) -> str:
     return f"""
-; Whether an object is as the description at the cursor says, which is read to its end only then. The values of its
-; tensors are put where %values points, with references to them.
-define internal i1 @fits(ptr %cursor, ptr %thing, ptr %values) {{
-  %kind = call i64 @word(ptr %cursor)
-  %type = call ptr @field(ptr %thing, i64 8)
-  switch i64 %kind, label %same [ i64 {SCALAR}, label %tensor i64 {ARRAY}, label %tensor i64 {TUPLE}, label %tuple
-    i64 {LIST}, label %list i64 {DICT}, label %dictionary ]
-same:
-  %expected = call ptr @object(ptr %cursor)
-  %is_same = icmp eq ptr %thing, %expected
-  ret i1 %is_same
-tensor:
-  %of = call ptr @object(ptr %cursor)
-  %dtype = call ptr @object(ptr %cursor)
-  %is_tensor = icmp eq ptr %type, @{TENSOR}
-  br i1 %is_tensor, label %look, label %no
-look:
-  %own = call ptr @field(ptr %thing, i64 {dtype})
-  %value = call ptr @field(ptr %thing, i64 {array})
-  %is_own = icmp eq ptr %own, %dtype
-  %is_set = icmp ne ptr %value, null
-  %both = and i1 %is_own, %is_set
-  br i1 %both, label %look_more, label %no
-look_more:
+; Whether the value of a tensor is a scalar or an array as described; what follows of the description is read.
+define internal i1 @suits(ptr %cursor, ptr %value, i64 %kind, ptr %of) alwaysinline {{
   %value_type = call ptr @field(ptr %value, i64 8)
   %scalar = icmp eq i64 %kind, {SCALAR}
   br i1 %scalar, label %number, label %array
 number:
   %right = icmp eq ptr %value_type, %of
-  br i1 %right, label %take, label %no
+  ret i1 %right
 array:
   %wanted = call i64 @word(ptr %cursor)
   %is_array = icmp eq ptr %value_type, @numpy_array_type
@@ -188,7 +169,7 @@ measure:
 axes:
   %axis = phi i64 [ 0, %measure ], [ %next_axis, %axis_fits ]
   %more_axes = icmp slt i64 %axis, %wanted
-  br i1 %more_axes, label %one_axis, label %take
+  br i1 %more_axes, label %one_axis, label %yes
 one_axis:
   %size_place = getelementptr i64, ptr %sizes, i64 %axis
   %size = load i64, ptr %size_place
@@ -200,6 +181,38 @@ one_axis:
 axis_fits:
   %next_axis = add i64 %axis, 1
   br label %axes
+yes:
+  ret i1 true
+no:
+  ret i1 false
+}}
+
+; Whether an object is as the description at the cursor says, which is read to its end only then. The values of its
+; tensors are put where %values points, with references to them.
+define internal i1 @fits(ptr %cursor, ptr %thing, ptr %values) {{
+  %kind = call i64 @word(ptr %cursor)
+  %type = call ptr @field(ptr %thing, i64 8)
+  switch i64 %kind, label %same [ i64 {SCALAR}, label %tensor i64 {ARRAY}, label %tensor i64 {TUPLE}, label %tuple
+    i64 {LIST}, label %list i64 {DICT}, label %dictionary i64 {ATTRIBUTE}, label %attribute ]
+same:
+  %expected = call ptr @object(ptr %cursor)
+  %is_same = icmp eq ptr %thing, %expected
+  ret i1 %is_same
+tensor:
+  %of = call ptr @object(ptr %cursor)
+  %dtype = call ptr @object(ptr %cursor)
+  %is_tensor = icmp eq ptr %type, @{TENSOR}
+  br i1 %is_tensor, label %look, label %no
+look:
+  %own = call ptr @field(ptr %thing, i64 {dtype})
+  %value = call ptr @field(ptr %thing, i64 {array})
+  %is_own = icmp eq ptr %own, %dtype
+  %is_set = icmp ne ptr %value, null
+  %both = and i1 %is_own, %is_set
+  br i1 %both, label %look_more, label %no
+look_more:
+  %ok_value = call i1 @suits(ptr %cursor, ptr %value, i64 %kind, ptr %of)
+  br i1 %ok_value, label %take, label %no
 take:
   call void @Py_IncRef(ptr %value)
   %free = load ptr, ptr %values
@@ -207,6 +220,29 @@ take:
   %next_free = getelementptr ptr, ptr %free, i64 1
   store ptr %next_free, ptr %values
   ret i1 true
+attribute:
+  %holder = call ptr @object(ptr %cursor)
+  %attribute_name = call ptr @object(ptr %cursor)
+  %value_kind = call i64 @word(ptr %cursor)
+  %value_of = call ptr @object(ptr %cursor)
+  %read = call ptr @PyObject_GetAttr(ptr %holder, ptr %attribute_name)
+  %not_read = icmp eq ptr %read, null
+  br i1 %not_read, label %no_attribute, label %look_at_read
+look_at_read:
+  %read_suits = call i1 @suits(ptr %cursor, ptr %read, i64 %value_kind, ptr %value_of)
+  br i1 %read_suits, label %keep, label %drop
+keep:
+  %place = load ptr, ptr %values
+  store ptr %read, ptr %place
+  %next_place = getelementptr ptr, ptr %place, i64 1
+  store ptr %next_place, ptr %values
+  ret i1 true
+drop:
+  call void @Py_DecRef(ptr %read)
+  ret i1 false
+no_attribute:
+  call void @PyErr_Clear()
+  ret i1 false
 tuple:
   %is_tuple = icmp eq ptr %type, @PyTuple_Type
   %in_tuple = getelementptr i8, ptr %thing, i64 24
@@ -268,6 +304,68 @@ no:
 
 
 GUARDS = f"""
+; Takes so many locks; how many it has taken, which are fewer where there is an error.
+define internal i64 @take_locks(ptr %cursor, i64 %count) {{
+  br label %each
+each:
+  %index = phi i64 [ 0, %0 ], [ %next, %taken ]
+  %more = icmp slt i64 %index, %count
+  br i1 %more, label %one, label %out
+one:
+  %take = call ptr @object(ptr %cursor)
+  %give = call ptr @object(ptr %cursor)
+  %answer = call ptr @PyObject_VectorcallDict(ptr %take, ptr null, i64 0, ptr null)
+  %failed = icmp eq ptr %answer, null
+  br i1 %failed, label %out, label %taken
+taken:
+  call void @Py_DecRef(ptr %answer)
+  %next = add i64 %index, 1
+  br label %each
+out:
+  ret i64 %index
+}}
+
+; Gives locks back, of which the first words are at %words, and leaves an error that is set as it is.
+define internal void @give_locks(ptr %words, i64 %count) {{
+  %any = icmp sgt i64 %count, 0
+  br i1 %any, label %keep, label %out
+keep:
+  %type = alloca ptr
+  %value = alloca ptr
+  %traceback = alloca ptr
+  call void @PyErr_Fetch(ptr %type, ptr %value, ptr %traceback)
+  br label %each
+each:
+  %index = phi i64 [ 0, %keep ], [ %next, %given ]
+  %more = icmp slt i64 %index, %count
+  br i1 %more, label %one, label %restore
+one:
+  %number = mul i64 %index, 2
+  %second = add i64 %number, 1
+  %place = getelementptr ptr, ptr %words, i64 %second
+  %give = load ptr, ptr %place
+  %answer = call ptr @PyObject_VectorcallDict(ptr %give, ptr null, i64 0, ptr null)
+  %failed = icmp eq ptr %answer, null
+  br i1 %failed, label %clear, label %drop
+clear:
+  call void @PyErr_Clear()
+  br label %given
+drop:
+  call void @Py_DecRef(ptr %answer)
+  br label %given
+given:
+  %next = add i64 %index, 1
+  br label %each
+restore:
+  %type_now = load ptr, ptr %type
+  %value_now = load ptr, ptr %value
+  %traceback_now = load ptr, ptr %traceback
+  call void @PyErr_Restore(ptr %type_now, ptr %value_now, ptr %traceback_now)
+  br label %out
+out:
+  ret void
+}}
+
 ; Whether all that a trace has baked in is still there.
 define internal i1 @holds(ptr %cursor) {{
   %count = call i64 @word(ptr %cursor)

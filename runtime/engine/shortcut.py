@@ -30,6 +30,7 @@ from runtime.codegen.threads import ThreadCount, thread_count
 from runtime.engine import background, settings
 from runtime.tensor import EagerTensor
 
+NOTHING = object()  # what makes None of a list of no tensors
 _MOST_INPUTS = 1 << 10  # that fit on a thread's stack
 
 
@@ -67,6 +68,9 @@ class Description:
         self.arguments.number(count, len(self.names))
         self.arguments.object(*self.names)
         self.guards = Words()
+        self.locks = Words()
+        self.variables = Words()
+        self.variable_count = 0
         self.tensors: list[EagerTensor] = []
         self._guard_count = 0
 
@@ -77,18 +81,27 @@ class Description:
 
     def tensor(self, tensor: EagerTensor, shape: Sequence[int | None]) -> bool:
         """A tensor like this one but for dimensions that are None in `shape`; False for one that no kernel takes."""
-        value, dtype = tensor._array, tensor.dtype
-        if isinstance(value, np.generic):
-            self.arguments.number(code.SCALAR)
-            self.arguments.object(type(value), dtype)
-        elif type(value) is np.ndarray and value.dtype is dtype.np and value.ndim and value.flags.c_contiguous:
-            self.arguments.number(code.ARRAY)
-            self.arguments.object(value.dtype, dtype)
-            self.arguments.number(value.ndim, *(-1 if size is None else size for size in shape))
-        else:
+        if not _is_plain(tensor._array, tensor.dtype):
             return False
+        _value(self.arguments, tensor._array, shape, tensor.dtype)
         self.tensors.append(tensor)
         return True
+
+    def variable(self, variable: Any, attribute: str) -> bool:
+        """A variable's value, with any sizes where the variable leaves them open, and which a kernel takes after the
+        tensors; False for one that none takes."""
+        value = getattr(variable, attribute)
+        if not _is_plain(value, variable.dtype) or variable._shape is None:
+            return False
+        self.variable_count += 1
+        self.variables.number(code.ATTRIBUTE)
+        self.variables.object(variable, attribute)
+        _value(self.variables, value, variable._shape)
+        return True
+
+    def lock(self, lock: Any) -> None:
+        """What is held while the variables are read, used and assigned."""
+        self.locks.object(lock.acquire, lock.release)
 
     def sequence(self, kind: type, count: int) -> None:
         self.arguments.number(code.TUPLE if kind is tuple else code.LIST, count)
@@ -120,7 +133,28 @@ class Description:
         found.add(self.arguments)
         found.number(self._guard_count)
         found.add(self.guards)
+        found.number(len(self.locks.words) // 2)
+        found.add(self.locks)
+        found.number(self.variable_count)
+        found.add(self.variables)
         return found
+
+
+def _is_plain(value: Any, dtype: Any) -> bool:
+    """Whether kernels take a value as it is."""
+    if isinstance(value, np.generic):
+        return True
+    return type(value) is np.ndarray and value.dtype is dtype.np and bool(value.ndim) and value.flags.c_contiguous
+
+
+def _value(words: Words, value: Any, shape: Sequence[int | None], *dtype: Any) -> None:
+    if isinstance(value, np.generic):
+        words.number(code.SCALAR)
+        words.object(type(value), *dtype)
+    else:
+        words.number(code.ARRAY)
+        words.object(value.dtype, *dtype)
+        words.number(value.ndim, *(-1 if size is None else size for size in shape))
 
 
 class Plan:
@@ -138,20 +172,23 @@ def plan(
     order: Sequence[int],
     extra: Sequence[Any],
     dtypes_: Sequence[Any],
-    pack: Callable[[list[Any]], Any] | None,
+    written: Sequence[Callable[[Any], None]],
+    pack: Any,
     otherwise: Callable[..., Any],
     raising: Callable[[Callable[..., Any]], Callable[..., Any]],
 ) -> Plan | None:
     """The plan for calls that fit the description; None for a kernel that takes or gives more than tensors.
 
-    order: which of the description's tensors the kernel takes first, second and so on. extra: what it takes after them.
-    dtypes_: of its results. pack: makes the call's result of a list of tensors; None for a single tensor, `tuple` for a
-    tuple of them. otherwise: the call in Python. raising: makes a function that raises the kernel's errors one whose
-    errors are as the user should see them.
+    order: which of the description's tensors the kernel takes first, second and so on. extra: what it takes after them,
+    before the variables. dtypes_: of its results. written: what the last of these are given to, not as tensors. pack:
+    makes the call's result of a list of tensors; None for a single tensor, `tuple` for a tuple of them, NOTHING for
+    None. otherwise: the call in Python. raising: makes a function that raises the kernel's errors one whose errors are
+    as the user should see them.
     """
-    source, tensors = kernel.source, len(description.tensors)
-    inputs = _inputs(source, order, extra)
-    outputs = _outputs(source, order, dtypes_)
+    source, tensors = kernel.source, len(description.tensors) + description.variable_count
+    variables = range(len(description.tensors), tensors)
+    places = [*order, *[None] * len(extra), *variables]
+    inputs, outputs = _inputs(source, places, extra), _outputs(source, places, dtypes_, written)
     if inputs is None or outputs is None or source.kept:
         return None
     (input_words, input_count), (output_words, results) = inputs, outputs
@@ -161,12 +198,13 @@ def plan(
     in_tuple = leading + results > 1
     status = code.NO_STATUS if not source.errors else code.STATUS if in_tuple else code.ONLY_STATUS
     form = code.ONE if pack is None else code.SEVERAL if pack is tuple else code.PACKED
+    form = code.NOTHING if pack is NOTHING else form
     body = Words()
     body.number(_address(kernel.entry), input_count, len(dtypes_), status, form + (code.IN_TUPLE if in_tuple else 0))
     body.kept.append(kernel.entry)
-    body.object(
-        pack, raising(_failed(source, otherwise, description.names)), raising(functools.partial(_no_memory, source))
-    )
+    failed, no_memory = _failed(source, otherwise, description.names), functools.partial(_no_memory, source)
+    body.object(pack, raising(failed), raising(no_memory))
+    body.number(len(dtypes_) - len(written))
     body.add(description.words())
     body.add(input_words)
     body.add(output_words)
@@ -176,17 +214,19 @@ def plan(
     return Plan(words, tensors, input_count)
 
 
-def _inputs(source: KernelSource, order: Sequence[int], extra: Sequence[Any]) -> tuple[Words, int] | None:
+def _inputs(source: KernelSource, places: Sequence[int | None], extra: Sequence[Any]) -> tuple[Words, int] | None:
     words, count = Words(), 0
+    given = iter(extra)
     for index, slot in enumerate(source.inputs):
+        place = places[index] if index < len(places) else None
+        value = next(given, None) if place is None else None
         if slot.kind == "token":
             continue
         if slot.kind not in ("scalar", "array"):
             return None
-        if index < len(order):
-            words.number(code.TENSOR_INPUT, order[index])
+        if place is not None:
+            words.number(code.TENSOR_INPUT, place)
         else:
-            value = extra[index - len(order)]
             assert slot.dtype is not None
             words.number(code.OBJECT_INPUT)
             words.object(value if slot.kind == "scalar" else np.require(value, slot.dtype.np, ["C", "A"]))
@@ -198,21 +238,28 @@ def _inputs(source: KernelSource, order: Sequence[int], extra: Sequence[Any]) ->
     return words, count
 
 
-def _outputs(source: KernelSource, order: Sequence[int], dtypes_: Sequence[Any]) -> tuple[Words, int] | None:
+def _outputs(
+    source: KernelSource, places: Sequence[int | None], dtypes_: Sequence[Any], written: Sequence[Any]
+) -> tuple[Words, int] | None:
     words, count = Words(), 0
     leading = (1 + source.details) if source.errors else 0
-    for index, (slot, dtype) in enumerate(zip(source.outputs, dtypes_, strict=True)):
+    first_written = len(dtypes_) - len(written)
+    if len(source.outputs) != len(dtypes_):
+        return None
+    for index, (slot, dtype) in enumerate(zip(source.outputs, dtypes_)):
+        is_written = index >= first_written
         if slot.kind not in ("scalar", "array"):
             return None
         if index in source.passed:
-            if source.passed[index] >= len(order):
+            kind, place = code.ARGUMENT, places[source.passed[index]]
+            if place is None:
                 return None
-            words.number(code.ARGUMENT, order[source.passed[index]])
         else:
             integer = slot.kind == "scalar" and slot.dtype is dtypes.int64
-            words.number(code.INTEGER if integer else code.RESULT, leading + count)
+            kind, place = code.INTEGER if integer else code.RESULT, leading + count
             count += 1
-        words.object(dtype)
+        words.number(kind + (code.ASSIGNED if is_written else 0), place)
+        words.object(written[index - first_written] if is_written else dtype)
     return words, count
 
 
