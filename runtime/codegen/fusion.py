@@ -21,7 +21,7 @@ from typing import Any
 from runtime.codegen.known import checks, known_of
 from runtime.codegen.nests import Nest, broadcast_dims
 from runtime.codegen.pieces import Joined
-from runtime.codegen.reductions import REDUCTIONS
+from runtime.codegen.reductions import REDUCING
 from runtime.codegen.refs import Dims, Scalar
 from runtime.codegen.reports import report
 from runtime.graph.ir import Node, Value
@@ -114,7 +114,7 @@ class Fusion:
 
     @staticmethod
     def _feeds_on_reduction(group: Group, node: Node) -> bool:
-        return any(v in group.members and v.node is not None and v.node.op.name in REDUCTIONS for v in node.inputs)
+        return any(v in group.members and v.node is not None and v.node.op.name in REDUCING for v in node.inputs)
 
     def flush(self, group: Group) -> None:
         """Prints a group and binds those of its values that something outside it uses."""

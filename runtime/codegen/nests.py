@@ -24,7 +24,7 @@ from runtime.codegen.access import Access, Loop
 from runtime.codegen.inplace import last_buffer
 from runtime.codegen.pieces import Joined, can_read, fits, print_parts
 from runtime.codegen.reduction_nests import print_reductions
-from runtime.codegen.reductions import REDUCTIONS
+from runtime.codegen.reductions import REDUCING
 from runtime.codegen.refs import Array, Buffer, Dims, Scalar, Vector, product
 from runtime.codegen.rows import place
 from runtime.codegen.threads import is_large
@@ -87,7 +87,7 @@ class Nest:
 
     def print(self) -> None:
         low = self.low
-        reductions = [n for n in self.group.nodes if n.op.name in REDUCTIONS]
+        reductions = [n for n in self.group.nodes if n.op.name in REDUCING]
         stored = [n for n in self.group.nodes if n not in reductions and self._is_needed(n.outputs[0])]
         self._read_all()
         self.plan_loops()

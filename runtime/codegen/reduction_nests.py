@@ -37,7 +37,7 @@ from typing import Any
 
 from runtime.codegen import cpu
 from runtime.codegen.access import Access, Loop, closed
-from runtime.codegen.reductions import REDUCTIONS, SHORT, accumulator, result
+from runtime.codegen.reductions import EXTREMES, REDUCTIONS, SHORT, Reduction, accumulator, result
 from runtime.codegen.refs import Array, Buffer, Dims, Scalar, Virtual, product
 from runtime.codegen.rows import place
 from runtime.codegen.threads import is_costly, is_large
@@ -70,6 +70,12 @@ def print_reductions(nest: Any, nodes: Sequence[Node], places: dict[Node, Array]
         printer.everything(running)
 
 
+def _reduction(node: Node) -> Reduction:
+    """How the totals of a node accumulate; of a position of an extreme, the extreme itself."""
+    name = node.op.name
+    return REDUCTIONS[EXTREMES[name][0] if name in EXTREMES else name]
+
+
 def _is_short(node: Node, axes: Sequence[int]) -> bool:
     type_ = node.inputs[0].type
     assert isinstance(type_, TensorType)
@@ -86,6 +92,7 @@ class _Reductions:
         self.nodes = nodes
         self.places = places
         self.short = False  # the loops that accumulate are short
+        self.where: dict[Node, str] = {}  # of positions of extremes: the variable or the memory that holds them
         self.kept: Dims = tuple("1" if axis in self.axes else d for axis, d in enumerate(nest.dims))
 
     # --- shapes of loops -----------------------------------------------------------------------------------------
@@ -129,6 +136,9 @@ class _Reductions:
             steps = {node: self._column_step(node, totals[node].name, "") for node in self.nodes}
             self.nest.print_loops(self.nest.loops, lambda: self.nest.print_body(self.places, steps))
         for node in self.nodes:
+            if node in self.where:
+                self._define_array(node, Buffer(self.where[node], node.outputs[0].dtype, owned=True))
+                continue
             total = totals[node]
             index = low.index_name(0)
             text = self._result(node, f"{total.name}[{index}]")
@@ -177,7 +187,7 @@ class _Reductions:
             self._set_bounds(first, number, length)
             for node in self.nodes:
                 low.line(f"for {index} in range({size}):")
-                start = REDUCTIONS[node.op.name].start(self._narrow(node))
+                start = _reduction(node).start(self._narrow(node))
                 target = f"{some[node].name}[{number} * {size} + {index}]"
                 low.block.append([f"{target} = {cpu.literal(start, self._narrow(node))}"])
             self.short = True
@@ -236,15 +246,15 @@ class _Reductions:
     # --- totals --------------------------------------------------------------------------------------------------
 
     def _dtype(self, node: Node) -> Any:
-        return accumulator(REDUCTIONS[node.op.name], node.inputs[0].dtype, self.short)
+        return accumulator(_reduction(node), node.inputs[0].dtype, self.short)
 
     def _narrow(self, node: Node) -> Any:
         """The dtype of a part's totals."""
-        return accumulator(REDUCTIONS[node.op.name], node.inputs[0].dtype, short=True)
+        return accumulator(_reduction(node), node.inputs[0].dtype, short=True)
 
     def _start(self, node: Node, dtype: Any) -> str:
         """A variable that holds the neutral element."""
-        start = cpu.literal(REDUCTIONS[node.op.name].start(dtype), dtype)
+        start = cpu.literal(_reduction(node).start(dtype), dtype)
         name = node.outputs[0].name or node.op.name.removeprefix("reduce_").split("_")[0]
         return str(self.low.assign(start, name))
 
@@ -259,15 +269,32 @@ class _Reductions:
         return totals
 
     def _step(self, node: Node, total: str) -> Callable[[str], None]:
+        if node.op.name in EXTREMES:
+            where = self.where[node] = self.low.assign("0", "place")
+
+            def look(value: str) -> None:
+                self.low.line(f"if {value} {EXTREMES[node.op.name][1]} {total}:")
+                self.low.block.append([f"{total} = {value}", f"{where} = {self._position()}"])
+
+            return look
         step, dtype = REDUCTIONS[node.op.name].step, self._dtype(node)
         return lambda value: self.low.line(f"{total} = {cpu.strip(step(total, value, dtype))}")
+
+    def _position(self) -> str:
+        """Where the nest is along the axis that is reduced."""
+        return next(loop.index for loop in self.nest.loops if self.axes[0] in loop.axes)
 
     def _cleared(self, node: Node, size: str, dtype: Any) -> Buffer:
         """Memory for the totals of all columns, each the neutral element."""
         total: Buffer = self.low.new_buffer(size, dtype, node.outputs[0].name)
         index = self.low.index_name(0)
+        lines = [f"{total.name}[{index}] = {cpu.literal(_reduction(node).start(dtype), dtype)}"]
+        if node.op.name in EXTREMES:
+            own = node.outputs[0].dtype
+            self.where[node] = self.low.new_buffer(size, own, node.outputs[0].name).name
+            lines.append(f"{self.where[node]}[{index}] = {cpu.literal(0, own)}")
         self.low.line(f"for {index} in range({size}):")
-        self.low.block.append([f"{total.name}[{index}] = {cpu.literal(REDUCTIONS[node.op.name].start(dtype), dtype)}"])
+        self.low.block.append(lines)
         return total
 
     def _place_of(self, node: Node) -> Access:
@@ -283,6 +310,13 @@ class _Reductions:
         def step(value: str) -> None:
             at = access.offset(self.nest.loops, self.nest.name_offset)
             place_ = f"{buffer}[{begin} + {at}]" if begin else f"{buffer}[{at}]"
+            if node.op.name in EXTREMES:
+                where = f"{self.where[node]}[{at}]"
+                better = f"{value} {EXTREMES[node.op.name][1]} {place_}"
+                position = f"{cpu.type_name(node.outputs[0].dtype)}({self._position()})"
+                self.low.line(f"{where} = {position} if {better} else {where}")
+                self.low.line(f"{place_} = {value} if {better} else {place_}")
+                return
             self.low.line(f"{place_} = {cpu.strip(REDUCTIONS[node.op.name].step(place_, value, dtype))}")
 
         return step
@@ -290,6 +324,8 @@ class _Reductions:
     # --- results -------------------------------------------------------------------------------------------------
 
     def _result(self, node: Node, total: str) -> str:
+        if node.op.name in EXTREMES:
+            return f"{cpu.type_name(node.outputs[0].dtype)}({self.where[node]})"
         count = product([self.nest.dims[a] for a in self.axes])
         return result(REDUCTIONS[node.op.name], total, closed(count), node.outputs[0].dtype, self.short)
 

@@ -81,6 +81,10 @@ REDUCTIONS: dict[str, Reduction] = {
 }
 
 
+# Positions of extremes -> (the extreme, the comparison that says what is a better one).
+EXTREMES = {"argmax": ("reduce_max", ">"), "argmin": ("reduce_min", "<")}
+REDUCING = frozenset({*REDUCTIONS, *EXTREMES})
+
 # Elements of a row that is short.
 SHORT = 4096
 

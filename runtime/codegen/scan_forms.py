@@ -25,7 +25,9 @@ from runtime.codegen.refs import Array, Scalar, product
 from runtime.codegen.rows import place
 from runtime.codegen.threads import is_large
 from runtime.graph.ir import Node
+from runtime.shapes import element_count
 
+_TOGETHER = 4096  # elements of an operand that isn't looked at on its own
 _COLUMNS = 1024  # of a block
 _BLOCK = 128  # elements of a row that are looked at together for an extreme
 
@@ -118,8 +120,24 @@ def _running(low: Lowering, node: Node) -> None:
     low.define(output, Array(out, array.dims))
 
 
+def _is_few(low: Lowering, node: Node) -> bool:
+    """Whether the operand is so small that it is looked at together with what else is computed of it."""
+    shape = node.inputs[0].type.shape  # type: ignore[union-attr]
+    count = element_count(shape)
+    return low.region.in_loop and count is not None and 0 < count <= _TOGETHER
+
+
+def _join(low: Lowering, node: Node) -> None:
+    """Leaves it to the nest over the operand, in which reductions are too."""
+    dims, axis = low.dims(node.inputs[0]), node.attrs["axis"]
+    low.fusion.add_reduction(node, (axis,), dims[:axis] + dims[axis + 1 :])
+
+
 @emitter("argmax", "argmin")
 def _extreme(low: Lowering, node: Node) -> None:
+    if _is_few(low, node):
+        _join(low, node)
+        return
     array = low.array(node.inputs[0])
     output = node.outputs[0]
     axis = node.attrs["axis"]

@@ -80,3 +80,61 @@ def test_large_ones_run_on_threads():
         for spec, expected in ((large, True), (small, False)):
             text = lower(ag.function(program).get_concrete_function(spec).graph).text
             assert ("in_threads" in text) is expected
+
+
+SMALL = [(5,), (1, 4), (4, 1), (3, 5), (2, 3, 4), (40, 30)]
+
+
+@pytest.mark.parametrize("shape", SMALL, ids=str)
+@pytest.mark.parametrize("dtype", [ag.float32, ag.float64, ag.int32, ag.uint8], ids=lambda d: d.name)
+def test_positions_of_extremes_in_loops(shape, dtype):
+    """They are found by the nest that computes the operand, beside other reductions of it."""
+    x = values(shape, dtype) if dtype.is_floating else ag.cast(values(shape, ag.int64), dtype)
+
+    def program(x, n):
+        found = [ag.zeros([*shape[:axis], *shape[axis + 1 :]], ag.int64) for axis in range(len(shape))]
+        best = list(range(len(shape)))
+        for axis in range(len(shape)):
+            best[axis] = ag.reduce_max(x, axis)
+        for i in ag.range(n):
+            y = x + ag.cast(i, dtype)
+            for axis in range(len(shape)):
+                found[axis] = found[axis] * 7 + ag.argmax(y, axis) - ag.argmin(y, axis)
+                best[axis] = ag.reduce_max(y, axis)
+        return found, best
+
+    staged = ag.function(program, jit_compile=True)(x, ag.constant(3))
+    for got, wanted in zip(staged, program(x, ag.constant(3))):
+        for one, other in zip(got, wanted):
+            np.testing.assert_array_equal(one, other)
+
+
+def test_extremes_nowhere_and_of_nothing_but_nan():
+    x = np.full((3, 4), -np.inf)
+    x[:, 2] = np.nan
+
+    def program(x):
+        total = ag.zeros([4], ag.int64)
+        for _ in ag.range(2):
+            total = total * 2 + ag.argmax(x * 1.0, 0) + ag.argmin(x * 1.0, 0)
+        return total
+
+    np.testing.assert_array_equal(ag.function(program, jit_compile=True)(x), program(ag.constant(x)))
+
+
+def test_an_extreme_and_its_position_are_one_pass():
+    @ag.function(input_signature=[ag.TensorSpec([6, 6]), ag.TensorSpec([6]), ag.TensorSpec([], ag.int32)])
+    def viterbi(steps, x, n):
+        back = ag.TensorArray(ag.int32, size=n)
+        for i in ag.range(n):
+            scores = x[:, None] + steps
+            back = back.write(i, ag.argmax(scores, 0, output_type=ag.int32))
+            x = ag.reduce_max(scores, 0)
+        return x, back.stack()
+
+    text = lower(viterbi.get_concrete_function().graph).text
+    assert text.count("steps_flat[") == 1 and "maximum" in text
+    random = np.random.default_rng(2)
+    steps, x = random.normal(size=(6, 6)).astype(np.float32), random.normal(size=6).astype(np.float32)
+    for got, wanted in zip(viterbi(steps, x, 5), viterbi.python_function(*map(ag.constant, (steps, x, 5)))):
+        np.testing.assert_array_equal(got, wanted)

@@ -15,6 +15,7 @@ from runtime.graph.passes.dead_code import remove_dead_code
 from runtime.graph.passes.loop_carries import prune_carries
 from runtime.graph.passes.loop_invariants import move_loop_invariants
 from runtime.graph.passes.product_hoisting import hoist_products
+from runtime.graph.passes.reduction_order import gather_reductions
 from runtime.graph.passes.rules import Rule, apply_rules
 from runtime.graph.passes.shape_propagation import propagate_shapes
 
@@ -67,6 +68,7 @@ REGION_PASSES: tuple[tuple[str, str, Pass], ...] = (
     # Constants meet what they are combined with, and what came out of different loops may be equal.
     ("constant folding", "constant_folding", fold_constants),
     ("common subexpressions", "common_subgraph_elimination", merge_common_subexpressions),
+    ("reductions", "loop_optimization", gather_reductions),
 )
 # All of them leave operands that nothing uses any more.
 LAST = (("dead code", "dead_code_elimination", remove_dead_code),)
