@@ -51,6 +51,12 @@ def known_of(ref: Any) -> Known | None:
     return None if number is None else Known(number, number, None, str(number))
 
 
+def number_of(ref: Any) -> int | None:
+    """The integer that a ref stands for, where that is known while printing."""
+    known = known_of(ref)
+    return known.low if known is not None and known.low == known.high else None
+
+
 def literal_of(text: str) -> int | None:
     """The number that an integer literal names: `3`, `(-3)`, `np.int32(-3)`."""
     found = _LITERAL.fullmatch(text)

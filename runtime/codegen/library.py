@@ -296,6 +296,8 @@ def float_range_length(start: Any, limit: Any, delta: Any) -> Any:
 
 # Products with fewer multiplications than this run as plain loops: a call costs more than that.
 _SMALL_PRODUCT = 4096
+# Numbers that are worth a loop of vectors.
+_WIDE = 8
 
 
 @njit(nogil=True)
@@ -316,6 +318,15 @@ def int_matmul(
 
     The loops run along rows of `b` and `out`, so that the innermost one is contiguous.
     """
+    if columns == 1 and flip_a and rows >= _WIDE:
+        # Along rows of `a`: each sum has its terms in the same order as below.
+        for i in range(rows):
+            out[out0 + i] = 0
+        for k in range(inner):
+            factor = b[b0 + k]
+            for i in range(rows):
+                out[out0 + i] += a[a0 + k * rows + i] * factor
+        return
     for i in range(rows):
         for j in range(columns):
             out[out0 + i * columns + j] = 0

@@ -13,7 +13,7 @@ import numpy as np
 
 from runtime import dtypes
 from runtime.codegen import cpu
-from runtime.codegen.known import literal_of
+from runtime.codegen.known import number_of
 from runtime.codegen.lowering import Lowering, emitter
 from runtime.codegen.nests import broadcast_dims
 from runtime.codegen.refs import Array, Buffer, Dims, Scalar, Spread, Vector, Virtual, product
@@ -362,8 +362,7 @@ def _ensure_shape(low: Lowering, node: Node) -> None:
 @emitter("range")
 def _range(low: Lowering, node: Node) -> None:
     output = node.outputs[0]
-    numbers = [literal_of(low.scalar(v)) if output.dtype.is_integer else None for v in node.inputs]
-    first, last, by = numbers
+    first, last, by = (number_of(low.ref(v)) for v in node.inputs)
     size = None
     if first is not None and last is not None and by and (last - first) * by >= 0:
         size = low.static_dim(len(range(first, last, by)))

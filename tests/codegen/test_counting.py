@@ -306,3 +306,30 @@ def test_arithmetic_of_what_is_known():
     assert result_of("add", [Known(0, 9), None], int32) is None
     assert result_of("floormod", [None, Known(1, 4)], int32) == Known(0, 3)
     assert [literal_of(t) for t in ("3", "(-3)", "np.int32(-3)", "n", "3.0")] == [3, -3, -3, None, None]
+
+
+def test_an_index_is_checked_once():
+    def program(x, places):
+        for i in ag.range(ag.shape(places)[0]):
+            k = places[i]
+            x = ag.tensor_scatter_nd_update(x, [[i % 4]], [ag.gather(x, k) + ag.gather(x * x, k) + x[k]])
+        return x
+
+    text, _ = text_and_results(program, np.arange(4.0), np.array([3, 1, 2], np.int32))
+    assert text.count("row >= x_d0") == 1
+    same_error(
+        graph_of(program, np.arange(4.0), np.array([0, 4], np.int32)), np.arange(4.0), np.array([0, 4], np.int32)
+    )
+
+
+@pytest.mark.parametrize("size", [5, 1, 0])
+def test_tensors_of_one_computed_size_fit(size):
+    def knapsack(weights, n):
+        places = ag.range(n + 1)
+        best = ag.zeros([n + 1], ag.int32)
+        for i in ag.range(ag.shape(weights)[0]):
+            best = ag.maximum(best, ag.where(places > weights[i], places * 2, best + 1))
+        return best
+
+    text, _ = text_and_results(knapsack, np.array([2, 1, 3], np.int32), np.int32(size - 1))
+    assert "!=" not in text

@@ -141,3 +141,15 @@ def test_native_products_for_any_number_of_threads(transposed):
     np.testing.assert_allclose(results[0], a @ b, rtol=1e-12, atol=1e-12)
     for other in results[1:]:
         np.testing.assert_array_equal(other, results[0])
+
+
+@pytest.mark.parametrize("flip", [False, True])
+@pytest.mark.parametrize("kind", ["int32", "float32", "float64"])
+@pytest.mark.parametrize("sizes", [(8, 1), (20, 7), (3, 9), (9, 0)], ids=str)
+def test_small_products_with_one_column(sizes, kind, flip):
+    rows, inner = sizes
+    random = np.random.default_rng(1)
+    a, x = (random.integers(-9, 9, shape).astype(kind) for shape in ((rows, inner), (inner,)))
+    given = a.T.copy() if flip else a
+    f = ag.function(lambda a, x: ag.linalg.matvec(a, x, transpose_a=flip), jit_compile=True)
+    np.testing.assert_array_equal(f(given, x), a @ x)
