@@ -20,6 +20,7 @@ from runtime.graph.passes.common_subexpressions import merge_common_subexpressio
 from runtime.graph.passes.constant_folding import fold_constants
 from runtime.graph.passes.dead_code import remove_dead_code
 from runtime.graph.passes.pipeline import optimize
+from runtime.graph.passes.reduction_order import gather_reductions
 from runtime.graph.printer import as_text
 from runtime.graph.verify import VerificationError, verify
 from runtime.ops.control import assert_op
@@ -165,6 +166,27 @@ def test_arrays_that_may_grow_get_no_rows() -> None:
     graph = trace(f, F64, I32)
     reserve_rows(graph)
     assert not any(node.op.name == "broadcast_to" for node in graph.nodes)
+
+
+def test_reductions_of_one_tensor_stand_together_in_loops() -> None:
+    def f(x: Any, n: Any) -> list:
+        def body(i: Any, y: Any) -> list:
+            first = call("reduce_sum", y, axis=(0,), keepdims=True)
+            apart = call("reduce_sum", call("exp", first), axis=(0,), keepdims=True)
+            return [i + 1, y * apart - call("reduce_max", y, axis=(0,), keepdims=True)]
+
+        types = [I32, TensorType(F64.dtype, (3,))]
+        test = trace_region("test", lambda i, y: [i < n], types)
+        return emit_while(test, trace_region("body", body, types), [integer(0), x])[1:]
+
+    graph = trace(f, TensorType(F64.dtype, (3,)), I32)
+    before = interpret(graph, [np.arange(3.0), np.int32(2)])
+    gather_reductions(graph)
+    verify(graph)
+    loop = next(node for node in graph.nodes if node.op.name == "while")
+    order = [node.op.name for node in loop.regions[1].nodes if node.op.name != "constant"]
+    assert order[:4] == ["reduce_sum", "reduce_max", "exp", "reduce_sum"]
+    np.testing.assert_array_equal(interpret(graph, [np.arange(3.0), np.int32(2)])[0], before[0])
 
 
 def test_common_subexpressions() -> None:
