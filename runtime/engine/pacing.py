@@ -33,7 +33,7 @@ _STARTING, _KERNEL, _NUMBER, _ARRAY = 0.08, 0.005, 0.001, 0.004
 _LOADING = 0.03  # seconds that a native form on disk takes, the first time in a process
 _GLANCE = 0.002  # seconds after which it is worth it to look for one
 _TRIP = 0.03  # seconds that a trip may still go on when its loop's native form is there
-_BREATH = 0.001  # seconds after which the compiler's thread may have Python, where it wants to
+_BREATH = 0.0003  # seconds after which the compiler's thread may have Python, where it wants to
 _LONGEST_WAIT = 1.0  # for Python code of the compiler's
 
 
@@ -68,6 +68,11 @@ class Loop:
         """Compiles it for processes to come, where that would have been worth it here."""
         if self.spent > _LOADING and self.call is None and not self.refused:
             self._work()
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether the compiler has it, and isn't done."""
+        return self._compiler is not None and self.call is None and not self.refused
 
     def begin(self) -> None:
         """Has it compiled, unless it is; comes back when only LLVM is left to work, or when all is done."""
@@ -157,8 +162,8 @@ class Pace:
             ripe = ripe[1:]
             if not ripe or now - outermost.due <= ripe[-1].loop.pause():
                 return None
-        # A loop that has been running for so long without the others goes on for long, too: it is what keeps them.
-        chosen = innermost if ripe[-1] is innermost else ripe[0]
+        # One at a time; a loop that has been running for so long goes on for long, too, and keeps those around it.
+        chosen = next((run for run in ripe if run.loop.has_begun), innermost if ripe[-1] is innermost else ripe[0])
         chosen.loop.begin()
         call = chosen.loop.call
         if chosen is innermost and call is not None:
@@ -168,6 +173,6 @@ class Pace:
             self.hurry = False
             if now > self._breath + _BREATH:
                 # LLVM is called some fifty times, and Python lets a thread that comes back wait for 5 ms.
-                time.sleep(_BREATH / 10)
+                time.sleep(_BREATH / 6)
                 self._breath = time.thread_time()
         return None
