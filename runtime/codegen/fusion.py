@@ -95,7 +95,7 @@ class Fusion:
         limit = _GROUP_LIMIT if options.get("remapping") else 1
         if group is not None and (len(group.nodes) >= limit or self._feeds_on_reduction(group, node)):
             self.flush(group)
-            group = None
+            group = self.groups.get(space)
         for value in node.inputs:
             found = low.region.env[value]
             if isinstance(found, Pending) and found.group is not group:
@@ -127,8 +127,9 @@ class Fusion:
 
     def flush_all(self) -> None:
         """Prints all that is waiting and will be asked for."""
-        for group in list(self.groups.values()):
-            self.flush(group)
+        while self.groups:  # a nest may leave values to be made again
+            for group in list(self.groups.values()):
+                self.flush(group)
         region = self.low.region
         waiting, self.joined = self.joined, {}
         for value, found in waiting.items():
@@ -158,6 +159,13 @@ class Fusion:
         before = low.placed, len(low.parts)
         nest.print_into(value, place)
         low.reports.append(report(nest, before[0], threaded=len(low.parts) > before[1]))
+
+    def again(self, node: Node, dims: Dims) -> None:
+        """Has a value that a nest has computed, and not stored, computed again where it is used next."""
+        group = self.groups.setdefault(dims, Group(dims))
+        group.nodes.append(node)
+        group.members.add(node.outputs[0])
+        self.low.region.env[node.outputs[0]] = Pending(group, dims)
 
 
 def _checks(low: Any, node: Node) -> bool:

@@ -165,10 +165,10 @@ class Lowering:
     def ref(self, value: Value) -> Ref:
         """What stands for the value; what was going to compute it is printed now."""
         found = self.region.env[value]
-        if isinstance(found, Pending):
+        while isinstance(found, Pending):
             self.fusion.flush(found.group)
             found = self.region.env[value]
-        elif isinstance(found, Joined):
+        if isinstance(found, Joined):
             found = written(self, found, value.name)
             self.define(value, found)
             found = self.region.env[value]

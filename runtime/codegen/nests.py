@@ -29,8 +29,10 @@ from runtime.codegen.refs import Array, Buffer, Dims, Scalar, Vector, product
 from runtime.codegen.rows import place
 from runtime.codegen.threads import is_large
 from runtime.graph.ir import Node, Value
+from runtime.graph.passes import options
 
 _INLINE_LIMIT = 72
+_LIGHT = frozenset({"add", "subtract", "multiply"})  # take less time than a store and a load
 # Elements of rows whose length the text says: in large nests, and in loops, where small tensors are written out.
 _SHORT_ROW, _SMALL_ROW = 32, 8
 
@@ -90,6 +92,8 @@ class Nest:
         reductions = [n for n in self.group.nodes if n.op.name in REDUCING]
         stored = [n for n in self.group.nodes if n not in reductions and self._is_needed(n.outputs[0])]
         self._read_all()
+        again = [n for n in stored if reductions and self._is_made_again(n)]
+        stored = [n for n in stored if n not in again]
         self.plan_loops()
         last = None if reductions or self.joined else last_buffer(self)
         buffers = {n: last if last and n is self.group.nodes[-1] else self.new_buffer(n, self.dims) for n in stored}
@@ -101,6 +105,8 @@ class Nest:
         low.fusion.literals = {}
         for node, array in places.items():
             low.define(node.outputs[0], array)
+        for node in again:
+            low.fusion.again(node, self.dims)
 
     def print_into(self, value: Value, place: Array) -> None:
         """Prints an elementwise group of which nothing but `value` is wanted, in the elements of `place`."""
@@ -137,6 +143,20 @@ class Nest:
         region = self.low.region
         inside = set(self.group.nodes)
         return value in region.outputs or any(u not in inside and u in region.live for u in region.users.get(value, ()))
+
+    def _is_made_again(self, node: Node) -> bool:
+        """Whether later nests compute the value once more: a sum or product of an array's elements and their rows'
+        values."""
+        value, low = node.outputs[0], self.low
+        if node.op.name not in _LIGHT or not value.dtype.is_floating or value in low.region.outputs:
+            return False
+        if not options.get("remapping") or len(self.dims) - 1 not in (self.group.axes or ()):
+            return False
+        if any(operand in self.group.members for operand in node.inputs):
+            return False
+        large = [v for v in node.inputs if v in self.accesses and self.accesses[v].ref.dims == self.dims]
+        users = low.region.users.get(value, ())
+        return len(large) == 1 and all(user.op.is_elementwise or user.op.name in REDUCTIONS for user in users)
 
     def _read(self, value: Value) -> None:
         if value in self.accesses or value in self.texts or value in self.joined:

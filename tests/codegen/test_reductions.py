@@ -8,6 +8,7 @@ import pytest
 import autograph as ag
 from runtime.codegen import threads
 from runtime.codegen.lower import lower
+from tests.codegen.compare import build, check, typed
 
 # Large enough for threads, at sizes that no part divides.
 SHAPES = [(1003, 601), (70001, 9), (7, 90001), (600011,), (41, 129, 131), (3, 50007, 5)]
@@ -264,3 +265,28 @@ def test_few_columns(shape, dtype):
         assert [r.numpy().tobytes() for r in other] == [r.numpy().tobytes() for r in found[0]]
     text = text_of(program, ag.TensorSpec(x.shape, dtype), ag.TensorSpec(y.shape, dtype))
     assert (", 8):" in text) == (shape[1] <= 32 and shape[0] > 1000), text
+
+
+def test_distances_from_a_mean_are_computed_again_rather_than_stored():
+    def normal(x, scale):
+        mean, variance = ag.nn.moments(x, axes=[-1], keepdims=True)
+        return (x - mean) * ag.math.rsqrt(variance + 1e-5) * scale
+
+    graph = build(normal, [typed(ag.float32, 600, 1000), typed(ag.float32, 1000)])
+    text = lower(graph).text
+    assert text.count("np.empty(") == 1, text
+    random = np.random.default_rng(0)
+    check(graph, *(random.normal(size=shape).astype(np.float32) for shape in ((600, 1000), (1000,))), rtol=1e-4)
+
+
+def test_a_distance_that_something_else_needs_is_stored():
+    """It is asked for while its nest is open, and changed in place afterwards."""
+
+    def changed(x):
+        away = x - ag.reduce_mean(x, axis=1, keepdims=True)
+        spread = ag.reduce_sum(away * away, axis=1)
+        other = ag.tensor_scatter_nd_update(x * 2.0, [[0, 0]], [spread[0]])
+        return ag.matmul(away, away, transpose_b=True), other, away * spread[:, None]
+
+    graph = build(changed, [typed(ag.float32, 5, 7)])
+    check(graph, np.random.default_rng(1).normal(size=(5, 7)).astype(np.float32), rtol=1e-4)
