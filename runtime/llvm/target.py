@@ -78,7 +78,7 @@ def machine_code(text: str, modules: Iterable[str], level: int = 2, quick: bool 
     """An object file of a module's text, linked with others, optimised for this machine at `level`, 0 to 3; quick:
     each function alone, in a quarter of the time, which loops over numbers mostly lose nothing by. Raises Unsupported
     where LLVM refuses the text, which is an error of this room's."""
-    machine = _machine()
+    machine, modules = _machine(), list(modules)
     try:
         module = _parsed(text)
         for other in modules:
@@ -101,13 +101,14 @@ def machine_code(text: str, modules: Iterable[str], level: int = 2, quick: bool 
                 passes.run(function, builder)
     else:
         builder.getModulePassManager().run(module, builder)
-    return bytes(machine.emit_object(_relieved(module, builder)))
+        if divider.may_change("".join([text, *modules])):
+            module = _relieved(module, builder)
+    return bytes(machine.emit_object(module))
 
 
 def _relieved(module: Any, builder: Any) -> Any:
     """An optimised module with fewer divisions (`divider.py`)."""
-    text = str(module)
-    changed = divider.relieved(text) if divider.may_change(text) else None
+    changed = divider.relieved(str(module))
     if changed is None:
         return module
     module = _parsed(changed)
