@@ -156,7 +156,7 @@ class Nest:
             return False
         large = [v for v in node.inputs if v in self.accesses and self.accesses[v].ref.dims == self.dims]
         users = low.region.users.get(value, ())
-        return len(large) == 1 and all(user.op.is_elementwise or user.op.name in REDUCTIONS for user in users)
+        return len(large) == 1 and all(user.op.is_elementwise or user.op.name in REDUCING for user in users)
 
     def _read(self, value: Value) -> None:
         if value in self.accesses or value in self.texts or value in self.joined:
