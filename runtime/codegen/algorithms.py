@@ -1,4 +1,4 @@
-"""The part of the library that searches sequences and solves equations, in plain code. For kernel files only."""
+"""The part of the library that searches sequences and solves equations. Imported by kernel files only."""
 
 from __future__ import annotations
 

@@ -145,6 +145,6 @@ def test_code_made_and_dropped_leaves_nothing():
 
 def test_a_soak_stays_flat():
     # In a process of its own: compilers at work in the background allocate too.
-    found = subprocess.run([sys.executable, "-m", "tests.soak", "300"], cwd=ROOT, capture_output=True, text=True)
+    found = subprocess.run([sys.executable, "-m", "tests.soak", "600"], cwd=ROOT, capture_output=True, text=True)
     assert found.returncode == 0, found.stdout + found.stderr
     assert "300 times" in found.stdout

@@ -36,7 +36,8 @@ time.sleep(DELAY)
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
 def test_a_forked_child_compiles_on_its_own(tmp_path: Path) -> None:
     program = """
-import os, sys, time
+import os, sys, time, warnings
+warnings.filterwarnings("ignore", "This process", DeprecationWarning)  # from 3.12 on, of any fork beside threads
 import numpy as np
 import runtime.ops.api
 from runtime.engine import Executable, wait_for_background

@@ -80,10 +80,9 @@ assert gc.get_threshold() == before
 assert gc.get_freeze_count() == 0
 young = sum(len(gc.get_objects(generation)) for generation in (0, 1))
 gc.collect(1)
-print(looks, young < 5000, any(thing is autograph.function for thing in gc.get_objects(2)))
+print(len(looks) < 3 and 2 not in looks, young < 5000, any(thing is autograph.function for thing in gc.get_objects(2)))
 """
-    assert run(script).split("]")[1].split() == ["True", "True"]
-    assert run(script).startswith("[1]")
+    assert run(script).split() == ["True"] * 3
 
 
 def test_what_somebody_has_frozen_before_the_import_stays_so():
