@@ -27,7 +27,7 @@ from runtime.codegen.reduction_nests import print_reductions
 from runtime.codegen.reductions import REDUCING
 from runtime.codegen.refs import Array, Buffer, Dims, Scalar, Vector, product
 from runtime.codegen.rows import place
-from runtime.codegen.threads import is_large
+from runtime.codegen.threads import is_costly, is_large
 from runtime.graph.ir import Node, Value
 from runtime.graph.passes import options
 
@@ -146,13 +146,13 @@ class Nest:
 
     def _is_made_again(self, node: Node) -> bool:
         """Whether later nests compute the value once more: a sum or product of an array's elements and their rows'
-        values."""
+        values. (Beside functions like exp a store costs nothing, and brings the memory for the result near.)"""
         value, low = node.outputs[0], self.low
         if node.op.name not in _LIGHT or not value.dtype.is_floating or value in low.region.outputs:
             return False
         if not options.get("remapping") or len(self.dims) - 1 not in (self.group.axes or ()):
             return False
-        if any(operand in self.group.members for operand in node.inputs):
+        if is_costly(self.group.nodes) or any(operand in self.group.members for operand in node.inputs):
             return False
         large = [v for v in node.inputs if v in self.accesses and self.accesses[v].ref.dims == self.dims]
         users = low.region.users.get(value, ())
