@@ -110,3 +110,76 @@ def solved(matrix: Any, at: int, size: int, out: Any, to: int, columns: int) -> 
         for j in range(columns):
             out[to + i * columns + j] /= matrix[row + i]
     return swaps
+
+
+@njit(nogil=True)
+def order_of_row(
+    x: Any, begin: int, length: int, descending: bool, places: Any, keys: Any, other_keys: Any, other_places: Any
+) -> None:
+    """Which of the `length` elements from x[begin] on comes first, second and so on: equal ones keep their order, NaN
+    comes last, or first if descending. The keys and the others are room for as many elements at the same positions.
+
+    Runs of eight are sorted by insertion, then merged, twice as long each time (Knuth, "Sorting and Searching", 5.2.4).
+    """
+    for i in range(length):
+        key = x[begin + i]
+        start = begin + i // 8 * 8
+        to = begin + i
+        moving = to > start
+        while moving:
+            held = keys[to - 1]
+            if descending:
+                before = key > held or (key != key and held == held)
+            else:
+                before = key < held or (held != held and key == key)
+            if before:
+                keys[to] = held
+                places[to] = places[to - 1]
+                to = to - 1
+                moving = to > start
+            else:
+                moving = False
+        keys[to] = key
+        places[to] = i
+    width = 8
+    swapped = False
+    while width < length:
+        first = begin
+        while first < begin + length:
+            middle = min(first + width, begin + length)
+            last = min(middle + width, begin + length)
+            if swapped:
+                merge_runs(other_keys, other_places, first, middle, last, descending, keys, places)
+            else:
+                merge_runs(keys, places, first, middle, last, descending, other_keys, other_places)
+            first = last
+        swapped = not swapped
+        width = width * 2
+    if swapped:
+        for to in range(begin, begin + length):
+            places[to] = other_places[to]
+
+
+@njit(nogil=True)
+def merge_runs(
+    keys: Any, places: Any, first: int, middle: int, last: int, descending: bool, out_keys: Any, out_places: Any
+) -> None:
+    """Merges the runs that end before `middle` and `last`."""
+    left = first
+    right = middle
+    for to in range(first, last):
+        from_right = left >= middle
+        if left < middle and right < last:
+            key = keys[right]
+            held = keys[left]
+            if descending:
+                from_right = key > held or (key != key and held == held)
+            else:
+                from_right = key < held or (held != held and key == key)
+        source = right if from_right else left
+        out_keys[to] = keys[source]
+        out_places[to] = places[source]
+        if from_right:
+            right = right + 1
+        else:
+            left = left + 1
