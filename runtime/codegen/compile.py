@@ -102,7 +102,7 @@ def compile_kernel(source: KernelSource) -> Callable[..., Any]:
 
     Raises KernelError when no compiler takes the text: an error of this project.
     """
-    with compiling:
+    with compiling, interrupts_wait():
         name = cache.kernel_name(source.text, source.key)
     entry = _once(name, lambda: _load_or_compile(name, source))
     assert entry is not None
@@ -123,7 +123,7 @@ def _once(name: str, make: Callable[[], Callable[..., Any] | None]) -> Callable[
         if entry is not None:
             counters.shared += 1
             return entry
-        with compiling, _interrupts_wait():
+        with compiling, interrupts_wait():
             entry = make()
         if entry is not None:
             _entries[name] = entry
@@ -176,9 +176,10 @@ def afterwards(work: Callable[[], None]) -> None:
 
 
 @contextlib.contextmanager
-def _interrupts_wait() -> Iterator[None]:
+def interrupts_wait() -> Iterator[None]:
     """Ctrl-C takes effect at the end of the block: in the middle of its work a compiler would be left half initialised,
-    and no kernel could be compiled in this process any more."""
+    and no kernel could be compiled in this process any more. And Python loses one that comes while it imports a module
+    (in a callback of its locks, where an error is only told)."""
     handler = signal.getsignal(signal.SIGINT)
     if handler is None or threading.current_thread() is not threading.main_thread():
         yield  # other threads don't see the signal; None: the handler isn't Python's to set

@@ -16,7 +16,7 @@ from typing import Any
 
 from runtime import errors
 from runtime.codegen import recall
-from runtime.codegen.compile import check_environment
+from runtime.codegen.compile import check_environment, interrupts_wait
 from runtime.codegen.source import NotNative
 from runtime.collecting import rarely
 from runtime.engine import background, settings
@@ -35,7 +35,8 @@ def compile_graph(graph: Graph, pace: Callable[[], Accelerator] | None, whole: b
     call = None if found is None else found.load()
     if call is not None:
         return call
-    from runtime.engine import partition
+    with interrupts_wait():
+        from runtime.engine import partition
 
     return partition.compile_graph(graph, pace, whole=whole)
 
