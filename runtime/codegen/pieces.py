@@ -243,7 +243,7 @@ def _chosen(low: Any, bound: _Bound, axis: int, place: int) -> _Bound:
         if start <= place < start + length:
             shift = (*bound.shift[:axis], start, *bound.shift[axis + 1 :])
             own = piece.dims if isinstance(piece, (Joined, Computed)) else _dims_of_piece(low, bound.ref, length)
-            return _chosen(low, _bound(low, piece, own, shift), axis, place)
+            return _bound(low, piece, own, shift)  # where that is joined again, the part is cut again
         start += length
     raise AssertionError("a part of a nest beyond the pieces")
 

@@ -139,3 +139,53 @@ def test_gradients_of_stencils() -> None:
     x = np.random.default_rng(6).normal(size=(7, 9))
     compiled = ag.function(gradient, jit_compile=True)(x, np.ones(9))
     np.testing.assert_allclose(compiled, gradient(ag.constant(x), ag.ones([9], ag.float64)), rtol=1e-12)
+
+
+def random_program(seed: int) -> Callable:
+    """A program of slices, pads, concatenations, rolls and arithmetic in one another."""
+
+    def array(random: np.random.Generator, x: Any, row: Any, shape: tuple[int, int], depth: int) -> Any:
+        """An expression of this shape."""
+        rows, columns = shape
+        kind = random.integers(8) if depth else 0
+        if kind == 0 or 0 in shape:
+            i, j = random.integers(7 - rows + 1), random.integers(9 - columns + 1)
+            return x[i : i + rows, j : j + columns]
+        if kind in (1, 2, 3):
+            axis = int(random.integers(2))
+            cut = int(random.integers(shape[axis] + 1))
+            parts = [(cut, columns), (rows - cut, columns)] if axis == 0 else [(rows, cut), (rows, columns - cut)]
+            return ag.concat([array(random, x, row, part, depth - 1) for part in parts], axis)
+        if kind == 4:
+            before, behind = int(random.integers(rows + 1)), int(random.integers(columns + 1))
+            inner = array(random, x, row, (rows - before, columns - behind), depth - 1)
+            return ag.pad(inner, [[before, 0], [0, behind]], constant_values=float(random.integers(3)))
+        if kind == 5:
+            shift = [int(s) for s in random.integers(-2, 3, 2)]
+            return ag.roll(array(random, x, row, shape, depth - 1), shift, [0, 1])
+        if kind == 6:
+            return array(random, x, row, shape, depth - 1) * row[:columns] - 0.5
+        return array(random, x, row, shape, depth - 1) + array(random, x, row, shape, depth - 1)
+
+    def program(x: Any, row: Any) -> Any:
+        random = np.random.default_rng(seed)
+        shape = int(random.integers(1, 7)), int(random.integers(1, 9))
+        return 2.0 * array(random, x, row, shape, 4) + 1.0, array(random, x, row, shape, 3)
+
+    return program
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_joined_arrays_in_one_another(seed: int) -> None:
+    test_stencils(random_program(seed), seed % 2 == 0)
+
+
+def test_a_rotation_of_a_rotation() -> None:
+    """Found by fuzzing: the joined piece of a joined array was not cut."""
+
+    def program(x: Any, row: Any) -> Any:
+        for _ in range(2):
+            x = ag.concat([x[1:], x[:1]], 0)
+        return x * 3.0
+
+    test_stencils(program, True)
