@@ -121,6 +121,9 @@ def _top_few(low: Lowering, node: Node) -> None:
     array, k = low.array(node.inputs[0]), node.attrs["k"]
     rows, length = low.atom(product(array.dims[:-1])), low.atom(array.dims[-1])
     dims = (*array.dims[:-1], str(k))
+    if k:
+        message = f"input must have at least k columns. Had {{0}}, needed {k}"
+        low.fail_when(f"{length} < {k}", "InvalidArgumentError", message, node, (length,), node.op.label)
     values, places = (low.new_buffer(product(dims), output.dtype, output.name) for output in node.outputs)
     row = low.index_name(0)
     given = f"{array.buffer.name}, {row} * {length}, {length}, {values.name}, {places.name}, {row} * {k}, {k}"

@@ -143,11 +143,19 @@ _FEW = 64
 
 def _infer_top(inputs: Sequence[Any], attrs: dict) -> tuple:
     (x,) = inputs
+    if x.shape is not None and x.shape[-1] is not None:
+        _need_columns(x.shape[-1], attrs["k"])
     shape = None if x.shape is None else (*x.shape[:-1], attrs["k"])
     return TensorType(x.dtype, shape), TensorType(dtypes.int32, shape)
 
 
+def _need_columns(size: int, k: int) -> None:
+    if size < k:
+        raise ValueError(f"input must have at least k columns. Had {size}, needed {k}")
+
+
 def _top_kernel(x: Any, k: int) -> tuple:
+    _need_columns(x.shape[-1], k)
     order = _argsort_kernel(x, x.ndim - 1, True)[..., :k]
     return np.take_along_axis(x, order, -1), order
 
