@@ -108,6 +108,10 @@ def check(case: Case, label: str, result: list[np.ndarray], expected: list[np.nd
             raise Disagreement(f"{case.name}: result {index} of {label} is off by {gap:.2e} (relative)")
 
 
+# Seconds between blocks: the threads of some libraries wait for work in a loop for longer than 2 ms after the last one.
+_PAUSE = 0.05
+
+
 def _time(rows: list[Row], calls: dict[str, Call], block: float, rounds: int) -> None:
     """Fills in the medians: `rounds` blocks of calls, each lasting about `block` seconds."""
     repeats = {row.label: _repeats(calls[row.label], block) for row in rows}
@@ -115,7 +119,7 @@ def _time(rows: list[Row], calls: dict[str, Call], block: float, rounds: int) ->
         start = turn % max(len(rows), 1)
         for row in rows[start:] + rows[:start]:
             call, count = calls[row.label], repeats[row.label]
-            time.sleep(0.002)  # let the threads of the one before stop spinning
+            time.sleep(_PAUSE)
             call()  # and have this one's data in the caches
             began = time.perf_counter()
             for _ in range(count):
