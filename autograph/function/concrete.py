@@ -70,7 +70,6 @@ class ConcreteFunction:
         self.used = True  # since the cache last looked for room
         # Once it is known how calls run: from tensors to the result, where no tape and no trace is open.
         self.direct: Callable[[list[Any]], Any] | None = None
-        self._may_be_direct = not variables
         self._was_settled = self._shortcut_made = False
         self.shortcuts_left = 0  # how many more kinds of such calls machine code may learn to answer
         self._captures = list(captures)
@@ -192,10 +191,9 @@ class ConcreteFunction:
             results = self.function([*tensors, *self._extra])
         else:
             results = self._call_with_variables(tensors)
-        if self._may_be_direct and self.function.executable.settled is not None:
-            self.direct, self._may_be_direct = self._direct(), False
         if not self._was_settled and self.function.executable.settled is not None:
             self._was_settled = True
+            self.direct = None if self._variables else self._direct()
             self.shortcuts_left = _SHORTCUTS if self._kernel is not None and not self._given_variables else 0
         if self._single:
             return results[0]

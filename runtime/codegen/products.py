@@ -23,10 +23,9 @@ lane: the same whichever part and tile it belongs to, and so for any number of t
 from __future__ import annotations
 
 import functools
-import hashlib
 import sys
 
-from runtime.codegen import cache, workers
+from runtime.codegen import resident, workers
 from runtime.codegen.product_copies import APART, DEPTH, VECTORS, Copies
 from runtime.codegen.resident_code import INTRINSICS, Code
 from runtime.llvm.products import SYMBOLS
@@ -330,12 +329,7 @@ def provide(name: str) -> int:
     """Makes the product for this type of elements known to code that is linked from then on, and gives its address."""
     from runtime.llvm import target
 
-    text = code(name, vector_bytes())
-    file = f"products_{hashlib.sha256((text + cache.platform_key()).encode()).hexdigest()[:24]}"
-    found = cache.read_code(file)
-    machine_code = found or target.machine_code(text, (), level=0)
     others = {} if sys.platform == "win32" else {RUN: workers.provide()}
-    (address,) = target.link(machine_code, [SYMBOLS[name]], others)
-    if found is None:
-        cache.write_code(file, machine_code)
+    made = resident.machine_code("products", code(name, vector_bytes()), level=0)
+    (address,) = target.link(made, [SYMBOLS[name]], others)
     return address

@@ -2,6 +2,22 @@
 
 from __future__ import annotations
 
+import hashlib
+
+from runtime.codegen import cache
+
+
+def machine_code(stem: str, text: str, level: int = 2) -> bytes:
+    """The object file of LLVM code: from the folder of kernels, or optimised at `level` and kept there."""
+    from runtime.llvm import target
+
+    name = f"{stem}_{hashlib.sha256((text + cache.platform_key()).encode()).hexdigest()[:24]}"
+    found = cache.read_code(name)
+    if found is None:
+        found = target.machine_code(text, (), level)
+        cache.write_code(name, found)
+    return found
+
 
 def link(code: str, *names: str) -> list[int]:
     """Compiles LLVM code, makes its functions `names` known to whatever is linked from then on; their addresses.

@@ -9,12 +9,11 @@ then in `shortcut_run.py`.
 from __future__ import annotations
 
 import ctypes
-import hashlib
 import struct
 from collections.abc import Callable
 from typing import Any
 
-from runtime.codegen import cache, llvm_compiler
+from runtime.codegen import llvm_compiler, resident
 from runtime.codegen.shortcut_checks import DECLARATIONS, GUARDS, fits
 from runtime.codegen.shortcut_run import RUN, tensor
 from runtime.codegen.shortcut_words import BUILDER, CONTEXT, EAGERLY, NUMERICS, RECORDERS, STATE, TENSOR, ZERO
@@ -194,10 +193,7 @@ def methods() -> Callable[[tuple], Callable[..., Any]] | None:
         return None
     from runtime.llvm import target
 
-    code = text(_offset("_array"), _offset("dtype"))
-    name = f"shortcut_{hashlib.sha256((code + cache.platform_key()).encode()).hexdigest()[:24]}"
-    found = cache.read_code(name)
-    machine_code = found or target.machine_code(code, ())
+    machine_code = resident.machine_code("shortcut", text(_offset("_array"), _offset("dtype")))
     named = {
         TENSOR: EagerTensor,
         CONTEXT: ctx,
@@ -209,10 +205,7 @@ def methods() -> Callable[[tuple], Callable[..., Any]] | None:
     }
     addresses = {symbol: id(target.kept(thing)) for symbol, thing in named.items()}
     addresses[EAGERLY] = eagerly.__array_interface__["data"][0]
-    make = target.methods(machine_code, _NAME, addresses)
-    if found is None:
-        cache.write_code(name, machine_code)
-    return make
+    return target.methods(machine_code, _NAME, addresses)
 
 
 def _offset(attribute: str) -> int:

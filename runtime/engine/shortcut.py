@@ -188,13 +188,13 @@ def plan(
     source, tensors = kernel.source, len(description.tensors) + description.variable_count
     variables = range(len(description.tensors), tensors)
     places = [*order, *[None] * len(extra), *variables]
-    inputs, outputs = _inputs(source, places, extra), _outputs(source, places, dtypes_, written)
+    leading = (1 + source.details) if source.errors else 0
+    inputs, outputs = _inputs(source, places, extra), _outputs(source, places, dtypes_, written, leading)
     if inputs is None or outputs is None or source.kept:
         return None
     (input_words, input_count), (output_words, results) = inputs, outputs
     if input_count > _MOST_INPUTS or tensors > _MOST_INPUTS:
         return None
-    leading = (1 + source.details) if source.errors else 0
     in_tuple = leading + results > 1
     status = code.NO_STATUS if not source.errors else code.STATUS if in_tuple else code.ONLY_STATUS
     form = code.ONE if pack is None else code.SEVERAL if pack is tuple else code.PACKED
@@ -239,10 +239,10 @@ def _inputs(source: KernelSource, places: Sequence[int | None], extra: Sequence[
 
 
 def _outputs(
-    source: KernelSource, places: Sequence[int | None], dtypes_: Sequence[Any], written: Sequence[Any]
+    source: KernelSource, places: Sequence[int | None], dtypes_: Sequence[Any], written: Sequence[Any], leading: int
 ) -> tuple[Words, int] | None:
+    """leading: how many of the kernel's results come before the graph's."""
     words, count = Words(), 0
-    leading = (1 + source.details) if source.errors else 0
     first_written = len(dtypes_) - len(written)
     if len(source.outputs) != len(dtypes_):
         return None
