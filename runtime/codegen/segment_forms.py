@@ -1,4 +1,4 @@
-"""Printed forms of sums and extremes over segments, of searches in sorted sequences, and of the largest of a row.
+"""Printed forms of sums and extremes over segments, and of searches in sorted sequences.
 
 %y = unsorted_segment_sum(%x[n, m], %ids[n], 3)     →   for i in range(n):
                                                             segment = np.int64(ids[i])
@@ -18,8 +18,6 @@ from runtime.codegen.gather_forms import place_of
 from runtime.codegen.lowering import REFUSALS, Lowering, emitter
 from runtime.codegen.names import fill
 from runtime.codegen.refs import Array, Dims, Virtual, product
-from runtime.codegen.rows import place
-from runtime.codegen.threads import is_large
 from runtime.codegen.view_forms import filled
 from runtime.dtypes import DType
 from runtime.graph.ir import Node
@@ -114,20 +112,3 @@ def _check_lead(low: Lowering, node: Node, got: Dims, wanted: Dims, message: str
     wrong = [f"{a} != {b}" for a, b in zip(got, wanted) if a != b]
     if wrong:
         low.fail_when(" or ".join(wrong), "InvalidArgumentError", message, node, details)
-
-
-@emitter("top_few")
-def _top_few(low: Lowering, node: Node) -> None:
-    array, k = low.array(node.inputs[0]), node.attrs["k"]
-    rows, length = low.atom(product(array.dims[:-1])), low.atom(array.dims[-1])
-    dims = (*array.dims[:-1], str(k))
-    if k:
-        message = f"input must have at least k columns. Had {{0}}, needed {k}"
-        low.fail_when(f"{length} < {k}", "InvalidArgumentError", message, node, (length,), node.op.label)
-    values, places = (low.new_buffer(product(dims), output.dtype, output.name) for output in node.outputs)
-    row = low.index_name(0)
-    given = f"{array.buffer.name}, {row} * {length}, {length}, {values.name}, {places.name}, {row} * {k}, {k}"
-    place(low, row, rows, [f"lib.top_of_row({given})"], is_large([node]))
-    low.placed = None  # what the function writes isn't seen in the text, so nothing else goes into this loop
-    for output, found in zip(node.outputs, (values, places)):
-        low.define(output, Array(found, dims))

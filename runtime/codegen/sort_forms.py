@@ -1,4 +1,4 @@
-"""Printed forms of the order of a row's elements, and of picking along rows, which sorting is made of.
+"""Printed forms of the order of a row's elements, of the largest of them, and of picking along rows.
 
 %at = argsort(%x[n, m])             for i in range(n):
                                 →       lib.order_of_row(x, i * m, m, False, at, keys, other_keys, other_at)
@@ -8,6 +8,8 @@ Only along the last axis, and rows that are known to be long neither: NumPy's fu
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from runtime import dtypes
 from runtime.codegen.gather_forms import place_of
@@ -40,6 +42,13 @@ def _refusal(node: Node) -> str | None:
 REFUSALS.update(dict.fromkeys(["argsort", "take_along"], _refusal))
 
 
+def _each_row(low: Lowering, node: Node, rows: str, call: Callable[[str], str]) -> None:
+    """Prints a loop over rows that calls a function of the library for each."""
+    row = low.index_name(0)
+    place(low, row, rows, [call(row)], is_large([node]))
+    low.placed = None  # what the function writes isn't seen in the text, so nothing else goes into this loop
+
+
 @emitter("argsort")
 def _argsort(low: Lowering, node: Node) -> None:
     array, output = low.array(node.inputs[0]), node.outputs[0]
@@ -47,12 +56,30 @@ def _argsort(low: Lowering, node: Node) -> None:
     size = product(array.dims)
     out, other = low.new_buffer(size, dtypes.int32, output.name), low.new_buffer(size, dtypes.int32, "other_at")
     keys, other_keys = low.new_buffer(size, array.dtype, "keys"), low.new_buffer(size, array.dtype, "other_keys")
-    row = low.index_name(0)
-    given = f"{array.buffer.name}, {row} * {length}, {length}, {node.attrs['descending']}"
-    call = f"lib.order_of_row({given}, {out.name}, {keys.name}, {other_keys.name}, {other.name})"
-    place(low, row, rows, [call], is_large([node]))
-    low.placed = None  # what the function writes isn't seen in the text, so nothing else goes into this loop
+    _each_row(
+        low, node, rows,
+        lambda row: f"lib.order_of_row({array.buffer.name}, {row} * {length}, {length}, {node.attrs['descending']}, "
+        f"{out.name}, {keys.name}, {other_keys.name}, {other.name})",
+    )  # fmt: skip
     low.define(output, Array(out, array.dims))
+
+
+@emitter("top_few")
+def _top_few(low: Lowering, node: Node) -> None:
+    array, k = low.array(node.inputs[0]), node.attrs["k"]
+    rows, length = low.atom(product(array.dims[:-1])), low.atom(array.dims[-1])
+    dims = (*array.dims[:-1], str(k))
+    if k:
+        message = f"input must have at least k columns. Had {{0}}, needed {k}"
+        low.fail_when(f"{length} < {k}", "InvalidArgumentError", message, node, (length,), node.op.label)
+    values, places = (low.new_buffer(product(dims), output.dtype, output.name) for output in node.outputs)
+    _each_row(
+        low, node, rows,
+        lambda row: f"lib.top_of_row({array.buffer.name}, {row} * {length}, {length}, {values.name}, {places.name}, "
+        f"{row} * {k}, {k})",
+    )  # fmt: skip
+    for output, found in zip(node.outputs, (values, places)):
+        low.define(output, Array(found, dims))
 
 
 @emitter("take_along")
