@@ -99,7 +99,10 @@ class Loop:
     def _graph(self) -> Graph:
         graph = Graph(f"loop of {self.node.graph.name}")
         mapping = Substitution()
-        arguments = [graph.add_input(v.type, v.name) for v in self.node.inputs]
+        # What is carried has the type of every trip: it may begin with a shape that only the first one meets.
+        carried = self.node.outputs
+        types = [*(v.type for v in carried), *(v.type for v in self.node.inputs[len(carried) :])]
+        arguments = [graph.add_input(type_, v.name) for type_, v in zip(types, self.node.inputs)]
         # By position: the same value may be several operands.
         copy_nodes([self.node], graph, mapping)
         (copy,) = graph.nodes

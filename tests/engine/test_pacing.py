@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import autograph as ag
 from runtime.codegen.lower import lower
 from runtime.codegen.native import load
 from runtime.dtypes import float32, float64
@@ -80,6 +81,27 @@ def test_an_inner_loop_is_compiled_where_the_outer_trip_goes_on(found: list[paci
     run = Executable(build(nested(2, 500), [I32]))
     assert run([np.int32(0)])[0] == 2 * sum(range(500))
     assert [_has_inner(loop) for loop in found] == [True, False]
+    wait_for_background(60)
+
+
+def test_what_begins_with_a_shape_of_its_own_goes_native_with_the_shape_it_has_by_then(
+    found: list[pacing.Loop],
+) -> None:
+    @ag.function
+    def rows(n: Any, width: Any) -> Any:
+        out = ag.TensorArray(ag.int32, size=n)
+        grown = ag.zeros([0], ag.int32)
+        for i in ag.range(n):
+            ag.autograph.experimental.set_loop_options(shape_invariants=[(grown, ag.TensorShape([None]))])
+            out = out.write(i, ag.fill([width], i))
+            grown = ag.concat([grown, [i]], axis=0)
+        return out.stack(), grown
+
+    for _ in range(2):
+        stacked, grown = rows(ag.constant(40), ag.constant(3))
+        np.testing.assert_array_equal(stacked, np.repeat(np.arange(40, dtype=np.int32)[:, None], 3, axis=1))
+        np.testing.assert_array_equal(grown, np.arange(40, dtype=np.int32))
+    assert len(found) == 1
     wait_for_background(60)
 
 
