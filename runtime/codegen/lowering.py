@@ -218,7 +218,7 @@ class Lowering:
         """The same as a variable or literal, for use in several places."""
         ref = self.ref(value)
         assert isinstance(ref, Scalar), (value, ref)
-        if ref.is_name:
+        if ref.is_name or is_literal(ref.text):
             return ref.text
         name = self.assign(ref.text, value.name)
         if ref.text in self.sizes:

@@ -13,6 +13,7 @@ from runtime.dtypes import DType
 from runtime.ops.convert import convert_to_tensor, is_tensor_like, operands, static_value
 from runtime.ops.define import UnaryFunction, binary, unary
 from runtime.ops.dispatch import apply, call
+from runtime.ops.powers import power_text
 from runtime.ops.rules import binary_samples, brackets, typed, unbroadcast
 from runtime.ops.table import OPS, OpDef, Sample, register
 from runtime.shapes import merge
@@ -190,7 +191,7 @@ truncatediv = binary(
     lambda op, dy: (None, None), samples=_NONZERO, cheap=True, label="TruncateDiv", divisor=1,
 )  # fmt: skip
 pow = binary(
-    "pow", _pow, _by_kind("math.pow({0}, {1})", "({0} ** {1})"),
+    "pow", _pow, power_text,
     "x to the power y. Raises InvalidArgumentError for an integer to a negative integer power.",
     _grad_pow, kinds="iufc", samples=binary_samples(0.3, 2.5), label="Pow", exponent=1,
 )  # fmt: skip
