@@ -97,6 +97,77 @@ def test_integer_rules(name):
             assert interpret(before, given) == interpret(after, given), (x, y)
 
 
+# exponent, whether products and roots stand for the power
+POWERS = {2.0: True, 3.0: True, 4.0: True, 5.0: True, 6.0: True, 7.0: False, 2.5: False, -1.0: True, -2.0: True,
+          -3.0: True, -4.0: False, 0.5: True, -0.5: True, 0.0: False}  # fmt: skip
+
+
+@pytest.mark.parametrize("exponent", POWERS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_powers(exponent, dtype):
+    graph = simplified(traced(lambda x: x**exponent, ag.TensorSpec([None], dtype)))
+    assert ("pow" not in ops(graph)) == POWERS[exponent]
+    random = np.random.default_rng(5).uniform(-9, 9, 20_000)
+    values = np.concatenate([SPECIAL, np.exp(random), -np.exp(random[:100]), [-np.inf, 1e-30, 1e-20, 1.9e19]])
+    values = values.astype(dtype)
+    (found,) = interpret(graph, [values])
+    # An array of exponents: with a number, NumPy takes roots of -0.0 and of minus infinity.
+    wide = np.power(values.astype(np.longdouble), np.full(values.shape, exponent, np.longdouble))
+    expected = wide.astype(dtype)
+    same = (found == expected) & (np.signbit(found) == np.signbit(expected)) | np.isnan(found) & np.isnan(expected)
+    near = np.abs(found - wide) <= 4 * np.spacing(np.abs(expected))
+    assert (same | near & np.isfinite(expected)).all(), values[~(same | near)]
+
+
+@pytest.mark.parametrize("exponent", [2, 3, 6])
+def test_powers_of_integers(exponent):
+    graph = simplified(traced(lambda x: ag.pow(x, exponent), I32))
+    assert set(ops(graph)) == {"multiply"}
+    for x in INTEGERS:
+        assert interpret(graph, [np.int32(x)])[0] == np.power(np.int32(x), np.int32(exponent))
+
+
+def test_a_power_that_widens_stays():
+    graph = simplified(traced(lambda x: x ** ag.constant([3.0, 3.0]), F32))
+    assert ops(graph) == ["pow"]
+
+
+# program, shapes of its operands
+SUMS = {
+    "product": ("ij,jk->ik", ["ij", "jk"]),
+    "rows of a batch": ("btd,bd->bt", ["btd", "bd"]),
+    "mean by weights": ("bt,btd->bd", ["bt", "btd"]),
+    "heads": ("bqhd,bkhd->bhqk", ["bqhd", "bkhd"]),
+    "several of a kind": ("btd,dhk->bthk", ["btd", "dhk"]),
+    "several summed": ("bthk,hkd->btd", ["bthk", "hkd"]),
+    "outer": ("i,j->ji", ["i", "j"]),
+    "inner": ("ij,ij->i", ["ij", "ij"]),
+    "dots": ("...ij,...jk->...ik", ["bhij", "bhjk"]),
+    "three": ("bi,ijk,bj->bk", ["bi", "ijk", "bj"]),
+    "three side by side": ("i,j,k->kij", ["i", "j", "k"]),
+    "moved": ("ijk->kij", ["ijk"]),
+}
+
+
+@pytest.mark.parametrize("name", SUMS)
+def test_sums_over_named_dimensions_become_products(name):
+    equation, terms = SUMS[name]
+    shapes = [[2 + "bhijkdqt".index(label) for label in term] for term in terms]
+    random = np.random.default_rng(2)
+    arrays = [random.normal(size=shape) for shape in shapes]
+    specs = [ag.TensorSpec(shape, ag.float64) for shape in shapes]
+    before = traced(lambda *operands: ag.einsum(equation, *operands), *specs)
+    after = simplified(before)
+    assert "einsum" not in ops(after)
+    np.testing.assert_allclose(interpret(after, arrays)[0], interpret(before, arrays)[0], 1e-12, 1e-12)
+
+
+@pytest.mark.parametrize("shapes", [([1, 2, 3], [4, 3, 2]), ([None, 2, 3], [None, 3, 2])])
+def test_sums_that_stretch_or_compare_sizes_later_stay(shapes):
+    specs = [ag.TensorSpec(shape, ag.float32) for shape in shapes]
+    assert ops(simplified(traced(lambda a, b: ag.einsum("...ij,...jk->...ik", a, b), *specs))) == ["einsum"]
+
+
 def test_fast_math(fast_math):
     def f(x, y):
         return (x + 0.0) * 2.0 * 3.0 + y / 3.0 + x**0.5 + ag.exp(ag.math.log(y))

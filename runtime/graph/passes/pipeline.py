@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable
 
 from runtime.graph.ir import Graph
-from runtime.graph.passes import algebra, joins, moves, options, strength_reduction
+from runtime.graph.passes import algebra, joins, moves, named_sums, options, strength_reduction
 from runtime.graph.passes.array_rows import reserve_rows
 from runtime.graph.passes.common_subexpressions import merge_common_subexpressions
 from runtime.graph.passes.conditionals import simplify_conditionals
@@ -25,8 +25,9 @@ Pass = Callable[[Graph], None]
 RULES: tuple[tuple[tuple[str, ...], dict[str, Rule]], ...] = (
     (("arithmetic_optimization", "fast_math"), algebra.FAST),
     (("arithmetic_optimization",), algebra.RULES),
-    (("arithmetic_optimization", "strength_reduction"), strength_reduction.RULES),
     (("arithmetic_optimization", "strength_reduction", "fast_math"), strength_reduction.FAST),
+    (("arithmetic_optimization", "strength_reduction"), strength_reduction.RULES),
+    (("arithmetic_optimization",), named_sums.RULES),
     (("arithmetic_optimization", "move_optimization"), moves.RULES),
     (("arithmetic_optimization", "move_optimization"), joins.RULES),
 )
