@@ -13,7 +13,7 @@ from runtime.dtypes import DType
 from runtime.ops.convert import convert_to_tensor, is_tensor_like, operands, static_value
 from runtime.ops.define import UnaryFunction, binary, unary
 from runtime.ops.dispatch import apply, call
-from runtime.ops.powers import power_text
+from runtime.ops.powers import power, power_text
 from runtime.ops.rules import binary_samples, brackets, typed, unbroadcast
 from runtime.ops.table import OPS, OpDef, Sample, register
 from runtime.shapes import merge
@@ -132,7 +132,7 @@ def _truncatediv(x: Any, y: Any) -> Any:
 def _pow(x: Any, y: Any) -> Any:
     if y.dtype.kind == "i" and np.any(y < 0):
         raise errors.InvalidArgumentError("Integers to negative integer powers are not allowed [Op:Pow]")
-    return np.power(x, y)
+    return power(x, y)
 
 
 def _by_kind(for_floats: Any, for_integers: Any) -> Any:

@@ -1,9 +1,12 @@
-"""The expression of a power in generated code. A known exponent needs no logarithm: x ** 3 is x * x * x."""
+"""Powers, for NumPy and as an expression in generated code. A known exponent needs no logarithm: x ** 3 is x * x * x."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
 
 from runtime.dtypes import DType
 
@@ -39,6 +42,25 @@ def power_text(arguments: Sequence[str], inputs: Sequence[DType], output: DType)
     return f"math.pow({x}, {arguments[1]})"
 
 
+def power(x: Any, y: Any) -> Any:
+    """x ** y of NumPy's arrays: with one exponent for all as `power_text` has it, to the same bits."""
+    if y.ndim or x.dtype.name not in ("float32", "float64"):
+        return np.power(x, y)
+    exponent, one, zero = float(y), x.dtype.type(1), x.dtype.type(0)
+    if exponent.is_integer() and 1 <= exponent <= _MOST:
+        return _product_of(x, int(exponent))
+    if exponent.is_integer() and -_MOST_INVERSE <= exponent <= -1:
+        return _product_of(one / x, -int(exponent))
+    if exponent == -0.5:
+        return np.where(x == -np.inf, zero, one / np.sqrt(x + zero))
+    if exponent in (0.5, 1.5, 2.5):
+        result = root = np.sqrt(x + zero)
+        if exponent > 1:
+            result = (x + zero) * root if exponent == 1.5 else (x + zero) * (x + zero) * root
+        return np.where(x == -np.inf, x.dtype.type(np.inf), result)
+    return np.power(x, y)
+
+
 def _number(text: str) -> float | None:
     """The number that a literal is, `2.5` or `np.float32(-3.0)`."""
     found = _NUMBER.match(text)
@@ -51,3 +73,11 @@ def _product(x: str, count: int) -> str:
         return x
     half = _product(x, count // 2)
     return f"({half} * {half})" if count % 2 == 0 else f"({half} * {half} * {x})"
+
+
+def _product_of(x: Any, count: int) -> Any:
+    """The value of `_product`."""
+    if count == 1:
+        return x
+    half = _product_of(x, count // 2)
+    return half * half if count % 2 == 0 else half * half * x

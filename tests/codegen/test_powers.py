@@ -51,6 +51,19 @@ def test_error(dtype: str, exponent: float) -> None:
 
 @pytest.mark.parametrize("exponent", SHORT)
 @pytest.mark.parametrize("dtype", TYPES)
+def test_the_same_bits_eager_interpreted_and_compiled(dtype: str, exponent: float) -> None:
+    random = np.random.default_rng(2)
+    x = np.concatenate([random.normal(size=500), [0.0, -0.0, np.inf, -np.inf, np.nan, 1e-30, 1e30]]).astype(dtype)
+    program = ag.function(lambda x: x**exponent, jit_compile=False)
+    for given in (x, x[0], x[-4]):
+        eager, native = (ag.constant(given) ** exponent).numpy(), compiled(exponent)(ag.constant(given)).numpy()
+        np.testing.assert_array_equal(eager, native)
+        np.testing.assert_array_equal(program(ag.constant(given)).numpy(), native)
+        np.testing.assert_array_equal(np.signbit(eager) | np.isnan(eager), np.signbit(native) | np.isnan(native))
+
+
+@pytest.mark.parametrize("exponent", SHORT)
+@pytest.mark.parametrize("dtype", TYPES)
 def test_special_values(dtype: str, exponent: float) -> None:
     """As C99's `pow` has them, of each number in an array, and of one number."""
     limits = np.finfo(dtype)

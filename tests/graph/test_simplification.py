@@ -97,41 +97,6 @@ def test_integer_rules(name):
             assert interpret(before, given) == interpret(after, given), (x, y)
 
 
-# exponent, whether products and roots stand for the power
-POWERS = {2.0: True, 3.0: True, 4.0: True, 5.0: True, 6.0: True, 7.0: False, 2.5: False, -1.0: True, -2.0: True,
-          -3.0: True, -4.0: False, 0.5: True, -0.5: True, 0.0: False}  # fmt: skip
-
-
-@pytest.mark.parametrize("exponent", POWERS)
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_powers(exponent, dtype):
-    graph = simplified(traced(lambda x: x**exponent, ag.TensorSpec([None], dtype)))
-    assert ("pow" not in ops(graph)) == POWERS[exponent]
-    random = np.random.default_rng(5).uniform(-9, 9, 20_000)
-    values = np.concatenate([SPECIAL, np.exp(random), -np.exp(random[:100]), [-np.inf, 1e-30, 1e-20, 1.9e19]])
-    values = values.astype(dtype)
-    (found,) = interpret(graph, [values])
-    # An array of exponents: with a number, NumPy takes roots of -0.0 and of minus infinity.
-    wide = np.power(values.astype(np.longdouble), np.full(values.shape, exponent, np.longdouble))
-    expected = wide.astype(dtype)
-    same = (found == expected) & (np.signbit(found) == np.signbit(expected)) | np.isnan(found) & np.isnan(expected)
-    near = np.abs(found - wide) <= 4 * np.spacing(np.abs(expected))
-    assert (same | near & np.isfinite(expected)).all(), values[~(same | near)]
-
-
-@pytest.mark.parametrize("exponent", [2, 3, 6])
-def test_powers_of_integers(exponent):
-    graph = simplified(traced(lambda x: ag.pow(x, exponent), I32))
-    assert set(ops(graph)) == {"multiply"}
-    for x in INTEGERS:
-        assert interpret(graph, [np.int32(x)])[0] == np.power(np.int32(x), np.int32(exponent))
-
-
-def test_a_power_that_widens_stays():
-    graph = simplified(traced(lambda x: x ** ag.constant([3.0, 3.0]), F32))
-    assert ops(graph) == ["pow"]
-
-
 # program, shapes of its operands
 SUMS = {
     "product": ("ij,jk->ik", ["ij", "jk"]),

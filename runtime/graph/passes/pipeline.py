@@ -25,8 +25,8 @@ Pass = Callable[[Graph], None]
 RULES: tuple[tuple[tuple[str, ...], dict[str, Rule]], ...] = (
     (("arithmetic_optimization", "fast_math"), algebra.FAST),
     (("arithmetic_optimization",), algebra.RULES),
-    (("arithmetic_optimization", "strength_reduction", "fast_math"), strength_reduction.FAST),
     (("arithmetic_optimization", "strength_reduction"), strength_reduction.RULES),
+    (("arithmetic_optimization", "strength_reduction", "fast_math"), strength_reduction.FAST),
     (("arithmetic_optimization",), named_sums.RULES),
     (("arithmetic_optimization", "move_optimization"), moves.RULES),
     (("arithmetic_optimization", "move_optimization"), joins.RULES),
