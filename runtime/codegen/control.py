@@ -23,6 +23,7 @@ from runtime.codegen import cpu
 from runtime.codegen.buffers import hoist_allocations
 from runtime.codegen.chunks import LONGEST, gets_one_scalar_a_trip, in_chunks
 from runtime.codegen.counting import Counter, counted_loop, counter_of
+from runtime.codegen.effect_forms import keep_in_step
 from runtime.codegen.few import is_small, items, items_of, vector
 from runtime.codegen.inplace import UPDATES, updated_carries
 from runtime.codegen.interrupts import interruptible
@@ -257,6 +258,7 @@ def _while(low: Lowering, node: Node) -> None:
             if target != text:
                 low.line(f"{target} = {cpu.strip(text)}")
             entered.add(target)
+    kept = [keep_in_step(low, node, k, starts[k]) for k in sorted(wanted - small)]
     varying: set[int] = set()
     while True:
         saved = low.snapshot()
@@ -295,6 +297,9 @@ def _while(low: Lowering, node: Node) -> None:
         interruptible(low, node, block)
         loop = _loop(block)
     low.block += loop
+    # What is kept for an error must not change with what comes after the loop.
+    for found in filter(None, kept):
+        low.line(f"{found} = lib.copied({found}, {found}.size)")
     for carry, result in zip(carries, results):
         if isinstance(carry, Array):
             carry.buffer.may_be(result.buffer)

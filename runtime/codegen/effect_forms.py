@@ -6,8 +6,9 @@ from typing import Any
 
 from runtime import errors
 from runtime.codegen import cpu
+from runtime.codegen.inplace import commits_in_step
 from runtime.codegen.lowering import Lowering, emitter
-from runtime.codegen.refs import TOKEN, Scalar
+from runtime.codegen.refs import TOKEN, Array, Scalar
 from runtime.codegen.source import Kept, Slot
 from runtime.dtypes import DType
 from runtime.graph.ir import Node, Value
@@ -51,18 +52,38 @@ def _commit(low: Lowering, node: Node) -> None:
     # A later failure returns the value. What is to be computed before it may fail too, and must do so first.
     low.fusion.flush_all()
     (value,) = node.inputs
-    kept = _kept_for(low, node.attrs["variable"], value)
     if isinstance(low.ref(value), Scalar):
+        kept = _kept_for(low, node.attrs["variable"], value)
         low.line(f"{kept.name} = {cpu.strip(low.scalar(value))}")
-    else:
-        array = low.array(value)
+        low.line(f"{kept.flag} = True")
+        return
+    array = low.array(value)
+    memory, is_kept = low.in_step.get(node, ("", False))
+    if memory != array.buffer.name:
         # Its buffer may be overwritten before the next commit, by the code around this region too.
         mine = array.buffer.owned or bool(array.buffer.origins)
-        copy = low.copied(array, kept.name) if mine else array
-        low.line(f"{kept.name} = {copy.buffer.name}")
-        for name, dim in zip(kept.dims, copy.dims):
-            low.line(f"{name} = {dim}")
+        array = low.copied(array, _kept_for(low, node.attrs["variable"], value).name) if mine else array
+    elif is_kept:
+        return
+    _keep(low, node.attrs["variable"], value, array)
+
+
+def keep_in_step(low: Lowering, node: Node, k: int, start: Array) -> str | None:
+    """Prints before a loop that an error finds a variable in the carry's memory, if that always holds its value; gives
+    the name for it then."""
+    commits = commits_in_step(node.regions[1], k)
+    low.in_step.update({commit: (start.buffer.name, len(commits) == 1) for commit in commits})
+    return _keep(low, commits[0].attrs["variable"], node.inputs[k], start) if commits else None
+
+
+def _keep(low: Lowering, variable: Any, value: Value, array: Array) -> str:
+    """Prints that an error leaves the variable with what is in the array then; gives the name for it."""
+    kept = _kept_for(low, variable, value)
+    low.line(f"{kept.name} = {array.buffer.name}")
+    for name, dim in zip(kept.dims, array.dims):
+        low.line(f"{name} = {dim}")
     low.line(f"{kept.flag} = True")
+    return kept.name
 
 
 def _kept_for(low: Lowering, variable: Any, value: Value) -> Kept:

@@ -11,6 +11,8 @@ from typing import Any
 from runtime.codegen.refs import Array, Buffer, Dims, Scalar
 from runtime.graph.ir import Graph, Node
 from runtime.graph.passes import options
+from runtime.graph.passes.commits import may_fail
+from runtime.graph.structural import COMMIT
 
 # Ops whose output may take over the memory of their first input.
 UPDATES = frozenset(
@@ -19,6 +21,8 @@ UPDATES = frozenset(
         "tensor_scatter_nd_add", "tensor_scatter_nd_max", "tensor_scatter_nd_min",
     ]
 )  # fmt: skip
+# Those that know that their indices are good before they write.
+_CHECKED = frozenset({"row_update", "slice_add", "slice_update"})
 
 
 def updated_carries(node: Node) -> set[int]:
@@ -46,6 +50,30 @@ def updated_inputs(graph: Graph) -> set[int]:
                 changed = updated_inputs(node.regions[0]) | updated_inputs(node.regions[1])
                 if any(node.inputs[k + 1] is value for k in changed):
                     found.add(index)
+    return found
+
+
+def commits_in_step(body: Graph, carry: int) -> list[Node]:
+    """The commits of a variable that a loop carries and changes in place, where an error never finds its memory between
+    two of its values: each change is an update that checks its indices before it writes, and nothing from there to the
+    commit fails. Empty where the loop isn't like that.
+    """
+    found: list[Node] = []
+    value, target = body.inputs[carry], body.outputs[carry]
+    places = {node: index for index, node in enumerate(body.nodes)}
+    while value is not target:
+        users = [node for node in body.nodes if value in node.inputs]
+        update, assign = (next((n for n in users if n.op.name in ops), None) for ops in (_CHECKED, ("assign",)))
+        commit = next((n for n in body.nodes if assign and n.op is COMMIT and n.inputs[0] is assign.outputs[0]), None)
+        if update is None or assign is None or commit is None or assign.inputs[1] is not update.outputs[0]:
+            return []
+        if update.inputs.count(value) > 1 or any(n.regions or n.op.name in UPDATES - _CHECKED for n in users):
+            return []
+        after = body.nodes[places[update] + 1 : places[commit]]
+        if any(n is not assign and (may_fail(n) or update.outputs[0] in n.inputs) for n in after):
+            return []
+        found.append(commit)
+        value = assign.outputs[0]
     return found
 
 

@@ -27,6 +27,7 @@ from runtime.codegen.source import ErrorSite, Fail, Kept, NotNative
 from runtime.dtypes import DType
 from runtime.graph.ir import Graph, Node, Value
 from runtime.graph.spans import with_op
+from runtime.graph.structural import ASSIGN
 from runtime.types import TensorType
 
 Emitter = Callable[["Lowering", Node], None]
@@ -69,7 +70,7 @@ class Region:
         self.uses: Counter[Value] = Counter()
         self.users: dict[Value, list[Node]] = {}
         for index, node in enumerate(graph.nodes):
-            for value in node.inputs:
+            for value in node.inputs[node.op is ASSIGN :]:  # an assignment doesn't read what it replaces
                 self.last_use[value] = index
                 self.uses[value] += 1
                 self.users.setdefault(value, []).append(node)
@@ -115,6 +116,9 @@ class Lowering:
         self.fresh: set[str] = set()  # buffers that are nothing but an allocation
         self.reports: list[NestReport] = []  # what was printed as one nest, for `explain`
         self.kept: dict[Any, Kept] = {}  # variable -> where the kernel keeps what was committed
+        self.in_step: dict[
+            Node, tuple[str, bool]
+        ] = {}  # commit -> memory that has its value, whether it is kept before
 
     # --- text ----------------------------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""Powers, for NumPy and as an expression in generated code. A known exponent needs no logarithm: x ** 3 is x * x * x."""
+"""Powers, for NumPy and as text in generated code. A known exponent needs no logarithm: x ** 3 is x * x * x."""
 
 from __future__ import annotations
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import autograph as ag
+from runtime.codegen.lower import lower
 from runtime.graph.passes.commits import insert_commits
 from runtime.graph.structural import COMMIT
 
@@ -144,3 +145,93 @@ def test_a_gradient_through_checks_in_loops_in_branches():
         tape.watch(x)
         y = ag.function(f)(x, ag.constant(2))
     np.testing.assert_allclose(tape.gradient(y, x).numpy(), 4 * 1.5**3)
+
+
+# --- elements assigned in loops, in the variable's memory -------------------------------------------------------------
+
+
+def one(w, u, x, places):
+    for i in places:
+        w[i].assign(w[i] + 1.0)
+
+
+def two_after_each_other(w, u, x, places):
+    for i in places:
+        w[i % 40].assign(w[i % 40] + 1.0)
+        w[i].assign(x[i - 1] * 2.0)
+
+
+def computed_before_it_is_assigned(w, u, x, places):
+    for i in places:
+        w[7].assign(w[7] + 1.0)
+        later = ag.tensor_scatter_nd_update(w, [[3]], [w[7] * 10.0])
+        w.assign(later * x[i])
+
+
+def two_variables(w, u, x, places):
+    for i in places:
+        u[i % 2, 1].assign(u[i % 2, 0] + 1.0)
+        w[i].assign_add(u[1, 1])
+        u[0].assign(u[0] + w[:30])
+
+
+def nested_loops(w, u, x, places):
+    for j in ag.range(3):
+        for i in places:
+            w[i - j].assign(w[i - j] * 2.0 + x[i])
+        w.assign_add(x)
+        ag.debugging.assert_less(j, 2)
+
+
+def in_a_branch(w, u, x, places):
+    for i in places:
+        if i % 2 == 0:
+            w[i].assign(w[i] + 1.0)
+        else:
+            w[i].assign(-w[i])
+
+
+def changed_after_the_loop(w, u, x, places):
+    for i in places:
+        w[i % 40].assign(w[i % 40] + 1.0)
+    later = ag.tensor_scatter_nd_update(w, [[5]], [-1.0])
+    w.assign(later * 2.0 + x[places[-1]])
+
+
+def two_loops(w, u, x, places):
+    for i in places:
+        w[i % 40].assign(w[i % 40] + 1.0)
+    for i in places:
+        w[i % 39].assign(x[i])
+        w.assign(w * 1.5)
+
+
+IN_PLACE = [one, two_after_each_other, computed_before_it_is_assigned, two_variables, nested_loops, in_a_branch,
+            changed_after_the_loop, two_loops]  # fmt: skip
+
+
+@pytest.mark.parametrize("last", [3, 60])
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("program", IN_PLACE, ids=lambda p: p.__name__)
+def test_elements_of_variables_as_eager(program, compiled, last):
+    x = ag.constant(np.linspace(1.0, 2.0, 40, dtype=np.float32))
+    places = ag.constant([5, 2, 8, 5, last])
+    found = []
+    for f in (program, ag.function(program, jit_compile=compiled)):
+        w, u = ag.Variable(np.arange(40, dtype=np.float32)), ag.Variable(np.ones((2, 30), np.float32))
+        outcome = "finished"
+        try:
+            f(w, u, x, places)
+        except ag.errors.InvalidArgumentError:
+            outcome = "failed"
+        found.append((outcome, w.numpy().tolist(), u.numpy().tolist()))
+    assert found[0] == found[1]
+    assert found[0][0] == ("failed" if last == 60 or program is nested_loops else "finished")
+
+
+def test_a_trip_that_assigns_an_element_copies_nothing():
+    w, u = ag.Variable(np.zeros(40, np.float32)), ag.Variable(np.zeros((2, 30), np.float32))
+    x, places = ag.TensorSpec([40], ag.float32), ag.TensorSpec([None], ag.int32)
+    graph = ag.function(one).get_concrete_function(w, u, x, places).graph
+    before, _, trips = lower(graph).text.partition("while ")
+    assert "np.empty(" in before and trips and "np.empty(" not in trips
