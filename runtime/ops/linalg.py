@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from runtime import dtypes, errors
-from runtime.ops import creation
+from runtime.ops import blas, creation
 from runtime.ops.array import known_rank
 from runtime.ops.complex_numbers import conj
 from runtime.ops.convert import check_kind, convert_to_tensor, mismatch, operands
@@ -50,7 +50,7 @@ def _matmul_kernel(a: Any, b: Any, transpose_a: bool, transpose_b: bool) -> Any:
         a = np.swapaxes(a, -1, -2)
     if transpose_b:
         b = np.swapaxes(b, -1, -2)
-    return np.matmul(a, b)
+    return blas.matmul(a, b)
 
 
 def _product(a: Any, b: Any, transpose_a: bool, transpose_b: bool) -> Any:

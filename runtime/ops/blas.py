@@ -1,0 +1,86 @@
+"""Matrix products by NumPy, small ones on the caller's thread alone.
+
+OpenBLAS, which NumPy brings along, hands parts of all but tiny products to threads of its own and spins until they are
+done. For a product of less than a millisecond that gains little where the other cores have nothing to do, and where they
+have (the background compiler's thread, another program) the caller waits for a time slice: an LSTM's first gradient
+took 2.4 s beside one busy process, 43 ms without these threads. How many threads it may use is a setting of the whole
+process: it is put down while a small product runs, and put back.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import importlib
+import os
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+# Multiplications: below the first OpenBLAS stays on one thread itself; beyond the second, some 0.4 ms, threads pay.
+_FEW, _MANY = 1 << 13, 1 << 24
+_NAMES = ("scipy_openblas_{}_num_threads64_", "scipy_openblas_{}_num_threads", "openblas_{}_num_threads64_")
+
+
+@functools.cache
+def _setting() -> tuple[Callable[[], int], Callable[[int], None]] | None:
+    """What tells and sets OpenBLAS's number of threads; None where NumPy has another library."""
+    core = importlib.import_module(f"numpy.{'_core' if hasattr(np, '_core') else 'core'}._multiarray_umath")
+    try:
+        library = ctypes.PyDLL(core.__file__)  # finds what it is linked with, too
+    except (OSError, TypeError):
+        return None
+    for name in _NAMES:
+        if hasattr(library, name.format("get")) and hasattr(library, name.format("set")):
+            return library[name.format("get")], library[name.format("set")]
+    return None
+
+
+class _Alone:
+    """A context in which OpenBLAS uses no threads of its own. Contexts may overlap in several threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._inside = 0
+        self._usual = 1  # threads outside of these contexts
+
+    def __enter__(self) -> None:
+        setting = _setting()
+        if setting is not None:
+            with self._lock:
+                self._inside += 1
+                if self._inside == 1:
+                    self._usual = setting[0]()
+                    if self._usual > 1:
+                        setting[1](1)
+
+    def __exit__(self, *error: Any) -> None:
+        setting = _setting()
+        if setting is not None:
+            with self._lock:
+                self._inside -= 1
+                # Not where somebody has set another number meanwhile.
+                if self._inside == 0 and self._usual > 1 and setting[0]() == 1:
+                    setting[1](self._usual)
+
+    def forget(self) -> None:
+        """In a forked child, whose other threads are gone: ends their contexts."""
+        self._lock = threading.Lock()
+        if self._inside:
+            self._inside = 1
+            self.__exit__()
+
+
+_alone = _Alone()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_alone.forget)
+
+
+def matmul(a: Any, b: Any) -> Any:
+    """`np.matmul` of arrays of two dimensions or more."""
+    if _FEW < a.shape[-2] * a.shape[-1] * b.shape[-1] <= _MANY and a.dtype.kind in "fc":
+        with _alone:
+            return np.matmul(a, b)
+    return np.matmul(a, b)

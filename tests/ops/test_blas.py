@@ -1,0 +1,83 @@
+"""Small products keep to their thread, and leave NumPy's library as they found it."""
+
+import os
+import threading
+
+import numpy as np
+import pytest
+
+import autograph as ag
+from runtime.ops import blas
+
+
+@pytest.fixture
+def setting():
+    found = blas._setting()
+    if found is None:
+        pytest.skip("NumPy has another library for products")
+    before = found[0]()
+    found[1](2)
+    yield found
+    found[1](before)
+
+
+def test_small_products_use_one_thread_and_others_all(setting, monkeypatch):
+    seen = []
+
+    def watched(a, b):
+        seen.append(setting[0]())
+        return a @ b
+
+    monkeypatch.setattr(blas.np, "matmul", watched)
+    small, large = np.ones([64, 64], np.float32), np.ones([300, 300], np.float32)
+    assert (blas.matmul(small, small) == 64).all() and (blas.matmul(large, large) == 300).all()
+    assert seen == [1, 2]
+    assert setting[0]() == 2
+
+
+def test_a_product_that_fails_puts_the_threads_back(setting):
+    with pytest.raises(ag.errors.InvalidArgumentError):
+        ag.matmul(ag.ones([64, 64]), ag.ones([63, 64]))
+    with pytest.raises(ValueError):
+        blas.matmul(np.ones([64, 64]), np.ones([63, 64]))
+    assert setting[0]() == 2
+
+
+def test_contexts_that_overlap_put_the_threads_back_once(setting):
+    inside, leave = threading.Event(), threading.Event()
+
+    def other():
+        with blas._alone:
+            inside.set()
+            leave.wait(30)
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    assert inside.wait(30)
+    with blas._alone:
+        assert setting[0]() == 1
+    assert setting[0]() == 1  # the other thread is still inside
+    leave.set()
+    thread.join()
+    assert setting[0]() == 2
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_child_gets_the_threads_back_that_another_thread_of_its_parent_had_put_down(setting):
+    inside, leave = threading.Event(), threading.Event()
+
+    def other():
+        with blas._alone:
+            inside.set()
+            leave.wait(30)
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    assert inside.wait(30)
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if setting[0]() == 2 and blas._alone._inside == 0 else 1)
+    status = os.waitpid(child, 0)[1]
+    leave.set()
+    thread.join()
+    assert status == 0
