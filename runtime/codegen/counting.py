@@ -24,8 +24,9 @@ from typing import Any
 
 from runtime.codegen import cpu
 from runtime.codegen.interrupts import LIMIT, question, ticks_of
-from runtime.codegen.known import Known, known_of, limits
+from runtime.codegen.known import Known, form_of, known_of, limits
 from runtime.codegen.lowering import Lowering
+from runtime.codegen.polynomials import Polynomial
 from runtime.codegen.refs import Scalar
 from runtime.dtypes import DType
 from runtime.graph.ir import Graph, Node, Value
@@ -139,6 +140,10 @@ def _counter(low: Lowering, index: int, start: Any, bound: Any, more: int, step:
         step = replace(step, wide=low.atom(step.wide, "step"))
     variable = name()
     low.line(f"{variable} = {first.wide or f'np.int64({cpu.strip(start.text)})'}")
+    begin = form_of(known_of(start)) or Polynomial.of(first.low)
+    form = form_of(known_of(bound))
+    end = Polynomial.of(limit) if form is None else form + more
+    low.extents.counts(variable, *((begin, end - 1) if step.low > 0 else (end + 1, begin)))
     return Counter(index, variable, first, limit, Known(last.low + more, last.high + more, below), step, dtype)
 
 

@@ -246,6 +246,8 @@ def _resize_rows(low: Lowering, node: Node) -> None:
     if count == array.dims[0]:
         low.define(node.outputs[0], array)
         return
+    if not low.is_size(count):
+        count = low.assign(f"max({count}, 0)", "n")
     if node.attrs["within"]:
         count = low.assign(f"min({count}, {array.dims[0]})", "n")
         low.define(node.outputs[0], Array(array.buffer, (count, *array.dims[1:]), None, array.offset, whole=False))

@@ -9,6 +9,7 @@ from typing import Any
 from runtime.codegen import cpu
 from runtime.codegen.lowering import Lowering, emitter
 from runtime.codegen.pieces import Joined, part, piece_of
+from runtime.codegen.polynomials import ZERO, Polynomial
 from runtime.codegen.refs import Array, Scalar, Spread, Vector, Virtual, product
 from runtime.codegen.view_forms import bind
 from runtime.graph.ir import Node
@@ -20,7 +21,7 @@ _MANY = 4
 
 
 def _need_equal(low: Lowering, node: Node, got: str, wanted: str) -> None:
-    if got != wanted:
+    if not low.extents.are_equal(got, wanted):
         message = f"Dimensions {{0}} and {{1}} must be equal [Op:{node.op.label}]"
         low.fail_when(f"{got} != {wanted}", "InvalidArgumentError", message, node, (got, wanted), node.op.label)
 
@@ -40,20 +41,37 @@ def _is_static(node: Node) -> bool:
     return all(None not in v.shape for v in (*node.inputs, *node.outputs))
 
 
-def _join(low: Lowering, node: Node, joined: Joined) -> None:
-    """Binds the output to an array that is printed when it is asked for, if it is at all."""
-    low.region.env[node.outputs[0]] = low.fusion.joined[node.outputs[0]] = joined
+def _may_wait(low: Lowering, node: Node) -> bool:
+    """Whether what is joined need not be put together here."""
+    return _is_static(node) or (low.extents.is_active and low.extents.assuming and not _has_nothing(node))
+
+
+def _has_nothing(node: Node) -> bool:
+    return any(not v.type.rank or 0 in v.shape for v in (*node.inputs, *node.outputs))  # type: ignore[union-attr]
+
+
+def _added(low: Lowering, atoms: Sequence[str]) -> str:
+    """The sum of dimensions."""
+    if low.extents.is_active:
+        return low.extents.atom(sum(map(low.extents.of, atoms), ZERO))
+    return low.atom(" + ".join(atoms))
 
 
 @emitter("concat")
 def _concat(low: Lowering, node: Node) -> None:
     axis = node.attrs["axis"]
     few = all(isinstance(low.region.env[v], Vector) for v in node.inputs)
-    if _is_static(node) and len(node.inputs) <= _MANY and not few:
-        sizes = tuple(low.static_dim(d) for d in node.outputs[0].shape)
-        lengths = [v.shape[axis] for v in node.inputs]
-        pieces = tuple((length, piece_of(low, v)) for length, v in zip(lengths, node.inputs) if length)
-        _join(low, node, Joined(node.outputs[0].dtype, sizes, axis, pieces))
+    if _may_wait(low, node) and len(node.inputs) <= _MANY and not few:
+        shapes = [low.dims(v) for v in node.inputs]
+        for shape in shapes[1:]:
+            for position, (got, wanted) in enumerate(zip(shape, shapes[0])):
+                if position != axis:
+                    _need_equal(low, node, got, wanted)
+        lengths = [low.extents.of(shape[axis]) for shape in shapes]
+        total = low.extents.atom(sum(lengths, ZERO))
+        sizes = low.type_dims(node.outputs[0].type, (*shapes[0][:axis], total, *shapes[0][axis + 1 :]))  # type: ignore[arg-type]
+        pieces = tuple((length, piece_of(low, v)) for length, v in zip(lengths, node.inputs) if length != ZERO)
+        low.wait(node.outputs[0], Joined(node.outputs[0].dtype, sizes, axis, pieces))
         return
     refs: list[Any] = [low.ref(v) for v in node.inputs]
     dims = list(refs[0].dims)
@@ -66,8 +84,7 @@ def _concat(low: Lowering, node: Node) -> None:
         rows = sum(v.shape[0] for v in node.inputs)
         low.define(node.outputs[0], Vector(refs[0].dtype, items, (low.static_dim(rows), *dims[1:])))
         return
-    total = low.atom(" + ".join(ref.dims[axis] for ref in refs))
-    dims[axis] = total
+    dims[axis] = _added(low, [ref.dims[axis] for ref in refs])
     out = Array(low.new_buffer(product(dims), node.outputs[0].dtype, node.outputs[0].name), tuple(dims))
     start = "0"
     for position, ref in enumerate(refs):
@@ -175,18 +192,18 @@ def _tile(low: Lowering, node: Node) -> None:
 def _join_padded(low: Lowering, node: Node) -> None:
     (source,), output = node.inputs, node.outputs[0]
     text = cpu.literal(node.attrs["constant_values"], output.dtype)
-    found, sizes = piece_of(low, source), list(source.shape)
+    found, sizes, atom = piece_of(low, source), list(map(low.extents.of, low.dims(source))), low.extents.atom
     for axis, (before, after) in reversed(list(enumerate(node.attrs["paddings"]))):
-        lengths = (before, sizes[axis], after)
-        sizes[axis] = sum(lengths)
-        rows = [tuple(low.static_dim(d) for d in (*sizes[:axis], n, *sizes[axis + 1 :])) for n in lengths]
+        lengths = (Polynomial.of(before), sizes[axis], Polynomial.of(after))
+        sizes[axis] = sum(lengths, ZERO)
+        rows = [tuple(atom(d) for d in (*sizes[:axis], n, *sizes[axis + 1 :])) for n in lengths]
         edge = [Virtual(output.dtype, dims, lambda indices: text, uniform=True) for dims in rows]
         pieces = zip(lengths, (edge[0], found, edge[2]))
-        dims = tuple(low.static_dim(d) for d in sizes)
+        dims = low.type_dims(output.type, [atom(d) for d in sizes])  # type: ignore[arg-type]
         if before or after:
-            found = Joined(output.dtype, dims, axis, tuple((n, each) for n, each in pieces if n))
+            found = Joined(output.dtype, dims, axis, tuple((n, each) for n, each in pieces if n != ZERO))
     if isinstance(found, Joined):
-        _join(low, node, found)
+        low.wait(output, found)
     else:
         low.define(output, low.ref(source))
 
@@ -195,7 +212,7 @@ def _join_padded(low: Lowering, node: Node) -> None:
 def _pad(low: Lowering, node: Node) -> None:
     source, output = node.inputs[0], node.outputs[0]
     paddings = node.attrs["paddings"]
-    if _is_static(node) and 0 not in source.shape:
+    if _may_wait(low, node) and 0 not in source.shape:
         _join_padded(low, node)
         return
     ref = low.ref(source)
@@ -204,7 +221,7 @@ def _pad(low: Lowering, node: Node) -> None:
         return
     old = low.dims(source)
     dims = tuple(
-        d if (a, b) == (0, 0) else low.atom(f"{low.static_dim(a)} + {d} + {low.static_dim(b)}")
+        d if (a, b) == (0, 0) else _added(low, [low.static_dim(a), d, low.static_dim(b)])
         for d, (a, b) in zip(old, paddings)
     )
     dims = low.type_dims(output.type, dims)  # type: ignore[arg-type]

@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from runtime.codegen.polynomials import Polynomial
 from runtime.dtypes import DType
 from runtime.graph.ir import Node, Value
 
@@ -29,13 +30,14 @@ class Known:
     """low, high: the least and the greatest that a scalar can be.
 
     below: a dimension atom that is greater. wide: the same number in 64 bits, as a variable that doesn't change while
-    the scalar can be seen, or as that plus a literal.
+    the scalar can be seen, or an expression of such. form: this as a polynomial (see `extents.py`).
     """
 
     low: int
     high: int
     below: str | None = None
     wide: str | None = None
+    form: Polynomial | None = None
 
     @property
     def is_nonnegative(self) -> bool:
@@ -49,6 +51,15 @@ def known_of(ref: Any) -> Known | None:
         return known
     number = literal_of(getattr(ref, "text", ""))
     return None if number is None else Known(number, number, None, str(number))
+
+
+def form_of(known: Known | None) -> Polynomial | None:
+    """The polynomial that an integer is."""
+    if known is None or known.form is not None:
+        return None if known is None else known.form
+    if known.low == known.high:
+        return Polynomial.of(known.low)
+    return Polynomial.of(known.wide) if known.wide is not None and known.wide.isidentifier() else None
 
 
 def number_of(ref: Any) -> int | None:
@@ -145,7 +156,9 @@ def is_below(low: Any, known: Known | None, size: str) -> bool:
     if known is None:
         return False
     static = low.static_size(size)
-    return known.below == size or (static is not None and known.high < static)
+    if known.below == size or (static is not None and known.high < static):
+        return True
+    return bool(low.extents.is_below(form_of(known), size))
 
 
 def may_be(known: Known | None, low: int | None, high: int) -> bool:

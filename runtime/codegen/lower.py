@@ -14,6 +14,7 @@ arguments or passed as further ones. So equal subgraphs of different sizes give 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -36,11 +37,13 @@ from runtime.codegen import (
     stack_forms,
     view_forms,
 )  # fmt: skip
+from runtime.codegen.extents import Assumed
 from runtime.codegen.lowering import EMITTERS, REFUSALS, Lowering
 from runtime.codegen.names import words
+from runtime.codegen.polynomials import Polynomial
 from runtime.codegen.refs import TOKEN, Array, Buffer, Scalar, StackRef
 from runtime.codegen.row_values import keep_in_registers
-from runtime.codegen.source import Kept, KernelSource, NotNative, Slot, signature_of
+from runtime.codegen.source import Fail, Kept, KernelSource, NotNative, Slot, Unfit, signature_of
 from runtime.dtypes import DType
 from runtime.graph.ir import Graph, Node, Value
 from runtime.shapes import element_count
@@ -119,11 +122,23 @@ def _tuple(parts: list[str]) -> str:
     return " + ".join(f"({', '.join(piece)},)" for piece in pieces)
 
 
-def lower(graph: Graph) -> KernelSource:
-    """Prints the graph as one kernel. Raises NotNative, with the node, where something in it has no native form."""
+def lower(graph: Graph, assuming: bool = True) -> KernelSource:
+    """Prints the graph as one kernel. Raises NotNative, with the node, where something in it has no native form.
+
+    assuming: the kernel may leave calls with unusual sizes, like 0 and 1, to one that is printed when there are any.
+    """
     for node in graph.nodes:
         _check_native(node)
-    low = Lowering(graph)
+    equal: dict[str, Polynomial] = {}
+    while True:
+        try:
+            return _lower(graph, Lowering(graph, assuming, equal))
+        except Assumed as found:
+            equal = {name: value.replaced(found.variable, found.value) for name, value in equal.items()}
+            equal[found.variable] = found.value
+
+
+def _lower(graph: Graph, low: Lowering) -> KernelSource:
     parameters: list[str] = []
     inputs = tuple(slot_of(v.type) for v in graph.inputs)
     refs = [_declare_input(low, value, slot, parameters) for value, slot in zip(graph.inputs, inputs)]
@@ -135,6 +150,7 @@ def lower(graph: Graph) -> KernelSource:
     for index, (ref, slot) in enumerate(zip(results, outputs)):
         if index not in passed:
             _return_value(low, ref, slot, returned, blanks)
+    unfit = _ask_for_sizes(low)
     details = low.details
     # Many results and many checks: what a failing kernel gives in their place is written once.
     failed = low.names.fresh("failed") if len(blanks) > 3 and len(low.errors) > 1 else None
@@ -169,8 +185,19 @@ def lower(graph: Graph) -> KernelSource:
     return KernelSource(
         graph.name, text, signature_of(inputs, values), inputs, outputs, values, passed, tuple(low.errors), details,
         {variable: item.slot for variable, item in low.kept.items()}, tuple(low.reports), _array_lines(graph),
-        frozenset(low.few.printed),
+        frozenset(low.few.printed), unfit=unfit,
+        general=None if unfit is None else functools.partial(lower, graph, False),
     )  # fmt: skip
+
+
+def _ask_for_sizes(low: Lowering) -> int | None:
+    """Prints the check that the arguments' sizes are as was assumed, and gives its status; None where nothing was."""
+    guards = low.extents.guards
+    if not guards:
+        return None
+    low.errors.append(Unfit("InvalidArgumentError", "", None))
+    low.block[:0] = [f"if {' or '.join(guards)}:", [Fail(len(low.errors), ())]]
+    return len(low.errors)
 
 
 def _array_lines(graph: Graph) -> tuple[Any, ...]:
@@ -224,6 +251,8 @@ def _declare_input(low: Lowering, value: Value, slot: Slot, parameters: list[str
             low.prologue[atom] = f"{name}.shape[{axis}]"
             if size is not None:
                 low.static[size] = atom
+            else:
+                atom = low.extents.declare(atom)
         dims.append(atom)
     return Array(Buffer(buffer, slot.dtype), tuple(dims))
 

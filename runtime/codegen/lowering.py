@@ -8,7 +8,6 @@ Each op's form is a row of `EMITTERS`; elementwise ops need none.
 from __future__ import annotations
 
 import contextlib
-import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -17,12 +16,15 @@ from typing import Any
 from runtime import errors
 from runtime.codegen import cpu, few
 from runtime.codegen.copies import copy
+from runtime.codegen.extents import Assumed
 from runtime.codegen.fusion import Fusion, Pending
-from runtime.codegen.known import Known, checks, known_of, limits, result_of
+from runtime.codegen.known import Known, checks, known_of, result_of
 from runtime.codegen.names import Names, assigned, fill, is_literal
 from runtime.codegen.pieces import Joined, written
+from runtime.codegen.polynomials import Polynomial
 from runtime.codegen.refs import Array, Buffer, Dims, Ref, Scalar, Spread, Vector, Virtual, product
 from runtime.codegen.reports import NestReport
+from runtime.codegen.sizes import Sizes
 from runtime.codegen.source import ErrorSite, Fail, Kept, NotNative
 from runtime.dtypes import DType
 from runtime.graph.ir import Graph, Node, Value
@@ -35,10 +37,6 @@ Emitter = Callable[["Lowering", Node], None]
 EMITTERS: dict[str, Emitter] = {}
 # op name -> why a node of such an op has no form after all, or None.
 REFUSALS: dict[str, Callable[[Node], str | None]] = {}
-
-_INTEGER = re.compile(r"(?:np\.u?int\d+\()?(\d+)\)?")
-
-_LARGEST_SIZE = 2**63 - 1  # of a dimension
 
 # Longest expression that is written where it is used instead of into a variable.
 _INLINE_LIMIT = 64
@@ -91,25 +89,22 @@ def _live_nodes(graph: Graph) -> set[Node]:
     return live
 
 
-class Lowering:
+class Lowering(Sizes):
     """The state of printing one kernel."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, assuming: bool = False, equal: dict[str, Polynomial] | None = None) -> None:
+        super().__init__(assuming, equal or {})
         self.graph = graph
         self.names = Names()
         self.block: list[Any] = []
         self.errors: list[ErrorSite] = []
         self.details = 0
-        self.constants: list[tuple[str, Any]] = []  # parameter name, value
-        self.static: dict[int, str] = {0: "0", 1: "1"}  # dimension -> atom
         self.prologue: dict[str, str] = {}  # variable -> expression over the parameters
         self.broadcasts: list[dict[tuple[str, str], str]] = [{}]  # per open block: (a, b) -> their broadcast
         self.few = few.Small()
         self.region: Region = Region(graph)
         self.fusion = Fusion(self)
-        self.sizes: dict[str, str] = {}  # scalar text -> the dimension atom that it is a copy of
         self.index_names: list[str] = []  # loop variables by depth
-        self.hidden: set[str] = set()  # names set inside blocks that are closed
         self.empty_buffers: dict[DType, str] = {}
         self.parts: list[str] = []  # functions that threads run
         self.placed: Any = None  # the last nest, which the next may join (see `rows.py`)
@@ -188,29 +183,12 @@ class Lowering:
             ref.source.buffer.values.append(value)
         self.region.env[value] = ref
 
-    @staticmethod
-    def with_dims(ref: Any, dims: Dims) -> Any:
-        if ref.dims == dims:
-            return ref
-        if isinstance(ref, Array):
-            return Array(ref.buffer, dims, ref.strides, ref.offset, ref.whole)
-        if isinstance(ref, Spread):
-            return Spread(ref.source, dims)
-        if isinstance(ref, Virtual):
-            return Virtual(ref.dtype, dims, ref.element, ref.uniform)
-        return Vector(ref.dtype, ref.items, dims)
-
-    def type_dims(self, type_: TensorType, known: Sequence[str]) -> Dims:
-        assert type_.shape is not None
-        return tuple(atom if d is None else self.static_dim(d) for d, atom in zip(type_.shape, known))
-
-    def static_dim(self, size: int) -> str:
-        """The atom of a dimension known while tracing: its value isn't part of the text."""
-        atom = self.static.get(size)
-        if atom is None:
-            atom = self.static[size] = self.names.fresh("n")
-            self.constants.append((atom, size))
-        return atom
+    def wait(self, value: Value, ref: Any) -> None:
+        """Binds a value to an array that is printed when it is asked for, if it is at all (see `pieces.py`)."""
+        if isinstance(ref, Joined):
+            self.region.env[value] = self.fusion.joined[value] = ref
+        else:
+            self.define(value, ref)
 
     def scalar(self, value: Value) -> str:
         """The expression of a rank-0 value, closed (usable as an operand)."""
@@ -229,32 +207,6 @@ class Lowering:
             self.sizes[name] = self.sizes[ref.text]
         self.region.env[value] = replace(ref, text=name, known=known_of(ref))
         return name
-
-    def static_size(self, atom: str) -> int | None:
-        """The size that a dimension atom stands for, if tracing knew it."""
-        return next((size for size, name in self.static.items() if name == atom), None)
-
-    def size_of(self, value: Value) -> str:
-        """A rank-0 integer as a dimension atom; one that was read off a tensor is that tensor's own."""
-        text = self.scalar(value)
-        if text in self.sizes:
-            return self.sizes[text]
-        literal = _INTEGER.fullmatch(cpu.strip(text))
-        if literal is not None and int(literal[1]) <= _LARGEST_SIZE:
-            return self.static_dim(int(literal[1]))
-        name = self.scalar_name(value)
-        ref = self.region.env[value]
-        known = known_of(ref) or Known(*limits(ref.dtype))
-        if known.wide is None or not known.wide.isidentifier():
-            # Two tensors of this size have one dimension.
-            known = replace(known, wide=self.assign(f"np.int64({name})", "n"))
-            self.region.env[value] = replace(ref, known=known)
-        assert known.wide is not None
-        return known.wide
-
-    def is_size(self, atom: str) -> bool:
-        """Whether an atom is surely no less than 0, since it is a tensor's dimension."""
-        return atom.isdigit() or atom in self.sizes.values() or atom in self.static.values()
 
     def index_name(self, depth: int) -> str:
         """The variable of a loop over array elements; loops at the same depth share one."""
@@ -313,16 +265,13 @@ class Lowering:
         self.copy_into(Array(buffer, array.dims), array)
         return Array(buffer, array.dims)
 
-    def is_visible(self, atom: str) -> bool:
-        """Whether a dimension's variable is set on every path to here, not only inside a block that was printed."""
-        return atom not in self.hidden
-
     def snapshot(self) -> tuple:
         """What must be forgotten when a piece of text is thrown away to be printed again."""
         return (
             self.names.snapshot(), list(self.errors), self.details, list(self.constants), dict(self.static),
             dict(self.prologue), set(self.hidden), dict(self.empty_buffers), dict(self.sizes), list(self.index_names),
             dict(self.kept), list(self.parts), set(self.fresh), list(self.reports),
+            self.extents.snapshot(),
         )  # fmt: skip
 
     def restore(self, saved: tuple) -> None:
@@ -331,7 +280,8 @@ class Lowering:
         (
             self.errors, self.details, self.constants, self.static, self.prologue, self.hidden, self.empty_buffers,
             self.sizes, self.index_names, self.kept, self.parts, self.fresh, self.reports,
-        ) = saved[1:]  # fmt: skip
+        ) = saved[1:-1]  # fmt: skip
+        self.extents.restore(saved[-1])
 
     def may_overwrite(self, value: Value) -> bool:
         """Whether the current node is the last to see the value's memory, which this kernel owns."""
@@ -389,12 +339,17 @@ class Lowering:
         known = None
         if output.dtype.is_integer:
             self.check_operands(node, self.scalar_name)
-            known = result_of(node.op.name, [known_of(self.ref(v)) for v in node.inputs], output.dtype)
+            refs = [self.ref(v) for v in node.inputs]
+            known = result_of(node.op.name, [known_of(ref) for ref in refs], output.dtype)
+            known = self.extents.refined(node.op.name, refs, known, output.dtype)
         self.define_scalar(node, self.expression(node, [self.scalar(v) for v in node.inputs], alone=True), known=known)
 
     def check_operands(self, node: Node, name_of: Callable[[Value], str]) -> None:
         """Prints the checks that an integer op's row asks for."""
-        for value, wrong, message in checks(node, [known_of(self.region.env[v]) for v in node.inputs]):
+        known = [known_of(self.region.env[v]) for v in node.inputs]
+        if node.op.divisor is not None:
+            known[node.op.divisor] = self.extents.nonzero(known[node.op.divisor])
+        for value, wrong, message in checks(node, known):
             self.fail_when(f"{name_of(value)} {wrong}", "InvalidArgumentError", message, node)
 
     def expression(self, node: Node, operands: Sequence[str], alone: bool = False) -> str:
@@ -442,7 +397,7 @@ def _blaming(node: Node) -> Iterator[None]:
     """A mistake in the form of an op names the node: what is printed into a report later."""
     try:
         yield
-    except (NotNative, errors.KernelError):
+    except (NotNative, Assumed, errors.KernelError):
         raise
     except Exception as error:
         failure = errors.KernelError(f"the form of op '{node.op.name}' failed: {type(error).__name__}: {error}")

@@ -15,6 +15,7 @@ The glue is generated as text too, since a loop over descriptors would cost more
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -88,6 +89,9 @@ def glue(source: KernelSource, entry: Callable[..., Any], gives_numpy: bool) -> 
         details = [f"d{i}" for i in range(source.details)]
         lines.append(f"    {', '.join(['status', *details, *targets])} = {call}")
         lines += commits
+        if source.unfit is not None:
+            lines += [f"    if status == {source.unfit}:", "        return general(arguments)"]
+            space["general"] = _General(source)
         lines.append("    if status:")
         lines.append(f"        error = failure(status, ({''.join(d + ', ' for d in details)}))")
         lines.append("        if error is None:")
@@ -104,6 +108,25 @@ def glue(source: KernelSource, entry: Callable[..., Any], gives_numpy: bool) -> 
     if gives_numpy:
         call.kernel = Kernel(source, entry)
     return call
+
+
+class _General:
+    """The kernel for calls that one which assumes something of sizes doesn't fit: made when there is one."""
+
+    def __init__(self, source: KernelSource) -> None:
+        self._source = source
+        self._lock = threading.Lock()
+        self._call: NativeCall | None = None
+
+    def __call__(self, arguments: Sequence[Any]) -> list[Any]:
+        call = self._call
+        if call is None:
+            with self._lock:
+                if self._call is None:
+                    assert self._source.general is not None
+                    self._call = load(self._source.general())
+                call = self._call
+        return call(arguments)
 
 
 @dataclass(frozen=True)

@@ -52,6 +52,8 @@ def _broadcast_dim(low: Any, a: str, b: str, node: Node) -> str:
         return a
     if a == "1":
         return b
+    if low.extents.are_equal(a, b):
+        return a
     for scope in low.broadcasts:
         if (a, b) in scope:
             return scope[a, b]

@@ -5,10 +5,10 @@
                                                        y[i] = x[i - 1] + u[i]
                                                    y[n_1] = 0.0 + u[n_1]
 
-A joined array whose sizes are static is not printed where it stands. An elementwise nest over its dimensions is cut
-where pieces meet: each part of the nest reads one piece. A stencil, which looks at an array and at the same array moved
-by a place, is then one nest. What nothing but the joined array uses is computed in its part of the nest, or right in
-its place in memory. Everything else that asks for the array has it in memory first (`written`).
+A joined array is not printed where it stands. An elementwise nest over its dimensions is cut where pieces meet, if it
+is known how their places compare: each part of the nest reads one piece. A stencil, which looks at an array and at the
+same array moved by a place, is then one nest. What nothing but the joined array uses is computed in its part of the
+nest, or right in its place in memory. Everything else that asks for the array has it in memory first (`written`).
 
 An elementwise group that was taken over in this way, and the memory that pieces lie in, are left alone until the array
 has been read for the last time: whatever writes to memory has everything printed before (`Fusion.flush_all`).
@@ -16,12 +16,13 @@ has been read for the last time: whatever writes to memory has everything printe
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
 from runtime.codegen.access import Access, Loop
+from runtime.codegen.polynomials import ZERO, Polynomial
 from runtime.codegen.refs import Array, Dims, Scalar, Spread, Vector, Virtual, product
 from runtime.codegen.threads import is_large
 from runtime.dtypes import DType
@@ -33,12 +34,12 @@ _LONGEST = 240
 
 @dataclass(frozen=True, eq=False)
 class Joined:
-    """Pieces along `axis`: (length, what stands for it), of which the lengths are known while tracing."""
+    """Pieces along `axis`: (length, what stands for it)."""
 
     dtype: DType
     dims: Dims
     axis: int
-    pieces: tuple[tuple[int, Any], ...]
+    pieces: tuple[tuple[Polynomial, Any], ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +63,44 @@ def piece_of(low: Any, value: Value) -> Any:
     return low.array(value) if isinstance(ref, (Scalar, Spread, Vector)) else ref
 
 
+def sliced(low: Any, piece: Any, box: _Box) -> Any:
+    """The part of a piece that lies in a box, which lies in the piece; None where that is to be in memory first."""
+    dims = tuple(low.extents.atom(end - begin) for begin, end in box)
+    if isinstance(piece, Scalar) or (isinstance(piece, Virtual) and piece.uniform):
+        return piece if isinstance(piece, Scalar) else replace(piece, dims=dims)
+    if box == whole(low, piece.dims):
+        return piece
+    if isinstance(piece, Joined):
+        return _sliced(low, piece, box, dims)
+    if not isinstance(piece, Array):
+        return None
+    for axis, (begin, end) in enumerate(box):
+        if (begin, end) != (ZERO, low.extents.of(piece.dims[axis])):
+            piece = part(low, piece, axis, low.extents.atom(begin, "start"), dims[axis])
+    return piece
+
+
+def _sliced(low: Any, joined: Joined, box: _Box, dims: Dims) -> Any:
+    pieces, start = [], ZERO
+    try:
+        for length, piece in joined.pieces:
+            stop = start + length
+            begin, end = box[joined.axis]
+            if not (_is_before(low, stop, begin) or _is_before(low, end, start)):
+                first, last = _in_order(low, (begin, start))[1], _in_order(low, (end, stop))[0]
+                own = [*box[: joined.axis], (first - start, last - start), *box[joined.axis + 1 :]]
+                found = sliced(low, piece, own)
+                if found is None:
+                    return None
+                pieces.append((last - first, found))
+            start = stop
+    except _Undecided:
+        return None
+    if len(pieces) == 1:
+        return pieces[0][1]
+    return Joined(joined.dtype, dims, joined.axis, tuple(pieces)) if pieces else None
+
+
 # --- in memory -------------------------------------------------------------------------------------------------------
 
 
@@ -74,10 +113,10 @@ def written(low: Any, joined: Joined, base: str | None) -> Array:
 
 def _write(low: Any, place: Array, piece: Any) -> None:
     if isinstance(piece, Joined):
-        start = 0
+        start, atom = ZERO, low.extents.atom
         for length, each in piece.pieces:
-            _write(low, part(low, place, piece.axis, low.static_dim(start), low.static_dim(length)), each)
-            start += length
+            _write(low, part(low, place, piece.axis, atom(start, "start"), atom(length)), each)
+            start = start + length
     elif isinstance(piece, Computed):
         low.fusion.print_into(piece.group, piece.value, place)
     else:
@@ -105,7 +144,7 @@ class _Bound:
 
     ref: Any
     dims: Dims
-    shift: tuple[int, ...]
+    shift: tuple[Polynomial, ...]
     inner: dict[Value, _Bound] | None = None  # of a computed piece: what its group reads
 
 
@@ -114,7 +153,7 @@ def can_read(nest: Any, joined: Joined) -> bool:
     low, nodes = nest.low, nest.group.nodes
     if nest.group.axes is not None or joined.dims != nest.dims or is_large(nodes):
         return False
-    return None not in [low.static_size(d) for d in nest.dims] and _is_simple(low, joined)
+    return _is_simple(low, joined)
 
 
 def _is_simple(low: Any, piece: Any) -> bool:
@@ -148,30 +187,33 @@ def _outside(low: Any, group: Any) -> dict[Value, Any]:
 
 
 def fits(nest: Any, operands: dict[Value, Joined]) -> bool:
-    """Whether the text of all parts of the nest is short enough."""
-    sizes = [nest.low.static_size(d) for d in nest.dims]
-    bound = _bind(nest.low, operands, nest.dims, (0,) * len(sizes))
-    parts = sum(1 for _ in _parts(nest.low, bound, [(0, size) for size in sizes]))
+    """Whether it is known where the nest is to be cut, and the text of all its parts is short enough."""
+    low = nest.low
+    bound = _bind(low, operands, nest.dims, (ZERO,) * len(nest.dims))
+    try:
+        parts = sum(1 for _ in _parts(low, bound, whole(low, nest.dims)))
+    except _Undecided:
+        return False
     return parts * (len(nest.group.nodes) + 1) <= _LONGEST
 
 
 def print_parts(nest: Any, operands: dict[Value, Joined], stores: Any) -> None:
     """Prints the parts of a nest, each with its loops. `stores` prints the body."""
     low = nest.low
-    sizes = [low.static_size(d) for d in nest.dims]
+    everywhere, atom = whole(low, nest.dims), low.extents.atom
     texts = dict(nest.texts)
-    bound = _bind(low, operands, nest.dims, (0,) * len(sizes))
-    for box, found in _parts(low, bound, [(0, size) for size in sizes]):
+    bound = _bind(low, operands, nest.dims, (ZERO,) * len(everywhere))
+    for box, found in _parts(low, bound, everywhere):
         nest.texts = dict(texts)
         nest.loops = loops = []
         for axis, (begin, end) in enumerate(box):
-            loop = Loop((axis,), nest.dims[axis], False, low.static_dim(begin))
-            if end - begin != 1:
+            loop = Loop((axis,), nest.dims[axis], False, atom(begin, "start"))
+            if (end - begin).number != 1:
                 loop.index = low.index_name(axis)
-                if (begin, end) != (0, sizes[axis]):
-                    loop.bounds = f"{low.static_dim(begin)}, {low.static_dim(end)}"
+                if (begin, end) != everywhere[axis]:
+                    loop.bounds = f"{atom(begin, 'start')}, {atom(end, 'stop')}"
             loops.append(loop)
-        running = [loop for loop, (begin, end) in zip(loops, box) if end - begin != 1]
+        running = [loop for loop, (begin, end) in zip(loops, box) if (end - begin).number != 1]
         readers = {value: _reader(nest, each) for value, each in found.items()}
 
         def body() -> None:
@@ -193,11 +235,11 @@ def _print_loops(low: Any, loops: Sequence[Loop], body: Any) -> None:
     low.block.append(block)
 
 
-def _bind(low: Any, operands: dict[Value, Any], dims: Dims, shift: tuple[int, ...]) -> dict[Value, _Bound]:
+def _bind(low: Any, operands: dict[Value, Any], dims: Dims, shift: tuple[Polynomial, ...]) -> dict[Value, _Bound]:
     return {value: _bound(low, ref, dims, shift) for value, ref in operands.items()}
 
 
-def _bound(low: Any, ref: Any, dims: Dims, shift: tuple[int, ...]) -> _Bound:
+def _bound(low: Any, ref: Any, dims: Dims, shift: tuple[Polynomial, ...]) -> _Bound:
     inner = _bind(low, _outside(low, ref.group), ref.dims, shift) if isinstance(ref, Computed) else None
     return _Bound(ref, dims, shift, inner)
 
@@ -208,7 +250,37 @@ def _all(bound: dict[Value, _Bound]) -> Iterator[_Bound]:
         yield from _all(each.inner or {})
 
 
-_Box = list[tuple[int, int]]
+_Box = list[tuple[Polynomial, Polynomial]]
+
+
+class _Undecided(Exception):
+    """It isn't known how two places compare."""
+
+
+def whole(low: Any, dims: Dims) -> _Box:
+    """From where to where an array of these dimensions goes, along each axis."""
+    return [(ZERO, low.extents.of(d)) for d in dims]
+
+
+def _is_before(low: Any, a: Polynomial, b: Polynomial) -> bool:
+    """Whether a place is at most another one."""
+    extents = low.extents
+    if extents.is_least(b - a, assume=False):
+        return True
+    if extents.is_least(a - b, assume=False):
+        return False
+    if extents.is_least(b - a):
+        return True
+    if extents.is_least(a - b):
+        return False
+    raise _Undecided
+
+
+def _in_order(low: Any, places: Iterable[Polynomial]) -> list[Polynomial]:
+    found: list[Polynomial] = []
+    for place in places:
+        found.insert(sum(_is_before(low, each, place) for each in found), place)
+    return found
 
 
 def _parts(low: Any, bound: dict[Value, _Bound], box: _Box) -> Iterator[tuple[_Box, dict[Value, _Bound]]]:
@@ -218,38 +290,37 @@ def _parts(low: Any, bound: dict[Value, _Bound], box: _Box) -> Iterator[tuple[_B
         yield box, bound
         return
     begin, end = box[axis]
-    cuts = {begin, end}
+    cuts = dict.fromkeys((begin, end))
     for each in _all(bound):
         if isinstance(each.ref, Joined) and each.ref.axis == axis:
             place = each.shift[axis]
             for length, _ in each.ref.pieces:
-                place += length
-                if begin < place < end:
-                    cuts.add(place)
-    places = sorted(cuts)
-    for first, last in pairwise(places):
-        chosen = {value: _chosen(low, each, axis, first) for value, each in bound.items()}
+                place = place + length
+                if not (_is_before(low, place, begin) or _is_before(low, end, place)):
+                    cuts[place] = None
+    for first, last in pairwise(_in_order(low, cuts)):
+        chosen = {value: _chosen(low, each, axis, first, last) for value, each in bound.items()}
         yield from _parts(low, chosen, [*box[:axis], (first, last), *box[axis + 1 :]])
 
 
-def _chosen(low: Any, bound: _Bound, axis: int, place: int) -> _Bound:
-    """What an operand is where a part begins at `place`."""
+def _chosen(low: Any, bound: _Bound, axis: int, first: Polynomial, last: Polynomial) -> _Bound:
+    """What an operand is in a part, which may be empty, from `first` to `last`."""
     if bound.inner is not None:
-        return replace(bound, inner={v: _chosen(low, each, axis, place) for v, each in bound.inner.items()})
+        return replace(bound, inner={v: _chosen(low, each, axis, first, last) for v, each in bound.inner.items()})
     if not isinstance(bound.ref, Joined) or bound.ref.axis != axis:
         return bound
     start = bound.shift[axis]
     for length, piece in bound.ref.pieces:
-        if start <= place < start + length:
+        if _is_before(low, start, first) and _is_before(low, last, start + length):
             shift = (*bound.shift[:axis], start, *bound.shift[axis + 1 :])
             own = piece.dims if isinstance(piece, (Joined, Computed)) else _dims_of_piece(low, bound.ref, length)
             return _bound(low, piece, own, shift)  # where that is joined again, the part is cut again
-        start += length
+        start = start + length
     raise AssertionError("a part of a nest beyond the pieces")
 
 
-def _dims_of_piece(low: Any, joined: Joined, length: int) -> Dims:
-    return (*joined.dims[: joined.axis], low.static_dim(length), *joined.dims[joined.axis + 1 :])
+def _dims_of_piece(low: Any, joined: Joined, length: Polynomial) -> Dims:
+    return (*joined.dims[: joined.axis], low.extents.atom(length), *joined.dims[joined.axis + 1 :])
 
 
 def _reader(nest: Any, bound: _Bound) -> Any:
@@ -274,22 +345,22 @@ def _reader(nest: Any, bound: _Bound) -> Any:
 
 def _moved(low: Any, bound: _Bound, dims: Dims) -> Any:
     """An operand as an array over the dimensions of a nest, of which it fills a part."""
-    ref = bound.ref
+    ref, atom = bound.ref, low.extents.atom
     lead = len(dims) - len(ref.dims)
     repeated = [own == "1" and wide != "1" for own, wide in zip(ref.dims, bound.dims[lead:])]
-    shift = [0 if fixed else each for fixed, each in zip(repeated, bound.shift[lead:])]
+    shift = [ZERO if fixed else each for fixed, each in zip(repeated, bound.shift[lead:])]
     if isinstance(ref, Virtual):
         element = ref.element
 
         def moved(indices: Sequence[str]) -> str:
             places = zip(indices[lead:], repeated, shift)
-            return element(["0" if fixed else f"({i} - {low.static_dim(s)})" if s else i for i, fixed, s in places])
+            return element(["0" if fixed else f"({i} - {atom(s)})" if s != ZERO else i for i, fixed, s in places])
 
         return Virtual(ref.dtype, dims, element if ref.uniform else moved, ref.uniform)
     strides = ["0" if fixed else stride for fixed, stride in zip(repeated, low.strides(ref))]
     text = ref.offset
     for each, stride in zip(shift, strides):
-        if each and stride != "0":
-            text += f" - {low.static_dim(each)}" + ("" if stride == "1" else f" * {stride}")
+        if each != ZERO and stride != "0":
+            text += f" - {atom(each)}" + ("" if stride == "1" else f" * {stride}")
     place = low.atom(text.removeprefix("0 "), "at") if text != "0" else text
     return Array(ref.buffer, dims, ("0",) * lead + tuple(strides), place, whole=False)

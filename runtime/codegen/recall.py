@@ -16,7 +16,7 @@ import hashlib
 import os
 import pickle
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -46,12 +46,20 @@ class Recalled:
     machine: tuple[str, ...]
     source: KernelSource
 
-    def load(self) -> native.NativeCall | None:
+    def load(self, graph: Graph) -> native.NativeCall | None:
         """The kernel as a function of the graph's inputs; None where it is gone, or was made for another machine."""
         if not llvm_compiler.available() or self.machine != cache.machine():
             return None
         entry = recalled(self.kernel, self.source.text)
-        return None if entry is None else native.glue(self.source, entry, gives_numpy=True)
+        if entry is None:
+            return None
+        return native.glue(replace(self.source, general=functools.partial(_general, graph)), entry, gives_numpy=True)
+
+
+def _general(graph: Graph) -> KernelSource:
+    from runtime.codegen.lower import lower  # with all forms: what is recalled mostly does without
+
+    return lower(graph, assuming=False)
 
 
 def find(graph: Graph) -> Recalled | None:
@@ -75,7 +83,7 @@ def keep(graph: Graph, source: KernelSource) -> None:
     name = _name(graph)
     if record is None or record.path is None or record.compiler != llvm_compiler.NAME or name is None or source.kept:
         return
-    short = dataclasses.replace(source, reports=(), small=frozenset())
+    short = dataclasses.replace(source, reports=(), small=frozenset(), general=None)
     cache.write_kept(_file(name), pickle.dumps(Recalled(record.name, cache.machine(), short)))
 
 

@@ -6,13 +6,16 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 from runtime.codegen import cpu
-from runtime.codegen.known import index_of, known_of, learn_inside, outside
+from runtime.codegen.known import form_of, index_of, known_of, learn_inside, outside
 from runtime.codegen.lowering import Lowering, emitter
+from runtime.codegen.pieces import Joined, sliced, whole
+from runtime.codegen.polynomials import Polynomial
 from runtime.codegen.refs import Array, Buffer, Dims, Scalar, Vector, Virtual, product
 from runtime.codegen.source import NotNative
 from runtime.codegen.view_forms import bind, filled
@@ -24,12 +27,18 @@ _HOLE = "?"
 @emitter("strided_slice")
 def _strided_slice(low: Lowering, node: Node) -> None:
     spec = node.attrs["spec"]
+    found = low.region.env[node.inputs[0]]
+    if isinstance(found, Joined) and low.extents.is_active:
+        part = _part_of_joined(low, node, found)
+        if part is not None:
+            low.wait(node.outputs[0], part)
+            return
     ref: Any = low.ref(node.inputs[0])
     if isinstance(ref, Vector) and len(ref.dims) == 1:
         if len(spec) == 1 and spec[0][0] == "index" and isinstance(spec[0][1], int):
             output = node.outputs[0]
             text = ref.items[spec[0][1]]
-            low.define(output, Scalar(text, output.dtype))
+            low.define(output, Scalar(text, output.dtype, low.extents.known_size(text, output.dtype)))
             return
         if len(spec) == 1 and spec[0][0] == "slice" and _HOLE not in spec[0]:
             items = ref.items[slice(*spec[0][1:])]
@@ -43,6 +52,21 @@ def _strided_slice(low: Lowering, node: Node) -> None:
     if not isinstance(ref, Array):
         ref = low.array(node.inputs[0])
     bind(low, node, slice_view(low, node, ref, spec, node.inputs[1:]))
+
+
+def _part_of_joined(low: Lowering, node: Node, joined: Joined) -> Any:
+    """What stands for a slice in single steps of an array that isn't put together yet; None where it has to be."""
+    spec = node.attrs["spec"]
+    if any(item[0] != "slice" or item[3] not in (None, 1) for item in spec):
+        return None
+    values: Iterator[Value] = iter(node.inputs[1:])
+    ranges = []
+    for item, size in zip(spec, joined.dims):
+        inside, values = _inside(low, item[1:], values, size)
+        if inside is None:
+            return None
+        ranges.append(inside)
+    return sliced(low, joined, [*ranges, *whole(low, joined.dims[len(spec) :])])
 
 
 def _fictitious(ref: Virtual) -> Array:
@@ -185,8 +209,13 @@ def checked_index(low: Lowering, node: Node, part: Any, values: Iterator[Value],
     fits = static is not None and node.op.name == "strided_slice" and static[axis] is not None
     if part >= 0:
         if not fits:
+            if low.extents.is_below(Polynomial.of(part), size):
+                return str(part)
             low.fail_when(f"{part} >= {size}", "InvalidArgumentError", message, node, (str(part),), "strided_slice")
         return str(part)
+    place = low.extents.of(size) + part
+    if not fits and low.extents.is_active and low.extents.is_least(place):
+        return low.extents.atom(place, "at")
     index = low.assign(f"{size} - {-part}", "at")
     if not fits:
         low.fail_when(f"{index} < 0", "InvalidArgumentError", message, node, (index,), "strided_slice")
@@ -202,6 +231,10 @@ def _range(low: Lowering, node: Node, parts: Sequence[Any], values: Iterator[Val
         begin, end, _ = slice(*parts).indices(number)
         place = str(begin) if begin == (parts[0] or 0) else low.static_dim(begin)
         return place, low.static_dim(max(end - begin, 0)), "1"
+    if low.extents.is_active and parts[2] in (None, 1):
+        inside, values = _inside(low, parts, values, size)
+        if inside is not None:
+            return low.extents.atom(inside[0], "start"), low.extents.atom(inside[1] - inside[0]), "1"
     texts = [
         None if p is None else low.size_of(next(values)) if p == _HOLE else str(p) if p >= 0 else f"({p})"
         for p in parts
@@ -220,6 +253,28 @@ def _range(low: Lowering, node: Node, parts: Sequence[Any], values: Iterator[Val
     first = low.assign(f"lib.slice_start({start or 0}, {start is None}, {step}, {size})", "start")
     count = low.assign(f"lib.slice_count({first}, {stop or 0}, {stop is None}, {step}, {size})", "n")
     return first, count, step
+
+
+def _inside(
+    low: Lowering, parts: Sequence[Any], values: Iterator[Value], size: str
+) -> tuple[tuple[Polynomial, Polynomial] | None, Iterator[Value]]:
+    """Where a slice in single steps begins and ends, if it is sure that this lies in the dimension; the other result
+    gives the values of the slice once more."""
+    extents, whole = low.extents, low.extents.of(size)
+    taken = [next(values) for part in parts[:2] if part == _HOLE]
+    again = itertools.chain(taken, values)
+    forms = iter([form_of(known_of(low.ref(value))) for value in taken])
+    ends: list[Polynomial] = []
+    for part, default in zip(parts, (Polynomial.of(0), whole)):
+        form = default if part is None else next(forms) if part == _HOLE else Polynomial.of(part)
+        if form is None:
+            return None, again
+        if form.number is not None and form.number < 0:
+            form = whole + form
+        if not extents.is_least(form) or not extents.is_least(whole - form):
+            return None, again
+        ends.append(form)
+    return ((ends[0], ends[1]) if extents.is_least(ends[1] - ends[0]) else None), again
 
 
 def row_view(low: Lowering, array: Array, index: str) -> Array:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import signal
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -83,6 +83,14 @@ class Interruption(ErrorSite):
         return None
 
 
+class Unfit(ErrorSite):
+    """Sizes of arguments that the kernel wasn't printed for: another one answers the call."""
+
+    def exception(self, details: Sequence[int]) -> Exception | None:
+        """None: the call is to be made once more, by `native.glue`, which asks for the other kernel."""
+        return None
+
+
 @dataclass(frozen=True)
 class Fail:
     """An early return with an error status; printed last, when it is known what a return looks like."""
@@ -120,6 +128,8 @@ class KernelSource:
     arrays       the user's lines that make arrays, the largest first
     small        the nodes on tensors of few elements that are printed element by element, for `explain`
     quick        whether it is to be compiled by few passes, because a running loop waits for it
+    unfit        the status of sizes that the kernel wasn't printed for, or None
+    general      prints the kernel for those
     kept         variables of which an error returns the value: reference -> slot (see `runtime.graph.passes.commits`)
     """
 
@@ -137,6 +147,8 @@ class KernelSource:
     arrays: tuple[Any, ...] = ()
     small: frozenset[Any] = frozenset()
     quick: bool = False
+    unfit: int | None = None
+    general: Callable[[], KernelSource] | None = field(default=None, compare=False)
 
     @property
     def key(self) -> str:

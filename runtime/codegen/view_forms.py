@@ -55,7 +55,7 @@ def _dim(low: Lowering, node: Node) -> None:
 
 @emitter("size")
 def _size(low: Lowering, node: Node) -> None:
-    define_size(low, node, low.atom(product(low.dims(node.inputs[0]))))
+    define_size(low, node, low.count(low.dims(node.inputs[0])))
 
 
 @emitter("rank")
@@ -74,7 +74,8 @@ def _shape(low: Lowering, node: Node) -> None:
 def define_size(low: Lowering, node: Node, atom: str) -> None:
     """Binds a node's output to a dimension, so that using it as one again is seen to be the same."""
     output = node.outputs[0]
-    low.define(output, Scalar(_size_text(low, atom, output.dtype), output.dtype))
+    text = _size_text(low, atom, output.dtype)
+    low.define(output, Scalar(text, output.dtype, low.extents.known_size(text, output.dtype)))
 
 
 def _size_text(low: Lowering, atom: str, dtype: DType) -> str:
@@ -120,6 +121,9 @@ def _reshape(low: Lowering, node: Node) -> None:
     bind(low, node, replace(low.array(source), dims=new))
 
 
+_NO_SIZE = "A size of -1 can't be found out where others are 0 [Op:Reshape]"
+
+
 def _requested(low: Lowering, node: Node, old: Dims) -> Dims:
     """The dimensions asked for. One given at run time may be -1, and is found out here."""
     shape = node.attrs["shape"]
@@ -147,6 +151,7 @@ def _requested(low: Lowering, node: Node, old: Dims) -> Dims:
     part = low.assign(
         product([f"({a} if {a} != -1 else 1)" if i in unknown else a for i, a in enumerate(atoms)]), "part"
     )
+    low.fail_when(f"{minus} == 1 and {part} == 0", "InvalidArgumentError", _NO_SIZE, node, (), "Reshape")
     inferred = low.assign(f"{low.atom(product(old))} // {part} if {part} != 0 else 0", "n")
     for i in unknown:
         atoms[i] = low.assign(f"{atoms[i]} if {atoms[i]} != -1 else {inferred}", "n")
@@ -159,6 +164,8 @@ def _reshaped(low: Lowering, node: Node, old: Dims, new: Dims) -> Dims:
     left, right = sorted(d for d in old if d != "1"), sorted(d for d in new if d != "1")
     if "-1" in new:
         known = [d for d in new if d not in ("-1", "1")]
+        if known and not low.extents.is_least(low.extents.product(known) - 1):
+            low.fail_when(f"{low.count(known)} == 0", "InvalidArgumentError", _NO_SIZE, node, (), "Reshape")
         rest = [d for d in old if d != "1"]
         for d in known:
             if d not in rest:
@@ -166,7 +173,7 @@ def _reshaped(low: Lowering, node: Node, old: Dims, new: Dims) -> Dims:
             rest.remove(d)
         else:
             # The known dimensions are some of the old ones: the rest is what remains.
-            return tuple(low.atom(product(rest)) if d == "-1" else d for d in new)
+            return tuple(low.count(rest) if d == "-1" else d for d in new)
         total, part = low.atom(product(old)), low.atom(product(known))
         size = low.assign(f"{total} // {part} if {part} != 0 else 0", "n")
         message = "Input to reshape is a tensor with {0} values, but the requested shape requires a multiple of {1}"
@@ -180,7 +187,9 @@ def _reshaped(low: Lowering, node: Node, old: Dims, new: Dims) -> Dims:
         )
         return tuple(size if d == "-1" else d for d in new)
     if left != right and not (None not in static and None not in node.inputs[0].shape):
-        total, wanted = low.atom(product(old)), low.atom(product(new))
+        total, wanted = low.count(old), low.count(new)
+        if low.extents.are_equal(total, wanted):
+            return new
         message = "Input to reshape is a tensor with {0} values, but the requested shape has {1} [Op:Reshape]"
         low.fail_when(f"{total} != {wanted}", "InvalidArgumentError", message, node, (total, wanted), "Reshape")
     return new

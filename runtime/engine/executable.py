@@ -32,7 +32,7 @@ def compile_graph(graph: Graph, pace: Callable[[], Accelerator] | None, whole: b
     """The kernel that an earlier process made of the graph, or `partition.compile_graph`, which is imported when
     something is compiled: nothing else needs the code generator."""
     found = recall.find(graph)
-    call = None if found is None else found.load()
+    call = None if found is None else found.load(graph)
     if call is not None:
         return call
     with interrupts_wait():

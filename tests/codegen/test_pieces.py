@@ -16,6 +16,7 @@ from tests.graph.tracing import simplified, traced
 
 X = ag.TensorSpec([7, 9], ag.float64)
 ROW = ag.TensorSpec([9], ag.float64)
+UNKNOWN = (ag.TensorSpec([None, None], ag.float64), ag.TensorSpec([None], ag.float64))
 
 
 def heat(x: Any, row: Any) -> Any:
@@ -105,9 +106,22 @@ def looped(program: Callable) -> Callable:
     return loop
 
 
+@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize("shape", [(7, 9), (9, 9), (8, 1), (1, 6), (2, 2), (3, 3), (0, 5), (0, 0)])
+def test_stencils_of_unknown_sizes(program: Callable, shape: tuple[int, int]) -> None:
+    graph = simplified(traced(ag.function(program), *UNKNOWN))
+    random = np.random.default_rng(3)
+    x, row = random.normal(size=shape), random.normal(size=shape[1])
+    found = check(graph, x, row)
+    if not isinstance(found[0], Exception):
+        for got, wanted in zip(found, interpret(graph, [x, row])):
+            np.testing.assert_array_equal(got, wanted)
+
+
 @pytest.mark.parametrize("program", [heat, jacobi, torus])
-def test_a_stencil_in_a_loop_is_one_nest_that_writes_new_memory(program: Callable) -> None:
-    graph = simplified(traced(ag.function(looped(program)), X, ROW))
+@pytest.mark.parametrize("specs", [(X, ROW), UNKNOWN])
+def test_a_stencil_in_a_loop_is_one_nest_that_writes_new_memory(program: Callable, specs: Any) -> None:
+    graph = simplified(traced(ag.function(looped(program)), *specs))
     text = lower(graph).text
     # One array besides the one that the loop begins with: they take turns.
     assert text.count("np.empty(") - text.count("np.empty(0,") == 1

@@ -48,7 +48,7 @@ def test_an_equal_graph_finds_the_kernel_and_gives_the_same() -> None:
     kept(steps())
     found = recall.find(steps())
     assert found is not None
-    run = found.load()
+    run = found.load(steps())
     assert run is not None
     assert run([np.float32(1.5), np.int32(4)]) == [np.float32(24.0)]
 
@@ -88,7 +88,7 @@ def test_a_kernel_of_another_machine_is_not_loaded(monkeypatch: pytest.MonkeyPat
     found = recall.find(steps())
     assert found is not None
     monkeypatch.setattr(recall.cache, "machine", lambda: ("0", "abacus", ""))
-    assert found.load() is None
+    assert found.load(steps()) is None
 
 
 def test_a_graph_with_a_variable_that_failures_commit_is_lowered_each_time() -> None:
@@ -112,7 +112,7 @@ def test_errors_name_the_line_and_the_numbers() -> None:
         return build(program, [typed(float32, 3), I32])
 
     texts = []
-    for run in (load(lower(graph())), kept(graph()) and recall.find(graph()).load()):  # type: ignore[union-attr]
+    for run in (load(lower(graph())), kept(graph()) and recall.find(graph()).load(graph())):  # type: ignore[union-attr]
         assert run is not None
         with pytest.raises(errors.InvalidArgumentError) as caught:
             run([np.zeros(3, np.float32), np.int32(7)])

@@ -1,0 +1,132 @@
+"""Sums of products of integer variables: what sizes and indices are while a kernel is printed.
+
+>>> n, i = Polynomial.of("n"), Polynomial.of("i")
+>>> (n + 2) * i - i
+Polynomial(i + i * n)
+>>> n - 2 == 1 + n - 3
+True
+
+Equal polynomials are equal objects for `==` and for dicts: terms are kept in order and none is zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+Monomial = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Polynomial:
+    """terms: ((variables in order, factor), ...); the constant has no variables."""
+
+    terms: tuple[tuple[Monomial, int], ...]
+
+    @staticmethod
+    def of(item: str | int | Polynomial) -> Polynomial:
+        """A variable or a number."""
+        if isinstance(item, Polynomial):
+            return item
+        return _made({(): item}) if isinstance(item, int) else Polynomial((((item,), 1),))
+
+    @property
+    def number(self) -> int | None:
+        """The number that it is, whatever its variables are."""
+        if not self.terms:
+            return 0
+        return self.terms[0][1] if len(self.terms) == 1 and not self.terms[0][0] else None
+
+    @property
+    def variable(self) -> str | None:
+        """The variable that it is nothing else than."""
+        if len(self.terms) != 1:
+            return None
+        names, factor = self.terms[0]
+        return names[0] if len(names) == 1 and factor == 1 else None
+
+    @property
+    def constant(self) -> int:
+        return next((factor for names, factor in self.terms if not names), 0)
+
+    @property
+    def variables(self) -> set[str]:
+        return {name for names, _ in self.terms for name in names}
+
+    @property
+    def degree(self) -> int:
+        return max((len(names) for names, _ in self.terms), default=0)
+
+    def factor_of(self, variable: str) -> Polynomial | None:
+        """What the variable is multiplied by; None where it is so by itself."""
+        found = {}
+        for names, factor in self.terms:
+            if names.count(variable) > 1:
+                return None
+            if variable in names:
+                found[tuple(name for name in names if name != variable)] = factor
+        return _made(found)
+
+    def replaced(self, variable: str, by: Polynomial) -> Polynomial:
+        """With another polynomial in a variable's place."""
+        rest: dict[Monomial, int] = {}
+        total = ZERO
+        for names, factor in self.terms:
+            count = names.count(variable)
+            if not count:
+                rest[names] = factor
+                continue
+            part = _made({tuple(name for name in names if name != variable): factor})
+            for _ in range(count):
+                part = part * by
+            total = total + part
+        return total + _made(rest)
+
+    def __add__(self, other: Polynomial | int) -> Polynomial:
+        found = dict(self.terms)
+        for names, factor in Polynomial.of(other).terms:
+            found[names] = found.get(names, 0) + factor
+        return _made(found)
+
+    def __neg__(self) -> Polynomial:
+        return Polynomial(tuple((names, -factor) for names, factor in self.terms))
+
+    def __sub__(self, other: Polynomial | int) -> Polynomial:
+        return self + -Polynomial.of(other)
+
+    def __mul__(self, other: Polynomial | int) -> Polynomial:
+        found: dict[Monomial, int] = {}
+        for names, factor in self.terms:
+            for others, second in Polynomial.of(other).terms:
+                both = tuple(sorted(names + others))
+                found[both] = found.get(both, 0) + factor * second
+        return _made(found)
+
+    @property
+    def text(self) -> str:
+        """As an expression of 64-bit variables: the positive terms first."""
+        terms = sorted(self.terms, key=lambda term: (term[1] < 0, not term[0]))
+        text = ""
+        for names, factor in terms:
+            part = " * ".join([*([str(abs(factor))] if abs(factor) != 1 or not names else []), *names])
+            sign = " - " if factor < 0 else " + "
+            text = f"{text}{sign}{part}" if text else f"-{part}" if factor < 0 else part
+        return text or "0"
+
+    def __repr__(self) -> str:
+        return f"Polynomial({self.text})"
+
+
+def _made(terms: Mapping[Monomial, int]) -> Polynomial:
+    return Polynomial(tuple(sorted((names, factor) for names, factor in terms.items() if factor)))
+
+
+def product(factors: Iterable[Polynomial]) -> Polynomial:
+    """The product of some; 1 for none."""
+    total = Polynomial.of(1)
+    for factor in factors:
+        total = total * factor
+    return total
+
+
+ZERO = Polynomial(())
