@@ -10,6 +10,7 @@ from typing import Any
 from runtime.codegen import blocks, products, workers
 from runtime.codegen.source import KernelSource, Unreadable
 from runtime.llvm import Unsupported as Refused
+from runtime.llvm import target
 
 NAME = "llvm"
 __all__ = ["NAME", "Refused", "available", "compile", "load"]
@@ -29,8 +30,6 @@ def _symbols() -> dict[str, Callable[[], int]]:
 
 def available() -> bool:
     """Whether this machine and this Python are known to it."""
-    from runtime.llvm import target
-
     return target.available()
 
 
@@ -53,7 +52,6 @@ def compile(
 ) -> tuple[Callable[..., Any], bytes | None]:
     """The entry point, and the object file. Calls `outside` when only LLVM's work is left. Raises Refused for text
     that isn't in its part of Python."""
-    from runtime.llvm import target
     from runtime.llvm.program import Program
 
     program = Program(source.text, _library())
@@ -82,8 +80,6 @@ def load(name: str, source: KernelSource, code: bytes) -> Callable[..., Any]:
 
 def entry(name: str, code: bytes) -> Callable[..., Any]:
     """The entry point of an object file. Raises Unreadable for what isn't one."""
-    from runtime.llvm import target
-
     try:
         return target.entry_point(code, name, _symbols())
     except RuntimeError as error:

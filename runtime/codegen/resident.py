@@ -20,10 +20,24 @@ def machine_code(stem: str, text: str, level: int = 2) -> bytes:
 
 
 def link(code: str, *names: str) -> list[int]:
-    """Compiles LLVM code, makes its functions `names` known to whatever is linked from then on; their addresses.
+    """Takes LLVM code into the process, makes its functions `names` known to whatever is linked from then on; their
+    addresses.
 
     The code is never taken out of memory: a thread may be in it, or an array may need it to be freed.
     """
+    import llvmlite.binding as llvm
+
+    from runtime.llvm import target
+
+    kept = target.available()
+    addresses = target.link(machine_code("resident", code), names, {}) if kept else _compiled(code, names)
+    for name, address in zip(names, addresses):
+        llvm.add_symbol(name, address)
+    return addresses
+
+
+def _compiled(code: str, names: tuple[str, ...]) -> list[int]:
+    """The same where only numba's kernels run."""
     import llvmlite.binding as llvm
 
     llvm.initialize_native_target()
@@ -35,6 +49,4 @@ def link(code: str, *names: str) -> list[int]:
     engine.finalize_object()
     addresses = [int(engine.get_function_address(name)) for name in names]
     engine.detach()
-    for name, address in zip(names, addresses):
-        llvm.add_symbol(name, address)
     return addresses

@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from runtime.graph import drawing, operations, page
+from runtime.graph import operations
 from runtime.graph.operations import Operation
 from runtime.graph.printer import as_text
 from runtime.ops.table import OpDef
@@ -186,6 +186,8 @@ class Graph:
 
     def to_dot(self) -> str:
         """The graph in Graphviz' language; regions of `while` and `cond` are clusters."""
+        from runtime.graph import drawing  # here: it brings ten modules along, and few programs draw
+
         return drawing.to_dot(self)
 
     def to_svg(self, path: Any = None) -> str:
@@ -193,10 +195,14 @@ class Graph:
 
         Raises FileNotFoundError when Graphviz' program `dot` isn't installed.
         """
+        from runtime.graph import drawing
+
         return drawing.to_svg(self, path)
 
     def to_html(self, path: Any = None) -> str:
         """A self-contained page: operations in foldable regions beside the user's source; written to ``path`` too."""
+        from runtime.graph import page
+
         return page.to_html(self, path)
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Mapping, Sequence
+import collections
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,15 +45,57 @@ class Library:
     """
 
     def __init__(self, text: str, formulas: Callable[[], Mapping[str, Any]]) -> None:
-        tree = parse(text)
-        self.functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+        rest, definitions = _definitions(text)
+        self.functions: Mapping[str, ast.FunctionDef] = _Parsed(definitions)
         self.constants: dict[str, bool | int | float] = {}
-        for node in tree.body:
+        for node in parse(rest).body:
             if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant):
                 (target,) = node.targets
                 if isinstance(target, ast.Name) and isinstance(node.value.value, (bool, int, float)):
                     self.constants[target.id] = node.value.value
         self.formulas = formulas
+
+
+def _definitions(text: str) -> tuple[str, dict[str, str]]:
+    """A module's text without its functions, and the text of each function."""
+    definitions: dict[str, str] = {}
+    kept: list[str] = []
+    name: str | None = None
+    for line in text.splitlines(keepends=True):
+        if line.startswith("def "):
+            name = line[4 : line.index("(")]
+            definitions[name] = line
+        elif name is not None and (line[:1].isspace() or line.startswith(")")):
+            definitions[name] += line
+        elif not line.startswith("@"):
+            name = None
+            kept.append(line)
+    return "".join(kept), definitions
+
+
+class _Parsed(Mapping[str, ast.FunctionDef]):
+    """Definitions by name, parsed when they are asked for: a kernel calls a few of some hundred."""
+
+    def __init__(self, texts: Mapping[str, str]) -> None:
+        self._texts = texts
+        self._known: dict[str, ast.FunctionDef] = {}
+
+    def __getitem__(self, name: str) -> ast.FunctionDef:
+        found = self._known.get(name)
+        if found is None:
+            (node,) = parse(self._texts[name]).body
+            assert isinstance(node, ast.FunctionDef)
+            found = self._known[name] = node
+        return found
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._texts
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._texts)
+
+    def __len__(self) -> int:
+        return len(self._texts)
 
 
 class Program:
@@ -62,7 +105,7 @@ class Program:
         own = [node for node in parse(text).body if isinstance(node, ast.FunctionDef)]
         for node in own:
             ways_out.shorten(node)
-        self.functions = {**library.functions, **{node.name: node for node in own}}
+        self.functions = collections.ChainMap({node.name: node for node in own}, library.functions)  # type: ignore[arg-type]
         self.constants = library.constants
         self._joins = all(f"lib.{name}(" in text for name in calls.JOINED)
         self._formulas = library.formulas

@@ -1,10 +1,10 @@
 """Matrix products by NumPy, small ones on the caller's thread alone.
 
-OpenBLAS, which NumPy brings along, hands parts of all but tiny products to threads of its own and spins until they are
-done. For a product of less than a millisecond that gains little where the other cores have nothing to do, and where they
-have (the background compiler's thread, another program) the caller waits for a time slice: an LSTM's first gradient
-took 2.4 s beside one busy process, 43 ms without these threads. How many threads it may use is a setting of the whole
-process: it is put down while a small product runs, and put back.
+OpenBLAS, which NumPy brings along, hands parts of all but tiny products to threads of its own and spins until they
+are done. For a product of less than a millisecond that gains little where the other cores have nothing to do, and where
+they have (the background compiler's thread, another program) the caller waits for a time slice: an LSTM's first
+gradient took 2.4 s beside one busy process, 43 ms without these threads. How many threads it may use is a setting of
+the whole process: it is put down while a small product runs, and put back.
 """
 
 from __future__ import annotations

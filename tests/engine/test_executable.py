@@ -114,8 +114,9 @@ def test_the_compiler_lets_no_call_hold_it_back_for_long(monkeypatch: Any) -> No
     worker.close()
 
 
-def test_a_running_loop_jumps_into_native_code(monkeypatch: Any) -> None:
+def test_a_running_loop_jumps_into_native_code(monkeypatch: Any, tmp_path: Any) -> None:
     """The interpreter alone would take minutes for this many trips."""
+    monkeypatch.setenv("AUTOGRAPH_CACHE_DIR", str(tmp_path))  # or the kernel of an earlier test would be taken
     run = Executable(build(lambda n: while_loop(lambda i: i < n, lambda i: [i + 1], [integer(0)]), [I32]))
     many = np.int32(200_000_000)
     finished = []
@@ -240,8 +241,9 @@ def test_a_mistake_in_the_environment_is_a_plain_error(
     assert run([START, TRIPS]) == interpret(run.graph, [START, TRIPS])
 
 
-def test_errors_of_the_compiler_are_raised_in_tests(monkeypatch: Any) -> None:
+def test_errors_of_the_compiler_are_raised_in_tests(monkeypatch: Any, tmp_path: Any) -> None:
     monkeypatch.setenv("AUTOGRAPH_STRICT", "1")
+    monkeypatch.setenv("AUTOGRAPH_CACHE_DIR", str(tmp_path))  # or the kernel of an earlier test would be taken
     monkeypatch.setattr(executable, "compile_graph", _broken)
     graph = build(logistic, [F32, I32])
     with pytest.raises(errors.KernelError):

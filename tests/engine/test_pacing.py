@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import autograph as ag
+from runtime.codegen import recall
 from runtime.codegen.lower import lower
 from runtime.codegen.native import load
 from runtime.dtypes import float32, float64
@@ -19,6 +20,13 @@ from runtime.llvm import target
 from runtime.ops.dispatch import call
 from tests.autodiff.graphs import I32, integer, while_loop
 from tests.codegen.compare import build, typed
+
+pytestmark = pytest.mark.usefixtures("empty_cache")  # a kernel of the whole graph would be taken at once
+
+
+@pytest.fixture
+def empty_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("AUTOGRAPH_CACHE_DIR", str(tmp_path))
 
 
 class Clock:
@@ -136,18 +144,28 @@ def test_a_loop_that_would_have_gained_is_there_for_the_next_process(monkeypatch
     assert wait_for_background(60)
     assert found == [], "far from hot"
     monkeypatch.setattr(pacing, "_LOADING", 0.0)
+    run = Executable(build(nested(6, 3), [I32]))
+    assert run([np.int32(0)])[0] == 6 * 3
+    assert wait_for_background(60)
+    assert found == [], "the kernel of the whole graph is there"
+    monkeypatch.setattr(recall, "keep", lambda graph, source: None)  # as of graphs that are several kernels
     run = Executable(build(nested(8, 3), [I32]))
     assert run([np.int32(0)])[0] == 8 * 3
     assert wait_for_background(60)
     assert [_has_inner(loop) for loop in found] == [True], "what runs in it comes with it"
 
 
-@pytest.fixture
-def empty_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("AUTOGRAPH_CACHE_DIR", str(tmp_path))
+def test_the_first_call_takes_the_kernel_of_a_loop_that_an_earlier_process_has_left() -> None:
+    run = Executable(build(nested(5, 4), [I32]))
+    assert run([np.int32(0)])[0] == 5 * 6
+    assert not run.is_native
+    assert wait_for_background(60)
+    again = Executable(build(nested(5, 4), [I32]))
+    assert again([np.int32(0)])[0] == 5 * 6
+    assert again.is_native and not again._loops
+    assert wait_for_background(60)
 
 
-@pytest.mark.usefixtures("empty_cache")
 def test_a_loop_is_interpreted_while_llvm_works_and_native_in_later_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pacing.Loop, "patience", lambda loop, spent: 0.0)
     monkeypatch.setattr(interpreter, "TRIPS_PER_QUESTION", 1)
@@ -170,7 +188,6 @@ def test_a_loop_is_interpreted_while_llvm_works_and_native_in_later_runs(monkeyp
     assert loop.call is not None
 
 
-@pytest.mark.usefixtures("empty_cache")
 def test_a_loop_that_an_earlier_process_has_left_on_disk_goes_native_soon() -> None:
     run = Executable(build(nested(9, 4), [I32]))
     run([np.int32(0)])
