@@ -31,14 +31,18 @@ Call = Callable[[Sequence[Any]], "list[Any]"]
 def compile_graph(graph: Graph, pace: Callable[[], Accelerator] | None, whole: bool = False) -> Call | None:
     """The kernel that an earlier process made of the graph, or `partition.compile_graph`, which is imported when
     something is compiled: nothing else needs the code generator."""
-    found = recall.find(graph)
-    call = None if found is None else found.load(graph)
+    call = _recalled(graph)
     if call is not None:
         return call
     with interrupts_wait():
         from runtime.engine import partition
 
     return partition.compile_graph(graph, pace, whole=whole)
+
+
+def _recalled(graph: Graph) -> Call | None:
+    found = recall.find(graph)
+    return None if found is None else found.load(graph)
 
 
 class Executable:
@@ -97,12 +101,7 @@ class Executable:
     def _take_kept(self) -> bool:
         """Takes the kernel that an earlier process has left, if there is one: milliseconds, which loops, unlike most
         arrays, would mostly take longer than."""
-
-        def load() -> Call | None:
-            found = recall.find(self.graph)
-            return None if found is None else found.load()
-
-        call = self._guarded(load, waits=True)
+        call = self._guarded(lambda: _recalled(self.graph), waits=True)
         with self._lock:
             self._call = self._call or call
         return self._call is not None
