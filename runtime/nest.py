@@ -13,6 +13,7 @@ Everything else is a leaf (an "atom"). None is a leaf too.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
@@ -176,6 +177,53 @@ def pack_sequence_as(structure: Any, flat_sequence: Iterable[Any], expand_compos
             f"{len(leaves)} items.  Structure: {structure!r}, flat_sequence: {leaves!r}."
         )
     return packed
+
+
+def packer(structure: Any) -> Callable[[Sequence[Any]], Any]:
+    """What makes the same structure of other leaves, as many as it has: `pack_sequence_as` for those who ask often."""
+    return _packer(structure)[1] if is_nested(structure) else _only
+
+
+def _only(leaves: Sequence[Any]) -> Any:
+    return leaves[0]
+
+
+def _packer(structure: Any) -> tuple[int, Callable[[Sequence[Any]], Any]]:
+    """How many leaves a structure has, and what makes it of them."""
+    parts = [_packer(part) if is_nested(part) else (1, None) for part in children(structure)]
+    build = _builder(structure)
+    total = sum(count for count, _ in parts)
+    if all(make is None for _, make in parts):
+        return total, build
+
+    def whole(leaves: Sequence[Any]) -> Any:
+        made = []
+        at = 0
+        for count, make in parts:
+            made.append(leaves[at] if make is None else make(leaves[at : at + count]))
+            at += count
+        return build(made)
+
+    return total, whole
+
+
+def _builder(structure: Any) -> Callable[[Sequence[Any]], Any]:
+    """What makes such a structure of its direct parts: `rebuild`, without a look at the structure each time."""
+    kind = type(structure)
+    if kind is list or kind is tuple:
+        return kind
+    if is_namedtuple(kind):
+        return lambda parts: kind(*parts)
+    if kind is dict:
+        places = {key: place for place, key in enumerate(sorted_keys(structure))}
+        order = [(key, places[key]) for key in structure]
+        return lambda parts: {key: parts[place] for key, place in order}
+    return functools.partial(rebuild, structure)
+
+
+def is_namedtuple(kind: type) -> bool:
+    """Whether a type was made by `collections.namedtuple`, or inherits from one that was."""
+    return issubclass(kind, tuple) and hasattr(kind, "_fields")
 
 
 _END = object()

@@ -39,6 +39,11 @@ _SHORTCUTS = 3
 _NO_TOKEN = EagerTensor(None, dtypes.bool_)
 
 
+def _is_one(spec: Any, value: Any) -> bool:
+    """Whether the value is a tensor that the spec describes."""
+    return value.__class__ is EagerTensor and value.dtype is spec.dtype and value._array.shape == spec._shape
+
+
 class ConcreteFunction:
     """A traced function. Calling it runs the graph; it never traces.
 
@@ -82,11 +87,14 @@ class ConcreteFunction:
         self._commits = commits
         self._result = result
         self._is_none = is_none
+        self._packer: Callable[[Sequence[Any]], Any] | None = None  # makes the result's structure of its leaves
         self._single = result is None and is_none == [False]
         self._has_token = len(graph.inputs) > len(specs) + len(captures) + len(symbolic_captures) + len(variables)
         self._extra: list[Any] = [*captures, *([_NO_TOKEN] if self._has_token and not variables else ())]
         self._count = is_none.count(False)
         leaves = nest.flatten(arguments)
+        # Whether a call by position with such tensors needs no look at anything else.
+        self._plain = not arguments[1] and len(specs) == len(arguments[0]) and all(map(is_tensor_like, arguments[0]))
         self._given_variables = [a for a in leaves if isinstance(a, VariableArgument)]
         # Python code may wait for a thread that calls this function too: such a call takes no locks.
         self._waits = bool(variables or self._given_variables) and calls_python(graph)
@@ -172,6 +180,10 @@ class ConcreteFunction:
 
         Raises IncompatibleArgumentError (an InvalidArgumentError and a TypeError) for the wrong dtype or shape.
         """
+        if self._plain and not kwargs and len(args) == len(self._specs) and all(map(_is_one, self._specs, args)):
+            if self.direct is not None and ctx.builder is None and not ctx.recorders:
+                return self.direct(list(args))
+            return self.call_flat(args)
         tensors, variables, called = bind_call(self, args, kwargs)
         concrete = self._on(variables, *called)
         if concrete is None:
@@ -330,9 +342,12 @@ class ConcreteFunction:
         return [builder.tensor(v) for v in values[: self._count]]
 
     def _pack(self, results: Sequence[Any]) -> Any:
-        values = iter(results)
-        flat = [None if none else next(values) for none in self._is_none]
-        return nest.pack_sequence_as(self._result, flat)
+        if self._packer is None:
+            self._packer = nest.packer(self._result)
+        if len(self._is_none) != self._count:
+            values = iter(results)
+            results = [None if none else next(values) for none in self._is_none]
+        return self._packer(results)
 
     def covers(self, args: tuple, kwargs: dict[str, Any]) -> bool:
         """Whether the trace serves these canonical arguments: its specs may be more general, the rest must be equal."""

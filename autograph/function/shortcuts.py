@@ -17,6 +17,7 @@ from autograph.function.concrete import ConcreteFunction
 from autograph.function.guards import Guard
 from autograph.function.signature import Arguments
 from autograph.operators.tracebacks import drop_own_frames
+from runtime import nest
 from runtime.tensor import EagerTensor
 
 # Kinds of calls that one function has shortcuts for; telling one from another costs some nanoseconds.
@@ -88,7 +89,7 @@ def _describe(thing: Any, description: Any, shapes: Any) -> bool:
     if kind in _VALUES:
         description.same(thing)
         return True
-    if kind is tuple or kind is list:
+    if kind is tuple or kind is list or nest.is_namedtuple(kind):
         description.sequence(kind, len(thing))
         return all(_describe(item, description, shapes) for item in thing)
     if kind is dict and all(type(name) is str for name in thing):

@@ -244,7 +244,8 @@ no_attribute:
   call void @PyErr_Clear()
   ret i1 false
 tuple:
-  %is_tuple = icmp eq ptr %type, @PyTuple_Type
+  %expected_type = call ptr @object(ptr %cursor)
+  %is_tuple = icmp eq ptr %type, %expected_type
   %in_tuple = getelementptr i8, ptr %thing, i64 24
   br i1 %is_tuple, label %sequence, label %no
 list:

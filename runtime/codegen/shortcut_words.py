@@ -11,7 +11,7 @@ words, addresses or numbers:
     argument    0 object                      the very same object
                 1 type dtype                  a tensor of rank 0, its value of NumPy's type
                 2 descr dtype rank size...    a tensor that is an array; a size below 0 may be any
-                3 count item...               a tuple
+                3 type count item...          a tuple, or of a type made by `collections.namedtuple`
                 4 count item...               a list
                 5 count (key item)...         a dictionary
                 6 variable name 1 type, or 6 variable name 2 descr rank size...

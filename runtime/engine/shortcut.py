@@ -104,7 +104,11 @@ class Description:
         self.locks.object(lock.acquire, lock.release)
 
     def sequence(self, kind: type, count: int) -> None:
-        self.arguments.number(code.TUPLE if kind is tuple else code.LIST, count)
+        """A list, a tuple or a named tuple of exactly that type."""
+        self.arguments.number(code.LIST if kind is list else code.TUPLE)
+        if kind is not list:
+            self.arguments.object(kind)
+        self.arguments.number(count)
 
     def dictionary(self, count: int) -> None:
         self.arguments.number(code.DICT, count)

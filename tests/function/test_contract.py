@@ -394,3 +394,24 @@ def test_a_graph_names_its_captures() -> None:
     assert [inside for _, inside in graph.captures] == graph.internal_captures == list(graph.inputs[1:3])
     assert graph.external_captures == f.get_concrete_function(ag.TensorSpec([])).captured_inputs
     assert ag.function(lambda x: x).get_concrete_function(ag.TensorSpec([])).graph.captures == []
+
+
+def test_a_concrete_function_takes_the_same_calls_once_it_is_native() -> None:
+    f = ag.function(lambda x, y: {"sum": x + y, "none": None}, jit_compile=True)
+    concrete = f.get_concrete_function(ag.TensorSpec([2], ag.float32), ag.TensorSpec([], ag.float32))
+    x, y = ag.constant([1.0, 2.0]), ag.constant(3.0)
+    for _ in range(3):
+        result = concrete(x, y)
+        assert result["sum"].numpy().tolist() == [4.0, 5.0]
+        assert result["none"] is None
+    assert concrete(y=y, x=x)["sum"].numpy().tolist() == [4.0, 5.0]
+    assert concrete([1.0, 2.0], 3.0)["sum"].numpy().tolist() == [4.0, 5.0]
+    with ag.GradientTape() as tape:
+        tape.watch(y)
+        total = concrete(x, y)["sum"]
+    assert tape.gradient(total, y).numpy() == 2.0
+    with pytest.raises(ag.errors.InvalidArgumentError, match="float32"):
+        concrete(ag.constant([1, 2]), y)
+    with pytest.raises(ag.errors.InvalidArgumentError, match="shape"):
+        concrete(ag.constant([1.0]), y)
+    assert ag.function(lambda x: concrete(x, y)["sum"])(x).numpy().tolist() == [4.0, 5.0]

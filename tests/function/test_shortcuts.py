@@ -1,6 +1,7 @@
 """Calls answered by machine code (`runtime/engine/shortcut.py`) are those of `Function.__call__`, and other calls reach
 it."""
 
+import collections
 import gc
 import sys
 import threading
@@ -45,6 +46,13 @@ def same(a, b):
             np.testing.assert_array_equal(x.numpy(), y.numpy())
 
 
+Point = collections.namedtuple("Point", "x y")
+
+
+class Place(Point):
+    """Another type with the same fields."""
+
+
 KINDS = {
     "a scalar": (lambda x: x + 1.0, (ag.constant(2.0),)),
     "an array": (lambda x: x * 2.0, (ag.constant([1.0, 2.0]),)),
@@ -64,6 +72,10 @@ KINDS = {
     "nested arguments": (
         lambda d, rest: d["b"][0] - d["a"] * rest[1],
         ({"b": (ag.constant(1.0), 2), "a": ag.constant([3.0])}, [ag.constant(4.0), ag.constant(5.0)]),
+    ),
+    "named tuples": (
+        lambda p, q: Point(p.x + q.y, Point([p.y], {"a": q.x})),
+        (Point(ag.constant(1.0), ag.constant([2.0])), Point(ag.constant(3.0), ag.constant([4.0]))),
     ),
     "an empty array": (lambda x: x + 1.0, (ag.zeros([0, 3]),)),
     "dtypes": (
@@ -139,6 +151,23 @@ def test_others_go_the_long_way():
     with pytest.raises(TypeError, match="too many positional"):
         f(ag.constant([1.0, 2.0]), 1.0, 2.0)
     assert is_short(f)
+
+
+def test_tuples_of_other_types_go_the_long_way():
+    seen = []
+
+    @compiled
+    def f(p):
+        seen.append(type(p))
+        return p[0] + p[1]
+
+    x, y = ag.constant(1.0), ag.constant(2.0)
+    settled(f, Point(x, y))
+    for other in ((x, y), Place(x, y), [x, y]):
+        assert f(other).numpy() == 3.0
+        assert seen[-1] is type(other)
+    assert f(Point(y, y)).numpy() == 4.0
+    assert len(seen) == 4
 
 
 def test_arrays_that_are_laid_out_otherwise_go_the_long_way():

@@ -2,6 +2,7 @@
 
 import collections
 import dataclasses
+import operator
 
 import pytest
 
@@ -92,3 +93,17 @@ def test_packing_the_wrong_number():
 def test_keys_that_cannot_be_sorted():
     with pytest.raises(TypeError, match="sortable keys"):
         nest.flatten({1: "a", "b": 2})
+
+
+@pytest.mark.parametrize(("structure", "leaves"), STRUCTURES)
+def test_packer(structure, leaves):
+    pack = nest.packer(structure)
+    others = [object() for _ in leaves]
+    for _ in range(2):
+        made, expected = pack(others), nest.pack_sequence_as(structure, others)
+        assert type(made) is type(expected)
+        assert all(map(operator.is_, nest.flatten(made), others))
+        nest.assert_same_structure(made, expected)
+        if isinstance(structure, dict):
+            assert list(made) == list(structure)
+            assert made is not structure
