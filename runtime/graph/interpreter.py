@@ -226,6 +226,8 @@ def _executor(node: Node) -> Callable[..., Any]:
     kernel = node.op.kernel
     if node.op.widens and any(getattr(v.type, "dtype", None) is dtypes.bfloat16 for v in node.inputs):
         kernel = widened(node.op, [getattr(v.type, "dtype", None) for v in node.outputs])
+    elif node.op.prepared is not None:
+        return node.op.prepared(**node.attrs)
     return functools.partial(kernel, **node.attrs) if node.attrs else kernel
 
 

@@ -47,9 +47,9 @@ def _matmul_kernel(a: Any, b: Any, transpose_a: bool, transpose_b: bool) -> Any:
     if a.ndim < 2 or b.ndim < 2:
         raise ValueError("matmul needs matrices")
     if transpose_a:
-        a = np.swapaxes(a, -1, -2)
+        a = a.swapaxes(-1, -2)
     if transpose_b:
-        b = np.swapaxes(b, -1, -2)
+        b = b.swapaxes(-1, -2)
     return blas.matmul(a, b)
 
 

@@ -10,7 +10,7 @@ An ellipsis, and the dimensions after the last item, are written out as full sli
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -195,6 +195,32 @@ def _slice_kernel(x: Any, *holes: Any, spec: Spec) -> Any:
     return result
 
 
+def _prepared_slice(spec: Spec) -> Callable[..., Any]:
+    """The kernel for one spec, which is read once. Where something is special, `_slice_kernel` says what."""
+    if spec == _AT:
+
+        def element(x: Any, place: Any) -> Any:
+            try:
+                result = x[int(place)]
+            except (IndexError, ValueError):
+                return _slice_kernel(x, place, spec=spec)
+            return _slice_kernel(x, place, spec=spec) if x.dtype.hasobject else result
+
+        return element
+    if any(HOLE in item for item in spec):
+        return functools.partial(_slice_kernel, spec=spec)
+    index = _static_index(spec)
+
+    def part(x: Any) -> Any:
+        try:
+            result = x[index]
+        except (IndexError, ValueError):
+            return _slice_kernel(x, spec=spec)
+        return _slice_kernel(x, spec=spec) if x.dtype.hasobject else result
+
+    return part
+
+
 def _grad_kernel(dy: Any, *rest: Any, spec: Spec, shape: tuple[int | None, ...]) -> Any:
     count = shape.count(None)
     result = np.zeros(fill_holes(shape, rest[:count]), dy.dtype)
@@ -283,7 +309,7 @@ _ONE, _TWO = np.int32(1), np.int32(2)
 
 STRIDED_SLICE = register(
     OpDef(
-        "strided_slice", _infer_slice, _slice_kernel, grad=_grad_slice, cheap=True,
+        "strided_slice", _infer_slice, _slice_kernel, prepared=_prepared_slice, grad=_grad_slice, cheap=True,
         doc="x[key] for ints, slices, `...` and `None`.",
         samples=(
             Sample(((3, 4),), {"spec": _ROW}), Sample(((3, 4),), {"spec": _STEPS}), Sample(((3, 4),), {"spec": _NEW}),

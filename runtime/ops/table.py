@@ -54,6 +54,8 @@ class OpDef:
     effect: bool = False
     # Several outputs: the kernel gives a tuple.
     multiple: bool = False
+    # From a node's attributes, what does the kernel's work on its operands: for loops on the interpreter.
+    prepared: Callable[..., Callable[..., Any]] | None = None
     # What a recomputing adjoint may repeat: cheap arithmetic, as against transcendental functions, products, loops.
     cheap: bool = False
     # For ops that scatter into zeros: (call, total) -> total + result, without forming the result.
