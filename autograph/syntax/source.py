@@ -2,8 +2,8 @@
 
 Works for functions in files, in ``exec``-ed text, the interactive prompt and notebooks (wherever ``linecache`` knows
 the text), nested, decorated, methods, and lambdas, several on a line too. Nothing is unwrapped: for a decorated
-function give the function inside. The cost goes with the length of the function, not of the file; only lambdas need the
-whole file parsed, once.
+function give the function inside. The cost goes with the length of the function (of a lambda with that of the statement
+at the top level that it stands in), not of the file.
 
 Example::
 
@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import ast
 import collections
+import contextlib
 import dataclasses
 import functools
 import itertools
@@ -234,8 +235,12 @@ def _parameter_count(code: types.CodeType) -> int:
 
 
 def _find_lambda(fn: Any, code: types.CodeType, lines: list[str], class_name: str | None) -> Any:
-    here = _parsed_file(code.co_filename, lines).functions(code.co_firstlineno)
-    found = [node for node in here if isinstance(node, ast.Lambda) and _same_parameters(node, code)]
+    found: list[ast.Lambda] = []
+    for file in _parsed_around(code, lines):
+        here = file.functions(code.co_firstlineno)
+        found = [node for node in here if isinstance(node, ast.Lambda) and _same_parameters(node, code)]
+        if found:
+            break
     if len(found) > 1:
         found = _by_position(found, code) or found
     if len(found) > 1:
@@ -281,22 +286,44 @@ def _holds(node: Any, line: int) -> bool:
     return not hasattr(node, "lineno") or node.lineno <= line <= (node.end_lineno or line)
 
 
-_parsed: collections.OrderedDict[str, _File] = collections.OrderedDict()
+# By file, and the number of lines before the part of it that was parsed; None: all of it.
+_parsed: collections.OrderedDict[tuple[str, int | None], _File] = collections.OrderedDict()
 
 
 def _parsed_file(filename: str, lines: list[str]) -> _File:
     """A whole file, remembered until its text changes."""
-    known = _parsed.get(filename)
-    if known is not None and known.lines == lines:
-        return known
     try:
-        tree = _parse("".join(lines))
+        return _parsed_part(filename, lines, None, len(lines))
     except (SyntaxError, ValueError) as error:
         raise SourceUnavailable(f"the text of {filename!r} can't be parsed: {error}") from error
-    _parsed[filename] = _File(lines, tree)
-    if len(_parsed) > 64:
-        _parsed.popitem(last=False)
-    return _parsed[filename]
+
+
+def _parsed_part(filename: str, lines: list[str], first: int | None, last: int) -> _File:
+    known = _parsed.get((filename, first))
+    if known is None or known.lines != lines:
+        text = "".join(lines) if first is None else "\n" * first + "".join(lines[first:last])
+        known = _parsed[filename, first] = _File(lines, _parse(text))
+        if len(_parsed) > 64:
+            _parsed.popitem(last=False)
+    return known
+
+
+def _parsed_around(code: types.CodeType, lines: list[str]) -> Iterator[_File]:
+    """What is known of a file that may hold a lambda: the statement of its top level alone, where that parses by
+    itself, which is less than the whole; then the whole."""
+    first, last = code.co_firstlineno - 1, code.co_firstlineno
+    while first > 0 and not _begins(lines[first]):
+        first -= 1
+    while last < len(lines) and not _begins(lines[last]):
+        last += 1
+    with contextlib.suppress(SyntaxError, ValueError):  # the middle of a string, or of an `if` with an `else`
+        yield _parsed_part(code.co_filename, lines, first, last)
+    yield _parsed_file(code.co_filename, lines)
+
+
+def _begins(line: str) -> bool:
+    """Whether a line looks like the first one of a statement of the top level."""
+    return not line[:1].isspace() and line[:1] not in ("", "#", ")", "]", "}")
 
 
 def _imported(tree: ast.AST) -> Iterator[str]:

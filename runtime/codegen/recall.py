@@ -66,7 +66,7 @@ def find(graph: Graph) -> Recalled | None:
     """The entry of a graph, if there is one that can be read."""
     if os.environ.get("AUTOGRAPH_COMPILER") not in (None, "", llvm_compiler.NAME):
         return None
-    name = _name(graph)
+    name = _name(graph) if cache.kernel_folder().is_dir() else None
     content = None if name is None else cache.read_kept(_file(name))
     if content is None:
         return None

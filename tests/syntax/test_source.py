@@ -249,3 +249,45 @@ def test_type_parameters(tmp_path):
     assert source.class_name == "A"
     assert source.node.name == "f"
     assert same_code(compile_like(to_ast(source.node), module.A.f, "A"), module.A.f.__code__)
+
+
+SURROUNDED = '''
+TEXT = """
+def looks_like_code(x):
+    no end"""
+if TEXT:
+    first = lambda x: x + 1
+else:
+    other = lambda x: x + 2
+if not TEXT:
+    pass
+else:
+    second = lambda x: x * 3
+third = [
+    lambda x: x + 4,
+    """
+def in_a_string(x):
+""",
+    lambda x: x + 5,
+]
+def make(
+    x,
+):
+    return lambda y: (
+        x + y
+    )
+fourth = make(1)
+class Holder:
+    fifth = lambda self: self
+'''
+
+
+def test_lambdas_are_found_by_the_statement_around_them_or_by_the_whole_file(tmp_path):
+    module = load_module(tmp_path / "surrounded.py", SURROUNDED)
+    lambdas = [module.first, module.second, module.third[0], module.third[2], module.fourth, module.Holder.fifth]
+    bodies = [ast.unparse(to_ast(find(each).node.body)) for each in lambdas]
+    assert bodies == ["x + 1", "x * 3", "x + 4", "x + 5", "x + y", "self"]
+    places = [find(each).node.lineno for each in lambdas]
+    assert places == [each.__code__.co_firstlineno for each in lambdas]
+    unparsed = [find(each).text.count("\n") for each in lambdas]
+    assert unparsed == [1, 1, 1, 1, 3, 1]
