@@ -344,6 +344,8 @@ class ConcreteFunction:
     def _pack(self, results: Sequence[Any]) -> Any:
         if self._packer is None:
             self._packer = nest.packer(self._result)
+        if len(results) != self._count:  # a token comes last
+            results = results[: self._count]
         if len(self._is_none) != self._count:
             values = iter(results)
             results = [None if none else next(values) for none in self._is_none]

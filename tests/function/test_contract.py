@@ -415,3 +415,14 @@ def test_a_concrete_function_takes_the_same_calls_once_it_is_native() -> None:
     with pytest.raises(ag.errors.InvalidArgumentError, match="shape"):
         concrete(ag.constant([1.0]), y)
     assert ag.function(lambda x: concrete(x, y)["sum"])(x).numpy().tolist() == [4.0, 5.0]
+
+
+def test_results_of_a_function_with_effects_have_their_structure() -> None:
+    @ag.function
+    def f(x: Any) -> Any:
+        ag.debugging.assert_positive(x)
+        return x, [x + 1.0]
+
+    for _ in range(3):
+        first, rest = f(ag.constant(1.0))
+        assert (first.numpy(), len(rest), rest[0].numpy()) == (1.0, 1, 2.0)
