@@ -52,6 +52,7 @@ FLOATS = {
     "plus negative": (lambda x, y: x + -y, ["subtract"]),
     "negative plus": (lambda x, y: -x + y, ["subtract"]),
     "minus negative": (lambda x, y: x - -y, ["add"]),
+    "negative times": (lambda x, y: x * y + -x * y, ["multiply", "multiply", "subtract"]),
     "negated twice": (lambda x, y: -(-x) * y, ["multiply"]),
     "over a power of two": (lambda x, y: x / 8.0 + y / 0.25, ["multiply", "multiply", "add"]),
     "over three stays": (lambda x, y: x / 3.0 + y / 1.0, ["divide", "add"]),

@@ -50,6 +50,13 @@ def _multiply(rewrite: Rewrite, node: Node) -> Value | None:
     for a, b in ((x, y), (y, x)):
         if rewrite.constant(b) == 1:
             return a
+    if node.outputs[0].dtype.is_complex:
+        return None  # whose products are sums: the sign of a zero would change
+    for a, b in ((x, y), (y, x)):
+        # Last, it is often part of a sum, and the product is often there without it, as in exp(-x * x).
+        negated = made_by(a, "negative") if rewrite.is_used_once(a) else None
+        if negated is not None and negated.inputs[0].type == node.outputs[0].type:
+            return rewrite.emit("negative", [rewrite.emit("multiply", [negated.inputs[0], b])])
     return None
 
 
