@@ -16,7 +16,7 @@ from typing import Any
 
 from runtime import errors
 from runtime.codegen import recall
-from runtime.codegen.compile import check_environment, interrupts_wait
+from runtime.codegen.compile import check_environment, compiling, interrupts_wait
 from runtime.codegen.source import NotNative
 from runtime.collecting import rarely
 from runtime.engine import background, settings
@@ -26,6 +26,8 @@ from runtime.graph.ir import Graph, Node
 from runtime.recursion import room_for
 
 Call = Callable[[Sequence[Any]], "list[Any]"]
+
+_OTHERS_LOAD = 0.03  # seconds to wait while another thread takes a kernel from the disk
 
 
 def compile_graph(graph: Graph, pace: Callable[[], Accelerator] | None, whole: bool = False) -> Call | None:
@@ -87,10 +89,10 @@ class Executable:
             check_environment()
             with self._lock:
                 is_first, self._requested = not self._requested, True
-            if is_first and self._has_loop() and self._take_kept():
-                return self(inputs)
             if is_first:
                 with background.worker.held_back():
+                    if self._has_loop() and self._take_kept():
+                        return self(inputs)
                     background.worker.submit(self._compile_guarded)
                     return interpret(self.graph, inputs, self._pace())
         return interpret(self.graph, inputs, self._pace())
@@ -101,7 +103,12 @@ class Executable:
     def _take_kept(self) -> bool:
         """Takes the kernel that an earlier process has left, if there is one: milliseconds, which loops, unlike most
         arrays, would mostly take longer than."""
-        call = self._guarded(lambda: _recalled(self.graph), waits=True)
+        if not compiling.acquire(timeout=_OTHERS_LOAD):
+            return False  # somebody compiles, which may take long
+        try:
+            call = self._guarded(lambda: _recalled(self.graph), waits=True)
+        finally:
+            compiling.release()
         with self._lock:
             self._call = self._call or call
         return self._call is not None

@@ -11,6 +11,7 @@ import pytest
 
 import autograph as ag
 from runtime.codegen import recall
+from runtime.codegen.compile import compiling
 from runtime.codegen.lower import lower
 from runtime.codegen.native import load
 from runtime.dtypes import float32, float64
@@ -164,6 +165,22 @@ def test_the_first_call_takes_the_kernel_of_a_loop_that_an_earlier_process_has_l
     assert again([np.int32(0)])[0] == 5 * 6
     assert again.is_native and not again._loops
     assert wait_for_background(60)
+
+
+def test_no_first_call_waits_for_the_compiler_to_take_a_kernel_from_the_disk() -> None:
+    run = Executable(build(nested(4, 5), [I32]))
+    run([np.int32(0)])
+    assert wait_for_background(60)
+    again = Executable(build(nested(4, 5), [I32]))
+    results: list[Any] = []
+    caller = threading.Thread(target=lambda: results.append(again([np.int32(0)])[0]))
+    with compiling:  # as while another kernel is compiled
+        caller.start()
+        caller.join(60)
+        assert results == [4 * 10]
+        assert not again.is_native
+    assert wait_for_background(60)
+    assert again.is_native
 
 
 def test_a_loop_is_interpreted_while_llvm_works_and_native_in_later_runs(monkeypatch: pytest.MonkeyPatch) -> None:
