@@ -15,18 +15,10 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import llvmlite.binding
 from llvmlite import ir
 
-from runtime.codegen.lanes import PURE, Formula, Lane, Math
-
-
-@functools.cache
-def _vector_lengths() -> tuple[int, ...]:
-    """The lengths in bits that loops are compiled for here: LLVM takes half of the longest where it has reasons to."""
-    features = llvmlite.binding.get_host_cpu_features()
-    return (256, 512) if features.get("avx512f") else (128, 256) if features.get("avx2") else (128,)
-
+from runtime.codegen import lane_steps
+from runtime.codegen.lanes import PURE, Formula, Lane, Math, vector_lengths
 
 Rare = Callable[["Math", "Lane"], "Lane"]
 
@@ -57,7 +49,7 @@ class Function:
 
     def _variants(self, size: int) -> str:
         scalar = self.symbol(size)
-        widths = [bits // size for bits in _vector_lengths()]
+        widths = [bits // size for bits in vector_lengths()]
         return ",".join(f"_ZGV_LLVM_N{w}v_{scalar}({scalar}_{w})" for w in widths)
 
     def _module(self, size: int, width: int = 1) -> str:
@@ -69,7 +61,7 @@ class Function:
             self._define_inline(module, size, width)
         else:
             self._write(module, self.symbol(size, width), Math(None, size, width))
-        return str(module)
+        return lane_steps.kept(str(module))
 
     def define(self, module: Any, size: int) -> Any:
         """The function in a module of llvmlite's; written when it is first asked for."""
@@ -79,7 +71,7 @@ class Function:
             return function
         if self.rare is not None:
             function = self._write(module, symbol, Math(None, size, 1))
-            for w in (bits // size for bits in _vector_lengths()):
+            for w in (bits // size for bits in vector_lengths()):
                 # Nothing calls it before loops are vectorised: this linkage keeps it until then.
                 variant = self._write(module, f"{symbol}_{w}", Math(None, size, w))
                 variant.linkage = "weak_odr"
@@ -104,7 +96,9 @@ class Function:
         """The call, or the formula itself, where llvmlite's builder stands."""
         if self.rare is None:
             m = Math(builder, size, 1)
-            return self.formula(m, *(Lane(m, value) for value in arguments)).value
+            result = self.formula(m, *(Lane(m, value) for value in arguments)).value
+            lane_steps.complete(builder.module)
+            return result
         call = builder.call(self.define(builder.module, size), arguments, attrs=PURE)
         # llvmlite knows the attributes without values only.
         set.add(call.attributes, f'"vector-function-abi-variant"="{self._variants(size)}"')

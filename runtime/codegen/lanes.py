@@ -128,6 +128,7 @@ class Math:
         self.size = size
         self.width = width
         self.mantissa, self.bias = (23, 127) if size == 32 else (52, 1023)
+        self.parts = 512 // size  # entries of a table
         self.float_type = self._type(ir.FloatType() if size == 32 else ir.DoubleType())
         self.int_type = self._type(ir.IntType(size))
 
@@ -153,6 +154,12 @@ class Math:
         """The bits of a constant."""
         code, whole = ("<f", "<i") if self.size == 32 else ("<d", "<q")
         return int(struct.unpack(whole, struct.pack(code, value))[0])
+
+    def rounded(self, value: float) -> float:
+        """The number of this format next to another one."""
+        code = "<f" if self.size == 32 else "<d"
+        (found,) = struct.unpack(code, struct.pack(code, value))
+        return float(found)
 
     def intrinsic(self, name: str, *operands: Lane) -> Lane:
         """One of LLVM's functions of floats that is a machine instruction."""
@@ -214,13 +221,14 @@ class Math:
             result = self.fma(square, result, pairs.pop())
         return self._floats(result)[0]
 
-    def nearest(self, x: Lane, factor: float) -> tuple[Lane, Lane]:
-        """The integer next to x * factor, as a float and as bits, the lowest of which are the integer's.
+    def nearest(self, x: Lane, factor: float, parts: int = 1) -> tuple[Lane, Lane]:
+        """The integer next to x * factor, as a float and as bits, the lowest of which are the integer's; or the number
+        of so many parts of one, and how many.
 
-        Adding 1.5 * 2**mantissa leaves no room for a fraction. Right below 2**(mantissa - 2); no conversion between
-        floats and integers, which older machines lack for vectors of 64 bits.
+        Adding 1.5 * 2**mantissa leaves no room for a fraction. Right below 2**(mantissa - 2) / parts; no conversion
+        between floats and integers, which older machines lack for vectors of 64 bits.
         """
-        magic = 1.5 * 2.0**self.mantissa
+        magic = 1.5 * 2.0**self.mantissa / parts
         shifted = self.fma(x, factor, magic)
         return shifted - magic, shifted.bits()
 
@@ -238,6 +246,39 @@ class Math:
         half = biased >> 1
         return x * (half << self.mantissa).float() * ((biased - half) << self.mantissa).float()
 
+    def step(self, name: str, *operands: Lane) -> Lane:
+        """A call of one of the steps in `lane_steps.py`, which gives what its first operand is."""
+        builder, kinds = self.builder, [self.is_float(operand) for operand in operands]
+
+        def declared(width: int) -> Any:
+            m, symbol = Math(None, self.size, width), self._step(name, width)
+            types = [m.float_type if is_float else m.int_type for is_float in kinds]
+            found = builder.module.globals.get(symbol)
+            return found or ir.Function(builder.module, ir.FunctionType(types[0], types), symbol)
+
+        call = builder.call(declared(self.width), [operand.value for operand in operands], attrs=PURE)
+        if self.width == 1:
+            letters = "v" * len(operands)
+            versions = [declared(bits // self.size).name for bits in vector_lengths()]
+            # llvmlite knows the attributes without values only.
+            text = ",".join(
+                f"_ZGV_LLVM_N{bits // self.size}{letters}_{self._step(name, 1)}({version})"
+                for bits, version in zip(vector_lengths(), versions)
+            )
+            set.add(call.attributes, f'"vector-function-abi-variant"="{text}"')
+        return Lane(self, call)
+
+    def _step(self, name: str, width: int) -> str:
+        return f"autograph_step_{name}_f{self.size}_{width}"
+
+    def look_up(self, table: str, index: Lane) -> Lane:
+        """The integer that a table has at the last bits of another one."""
+        return self.step(table, index)
+
+    def times_power(self, x: Lane, n: Lane) -> Lane:
+        """x * 2**floor(n) with one rounding, for |x| near 1 and floats |n| < 2 * bias."""
+        return self.step("power", x, n)
+
     def wide(self) -> Math:
         """The same place and width, in float64."""
         return Math(self.builder, 64, self.width)
@@ -248,6 +289,13 @@ class Math:
 
     def narrowed(self, x: Lane) -> Lane:
         return Lane(self, self.builder.fptrunc(x.value, self.float_type))
+
+
+@functools.cache
+def vector_lengths() -> tuple[int, ...]:
+    """The lengths in bits that loops are compiled for here: LLVM takes half of the longest where it has reasons to."""
+    features = llvmlite.binding.get_host_cpu_features()
+    return (256, 512) if features.get("avx512f") else (128, 256) if features.get("avx2") else (128,)
 
 
 @functools.cache

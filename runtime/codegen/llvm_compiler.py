@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +47,13 @@ def _formulas() -> Mapping[str, Any]:
     return FORMULAS
 
 
+def _steps(modules: Iterable[str]) -> str:
+    """What formulas leave open until loops are vectorised, as a module's text."""
+    from runtime.codegen import lane_steps
+
+    return lane_steps.definitions(modules)
+
+
 def compile(
     name: str, source: KernelSource, outside: Callable[[], None] = lambda: None
 ) -> tuple[Callable[..., Any], bytes | None]:
@@ -57,7 +64,8 @@ def compile(
     program = Program(source.text, _library())
     text = program.text("kernel", source.signature, name)
     outside()
-    code = target.machine_code(text, program.modules.values(), quick=source.quick)
+    modules = program.modules.values()
+    code = target.machine_code(text, modules, quick=source.quick, later=_steps(modules) if modules else "")
     return target.entry_point(code, name, _symbols()), code
 
 

@@ -24,7 +24,7 @@ _PI = {
 _HALF_PI = {size: tuple(part / 2 for part in parts) for size, parts in _PI.items()}
 # Below the first the function is x; between the others the exponential is neither 0 nor infinite.
 _TINY = {32: 2.0**-13, 64: 2.0**-28}
-_EXP_RANGE = {32: (-104.0, 89.0), 64: (-746.0, 710.0)}
+_EXP_RANGE = {32: (-104.0, 90.0), 64: (-746.0, 711.0)}
 # Above it x**2 + 1 is x**2.
 _LARGE = {32: 2.0**13, 64: 2.0**28}
 _ROOT_HALF = {32: 0.70710677, 64: 0.7071067811865476}
@@ -40,21 +40,48 @@ def reduced(m: Math, x: Lane) -> tuple[Lane, Lane]:
     return bits - m.bits_of(1.5 * 2.0**m.mantissa), r
 
 
-def exponential(m: Math, x: Lane) -> Lane:
-    n, r = reduced(m, m.clamp(x, *_EXP_RANGE[m.size]))
-    return m.ldexp(m.fma(r * r, m.polynomial(r, tables.EXP[m.size]), r) + 1.0, n)
+def _reduced_finely(m: Math, x: Lane) -> tuple[Lane, Lane, Lane]:
+    """x = n log(2) + r for a multiple n of 1 / m.parts: n as a float and as bits, which end in m.parts * n, and r."""
+    high, low = LN2[m.size]
+    n, bits = m.nearest(x, math.log2(math.e), m.parts)
+    return n, bits, m.fma(n, -low, m.fma(n, -high, x))
+
+
+def _less_one(m: Math, r: Lane) -> Lane:
+    """exp(r) - 1 for what is left by the fine reduction."""
+    return m.fma(r * r, m.polynomial(r, tables.EXP_NEAR[m.size]), r)
+
+
+def _exp(m: Math, x: Lane) -> Lane:
+    """2**n times exp(r), 2**n as a power of two and a root from a table."""
+    n, bits, r = _reduced_finely(m, m.clamp(x, *_EXP_RANGE[m.size]))
+    root = m.look_up("root", bits).float()
+    return m.times_power(m.fma(root, _less_one(m, r), root), n)
+
+
+def exponential(m: Math, x: Lane, halves: int = 0) -> Lane:
+    """exp(x) / 2**halves, hardly more than half a unit in the last place off, for what goes on from there."""
+    n, bits, r = _reduced_finely(m, m.clamp(x, *_EXP_RANGE[m.size]))
+    root, tail = m.look_up("root", bits).float(), m.look_up("tail", bits).float()
+    return m.times_power(m.fma(root, _less_one(m, r), tail) + root, n - float(halves) if halves else n)
 
 
 def _within(m: Math, x: Lane) -> Lane:
     """exp(x) where neither x nor the result is out of bounds."""
-    n, r = reduced(m, x)
-    return (m.fma(r * r, m.polynomial(r, tables.EXP[m.size]), r) + 1.0) * ((n + m.bias) << m.mantissa).float()
+    _, bits, r = _reduced_finely(m, x)
+    power = _power_of_two(m, bits)
+    return m.fma(power, _less_one(m, r), power)
+
+
+def _power_of_two(m: Math, bits: Lane) -> Lane:
+    """2**n, rounded, from the bits of m.parts * n: the last ones say which root, the others the exponent."""
+    return (m.look_up("scaled", bits) + (bits << (m.mantissa + 1 - m.parts.bit_length()))).float()
 
 
 def _expm1(m: Math, x: Lane) -> Lane:
     """2**n (exp(r) - 1) + (2**n - 1), with half of the power, since 2**n may be infinite where the result isn't."""
     high, low = LN2[m.size]
-    bounded = m.clamp(x, -44.0, _EXP_RANGE[m.size][1])
+    bounded = m.clamp(x, -44.0, _EXP_RANGE[m.size][1] - 1.0)
     n, bits = m.nearest(bounded, math.log2(math.e))
     first = m.fma(n, -high, bounded)
     r = m.fma(n, -low, first)
@@ -75,12 +102,20 @@ def _sigmoid(m: Math, x: Lane) -> Lane:
 
 
 def _tanh(m: Math, x: Lane) -> Lane:
+    """(1 - e) / (1 + e), each halved, for e = exp(-2 |x|) = p (1 + l) exp(-2 r), where l is what p lacks, with what r
+    lacks because of log(2)'s rounding, and r is exact. Of 1 - p and 1 + p nothing is lost, so each is rounded once."""
     size = abs(x)
-    z = x * x
-    near = m.fma(size * z, m.polynomial(z, tables.TANH[m.size]), size)
-    double = m.select(m.number(22.0) < size, 22.0, size) * 2.0
-    far = 1.0 - m.number(2.0) / (_within(m, double) + 1.0)
-    return m.copysign(m.select(size < 0.625, near, far), x)
+    size = m.select(m.number(22.0) < size, 22.0, size)
+    n, bits = m.nearest(size, -2 * math.log2(math.e), m.parts)
+    r = m.fma(n, math.log(2) / 2, size)
+    z = r * r
+    p, lost = _power_of_two(m, bits), m.look_up("lost", bits).float()
+    half = (p.bits() - (1 << m.mantissa)).float()
+    above = half + 0.5
+    scaled = [4 * c * (-2.0) ** k for k, c in enumerate(tables.EXPM1_NEAR[m.size])]
+    change = m.fma(half, m.fma(z, m.polynomial(r, scaled), lost), half - (above - 0.5))
+    change = m.fma(-p, r, change)
+    return m.copysign(((1.0 - above) - change) / (above + change), x)
 
 
 def _sinh(m: Math, x: Lane) -> Lane:
@@ -97,9 +132,8 @@ def _cosh(m: Math, x: Lane) -> Lane:
 
 
 def _half_exponential(m: Math, x: Lane) -> Lane:
-    """exp(x) / 2, which overflows later."""
-    n, r = reduced(m, m.clamp(x, 0.0, _EXP_RANGE[m.size][1] + 1.0))
-    return m.ldexp(m.fma(r * r, m.polynomial(r, tables.EXP[m.size]), r) + 1.0, n - 1)
+    """exp(x) / 2, which overflows later, for positive x."""
+    return exponential(m, x, 1)
 
 
 # --- logarithms ------------------------------------------------------------------------------------------------------
@@ -385,7 +419,7 @@ def _erfc(m: Math, x: Lane) -> Lane:
     return m.select(size < 0.5, near, m.select(x < 0.0, 2.0 - far, far))
 
 
-exp = inline("exp", exponential)
+exp = inline("exp", _exp)
 expm1 = inline("expm1", _expm1)
 sigmoid = inline("sigmoid", _sigmoid)
 softplus = inline("softplus", _softplus)

@@ -3,11 +3,12 @@
 Each is the polynomial of its degree with the least largest error relative to the function (E. Remez's exchange method,
 carried out with 180 bits, then rounded): Muller, Elementary Functions, 3rd edition, section 3.6.
 
+- EXP_NEAR, EXPM1_NEAR: (exp(r) - 1 - r) / r**2 for |r| < log(2) / 32 in float32 and log(2) / 16 in float64,
+  where errors near 0 weigh less, by r**2 and |r|
 - EXP, EXPM1: (exp(r) - 1 - r) / r**2 for |r| < log(2) / 2
 - LOG: float32 (log(1 + f) - f + f**2 / 2) / f**3 for 1 + f between 1 / sqrt(2) and sqrt(2); float64
   (log((1 + s) / (1 - s)) / s - 2) / s**2 in s**2 for the same range of (1 + s) / (1 - s)
-- SIN, TAN, TANH, ATAN, ASIN, SINH: (f(r) / r - 1) / r**2 in r**2, for |r| up to pi / 4, pi / 4, 0.64, sqrt(2) - 1,
-  0.5, 1
+- SIN, TAN, ATAN, ASIN, SINH: (f(r) / r - 1) / r**2 in r**2, for |r| up to pi / 4, pi / 4, sqrt(2) - 1, 0.5, 1
 - COS: (cos(r) - 1) / r**2 in r**2, as many as SIN has
 - ERF_NEAR: erf(x) / x - 1 in x**2 for |x| < 1; ERF_FAR: -log(1 - erf(1 + t)), its error weighted by erfc(1 + t)
 - ERFC: (1 + 2 x) exp(x**2) erfc(x) in (x - 3) / (x + 3) for float32 and x < 10.2, in (x - 4) / (x + 4) for float64 and
@@ -16,6 +17,38 @@ carried out with 180 bits, then rounded): Muller, Elementary Functions, 3rd edit
 """
 
 from __future__ import annotations
+
+EXP_NEAR = {
+    32: (
+        0.5000161,
+        0.16667059,
+    ),
+    64: (
+        0.5000000000000274,
+        0.16666666666667385,
+        0.04166666657331737,
+        0.008333333316776688,
+        0.0013889769390436784,
+        0.00019842465618239558,
+    ),
+}
+
+EXPM1_NEAR = {
+    32: (
+        0.5,
+        0.16666989,
+        0.041667577,
+    ),
+    64: (
+        0.5,
+        0.16666666666666982,
+        0.0416666666666677,
+        0.0083333333228203,
+        0.0013888888870021243,
+        0.00019842253034004035,
+        2.480283676058966e-05,
+    ),
+}
 
 EXP = {
     32: (
@@ -123,29 +156,6 @@ TAN = {
         9.474213133860736e-05,
         -4.7691232998793844e-05,
         2.1531047414817757e-05,
-    ),
-}
-
-TANH = {
-    32: (
-        -0.33333272,
-        0.13331152,
-        -0.053714126,
-        0.02055179,
-        -0.005603993,
-    ),
-    64: (
-        -0.333333333333326,
-        0.13333333333228042,
-        -0.05396825391571781,
-        0.02186948722672934,
-        -0.008863216517378257,
-        0.0035919537288457634,
-        -0.0014547805702750485,
-        0.0005857441225985593,
-        -0.00022742908336594107,
-        7.587768763224068e-05,
-        -1.546436047943128e-05,
     ),
 }
 

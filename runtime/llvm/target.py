@@ -74,15 +74,17 @@ def kept(thing: Any) -> Any:
     return thing
 
 
-def machine_code(text: str, modules: Iterable[str], level: int = 2, quick: bool = False) -> bytes:
+def machine_code(text: str, modules: Iterable[str], level: int = 2, quick: bool = False, later: str = "") -> bytes:
     """An object file of a module's text, linked with others, optimised for this machine at `level`, 0 to 3; quick:
-    by few passes, see `_optimise_quickly`. Raises Unsupported where LLVM refuses the text, which is an error of this
-    room's."""
+    by few passes, see `_optimise_quickly`; later: a module of functions to be inlined when loops are vectorised. Raises
+    Unsupported where LLVM refuses the text, which is an error of this room's."""
     machine, modules = _machine(), list(modules)
     try:
         module = _parsed(text)
         for other in modules:
             module.link_in(_parsed(other))
+        if later and quick:
+            module.link_in(_parsed(later))
         module.verify()
     except RuntimeError as error:
         raise Unsupported(f"LLVM: {error}") from error
@@ -94,6 +96,9 @@ def machine_code(text: str, modules: Iterable[str], level: int = 2, quick: bool 
         _optimise_quickly(module, builder)
     else:
         builder.getModulePassManager().run(module, builder)
+        if later:
+            module.link_in(_parsed(later))
+            _inline(module, builder)
         if divider.may_change("".join([text, *modules])):
             module = _relieved(module, builder)
     return bytes(machine.emit_object(module))
@@ -129,10 +134,15 @@ def _relieved(module: Any, builder: Any) -> Any:
     if changed is None:
         return module
     module = _parsed(changed)
-    inlined = llvm.create_new_module_pass_manager()
-    inlined.add_always_inliner_pass()
-    inlined.run(module, builder)
+    _inline(module, builder)
     return module
+
+
+def _inline(module: Any, builder: Any) -> None:
+    """Writes out the functions that ask for it where they are called."""
+    passes = llvm.create_new_module_pass_manager()
+    passes.add_always_inliner_pass()
+    passes.run(module, builder)
 
 
 def _parsed(text: str) -> Any:

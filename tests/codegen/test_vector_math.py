@@ -13,7 +13,7 @@ import pytest
 from numba import njit
 
 import runtime.codegen.library as lib
-from runtime.codegen import lane_functions, lanes, numba_formulas
+from runtime.codegen import formulas, lane_functions, lane_steps, lanes, numba_formulas
 from runtime.dtypes import float32, float64
 from tests.vector_math import FUNCTIONS, native, slice_of, worst_of
 
@@ -243,6 +243,35 @@ def test_powers_of_two_are_rounded_once(dtype: str, in_one: bool, monkeypatch: p
     njit(f"void({dtype}[::1], {dtype}[::1])", error_model="numpy")(kernel)(powers.astype(dtype), out)
     with np.errstate(over="ignore", under="ignore"):
         np.testing.assert_array_equal(out, np.ldexp(np.array(1.2345678, dtype), powers))
+
+
+def _over(function: Any) -> Callable[[Any, Any], None]:
+    def kernel(x: Any, out: Any) -> None:
+        for i in range(x.size):
+            out[i] = function(x[i])
+
+    return kernel
+
+
+@pytest.mark.parametrize("features", [(), ("avx2",), ("avx2", "avx512f"), ("avx2", "avx512f", "avx512vl")])
+@pytest.mark.parametrize("dtype", TYPES)
+def test_tables_are_the_same_without_instructions(
+    dtype: str, features: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What one instruction looks up or multiplies here, several do on older processors, to the same bits."""
+    if not set(features) <= lane_steps._features():
+        pytest.skip("instructions that this processor lacks")
+    with np.errstate(all="ignore"):
+        x = np.concatenate([np.linspace(-120, 120, 1003), spread()]).astype(dtype)
+        wanted = {name: native(name, TYPES[dtype])(x) for name in ("exp", "tanh", "sigmoid")}
+    monkeypatch.setattr(lane_steps, "_features", lambda: frozenset(features))
+    for name, right in wanted.items():
+        monkeypatch.setattr(lane_functions, "FORMULAS", {})
+        function = numba_formulas._intrinsic(lane_functions.Function(name, formulas.FORMULAS[name].formula))
+
+        out = np.empty(x.size, dtype)
+        njit(f"void({dtype}[::1], {dtype}[::1])", error_model="numpy")(_over(function))(x, out)
+        np.testing.assert_array_equal(out, right, err_msg=name)
 
 
 @pytest.mark.skipif(
