@@ -119,18 +119,24 @@ class TensorArray:
         return self._with(buffer, call("maximum", self._size, position + 1))
 
     def read(self, index: Any, name: str | None = None) -> Tensor:
-        """Element `index`. Raises OutOfRangeError beyond the array."""
-        return apply(ROW, (self._rows(), convert_to_tensor(index)))
+        """Element `index`. Raises OutOfRangeError beyond the array, InvalidArgumentError for an array without elements
+        whose element shape isn't known; in a loop or branch they are taken for scalars until one is written."""
+        rows = self._rows(scalars=ctx.builder is not None and ctx.builder.parent is not None)
+        return apply(ROW, (rows, convert_to_tensor(index)))
 
-    def _rows(self) -> Tensor:
-        """All elements, exactly `size` rows."""
+    def _rows(self, scalars: bool = False) -> Tensor:
+        """All elements, exactly `size` rows. scalars: what elements are where nothing says it."""
         if self._buffer is None:
+            if self._element is None and scalars:
+                # A loop that writes one is traced again, with the shape that this has.
+                return first_rows(convert_to_tensor(np.zeros(0, self.dtype.np)), self._size)
             if self._element is None or None in self._element:
                 if static_value(self._size) == 0:
                     rows = (0,) if self._element is None else (0, *(dim or 0 for dim in self._element))
                     return convert_to_tensor(np.zeros(rows, self.dtype.np))
                 raise errors.InvalidArgumentError(
-                    "TensorArray has no element yet and its element_shape isn't fully known, so neither is its shape."
+                    "TensorArray has no element yet and its element_shape isn't fully known, so neither is its shape. "
+                    "Fix: give element_shape, as in ag.TensorArray(dtype, size, element_shape=[])."
                 )
             return first_rows(convert_to_tensor(np.zeros((0, *self._element), self.dtype.np)), self._size)
         return first_rows(self._buffer, self._size)

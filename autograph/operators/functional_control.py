@@ -21,6 +21,7 @@ from runtime.ops.compare import equal
 from runtime.ops.control import Assert
 from runtime.ops.convert import convert_to_tensor
 from runtime.ops.elementwise import cast
+from runtime.tensor_array import TensorArray
 
 
 def _blocks(*functions: Any) -> list[Any]:
@@ -79,7 +80,7 @@ def while_loop(
         loop_vars = [loop_vars]
     if not nest.flatten(loop_vars):
         raise ValueError("'loop_vars' must be provided.")
-    state = nest.map_structure(convert_to_tensor, loop_vars)
+    state = _tensors(loop_vars)
 
     def following(values: Any) -> Any:
         result = body(*values)
@@ -88,7 +89,10 @@ def while_loop(
         elif isinstance(result, (list, tuple)) and type(result) is not type(values) and len(result) == len(values):
             result = nest.rebuild(values, list(result))
         nest.assert_same_structure(values, result)
-        return nest.map_structure(lambda new, old: convert_to_tensor(new, dtype_hint=old.dtype), result, values)
+        # A TensorArray without elements has None for its rows.
+        return nest.map_structure(
+            lambda new, old: new if old is None else convert_to_tensor(new, dtype_hint=old.dtype), result, values
+        )
 
     if ctx.builder is None:
         count = 0
@@ -100,7 +104,7 @@ def while_loop(
 
     def step() -> None:
         values = slot.get()
-        shapes = None if shape_invariants is None else list(zip(nest.flatten(values), nest.flatten(shape_invariants)))
+        shapes = None if shape_invariants is None else _with_shapes(values, shape_invariants)
         set_loop_options(
             maximum_iterations=maximum_iterations, shape_invariants=shapes, gradient_memory=gradient_memory
         )
@@ -108,6 +112,30 @@ def while_loop(
 
     stage_while(lambda: cond(*slot.get()), step, [slot], _blocks(cond, body))
     return slot.get()
+
+
+def _tensors(value: Any) -> Any:
+    """The structure with tensors for its leaves; TensorArrays stay."""
+    if isinstance(value, TensorArray):
+        return value
+    if nest.is_nested(value):
+        return nest.rebuild(value, [_tensors(part) for part in nest.children(value)])
+    return convert_to_tensor(value)
+
+
+def _with_shapes(values: Any, shapes: Any) -> list[tuple[Any, Any]]:
+    """Each tensor and the shape that is given for it; one that is given for a TensorArray says nothing."""
+    leaves: list[Any] = []
+
+    def gather(part: Any) -> None:
+        if isinstance(part, TensorArray) or not nest.is_nested(part):
+            leaves.append(part)
+        else:
+            for inner in nest.children(part):
+                gather(inner)
+
+    gather(values)
+    return [(leaf, shape) for leaf, shape in zip(leaves, nest.flatten(shapes)) if not isinstance(leaf, TensorArray)]
 
 
 def case(

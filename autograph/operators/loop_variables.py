@@ -11,11 +11,12 @@ from autograph.operators.absence import NONE, UNBOUND, Absence, absences, guarde
 from autograph.operators.state import UNSET, Slot
 from autograph.operators.structure import children, flatten, map_leaves, open_class
 from autograph.operators.symbolic import describe, is_tensorable, placeholder, type_of
-from runtime import dtypes
+from runtime import dtypes, nest
 from runtime.context import ctx
 from runtime.ops.convert import convert_to_tensor, is_tensor_like
 from runtime.ops.elementwise import cast
 from runtime.staged_list import StagedList
+from runtime.tensor_array import TensorArray
 from runtime.types import TensorType
 
 
@@ -57,6 +58,12 @@ class Leaf:
         return convert_to_tensor(self.init, self.type.dtype)
 
 
+def _holds_array(value: Any) -> bool:
+    if isinstance(value, TensorArray):
+        return True
+    return type(value) in (list, tuple, dict) and any(map(_holds_array, nest.children(value)))
+
+
 class Variable:
     """A variable of the loop: a structure of leaves; UNSET or None as its structure while it has no value."""
 
@@ -78,6 +85,11 @@ class Variable:
     def leaves(self) -> list[Leaf]:
         """The parts and their flags."""
         return [each for leaf in self.parts for each in (leaf, *leaf.flags.values())]
+
+    @property
+    def awaits_elements(self) -> bool:
+        """Whether it holds a TensorArray without elements: their shape isn't known until the body has written one."""
+        return any(leaf.init is UNSET and not leaf.carried for leaf in self.parts) and _holds_array(self.initial)
 
     def guess(self) -> None:
         """Chooses what is a carry before any trace."""

@@ -123,6 +123,7 @@ class Loop:
         for _ in range(_ROUNDS):
             self.grown = None
             waiting = any(variable.structure is UNSET or variable.structure is None for variable in self.variables)
+            waiting |= any(variable.awaits_elements for variable in self.variables)
             try:
                 with trial(waiting) as errors:
                     region, values = self.trace("body", self.run_body)

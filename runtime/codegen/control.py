@@ -298,8 +298,7 @@ def _while(low: Lowering, node: Node) -> None:
         loop = _loop(block)
     low.block += loop
     # What is kept for an error must not change with what comes after the loop.
-    for found in filter(None, kept):
-        low.line(f"{found} = lib.copied({found}, {found}.size)")
+    low.block += [f"{name} = lib.copied({name}, {name}.size)" for name in kept if name]
     for carry, result in zip(carries, results):
         if isinstance(carry, Array):
             carry.buffer.may_be(result.buffer)

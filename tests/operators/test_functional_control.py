@@ -181,3 +181,71 @@ def test_verbosity(caplog, capsys):
         ag.autograph.set_verbosity(0)
     assert "Converted" in caplog.text
     assert "ag__.if_exp" in capsys.readouterr().out
+
+
+# --- TensorArrays whose element shape nobody has given ---------------------------------------------------------------
+
+
+def doubled(n):
+    def body(i, array):
+        before = ag.cond(i > 0, lambda: array.read(i - 1), lambda: 0.5)
+        return i + 1, array.write(i, 2.0 * before)
+
+    return ag.while_loop(lambda i, array: i < n, body, [0, ag.TensorArray(ag.float32, n)])[1].stack()
+
+
+def fibonacci(n):
+    array = ag.TensorArray(ag.int32, size=n, clear_after_read=False)
+    for i in ag.range(n):
+        if i < 2:
+            array = array.write(i, 1)
+        else:
+            array = array.write(i, array.read(i - 1) + array.read(i - 2))
+    return array.stack()
+
+
+def longest_so_far(n):
+    """Read in an inner loop before anything was written."""
+    array = ag.TensorArray(ag.int32, size=n)
+    for i in ag.range(n):
+        best = 0
+        for j in ag.range(i):
+            best = ag.maximum(best, array.read(j) + j % 2)
+        array = array.write(i, best + 1)
+    return array.stack()
+
+
+def powers(n):
+    matrix = ag.constant([[0.0, 1.0], [1.0, 1.0]])
+    array = ag.TensorArray(ag.float32, size=n)
+    for i in ag.range(n):
+        if i == 0:
+            array = array.write(i, [1.0, 2.0])
+        else:
+            array = array.write(i, ag.linalg.matvec(matrix, array.read(i - 1)))
+    return array.stack()
+
+
+@pytest.mark.parametrize("program", [doubled, fibonacci, longest_so_far, powers], ids=lambda p: p.__name__)
+def test_elements_are_read_where_their_shape_is_not_known_yet(program):
+    for compiled in (False, True):
+        np.testing.assert_array_equal(ag.function(program, jit_compile=compiled)(ag.constant(6)), program(6))
+
+
+def test_shape_invariants_beside_a_tensor_array():
+    def program(n):
+        array, x = ag.TensorArray(ag.float32, 0, dynamic_size=True), ag.zeros([1])
+        return ag.while_loop(
+            lambda i, array, x: i < n,
+            lambda i, array, x: (i + 1, array.write(i, ag.reduce_sum(x)), ag.concat([x, [1.0]], 0)),
+            [0, array, x],
+            shape_invariants=[ag.TensorShape([]), ag.TensorShape(None), ag.TensorShape([None])],
+        )[2]
+
+    np.testing.assert_array_equal(ag.function(program)(ag.constant(3)), [0.0, 1.0, 1.0, 1.0])
+
+
+def test_an_array_that_nothing_is_written_to_has_no_elements_to_read():
+    for program in (lambda: ag.TensorArray(ag.float32, 3).read(0), lambda: ag.TensorArray(ag.float32, 3).stack()):
+        with pytest.raises(ag.errors.InvalidArgumentError, match=r"give element_shape"):
+            ag.function(program)()
