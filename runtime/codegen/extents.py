@@ -28,6 +28,7 @@ _USUAL = 256
 # From here on a number is the limit of a dtype rather than a place in an array.
 _HUGE = 2**30
 _TERMS, _DEGREE = 12, 2
+_FACTORS = 16  # whose sum times 2**58 fits 64 bits
 _DEPTH = 8  # of counters in one another
 
 
@@ -56,11 +57,6 @@ class Extents:
         self.values: dict[str, Polynomial] = {}  # of other names
         self.names: dict[Polynomial, str] = {}
         self.bounds: dict[str, tuple[Polynomial, Polynomial]] = {}  # of counters, whose loops are being printed
-
-    @property
-    def is_active(self) -> bool:
-        """Whether any dimension of an argument is unknown."""
-        return bool(self.entry)
 
     def snapshot(self) -> tuple:
         return dict(self.values), dict(self.names), dict(self.bounds)
@@ -92,8 +88,9 @@ class Extents:
     def product(self, atoms: Any) -> Polynomial:
         return product(map(self.of, atoms))
 
-    def atom(self, size: Polynomial, base: str = "n") -> str:
-        """The atom of a size, which isn't negative."""
+    def atom(self, size: Polynomial, base: str = "n", text: str | None = None) -> str:
+        """The atom of a size, which isn't negative. text: an expression for it, where that is not to name numbers that
+        are sizes."""
         low = self.low
         if size.number is not None:
             return str(low.static_dim(size.number))
@@ -104,9 +101,9 @@ class Extents:
             return name
         if size.variables <= self.entry.keys():
             name = low.names.fresh(base)
-            low.prologue[name] = size.text
+            low.prologue[name] = text or size.text
         else:
-            name = low.assign(size.text, base)
+            name = low.assign(text or size.text, base)
         self.names[size], self.values[name] = name, size
         return name
 
@@ -168,8 +165,10 @@ class Extents:
             return True
         if size.constant >= _HUGE:
             # Such products must not wrap themselves.
+            if size.degree > 1 and sum(abs(factor) for names, factor in size.terms if names) > _FACTORS:
+                return False
             for each in sorted(size.variables) if size.degree > 1 else []:
-                self._ask(Polynomial.of(2**31) - Polynomial.of(each))
+                self._ask(Polynomial.of(2**29) - Polynomial.of(each))
             self._ask(size)
             return True
         # One dimension is at least another one: they are mostly the same.
@@ -211,13 +210,13 @@ class Extents:
     def known_size(self, text: str, dtype: DType) -> Known | None:
         """What is known of a scalar that is the copy of a dimension."""
         atom = self.low.sizes.get(text)
-        if not self.is_active or atom is None or atom.isdigit() or self.low.static_size(atom) is not None:
+        if atom is None or atom.isdigit() or self.low.static_size(atom) is not None:
             return None
         return Known(0, limits(dtype)[1], None, atom, self.of(atom))
 
     def refined(self, op: str, refs: list[Any], known: Known | None, dtype: DType) -> Known | None:
         """What is known of the result of an integer op, besides `known`."""
-        if not self.is_active or op not in ("add", "subtract", "multiply", "floormod"):
+        if op not in ("add", "subtract", "multiply", "floormod"):
             return known
         a, b = (form_of(known_of(ref)) for ref in refs)
         if a is None or b is None:
@@ -250,19 +249,18 @@ class Extents:
 
     def nonzero(self, known: Known | None) -> Known | None:
         """What is known of a divisor, if it is a size that is mostly not 0."""
-        form = form_of(known) if self.is_active else None
+        form = form_of(known)
         if known is None or known.low != 0 or form is None or not self.is_least(form - 1):
             return known
         return replace(known, low=1)
 
     def is_below(self, form: Polynomial | None, size: str) -> bool:
         """Whether an integer is known to be less than a dimension."""
-        return self.is_active and form is not None and self.is_least(self.of(size) - 1 - form)
+        return form is not None and self.is_least(self.of(size) - 1 - form)
 
     def counts(self, counter: str, first: Polynomial, last: Polynomial) -> None:
         """Says between which sizes a counter is while the body of its loop is being printed."""
-        if self.is_active:
-            self.bounds[counter] = (first, last)
+        self.bounds[counter] = (first, last)
 
     def has_counted(self, counter: str) -> None:
         self.bounds.pop(counter, None)

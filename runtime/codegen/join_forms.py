@@ -43,7 +43,7 @@ def _is_static(node: Node) -> bool:
 
 def _may_wait(low: Lowering, node: Node) -> bool:
     """Whether what is joined need not be put together here."""
-    return _is_static(node) or (low.extents.is_active and low.extents.assuming and not _has_nothing(node))
+    return _is_static(node) or (low.extents.assuming and not _has_nothing(node))
 
 
 def _has_nothing(node: Node) -> bool:
@@ -52,9 +52,7 @@ def _has_nothing(node: Node) -> bool:
 
 def _added(low: Lowering, atoms: Sequence[str]) -> str:
     """The sum of dimensions."""
-    if low.extents.is_active:
-        return low.extents.atom(sum(map(low.extents.of, atoms), ZERO))
-    return low.atom(" + ".join(atoms))
+    return low.extents.atom(sum(map(low.extents.of, atoms), ZERO), text=low.of_arguments(" + ".join(atoms)))
 
 
 @emitter("concat")
@@ -68,7 +66,7 @@ def _concat(low: Lowering, node: Node) -> None:
                 if position != axis:
                     _need_equal(low, node, got, wanted)
         lengths = [low.extents.of(shape[axis]) for shape in shapes]
-        total = low.extents.atom(sum(lengths, ZERO))
+        total = _added(low, [shape[axis] for shape in shapes])
         sizes = low.type_dims(node.outputs[0].type, (*shapes[0][:axis], total, *shapes[0][axis + 1 :]))  # type: ignore[arg-type]
         pieces = tuple((length, piece_of(low, v)) for length, v in zip(lengths, node.inputs) if length != ZERO)
         low.wait(node.outputs[0], Joined(node.outputs[0].dtype, sizes, axis, pieces))

@@ -96,7 +96,7 @@ def _sliced(low: Any, joined: Joined, box: _Box, dims: Dims) -> Any:
             start = stop
     except _Undecided:
         return None
-    if len(pieces) == 1:
+    if len(pieces) == 1 and not isinstance(pieces[0][1], Computed):
         return pieces[0][1]
     return Joined(joined.dtype, dims, joined.axis, tuple(pieces)) if pieces else None
 

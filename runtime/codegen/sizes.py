@@ -10,7 +10,7 @@ from typing import Any
 from runtime.codegen import cpu
 from runtime.codegen.extents import Extents
 from runtime.codegen.known import Known, form_of, known_of, limits
-from runtime.codegen.names import Names
+from runtime.codegen.names import Names, words
 from runtime.codegen.polynomials import Polynomial
 from runtime.codegen.refs import Array, Dims, Spread, Vector, Virtual, product
 from runtime.graph.ir import Value
@@ -30,6 +30,7 @@ class Sizes:
     scalar_name: Any
     assign: Any
     atom: Any
+    prologue: dict[str, str]
 
     def __init__(self, assuming: bool, equal: dict[str, Polynomial]) -> None:
         self.extents = Extents(self, assuming, equal)
@@ -75,7 +76,7 @@ class Sizes:
         if literal is not None and int(literal[1]) <= _LARGEST_SIZE:
             return self.static_dim(int(literal[1]))
         form = form_of(known_of(self.region.env[value]))
-        if form is not None and self.extents.is_active and self.extents.is_least(form):
+        if form is not None and self.extents.is_least(form):
             return self.extents.atom(form)
         name = self.scalar_name(value)
         ref = self.region.env[value]
@@ -91,13 +92,15 @@ class Sizes:
         """Whether an atom is surely no less than 0, since it is a tensor's dimension."""
         if atom.isdigit() or atom in self.sizes.values() or atom in self.static.values():
             return True
-        return self.extents.is_active and self.extents.is_least(self.extents.of(atom), assume=False)
+        return self.extents.is_least(self.extents.of(atom), assume=False)
 
     def count(self, dims: Sequence[str]) -> str:
         """The number of elements of an array with these dimensions, as an atom."""
-        if self.extents.is_active:
-            return self.extents.atom(self.extents.product(dims))
-        return self.atom(product(dims))
+        return self.extents.atom(self.extents.product(dims), text=self.of_arguments(product(dims)))
+
+    def of_arguments(self, text: str) -> str | None:
+        """The text, if all that it names stands before the kernel begins."""
+        return text if words(text) <= {*self.prologue, *self.static.values()} else None
 
     def is_visible(self, atom: str) -> bool:
         """Whether a dimension's variable is set on every path to here, not only inside a block that was printed."""

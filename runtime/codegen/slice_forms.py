@@ -28,7 +28,7 @@ _HOLE = "?"
 def _strided_slice(low: Lowering, node: Node) -> None:
     spec = node.attrs["spec"]
     found = low.region.env[node.inputs[0]]
-    if isinstance(found, Joined) and low.extents.is_active:
+    if isinstance(found, Joined):
         part = _part_of_joined(low, node, found)
         if part is not None:
             low.wait(node.outputs[0], part)
@@ -214,7 +214,7 @@ def checked_index(low: Lowering, node: Node, part: Any, values: Iterator[Value],
             low.fail_when(f"{part} >= {size}", "InvalidArgumentError", message, node, (str(part),), "strided_slice")
         return str(part)
     place = low.extents.of(size) + part
-    if not fits and low.extents.is_active and low.extents.is_least(place):
+    if not fits and low.extents.is_least(place):
         return low.extents.atom(place, "at")
     index = low.assign(f"{size} - {-part}", "at")
     if not fits:
@@ -228,13 +228,17 @@ def _range(low: Lowering, node: Node, parts: Sequence[Any], values: Iterator[Val
         return "0", size, "1"
     number = low.static_size(size)
     if number is not None and _HOLE not in parts and parts[2] in (None, 1):
-        begin, end, _ = slice(*parts).indices(number)
-        place = str(begin) if begin == (parts[0] or 0) else low.static_dim(begin)
-        return place, low.static_dim(max(end - begin, 0)), "1"
-    if low.extents.is_active and parts[2] in (None, 1):
+        least, most, _ = slice(*parts).indices(number)
+        place = str(least) if least == (parts[0] or 0) else low.static_dim(least)
+        return place, low.static_dim(max(most - least, 0)), "1"
+    if parts[2] in (None, 1):
         inside, values = _inside(low, parts, values, size)
         if inside is not None:
-            return low.extents.atom(inside[0], "start"), low.extents.atom(inside[1] - inside[0]), "1"
+            first, count = inside[0], inside[1] - inside[0]
+            place = str(first.number) if first.number is not None else low.extents.atom(first, "start")
+            # Sizes known while tracing aren't to be numbers in the text.
+            text = f"{size} - {place}" if inside[1] == low.extents.of(size) else None
+            return place, low.extents.atom(count, text=text), "1"
     texts = [
         None if p is None else low.size_of(next(values)) if p == _HOLE else str(p) if p >= 0 else f"({p})"
         for p in parts
@@ -242,17 +246,16 @@ def _range(low: Lowering, node: Node, parts: Sequence[Any], values: Iterator[Val
     start, stop, step = texts
     if step is None or step == "1":
         # Constants and sizes read off the same dimension need no run-time clamping.
-        first = "0" if start in (None, "0") else low.assign(f"lib.clamped({start}, {size})", "start")
-        last = size if stop in (None, size) else low.assign(f"lib.clamped({stop}, {size})", "stop")
-        if first == "0":
-            return first, last, "1"
-        return first, low.assign(f"max({last} - {first}, 0)", "n"), "1"
+        begin = "0" if start in (None, "0") else low.assign(f"lib.clamped({start}, {size})", "start")
+        end = size if stop in (None, size) else low.assign(f"lib.clamped({stop}, {size})", "stop")
+        if begin == "0":
+            return begin, end, "1"
+        return begin, low.assign(f"max({end} - {begin}, 0)", "n"), "1"
     if parts[2] == _HOLE:
         message = "strides must be non-zero [Op:StridedSlice]"
         low.fail_when(f"{step} == 0", "InvalidArgumentError", message, node, (), "strided_slice")
-    first = low.assign(f"lib.slice_start({start or 0}, {start is None}, {step}, {size})", "start")
-    count = low.assign(f"lib.slice_count({first}, {stop or 0}, {stop is None}, {step}, {size})", "n")
-    return first, count, step
+    begin = low.assign(f"lib.slice_start({start or 0}, {start is None}, {step}, {size})", "start")
+    return begin, low.assign(f"lib.slice_count({begin}, {stop or 0}, {stop is None}, {step}, {size})", "n"), step
 
 
 def _inside(

@@ -83,7 +83,14 @@ def beyond(x: Any) -> Any:
     return total
 
 
-ROWS = [differences, heat, rolled, ends, products_of_neighbours, backwards, triangles, beyond]
+def cut_to_what_was_padded(x: Any) -> Any:
+    padded = ag.pad(x - x * 0.5, [[0, 2]])[:-2]
+    for i in ag.range(3):
+        x = x + padded * ag.cast(i, ag.float64)
+    return x, padded
+
+
+ROWS = [cut_to_what_was_padded, differences, heat, rolled, ends, products_of_neighbours, backwards, triangles, beyond]
 
 
 @pytest.mark.parametrize("program", ROWS)
