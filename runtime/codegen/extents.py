@@ -190,10 +190,10 @@ class Extents:
         difference = x - y
         if difference.number is not None or not self.assuming or not difference.variables <= self.entry.keys():
             return difference.number == 0
-        if difference.degree == 1 and len(difference.variables) == 2:
+        if difference.degree == 1 and sorted(factor for names, factor in difference.terms if names) == [-1, 1]:
             for name in sorted(difference.variables, key=self.entry.__getitem__, reverse=True):
                 factor = difference.factor_of(name)
-                if factor is not None and factor.number in (1, -1) and name not in self.equal:
+                if factor is not None and factor.number is not None and name not in self.equal:
                     rest = difference - Polynomial.of(name) * factor.number
                     raise Assumed(name, rest * -factor.number)
         return False

@@ -316,7 +316,7 @@ def _chosen(low: Any, bound: _Bound, axis: int, first: Polynomial, last: Polynom
             own = piece.dims if isinstance(piece, (Joined, Computed)) else _dims_of_piece(low, bound.ref, length)
             return _bound(low, piece, own, shift)  # where that is joined again, the part is cut again
         start = start + length
-    raise AssertionError("a part of a nest beyond the pieces")
+    raise _Undecided
 
 
 def _dims_of_piece(low: Any, joined: Joined, length: Polynomial) -> Dims:

@@ -132,11 +132,17 @@ def side_by_side(x: Any, y: Any) -> Any:
     return both + 1.0, both[1:] - both[:-1]
 
 
+def of_sizes_that_fit_now_and_then(x: Any, y: Any) -> Any:
+    return ag.pad(y, [[2, 1], [0, 0]]) - ag.concat([x, y, y], 0)
+
+
 def flat(x: Any, y: Any) -> Any:
     return ag.reshape(x, [-1]) + ag.reshape(y, [ag.shape(x)[0] * ag.shape(x)[1]])
 
 
-@pytest.mark.parametrize("program", [convolved, paths, eliminated, together, side_by_side, flat])
+@pytest.mark.parametrize(
+    "program", [convolved, paths, eliminated, together, side_by_side, of_sizes_that_fit_now_and_then, flat]
+)
 def test_tables(program: Callable) -> None:
     graph = simplified(traced(ag.function(program), TABLE, TABLE))
     random = np.random.default_rng(1)
