@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import functools
 import sys
+from pathlib import Path
 
 from runtime.codegen import resident, workers
 from runtime.codegen.product_copies import APART, DEPTH, VECTORS, Copies
@@ -36,6 +37,7 @@ _WORK = 1 << 17  # multiplications that are worth a part
 _PARTS = 128  # at most
 _LONG_LINE = 1024  # bytes from which on lines get into each other's way in the caches
 _LINES = 4  # rows that go along a vector together
+_WRITERS = ("products.py", "product_copies.py", "resident_code.py")  # what the text depends on, besides runtime.llvm
 
 
 class _Products(Copies):
@@ -330,6 +332,8 @@ def provide(name: str) -> int:
     from runtime.llvm import target
 
     others = {} if sys.platform == "win32" else {RUN: workers.provide()}
-    made = resident.machine_code("products", code(name, vector_bytes()), level=0)
+    size = vector_bytes()
+    writers = [Path(__file__).with_name(file).read_text(encoding="utf-8") for file in _WRITERS]
+    made = resident.machine_code("products", lambda: code(name, size), level=0, key=repr((name, size, writers)))
     (address,) = target.link(made, [SYMBOLS[name]], others)
     return address

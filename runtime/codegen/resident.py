@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 
 from runtime.codegen import cache
 
 
-def machine_code(stem: str, text: str, level: int = 2) -> bytes:
-    """The object file of LLVM code: from the folder of kernels, or optimised at `level` and kept there."""
+def machine_code(stem: str, text: str | Callable[[], str], level: int = 2, key: str = "") -> bytes:
+    """The object file of LLVM code: from the folder of kernels, or optimised at `level` and kept there. Where the text
+    itself takes long to make, `text` makes it, and `key` says all that it depends on."""
     from runtime.llvm import target
 
-    name = f"{stem}_{hashlib.sha256((text + cache.platform_key()).encode()).hexdigest()[:24]}"
+    named = key if callable(text) else text
+    name = f"{stem}_{hashlib.sha256((named + cache.platform_key()).encode()).hexdigest()[:24]}"
     found = cache.read_code(name)
     if found is None:
-        found = target.machine_code(text, (), level)
+        found = target.machine_code(text() if callable(text) else text, (), level)
         cache.write_code(name, found)
     return found
 
