@@ -1,4 +1,4 @@
-"""Divisions by multiplication (`runtime/llvm/divider.py`): the bits of the divider's quotients."""
+"""Divisions and roots by multiplication (`runtime/llvm/divider.py`): the bits of the divider's."""
 
 from __future__ import annotations
 
@@ -66,8 +66,13 @@ def compiled(text: str, signature: str, monkeypatch: pytest.MonkeyPatch) -> tupl
     return llvm_compiler.compile(name, kernel)[0], changed
 
 
+@pytest.mark.parametrize("chosen", [None, (2, 0)])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_quotients_are_the_dividers(dtype: type, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_quotients_are_the_dividers(
+    dtype: type, chosen: tuple[int, int] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if chosen is not None:
+        monkeypatch.setattr(divider, "_chosen", lambda divisions, roots, block: chosen)
     name = np.dtype(dtype).name
     kernel, changed = compiled(TEXT.format(dtype=name), f"({name}[::1], {name}[::1])", monkeypatch)
     assert bool(changed) == divider._is_known()
@@ -80,16 +85,62 @@ def test_quotients_are_the_dividers(dtype: type, monkeypatch: pytest.MonkeyPatch
         assert np.array_equal(found[kept].view(f"u{found.itemsize}"), wanted[kept].view(f"u{found.itemsize}"))
 
 
-def test_some_divisions_stay_with_the_divider(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of two vectors of float32 a trip, one: both would make the units for products the slower ones."""
+def hard_roots(dtype: type) -> np.ndarray:
+    """All numbers from 1 to 4 whose roots lie next to the middle of two numbers, and the numbers beside them: A 2**k
+    is M**2 - r for an odd M of one bit more than a number has, and a small r."""
+    bits = np.finfo(dtype).nmant + 1
+    found = []
+    for k, scale in ((bits + 1, bits - 1), (bits + 2, bits - 2)):  # between 1 and 2, between 2 and 4
+        for r in range(1 - 4096, 4096, 8):
+            root = 1  # of r, bit after bit
+            for bit in range(3, k):
+                if (root * root - r) >> bit & 1:
+                    root += 1 << (bit - 1)
+            for middle in (root, -root, root + (1 << (k - 1)), -root + (1 << (k - 1))):
+                middle %= 1 << k
+                number = (middle * middle - r) >> k
+                if middle >> bits == 1 and number.bit_length() == bits:
+                    found.append(np.ldexp(dtype(number), -scale))
+    numbers = np.array(found, dtype)
+    assert numbers.size > 1000
+    return np.concatenate([numbers, np.nextafter(numbers, dtype(0)), np.nextafter(numbers, dtype(9))])
+
+
+@pytest.mark.parametrize("chosen", [(0, 2), (2, 2)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_roots_are_the_dividers(dtype: type, chosen: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of float32 all: two powers of two hold every significand."""
+    monkeypatch.setattr(divider, "_chosen", lambda divisions, roots, block: chosen)
+    name = np.dtype(dtype).name
+    kernel, changed = compiled(TEXT.format(dtype=name), f"({name}[::1], {name}[::1])", monkeypatch)
+    if not divider._is_known():
+        pytest.skip("only for AVX-512")
+    assert "@autograph_root_" in changed[0]
+    x = np.concatenate(
+        [awkward(dtype), hard_roots(dtype), np.random.default_rng(8).uniform(1, 4, 400_000).astype(dtype)]
+    )
+    if dtype is np.float32:
+        first, last = (int(np.float32(end).view(np.int32)) for end in (1, 4))
+        x = np.concatenate([x, np.arange(first, last, dtype=np.int32).view(np.float32)])
+    with np.errstate(all="ignore"):
+        wanted = np.sqrt(x)
+    _, found = kernel(x, x)  # type: ignore[operator]
+    assert np.array_equal(np.isnan(found), np.isnan(wanted))
+    kept = ~np.isnan(wanted)
+    assert np.array_equal(found[kept].view(f"u{found.itemsize}"), wanted[kept].view(f"u{found.itemsize}"))
+
+
+def test_divisions_are_moved_where_the_divider_is_the_floor(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two quotients and two roots a trip one root: all of them would make the units for products the slower ones."""
     if not divider._is_known():
         pytest.skip("only for AVX-512")
     _, changed = compiled(TEXT.format(dtype="float32"), "(float32[::1], float32[::1])", monkeypatch)
     (text,) = changed
     body = re.search(r"^vector\.body:.*\n(?:.+\n)+", text, re.MULTILINE)
     assert body is not None
-    assert body[0].count("@autograph_quotient_16xfloat(") == 1
-    assert body[0].count(" fdiv <16 x float>") == 1
+    assert body[0].count("@autograph_root_16xfloat(") == 1
+    assert body[0].count("@llvm.sqrt.v16f32(") == 1
+    assert body[0].count(" fdiv <16 x float>") == 2
 
 
 def test_a_loop_without_roots_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
