@@ -235,6 +235,8 @@ class ConcreteFunction:
 
     def answered_by(self) -> str:
         """What answers calls of the native function, and why: a part of `f.explain`."""
+        if getattr(self.function.executable.settled, "draws", False):
+            return "by Python, which lends the streams of its random numbers"
         if self._kernel is None:
             return "by Python, since it is not one kernel alone"
         if self._shortcut_made:

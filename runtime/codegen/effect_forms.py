@@ -1,4 +1,5 @@
-"""Printed form of assertions and commits. Other effects (print, host calls, random numbers) stay on the interpreter."""
+"""Printed form of assertions and commits. Other effects (print, host calls) stay on the interpreter, but for random
+numbers (`random_forms.py`)."""
 
 from __future__ import annotations
 

@@ -16,6 +16,7 @@ from numba.extending import intrinsic
 
 from runtime.codegen.algorithms import merge_runs, order_of_row, place_in, solved, top_of_row  # noqa: F401  for kernels
 from runtime.codegen.numba_formulas import INTRINSICS
+from runtime.codegen.random_words import fill_words, random_words  # noqa: F401  for kernels
 from runtime.codegen.threading_library import in_threads, part  # noqa: F401  for kernels
 from runtime.llvm.products import SYMBOLS
 

@@ -13,6 +13,9 @@ from runtime.llvm import Unsupported as Refused
 from runtime.llvm import target
 
 NAME = "llvm"
+# The library's functions that are plain Python.
+_TEXTS = ("library.py", "algorithms.py", "random_words.py")
+
 __all__ = ["NAME", "Refused", "available", "compile", "load"]
 
 
@@ -37,7 +40,7 @@ def available() -> bool:
 def _library() -> Any:
     from runtime.llvm.program import Library
 
-    texts = [Path(__file__).with_name(name).read_text(encoding="utf-8") for name in ("library.py", "algorithms.py")]
+    texts = [Path(__file__).with_name(name).read_text(encoding="utf-8") for name in _TEXTS]
     return Library("\n".join(texts), _formulas)
 
 

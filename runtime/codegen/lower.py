@@ -28,6 +28,7 @@ from runtime.codegen import (
     gather_forms,
     join_forms,
     linalg_forms,
+    random_forms,
     reduce_forms,
     scan_forms,
     scatter_forms,
@@ -51,8 +52,8 @@ from runtime.types import StackType, TensorType, TokenType, Type
 
 # Modules that fill the table of emitters by being imported.
 FORMS = (
-    check_forms, control, effect_forms, factor_forms, gather_forms, join_forms, linalg_forms, reduce_forms, scan_forms,
-    scatter_forms, segment_forms, slice_forms, sort_forms, stack_forms, view_forms,
+    check_forms, control, effect_forms, factor_forms, gather_forms, join_forms, linalg_forms, random_forms,
+    reduce_forms, scan_forms, scatter_forms, segment_forms, slice_forms, sort_forms, stack_forms, view_forms,
 )  # fmt: skip
 
 _NATIVE_DTYPES = frozenset(

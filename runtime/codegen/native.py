@@ -27,6 +27,7 @@ from runtime.codegen.compile import compile_kernel, record_of
 from runtime.codegen.source import KernelSource, Slot
 from runtime.codegen.threads import ThreadCount, thread_count
 from runtime.context import commit
+from runtime.ops.random import Borrowed
 from runtime.ops.stack import Stack, Store
 
 NativeCall = Callable[[Sequence[Any]], "list[Any]"]
@@ -49,10 +50,14 @@ def glue(source: KernelSource, entry: Callable[..., Any], gives_numpy: bool) -> 
     passed: list[str] = []
     for name, slot in zip(names, source.inputs):
         passed += _argument(name, slot, space)
+    borrowed: Borrowed | None = None
     for index, constant in enumerate(source.constants):
         if isinstance(constant, ThreadCount):
             space["thread_count"] = thread_count
             passed.append("thread_count()")
+        elif isinstance(constant, Borrowed):
+            borrowed = constant
+            passed.append("streams")
         else:
             space[f"c{index}"] = constant
             passed.append(f"c{index}")
@@ -74,7 +79,8 @@ def glue(source: KernelSource, entry: Callable[..., Any], gives_numpy: bool) -> 
             f"    if set{index}:",
             f"        commit({_result(index, slot, space, gives_numpy, 'kept')[1]}, variable{index})",
         ]
-    lines = ["def call(arguments):"]
+    parameters = "arguments" if borrowed is None else "arguments, streams"
+    lines = [f"def call({parameters}):"]
     if names:
         lines.append(f"    {', '.join(names)}{',' if len(names) == 1 else ''} = arguments")
     call = f"entry({', '.join(passed)})"
@@ -90,12 +96,13 @@ def glue(source: KernelSource, entry: Callable[..., Any], gives_numpy: bool) -> 
         lines.append(f"    {', '.join(['status', *details, *targets])} = {call}")
         lines += commits
         if source.unfit is not None:
-            lines += [f"    if status == {source.unfit}:", "        return general(arguments)"]
+            elsewhere = "general(arguments)" if borrowed is None else "None"
+            lines += [f"    if status == {source.unfit}:", f"        return {elsewhere}"]
             space["general"] = _General(source)
         lines.append("    if status:")
         lines.append(f"        error = failure(status, ({''.join(d + ', ' for d in details)}))")
         lines.append("        if error is None:")
-        lines.append("            return call(arguments)")
+        lines.append(f"            return call({parameters})")
         lines.append("        raise error")
         space["failure"] = lambda status, details: failure(source, status, details)
     else:
@@ -105,6 +112,8 @@ def glue(source: KernelSource, entry: Callable[..., Any], gives_numpy: bool) -> 
     # Named after this file, so that tracebacks leave the glue out as they do the rest of the project.
     exec(compile("\n".join(lines), f"{__file__}: call of {source.name}", "exec"), space)
     call = space["call"]
+    if borrowed is not None:
+        return _with_streams(call, borrowed, space.get("general"))
     if gives_numpy:
         call.kernel = Kernel(source, entry)
     return call
@@ -127,6 +136,22 @@ class _General:
                     self._call = load(self._source.general())
                 call = self._call
         return call(arguments)
+
+
+def _with_streams(call: Callable[..., Any], borrowed: Borrowed, general: _General | None) -> NativeCall:
+    """A call that draws random numbers: never by a shortcut, which knows no locks of streams. What was drawn before a
+    size turned out not to fit is drawn again."""
+
+    def drawing(arguments: Sequence[Any]) -> list[Any]:
+        with borrowed.lent() as streams:
+            start = None if general is None else streams.copy()
+            results = call(arguments, streams)
+            if results is None:
+                streams[:] = start
+        return results if results is not None or general is None else general(arguments)
+
+    drawing.draws = True  # type: ignore[attr-defined]  # why there is no shortcut, for `explain`
+    return drawing
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from runtime import errors
 from runtime.codegen.reports import NestReport
 from runtime.dtypes import DType
 from runtime.graph.spans import at_span, describe_span
+from runtime.ops.random import Borrowed
 from runtime.ops.text import format_tensor
 
 _LINES_SHOWN = 3
@@ -199,5 +200,5 @@ def signature_of(slots: Sequence[Slot], constants: Sequence[Any]) -> str:
                 f"{'boolean' if constant.dtype.kind == 'b' else constant.dtype.name}[{':,' * (constant.ndim - 1)}::1]"
             )
         else:
-            parts.append("int64")
+            parts.append("uint64[::1]" if isinstance(constant, Borrowed) else "int64")
     return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"

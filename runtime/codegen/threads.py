@@ -41,6 +41,8 @@ _COSTLY = frozenset(
     [
         "exp", "expm1", "log", "log1p", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh",
         "acosh", "atanh", "pow", "sigmoid", "softplus", "erf", "erfc", "lgamma", "atan2",
+        "random_uniform", "random_normal", "random_integers", "philox_uniform", "philox_normal", "philox_integers",
+        "philox_full_integers",
     ]
 )  # fmt: skip
 _chosen = 0

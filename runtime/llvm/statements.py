@@ -161,7 +161,7 @@ _TAKEN_TOGETHER = 32  # bytes of a row up to which totals of several rows are ve
 
 def _row_hint(w: Writer, node: ast.For, count: str) -> str | None:
     """What LLVM shall know of a loop along a row, in a part of a nest, whose length the text says."""
-    if not count.isdigit() or not w.types.function.decorator_list or int(count) <= _WRITTEN_OUT:
+    if not count.isdigit() or not _is_part(w.types.function) or int(count) <= _WRITTEN_OUT:
         return None
     if _gives_totals_only(w.types.function):
         loads = [w.types.scalar(part) for part in ast.walk(node) if isinstance(part, ast.Subscript)]
@@ -170,6 +170,11 @@ def _row_hint(w: Writer, node: ast.For, count: str) -> str | None:
     slow = any(isinstance(part, ast.Attribute) and w.program.has_formula(part.attr) for part in ast.walk(node))
     left_over = int(count) % _WIDE
     return MASKED_ROW if slow and (int(count) < _WIDE or left_over > _WIDE // 2) else ROW
+
+
+def _is_part(function: ast.FunctionDef) -> bool:
+    """Whether it stands for a part of a nest that threads share."""
+    return any(isinstance(mark, ast.Attribute) and mark.attr == "part" for mark in function.decorator_list)
 
 
 def _gives_totals_only(function: ast.FunctionDef) -> bool:

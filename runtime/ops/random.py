@@ -14,10 +14,11 @@ The rows are effects: never merged, removed or reordered.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -46,13 +47,15 @@ class Site:
     """A random op of a traced function: the seed that its place there gives it, and how far it has come.
 
     generation  which call of `set_seed` the counter belongs to
+    lock        held by whoever draws
     """
 
-    __slots__ = ("place", "generation", "counter")
+    __slots__ = ("place", "generation", "counter", "lock")
 
     def __init__(self, place: int) -> None:
         self.place = place
         self.generation = self.counter = 0
+        self.lock = threading.RLock()
 
     def __repr__(self) -> str:
         return str(self.place)
@@ -80,7 +83,7 @@ class _Streams:
     def draw(self, kind: Any, seed: int | None, site: Site | None, count: int) -> tuple[int, int]:
         """Key and first block for `count` numbers, which are then used up. Eager ops of another `kind` and the same
         seed don't share a stream."""
-        with self.lock:
+        with contextlib.nullcontext() if site is None else site.lock, self.lock:
             if self._is_unpredictable(seed):
                 start, self.fresh = self.fresh, self.fresh + philox.BLOCKS * count
                 return start >> 128, start & (1 << 128) - 1
@@ -90,6 +93,22 @@ class _Streams:
                 kind = None if site is None else kind
             first, second = self._pair(seed)
             return first, second << 64 | self._counter(kind, first, second, site, count)
+
+    def lend(self, seed: int | None, site: Site) -> tuple[int, int, int | None]:
+        """Key and next block of a site's stream, and the generation that they belong to; None for a stream of its own,
+        long enough for any number of draws. Whoever gives it back holds the site's lock meanwhile."""
+        with self.lock:
+            if self._is_unpredictable(seed):
+                start, self.fresh = self.fresh, self.fresh + (1 << 80)
+                return start >> 128 & _WORD, start & (1 << 128) - 1, None
+            first, second = self._pair(site.place if seed is None else seed)
+            return first, second << 64 | self._counter(None, first, second, site, 0), self.generation
+
+    def give_back(self, site: Site, generation: int | None, used: int) -> None:
+        """Says how many blocks of a stream were used."""
+        with self.lock:
+            if site.generation == generation:  # `set_seed` may have been called meanwhile
+                site.counter += used
 
     def _is_unpredictable(self, seed: int | None) -> bool:
         if seed is not None or self.global_seed is not None:
@@ -128,6 +147,40 @@ class _Streams:
 
 
 STREAMS = _Streams()
+
+
+class Borrowed:
+    """The streams of random ops in one kernel, which moves them on itself: among its arguments for the length of a
+    call, as uint64 [low half of the next block's number, high half, key] for each op."""
+
+    def __init__(self) -> None:
+        self._draws: list[tuple[int | None, Site]] = []
+        self._places: dict[Any, int] = {}
+
+    def add(self, node: Any) -> int:
+        """The place of a node's stream among them."""
+        if node not in self._places:
+            self._places[node] = len(self._draws)
+            self._draws.append((node.attrs["seed"], node.attrs["site"]))
+        return self._places[node]
+
+    @contextlib.contextmanager
+    def lent(self) -> Iterator[np.ndarray]:
+        """The states. Where numbers follow from a seed, other threads that would draw from these streams wait."""
+        with contextlib.ExitStack() as locks:
+            for site in sorted({site for _, site in self._draws}, key=id):
+                locks.enter_context(site.lock)
+            streams = [STREAMS.lend(seed, site) for seed, site in self._draws]
+            states = np.array(
+                [word for key, block, _ in streams for word in (block & _WORD, block >> 64, key)], np.uint64
+            )
+            try:
+                yield states
+            finally:
+                for (_, site), (_, block, generation), state in zip(
+                    self._draws, streams, states.reshape(-1, 3).tolist()
+                ):
+                    STREAMS.give_back(site, generation, (state[0] | state[1] << 64) - block)
 
 
 def set_seed(seed: int | None) -> None:
