@@ -16,7 +16,13 @@ from numba.extending import intrinsic
 
 from runtime.codegen.algorithms import merge_runs, order_of_row, place_in, solved, top_of_row  # noqa: F401  for kernels
 from runtime.codegen.numba_formulas import INTRINSICS
-from runtime.codegen.random_words import fill_words, random_words  # noqa: F401  for kernels
+from runtime.codegen.random_words import (  # noqa: F401  for kernels
+    draw_classes,
+    fill_permutation,
+    fill_truncated,
+    fill_words,
+    random_words,
+)
 from runtime.codegen.threading_library import in_threads, part  # noqa: F401  for kernels
 from runtime.llvm.products import SYMBOLS
 

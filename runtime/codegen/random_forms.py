@@ -29,7 +29,14 @@ from runtime.types import TokenType
 
 Words = Callable[[int], str]  # the text of a number's first word, of its second and so on
 
-_FLOATS = ("random_uniform", "random_normal", "philox_uniform", "philox_normal")
+_FLOATS = (
+    "random_uniform", "random_normal", "random_truncated_normal",
+    "philox_uniform", "philox_normal", "philox_truncated_normal",
+)  # fmt: skip
+_OTHERS = (
+    "random_integers", "random_state", "random_permutation", "philox_integers", "philox_full_integers", "philox_state",
+    "philox_permutation", "philox_categorical",
+)  # fmt: skip
 _FEW = 8  # numbers up to which each is a variable
 _AT_ONCE = 4096  # words that `lib.fill_words` makes
 _TURN = "6.283185307179586"
@@ -44,9 +51,7 @@ def _refusal(node: Node) -> str | None:
     return "a stream that belongs to no function" if node.op.effect and "site" not in node.attrs else None
 
 
-REFUSALS.update(
-    dict.fromkeys([*_FLOATS, "random_integers", "philox_integers", "philox_full_integers", "philox_state"], _refusal)
-)
+REFUSALS.update(dict.fromkeys([*_FLOATS, *_OTHERS], _refusal))
 
 
 # --- streams -------------------------------------------------------------------------------------------------------
@@ -289,3 +294,64 @@ def _state_of_seeds(low: Lowering, node: Node) -> None:
     mixed = [low.assign(f"lib.random_words({', '.join(seeds)}, {key}, {second})", "mixed") for second in (False, True)]
     words = ("0", f"np.int64({mixed[1]})", f"np.int64({mixed[0]})")
     low.define(node.outputs[0], Vector(dtypes.int64, words, (low.static_dim(3),)))
+
+
+@emitter("random_truncated_normal", "philox_truncated_normal")
+def _truncated(low: Lowering, node: Node) -> None:
+    state, dims = _opened(low, node, 0 if node.op.effect else 1)
+    output = node.outputs[0]
+    wide = output.dtype.name == "float64"
+    size = 2 if wide else 4
+    count, group = low.atom(product(dims)), low.index_name(0)
+    out = low.new_buffer(count, output.dtype, output.name)
+    call = f"lib.fill_truncated({out.name}, {group}, {wide}, {', '.join(state)})"
+    low.placed = None
+    place(low, group, low.atom(f"({count} + {size - 1}) // {size}"), [call], is_large([node]))
+    low.placed = None
+    low.define(output, Array(out, tuple(dims)) if dims else Scalar(f"{out.name}[0]", output.dtype))
+
+
+@emitter("random_permutation", "philox_permutation")
+def _permutation(low: Lowering, node: Node) -> None:
+    low.fusion.flush_all()
+    count = low.size_of(node.inputs[0 if node.op.effect else 1])
+    state = _drawn(low, node, count) if node.op.effect else _state(low, node.inputs[0])
+    output = node.outputs[0]
+    out = low.new_buffer(count, output.dtype, output.name)
+    low.line(f"lib.fill_permutation({out.name}, {', '.join(state)})")
+    low.placed = None
+    low.define(output, Array(out, (count,)))
+    for value in node.outputs[1:]:
+        low.define(value, TOKEN)
+
+
+@emitter("random_state")
+def _state_of_stream(low: Lowering, node: Node) -> None:
+    low.fusion.flush_all()
+    words = _drawn(low, node, f"np.int64({low.scalar_name(node.inputs[0])})")
+    low.define(node.outputs[0], Vector(dtypes.int64, tuple(f"np.int64({w})" for w in words), (low.static_dim(3),)))
+    for value in node.outputs[1:]:
+        low.define(value, TOKEN)
+
+
+@emitter("philox_categorical")
+def _categorical(low: Lowering, node: Node) -> None:
+    low.fusion.flush_all()
+    state, logits, output = _state(low, node.inputs[0]), low.array(node.inputs[1]), node.outputs[0]
+    count = low.size_of(node.inputs[2])
+    rows, classes = (low.atom(dim) for dim in logits.dims)
+    shown = "num_classes should be positive, got {0} [Op:Multinomial]"
+    low.fail_when(f"{classes} == 0 and {count} > 0", "InvalidArgumentError", shown, node, (classes,))
+    if not low.is_size(count):
+        shown = "num_samples should be nonnegative, got {0} [Op:Multinomial]"
+        low.fail_when(f"{count} < 0", "InvalidArgumentError", shown, node, (count,))
+    out, row = low.new_buffer(low.atom(f"{rows} * {count}"), output.dtype, output.name), low.index_name(0)
+    sums = low.new_buffer(low.atom(f"{rows} * {classes}"), dtypes.float64, "sums")
+    call = (
+        f"lib.draw_classes({logits.buffer.name}, {row} * {classes}, {classes}, {sums.name}, {out.name}, "
+        f"{row} * {count}, {count}, {', '.join(state)})"
+    )
+    low.placed = None
+    place(low, row, rows, [call], is_large([node]))
+    low.placed = None
+    low.define(output, Array(out, (rows, count)))

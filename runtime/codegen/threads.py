@@ -42,7 +42,7 @@ _COSTLY = frozenset(
         "exp", "expm1", "log", "log1p", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh",
         "acosh", "atanh", "pow", "sigmoid", "softplus", "erf", "erfc", "lgamma", "atan2",
         "random_uniform", "random_normal", "random_integers", "philox_uniform", "philox_normal", "philox_integers",
-        "philox_full_integers",
+        "philox_full_integers", "random_truncated_normal", "philox_truncated_normal", "philox_categorical",
     ]
 )  # fmt: skip
 _chosen = 0

@@ -51,6 +51,56 @@ def test_integers(dtype: Any, shape: tuple[int, ...]) -> None:
             assert_same(lambda low, high: ag.random.stateless_uniform(shape, [7, 2], low, high, dtype), low, high)
 
 
+@pytest.mark.parametrize("shape", [(), (3,), (4,), (5, 7), (0,), (10001,)], ids=str)
+@pytest.mark.parametrize("dtype", FLOATS, ids=lambda d: d.name)
+def test_truncated(dtype: Any, shape: tuple[int, ...]) -> None:
+    tolerance = 10 * TOLERANCE[dtype.name]
+    assert_same(lambda: ag.random.truncated_normal(shape, dtype=dtype), tolerance=tolerance)
+    assert_same(
+        lambda s: ag.random.stateless_truncated_normal(shape, s, dtype=dtype), ag.constant([5, -2]), tolerance=tolerance
+    )
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 5, 300])
+def test_permutations(count: int) -> None:
+    x = ag.range(count)
+    assert_same(ag.random.shuffle, x)
+    assert_same(lambda x: ag.random.experimental.stateless_shuffle(x, [3, 4]), x)
+    found = ag.function(lambda x: ag.random.shuffle(x), jit_compile=True)(x)
+    np.testing.assert_array_equal(np.sort(found), np.arange(count))
+
+
+@pytest.mark.parametrize(("rows", "classes", "count"), [(1, 1, 1), (2, 3, 4), (5, 100, 7), (3, 5, 0), (0, 4, 3)])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_classes(dtype: str, rows: int, classes: int, count: int) -> None:
+    logits = ag.constant(3 * np.random.default_rng(0).normal(size=(rows, classes)).astype(dtype))
+    assert_same(lambda x: ag.random.categorical(x, count), logits)
+    assert_same(lambda x: ag.random.stateless_categorical(x, count, [1, 2], dtype=ag.int32), logits)
+
+
+def test_classes_without_weight() -> None:
+    logits = ag.constant([[0.0, -np.inf, 1.0, np.nan, np.inf], [-np.inf] * 5])
+    assert_same(lambda x: ag.random.categorical(x, 50), logits)
+
+
+def _chain(n: Any) -> Any:
+    logits, state, total, order = (
+        ag.constant([[0.0, 0.0, 1.0]]),
+        ag.constant(0, ag.int64),
+        ag.constant(0.0),
+        ag.range(7),
+    )
+    for _ in ag.range(n):
+        state = ag.random.categorical(logits + ag.cast(state, ag.float32) * 0.1, 1)[0, 0]
+        total += ag.random.truncated_normal([]) * ag.cast(state, ag.float32)
+        order = ag.random.shuffle(order)
+    return total + ag.cast(order[0], ag.float32)
+
+
+def test_classes_and_permutations_in_a_loop() -> None:
+    assert_same(_chain, ag.constant(200), tolerance=1e-4)
+
+
 def _loop(n: Any) -> Any:
     total, hits = ag.constant(0.0), 0
     for _ in ag.range(n):
@@ -185,6 +235,11 @@ def test_errors(jit: bool) -> None:
     integers = ag.function(lambda a, b: ag.random.uniform([3], a, b, ag.int32), jit_compile=jit)
     with pytest.raises(ag.errors.InvalidArgumentError, match=r"Need minval < maxval, got 4 >= 4"):
         integers(ag.constant(4), ag.constant(4))
+    classes = ag.function(lambda x, n: ag.random.categorical(x, n), jit_compile=jit)
+    with pytest.raises(ag.errors.InvalidArgumentError, match=r"num_classes should be positive, got 0"):
+        classes(ag.zeros([2, 0]), ag.constant(3))
+    with pytest.raises(ag.errors.InvalidArgumentError, match=r"num_samples should be nonnegative, got -1"):
+        classes(ag.zeros([2, 3]), ag.constant(-1))
     sized = ag.function(lambda n: ag.random.uniform([n]), jit_compile=jit)
     with pytest.raises(ag.errors.InvalidArgumentError, match=r"Dimension -2 must be >= 0"):
         sized(ag.constant(-2))
