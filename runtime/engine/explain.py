@@ -24,6 +24,7 @@ from runtime.engine import settings
 from runtime.engine.executable import Executable
 from runtime.engine.partition import parts
 from runtime.graph.ir import Graph, Node, Value
+from runtime.graph.passes.complex_parts import in_parts
 from runtime.graph.unrolled import unrolled_in
 from runtime.types import StackType, TensorType
 
@@ -141,6 +142,10 @@ def explain(title: str, executable: Executable, traced: Graph) -> Section:
     return section
 
 
+def _whiles(graph: Graph) -> list[Node]:
+    return [node for node in graph.walk() if node.op.name == "while"]
+
+
 def _tier(executable: Executable) -> str:
     mode = settings.jit_mode(executable.jit_compile)
     if executable.is_native:
@@ -155,10 +160,9 @@ def _tier(executable: Executable) -> str:
 
 
 def _loops(graph: Graph, traced: Graph) -> Iterator[Loop]:
-    for node in graph.walk():
-        if node.op.name == "while":
-            count = sum(1 for inner in node.regions[1].walk() if inner.op.name != "constant")
-            yield Loop(node.span, None, count, native=why_interpreted(node) is None)
+    for node, compiled in zip(_whiles(graph), _whiles(in_parts(graph) or graph)):
+        count = sum(1 for inner in node.regions[1].walk() if inner.op.name != "constant")
+        yield Loop(node.span, None, count, native=why_interpreted(compiled) is None)
     for found in unrolled_in(traced):
         yield Loop(found.span, found.trips, found.operations, found.times)
 

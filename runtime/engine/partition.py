@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from runtime.codegen import recall
 from runtime.codegen.compile import afterwards
 from runtime.codegen.lower import is_native, lower
@@ -17,6 +19,7 @@ from runtime.codegen.native import load
 from runtime.engine.pieces import is_constant, pieces
 from runtime.graph.interpreter import Accelerator, interpret
 from runtime.graph.ir import Graph, Node, Substitution, Value, copy_nodes
+from runtime.graph.passes.complex_parts import in_parts, is_complex
 
 Call = Callable[[Sequence[Any]], "list[Any]"]
 
@@ -31,6 +34,10 @@ def compile_graph(graph: Graph, pace: Callable[[], Accelerator] | None, whole: b
     pace: makes an accelerator for each run of an interpreted part. whole: only as one kernel, which a running loop
     waits for. Raises NotNative or KernelError.
     """
+    split = in_parts(graph)
+    if split is not None:
+        call = compile_graph(split, pace, whole)
+        return None if call is None else _with_complex(graph, call)
     if all(is_native(node) for node in graph.nodes) and (whole or _weight(graph.nodes) <= SEGMENT_LIMIT):
         source = lower(graph).hurried() if whole else lower(graph)
         call = load(source)
@@ -49,10 +56,32 @@ def compile_graph(graph: Graph, pace: Callable[[], Accelerator] | None, whole: b
 
 def parts(graph: Graph) -> list[tuple[bool, Graph]]:
     """The graphs that `compile_graph` makes of this one, in the order they run, and whether they are native."""
+    graph = in_parts(graph) or graph
     if all(is_native(node) for node in graph.nodes) and _weight(graph.nodes) <= SEGMENT_LIMIT:
         return [(True, graph)]
     users = _users(graph)
     return [(native, _Step(graph, native, nodes, users, None).part) for native, nodes in segments(graph)]
+
+
+def _with_complex(graph: Graph, call: Call) -> Call:
+    """A call on the parts of complex numbers as one on complex numbers."""
+    given = [is_complex(v.type) for v in graph.inputs]
+    wanted = [v.dtype.np if is_complex(v.type) else None for v in graph.outputs]
+
+    def run(inputs: Sequence[Any]) -> list[Any]:
+        parts: list[Any] = []
+        for value, split in zip(inputs, given):
+            parts += [value.real, value.imag] if split else [value]
+        found = iter(call(parts))
+        return [next(found) if dtype is None else _joined(next(found), next(found), dtype) for dtype in wanted]
+
+    return run
+
+
+def _joined(real: Any, imag: Any, dtype: np.dtype) -> Any:
+    joined = np.empty(np.shape(real), dtype)
+    joined.real, joined.imag = real, imag
+    return joined if joined.ndim else joined[()]
 
 
 def _weight(nodes: Sequence[Node]) -> int:
