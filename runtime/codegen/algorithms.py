@@ -1,9 +1,11 @@
-"""The part of the library that searches sequences and solves equations. Imported by kernel files only."""
+"""The part of the library that searches and sorts sequences, factors matrices and solves equations. Imported by kernel
+files only."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from numba import njit
 
 
@@ -183,3 +185,47 @@ def merge_runs(
             right = right + 1
         else:
             left = left + 1
+
+
+@njit(nogil=True)
+def cholesky(matrix: Any, at: int, size: int) -> bool:
+    """Makes of the square matrix from `at` on its lower triangular factor, row by row (Golub and Van Loan, "Matrix
+    Computations", 4.2); False where it isn't positive definite. The upper triangle isn't read. NaN makes NaN."""
+    for i in range(size):
+        row = at + i * size
+        for j in range(i + 1):
+            other = at + j * size
+            total = matrix[row + j]
+            for k in range(j):
+                total -= matrix[row + k] * matrix[other + k]
+            if i == j:
+                if total <= 0:
+                    return False
+                matrix[row + j] = np.sqrt(total)
+            else:
+                matrix[row + j] = total / matrix[other + j]
+        for j in range(i + 1, size):
+            matrix[row + j] = 0
+    return True
+
+
+@njit(nogil=True)
+def substituted(
+    matrix: Any, at: int, size: int, out: Any, to: int, columns: int, lower: bool, transposed: bool
+) -> bool:
+    """Solves triangular equations: the right sides from `to` on become the solutions. False for a singular matrix.
+    lower: of the matrix as it lies in memory; the other triangle isn't read."""
+    forward = lower != transposed
+    for step in range(size):
+        i = step if forward else size - 1 - step
+        pivot = matrix[at + i * size + i]
+        if pivot == 0:
+            return False
+        for earlier in range(step):
+            k = earlier if forward else size - 1 - earlier
+            factor = matrix[at + k * size + i] if transposed else matrix[at + i * size + k]
+            for j in range(columns):
+                out[to + i * columns + j] -= factor * out[to + k * columns + j]
+        for j in range(columns):
+            out[to + i * columns + j] /= pivot
+    return True

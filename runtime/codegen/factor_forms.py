@@ -1,16 +1,17 @@
-"""Printed forms of inverses, solutions of linear equations and determinants: `lib.solved` on copies of the operands.
+"""Printed forms of inverses, solutions of linear equations, determinants and Cholesky factors: `lib.solved` and its
+like on copies of the operands.
 
 Large matrices stay with LAPACK: it takes them in blocks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from runtime.codegen import cpu
 from runtime.codegen.lowering import REFUSALS, Lowering, emitter
-from runtime.codegen.refs import Array, Scalar, Virtual, product
+from runtime.codegen.refs import Array, Buffer, Scalar, Virtual, product
 from runtime.graph.ir import Node, Value
 
 _LARGE = 64  # rows of a matrix
@@ -21,7 +22,11 @@ def _refusal(node: Node) -> str | None:
     return None if rows is None or rows <= _LARGE else f"a matrix of {rows} rows is a matter for LAPACK"
 
 
-REFUSALS.update(dict.fromkeys(["matrix_inverse", "matrix_solve", "matrix_determinant"], _refusal))
+_FACTORS = (
+    "matrix_inverse", "matrix_solve", "matrix_determinant", "log_matrix_determinant", "cholesky",
+    "matrix_triangular_solve",
+)  # fmt: skip
+REFUSALS.update(dict.fromkeys(_FACTORS, _refusal))
 
 
 def _need_equal(low: Lowering, node: Node, got: Sequence[str], wanted: Sequence[str], message: str) -> None:
@@ -53,12 +58,21 @@ def _copied(low: Lowering, value: Value, transposed: bool = False) -> Array:
 def _solve(low: Lowering, node: Node, matrices: Array, out: Array, message: str) -> None:
     """Prints the elimination of each matrix; `out` holds the right sides."""
     size, columns = matrices.dims[-1], out.dims[-1]
+    _each(
+        low, node, matrices, message,
+        lambda at: f"lib.solved({matrices.buffer.name}, {at} * {size}, {size}, {out.buffer.name}, {at} * {columns}, "
+        f"{columns}) < 0",
+    )  # fmt: skip
+
+
+def _each(low: Lowering, node: Node, matrices: Array, message: str, failed: Callable[[str], str]) -> None:
+    """Prints a loop over matrices. failed: the text of what a matrix, whose rows begin at the given one, fails by."""
+    size = matrices.dims[-1]
     count = low.atom(product(matrices.dims[:-2]))
     index = "0" if count == "1" else low.index_name(0)
     with low.nested() as block:
-        places = f"{index} * {size} * {size}, {size}, {out.buffer.name}, {index} * {size} * {columns}, {columns}"
-        swaps = low.assign(f"lib.solved({matrices.buffer.name}, {places})", "swaps")
-        low.fail_when(f"{swaps} < 0", "InvalidArgumentError", message, node, (), node.op.label)
+        wrong = low.assign(failed(f"{index} * {size}"), "wrong")
+        low.fail_when(wrong, "InvalidArgumentError", message, node, (), node.op.label)
     if count == "1":
         low.block += block
     else:
@@ -87,6 +101,69 @@ def _equations(low: Lowering, node: Node) -> None:
     low.define(node.outputs[0], out)
 
 
+@emitter("cholesky")
+def _cholesky(low: Lowering, node: Node) -> None:
+    matrices = _matrices(low, node)
+    size = matrices.dims[-1]
+    _each(
+        low, node, matrices, "Cholesky decomposition was not successful. The input might not be valid.",
+        lambda at: f"not lib.cholesky({matrices.buffer.name}, {at} * {size}, {size})",
+    )  # fmt: skip
+    low.define(node.outputs[0], matrices)
+
+
+@emitter("matrix_triangular_solve")
+def _triangular(low: Lowering, node: Node) -> None:
+    array = low.array(node.inputs[0])
+    dims, rhs = array.dims, low.dims(node.inputs[1])
+    _need_equal(low, node, dims[-1:], dims[-2:-1], "Input matrix must be square, not {1} x {0}")
+    _need_equal(low, node, rhs[:-1], dims[:-1], "Input matrix and rhs don't fit: {1} and {0} rows or matrices")
+    out = _copied(low, node.inputs[1])
+    size, columns = dims[-1], out.dims[-1]
+    _each(
+        low, node, array, "Input matrix is not invertible.",
+        lambda at: f"not lib.substituted({array.buffer.name}, {at} * {size}, {size}, {out.buffer.name}, "
+        f"{at} * {columns}, {columns}, {node.attrs['lower']}, {node.attrs['adjoint']})",
+    )  # fmt: skip
+    low.define(node.outputs[0], out)
+
+
+@emitter("log_matrix_determinant")
+def _logarithm_of_determinant(low: Lowering, node: Node) -> None:
+    """The sign, and the sum of the logarithms of the pivots."""
+    matrices = _matrices(low, node)
+    size, name, dtype = matrices.dims[-1], matrices.buffer.name, matrices.dtype
+    dims = matrices.dims[:-2]
+    count = low.atom(product(dims))
+    signs, logs = (low.new_buffer(count, dtype, output.name) for output in node.outputs)
+    index, step = low.index_name(0), low.index_name(1)
+    one, zero = cpu.literal(1, dtype), cpu.literal(0, dtype)
+    with low.nested() as block:
+        at = low.assign(f"{index} * {size} * {size}", "at")
+        swaps = low.assign(f"lib.solved({name}, {at}, {size}, {name}, 0, 0)", "swaps")
+        sign = low.assign(f"{zero} if {swaps} < 0 else {one} if {swaps} % 2 == 0 else -{one}", "sign")
+        total = low.assign(f"-np.{dtype.name}(np.inf) if {swaps} < 0 else {zero}", "total")
+        low.line(f"for {step} in range({size} if {swaps} >= 0 else 0):")
+        pivot = f"{name}[{at} + {step} * ({size} + 1)]"
+        low.block.append(
+            [f"{sign} = -{sign} if {pivot} < 0 else {sign}", f"{total} = {total} + math.log(abs({pivot}))"]
+        )
+        low.line(f"{signs.name}[{index}] = {sign}")
+        low.line(f"{logs.name}[{index}] = {total}")
+    low.line(f"for {index} in range({count}):")
+    low.block.append(block)
+    for output, out in zip(node.outputs, (signs, logs)):
+        _define_one(low, output, out, dims)
+
+
+def _define_one(low: Lowering, output: Value, out: Buffer, dims: Sequence[str]) -> None:
+    """Binds what there is one number of for each matrix."""
+    if dims:
+        low.define(output, Array(out, tuple(dims)))
+    else:
+        low.define(output, Scalar(low.assign(f"{out.name}[0]", output.name), output.dtype))
+
+
 @emitter("matrix_determinant")
 def _determinant(low: Lowering, node: Node) -> None:
     """The product of the pivots, with another sign for each exchange of rows."""
@@ -107,7 +184,4 @@ def _determinant(low: Lowering, node: Node) -> None:
         low.line(f"{out.name}[{index}] = {total}")
     low.line(f"for {index} in range({count}):")
     low.block.append(block)
-    if dims:
-        low.define(output, Array(out, dims))
-    else:
-        low.define(output, Scalar(low.assign(f"{out.name}[0]", output.name), output.dtype))
+    _define_one(low, output, out, dims)

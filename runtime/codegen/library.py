@@ -14,7 +14,15 @@ from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from runtime.codegen.algorithms import merge_runs, order_of_row, place_in, solved, top_of_row  # noqa: F401  for kernels
+from runtime.codegen.algorithms import (  # noqa: F401  for kernels
+    cholesky,
+    merge_runs,
+    order_of_row,
+    place_in,
+    solved,
+    substituted,
+    top_of_row,
+)
 from runtime.codegen.numba_formulas import INTRINSICS
 from runtime.codegen.random_words import (  # noqa: F401  for kernels
     draw_classes,

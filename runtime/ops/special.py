@@ -131,8 +131,8 @@ fresnel_cos = unary(
 # --- of two and three operands -------------------------------------------------------------------------------------
 
 
-def _pair(name: str, kernel: Any, doc: str, grad: Any, low: float = 0.3, high: float = 3.0) -> Any:
-    return binary(name, kernel, None, doc, grad, kinds="f", samples=binary_samples(low, high))
+def _pair(name: str, kernel: Any, doc: str, grad: Any, low: float = 0.3, high: float = 3.0, text: Any = None) -> Any:
+    return binary(name, kernel, text, doc, grad, kinds="f", samples=binary_samples(low, high))
 
 
 _NO_PAIR: Any = lambda op, dy: (None, None)  # noqa: E731
@@ -188,12 +188,16 @@ polygamma: Any = binary(
 
 
 def _guarded(function: Callable[..., Any]) -> Callable[..., Any]:
-    """x * function(y), and 0 where x is 0."""
+    """function(x, y), and 0 where x is 0."""
 
     def kernel(x: Any, y: Any) -> Any:
-        return np.where(x == 0, np.zeros((), x.dtype), x * function(y)).astype(x.dtype)[()]
+        return np.where(x == 0, np.zeros((), x.dtype), function(x, y)).astype(x.dtype)[()]
 
     return kernel
+
+
+def _guarded_text(text: str) -> str:
+    return f"({text} if {{0}} != 0 else {{0}} - {{0}})"  # 0 and -0 both give 0
 
 
 def _grad_xlogy(op: Any, dy: Any) -> Sequence[Any]:
@@ -221,9 +225,18 @@ def _grad_xdivy(op: Any, dy: Any) -> Sequence[Any]:
     )  # fmt: skip
 
 
-xlogy: Any = _pair("xlogy", _guarded(np.log), "x * log(y), and 0 where x is 0.", _grad_xlogy)
-xlog1py: Any = _pair("xlog1py", _guarded(np.log1p), "x * log(1 + y), and 0 where x is 0.", _grad_xlog1py)
-xdivy: Any = _pair("xdivy", _guarded(lambda y: 1 / y), "x / y, and 0 where x is 0.", _grad_xdivy)
+xlogy: Any = _pair(
+    "xlogy", _guarded(lambda x, y: x * np.log(y)), "x * log(y), and 0 where x is 0.", _grad_xlogy,
+    text=_guarded_text("{0} * math.log({1})"),
+)  # fmt: skip
+xlog1py: Any = _pair(
+    "xlog1py", _guarded(lambda x, y: x * np.log1p(y)), "x * log(1 + y), and 0 where x is 0.", _grad_xlog1py,
+    text=_guarded_text("{0} * math.log1p({1})"),
+)  # fmt: skip
+xdivy: Any = _pair(
+    "xdivy", _guarded(lambda x, y: x / y), "x / y, and 0 where x is 0.", _grad_xdivy,
+    text=_guarded_text("{0} / {1}"),
+)  # fmt: skip
 nextafter = _pair(
     "nextafter", np.nextafter, "The next number after x in the direction of y.",
     lambda op, dy: (unbroadcast(dy, op.inputs[0], op.inputs[1]), None),

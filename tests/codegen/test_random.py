@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,12 @@ FLOATS = [ag.float32, ag.float64]
 # One number, few, an odd number of them, several of `fill_words`, enough for threads.
 SHAPES = [(), (1,), (3,), (8,), (9,), (2, 3), (5, 7), (0,), (4096,), (10001,), (70001,)]
 TOLERANCE = {"float32": 2e-6, "float64": 1e-14}
+
+
+@pytest.fixture(autouse=True)
+def _no_seed_afterwards() -> Iterator[None]:
+    yield
+    ag.random.set_seed(None)
 
 
 def runs(program: Any, *arguments: Any, jit: bool, times: int = 2) -> list[np.ndarray]:
