@@ -235,10 +235,9 @@ class ConcreteFunction:
 
     def answered_by(self) -> str:
         """What answers calls of the native function, and why: a part of `f.explain`."""
-        if getattr(self.function.executable.settled, "draws", False):
-            return "by Python, which lends the streams of its random numbers"
         if self._kernel is None:
-            return "by Python, since it is not one kernel alone"
+            why = getattr(self.function.executable.settled, "by_python", "since it is not one kernel alone")
+            return f"by Python, {why}"
         if self._shortcut_made:
             return "by machine code, those that are like earlier ones"
         return "by Python, until machine code has seen a few of them"

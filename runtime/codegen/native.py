@@ -150,7 +150,8 @@ def _with_streams(call: Callable[..., Any], borrowed: Borrowed, general: _Genera
                 streams[:] = start
         return results if results is not None or general is None else general(arguments)
 
-    drawing.draws = True  # type: ignore[attr-defined]  # why there is no shortcut, for `explain`
+    # Why there is no shortcut, for `explain`.
+    drawing.by_python = "which lends the streams of its random numbers"  # type: ignore[attr-defined]
     return drawing
 
 
