@@ -45,8 +45,8 @@ Drawn by `python -m benchmarks --plots`.
 _FIRST = """\
 From an imported library to the first result, inputs, tracing and compiling included, each in a fresh process of its own
 (NumPy's random numbers, of which inputs are made, are imported before). Ours at its default settings: the interpreter
-answers, running loops are compiled when they have run for 0.6 of the time that they wait for it, what later calls use
-is compiled in the background, and programs with loops take the kernels of earlier processes at once."""
+answers, running loops are compiled when they have run for four fifths of the time that they wait for it, what later
+calls use is compiled in the background, and programs with loops take the kernels of earlier processes at once."""
 
 
 def seconds(value: float | None) -> str:

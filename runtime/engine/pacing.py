@@ -1,9 +1,10 @@
 """When a running loop leaves the interpreter: it is compiled on its own, and goes on in native code with its next trip.
 
-How long a loop still runs is not known, so it is interpreted for a bit more than half the time that it would have to
-wait for its native form: what that costs is at most three times what the better choice had cost, and loops that are
-interpreted for long mostly go on. It waits while the compiler's thread runs Python code, since Python runs one thread
-at a time and two would only hinder each other. While LLVM works, which takes longer, it is interpreted, and may end so.
+How long a loop still runs is not known, so it is interpreted for four fifths of the time that it would have to wait for
+its native form: what that costs is at most some two and a half times what the better choice had cost, and loops that
+are interpreted for long mostly go on. It waits while the compiler's thread runs Python code, since Python runs one
+thread at a time and two would only hinder each other. While LLVM works, which takes longer, it is interpreted, and may
+end so.
 Where an earlier process has left the native form on disk (`codegen/recall.py`) it is taken almost at once: of loops on
 their own only those are kept for which that pays, in graphs that are no kernel as a whole.
 
@@ -30,7 +31,7 @@ Call = Callable[[Sequence[Any]], "list[Any]"]
 
 # Seconds of Python code until LLVM begins: the first time in a process, a kernel, a node that gives a number, an array.
 _STARTING, _KERNEL, _NUMBER, _ARRAY = 0.03, 0.008, 0.0005, 0.002
-_SHARE = 0.6  # of these, that a loop is interpreted first
+_SHARE = 0.8  # of these, that a loop is interpreted first
 _LOADING = 0.03  # seconds that a native form on disk takes, the first time in a process
 _GLANCE = 0.002  # seconds after which it is worth it to look for one
 _TRIP = 0.03  # seconds that a trip may still go on when its loop's native form is there
