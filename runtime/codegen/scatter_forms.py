@@ -15,6 +15,7 @@ from typing import Any
 
 from runtime.codegen import cpu
 from runtime.codegen.gather_forms import place_of
+from runtime.codegen.known import Known, index_of, learn_inside, outside
 from runtime.codegen.lowering import REFUSALS, Lowering, emitter
 from runtime.codegen.names import fill
 from runtime.codegen.refs import Array, Dims, Scalar, Vector, product
@@ -22,6 +23,7 @@ from runtime.codegen.slice_forms import writable, zeros
 from runtime.codegen.view_forms import bind, filled
 from runtime.graph.ir import Node, Value
 from runtime.ops.table import OPS
+from runtime.shapes import element_count
 
 # The op that joins an element and its update; None: the update replaces it.
 _JOINED = {
@@ -86,7 +88,7 @@ def _gather_nd(low: Lowering, node: Node) -> None:
     places = _places(low, table.dims, indices)
     ref = low.ref(indices)
     if isinstance(ref, Vector) and product(places.outer) == "1":
-        start = _start(low, node, ref.items, places, "0", ())
+        start = _start(low, node, ref.items, places, "0", (), _numbers(low, indices))
         view = Array(table.buffer, (*places.outer, *places.inner), None, low.atom(start, "at"), whole=False)
         bind(low, node, view)
         return
@@ -140,8 +142,10 @@ def _write(low: Lowering, node: Node, total: Array, indices: Value, new: Any, pl
     if isinstance(ref, Vector) and isinstance(new, Vector):
         depth = len(places.table) - len(places.inner)
         each = len(new.items) * depth // len(ref.items)
+        numbers = _numbers(low, indices)
         for k in range(len(ref.items) // depth):
-            at = _start(low, node, ref.items[k * depth : (k + 1) * depth], places, str(k), places.outer)
+            own = slice(k * depth, (k + 1) * depth)
+            at = _start(low, node, ref.items[own], places, str(k), places.outer, numbers[own])
             start = at if each == 1 else low.atom(at, "at")
             for j, item in enumerate(new.items[k * each : (k + 1) * each]):
                 low.line(store(cpu.strip(f"{start} + {j}" if j else start), item))
@@ -171,19 +175,42 @@ def _walk(low: Lowering, node: Node, indices: Value, places: Places, body: Calla
     low.block.append(block)
 
 
-def _start(low: Lowering, node: Node, parts: Sequence[str], places: Places, number: str, outer: Dims) -> str:
-    """The place in the table's buffer where an index vector leads to; prints its check. `number`: which vector."""
-    rows = [low.assign(f"np.int64({part})", "row") for part in parts]
+def _numbers(low: Lowering, indices: Value) -> list[Value | None]:
+    """The scalars of which index vectors are stacks in this region, of which more may be known than of their texts;
+    None for those that come from elsewhere."""
+    node = indices.node
+    if indices.shape and node is not None and node.op.name == "stack" and node.attrs["axis"] == 0:
+        return [number for value in node.inputs for number in _numbers(low, value)]
+    is_scalar = not indices.shape and isinstance(low.region.env.get(indices), Scalar)
+    return [indices] if is_scalar else [None] * (element_count(indices.shape) or 0)
+
+
+def _start(
+    low: Lowering, node: Node, parts: Sequence[str], places: Places, number: str, outer: Dims,
+    values: Sequence[Value | None] = (),
+) -> str:  # fmt: skip
+    """The place in the table's buffer where an index vector leads to; prints its check. `number`: which vector; values:
+    its indices, where they are known."""
+    table = places.table
+    values = values or [None] * len(parts)
+    found: list[tuple[str, Known | None]] = [
+        (low.assign(f"np.int64({part})", "row"), None) if value is None else index_of(low, value, "row")
+        for value, part in zip(values, parts)
+    ]
+    rows = [row for row, _ in found]
     if not rows:
         return "0"
-    table = places.table
-    wrong = " or ".join(f"{row} < 0 or {row} >= {size}" for row, size in zip(rows, table))
+    wrong = [outside(low, row, known, size) for (row, known), size in zip(found, table)]
     where, parts_of_where = place_of(outer, number, len(rows) + len(table))
     details = [*rows, *table, *parts_of_where]
     vector = ",".join(f"{{{k}}}" for k in range(len(rows)))
     shape = ",".join(f"{{{k}}}" for k in range(len(rows), len(rows) + len(table)))
     message = f"indices[{where}] = [{vector}] does not index into shape [{shape}] [Op:{node.op.label}]"
-    low.fail_when(wrong, "InvalidArgumentError", message, node, details, node.op.label)
+    if any(wrong):
+        low.fail_when(" or ".join(filter(None, wrong)), "InvalidArgumentError", message, node, details, node.op.label)
+    for value, size in zip(values, table):
+        if value is not None:
+            learn_inside(low, value, size)
     terms = []
     for axis, row in enumerate(rows):
         stride = product(table[axis + 1 :])

@@ -253,6 +253,21 @@ def test_indices_that_may_be_outside_are_checked(offset):
         same_error(graph_of(f, spec), np.arange(7, dtype=np.int32))
 
 
+@pytest.mark.parametrize("width", [7, 8])
+def test_indices_in_vectors_are_checked_where_they_may_be_outside(width):
+    def f(a):
+        for i in ag.range(6):
+            for j in ag.range(7):
+                a = ag.tensor_scatter_nd_add(a, [[i, j + 1], [i, 0]], [ag.gather_nd(a, [i, j]) + i, j])
+        return a
+
+    graph = graph_of(f, ag.constant(np.zeros((6, width), np.int32)))
+    checks = [site for site in lower(graph).errors if "does not index" in getattr(site, "message", "")]
+    # What the outer loop makes, [i, 0], is checked: there is no more to it than its text.
+    assert len(checks) == (2 if width == 7 else 1)
+    check(graph, np.arange(6 * width, dtype=np.int32).reshape(6, width))
+
+
 def test_indices_of_an_array_that_another_one_counts_are_checked():
     def f(a, b):
         total = ag.constant(0)
