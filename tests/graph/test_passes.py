@@ -19,6 +19,7 @@ from runtime.graph.passes.array_rows import reserve_rows
 from runtime.graph.passes.common_subexpressions import merge_common_subexpressions
 from runtime.graph.passes.constant_folding import fold_constants
 from runtime.graph.passes.dead_code import remove_dead_code
+from runtime.graph.passes.late_operands import put_late_operands_last
 from runtime.graph.passes.pipeline import optimize
 from runtime.graph.passes.reduction_order import gather_reductions
 from runtime.graph.printer import as_text
@@ -28,7 +29,7 @@ from runtime.ops.convert import convert_to_tensor
 from runtime.ops.dispatch import apply, call
 from runtime.ops.growable import ARRAY_WRITE
 from runtime.types import TensorType
-from tests.autodiff.graphs import F64, I32, integer, number
+from tests.autodiff.graphs import F64, I32, integer, number, while_loop
 
 
 def trace(function: Callable[..., list], *types: TensorType) -> Graph:
@@ -187,6 +188,37 @@ def test_reductions_of_one_tensor_stand_together_in_loops() -> None:
     order = [node.op.name for node in loop.regions[1].nodes if node.op.name != "constant"]
     assert order[:4] == ["reduce_sum", "reduce_max", "exp", "reduce_sum"]
     np.testing.assert_array_equal(interpret(graph, [np.arange(3.0), np.int32(2)])[0], before[0])
+
+
+def least_of_three(op: str, read: str) -> Callable[..., list]:
+    """A loop that writes the op of three numbers, of which `read` says where the second comes from."""
+
+    def f(x: Any, n: Any) -> list:
+        def body(i: Any, row: Any, last: Any) -> list:
+            late = {"row": lambda: call("row", row, i), "x": lambda: call("row", x, i), "last": lambda: last}[read]()
+            least = call(op, call(op, call("row", x, i) + 3, late + 1), call("row", x, i) * 2)
+            return [i + 1, apply(ARRAY_WRITE, (row, i + 1, least, n), {"fixed": True}), least]
+
+        return list(while_loop(lambda i, row, last: i < n - 1, body, [integer(0), x + 1, n])[1:])
+
+    return f
+
+
+@pytest.mark.parametrize("op", ["minimum", "maximum"])
+@pytest.mark.parametrize("read", ["row", "x", "last"])
+def test_what_the_trip_before_wrote_comes_last(op: str, read: str) -> None:
+    graph = trace(least_of_three(op, read), TensorType(I32.dtype, (5,)), I32)
+    inputs = [np.array([4, -1, 7, 0, 2], np.int32), np.int32(5)]
+    before = interpret(graph, inputs)
+    put_late_operands_last(graph)
+    verify(graph)
+    body = next(node for node in graph.nodes if node.op.name == "while").regions[1]
+    inner, outer = (node for node in body.nodes if node.op.name == op)
+    assert inner.outputs[0] in outer.inputs
+    late = next(v.node for v in outer.inputs if v.node is not inner)
+    assert late is not None and (late.op.name == "add") == (read == "row")
+    for want, got in zip(before, interpret(graph, inputs)):
+        np.testing.assert_array_equal(got, want)
 
 
 def test_common_subexpressions() -> None:

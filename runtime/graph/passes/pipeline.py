@@ -12,6 +12,7 @@ from runtime.graph.passes.common_subexpressions import merge_common_subexpressio
 from runtime.graph.passes.conditionals import simplify_conditionals
 from runtime.graph.passes.constant_folding import fold_constants
 from runtime.graph.passes.dead_code import remove_dead_code
+from runtime.graph.passes.late_operands import put_late_operands_last
 from runtime.graph.passes.loop_carries import prune_carries
 from runtime.graph.passes.loop_invariants import move_loop_invariants
 from runtime.graph.passes.product_hoisting import hoist_products
@@ -70,6 +71,7 @@ REGION_PASSES: tuple[tuple[str, str, Pass], ...] = (
     ("constant folding", "constant_folding", fold_constants),
     ("common subexpressions", "common_subgraph_elimination", merge_common_subexpressions),
     ("reductions", "loop_optimization", gather_reductions),
+    ("late operands", "loop_optimization", put_late_operands_last),
 )
 # All of them leave operands that nothing uses any more.
 LAST = (("dead code", "dead_code_elimination", remove_dead_code),)
