@@ -3,9 +3,9 @@
     python -m tests.fuzz_kernels [--minutes N] [--count N] [--seed S] [--keep-going]
 
 Each seed is one program: elementwise ops, reductions, reshapes, slices, gathers, scatters, products, loops, branches,
-TensorArrays, assertions, divisions by zero, unknown and empty dimensions, large arrays, variables, gradients. Values,
-error classes, first lines of messages and variables after errors must agree. On a difference the program is shrunk and
-printed as Python source that shows it; the exit code is then 1.
+TensorArrays, assertions, divisions by zero, unknown and empty dimensions, large arrays, variables, gradients, random
+and complex numbers. Values, error classes, first lines of messages and variables after errors must agree. On a
+difference the program is shrunk and printed as Python source that shows it; the exit code is then 1.
 """
 
 from __future__ import annotations

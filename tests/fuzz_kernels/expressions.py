@@ -13,7 +13,8 @@ FLOAT_UNARY = [
     "ag.tanh({})", "ag.sin({})", "ag.abs({})", "-{}", "ag.nn.relu({})", "ag.sigmoid({})", "ag.square({})",
     "ag.exp(ag.minimum({}, 2.0))", "ag.sqrt(ag.abs({}))", "ag.floor({})", "ag.round({})", "ag.sign({})", "ag.cos({})",
     "ag.math.softplus({})", "ag.math.log1p(ag.abs({}))", "ag.math.erf({})", "ag.nn.softmax({})", "{} / 3.0",
-    "ag.math.is_nan({})", "ag.math.ceil({})", "{} * 0.5", "1.0 / {}", "ag.math.rsqrt(ag.abs({}) + 1.0)",
+    "ag.math.is_nan({})", "ag.math.ceil({})", "{} * 0.5", "1.0 / {}", "ag.math.rsqrt(ag.abs({}) + 1.0)", "{} ** 3",
+    "{} ** -2", "ag.abs({}) ** 1.5", "ag.abs({}) ** 0.3", "ag.exp(-{0} * {0})",
 ]  # fmt: skip
 INT_UNARY = ["ag.abs({})", "-{}", "ag.square({})", "ag.sign({})", "{} * 3", "{} + 7", "{} // 2", "{} % 3", "7 // {}"]
 BOOL_UNARY = ["ag.logical_not({})", "~{}"]
@@ -35,8 +36,11 @@ INT_BINARY = [
     "{} // {}", "{} % {}", "ag.math.floordiv({}, {})", "ag.truncatediv({}, {})", "ag.bitwise.bitwise_xor({}, {})",
     "ag.bitwise.bitwise_and({}, {})", "{} ** ag.abs({})",
 ]  # fmt: skip
-FLOAT_BINARY = ["{} / {}", "ag.atan2({}, {})", "ag.math.floormod({}, {})", "ag.math.squared_difference({}, {})",
-                "ag.math.divide_no_nan({}, {})", "ag.math.floordiv({}, {})"]  # fmt: skip
+FLOAT_BINARY = [
+    "{} / {}", "ag.atan2({}, {})", "ag.math.floormod({}, {})", "ag.math.squared_difference({}, {})",
+    "ag.math.divide_no_nan({}, {})", "ag.math.floordiv({}, {})", "ag.math.xlogy({}, ag.abs({}) + 1.0)",
+    "ag.abs(ag.complex({0}, {1}) * ag.complex({1}, {0}))", "ag.math.real(ag.complex({0}, {1}) ** 3)",
+]  # fmt: skip
 BOOL_BINARY = ["{} & {}", "{} | {}", "{} ^ {}", "ag.logical_and({}, {})"]
 # Not `==` and `!=`: of shapes that are found not to fit at run time they raise; eager they are False and True.
 COMPARE = ["{} < {}", "{} >= {}", "ag.not_equal({}, {})", "{} > {}", "ag.equal({}, {})"]
@@ -260,5 +264,9 @@ class Expressions:
              "ag.broadcast_to({a}, [n, 3])",
              "ag.range(ag.size({a}))", "ag.ones([3]) * v", "ag.linalg.trace({a})", "ag.cumsum({a}, reverse=True)",
              "ag.cumsum({a}, exclusive=True)", "ag.boolean_mask({a}, {a} == {a})", "ag.fill([n, 2], w)", "ag.eye(3)",
-             "ag.tensordot({a}, {a}, 1)", "ag.math.reduce_euclidean_norm({a})", "ag.searchsorted(ag.sort({a}), {a})"]
+             "ag.tensordot({a}, {a}, 1)", "ag.math.reduce_euclidean_norm({a})",
+             "ag.random.stateless_uniform(ag.shape({a}), [3, 7])", "ag.random.stateless_normal([n, 2], [n, 1])",
+             "ag.random.stateless_uniform([n + 7], [1, n], 0, 9, ag.int32)", "ag.random.stateless_normal([], [n, 2])",
+             "ag.linalg.cholesky(ag.matmul({a}, {a}, transpose_b=True) + ag.eye(ag.shape({a})[-2], dtype={a}.dtype))",
+             "ag.searchsorted(ag.sort({a}), {a})"]
         ).format(a=name, b=other)  # fmt: skip
