@@ -27,6 +27,15 @@ def wrong(x):
 def texts(x):
     return ag.strings.length(x)
 
+@ag.function(input_signature=[ag.TensorSpec([None], ag.float32), ag.TensorSpec([], ag.int32)])
+def signed(x, n):
+    return x * ag.cast(n, ag.float32)
+
+class Model(ag.Module):
+    @ag.function
+    def run(self, x):
+        return x + 1.0
+
 NUMBER = 3
 """
 
@@ -75,6 +84,18 @@ def test_graph_with_lines(program, capsys):
 def test_graph_of_a_plain_function(program, capsys):
     code, out, _ = run(capsys, "graph", f"{program}:plain", "--signature", "x: float64[...]")
     assert (code, out.startswith("graph plain(%x: float64[?]):")) == (0, True), out
+
+
+@pytest.mark.parametrize("command", ["graph", "explain"])
+def test_of_a_function_with_a_signature_and_of_a_method(program, capsys, command):
+    code, out, err = run(capsys, command, f"{program}:signed")
+    assert (code, err) == (0, "")
+    assert "x: float32[?]" in out and "n: int32[]" in out
+    code, out, _ = run(capsys, command, f"{program}:signed", "--signature", "x: float32[3], n: int32")
+    assert (code, "x: float32[3]" in out) == (0, True)
+    code, out, err = run(capsys, command, f"{program}:Model.run", "--signature", "x: float32[3]")
+    assert (code, err) == (0, "")
+    assert "x: float32[3]" in out and "self" not in out
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import importlib.util
 import inspect
 import re
 import sys
+import types
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -27,12 +28,16 @@ _TENSOR = re.compile(r"(\w+)(?:\[(.*)\])?$", re.DOTALL)
 
 
 def function_of(options: Any) -> tuple[str, Any, dict[str, Any]]:
-    """The name, the Python function and the arguments that a command line asks for. Raises UsageError."""
+    """The name, the Python function and the arguments that a command line asks for, or the function's own
+    `input_signature`. Raises UsageError."""
     path, name = split(options.target)
     if name is None or path == "-":
         raise UsageError(f"expected FILE.py:function, got {options.target!r}")
-    function = _look_up(_run_file(path), name, path)
-    arguments = parse_signature(options.signature)
+    function, own = _look_up(_run_file(path), name, path)
+    if own is not None and not options.signature:
+        arguments = dict(zip(inspect.signature(function).parameters, own))
+    else:
+        arguments = parse_signature(options.signature)
     _check(function, name, arguments)
     return name, function, arguments
 
@@ -165,7 +170,8 @@ def _run_file(path: str) -> Any:
     return module
 
 
-def _look_up(module: Any, name: str, path: str) -> Any:
+def _look_up(module: Any, name: str, path: str) -> tuple[Any, Any]:
+    """The Python function, and the `input_signature` that it was decorated with."""
     owner, value = None, module
     for part in name.split("."):
         owner = value
@@ -176,17 +182,20 @@ def _look_up(module: Any, name: str, path: str) -> Any:
             raise UsageError(f"no function {name!r} in {path}: it exists only while another one runs") from None
     if (
         isinstance(owner, type)
-        and inspect.isfunction(value)
+        and (inspect.isfunction(value) or isinstance(value, Function))
         and type(inspect.getattr_static(owner, part)) is not staticmethod
     ):
         try:
-            value = getattr(owner(), part)
+            instance = owner()
         except Exception as error:
             raise UsageError(
                 f"{name} is a method, and {owner.__name__}() can't be made for it: {type(error).__name__}: {error}; "
                 "name a function, or an instance that the file keeps in a variable (cell.call)"
             ) from None
-    value = getattr(value, "python_function", value)
+        if not isinstance(value, Function):
+            return getattr(instance, part), None
+        # A method that is an ag.function doesn't keep its object.
+        return types.MethodType(value.python_function, instance), value.input_signature
     if not callable(value):
         raise UsageError(f"{name!r} in {path} is no function")
-    return value
+    return getattr(value, "python_function", value), getattr(value, "input_signature", None)
