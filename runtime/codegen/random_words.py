@@ -50,6 +50,7 @@ def fill_words(out: Any, begin: int, low: Any, high: Any, key: Any) -> None:
     for i in range(blocks):
         number = first + np.uint64(i)
         upper = carried + np.uint64(number < first)
+        # As above, but written out: LLVM makes vectors of several blocks of this, and of calls it makes none.
         a = number & mask
         b = number >> half
         c = upper & mask

@@ -151,6 +151,34 @@ def test_gradients() -> None:
     assert_same(slope, ag.constant(0.1 + 0.2j), ag.constant(10))
 
 
+def test_a_tape_around_the_function() -> None:
+    def settle(z: Any, n: Any) -> Any:
+        w = z
+        for _ in ag.range(n):
+            w = w * w * 0.5 + z
+        return ag.abs(w) ** 2
+
+    found = []
+    for jit in (False, True):
+        function, z = ag.function(settle, jit_compile=jit), ag.constant(0.1 + 0.2j)
+        with ag.GradientTape() as tape:
+            tape.watch(z)
+            y = function(z, ag.constant(10))
+        found.append(tape.gradient(y, z).numpy())
+    np.testing.assert_allclose(*found, rtol=1e-12)
+
+
+def test_longer_computations_without_a_loop() -> None:
+    def step(z: Any, c: Any) -> Any:
+        w = z * z + c
+        return ag.where(ag.abs(w) < 2.0, w / (w + 1.0), w) * ag.math.conj(c)
+
+    z = ag.constant(Z[:, None] * Z)
+    compiled = assert_same(step, z, ag.constant(Z), tolerance=1e-12)
+    graph = compiled.get_concrete_function(z, ag.constant(Z)).graph
+    assert in_parts(graph) is not None
+
+
 def test_a_running_loop_goes_native() -> None:
     def spin(n: Any) -> Any:
         z, i = ag.complex(1.0, 0.0), 0
@@ -180,7 +208,7 @@ def test_what_has_no_rule_stays_whole() -> None:
     assert "fftn" in text
 
 
-def test_graphs_without_complex_loops_are_left_alone() -> None:
+def test_short_computations_are_left_alone() -> None:
     specs = [ag.TensorSpec([3], ag.complex64), ag.TensorSpec([], ag.int32)]
     for program in (lambda z, n: z * z, lambda z, n: ag.abs(z) * ag.cast(n, ag.float32)):
         assert in_parts(ag.function(program).get_concrete_function(*specs).graph) is None

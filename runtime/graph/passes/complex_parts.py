@@ -23,6 +23,7 @@ from runtime.graph.making import add_op, constant_node, known_array
 from runtime.types import StackType, TensorType, Type
 
 _MOST_FACTORS = 8
+_WORTH = 4  # elementwise operations outside of loops that pay for taking numbers apart and together
 _REAL = {"complex64": dtypes.float32, "complex128": dtypes.float64}
 # What does to each part what it does to the whole; operands that aren't complex (indices, masks) are those of both.
 _BY_PARTS = frozenset(
@@ -60,10 +61,11 @@ def is_complex(type_: Type) -> bool:
 
 def in_parts(graph: Graph) -> Graph | None:
     """The graph on parts: of a complex input or output both parts, one after the other. None where it has no loop over
-    complex numbers, or none that has a form on parts."""
-    loops = [node for node in graph.nodes if node.op.name == "while"]
-    if not any(is_complex(v.type) for node in loops for region in node.regions for v in _values(region)):
+    complex numbers that has a form on parts, and isn't a longer computation that has one as a whole."""
+    if not any(_has_complex(node) for node in graph.nodes):
         return None
+    if any(isinstance(v.type, StackType) and is_complex(v.type) for v in (*graph.inputs, *graph.outputs)):
+        return None  # what one function keeps for the gradient that another computes
     return _Copy().whole(graph)
 
 
@@ -84,17 +86,20 @@ class _Copy:
     def whole(self, graph: Graph) -> Graph | None:
         self.graph = Graph(graph.name)
         self._inputs(graph.inputs)
-        changed = False
+        loops, others, refused = 0, 0, 0
         for node in graph.nodes:
             count = len(self.graph.nodes)
             try:
                 self._node(node)
-                changed = changed or (node.op.name == "while" and _has_complex(node))
+                if _has_complex(node):
+                    loops += node.op.name == "while"
+                    others += node.op.is_elementwise
             except _NoRule:
                 del self.graph.nodes[count:]
                 self._as_it_is(node)
+                refused += 1
         self.graph.outputs = self._flat(graph.outputs)
-        return self.graph if changed else None
+        return self.graph if loops or (others >= _WORTH and not refused) else None
 
     def _region(self, region: Graph) -> Graph:
         inner = _Copy()
