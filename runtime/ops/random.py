@@ -18,7 +18,7 @@ import contextlib
 import os
 import random
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -155,32 +155,56 @@ class Borrowed:
 
     def __init__(self) -> None:
         self._draws: list[tuple[int | None, Site]] = []
-        self._places: dict[Any, int] = {}
+        self._places: dict[Site, int] = {}
+        self._sites: list[Site] = []
 
     def add(self, node: Any) -> int:
-        """The place of a node's stream among them."""
-        if node not in self._places:
-            self._places[node] = len(self._draws)
-            self._draws.append((node.attrs["seed"], node.attrs["site"]))
-        return self._places[node]
+        """The place of a node's stream among them: copies of a node draw from one."""
+        site = node.attrs["site"]
+        if site not in self._places:
+            self._places[site] = len(self._draws)
+            self._draws.append((node.attrs["seed"], site))
+        return self._places[site]
 
-    @contextlib.contextmanager
-    def lent(self) -> Iterator[np.ndarray]:
-        """The states. Where numbers follow from a seed, other threads that would draw from these streams wait."""
-        with contextlib.ExitStack() as locks:
-            for site in sorted({site for _, site in self._draws}, key=id):
-                locks.enter_context(site.lock)
-            streams = [STREAMS.lend(seed, site) for seed, site in self._draws]
-            states = np.array(
-                [word for key, block, _ in streams for word in (block & _WORD, block >> 64, key)], np.uint64
-            )
-            try:
-                yield states
-            finally:
-                for (_, site), (_, block, generation), state in zip(
-                    self._draws, streams, states.reshape(-1, 3).tolist()
-                ):
-                    STREAMS.give_back(site, generation, (state[0] | state[1] << 64) - block)
+    def lent(self) -> _Loan:
+        """A context in which the states are lent. Where numbers follow from a seed, other threads that would draw from
+        these streams wait."""
+        if len(self._sites) != len(self._draws):
+            self._sites = sorted((site for _, site in self._draws), key=id)  # all threads lock in one order
+        return _Loan(self._draws, self._sites)
+
+
+class _Loan:
+    """See `Borrowed.lent`."""
+
+    __slots__ = ("_draws", "_sites", "_streams", "_states")
+
+    def __init__(self, draws: list[tuple[int | None, Site]], sites: list[Site]) -> None:
+        self._draws = draws
+        self._sites = sites
+
+    def __enter__(self) -> np.ndarray:
+        for site in self._sites:
+            site.lock.acquire()
+        try:
+            self._streams = [STREAMS.lend(seed, site) for seed, site in self._draws]
+        except BaseException:
+            self._release()
+            raise
+        words = [word for key, block, _ in self._streams for word in (block & _WORD, block >> 64, key)]
+        self._states = np.array(words, np.uint64)
+        return self._states
+
+    def __exit__(self, *error: object) -> None:
+        words = iter(self._states.tolist())
+        for (_, site), (_, block, generation), low, high, _ in zip(self._draws, self._streams, words, words, words):
+            if generation is not None:
+                STREAMS.give_back(site, generation, (low | high << 64) - block)
+        self._release()
+
+    def _release(self) -> None:
+        for site in self._sites:
+            site.lock.release()
 
 
 def set_seed(seed: int | None) -> None:

@@ -127,6 +127,17 @@ def test_in_loops_and_branches() -> None:
     assert_same(_loop, ag.constant(500), tolerance=1e-4)
 
 
+def test_a_loop_whose_test_draws() -> None:
+    def wait(least: Any) -> Any:
+        trips, total = 0, ag.constant(0.0)
+        while ag.random.uniform([]) < least:
+            trips += 1
+            total += ag.random.uniform([])
+        return ag.stack([ag.cast(trips, ag.float32), total])
+
+    assert_same(wait, ag.constant(0.9), tolerance=1e-5)
+
+
 def test_a_generator_in_a_loop() -> None:
     found = []
     for jit in (False, True):
