@@ -208,17 +208,13 @@ def _array_write(low: Lowering, node: Node) -> None:
     learn_inside(low, index, least if node.attrs["fixed"] else None)
     old = low.dims(buffer)
     element = low.dims(value)
-    for got, wanted in zip(old[1:], element):
-        if got != wanted:
-            message = "A value with a dimension of {0} can't be written to an array whose elements have {1} there"
-            low.fail_when(
-                f"{old[0]} > 0 and {got} != {wanted}",
-                "InvalidArgumentError",
-                message,
-                node,
-                (wanted, got),
-                node.op.label,
-            )
+    unequal = [f"{got} != {wanted}" for got, wanted in zip(old[1:], element) if got != wanted]
+    if unequal:
+        shapes = [str(tuple(f"{{{start + i}}}" for i in range(len(element)))) for start in (0, len(element))]
+        given, elements = (shape.replace("'", "") for shape in shapes)
+        message = f"A value of shape {given} can't be written to an array of elements of shape {elements}"
+        wrong = f"{old[0]} > 0 and ({' or '.join(unequal)})"
+        low.fail_when(wrong, "InvalidArgumentError", message, node, (*element, *old[1:]), node.op.label)
     total = writable(low, node)
     if node.attrs["fixed"] and least == old[0]:
         write(low, node, row_view(low, total, row), value)
