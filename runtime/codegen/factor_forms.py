@@ -11,7 +11,8 @@ from typing import Any
 
 from runtime.codegen import cpu
 from runtime.codegen.lowering import REFUSALS, Lowering, emitter
-from runtime.codegen.refs import Array, Buffer, Scalar, Virtual, product
+from runtime.codegen.refs import Array, Scalar, Virtual, product
+from runtime.dtypes import DType
 from runtime.graph.ir import Node, Value
 
 _LARGE = 64  # rows of a matrix
@@ -38,10 +39,20 @@ def _need_equal(low: Lowering, node: Node, got: Sequence[str], wanted: Sequence[
 
 def _matrices(low: Lowering, node: Node, transposed: bool = False) -> Array:
     """The square matrices that a node takes first, in memory that may be overwritten."""
-    value = node.inputs[0]
-    dims = low.dims(value)
+    _need_square(low, node)
+    return _copied(low, node.inputs[0], transposed)
+
+
+def _need_square(low: Lowering, node: Node) -> None:
+    dims = low.dims(node.inputs[0])
     _need_equal(low, node, dims[-1:], dims[-2:-1], "Input matrix must be square, not {1} x {0}")
-    return _copied(low, value, transposed)
+
+
+def _right_sides(low: Lowering, node: Node, matrices: Array) -> Array:
+    """What a node takes second, in memory that the solutions may be written to."""
+    rhs = low.dims(node.inputs[1])
+    _need_equal(low, node, rhs[:-1], matrices.dims[:-1], "Input matrix and rhs don't fit: {1} and {0} rows or matrices")
+    return _copied(low, node.inputs[1])
 
 
 def _copied(low: Lowering, value: Value, transposed: bool = False) -> Array:
@@ -94,9 +105,7 @@ def _inverse(low: Lowering, node: Node) -> None:
 @emitter("matrix_solve")
 def _equations(low: Lowering, node: Node) -> None:
     matrices = _matrices(low, node, node.attrs["adjoint"])
-    rhs = low.dims(node.inputs[1])
-    _need_equal(low, node, rhs[:-1], matrices.dims[:-1], "Input matrix and rhs don't fit: {1} and {0} rows or matrices")
-    out = _copied(low, node.inputs[1])
+    out = _right_sides(low, node, matrices)
     _solve(low, node, matrices, out, "Input matrix is not invertible.")
     low.define(node.outputs[0], out)
 
@@ -114,12 +123,10 @@ def _cholesky(low: Lowering, node: Node) -> None:
 
 @emitter("matrix_triangular_solve")
 def _triangular(low: Lowering, node: Node) -> None:
+    _need_square(low, node)
     array = low.array(node.inputs[0])
-    dims, rhs = array.dims, low.dims(node.inputs[1])
-    _need_equal(low, node, dims[-1:], dims[-2:-1], "Input matrix must be square, not {1} x {0}")
-    _need_equal(low, node, rhs[:-1], dims[:-1], "Input matrix and rhs don't fit: {1} and {0} rows or matrices")
-    out = _copied(low, node.inputs[1])
-    size, columns = dims[-1], out.dims[-1]
+    out = _right_sides(low, node, array)
+    size, columns = array.dims[-1], out.dims[-1]
     _each(
         low, node, array, "Input matrix is not invertible.",
         lambda at: f"not lib.substituted({array.buffer.name}, {at} * {size}, {size}, {out.buffer.name}, "
@@ -128,60 +135,57 @@ def _triangular(low: Lowering, node: Node) -> None:
     low.define(node.outputs[0], out)
 
 
-@emitter("log_matrix_determinant")
-def _logarithm_of_determinant(low: Lowering, node: Node) -> None:
-    """The sign, and the sum of the logarithms of the pivots."""
-    matrices = _matrices(low, node)
-    size, name, dtype = matrices.dims[-1], matrices.buffer.name, matrices.dtype
-    dims = matrices.dims[:-2]
-    count = low.atom(product(dims))
-    signs, logs = (low.new_buffer(count, dtype, output.name) for output in node.outputs)
-    index, step = low.index_name(0), low.index_name(1)
-    one, zero = cpu.literal(1, dtype), cpu.literal(0, dtype)
-    with low.nested() as block:
-        at = low.assign(f"{index} * {size} * {size}", "at")
-        swaps = low.assign(f"lib.solved({name}, {at}, {size}, {name}, 0, 0)", "swaps")
-        sign = low.assign(f"{zero} if {swaps} < 0 else {one} if {swaps} % 2 == 0 else -{one}", "sign")
-        total = low.assign(f"-np.{dtype.name}(np.inf) if {swaps} < 0 else {zero}", "total")
-        low.line(f"for {step} in range({size} if {swaps} >= 0 else 0):")
-        pivot = f"{name}[{at} + {step} * ({size} + 1)]"
-        low.block.append(
-            [f"{sign} = -{sign} if {pivot} < 0 else {sign}", f"{total} = {total} + math.log(abs({pivot}))"]
-        )
-        low.line(f"{signs.name}[{index}] = {sign}")
-        low.line(f"{logs.name}[{index}] = {total}")
-    low.line(f"for {index} in range({count}):")
-    low.block.append(block)
-    for output, out in zip(node.outputs, (signs, logs)):
-        _define_one(low, output, out, dims)
-
-
-def _define_one(low: Lowering, output: Value, out: Buffer, dims: Sequence[str]) -> None:
-    """Binds what there is one number of for each matrix."""
-    if dims:
-        low.define(output, Array(out, tuple(dims)))
-    else:
-        low.define(output, Scalar(low.assign(f"{out.name}[0]", output.name), output.dtype))
-
-
 @emitter("matrix_determinant")
 def _determinant(low: Lowering, node: Node) -> None:
     """The product of the pivots, with another sign for each exchange of rows."""
+    _of_pivots(
+        low, node, lambda swaps, dtype: [_sign(swaps, dtype)],
+        lambda pivot, total: [f"{total} = {total} * {pivot}"],
+    )  # fmt: skip
+
+
+@emitter("log_matrix_determinant")
+def _logarithm_of_determinant(low: Lowering, node: Node) -> None:
+    """The sign, and the sum of the logarithms of the pivots."""
+    _of_pivots(
+        low, node,
+        lambda swaps, dtype: [
+            _sign(swaps, dtype), f"-np.{dtype.name}(np.inf) if {swaps} < 0 else {cpu.literal(0, dtype)}"
+        ],
+        lambda pivot, sign, total: [
+            f"{sign} = -{sign} if {pivot} < 0 else {sign}", f"{total} = {total} + math.log(abs({pivot}))"
+        ],
+    )  # fmt: skip
+
+
+def _sign(swaps: str, dtype: DType) -> str:
+    one, zero = cpu.literal(1, dtype), cpu.literal(0, dtype)
+    return f"{zero} if {swaps} < 0 else {one} if {swaps} % 2 == 0 else -{one}"
+
+
+def _of_pivots(
+    low: Lowering, node: Node, start: Callable[[str, DType], list[str]], step: Callable[..., list[str]]
+) -> None:  # fmt: skip
+    """Prints what the pivots of each matrix make, and binds the outputs to it. start: what each begins with, from how
+    often rows changed places, below 0 for a singular matrix; step: the lines that take in a pivot."""
     matrices = _matrices(low, node)
-    output, size, name = node.outputs[0], matrices.dims[-1], matrices.buffer.name
-    dims = matrices.dims[:-2]
+    size, name, dims = matrices.dims[-1], matrices.buffer.name, matrices.dims[:-2]
     count = low.atom(product(dims))
-    out = low.new_buffer(count, output.dtype, output.name)
-    index, step = low.index_name(0), low.index_name(1)
-    one, zero = cpu.literal(1, output.dtype), cpu.literal(0, output.dtype)
+    outs = [low.new_buffer(count, output.dtype, output.name) for output in node.outputs]
+    index, k = low.index_name(0), low.index_name(1)
     with low.nested() as block:
         at = low.assign(f"{index} * {size} * {size}", "at")
         swaps = low.assign(f"lib.solved({name}, {at}, {size}, {name}, 0, 0)", "swaps")
-        total = low.assign(f"{zero} if {swaps} < 0 else {one} if {swaps} % 2 == 0 else -{one}", "total")
-        low.line(f"for {step} in range({size}):")
-        # A singular matrix is 0 although its elimination stopped somewhere.
-        low.block.append([f"{total} = {total} * {name}[{at} + {step} * ({size} + 1)] if {swaps} >= 0 else {total}"])
-        low.line(f"{out.name}[{index}] = {total}")
+        totals = [low.assign(text, "total") for text in start(swaps, matrices.dtype)]
+        # The elimination of a singular matrix stopped somewhere.
+        low.line(f"for {k} in range({size} if {swaps} >= 0 else 0):")
+        low.block.append(step(f"{name}[{at} + {k} * ({size} + 1)]", *totals))
+        for out, total in zip(outs, totals):
+            low.line(f"{out.name}[{index}] = {total}")
     low.line(f"for {index} in range({count}):")
     low.block.append(block)
-    _define_one(low, output, out, dims)
+    for output, out in zip(node.outputs, outs):
+        if dims:
+            low.define(output, Array(out, dims))
+        else:
+            low.define(output, Scalar(low.assign(f"{out.name}[0]", output.name), output.dtype))

@@ -1,5 +1,6 @@
 """Small products keep to their thread, and leave NumPy's library as they found it."""
 
+import contextlib
 import os
 import threading
 
@@ -43,7 +44,9 @@ def test_a_product_that_fails_puts_the_threads_back(setting):
     assert setting[0]() == 2
 
 
-def test_contexts_that_overlap_put_the_threads_back_once(setting):
+@contextlib.contextmanager
+def another_thread_inside():
+    """A thread that has put the threads down meanwhile."""
     inside, leave = threading.Event(), threading.Event()
 
     def other():
@@ -54,30 +57,24 @@ def test_contexts_that_overlap_put_the_threads_back_once(setting):
     thread = threading.Thread(target=other)
     thread.start()
     assert inside.wait(30)
-    with blas._alone:
-        assert setting[0]() == 1
-    assert setting[0]() == 1  # the other thread is still inside
+    yield
     leave.set()
     thread.join()
+
+
+def test_contexts_that_overlap_put_the_threads_back_once(setting):
+    with another_thread_inside():
+        with blas._alone:
+            assert setting[0]() == 1
+        assert setting[0]() == 1  # the other thread is still inside
     assert setting[0]() == 2
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_child_gets_the_threads_back_that_another_thread_of_its_parent_had_put_down(setting):
-    inside, leave = threading.Event(), threading.Event()
-
-    def other():
-        with blas._alone:
-            inside.set()
-            leave.wait(30)
-
-    thread = threading.Thread(target=other)
-    thread.start()
-    assert inside.wait(30)
-    child = os.fork()
-    if child == 0:
-        os._exit(0 if setting[0]() == 2 and blas._alone._inside == 0 else 1)
-    status = os.waitpid(child, 0)[1]
-    leave.set()
-    thread.join()
+    with another_thread_inside():
+        child = os.fork()
+        if child == 0:
+            os._exit(0 if setting[0]() == 2 and blas._alone._inside == 0 else 1)
+        status = os.waitpid(child, 0)[1]
     assert status == 0

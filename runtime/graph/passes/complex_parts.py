@@ -139,29 +139,25 @@ class _Copy:
         self.span = node.span
         operands = [self.found[v] for v in node.inputs]
         if not _has_complex(node):
-            self._copied(node, [part for part in operands if isinstance(part, Value)], node.regions, node.outputs)
+            self._copied(node, self._flat(node.inputs))
         elif node.regions:
-            self._with_regions(node, operands)
+            self._with_regions(node)
         elif node.op.name in _RULES:
             (output,) = node.outputs
             self.found[output] = _RULES[node.op.name](self, node, operands)
         elif node.op.name in _BY_PARTS:
             self._by_parts(node, operands)
         elif node.op.name in _OF_SHAPES:
-            self._copied(node, [_first(part) for part in operands], (), node.outputs)
+            self._copied(node, [_first(part) for part in operands])
         else:
             raise _NoRule
 
-    def _copied(
-        self, node: Node, inputs: Sequence[Value], regions: Sequence[Graph], outputs: Sequence[Value], attrs: Any = None
-    ) -> list[Value]:
-        """A copy of the node; binds the outputs to the copy's."""
-        types = [v.type for v in outputs]
-        copy = self.graph.add_node(
-            node.op, inputs, dict(node.attrs if attrs is None else attrs), types, regions, node.span
-        )
+    def _copied(self, node: Node, inputs: Sequence[Value]) -> list[Value]:
+        """A copy of the node on other inputs; binds its outputs to the copy's."""
+        types = [v.type for v in node.outputs]
+        copy = self.graph.add_node(node.op, inputs, dict(node.attrs), types, node.regions, node.span)
         copy.name = node.name
-        for old, new in zip(outputs, copy.outputs):
+        for old, new in zip(node.outputs, copy.outputs):
             new.name = old.name
             self.found[old] = new
         return copy.outputs
@@ -170,17 +166,15 @@ class _Copy:
         """A copy on whole complex numbers."""
         self.span = node.span
         inputs = [self._joined(self.found[v]) for v in node.inputs]
-        for old, new in zip(node.outputs, self._copied(node, inputs, node.regions, node.outputs)):
+        for old, new in zip(node.outputs, self._copied(node, inputs)):
             if is_complex(old.type) and not isinstance(old.type, StackType):
                 self.found[old] = _Pair(self.emit("real", new), self.emit("imag", new))
 
     def _joined(self, part: _Part) -> Value:
         return self.emit("complex", part.real, part.imag) if isinstance(part, _Pair) else part
 
-    def _with_regions(self, node: Node, operands: Sequence[_Part]) -> None:
-        inputs: list[Value] = []
-        for part in operands:
-            inputs += [part.real, part.imag] if isinstance(part, _Pair) else [part]
+    def _with_regions(self, node: Node) -> None:
+        inputs = self._flat(node.inputs)
         attrs = dict(node.attrs)
         if "carries" in attrs:
             attrs["carries"] += sum(is_complex(v.type) for v in node.inputs[: attrs["carries"]])
