@@ -23,7 +23,7 @@ def _info() -> int:
     found = cache_room.entries()
     kernels = [entry for name, entry in found.items() if name.startswith("k_")]
     size = sum(entry.size for entry in found.values())
-    ready = sum(any(path.suffix == ".code" for path in entry.files) for entry in kernels)
+    ready = sum(any(name.endswith(".code") for name in entry.files) for entry in kernels)
     problem = why_unusable()
     print(f"folder     {cache_dir()}{f' ({problem})' if problem else ''}")
     print(f"kernels    {len(kernels)} ({ready} with compiled code)")

@@ -6,7 +6,8 @@
 
 Each file is written under a temporary name and renamed, so processes may share the folder and be killed at any moment.
 What doesn't match its digest is removed and built again. Where nothing can be written (a read-only file system, a full
-disk) kernels live in memory only, and one warning says so. `cache_room.py` keeps the folder within its bound.
+disk), or somebody else could have written what is there (`private_files.py`), kernels live in memory only, and one
+warning says so. `cache_room.py` keeps the folder within its bound.
 """
 
 from __future__ import annotations
@@ -19,15 +20,16 @@ import linecache
 import os
 import re
 import sys
-import tempfile
 import warnings
 from pathlib import Path
 from types import ModuleType
 
 from runtime import errors
+from runtime.codegen import private_files
 
 # Raise when generated code changes its meaning without changing its text, or files their form.
 FORMAT = 3
+KERNELS = "kernels"
 _MAGIC = b"autograph kernel"
 # Modules at whose top numba is imported hold functions that kernels call.
 _CALLED_BY_KERNELS = re.compile(rb"^(from|import) (numba|llvmlite)\b", re.MULTILINE)
@@ -50,7 +52,7 @@ def cache_dir() -> Path:
 
 def kernel_folder() -> Path:
     """Where the files lie."""
-    return cache_dir() / "kernels"
+    return cache_dir() / KERNELS
 
 
 @functools.cache
@@ -137,13 +139,12 @@ def _module_in_memory(name: str, text: str) -> ModuleType:
 
 
 def _written(name: str, text: str) -> Path:
-    path = text_file(name)
-    try:
-        if path.read_text(encoding="utf-8") == text:
-            return path
-    except (OSError, UnicodeDecodeError):
-        pass  # absent or damaged: written below
-    write_atomically(path, text.encode())
+    path, content = text_file(name), text.encode()
+    with private_files.folder(cache_dir(), KERNELS, make=True) as folder:
+        with contextlib.suppress(FileNotFoundError):
+            if folder.read(path.name) == content:
+                return path
+        folder.write(path.name, content)  # absent or damaged
     return path
 
 
@@ -158,17 +159,9 @@ def code_file(name: str) -> Path:
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Replaces a file's content in one step. Raises OSError, and leaves nothing behind then."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            Path(temporary).unlink(missing_ok=True)
-        raise
+    """Replaces a file of the folder in one step. Raises OSError, and leaves nothing behind then."""
+    with private_files.folder(cache_dir(), KERNELS, make=True) as folder:
+        folder.write(path.name, content)
 
 
 # --- machine code ----------------------------------------------------------------------------------------------------
@@ -186,15 +179,17 @@ def read_code(name: str) -> bytes | None:
 def read_kept(path: Path) -> bytes | None:
     """What `write_kept` wrote, None where there is no such file. What isn't what was written is removed."""
     try:
-        whole = path.read_bytes()
+        with private_files.folder(cache_dir(), KERNELS) as folder:
+            whole = folder.read(path.name, used=True)  # what is used stays when room is made
+            head, _, content = whole.partition(b"\n")
+            if head + b"\n" != _header(content):
+                folder.remove(path.name)
+                return None
+    except private_files.Untrusted as error:
+        in_memory_only(error)
+        return None
     except OSError:
         return None
-    head, _, content = whole.partition(b"\n")
-    if head + b"\n" != _header(content):
-        _remove(path)
-        return None
-    with contextlib.suppress(OSError):  # a read-only folder
-        os.utime(path)  # what is used stays when room is made
     return content
 
 
@@ -215,26 +210,32 @@ def write_kept(path: Path, content: bytes) -> bool:
 
 def discard_code(name: str) -> None:
     """Removes a kernel's compiled form."""
-    _remove(code_file(name))
-
-
-def _remove(path: Path) -> None:
     # Another process may be faster, or the folder read-only by now: compiling anew doesn't need the file gone.
-    with contextlib.suppress(OSError):
-        path.unlink()
+    with contextlib.suppress(OSError), private_files.folder(cache_dir(), KERNELS) as folder:
+        folder.remove(code_file(name).name)
 
 
 def why_unusable() -> str | None:
-    """What keeps the folder from being used: something that isn't a folder, or one that may not be read or written;
-    None where nothing does, or where it may be made."""
+    """What keeps the folder from being used: something that isn't a folder, one that may not be read or written, or
+    that somebody else may write to; None where nothing does, or where it may be made."""
     folder = kernel_folder()
     for place in (folder, *folder.parents):
         if place.is_dir():
             missing = [word for word, mode in (("read", os.R_OK), ("written", os.W_OK)) if not os.access(place, mode)]
-            return f"{place} can't be {' or '.join(missing)}" if missing else None
+            if missing:
+                return f"{place} can't be {' or '.join(missing)}"
+            break
         if place.exists():
             return f"{place} is not a folder"
-    return None
+    try:
+        with private_files.folder(cache_dir(), KERNELS):
+            return None
+    except FileNotFoundError:
+        return None
+    except private_files.Untrusted as error:
+        return f"{error.path}: {error.why}"
+    except OSError as error:
+        return f"{error.filename}: {error.strerror}"
 
 
 _reasons: list[str] = []  # why kernels live in memory only, the first one told
@@ -246,13 +247,17 @@ def memory_reason() -> str | None:
 
 
 def in_memory_only(error: OSError) -> None:
-    """Warns once that the folder can't be written."""
-    reason = f"{cache_dir()}: {error.strerror or error}"
+    """Warns once that the folder can't be written, or isn't to be read."""
+    if isinstance(error, private_files.Untrusted):
+        reason = f"{error.path}: {error.strerror}"
+        fix = error.fix
+    else:
+        reason = f"{cache_dir()}: {error.strerror or error}"
+        fix = "AUTOGRAPH_CACHE_DIR names another folder"
     _reasons.append(reason)
     if len(_reasons) == 1:
         warnings.warn(
-            f"compiled kernels are kept in memory only, so the next process compiles them again ({reason}); "
-            "AUTOGRAPH_CACHE_DIR names another folder",
+            f"compiled kernels are kept in memory only, so the next process compiles them again ({reason}); {fix}",
             errors.CacheWarning,
             stacklevel=2,
         )

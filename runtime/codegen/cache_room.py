@@ -14,13 +14,14 @@ import re
 import sys
 import time
 from dataclasses import dataclass
-from pathlib import Path
 
-from runtime.codegen.cache import FORMAT, cache_dir, kernel_folder
+from runtime.codegen import private_files
+from runtime.codegen.cache import FORMAT, KERNELS, cache_dir, kernel_folder
 
 DEFAULT_BOUND = 512 << 20
 _LEFT = 0.9
 _ABANDONED = 3600.0  # seconds after which a temporary file belongs to a process that was killed
+_OURS = re.compile(r"\.?[a-z]+_[0-9a-f]{24}\.")
 _KERNEL = re.compile(r"\.?(k_[0-9a-f]+)\.")
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
@@ -29,7 +30,7 @@ _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 class Entry:
     """The files of one kernel: its size in bytes, and when it was used last (seconds)."""
 
-    files: list[Path]
+    files: list[str]
     size: int = 0
     used: float = 0.0
 
@@ -46,20 +47,29 @@ def bound() -> int:
 
 
 def entries() -> dict[str, Entry]:
-    """The kernels on disk by name; temporary files and files of older versions stand under their own names."""
+    """The kernels on disk by name; what isn't a kernel's (temporary files, code that several share) stands under the
+    names of its files. Nothing where there is no folder, or none of ours."""
+    try:
+        with private_files.folder(cache_dir(), KERNELS) as folder:
+            return _entries(folder)
+    except OSError:
+        return {}
+
+
+def _entries(folder: private_files.Folder) -> dict[str, Entry]:
     found: dict[str, Entry] = {}
-    for folder, _, names in os.walk(kernel_folder()):
-        for name in names:
-            path = Path(folder, name)
-            try:
-                status = path.stat()
-            except OSError:
-                continue  # another process has removed it
-            kernel = None if name.startswith(".") else _KERNEL.match(name)
-            entry = found.setdefault(kernel[1] if kernel else name, Entry([]))
-            entry.files.append(path)
-            entry.size += status.st_size
-            entry.used = max(entry.used, status.st_mtime)
+    for name in os.listdir(folder.path if folder.handle is None else folder.handle):
+        if not _OURS.match(name):
+            continue
+        try:
+            status = folder.status(name)
+        except OSError:
+            continue  # another process has removed it
+        kernel = None if name.startswith(".") else _KERNEL.match(name)
+        entry = found.setdefault(kernel[1] if kernel else name, Entry([]))
+        entry.files.append(name)
+        entry.size += status.st_size
+        entry.used = max(entry.used, status.st_mtime)
     return found
 
 
@@ -69,30 +79,38 @@ def make_room(keep: str) -> int:
         most = bound()
     except ValueError:
         most = DEFAULT_BOUND  # changed since the call that checked it: a background thread has nobody to tell
-    found = entries()
+    try:
+        with private_files.folder(cache_dir(), KERNELS) as folder:
+            return _made_room(folder, most, keep)
+    except OSError:
+        return 0  # nothing of ours, or nothing that may be touched
+
+
+def _made_room(folder: private_files.Folder, most: int, keep: str) -> int:
+    found = _entries(folder)
     total = sum(entry.size for entry in found.values())
     removed = 0
     now = time.time()
     for name, entry in found.items():
         if name.startswith(".") and now - entry.used > _ABANDONED:
-            removed += _remove(entry)
+            removed += _remove(folder, entry)
     if total - removed <= most:
         return removed
     for name, entry in sorted(found.items(), key=lambda item: item[1].used):
         if total - removed <= most * _LEFT:
             break
         if name != keep and not name.startswith("."):
-            removed += _remove(entry)
+            removed += _remove(folder, entry)
     return removed
 
 
-def _remove(entry: Entry) -> int:
+def _remove(folder: private_files.Folder, entry: Entry) -> int:
     gone = 0
     # The code first: text without code is compiled, code without text would only take room.
-    for path in sorted(entry.files, key=lambda each: each.suffix != ".code"):
+    for name in sorted(entry.files, key=lambda each: not each.endswith(".code")):
         with contextlib.suppress(OSError):
-            size = path.stat().st_size
-            path.unlink()
+            size = folder.status(name).st_size
+            folder.remove(name)
             gone += size
     return gone
 
@@ -101,22 +119,28 @@ def clear() -> tuple[int, int, list[str]]:
     """Removes all kernels: how many went, their bytes, and what couldn't be removed (path and reason)."""
     kernels = size = 0
     failed: list[str] = []
-    for name, entry in entries().items():
-        whole = True
-        for path in entry.files:
-            try:
-                bytes_here = path.stat().st_size
-                path.unlink()
-                size += bytes_here
-            except FileNotFoundError:
-                continue
-            except OSError as error:
-                failed.append(f"{path}: {error.strerror}")
-                whole = False
-        kernels += whole and name.startswith("k_")
-    for folder in (kernel_folder() / "__pycache__", kernel_folder(), cache_dir()):
-        with contextlib.suppress(OSError):  # not empty, or not there
-            folder.rmdir()
+    try:
+        with private_files.folder(cache_dir(), KERNELS) as folder:
+            for name, entry in _entries(folder).items():
+                whole = True
+                for file in entry.files:
+                    try:
+                        bytes_here = folder.status(file).st_size
+                        folder.remove(file)
+                        size += bytes_here
+                    except FileNotFoundError:
+                        continue
+                    except OSError as error:
+                        failed.append(f"{folder.path / file}: {error.strerror}")
+                        whole = False
+                kernels += whole and name.startswith("k_")
+    except private_files.Untrusted as error:
+        return 0, 0, [f"{error.path}: {error.why}"]
+    except OSError:
+        return 0, 0, []  # there is no folder
+    for path in (kernel_folder(), cache_dir()):
+        with contextlib.suppress(OSError):  # not empty
+            path.rmdir()
     return kernels, size, failed
 
 

@@ -3,8 +3,8 @@
     <cache>/kernels/g_7c01….index   named by a hash of the graph and all that lowering depends on; a line with a digest,
                                     then the kernel's name and how it is called
 
-An entry is as trustworthy as the machine code beside it: whoever can write to the folder can run what they like. A
-graph with something in it whose value isn't known here (a variable, a function) has no entry and is lowered each time.
+An entry is a pickle, and as trustworthy as the machine code beside it (`private_files.py`). A graph with something in
+it whose value isn't known here (a variable, a function) has no entry and is lowered each time.
 """
 
 from __future__ import annotations

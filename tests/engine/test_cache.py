@@ -15,7 +15,7 @@ import pytest
 
 from autograph.cli import main
 from runtime import errors
-from runtime.codegen import cache, cache_room
+from runtime.codegen import cache, cache_room, private_files
 from runtime.codegen.compile import compile_kernel, record_of
 from runtime.codegen.source import KernelSource
 from runtime.engine import background
@@ -160,25 +160,29 @@ def test_a_folder_that_can_not_be_made(tmp_path: Path) -> None:
 
 
 READ_ONLY = """
-import errno, os, tempfile
+import errno, os
 def refuse(*arguments, **options):
     raise OSError(errno.{name}, os.strerror(errno.{name}))
-{where} = refuse
+def only_read(path, flags, *arguments, **options):
+    return refuse() if flags & os.O_CREAT else opened(path, flags, *arguments, **options)
+opened = os.open
+os.{where} = {by}
 """
 
 
 @pytest.mark.parametrize(
-    ("name", "where"), [("EROFS", "tempfile.mkstemp"), ("ENOSPC", "os.replace"), ("EDQUOT", "os.fdopen")]
+    ("name", "where", "by"),
+    [("EROFS", "open", "only_read"), ("ENOSPC", "replace", "refuse"), ("EDQUOT", "fchmod", "refuse")],
 )
-def test_disks_that_take_no_file(tmp_path: Path, name: str, where: str) -> None:
-    program = READ_ONLY.format(name=name, where=where) + PROGRAM
+def test_disks_that_take_no_file(tmp_path: Path, name: str, where: str, by: str) -> None:
+    program = READ_ONLY.format(name=name, where=where, by=by) + PROGRAM
     out = run(program, tmp_path, "kept in memory only")
     assert out.split()[1:] == ["1", "0"]
     assert not list((tmp_path / "kernels").glob("k_*")), "nothing half written stays"
 
 
 def test_a_read_only_folder_that_is_filled_serves_without_a_warning(filled: Path) -> None:
-    program = READ_ONLY.format(name="EROFS", where="tempfile.mkstemp") + "os.utime = refuse\n" + PROGRAM
+    program = READ_ONLY.format(name="EROFS", where="open", by="only_read") + "os.utime = refuse\n" + PROGRAM
     assert run(program, filled).split()[1:] == ["0", "1"]
 
 
@@ -209,10 +213,10 @@ from runtime.codegen import cache
     + PROGRAM
 )
 BEFORE_RENAME = """
-def replace(source, target):
+def replace(source, target, **folders):
     if str(target).endswith("{suffix}"):
         os.kill(os.getpid(), signal.SIGKILL)
-    rename(source, target)
+    rename(source, target, **folders)
 rename, os.replace = os.replace, replace
 """
 
@@ -344,14 +348,14 @@ def test_the_command_says_what_stays(
     here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> None:
     names = fill(here, 2)
-    unlink = Path.unlink
+    remove = private_files.Folder.remove
 
-    def refuse(path: Path, *arguments: bool) -> None:
-        if path.name == f"{names[0]}.code":
+    def refuse(folder: private_files.Folder, name: str) -> None:
+        if name == f"{names[0]}.code":
             raise PermissionError(13, "Permission denied")
-        unlink(path, *arguments)
+        remove(folder, name)
 
-    monkeypatch.setattr(Path, "unlink", refuse)
+    monkeypatch.setattr(private_files.Folder, "remove", refuse)
     assert main(["cache", "clear"]) == 1
     printed = capsys.readouterr()
     assert printed.out.startswith("removed 1 kernel, 1100 bytes")
