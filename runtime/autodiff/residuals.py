@@ -27,6 +27,8 @@ _MOVES = {
     "zeros_like", "ones_like", "stop_gradient", "assign", "sum_to_shape_of",
 }  # fmt: skip
 _UNKNOWN_ELEMENTS = 1 << 20
+# Repeating a value from more values than this isn't considered: deciding that would take longer the more there are.
+_MOST_LEAVES = 32
 
 
 @dataclass
@@ -45,20 +47,29 @@ def forget_known_shapes(adjoint: Builder, body: Graph) -> None:
     They are never computed: whoever looks at a shape only doesn't need them.
     """
     graph = adjoint.graph
-    for outer, own in list(adjoint.captured.items()):
-        if outer.graph is not body or not isinstance(own.type, TensorType) or own in graph.outputs:
-            continue
-        uses = [(n, i) for n in graph.nodes for i, v in enumerate(n.inputs) if v is own]
-        if not shapes.is_static(own.shape) or not all(i in n.op.shape_only for n, i in uses):
-            continue
-        with adjoint:
-            start = len(graph.nodes)
-            zeros = adjoint.use(zeros_of(adjoint.tensor(own)))
-            graph.nodes = graph.nodes[start:] + graph.nodes[:start]
-        for node, index in uses:
+    candidates = {
+        own: outer
+        for outer, own in adjoint.captured.items()
+        if outer.graph is body and isinstance(own.type, TensorType) and shapes.is_static(own.shape)
+    }
+    uses: dict[Value, list[tuple[Node, int]]] = {own: [] for own in candidates}
+    for node in graph.nodes:
+        for index, value in enumerate(node.inputs):
+            if value in uses:
+                uses[value].append((node, index))
+    returned = set(graph.outputs)
+    forgotten: dict[Value, Value] = {}
+    nodes, graph.nodes = graph.nodes, []
+    with adjoint:
+        for own in candidates:
+            if own not in returned and all(i in n.op.shape_only for n, i in uses[own]):
+                forgotten[own] = adjoint.use(zeros_of(adjoint.tensor(own)))
+    graph.nodes += nodes
+    for own, zeros in forgotten.items():
+        for node, index in uses[own]:
             node.inputs[index] = zeros
-        graph.inputs = [v for v in graph.inputs if v is not own]
-        del adjoint.captured[outer]
+        del adjoint.captured[candidates[own]]
+    graph.inputs = [v for v in graph.inputs if v not in forgotten]
 
 
 def plan_residuals(loop: Node, adjoint: Builder) -> Plan:
@@ -69,6 +80,8 @@ def plan_residuals(loop: Node, adjoint: Builder) -> Plan:
 
 
 class _Planner:
+    """Decides once for each value. Values are decided in program order, so that each finds its operands decided."""
+
     def __init__(self, loop: Node, body: Graph) -> None:
         count = loop.attrs["carries"]
         self.body = body
@@ -76,51 +89,58 @@ class _Planner:
         self.constant_inputs = set(body.inputs[count:])
         self.constant_inputs |= {v for v, i in self.carry.items() if body.outputs[i] is v}
         self.result = {v: i for i, v in enumerate(body.outputs[:count]) if v.node is not None}
-        self.done: dict[Value, None] = {}  # values that are had already
+        self.done: set[Value] = set()  # values that are available already
+        self.repeated: set[Node] = set()
+        self.leaves: dict[Value, frozenset[Value] | None] = {}  # see `leaves_of`
         self.out = Plan()
 
     def plan(self, needed: list[Value]) -> Plan:
         for value in needed:
             if value.node is None:
                 self.take(value)
+        saved = set(self.out.saved)
         for value in needed:
             index = self.result.get(value)
-            if index is not None and self.body.inputs[index] in self.out.saved and value not in self.done:
+            if index is not None and self.body.inputs[index] in saved and value not in self.done:
                 self.out.shifted.append(index)
-                self.done[value] = None
-        for value in needed:
-            if value not in self.done:
-                self.take(value, self.is_worth_repeating(value))
-        order = {id(n): i for i, n in enumerate(self.body.nodes)}
-        self.out.repeated.sort(key=lambda n: order[id(n)])
+                self.done.add(value)
+        wanted = set(needed) - self.done
+        for node in self.body.nodes:
+            if wanted.isdisjoint(node.outputs):
+                continue
+            for value in node.outputs:
+                if value in wanted:
+                    self.take(value, self.is_worth_repeating(value))
+        self.out.repeated = [node for node in self.body.nodes if node in self.repeated]
         return self.out
 
     def take(self, value: Value, repeat: bool = False) -> None:
-        """Makes `value` available in the adjoint."""
-        if value in self.done:
-            return
-        self.done[value] = None
-        if value in self.constant_inputs:
-            self.out.invariant.add(value)
-        elif value in self.carry:
-            index = self.carry[value]
-            step = self.step_of(index)
-            if step is None:
-                self.out.saved.append(value)
+        """Makes `value` available in the adjoint; `repeat`: by cheap arithmetic, if possible."""
+        waiting = [(value, repeat)]
+        while waiting:
+            value, repeat = waiting.pop()
+            if value in self.done:
+                continue
+            self.done.add(value)
+            if value in self.constant_inputs:
+                self.out.invariant.add(value)
+            elif value in self.carry:
+                index = self.carry[value]
+                step = self.step_of(index)
+                if step is None:
+                    self.out.saved.append(value)
+                else:
+                    self.out.stepped_back.append(index)
+                    if step.node is None:
+                        waiting.append((step, False))
+            elif isinstance(value.type, StackType):
+                self.out.threaded.append(value)
+            elif repeat and value.node is not None and can_repeat(value.node):
+                waiting += [(operand, True) for operand in reversed(value.node.inputs)]
+                self.repeated.add(value.node)
+                self.done.update(value.node.outputs)
             else:
-                self.out.stepped_back.append(index)
-                if step.node is None:
-                    self.take(step)
-        elif isinstance(value.type, StackType):
-            self.out.threaded.append(value)
-        elif repeat and value.node is not None and can_repeat(value.node):
-            for operand in value.node.inputs:
-                self.take(operand, True)
-            if value.node not in self.out.repeated:
-                self.out.repeated.append(value.node)
-            self.done.update(dict.fromkeys(value.node.outputs))
-        else:
-            self.out.saved.append(value)
+                self.out.saved.append(value)
 
     def step_of(self, index: int) -> Value | None:
         """What an integer counter adds or takes away each trip, if it is one with a constant step."""
@@ -141,28 +161,48 @@ class _Planner:
         return step if is_constant and (step.shape == () or step.shape == own.shape) else None
 
     def is_worth_repeating(self, value: Value) -> bool:
-        leaves: dict[Value, None] = {}
-        if not self._leaves(value, leaves):
-            return False
-        return sum(_bytes(v) for v in leaves) <= _bytes(value)
+        leaves = self.leaves_of(value)
+        return leaves is not None and sum(_bytes(v) for v in leaves if v not in self.done) <= _bytes(value)
 
-    def _leaves(self, value: Value, leaves: dict[Value, None]) -> bool:
-        """Collects what repeating `value` would have to save; False when it can't be repeated."""
-        node = value.node
-        if value in self.done or value in self.constant_inputs:
-            return True
-        if node is None:
-            if self.step_of(self.carry[value]) is None:
-                leaves[value] = None
-            return True
-        if not can_repeat(node):
-            return False
+    def leaves_of(self, value: Value) -> frozenset[Value] | None:
+        """What repeating `value` would have to save; None when it can't be repeated, or from too many values.
+
+        Found once for each value. What has become available since is still among the leaves.
+        """
+        waiting = [value]
+        while waiting:
+            current = waiting[-1]
+            if current in self.leaves:
+                waiting.pop()
+                continue
+            if current.node is None or not can_repeat(current.node):
+                self.leaves[current] = None
+                continue
+            operands = [v for v in current.node.inputs if v.node is not None and v not in self.done]
+            unknown = [v for v in operands if v not in self.leaves]
+            if unknown:
+                waiting += unknown
+                continue
+            self.leaves[current] = self._joined_leaves(current.node)
+        return self.leaves[value]
+
+    def _joined_leaves(self, node: Node) -> frozenset[Value] | None:
+        found: set[Value] = set()
         for operand in node.inputs:
-            if not self._leaves(operand, leaves):
-                if isinstance(operand.type, StackType):
-                    return False
-                leaves[operand] = None
-        return True
+            if operand in self.done or operand in self.constant_inputs:
+                continue
+            if operand.node is None:
+                if self.step_of(self.carry[operand]) is None:
+                    found.add(operand)
+                continue
+            leaves = self.leaves[operand]
+            if leaves is not None:
+                found |= leaves
+            elif isinstance(operand.type, StackType):
+                return None
+            else:
+                found.add(operand)
+        return frozenset(found) if len(found) <= _MOST_LEAVES else None
 
 
 def can_repeat(node: Node) -> bool:

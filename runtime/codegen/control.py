@@ -25,7 +25,7 @@ from runtime.codegen.chunks import LONGEST, gets_one_scalar_a_trip, in_chunks
 from runtime.codegen.counting import Counter, counted_loop, counter_of
 from runtime.codegen.effect_forms import keep_in_step
 from runtime.codegen.few import is_small, items, items_of, vector
-from runtime.codegen.inplace import UPDATES, updated_carries
+from runtime.codegen.inplace import UPDATES
 from runtime.codegen.interrupts import interruptible
 from runtime.codegen.lowering import Lowering, emitter
 from runtime.codegen.names import is_literal, words
@@ -233,7 +233,7 @@ def own_stack(low: Lowering, ref: StackRef) -> StackRef:
 @emitter("while")
 def _while(low: Lowering, node: Node) -> None:
     count = node.attrs["carries"]
-    wanted = updated_carries(node)
+    wanted = low.updates.carries(node)
     captures = [_capture(low, node, k) for k in range(count, len(node.inputs))]
     small = {k for k in range(count) if low.few.keeps(node, k, k in wanted)}
     starts: list[Any] = [

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from runtime.codegen import cpu
-from runtime.codegen.inplace import updated_carries
+from runtime.codegen.inplace import Updates
 from runtime.codegen.names import is_literal
 from runtime.codegen.reductions import REDUCTIONS, accumulator, result
 from runtime.codegen.refs import Array, Scalar, Spread, Vector, Virtual
@@ -57,8 +57,12 @@ def _count(value: Value) -> int | None:
 class Small:
     """What is printed element by element in the loops of one kernel."""
 
-    def __init__(self) -> None:
+    def __init__(self, updates: Updates) -> None:
+        self._updates = updates
         self._nodes: dict[Graph, frozenset[Node]] = {}
+        self._users: dict[Graph, dict[Value, list[Node]]] = {}
+        self._asked: dict[Value, bool] = {}
+        self._made: dict[Value, bool] = {}
         self.printed: set[Node] = set()
 
     def nodes(self, graph: Graph) -> frozenset[Node]:
@@ -79,26 +83,42 @@ class Small:
 
     def asks_for(self, graph: Graph, value: Value) -> bool:
         """Whether a node of a loop's region, or of the regions in it, works on the elements of a small value."""
-        small = self.nodes(graph)
-        for user in graph.nodes:
-            if value not in user.inputs:
-                continue
-            if user in small:
-                return True
-            skipped = 1 if user.op.name == "cond" else 0
-            places = [p - skipped for p, v in enumerate(user.inputs) if v is value]
-            if any(self.asks_for(region, region.inputs[p]) for region in user.regions for p in places):
-                return True
-        return False
+        known = self._asked.get(value)
+        if known is None:
+            known = self._asked[value] = any(
+                self._works_on(graph, user, value) for user in self._users_in(graph, value)
+            )
+        return known
+
+    def _works_on(self, graph: Graph, user: Node, value: Value) -> bool:
+        if user in self.nodes(graph):
+            return True
+        skipped = 1 if user.op.name == "cond" else 0
+        places = [p - skipped for p, v in enumerate(user.inputs) if v is value and p >= skipped]
+        return any(self.asks_for(region, region.inputs[p]) for region in user.regions for p in places)
+
+    def _users_in(self, graph: Graph, value: Value) -> list[Node]:
+        if graph not in self._users:
+            users = self._users[graph] = {}
+            for node in graph.nodes:
+                for each in dict.fromkeys(node.inputs):
+                    users.setdefault(each, []).append(node)
+        return self._users[graph].get(value, [])
 
     def _makes(self, graph: Graph, value: Value) -> bool:
+        known = self._made.get(value)
+        if known is None:
+            known = self._made[value] = self._is_made(graph, value)
+        return known
+
+    def _is_made(self, graph: Graph, value: Value) -> bool:
         node = value.node
         if node is None or node.op.name == "stack_pop" or node in self.nodes(graph):
             return True
         k = node.outputs.index(value)
         if node.op.name == "cond":
             return all(self._makes(region, region.outputs[k]) for region in node.regions)
-        return node.op.name == "while" and self.keeps(node, k, k in updated_carries(node))
+        return node.op.name == "while" and self.keeps(node, k, k in self._updates.carries(node))
 
 
 def _drop_mere_moves(graph: Graph, found: set[Node]) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from runtime.codegen.refs import Array, Buffer, Dims, Scalar
-from runtime.graph.ir import Graph, Node
+from runtime.graph.ir import Graph, Node, Value
 from runtime.graph.passes import options
 from runtime.graph.passes.commits import may_fail
 from runtime.graph.structural import COMMIT
@@ -25,32 +25,34 @@ UPDATES = frozenset(
 _CHECKED = frozenset({"row_update", "slice_add", "slice_update"})
 
 
-def updated_carries(node: Node) -> set[int]:
-    """The carries of a `while` that its body updates, directly or in nested control flow."""
-    body = node.regions[1]
-    updated = updated_inputs(body)
-    return {k for k in range(node.attrs["carries"]) if k in updated}
+class Updates:
+    """Which inputs of regions, and which carries of loops, are updated in place; found once for each region."""
 
+    def __init__(self) -> None:
+        self._inputs: dict[Graph, set[int]] = {}
 
-def updated_inputs(graph: Graph) -> set[int]:
-    """Positions of the graph's inputs that an update op takes as the array to change."""
-    found = set()
-    for index, value in enumerate(graph.inputs):
-        # Follow the chain of updates only from the input itself: what comes after the first update is owned anyway.
-        for node in graph.nodes:
-            if value not in node.inputs:
-                continue
-            if node.op.name in UPDATES and node.inputs[0] is value:
-                found.add(index)
-            elif node.op.name == "while":
-                inner = updated_carries(node)
-                if any(k in inner and node.inputs[k] is value for k in range(node.attrs["carries"])):
-                    found.add(index)
-            elif node.op.name == "cond":
-                changed = updated_inputs(node.regions[0]) | updated_inputs(node.regions[1])
-                if any(node.inputs[k + 1] is value for k in changed):
-                    found.add(index)
-    return found
+    def carries(self, node: Node) -> set[int]:
+        """The carries of a `while` that its body updates, directly or in nested control flow."""
+        return {k for k in self.inputs(node.regions[1]) if k < node.attrs["carries"]}
+
+    def inputs(self, graph: Graph) -> set[int]:
+        """Positions of the graph's inputs that an update op takes as the array to change."""
+        found = self._inputs.get(graph)
+        if found is None:
+            # What comes after the first update of an input is owned anyway: only the inputs themselves are looked for.
+            values = {v for node in graph.nodes for v in self._updated(node)}
+            found = self._inputs[graph] = {index for index, v in enumerate(graph.inputs) if v in values}
+        return found
+
+    def _updated(self, node: Node) -> list[Value]:
+        """The operands of a node that it updates."""
+        if node.op.name in UPDATES:
+            return node.inputs[:1]
+        if node.op.name == "while":
+            return [node.inputs[k] for k in self.carries(node)]
+        if node.op.name == "cond":
+            return [node.inputs[k + 1] for region in node.regions for k in self.inputs(region)]
+        return []
 
 
 def commits_in_step(body: Graph, carry: int) -> list[Node]:

@@ -18,6 +18,7 @@ from runtime.codegen import cpu, few
 from runtime.codegen.copies import copy
 from runtime.codegen.extents import Assumed
 from runtime.codegen.fusion import Fusion, Pending
+from runtime.codegen.inplace import Updates
 from runtime.codegen.known import Known, checks, known_of, result_of
 from runtime.codegen.names import Names, assigned, fill, is_literal
 from runtime.codegen.pieces import Joined, written
@@ -101,7 +102,8 @@ class Lowering(Sizes):
         self.details = 0
         self.prologue: dict[str, str] = {}  # variable -> expression over the parameters
         self.broadcasts: list[dict[tuple[str, str], str]] = [{}]  # per open block: (a, b) -> their broadcast
-        self.few = few.Small()
+        self.updates = Updates()
+        self.few = few.Small(self.updates)
         self.region: Region = Region(graph)
         self.fusion = Fusion(self)
         self.index_names: list[str] = []  # loop variables by depth
