@@ -154,7 +154,7 @@ class KernelError(InternalError):
 
 
 class CompilationWarning(RuntimeWarning):
-    """A graph stays on the interpreter because its native code could not be made; please report it."""
+    """A graph stays on the interpreter because its native code could not be made (please report it), or for long."""
 
 
 class CacheWarning(RuntimeWarning):

@@ -98,12 +98,21 @@ def _name(graph: Graph) -> str | None:
     about = _this_build()
     if about is None:
         return None
-    parts = [about, *[f"{name}={options.get(name)}" for name in _LOWERING]]
+    text = description(graph)
+    if text is None:
+        return None
+    parts = [about, *[f"{name}={options.get(name)}" for name in _LOWERING], text]
+    return "g_" + hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:24]
+
+
+def description(graph: Graph) -> str | None:
+    """All that a kernel depends on in a graph; None where something in it can't be told from others like it."""
+    parts: list[str] = []
     try:
         _graph(graph, parts)
     except _Unknown:
         return None
-    return "g_" + hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:24]
+    return "\0".join(parts)
 
 
 @functools.cache

@@ -13,11 +13,13 @@ import collections
 import contextlib
 import ctypes
 import logging
+import math
 import os
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from runtime.codegen import compile as kernels
@@ -34,15 +36,33 @@ class _Stopped(BaseException):
     """Thrown into the thread at exit."""
 
 
+# Does a part of its work, and says whether there is more. It handles its own errors.
+Step = Callable[[], "bool | None"]
+
+
+@dataclass(eq=False)
+class _Job:
+    step: Step
+    gain: Callable[[], float]
+
+
+def _at_once() -> float:
+    return math.inf
+
+
 class Worker:
-    """A queue and its thread."""
+    """A queue and its thread.
+
+    Of the jobs that wait, the one that gains most goes first. A job that isn't done after a step waits with the others:
+    what is short doesn't wait for what is long.
+    """
 
     def __init__(self) -> None:
         self._condition = threading.Condition()
-        self._jobs: collections.deque[Callable[[], None]] = collections.deque()
-        self._urgent: collections.deque[Callable[[], None]] = collections.deque()  # that a running call waits for
+        self._jobs: list[_Job] = []  # in the order they came
+        self._urgent: collections.deque[Step] = collections.deque()  # that a running call waits for
         self._busy = False
-        self._current: Callable[[], None] | None = None
+        self._current: Step | None = None
         self._calls = 0  # that the compiler lets finish first
         self._last_call = -QUIET  # when the last of them was over
         self._waiting = 0  # threads that do nothing until all is done
@@ -50,13 +70,20 @@ class Worker:
         self._started = self._ended = False
         self._ident: int | None = None  # the thread's, once it runs
 
-    def submit(self, job: Callable[[], None], urgent: bool = False) -> bool:
-        """Runs `job` later; it must handle its own errors. False, and it never runs, after the end of the process has
-        begun. urgent: before all others, and while calls run."""
+    def submit(self, step: Step, urgent: bool = False, gain: Callable[[], float] = _at_once) -> bool:
+        """Runs `step` later, as often as it says that there is more. False, and it never runs, after the end of the
+        process has begun.
+
+        gain: what it saves for what it costs, asked whenever a job is chosen; by default it goes before those that say.
+        urgent: before all others, and while calls run.
+        """
         with self._condition:
             if self._closed:
                 return False
-            (self._urgent if urgent else self._jobs).append(job)
+            if urgent:
+                self._urgent.append(step)
+            else:
+                self._jobs.append(_Job(step, gain))
             if not self._started:
                 self._started = True
                 # Not by `threading.Thread`, which waits until the thread runs: milliseconds where others want to run.
@@ -64,10 +91,10 @@ class Worker:
             self._condition.notify_all()
             return True
 
-    def works_at(self, job: Callable[[], None]) -> bool:
+    def works_at(self, step: Step) -> bool:
         """Whether an urgent job runs, or is the next to run, now."""
         with self._condition:
-            return self._current == job or (not self._busy and bool(self._urgent) and self._urgent[0] == job)
+            return self._current == step or (not self._busy and bool(self._urgent) and self._urgent[0] == step)
 
     @contextlib.contextmanager
     def held_back(self) -> Iterator[None]:
@@ -105,13 +132,21 @@ class Worker:
                     if self._closed:
                         return
                     was_idle = bool(self._urgent)
-                    job = self._current = (self._urgent or self._jobs).popleft()
+                    job = None if self._urgent else max(self._jobs, key=lambda each: each.gain())
+                    step = self._current = self._urgent.popleft() if job is None else job.step
+                    if job is not None:
+                        self._jobs.remove(job)
                     self._busy = True
+                more = False
                 try:
-                    job()
+                    more = bool(step())
+                except Exception:  # a fault of the job's, which others must not suffer from
+                    threading.excepthook(threading.ExceptHookArgs((*sys.exc_info(), threading.current_thread())))
                 finally:
                     with self._condition:
                         self._busy, self._current = False, None
+                        if more and job is not None and not self._closed:
+                            self._jobs.append(job)
                         self._condition.notify_all()
         except _Stopped:
             return

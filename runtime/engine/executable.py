@@ -8,10 +8,11 @@ jit_compile=False   stays on the interpreter
 
 from __future__ import annotations
 
+import functools
 import os
 import threading
-import warnings
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
 from runtime import errors
@@ -26,12 +27,16 @@ from runtime.graph.ir import Graph, Node
 from runtime.recursion import room_for
 
 Call = Callable[[Sequence[Any]], "list[Any]"]
+# Yields after each kernel that isn't the last; gives the graph as a callable, or None where nothing in it is native.
+Compilation = Generator[None, None, "Call | None"]
 
 _OTHERS_LOAD = 0.03  # seconds to wait while another thread takes a kernel from the disk
 
 
-def compile_graph(graph: Graph, pace: Callable[[], Accelerator] | None, whole: bool = False) -> Call | None:
-    """The kernel that an earlier process made of the graph, or `partition.compile_graph`, which is imported when
+def compilation(
+    graph: Graph, pace: Callable[[], Accelerator] | None, told: set[str], whole: bool = False
+) -> Compilation:
+    """The kernel that an earlier process made of the graph, or `partition.compilation`, which is imported when
     something is compiled: nothing else needs the code generator."""
     call = _recalled(graph)
     if call is not None:
@@ -39,7 +44,16 @@ def compile_graph(graph: Graph, pace: Callable[[], Accelerator] | None, whole: b
     with interrupts_wait():
         from runtime.engine import partition
 
-    return partition.compile_graph(graph, pace, whole=whole)
+    return (yield from partition.compilation(graph, pace, told, whole))
+
+
+def finished(work: Compilation) -> Call | None:
+    """What a compilation gives, all of which is done now."""
+    while True:
+        try:
+            next(work)
+        except StopIteration as end:
+            return end.value
 
 
 def _recalled(graph: Graph) -> Call | None:
@@ -50,10 +64,15 @@ def _recalled(graph: Graph) -> Call | None:
 class Executable:
     """Runs `graph` on lists of values: arrays and NumPy scalars, stacks, None for order tokens."""
 
-    def __init__(self, graph: Graph, jit_compile: bool | None = None) -> None:
+    def __init__(self, graph: Graph, jit_compile: bool | None = None, told: set[str] | None = None) -> None:
+        """told: what warnings have said of the function; the executables of its gradients share it."""
         self.graph = graph
         self.jit_compile = jit_compile
+        self.told: set[str] = set() if told is None else told
+        self.spent = 0.0  # seconds on the interpreter so far
         self._call: Call | None = None
+        self._work: Compilation | None = None  # of the background thread
+        self._cost = 0  # operations to be compiled
         self._lock = threading.Lock()
         self._requested = False
         self._loops: dict[int, Loop] = {}
@@ -93,9 +112,22 @@ class Executable:
                 with background.worker.held_back():
                     if self._has_loop() and self._take_kept():
                         return self(inputs)
-                    background.worker.submit(self._compile_guarded)
-                    return interpret(self.graph, inputs, self._pace())
-        return interpret(self.graph, inputs, self._pace())
+                    background.worker.submit(self._compile_aside, gain=self.gain)
+                    return self._interpret_timed(inputs)
+        return self._interpret_timed(inputs)
+
+    def _interpret_timed(self, inputs: Sequence[Any]) -> list[Any]:
+        start = time.perf_counter()
+        try:
+            return interpret(self.graph, inputs, self._pace())
+        finally:
+            self.spent += time.perf_counter() - start
+
+    def gain(self) -> float:
+        """What native code saves for what it costs: it is likely to be called as it was so far."""
+        if not self._cost:
+            self._cost = 1 + sum(1 for _ in self.graph.walk())
+        return self.spent / self._cost
 
     def _has_loop(self) -> bool:
         return any(node.op.name == "while" for node in self.graph.nodes)
@@ -123,31 +155,51 @@ class Executable:
         with self._lock:
             self._requested = True
             if self._call is None:
-                self._call = self._guarded(lambda: compile_graph(self.graph, self._pace))
+                self._call = self._guarded(lambda: finished(compilation(self.graph, self._pace, self.told)))
                 if self._call is None:
                     self._call = self._interpret
 
     def _interpret(self, inputs: Sequence[Any]) -> list[Any]:
         return interpret(self.graph, inputs, self._pace())
 
-    def _compile_guarded(self) -> None:
+    def _compile_aside(self) -> bool:
+        """Makes the next kernel, in the background; True while there are more to make."""
+        if self._call is not None:  # somebody couldn't wait
+            return False
         # Without the lock: calls meanwhile only look at `_requested`.
+        unfinished = False
+
+        def next_kernel() -> Call | None:
+            nonlocal unfinished
+            if self._work is None:
+                self._work = compilation(self.graph, self._pace, self.told)
+            try:
+                next(self._work)
+            except StopIteration as end:
+                return end.value
+            unfinished = True
+            return None
+
         try:
-            call = self._guarded(lambda: compile_graph(self.graph, self._pace))
+            call = self._guarded(next_kernel)
         except Exception as error:
             self._error = error
             settings.note_background_error(error)
-            return
+            return False
+        if unfinished:
+            return True
+        self._work = None
         with self._lock:
             if self._call is None:
                 self._call = call if call is not None else self._interpret
         if recall.find(self.graph) is None:  # else processes to come take the kernel of the whole graph
             for loop in list(self._loops.values()):
                 loop.prepare()
+        return False
 
     def _guarded(self, compile_it: Callable[[], Call | None], waits: bool = False) -> Call | None:
         """waits: a call waits for it."""
-        call, self.failure = _guarded(compile_it, self.graph)
+        call, self.failure = _guarded(compile_it, self.graph, self.told)
         if call is not None and any(getattr(v.type, "rank", 0) != 0 for node in self.graph.nodes for v in node.outputs):
             if waits:
                 background.worker.submit(_provide_blocks)
@@ -174,7 +226,11 @@ class Executable:
 
     def _loop_of(self, node: Node) -> Loop:
         loop = self._loops.get(id(node))
-        return loop if loop is not None else self._loops.setdefault(id(node), Loop(node, _compile_loop))
+        return (
+            loop
+            if loop is not None
+            else self._loops.setdefault(id(node), Loop(node, functools.partial(_compile_loop, self.told)))
+        )
 
 
 def _provide_blocks() -> None:
@@ -183,9 +239,9 @@ def _provide_blocks() -> None:
     blocks.provide_to_kernels()
 
 
-def _compile_loop(graph: Graph) -> Call | None:
+def _compile_loop(told: set[str], graph: Graph) -> Call | None:
     try:
-        return _guarded(lambda: compile_graph(graph, None, whole=True), graph)[0]
+        return _guarded(lambda: finished(compilation(graph, None, told, whole=True)), graph, told)[0]
     except Exception as error:  # only where the environment asks for it
         settings.note_background_error(error)
         return None
@@ -203,8 +259,9 @@ def _can_say_values(graph: Graph) -> bool:
     return shows
 
 
-def _guarded(compile_it: Callable[[], Call | None], graph: Graph) -> tuple[Call | None, str | None]:
-    """The compiled form, or None where there is none; errors of this project's own become a warning (second result).
+def _guarded(compile_it: Callable[[], Call | None], graph: Graph, told: set[str]) -> tuple[Call | None, str | None]:
+    """The compiled form, or None where there is none; errors of this project's own become a warning (second result),
+    one for each cause that `told` doesn't hold.
 
     With `AUTOGRAPH_STRICT=1` they are raised.
     """
@@ -218,9 +275,7 @@ def _guarded(compile_it: Callable[[], Call | None], graph: Graph) -> tuple[Call 
             raise
         from runtime.engine import failures
 
-        text = failures.report(graph, error)
-        warnings.warn(text, errors.CompilationWarning, stacklevel=2)
-        return None, text
+        return None, failures.warn(graph, error, told)
 
 
 __all__ = ["Accelerator", "Call", "Executable"]

@@ -1,6 +1,9 @@
-"""What a warning says when the compiler fails: the function, the operation, the user's line, the kernel's text."""
+"""Warnings of the compiler: that it fails (function, operation, the user's line, the kernel's text), or takes long."""
 
 from __future__ import annotations
+
+import warnings
+from typing import Any
 
 from runtime import errors
 from runtime.codegen import cache
@@ -9,27 +12,67 @@ from runtime.codegen.lower import lower
 from runtime.codegen.source import NotNative
 from runtime.graph.ir import Graph, Node, Substitution, copy_nodes
 from runtime.graph.spans import describe_span
+from runtime.graph.unrolled import unrolled_in
 
+_LENGTH = "takes long"  # in `told`
+_LOOPS_SHOWN = 3
 _MOST_TRIED = 40  # operations that are compiled alone to find the one that fails
 
 
-def report(graph: Graph, error: Exception) -> str:
-    """The text of the warning."""
-    first = str(error).partition("\n")[0]
-    lines = [
-        f"'{graph.name}' stays on the interpreter, because its native code could not be made: "
-        f"{type(error).__name__}: {first}"
-    ]
+def warn(graph: Graph, error: Exception, told: set[str]) -> str:
+    """Warns that a graph stays on the interpreter, at the user's line, unless `told` holds the cause already; gives the
+    text of the warning. `f.explain` shows it, too."""
+    why = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
     node = getattr(error, "node", None)
     if node is None and isinstance(error, errors.KernelError):
         node = _culprit(graph)
+    lines = [f"'{graph.name}' stays on the interpreter, because its native code could not be made: {why}"]
     if node is not None:
         lines.append(f"  operation: {node.op.name}, at {describe_span(node.span) or 'an unknown line'}")
     path = _text(graph)
     if path is not None:
         lines.append(f"  kernel text: {path}")
     lines.append("  Results are right, only slower. Please report this with the lines above.")
-    return "\n".join(lines)
+    text = "\n".join(lines)
+    cause = f"{why} {node.op.name if node is not None else ''}"  # a gradient has the operation at other lines
+    if cause not in told:
+        told.add(cause)
+        warn_at(text, graph, node)
+    return text
+
+
+def warn_of_length(graph: Graph, operations: int, told: set[str]) -> None:
+    """Warns once for a function that its native code takes long to make, and says what to do."""
+    if _LENGTH in told:
+        return
+    told.add(_LENGTH)
+    loops = sorted(unrolled_in(graph), key=lambda each: -each.operations)[:_LOOPS_SHOWN]
+    lines = [
+        f"native code of '{graph.name}' takes long to make: it has {operations} different operations, some "
+        f"{operations // 100} seconds of work. Until it is there, calls are interpreted, or wait with jit_compile=True."
+    ]
+    lines += [
+        f"  the loop at {describe_span(each.span)} ran {each.trips} times while the function was traced, which left "
+        f"{each.operations} operations"
+        for each in loops
+    ]
+    lines.append(
+        "  A loop over `ag.range(n)`, or over a tensor, is one loop in native code, however often it runs; "
+        "jit_compile=False keeps a function that is called seldom on the interpreter."
+    )
+    warn_at("\n".join(lines), graph)
+
+
+# Python shows a warning once for each line and text, as it finds here.
+_shown: dict[Any, Any] = {}
+
+
+def warn_at(text: str, graph: Graph, node: Node | None = None) -> None:
+    """A CompilationWarning at the user's line: a node's, or the first of a graph's."""
+    spans = [each.span for each in ([node] if node is not None else []) if each.span]
+    spans += [each.span for each in graph.nodes if each.span][:1]
+    file, line = spans[0][:2] if spans else (__file__, 1)
+    warnings.warn_explicit(text, errors.CompilationWarning, file, line, registry=_shown)
 
 
 def _culprit(graph: Graph) -> Node | None:

@@ -35,13 +35,14 @@ class GraphFunction:
     """Calls `graph` on eager tensors (and stacks).
 
     jit_compile  True: compile before the first run; False: always interpret; None: interpret first, compile aside.
+    told         see `Executable`
     """
 
-    def __init__(self, graph: Graph, jit_compile: bool | None = None) -> None:
+    def __init__(self, graph: Graph, jit_compile: bool | None = None, told: set[str] | None = None) -> None:
         self.graph = graph
         self.name = graph.name
         self.jit_compile = jit_compile
-        self.executable = Executable(without_custom_gradients(graph), jit_compile)
+        self.executable = Executable(without_custom_gradients(graph), jit_compile, told)
         self._dtypes = [getattr(v.type, "dtype", None) for v in graph.outputs]
         self._gradients: dict[tuple[int, ...], _Gradient] = {}
         self._lock = threading.Lock()
@@ -122,8 +123,9 @@ class _Gradient:
             self.acts = any(node.op.effect for node in graph.walk())
             self.gives_by_effect = any(map(gives_by_effect, graph.nodes))
             self.vjp: Vjp = build_vjp(graph, wanted, _differentiable_outputs(graph))
-            self.forward = GraphFunction(optimize(self.vjp.forward), function.jit_compile)
-            self.backward = GraphFunction(optimize(self.vjp.backward), function.jit_compile)
+            mode, told = function.jit_compile, function.executable.told
+            self.forward = GraphFunction(optimize(self.vjp.forward), mode, told)
+            self.backward = GraphFunction(optimize(self.vjp.backward), mode, told)
         self._more: _Gradient | None = None
 
     def with_more(self) -> _Gradient:

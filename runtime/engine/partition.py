@@ -7,36 +7,47 @@ native          native              itself interpreted (its inner loops may stil
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
 import numpy as np
 
 from runtime.codegen import recall
-from runtime.codegen.compile import afterwards
+from runtime.codegen.compile import afterwards, counters
 from runtime.codegen.lower import is_native, lower
 from runtime.codegen.native import load
-from runtime.engine.pieces import is_constant, pieces
+from runtime.engine import failures
+from runtime.engine.pieces import pieces
+from runtime.engine.repetition import alike, is_constant
 from runtime.graph.interpreter import Accelerator, interpret
 from runtime.graph.ir import Graph, Node, Substitution, Value, copy_nodes
 from runtime.graph.passes.complex_parts import in_parts, is_complex
 
 Call = Callable[[Sequence[Any]], "list[Any]"]
+Compilation = Generator[None, None, "Call | None"]
 
 # Nodes in one kernel; a longer straight run is cut into pieces that share kernels (pieces.py). Calling a piece costs
 # about a microsecond, compiling a nest over arrays some 10 ms, and more the longer the kernel is.
 SEGMENT_LIMIT = 100
+# Operands of a node (without regions) up to which it is native in a graph that is cut: a kernel takes each value from
+# Python, and compiling that for five hundred takes a second.
+_MOST_OPERANDS = 64
+# Operations to be compiled from which on a warning says so: LLVM takes some 5 to 15 ms for each.
+_LONG = 600
 
 
-def compile_graph(graph: Graph, pace: Callable[[], Accelerator] | None, whole: bool = False) -> Call | None:
-    """A callable for the graph's inputs that runs native code where there is some; None where there is none.
+def compilation(
+    graph: Graph, pace: Callable[[], Accelerator] | None, told: set[str], whole: bool = False
+) -> Compilation:
+    """A callable for the graph's inputs that runs native code where there is some; None where there is none. It is made
+    kernel by kernel: after each that isn't the last something else can be compiled.
 
-    pace: makes an accelerator for each run of an interpreted part. whole: only as one kernel, which a running loop
-    waits for. Raises NotNative or KernelError.
+    pace: makes an accelerator for each run of an interpreted part. told: what warnings have said of the function.
+    whole: only as one kernel, which a running loop waits for. Raises NotNative or KernelError.
     """
     split = in_parts(graph)
     if split is not None:
-        call = compile_graph(split, pace, whole)
+        call = yield from compilation(split, pace, told, whole)
         return None if call is None else _with_complex(graph, call)
     if all(is_native(node) for node in graph.nodes) and (whole or _weight(graph.nodes) <= SEGMENT_LIMIT):
         source = lower(graph).hurried() if whole else lower(graph)
@@ -45,22 +56,35 @@ def compile_graph(graph: Graph, pace: Callable[[], Accelerator] | None, whole: b
         return call
     if whole:
         return None
-    users = _users(graph)
-    steps = [_Step(graph, native, nodes, users, pace) for native, nodes in segments(graph)]
+    original = graph
+    graph, given, steps = _steps(graph, pace)
     if not any(step.native for step in steps):
         return None
+    work = sum({step.description: step.operations() for step in steps if step.native}.values())
+    if work > _LONG:
+        failures.warn_of_length(original, work, told)
+    made: dict[str, Call] = {}
     for step in steps:
-        step.compile()
-    return _Sequence(graph, steps)
+        if step.compile(made):
+            yield
+    run = _Sequence(graph, steps)
+    return (lambda inputs: run([*inputs, *given])) if given else run
 
 
 def parts(graph: Graph) -> list[tuple[bool, Graph]]:
-    """The graphs that `compile_graph` makes of this one, in the order they run, and whether they are native."""
+    """The graphs that `compilation` makes of this one, in the order they run, and whether they are native."""
     graph = in_parts(graph) or graph
     if all(is_native(node) for node in graph.nodes) and _weight(graph.nodes) <= SEGMENT_LIMIT:
         return [(True, graph)]
+    return [(step.native, step.part) for step in _steps(graph, None)[2]]
+
+
+def _steps(graph: Graph, pace: Callable[[], Accelerator] | None) -> tuple[Graph, list[Any], list[_Step]]:
+    """The graph to be run in steps, values for inputs that it has beside the given graph's, and the steps."""
+    same = alike(graph, [nodes for native, nodes in _runs(graph) if native and _weight(nodes) > SEGMENT_LIMIT])
+    graph, given = same or (graph, [])
     users = _users(graph)
-    return [(native, _Step(graph, native, nodes, users, None).part) for native, nodes in segments(graph)]
+    return graph, given, [_Step(graph, native, nodes, users, pace) for native, nodes in segments(graph)]
 
 
 def _with_complex(graph: Graph, call: Call) -> Call:
@@ -90,23 +114,27 @@ def _weight(nodes: Sequence[Node]) -> int:
 
 def segments(graph: Graph) -> list[tuple[bool, list[Node]]]:
     """The nodes in program order, cut where nativeness changes, and into pieces where a run is too long."""
-    runs: list[tuple[bool, list[Node]]] = []
     returned = set(graph.outputs)
-    constants = [n for n in graph.nodes if is_constant(n)]
-    for node in graph.nodes:
-        if is_constant(node):
-            continue
-        native = is_native(node)
-        if not runs or runs[-1][0] != native:
-            runs.append((native, []))
-        runs[-1][1].append(node)
     cuts: list[tuple[bool, list[Node]]] = []
-    for native, nodes in runs:
+    for native, nodes in _runs(graph):
         too_long = native and _weight(nodes) > SEGMENT_LIMIT
         cuts += [(native, piece) for piece in (pieces(nodes, SEGMENT_LIMIT) if too_long else [nodes])]
     # Every segment has its own copies of the constants that it uses; those that are results need a place too.
-    results = [n for n in constants if returned.intersection(n.outputs)]
+    results = [n for n in graph.nodes if is_constant(n) and returned.intersection(n.outputs)]
     return [*([(False, results)] if results else []), *cuts]
+
+
+def _runs(graph: Graph) -> list[tuple[bool, list[Node]]]:
+    """The nodes without constants, cut where nativeness changes."""
+    runs: list[tuple[bool, list[Node]]] = []
+    for node in graph.nodes:
+        if is_constant(node):
+            continue
+        native = (bool(node.regions) or len(node.inputs) <= _MOST_OPERANDS) and is_native(node)
+        if not runs or runs[-1][0] != native:
+            runs.append((native, []))
+        runs[-1][1].append(node)
+    return runs
 
 
 def _users(graph: Graph) -> dict[Value, set[Node]]:
@@ -145,11 +173,25 @@ class _Step:
             for value in node.outputs:
                 value.name = None
         self.part.outputs = [mapping[v] for v in self.outputs]
+        # Equal parts are one kernel; one that can't be told from others has none that is equal.
+        self.description = recall.description(self.part) or str(id(self))
         self.call: Call = lambda inputs: interpret(self.part, inputs, pace() if pace is not None else None)
 
-    def compile(self) -> None:
-        if self.native:
-            self.call = load(lower(self.part))
+    def operations(self) -> int:
+        """How many there are to compile."""
+        return sum(1 for node in self.part.walk() if not is_constant(node))
+
+    def compile(self, made: dict[str, Call]) -> bool:
+        """Finds the native code of a native step among that of equal ones, or makes it. True where it was made."""
+        if not self.native:
+            return False
+        call = made.get(self.description)
+        if call is not None:
+            self.call = call
+            counters.shared += 1
+            return False
+        self.call = made[self.description] = load(lower(self.part))
+        return True
 
 
 class _Sequence:

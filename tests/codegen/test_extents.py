@@ -15,7 +15,7 @@ from runtime.codegen import native, recall
 from runtime.codegen.compile import afterwards
 from runtime.codegen.lower import lower
 from runtime.codegen.polynomials import Polynomial, product
-from runtime.engine import partition
+from runtime.engine import executable, partition
 from tests.codegen.compare import check
 from tests.graph.tracing import simplified, traced
 
@@ -225,7 +225,7 @@ def test_shortcuts_leave_unusual_sizes_to_the_other_kernel() -> None:
 
 def test_a_kernel_that_an_earlier_process_made_finds_the_other_one() -> None:
     graph = simplified(traced(ag.function(rolled), ROW))
-    partition.compile_graph(graph, None)
+    executable.finished(partition.compilation(graph, None, set()))
     afterwards(lambda: None)
     found = recall.find(graph)
     assert found is not None and found.source.unfit is not None and found.source.general is None

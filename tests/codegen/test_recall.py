@@ -122,8 +122,8 @@ def test_errors_name_the_line_and_the_numbers() -> None:
 
 
 def test_nothing_is_lowered_where_the_kernel_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert executable.compile_graph(steps(), None) is not None
+    assert executable.finished(executable.compilation(steps(), None, set())) is not None
     monkeypatch.setattr(partition, "lower", lambda graph: pytest.fail("lowered"))
-    run = executable.compile_graph(steps(), None)
+    run = executable.finished(executable.compilation(steps(), None, set()))
     assert run is not None
     assert run([np.float32(1.0), np.int32(3)]) == [np.float32(8.0)]

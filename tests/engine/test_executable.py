@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 import time
 from typing import Any
@@ -114,6 +115,89 @@ def test_the_compiler_lets_no_call_hold_it_back_for_long(monkeypatch: Any) -> No
     worker.close()
 
 
+def test_of_waiting_jobs_the_one_that_gains_most_goes_first(monkeypatch: Any) -> None:
+    monkeypatch.setattr(background, "START_PATIENCE", 60.0)
+    worker, order = background.Worker(), []
+    gains = {"seldom": 0.1, "often": 5.0, "sometimes": 1.0}
+    with worker.held_back():
+        for name in gains:
+            worker.submit(functools.partial(order.append, name), gain=functools.partial(gains.get, name))
+        gains["seldom"] = 2.0  # what counts is what it would gain when it is chosen
+        worker.submit(lambda: order.append("helper"))
+    assert worker.wait(60.0)
+    assert order == ["helper", "often", "seldom", "sometimes"]
+    worker.close()
+
+
+def test_a_long_job_lets_others_go_between_its_steps() -> None:
+    worker, order = background.Worker(), []
+
+    def long() -> bool:
+        order.append("long")
+        if len(order) == 1:
+            worker.submit(lambda: order.append("short"), gain=lambda: 1.0)
+            worker.submit(lambda: order.append("unimportant"), gain=lambda: 0.01)
+        return order.count("long") < 3
+
+    worker.submit(long, gain=lambda: 0.1)
+    assert worker.wait(60.0)
+    assert order == ["long", "short", "long", "long", "unimportant"]
+    worker.close()
+
+
+def test_a_job_that_fails_does_not_end_the_others(monkeypatch: Any) -> None:
+    told: list[Any] = []
+    monkeypatch.setattr(threading, "excepthook", lambda args: told.append(args.exc_type))
+    worker, done = background.Worker(), threading.Event()
+    worker.submit(lambda: 1 / 0)
+    worker.submit(done.set)
+    assert worker.wait(60.0)
+    assert done.is_set()
+    assert told == [ZeroDivisionError]
+    worker.close()
+
+
+def test_a_short_program_does_not_wait_for_all_kernels_of_a_long_one(monkeypatch: Any, tmp_path: Any) -> None:
+    monkeypatch.setenv("AUTOGRAPH_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(partition, "SEGMENT_LIMIT", 8)
+    order: list[str] = []
+    load = partition.load
+
+    def noting(source: Any) -> Any:
+        order.append(source.name)
+        if len(order) == 1:
+            short([np.float32(0.5)])  # somebody calls it while the first kernel is compiled
+        return load(source)
+
+    def various(x: Any) -> Any:
+        for name in ("sin", "cos", "tan", "exp", "tanh", "sinh", "cosh", "atan") * 4:
+            x = call(name, x) * float(len(name))
+        return x
+
+    def brief(x: Any) -> Any:
+        return call("sin", x) + 1.0
+
+    monkeypatch.setattr(partition, "load", noting)
+    monkeypatch.setattr(partition, "alike", lambda graph, runs: None)
+    monkeypatch.setattr(partition.recall, "description", lambda graph: str(id(graph)))  # nothing is shared
+    long, short = Executable(build(various, [F32])), Executable(build(brief, [F32]))
+    monkeypatch.setattr(Executable, "gain", lambda self: 1.0 if self is short else 0.1)
+    long([np.float32(0.5)])
+    assert wait_for_background(300)
+    assert order[:2] == ["various", "brief"]
+    assert order.count("various") == len(partition.segments(long.graph)) > 4
+    assert long.is_native
+    assert short.is_native
+
+
+def test_gain_is_time_on_the_interpreter_for_operations_to_compile() -> None:
+    run = Executable(build(lambda x: call("sin", x) + 1.0, [F32]))
+    run.spent = 12.0
+    assert run.gain() == 12.0 / 4  # sine, sum, the constant, and one
+    run.spent = 24.0
+    assert run.gain() == 24.0 / 4
+
+
 def test_a_running_loop_jumps_into_native_code(monkeypatch: Any, tmp_path: Any) -> None:
     """The interpreter alone would take minutes for this many trips."""
     monkeypatch.setenv("AUTOGRAPH_CACHE_DIR", str(tmp_path))  # or the kernel of an earlier test would be taken
@@ -215,10 +299,44 @@ def test_long_programs_become_several_kernels(monkeypatch: Any) -> None:
 
 def test_errors_of_the_compiler_become_a_warning(monkeypatch: Any) -> None:
     monkeypatch.delenv("AUTOGRAPH_STRICT", raising=False)
-    monkeypatch.setattr(executable, "compile_graph", _broken)
+    monkeypatch.setattr(executable, "compilation", _broken)
     run = Executable(build(logistic, [F32, I32]), jit_compile=True)
     with pytest.warns(errors.CompilationWarning, match="stays on the interpreter.*broken on purpose"):
         assert run([START, TRIPS]) == interpret(run.graph, [START, TRIPS])
+
+
+def test_a_failing_compilation_is_told_once(monkeypatch: Any) -> None:
+    """Not again for the graphs of its gradient and its loops on their own, in which it fails for the same cause."""
+    import autograph as ag
+    from runtime.codegen import lowering
+
+    def broken_form(low: Any, node: Any) -> Any:
+        raise ZeroDivisionError("a mistake")
+
+    @ag.function
+    def f(x: Any, n: Any) -> Any:
+        for _ in ag.range(n):
+            x = ag.cumsum(x) * 0.1
+        return x
+
+    monkeypatch.delenv("AUTOGRAPH_STRICT", raising=False)
+    monkeypatch.setitem(lowering.EMITTERS, "cumsum", broken_form)
+    monkeypatch.setattr(pacing.Loop, "patience", lambda loop, spent: 0.0)
+    x = ag.constant([1.0, 2.0])
+    with pytest.warns(errors.CompilationWarning) as caught:
+        for _ in range(3):
+            f(x, ag.constant(40))
+            with ag.GradientTape() as tape:
+                tape.watch(x)
+                y = f(x, ag.constant(40))
+            tape.gradient(y, x)
+            assert wait_for_background(300)
+    assert len(caught) == 1, [str(each.message) for each in caught]
+    assert caught[0].filename == __file__
+    text = str(caught[0].message)
+    assert "f' stays on the interpreter" in text and "ZeroDivisionError: a mistake" in text and "cumsum" in text
+    explained = str(f.explain(x, ag.constant(40)))
+    assert explained.count("because the compiler failed") >= 2
 
 
 @pytest.mark.parametrize("jit", [True, None])
@@ -244,7 +362,7 @@ def test_a_mistake_in_the_environment_is_a_plain_error(
 def test_errors_of_the_compiler_are_raised_in_tests(monkeypatch: Any, tmp_path: Any) -> None:
     monkeypatch.setenv("AUTOGRAPH_STRICT", "1")
     monkeypatch.setenv("AUTOGRAPH_CACHE_DIR", str(tmp_path))  # or the kernel of an earlier test would be taken
-    monkeypatch.setattr(executable, "compile_graph", _broken)
+    monkeypatch.setattr(executable, "compilation", _broken)
     graph = build(logistic, [F32, I32])
     with pytest.raises(errors.KernelError):
         Executable(graph, jit_compile=True)([START, TRIPS])

@@ -128,7 +128,7 @@ def test_loops_without_a_native_form_are_not_asked_again(monkeypatch: pytest.Mon
     monkeypatch.setattr(interpreter, "TRIPS_PER_QUESTION", 1)
     tried: list[Any] = []
 
-    def refuse(graph: Any) -> None:
+    def refuse(told: Any, graph: Any) -> None:
         tried.append(graph)
 
     monkeypatch.setattr("runtime.engine.executable._compile_loop", refuse)

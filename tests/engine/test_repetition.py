@@ -1,0 +1,225 @@
+"""Unrolled loops: their repetitions share kernels, whatever differs between them by the trip's number."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import autograph as ag
+from runtime.dtypes import float32
+from runtime.engine import Executable, executable, kernel_counters, partition, wait_for_background
+from runtime.engine.repetition import Stretch, alike, stretches
+from runtime.errors import CompilationWarning
+from runtime.graph.interpreter import interpret
+from runtime.graph.ir import Graph, Node
+from runtime.graph.verify import verify
+from runtime.ops.dispatch import call
+from tests.codegen.compare import build, typed
+
+
+def chain(*names: str) -> list[Node]:
+    def run(x: Any) -> Any:
+        for name in names:
+            x = call(name, x)
+        return x
+
+    return build(run, [typed(float32, 4)]).nodes
+
+
+PATTERN = ("sin", "cos", "tanh")
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        (PATTERN * 5, [Stretch(0, 3, 5)]),
+        (("exp", "log", *PATTERN * 5, "sinh"), [Stretch(2, 3, 5)]),
+        (("exp", *PATTERN * 4, "log", *("abs", "sqrt") * 6), [Stretch(1, 3, 4), Stretch(14, 2, 6)]),
+        (("sin",) * 9, [Stretch(0, 1, 9)]),
+        (PATTERN * 3, []),
+        (("sin", "cos", "tanh", "exp", "log", "sinh", "cosh", "atan"), []),
+        # The shorter of two patterns, not one that holds it twice.
+        (("sin", "sin", "cos") * 8, [Stretch(0, 3, 8)]),
+    ],
+)
+def test_stretches(names: tuple[str, ...], expected: list[Stretch]) -> None:
+    assert stretches(chain(*names)) == expected
+
+
+def test_a_pattern_in_a_pattern_is_found() -> None:
+    nodes = chain(*(*("sin",) * 4, "cos") * 20)
+    (stretch,) = stretches(nodes)
+    assert (stretch.period, stretch.start, stretch.count) == (5, 0, 20)
+
+
+def test_types_are_part_of_a_pattern() -> None:
+    def run(x: Any) -> Any:
+        for _ in range(6):
+            x = call("reshape", call("sin", x), shape=(-1, 2))
+        return x
+
+    (stretch,) = stretches(build(run, [typed(float32, 2, 3)]).nodes)
+    assert (stretch.start, stretch.period) == (2, 2), "the first one makes another shape"
+
+
+def viterbi(steps: int) -> Callable[..., Any]:
+    def run(start: Any, moves: Any, seen: Any) -> list[Any]:
+        score, back = start + seen[0], []
+        for t in range(1, steps):
+            total = score[:, None] + moves
+            back.append(call("argmax", total, axis=0, output_type=ag.int64))
+            score = call("reduce_max", total, axis=(0,), keepdims=False) + seen[t]
+        best = call("argmax", score, axis=0, output_type=ag.int64)
+        path = [best]
+        for came_from in reversed(back):
+            best = came_from[best]
+            path.append(best)
+        return [score, *path]
+
+    return run
+
+
+def decayed(steps: int) -> Callable[..., Any]:
+    """The trip's number as a constant, and indices from the end."""
+
+    def run(x: Any, y: Any, z: Any) -> Any:
+        for t in range(1, steps):
+            x = x * (0.5 + 0.01 * t) + z[-t % steps]
+        return x + y[0]
+
+    return run
+
+
+def written(steps: int) -> Callable[..., Any]:
+    """Elements set and slices' adjoints."""
+
+    def run(x: Any, y: Any, z: Any) -> Any:
+        for t in range(steps):
+            z = call("slice_add", z, x * 0.25, spec=(("index", t), ("slice", None, None, None)))
+            x = x * 0.5 + z[t]
+        return z + y[0]
+
+    return run
+
+
+PROGRAMS = {"viterbi": viterbi, "decayed": decayed, "written": written}
+
+
+def arrays(steps: int) -> list[np.ndarray]:
+    random = np.random.default_rng(3)
+    return [random.normal(size=shape).astype(np.float32) for shape in ((4,), (4, 4), (steps, 4))]
+
+
+def graph_of(name: str, steps: int) -> Graph:
+    return build(PROGRAMS[name](steps), [typed(float32, *array.shape) for array in arrays(steps)])
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_kernels_do_not_grow_with_the_trips(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """And so neither does the time that LLVM takes."""
+    monkeypatch.setenv("AUTOGRAPH_CACHE_DIR", str(tmp_path))
+    compiled = []
+    for steps in (60, 120, 240):
+        graph, given = graph_of(name, steps), arrays(steps)
+        sizes = {id(step.description): step.part for step in partition._steps(graph, None)[2] if step.native}
+        distinct = {step.description for step in partition._steps(graph, None)[2] if step.native}
+        assert max(len(part.nodes) for part in sizes.values()) <= partition.SEGMENT_LIMIT
+        compiled.append(len(distinct))
+        if steps == 60:
+            before = kernel_counters().compiled
+            found = Executable(graph, jit_compile=True)(given)
+            assert kernel_counters().compiled - before <= compiled[0]
+            for want, got in zip(interpret(graph, given), found):
+                np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
+    assert max(compiled) <= 8
+    assert compiled[0] >= compiled[1] == compiled[2]
+
+
+def test_what_is_made_alike_is_the_same_program() -> None:
+    for name in PROGRAMS:
+        graph, given = graph_of(name, 20), arrays(20)
+        found = alike(graph, [[node for node in graph.nodes if node.op.name != "constant"]])
+        assert found is not None
+        same, more = found
+        verify(same)
+        assert len(same.inputs) == len(graph.inputs) + len(more)
+        for want, got in zip(interpret(graph, given), interpret(same, [*given, *more])):
+            np.testing.assert_array_equal(got, want)
+
+
+def test_programs_without_repetitions_are_left_alone() -> None:
+    graph = build(lambda x: call("sin", x) * 2.0 + x[0], [typed(float32, 4)])
+    assert alike(graph, [graph.nodes]) is None
+
+
+def test_gradients_of_unrolled_loops_share_kernels() -> None:
+    @ag.function(jit_compile=True)
+    def gradient(x: Any, w: Any) -> Any:
+        with ag.GradientTape() as tape:
+            tape.watch(w)
+            h = x[0]
+            for t in range(1, 60):
+                h = ag.tanh(h * w + x[t])
+            loss = ag.reduce_sum(h)
+        return tape.gradient(loss, w)
+
+    x, w = ag.ones([60, 3]) * 0.1, ag.constant([0.3, 0.2, 0.1])
+    graph = gradient.get_concrete_function(x, w).graph
+    steps = [step for step in partition._steps(graph, None)[2] if step.native]
+    assert len({step.description for step in steps}) < len(steps) / 2
+    np.testing.assert_allclose(gradient(x, w), gradient.python_function(x, w), rtol=1e-4)
+
+
+def test_an_operation_on_very_many_values_stays_on_the_interpreter_where_a_graph_is_cut() -> None:
+    """Its kernel would take each of them from Python."""
+    graph = build(lambda x: ag.stack([x[i % 7] * 2.0 for i in range(200)]), [typed(float32, 7)])
+    ends = [part for native, part in partition.parts(graph) if not native]
+    assert [[node.op.name for node in part.nodes] for part in ends] == [["stack"]]
+    x = np.arange(7, dtype=np.float32)
+    np.testing.assert_array_equal(Executable(graph, jit_compile=True)([x])[0], interpret(graph, [x])[0])
+
+
+def test_a_long_compilation_says_so_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(partition, "_LONG", 50)
+    monkeypatch.setattr(partition.recall, "description", lambda graph: str(id(graph)))  # nothing is shared
+
+    @ag.function
+    def unrolled(x: Any) -> Any:
+        for _ in range(40):
+            x = ag.sin(x) + ag.cos(x) * 0.5
+        return x
+
+    x = ag.constant([0.5, 0.25])
+    with pytest.warns(CompilationWarning) as caught:
+        unrolled(x)
+        assert wait_for_background(300)
+        with ag.GradientTape() as tape:
+            tape.watch(x)
+            y = unrolled(x)
+        tape.gradient(y, x)
+        assert wait_for_background(300)
+    assert len(caught) == 1
+    text = str(caught[0].message)
+    assert "'unrolled' takes long to make: it has 160 different operations" in text
+    assert "test_repetition.py" in text and "ran 40 times while the function was traced" in text
+    assert "ag.range(n)" in text
+    assert caught[0].filename == __file__
+
+
+def test_compilations_yield_between_kernels() -> None:
+    graph = graph_of("viterbi", 60)
+    work = executable.compilation(graph, None, set())
+    kernels = len({step.description for step in partition._steps(graph, None)[2] if step.native})
+    yields = 0
+    while True:
+        try:
+            next(work)
+            yields += 1
+        except StopIteration as end:
+            assert end.value is not None
+            break
+    assert yields == kernels > 1
