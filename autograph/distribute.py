@@ -13,9 +13,8 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from autograph.operators.calls import converted_call
+from autograph.operators.calls import converted_argument
 from runtime import nest
-from runtime.context import ctx
 from runtime.ops.convert import convert_to_tensor
 from runtime.ops.reduce import reduce_mean, reduce_sum
 
@@ -65,8 +64,8 @@ class Strategy:
             _current.strategy = before
 
     def run(self, fn: Callable[..., Any], args: tuple = (), kwargs: dict[str, Any] | None = None) -> Any:
-        """The result of ``fn(*args, **kwargs)``."""
-        function = converted_call(fn) if ctx.builder is not None else fn
+        """The result of ``fn(*args, **kwargs)``; ``fn`` is converted where the caller is."""
+        function = converted_argument(fn, by_default=False)
         before = _current.replica
         _current.replica = ReplicaContext(self)
         try:

@@ -11,7 +11,7 @@ import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from autograph.operators.calls import converted_call
+from autograph.operators.calls import converted_argument
 from autograph.operators.loops import while_stmt
 from runtime import composites, dtypes, nest
 from runtime.context import ctx
@@ -26,11 +26,6 @@ from runtime.spec import TensorSpec
 from runtime.tensor import SymbolicTensor, Tensor
 from runtime.tensor_array import TensorArray
 from runtime.types import TensorType
-
-
-def _converted(function: Callable[..., Any]) -> Callable[..., Any]:
-    return converted_call(function) if ctx.builder is not None else function
-
 
 # --- over the rows of tensors --------------------------------------------------------------------------------------
 
@@ -86,7 +81,7 @@ def map_fn(
     """
     if isinstance(elems, RaggedTensor):
         return _map_ragged(fn, elems, fn_output_signature if fn_output_signature is not None else dtype)
-    function = _converted(fn)
+    function = converted_argument(fn)
     tensors, count = _rows(elems)
     if ctx.builder is None or (isinstance(count, int) and count == 0 and not _staged(tensors)):
         results = [function(_row(elems, tensors, i)) for i in range(int(count))]
@@ -187,7 +182,7 @@ def scan(
 
     Without an initializer the first row is the first accumulator. reverse: from the last row to the first.
     """
-    function = _converted(fn)
+    function = converted_argument(fn)
     tensors, count = _rows(elems)
     total = convert_to_tensor(count)
     last = total - 1
@@ -217,7 +212,7 @@ def scan(
 
 
 def _fold(fn: Callable[..., Any], elems: Any, initializer: Any, reverse: bool) -> Any:
-    function = _converted(fn)
+    function = converted_argument(fn)
     tensors, count = _rows(elems)
     total = convert_to_tensor(count)
     last = total - 1

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from runtime import dtypes, shapes
+from runtime import dtypes, errors, shapes
 from runtime.dtypes import DType
 from runtime.ops import sets
 from runtime.ops.api import (
@@ -57,6 +57,7 @@ class SparseTensor:
 
     __ag_priority__ = 1
     __ag_composite__ = "sparse"
+    __ag_tensor__ = True  # for `is_tensor`
 
     def __init__(self, indices: Any, values: Any, dense_shape: Any) -> None:
         self._indices = cast(convert_to_tensor(indices, dtype_hint=_INT), _INT)
@@ -309,6 +310,23 @@ def sparse_transpose(
     order = list(perm) if perm is not None else list(range(rank))[::-1]
     indices, sizes = gather(sp_input.indices, order, axis=1), gather(sp_input.dense_shape, order)
     return reorder(SparseTensor(indices, sp_input.values, sizes))
+
+
+def sparse_expand_dims(sp_input: SparseTensor, axis: Any = None, name: str | None = None) -> SparseTensor:
+    """With a dimension of size 1 put in at `axis` (the end by default), an int from -rank - 1 to rank.
+
+    Raises InvalidArgumentError for another axis.
+    """
+    rank = sp_input.shape.rank
+    if rank is None:
+        raise ValueError("expand_dims needs a sparse tensor of known rank")
+    at = -1 if axis is None else int(axis)
+    if not -rank - 1 <= at <= rank:
+        raise errors.InvalidArgumentError(f"axis {at} is out of range [{-rank - 1}, {rank}] [Op:ExpandDims]")
+    at %= rank + 1
+    column, sizes = fill(shape_of(sp_input.indices[:, :1]), convert_to_tensor(0, _INT)), sp_input.dense_shape
+    indices = concat([sp_input.indices[:, :at], column, sp_input.indices[:, at:]], 1)
+    return SparseTensor(indices, sp_input.values, concat([sizes[:at], convert_to_tensor([1], _INT), sizes[at:]], 0))
 
 
 def retain(sp_input: SparseTensor, to_retain: Any) -> SparseTensor:

@@ -124,7 +124,8 @@ class Tensor:
 class EagerTensor(Tensor):
     """A tensor with a value: a read-only NumPy array (or NumPy scalar for rank 0) of exactly `dtype`."""
 
-    __slots__ = ("_array", "_origin", "dtype")
+    # `__dict__` is for what a program hangs on its tensors (`x._keras_mask = mask`).
+    __slots__ = ("_array", "_origin", "dtype", "__dict__")
 
     def __init__(self, array: Any, dtype: DType | None = None) -> None:
         self._array = array
@@ -235,7 +236,7 @@ class SymbolicTensor(Tensor):
     guard: has a `demand(builder)`, called where the tensor is used, if it may turn out that there is no tensor.
     """
 
-    __slots__ = ("value", "builder", "guard", "_origin")
+    __slots__ = ("value", "builder", "guard", "_origin", "__dict__")
 
     def __init__(self, value: Any, builder: Any) -> None:
         self.value = value

@@ -38,6 +38,8 @@ class TensorArray:
     called on keeps its old contents.
     """
 
+    __ag_composite__ = "array"
+
     def __init__(
         self,
         dtype: Any,

@@ -53,6 +53,7 @@ class Variable:
     """
 
     __array_priority__ = 100
+    __ag_tensor__ = True  # for `is_tensor`
 
     def __init__(
         self,

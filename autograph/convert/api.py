@@ -27,7 +27,7 @@ from autograph.convert.context import OPERATORS
 from autograph.convert.features import checked
 from autograph.convert.pipeline import convert_tree
 from autograph.errors import ConversionError, Location, UnconvertedWarning
-from autograph.operators.calls import converted_form, install_converter, is_library, maker_of
+from autograph.operators.calls import CONVERTING, converted_form, install_converter, is_library, maker_of
 from autograph.operators.property_names import own_names, property_names
 from autograph.operators.state import read_cell
 from autograph.syntax.load import is_loaded_code, load
@@ -101,13 +101,20 @@ def to_graph(function: Any, recursive: bool = True, experimental_optional_featur
 
 
 def do_not_convert(function: Any = None) -> Any:
-    """A function that converted code calls as it is. Usable as a decorator, with or without parentheses."""
+    """A function that converted code calls as it is. Usable as a decorator, with or without parentheses.
+
+    Functions that it hands to `ag.map_fn`, `Strategy.run` and the like aren't converted either.
+    """
     if function is None:
         return do_not_convert
 
     @functools.wraps(function)
     def call_unconverted(*args: Any, **kwargs: Any) -> Any:
-        return function(*args, **kwargs)
+        token = CONVERTING.set(False)
+        try:
+            return function(*args, **kwargs)
+        finally:
+            CONVERTING.reset(token)
 
     return call_unconverted
 

@@ -10,12 +10,11 @@ from autograph.data.elements import arguments_of, as_element
 from autograph.data.iterators import DatasetIterator
 from autograph.data.plans import INFINITE, UNKNOWN, Plan
 from autograph.function.polymorphic import function
-from autograph.operators.calls import converted_call
+from autograph.operators.calls import converted_argument
 from autograph.operators.iterables import Staged
 from autograph.operators.loops import for_stmt
 from autograph.operators.streams import Stream
 from runtime import composites, dtypes, nest
-from runtime.context import ctx
 from runtime.errors import InvalidArgumentError
 from runtime.ops.control import assert_op
 from runtime.ops.convert import convert_to_tensor
@@ -215,7 +214,7 @@ class Dataset:
 
     def reduce(self, initial_state: Any, reduce_func: Callable[..., Any], name: str | None = None) -> Any:
         """``state = reduce_func(state, element)`` for each element: the last state."""
-        step = converted_call(reduce_func) if ctx.builder is not None else reduce_func
+        step = converted_argument(reduce_func)
         state = as_element(initial_state)
         kinds = [leaf.dtype for leaf in nest.flatten(state)]
 

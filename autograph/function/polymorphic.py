@@ -23,7 +23,7 @@ from autograph.function.shortcuts import Shortcuts
 from autograph.function.signature import Arguments, check_input_signature, checked_signature, key_of_call, relax
 from autograph.function.trace import trace
 from autograph.operators.builtins import STAGES_PRINTS
-from autograph.operators.calls import is_library
+from autograph.operators.calls import CONVERTING, is_library
 from autograph.operators.tracebacks import drop_own_frames
 from autograph.operators.unbound import name_assignment
 from autograph.operators.unconverted import explain_type_error
@@ -191,6 +191,7 @@ class Function:
         self._tracing.add(key)
         wanted = {Feature.BUILTIN_FUNCTIONS, Feature.ALL} & self._features
         prints = STAGES_PRINTS.set(bool(wanted) or STAGES_PRINTS.get())
+        converting = CONVERTING.set(True if self._autograph else None)
         try:
             concrete = trace_once_or_twice(run, is_first=self._trace_count == 0)
         except UnboundLocalError as error:
@@ -202,6 +203,7 @@ class Function:
         finally:
             self._tracing.discard(key)
             STAGES_PRINTS.reset(prints)
+            CONVERTING.reset(converting)
         concrete.guards = settled(guards)
         concrete.python_function = self._python_function
         concrete.checked = ctx.numerics is not None

@@ -4,5 +4,6 @@ from __future__ import annotations
 
 from autograph.namespaces import experimental_dlpack as dlpack
 from autograph.namespaces import experimental_numpy as numpy
+from runtime.ragged.shape import DynamicRaggedShape
 
-__all__ = ["dlpack", "numpy"]
+__all__ = ["DynamicRaggedShape", "dlpack", "numpy"]

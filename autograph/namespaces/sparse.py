@@ -16,6 +16,7 @@ from runtime.sparse import (
 )
 from runtime.sparse import sparse_add as add
 from runtime.sparse import sparse_concat as concat
+from runtime.sparse import sparse_expand_dims as expand_dims
 from runtime.sparse import sparse_eye as eye
 from runtime.sparse import sparse_reduce_max as reduce_max
 from runtime.sparse import sparse_reduce_sum as reduce_sum
@@ -23,6 +24,6 @@ from runtime.sparse import sparse_slice as slice
 from runtime.sparse import sparse_transpose as transpose
 
 __all__ = [
-    "SparseTensor", "add", "concat", "eye", "from_dense", "map_values", "reduce_max", "reduce_sum", "reorder",
+    "SparseTensor", "add", "concat", "expand_dims", "eye", "from_dense", "map_values", "reduce_max", "reduce_sum", "reorder",
     "retain", "segment_mean", "segment_sqrt_n", "segment_sum", "slice", "sparse_dense_matmul", "to_dense", "transpose",
 ]  # fmt: skip

@@ -17,6 +17,7 @@ import sysconfig
 import warnings
 import weakref
 from collections.abc import Callable
+from contextvars import ContextVar
 from dataclasses import is_dataclass
 from types import BuiltinMethodType, CodeType, FunctionType, MethodType
 from typing import Any
@@ -48,6 +49,20 @@ def install_converter(converter: Converter) -> None:
     """Sets what converts functions. The conversion's API does this when it is imported."""
     global _converter
     _converter = converter
+
+
+# Whether the running code is converted: True in a function that is traced, False in one that `do_not_convert` made,
+# None where nobody has said.
+CONVERTING: ContextVar[bool | None] = ContextVar("CONVERTING", default=None)
+
+
+def converted_argument(function: Any, by_default: bool = True) -> Any:
+    """What a function of this project calls in place of a function that it was given.
+
+    It is converted where the caller is, isn't where `do_not_convert` keeps the caller from it, and else ``by_default``.
+    """
+    converting = CONVERTING.get()
+    return converted_call(function) if (by_default if converting is None else converting) else function
 
 
 def converted_call(callee: Any) -> Any:

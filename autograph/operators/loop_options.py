@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from autograph.errors import StagingError, user_location
 from runtime.autodiff.budget import Budget, as_budget
+from runtime.context import ctx
+from runtime.graph.builder import Builder
+from runtime.graph.ir import Graph, Node, Substitution, Value, copy_nodes
+from runtime.tensor import SymbolicTensor
 
 
 class HasLimit(Exception):
@@ -61,7 +66,8 @@ def set_loop_options(
 
     Call it first in the loop's body, as in TensorFlow.
 
-    maximum_iterations: an int or scalar int tensor; the loop ends after that many iterations at the latest.
+    maximum_iterations: an int or scalar int tensor; the loop ends after that many iterations at the latest. It is
+        computed once, before the loop, from what its variables are there.
     shape_invariants: pairs of a tensor that the loop changes and a shape that holds in all iterations; needed only to
         say less than is true, since shapes that change widen by themselves.
     gradient_memory: how many bytes the loop's gradient may keep. With more iterations than fit, it runs parts of the
@@ -76,3 +82,41 @@ def set_loop_options(
             options.shapes = tuple(shape_invariants)
         if gradient_memory is not None:
             options.memory = as_budget(gradient_memory)
+
+
+def before_loop(limit: Any, body: Builder, starts: Mapping[Value, Callable[[], Any]]) -> Any:
+    """What a tensor that a loop's body computed is before the loop, as a tensor of the code around the loop.
+
+    starts: for the body's values of the loop's variables, what gives them as they are before the loop.
+    Raises StagingError where that isn't a matter of values alone: for random numbers, and in a branch of the body.
+    """
+    if type(limit) is not SymbolicTensor or limit.builder is ctx.builder:
+        return limit
+    captured = {own: outer for outer, own in body.captured.items()}
+    keys = {own: key for key, own in body.state_inputs.items()}
+    outside: dict[Value, Any] = {}
+    needed: dict[Node, None] = {}
+    pending = [limit.value]
+    while pending:
+        value = pending.pop()
+        if value in captured:
+            outside[value] = captured[value]
+        elif value in starts:
+            outside[value] = starts[value]()
+        elif value in keys:
+            outside[value] = ctx.builder.read_state(keys[value])
+        elif value.node is None or value.graph is not body.graph or value.node.op.effect:
+            raise StagingError(
+                "maximum_iterations of a loop hangs on what happens in its body",
+                location=user_location(),
+                cause="how many iterations there are at most is computed once, before the loop",
+                fix="call set_loop_options first in the loop's body, with a number that is computed before the loop",
+            )
+        elif value.node not in needed:
+            needed[value.node] = None
+            pending += value.node.inputs
+    graph = Graph("limit")
+    mapping = Substitution((own, graph.add_input(own.type)) for own in outside)
+    copy_nodes([node for node in body.graph.nodes if node in needed], graph, mapping)
+    graph.outputs = [mapping[limit.value]]
+    return ctx.builder.tensor(ctx.builder.inline(graph, list(outside.values()))[0])

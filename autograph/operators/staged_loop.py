@@ -32,7 +32,7 @@ from autograph.operators.containers import ContentSlot, NeedsStagedList, is_list
 from autograph.operators.endless import refuse_endless
 from autograph.operators.frame import Frame
 from autograph.operators.live import is_live
-from autograph.operators.loop_options import HasLimit, Options, options_of
+from autograph.operators.loop_options import HasLimit, Options, before_loop, options_of
 from autograph.operators.loop_variables import Leaf, Variable, changes_kind, identifier
 from autograph.operators.raising import check_refused, forget_refused, refuse_handlers, refused, stage_raise
 from autograph.operators.state import UNSET, LocalSlot, Slot, after_block
@@ -152,7 +152,8 @@ class Loop:
                 if self.grown is not None:
                     raise self.grown
                 if self.options.limit is not None:
-                    raise HasLimit(self.options.limit)
+                    starts = {tensor.value: leaf.start for leaf, tensor in zip(self.carried, self.given)}
+                    raise HasLimit(before_loop(self.options.limit, region.builder, starts))
                 if not self.meets_invariants():
                     continue
                 return region, after

@@ -304,7 +304,9 @@ def int_range_length(start: Any, limit: Any, delta: Any) -> Any:
 
 @njit(nogil=True)
 def float_range_length(start: Any, limit: Any, delta: Any) -> Any:
-    return np.int64(np.ceil(abs((np.float64(limit) - np.float64(start)) / np.float64(delta))))
+    """In the precision of the bounds; -1 where the count isn't finite."""
+    count = np.float64(np.ceil(abs((limit - start) / delta)))
+    return np.int64(count) if count < 9.2e18 else np.int64(-1)
 
 
 # --- matrix products -------------------------------------------------------------------------------------------------

@@ -397,6 +397,9 @@ def _range(low: Lowering, node: Node) -> None:
         )
         kind = "float" if output.dtype.is_floating else "int"
         size = low.assign(f"lib.{kind}_range_length({start}, {limit}, {delta})", "n")
+        if kind == "float":
+            message = "Requires a finite number of elements [Op:Range]"
+            low.fail_when(f"{size} < 0", "InvalidArgumentError", message, node, (), "range")
     own = cpu.type_name(output.dtype)
 
     def element(indices: Sequence[str]) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import builtins
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -163,6 +162,9 @@ def eye(
 # --- ranges --------------------------------------------------------------------------------------------------------
 
 
+_MOST_NUMBERS = 2**63
+
+
 def range_length(start: Any, limit: Any, delta: Any) -> int:
     """How many numbers `range` gives. Raises InvalidArgumentError for a step of zero or away from the limit."""
     if delta == 0:
@@ -172,9 +174,17 @@ def range_length(start: Any, limit: Any, delta: Any) -> int:
         raise errors.InvalidArgumentError(
             f"Requires start {sign[0]} limit when delta {sign[1]} 0: {start}/{limit} [Op:Range]", "range"
         )
-    if isinstance(start, (int, np.integer)):
+    first = np.asarray(start)
+    if first.dtype.kind in "iu":
         return -((int(start) - int(limit)) // int(delta))
-    return math.ceil(abs((float(limit) - float(start)) / float(delta)))
+    # In the precision of the bounds, as TensorFlow counts: 0.1, 1.1, 0.1 are 10 numbers of float32, and of float64.
+    with np.errstate(all="ignore"):
+        count = float(np.ceil(np.abs((np.asarray(limit) - first) / np.asarray(delta))))
+    if not count < _MOST_NUMBERS:
+        raise errors.InvalidArgumentError(
+            f"Requires a finite number of elements: {start} to {limit} by {delta} [Op:Range]", "range"
+        )
+    return int(count)
 
 
 def _range_kernel(start: Any, limit: Any, delta: Any, size: int | None) -> Any:

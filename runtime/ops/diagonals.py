@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from runtime import errors
+from runtime import dtypes, errors
 from runtime.ops import linalg, matrices
 from runtime.ops.array import known_rank
 from runtime.ops.compare import where
@@ -91,7 +91,7 @@ def diag_part(
     if known_rank(x, "diag_part") < 2:
         raise errors.InvalidArgumentError(f"input must be at least 2-dim, received shape: {brackets(x._shape)}")
     table = _places(*_static(x, "diag_part"), low, high, align)
-    return _taken(x, 2, table[0] if low == high else table, convert_to_tensor(padding_value, x.dtype))
+    return _taken(x, 2, table[0] if low == high else table, _filling(padding_value, x))
 
 
 @late
@@ -112,9 +112,11 @@ def diag(
     if x._shape == ():
         raise errors.InvalidArgumentError("diagonal must be at least 1-dim, received shape: [] [Op:MatrixDiagV3]")
     low, high = _band(k)
-    plain = x.dtype.is_numeric and padding_value == 0 and num_rows == num_cols == -1
-    if low == high == 0 and plain:
-        return linalg.diag(x)
+    if low == high == 0 and num_rows == num_cols == -1 and padding_value in (0, False):
+        if x.dtype.is_numeric:
+            return linalg.diag(x)
+        if x.dtype is dtypes.bool_:
+            return call("cast", linalg.diag(call("cast", x, dtype=dtypes.int8)), dtype=dtypes.bool_)
     longest = dims(x)[-1]
     if not isinstance(longest, int):
         raise ValueError(f"diag with k needs a diagonal of known length, got shape {brackets(x._shape)}")
@@ -131,7 +133,14 @@ def diag(
             f"them may be more), got {rows} and {columns}"
         )
     table = _inverse(_places(rows, columns, low, high, align), rows, columns)
-    return _taken(x, 2 if low < high else 1, table, convert_to_tensor(padding_value, x.dtype))
+    return _taken(x, 2 if low < high else 1, table, _filling(padding_value, x))
+
+
+def _filling(value: Any, x: Tensor) -> Tensor:
+    """A padding value as a tensor; the default, 0, is False among booleans and empty among strings."""
+    if isinstance(value, int) and value == 0 and not x.dtype.is_numeric:
+        value = False if x.dtype is dtypes.bool_ else b""
+    return convert_to_tensor(value, x.dtype)
 
 
 def _inverse(table: np.ndarray, rows: int, columns: int) -> np.ndarray:

@@ -16,8 +16,11 @@ from runtime.tensor import EagerTensor, SymbolicTensor, Tensor
 
 
 def is_tensor(x: Any) -> bool:
-    """Whether ops take x as a tensor: it is one, a variable, or of a type that converts itself."""
-    return is_tensor_like(x)
+    """Whether x is a tensor, a ragged or sparse one, indexed slices, or a variable.
+
+    Not what merely converts to a tensor: a number, an array, an object with `__tf_tensor__`.
+    """
+    return isinstance(x, Tensor) or getattr(type(x), "__ag_tensor__", False)
 
 
 def is_symbolic_tensor(x: Any) -> bool:

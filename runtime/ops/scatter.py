@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 
 from runtime import errors
-from runtime.dtypes import DType
+from runtime.dtypes import DType, as_dtype
 from runtime.ops.convert import convert_to_tensor, fill_holes, operands, shape_args, static_value
 from runtime.ops.creation import range as range_
 from runtime.ops.dispatch import apply, call
 from runtime.ops.late import late
 from runtime.ops.rules import blanks, brackets, dims, shape_attr
+from runtime.ops.segments import unsorted_segment_sum
 from runtime.ops.table import OpDef, Sample, register
 from runtime.shapes import TensorShape
 from runtime.tensor import Tensor
@@ -282,10 +283,14 @@ def tensor_scatter_nd_min(tensor: Any, indices: Any, updates: Any, name: str | N
 
 
 class IndexedSlices:
-    """Rows of a tensor at indices: what `Variable.scatter_add` and its kin take.
+    """Rows of a tensor at indices: what `Variable.scatter_add` and its kin take. The other rows are zero.
 
-    values: the rows. indices: the row number of each. dense_shape: of the whole tensor, if known.
+    values: the rows. indices: the row number of each. dense_shape: of the whole tensor, if known; then other functions
+    take the whole tensor, in which rows with the same number are added.
     """
+
+    __ag_composite__ = "slices"
+    __ag_tensor__ = True  # for `is_tensor`
 
     def __init__(self, values: Any, indices: Any, dense_shape: Any = None) -> None:
         self.values = convert_to_tensor(values)
@@ -301,5 +306,34 @@ class IndexedSlices:
         known = None if self.dense_shape is None else static_value(self.dense_shape)
         return TensorShape(None if known is None else [int(d) for d in known])
 
+    def with_values(self, values: Any) -> IndexedSlices:
+        """Other values at the same indices."""
+        return IndexedSlices(values, self.indices, self.dense_shape)
+
+    def __neg__(self) -> IndexedSlices:
+        return self.with_values(-self.values)
+
+    def __tf_flatten__(self) -> tuple[Any, tuple]:
+        return None, (self.values, self.indices, self.dense_shape)
+
+    @classmethod
+    def __tf_unflatten__(cls, metadata: Any, components: Sequence[Any]) -> IndexedSlices:
+        made = cls.__new__(cls)
+        made.values, made.indices, made.dense_shape = components
+        return made
+
+    def __tf_tensor__(self, dtype: Any = None, name: str | None = None) -> Tensor:
+        if dtype is not None and as_dtype(dtype) is not self.dtype:
+            raise ValueError(
+                f"Incompatible tensor conversion requested to dtype {as_dtype(dtype).name} for IndexedSlices with "
+                f"dtype {self.dtype.name}"
+            )
+        if self.dense_shape is None:
+            raise ValueError(
+                f"IndexedSlices without dense_shape can't become a tensor, which needs the number of rows: {self!r}"
+            )
+        return unsorted_segment_sum(self.values, self.indices, self.dense_shape[0])
+
     def __repr__(self) -> str:
-        return f"IndexedSlices(indices={self.indices!r}, values={self.values!r})"
+        whole = "" if self.dense_shape is None else f", dense_shape={self.dense_shape!s}"
+        return f"IndexedSlices(indices={self.indices!s}, values={self.values!s}{whole})"

@@ -12,12 +12,15 @@ from typing import Any
 
 from runtime import dtypes
 from runtime.ops import api, blocks, nn, reduce, text_rows
+from runtime.ops.scatter import IndexedSlices
 from runtime.ragged import arrays, reductions
 from runtime.ragged.constant import constant, ragged_range, ragged_stack
 from runtime.ragged.convert import from_sparse, to_sparse
 from runtime.ragged.elementwise import apply_elementwise, map_flat_values
+from runtime.ragged.shape import DynamicRaggedShape
 from runtime.ragged.spec import RaggedTensorSpec
 from runtime.ragged.tensor import RaggedTensor
+from runtime.sparse import SparseTensor
 
 
 def _holds_ragged(parts: Any) -> bool:
@@ -82,16 +85,86 @@ def _size(input: RaggedTensor, out_type: Any = dtypes.int32, name: str | None = 
     return api.size(input.flat_values, out_type)
 
 
-rank = also_ragged(api.rank, _rank)
-size = also_ragged(api.size, _size)
+def _on_kinds(dense: Callable[..., Any], kinds: dict[type, Callable[..., Any]]) -> Callable[..., Any]:
+    """`dense`, but another function where the first argument is of a certain type."""
+
+    @functools.wraps(dense)
+    def function(*args: Any, **kwargs: Any) -> Any:
+        kind = (args[0] if args else next(iter(kwargs.values()), None)).__class__
+        return kinds.get(kind, dense)(*args, **kwargs)
+
+    return function
+
+
+def _shape_of_sparse(input: SparseTensor, out_type: Any = dtypes.int32, name: str | None = None) -> Any:
+    return api.cast(input.dense_shape, out_type)
+
+
+def _size_of_sparse(input: SparseTensor, out_type: Any = dtypes.int32, name: str | None = None) -> Any:
+    return api.cast(api.reduce_prod(input.dense_shape), out_type)
+
+
+def _rank_of_sparse(input: SparseTensor, name: str | None = None) -> Any:
+    return api.size(input.dense_shape)
+
+
+def _shape_of_slices(input: IndexedSlices, out_type: Any = dtypes.int32, name: str | None = None) -> Any:
+    return api.cast(_whole(input), out_type)
+
+
+def _size_of_slices(input: IndexedSlices, out_type: Any = dtypes.int32, name: str | None = None) -> Any:
+    return api.cast(api.reduce_prod(_whole(input)), out_type)
+
+
+def _rank_of_slices(input: IndexedSlices, name: str | None = None) -> Any:
+    return api.rank(input.values)
+
+
+def _whole(slices: IndexedSlices) -> Any:
+    if slices.dense_shape is None:
+        raise ValueError(f"IndexedSlices without dense_shape have no shape: {slices!r}")
+    return slices.dense_shape
+
+
+def _shape_of_ragged(input: RaggedTensor, out_type: Any = dtypes.int32, name: str | None = None) -> Any:
+    return DynamicRaggedShape.from_tensor(input, out_type)
+
+
+def _values_too(dense: Callable[..., Any]) -> Callable[..., Any]:
+    """`dense`, of the values of ragged and sparse tensors and of slices."""
+
+    def of_values(x: Any, *args: Any, **kwargs: Any) -> Any:
+        return x.with_values(dense(x.values, *args, **kwargs))
+
+    ragged = functools.partial(map_flat_values, dense)
+    return _on_kinds(dense, {RaggedTensor: ragged, SparseTensor: of_values, IndexedSlices: of_values})
+
+
+shape = _on_kinds(
+    api.shape, {RaggedTensor: _shape_of_ragged, SparseTensor: _shape_of_sparse, IndexedSlices: _shape_of_slices}
+)
+def _of_any_shape(dense: Callable[..., Any]) -> Callable[..., Any]:
+    """`dense`, whose first argument is a shape, which may be that of a ragged tensor."""
+
+    def of_ragged(shape: DynamicRaggedShape, *args: Any, **kwargs: Any) -> Any:
+        return shape.with_flat_values(dense(shape.inner_shape, *args, **kwargs))
+
+    return _on_kinds(dense, {DynamicRaggedShape: of_ragged})
+
+
+fill = _of_any_shape(api.fill)
+ones = _of_any_shape(api.ones)
+zeros = _of_any_shape(api.zeros)
+rank = _on_kinds(api.rank, {RaggedTensor: _rank, SparseTensor: _rank_of_sparse, IndexedSlices: _rank_of_slices})
+size = _on_kinds(api.size, {RaggedTensor: _size, SparseTensor: _size_of_sparse, IndexedSlices: _size_of_slices})
 
 abs = _elementwise(api.abs)
 add = _elementwise(api.add)
-cast = _on_values(api.cast)
+cast = _values_too(api.cast)
 clip_by_value = _elementwise(api.clip_by_value)
 divide = _elementwise(api.divide)
 divide_no_nan = _elementwise(api.divide_no_nan)
-identity = _on_values(api.identity)
+identity = _values_too(api.identity)
 ones_like = _on_values(api.ones_like)
 one_hot = _on_values(api.one_hot)
 round = _elementwise(api.round)
@@ -127,11 +200,11 @@ upper = _on_values(text_rows.upper)
 
 __all__ = [
     "abs", "add", "also_ragged", "as_string", "boolean_mask", "cast", "clip_by_value", "concat", "constant", "divide",
-    "divide_no_nan", "dropout", "elu", "embedding_lookup", "expand_dims", "from_sparse", "gather", "gelu", "identity",
-    "join", "leaky_relu", "length", "lower", "map_flat_values", "one_hot", "ones_like", "ragged_range",
+    "divide_no_nan", "dropout", "elu", "embedding_lookup", "expand_dims", "fill", "from_sparse", "gather", "gelu", "identity",
+    "join", "leaky_relu", "length", "lower", "map_flat_values", "one_hot", "ones", "ones_like", "ragged_range",
     "ragged_stack", "rank", "reduce_all", "reduce_any", "reduce_max", "reduce_mean", "reduce_min", "reduce_prod",
     "reduce_std", "reduce_sum", "reduce_variance", "regex_full_match", "regex_replace", "relu6", "reverse", "round",
-    "saturate_cast", "selu", "sign", "silu", "size", "squared_difference", "stack", "stop_gradient", "strip",
+    "saturate_cast", "selu", "shape", "sign", "silu", "size", "squared_difference", "stack", "stop_gradient", "strip",
     "substr", "tile", "to_hash_bucket", "to_hash_bucket_fast", "to_hash_bucket_strong", "to_number", "to_sparse",
-    "truediv", "upper", "where", "zeros_like", "RaggedTensor", "RaggedTensorSpec",
+    "truediv", "upper", "where", "zeros", "zeros_like", "DynamicRaggedShape", "RaggedTensor", "RaggedTensorSpec",
 ]  # fmt: skip

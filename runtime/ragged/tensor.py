@@ -47,6 +47,7 @@ class RaggedTensor:
 
     __ag_priority__ = 1
     __ag_composite__ = "ragged"
+    __ag_tensor__ = True  # for `is_tensor`
     __array_ufunc__ = None  # `numpy_array + ragged` is ours
 
     def __init__(self, values: Any, row_splits: Tensor, uniform_row_length: int | None = None) -> None:

@@ -63,3 +63,28 @@ def test_datasets_from_functions_and_iterators(strategy):
 def test_several_devices_are_refused():
     with pytest.raises(ValueError, match="one device"):
         ag.distribute.MirroredStrategy(["/cpu:0", "/cpu:1"])
+
+
+def test_what_runs_is_converted_where_the_caller_is(strategy):
+    def step(x):
+        if x > 0:
+            return x
+        return -x
+
+    def converted(x):
+        return strategy.run(step, args=(x,))
+
+    @ag.autograph.experimental.do_not_convert
+    def unconverted(x):
+        return strategy.run(step, args=(x,)), ag.map_fn(step, ag.stack([x]))
+
+    @ag.autograph.experimental.do_not_convert
+    def converts_again(x):
+        return ag.function(converted)(x)
+
+    assert float(ag.function(converted)(ag.constant(-2.0))) == 2.0
+    assert float(ag.function(converts_again)(ag.constant(-2.0))) == 2.0
+    assert float(unconverted(ag.constant(-2.0))[0]) == 2.0
+    for caller in (ag.function(unconverted), ag.function(converted, autograph=False)):
+        with pytest.raises(ag.errors.OperatorNotAllowedInGraphError, match="bool"):
+            caller(ag.constant(-2.0))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import autograph as ag
-from autograph.errors import StagingValueError
+from autograph.errors import StagingError, StagingValueError
 from tests.operators.harness import Staged
 
 
@@ -133,6 +133,59 @@ def test_maximum_iterations_of_for():
         return total
 
     assert Staged(f, (np.array([1, 2, 4], np.float32),)).run() == 3
+
+
+def test_maximum_iterations_are_computed_before_the_loop():
+    limit = ag.Variable(7)
+
+    def f(n):
+        count = 0
+        while n > 0:
+            ag.autograph.experimental.set_loop_options(maximum_iterations=n - limit)
+            n -= 1
+            count += 1
+        return count
+
+    def drawn(n):
+        while n > 0:
+            ag.autograph.experimental.set_loop_options(maximum_iterations=ag.random.uniform([], 1, 3, ag.int32))
+            n -= 1
+        return n
+
+    def in_a_branch(n):
+        while n > 0:
+            if n > 1:
+                ag.autograph.experimental.set_loop_options(maximum_iterations=n - 1)
+            n -= 1
+        return n
+
+    assert int(ag.function(f)(np.int32(10))) == 3
+    assert int(ag.function(f, jit_compile=True)(np.int32(9))) == 2
+    for refused in (drawn, in_a_branch):
+        with pytest.raises(StagingError, match="maximum_iterations"):
+            ag.function(refused)(np.int32(2))
+
+
+def test_an_unrolled_step_before_a_loop_over_tensor_arrays():
+    # As Sonnet's dynamic_unroll: the first step outside, the others in a loop over structures of arrays.
+    def cell(inputs, state):
+        return inputs * state, state + 1.0
+
+    @ag.function(input_signature=[ag.TensorSpec([None, 3])])
+    def unroll(sequence):
+        steps = ag.shape(sequence)[0]
+        inputs = ag.nest.map_structure(lambda i: ag.TensorArray(i.dtype, steps).unstack(i), sequence)
+        output, state = cell(ag.nest.map_structure(lambda i: i.read(0), inputs), ag.constant(1.0))
+        outputs = ag.nest.map_structure(lambda o: ag.TensorArray(o.dtype, steps).write(0, o), output)
+        for t in ag.range(1, steps):
+            ag.autograph.experimental.set_loop_options(maximum_iterations=steps - 1)
+            output, state = cell(ag.nest.map_structure(lambda i, t=t: i.read(t), inputs), state)
+            outputs = ag.nest.map_structure(lambda ta, o, t=t: ta.write(t, o), outputs, output)
+        return ag.nest.map_structure(ag.TensorArray.stack, outputs), state
+
+    outputs, state = unroll(ag.ones([4, 3]))
+    np.testing.assert_array_equal(outputs, np.repeat([[1.0], [2.0], [3.0], [4.0]], 3, axis=1))
+    assert float(state) == 5.0
 
 
 def test_shape_invariants():

@@ -111,6 +111,21 @@ def test_one_hot():
     close(ag.one_hot([[1], [0]], 2, axis=1), [[[0], [1]], [[1], [0]]])
 
 
+@pytest.mark.parametrize(
+    ("bounds", "float32", "float64"),  # how many numbers TensorFlow gives
+    [
+        ((0.1, 1.1, 0.1), 10, 10), ((0.0, 0.3, 0.1), 3, 3), ((0.1, 0.4, 0.1), 3, 4), ((0.1, 0.7, 0.2), 3, 3),
+        ((1.0, 0.0, -0.1), 10, 10), ((0.0, 0.6, 0.2), 3, 3), ((0.0, 1e5, 0.3), 333334, 333334),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("made", ["eager", "interpreted", "compiled"])
+def test_ranges_of_floats_are_counted_in_their_precision(bounds, float32, float64, made):
+    f = ag.range if made == "eager" else ag.function(lambda *bounds: ag.range(*bounds), jit_compile=made == "compiled")
+    for dtype, count in ((ag.float32, float32), (ag.float64, float64)):
+        assert f(*(ag.constant(bound, dtype) for bound in bounds)).shape[0] == count
+        assert ag.range(*bounds, dtype=dtype).shape[0] == count
+
+
 def test_ranges():
     assert ag.range(3, 9, 2).numpy().tolist() == [3, 5, 7]
     assert ag.range(3, 0, -1).numpy().tolist() == [3, 2, 1]
@@ -121,6 +136,10 @@ def test_ranges():
         ag.range(3, 0)
     with pytest.raises(ag.errors.InvalidArgumentError, match="Requires delta != 0"):
         ag.range(0, 3, 0)
+    for bounds in ((0.0, np.inf, 1.0), (0.0, np.nan, 1.0), (0.0, 1e30, 1.0), (0.0, 1.0, np.nan)):
+        for traced in (ag.range, ag.function(ag.range), ag.function(ag.range, jit_compile=True)):
+            with pytest.raises(ag.errors.InvalidArgumentError, match="Requires"):
+                traced(*(ag.constant(bound) for bound in bounds))
     close(ag.linspace(0.0, 0.3, 4), np.linspace(0, 0.3, 4), 1e-6)
     assert ag.linspace(1, 2, 1).numpy().tolist() == [1.0]
     for indexing in ("xy", "ij"):

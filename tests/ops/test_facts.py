@@ -16,7 +16,7 @@ def test_types_of_ones_own_convert():
         Celsius, lambda value, dtype=None, name=None, as_ref=False: ag.constant(value.degrees, dtype)
     )
     assert float(ag.constant(1.0) + Celsius(2.0)) == 3.0
-    assert ag.is_tensor(Celsius(1.0)) and float(ag.reduce_sum(ag.stack([Celsius(1.0), Celsius(4.0)]))) == 5.0
+    assert not ag.is_tensor(Celsius(1.0)) and float(ag.reduce_sum(ag.stack([Celsius(1.0), Celsius(4.0)]))) == 5.0
     with pytest.raises(TypeError, match="Cannot register"):
         ag.register_tensor_conversion_function(int, lambda *arguments: None)
 
