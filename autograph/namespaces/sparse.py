@@ -24,6 +24,7 @@ from runtime.sparse import sparse_slice as slice
 from runtime.sparse import sparse_transpose as transpose
 
 __all__ = [
-    "SparseTensor", "add", "concat", "expand_dims", "eye", "from_dense", "map_values", "reduce_max", "reduce_sum", "reorder",
-    "retain", "segment_mean", "segment_sqrt_n", "segment_sum", "slice", "sparse_dense_matmul", "to_dense", "transpose",
+    "SparseTensor", "add", "concat", "expand_dims", "eye", "from_dense", "map_values", "reduce_max", "reduce_sum",
+    "reorder", "retain", "segment_mean", "segment_sqrt_n", "segment_sum", "slice", "sparse_dense_matmul", "to_dense",
+    "transpose",
 ]  # fmt: skip

@@ -47,6 +47,8 @@ class Builder:
         self.parent = parent
         self.foreign = tuple(foreign)
         self.captured: dict[Value, Value] = {}  # outer value -> own input
+        self.outside: dict[Value, Value] = {}  # own input -> outer value
+        self.entries: dict[Value, Any] = {}  # what is known of small integer tensors; see `runtime.ops.entries`
         self.state: dict[Any, Value] = {}  # key -> current value
         self.state_inputs: dict[Any, Value] = {}  # key -> own input
         self.written: dict[Any, None] = {}  # keys in the order they were first written
@@ -110,6 +112,7 @@ class Builder:
         own = self.captured.get(outer)
         if own is None:
             own = self.captured[outer] = self.add_input(outer.type, outer.name)
+            self.outside[own] = outer
         return own
 
     def _use_eager(self, tensor: EagerTensor) -> Value:

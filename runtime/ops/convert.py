@@ -19,6 +19,7 @@ from runtime import dtypes, errors
 from runtime.context import ctx
 from runtime.dtypes import DType, DTypeLike
 from runtime.ops.dispatch import call
+from runtime.ops.entries import entries, known_value
 from runtime.ops.table import OpDef
 from runtime.ops.values import collect_types, quiet_cast, to_array
 from runtime.shapes import TensorShape, as_shape
@@ -276,6 +277,8 @@ def scalar_int(value: Any, what: str = "dimension") -> int | Tensor:
     if tensor.dtype.kind not in "iu" or tensor._shape not in ((), None):
         raise errors.DTypeError(f"{what} must be a scalar integer tensor, got {tensor!r}")
     known = static_value(tensor)
+    if known is None:
+        known = known_value(tensor)
     return tensor if known is None else int(known)
 
 
@@ -303,17 +306,13 @@ def _tensor_entries(tensor: Tensor, what: str) -> list[int | Tensor | None]:
         return [int(v) for v in np.reshape(known, -1)]
     shape = tensor._shape
     if shape == ():
-        return [tensor]
+        return [scalar_int(tensor, what)]
     if shape is None or len(shape) != 1 or shape[0] is None:
         raise ValueError(f"{what} must be a vector whose length is known while tracing, got {tensor!r}")
-    node = tensor.value.node  # type: ignore[attr-defined]
-    builder = tensor.builder  # type: ignore[attr-defined]
-    if node is not None and node.op.name == "shape":
-        source = builder.tensor(node.inputs[0])
-        return [d if d is not None else call("dim", source, axis=i) for i, d in enumerate(source._shape)]
-    if node is not None and node.op.name == "stack":
-        return [scalar_int(builder.tensor(v), what) for v in node.inputs]
-    return [call("strided_slice", tensor, spec=(("index", i),)) for i in range(shape[0])]
+    found = entries(tensor)  # type: ignore[arg-type]
+    if found is None:
+        return [call("strided_slice", tensor, spec=(("index", i),)) for i in range(shape[0])]
+    return [entry if type(entry) is int else entry.tensor(tensor.builder) for entry in found.tolist()]  # type: ignore[attr-defined]
 
 
 def unknown_now(what: str, value: Any) -> TypeError:

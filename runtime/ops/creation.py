@@ -13,6 +13,7 @@ from runtime.context import ctx
 from runtime.dtypes import DType, DTypeLike
 from runtime.ops.convert import convert_to_tensor, is_tensor_like, operands, scalar_int, shape_args, static_value
 from runtime.ops.dispatch import apply, call
+from runtime.ops.entries import known_value
 from runtime.ops.late import late
 from runtime.ops.rules import blanks, infer_same
 from runtime.ops.table import OPS, OpDef, Sample, register
@@ -238,7 +239,7 @@ def range(start: Any, limit: Any = None, delta: Any = 1, dtype: DTypeLike = None
     for part in parts:
         if part._shape not in ((), None):
             raise errors.InvalidArgumentError(f"range needs scalars, got shape {part.shape} [Op:Range]", "range")
-    values = [static_value(p) for p in parts]
+    values = [known_value(p) if static_value(p) is None else static_value(p) for p in parts]
     size = None if any(v is None for v in values) else range_length(*[v[()] for v in values])
     return apply(RANGE, parts, {"size": size})
 

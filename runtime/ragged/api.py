@@ -143,6 +143,8 @@ def _values_too(dense: Callable[..., Any]) -> Callable[..., Any]:
 shape = _on_kinds(
     api.shape, {RaggedTensor: _shape_of_ragged, SparseTensor: _shape_of_sparse, IndexedSlices: _shape_of_slices}
 )
+
+
 def _of_any_shape(dense: Callable[..., Any]) -> Callable[..., Any]:
     """`dense`, whose first argument is a shape, which may be that of a ragged tensor."""
 
@@ -200,11 +202,12 @@ upper = _on_values(text_rows.upper)
 
 __all__ = [
     "abs", "add", "also_ragged", "as_string", "boolean_mask", "cast", "clip_by_value", "concat", "constant", "divide",
-    "divide_no_nan", "dropout", "elu", "embedding_lookup", "expand_dims", "fill", "from_sparse", "gather", "gelu", "identity",
-    "join", "leaky_relu", "length", "lower", "map_flat_values", "one_hot", "ones", "ones_like", "ragged_range",
-    "ragged_stack", "rank", "reduce_all", "reduce_any", "reduce_max", "reduce_mean", "reduce_min", "reduce_prod",
-    "reduce_std", "reduce_sum", "reduce_variance", "regex_full_match", "regex_replace", "relu6", "reverse", "round",
-    "saturate_cast", "selu", "shape", "sign", "silu", "size", "squared_difference", "stack", "stop_gradient", "strip",
-    "substr", "tile", "to_hash_bucket", "to_hash_bucket_fast", "to_hash_bucket_strong", "to_number", "to_sparse",
-    "truediv", "upper", "where", "zeros", "zeros_like", "DynamicRaggedShape", "RaggedTensor", "RaggedTensorSpec",
+    "divide_no_nan", "dropout", "elu", "embedding_lookup", "expand_dims", "fill", "from_sparse", "gather", "gelu",
+    "identity", "join", "leaky_relu", "length", "lower", "map_flat_values", "one_hot", "ones", "ones_like",
+    "ragged_range", "ragged_stack", "rank", "reduce_all", "reduce_any", "reduce_max", "reduce_mean", "reduce_min",
+    "reduce_prod", "reduce_std", "reduce_sum", "reduce_variance", "regex_full_match", "regex_replace", "relu6",
+    "reverse", "round", "saturate_cast", "selu", "shape", "sign", "silu", "size", "squared_difference", "stack",
+    "stop_gradient", "strip", "substr", "tile", "to_hash_bucket", "to_hash_bucket_fast", "to_hash_bucket_strong",
+    "to_number", "to_sparse", "truediv", "upper", "where", "zeros", "zeros_like", "DynamicRaggedShape",
+    "RaggedTensor", "RaggedTensorSpec",
 ]  # fmt: skip
