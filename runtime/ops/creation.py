@@ -239,7 +239,7 @@ def range(start: Any, limit: Any = None, delta: Any = 1, dtype: DTypeLike = None
     for part in parts:
         if part._shape not in ((), None):
             raise errors.InvalidArgumentError(f"range needs scalars, got shape {part.shape} [Op:Range]", "range")
-    values = [known_value(p) if static_value(p) is None else static_value(p) for p in parts]
+    values: list[Any] = [known_value(p) if static_value(p) is None else static_value(p) for p in parts]
     size = None if any(v is None for v in values) else range_length(*[v[()] for v in values])
     return apply(RANGE, parts, {"size": size})
 

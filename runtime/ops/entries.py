@@ -35,20 +35,20 @@ _REDUCTIONS: dict[str, Callable[[Any], Any]] = {
 
 
 class Origin(NamedTuple):
-    """Where a number comes from: a dimension of a value (`is_size`), an entry of a vector, or a scalar (no index)."""
+    """Where a number comes from: a dimension of a value (`is_size`), an entry of a vector, or a scalar (no place)."""
 
     value: Any
-    index: int | None
+    place: int | None
     is_size: bool = False
 
     def tensor(self, builder: Any) -> Tensor:
         """The number as a scalar tensor, of any integer dtype."""
         whole = SymbolicTensor(self.value, builder)
-        if self.index is None:
+        if self.place is None:
             return whole
         if self.is_size:
-            return call("dim", whole, axis=self.index)
-        return call("strided_slice", whole, spec=(("index", self.index),))
+            return call("dim", whole, axis=self.place)
+        return call("strided_slice", whole, spec=(("index", self.place),))
 
 
 def entries(tensor: SymbolicTensor) -> np.ndarray | None:
@@ -85,7 +85,7 @@ def _entries(value: Any, builder: Any, depth: int) -> np.ndarray | None:
         if found is None or any(type(entry) is int and not _fits(entry, type_.dtype.np) for entry in found.flat):
             found = own
         else:
-            found = np.where(np.equal(found, None), own, found)
+            found = _array([b if a is None else a for a, b in zip(found.flat, own.flat)], found.shape)
         builder.entries[value] = found
     return found
 
@@ -165,7 +165,7 @@ def _moved(node: Any, operands: list[Any], value: Any) -> np.ndarray:
 def _computed(function: Callable[[int, int], int], operands: list[Any]) -> np.ndarray | None:
     """The entries of a sum or the like, None for those that aren't known."""
     a, b = np.broadcast_arrays(*operands)
-    found = []
+    found: list[int | None] = []
     for x, y in zip(a.flat, b.flat):
         if type(x) is not int or type(y) is not int:
             found.append(None)
