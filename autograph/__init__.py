@@ -45,6 +45,7 @@ from autograph.namespaces import (
 )
 from autograph.namespaces import conversion as autograph
 from autograph.operators.functional_control import case, cond, switch_case, while_loop
+from runtime import array_api
 from runtime.autodiff.custom import custom_gradient
 from runtime.autodiff.python_calls import py_function
 from runtime.autodiff.tape import GradientTape
@@ -278,7 +279,7 @@ __all__ = [
     "Assert", "DType", "GradientTape", "IndexedSlices", "Module", "RaggedTensor", "RaggedTensorSpec", "SparseTensor",
     "SparseTensorSpec", "Tensor", "TensorArray", "TensorShape", "TensorSpec", "UnconnectedGradients", "Variable",
     "VariableAggregation", "VariableSynchronization", "abs", "acos", "acosh", "add", "add_n", "argmax", "argmin",
-    "argsort", "as_dtype", "as_string", "asin", "asinh", "assert_equal", "assert_greater", "assert_less",
+    "argsort", "array_api", "as_dtype", "as_string", "asin", "asinh", "assert_equal", "assert_greater", "assert_less",
     "assert_rank", "atan", "atan2", "atanh", "autodiff", "autograph", "batch_to_space", "bfloat16", "bitcast",
     "bitwise", "bool", "boolean_mask", "broadcast_dynamic_shape", "broadcast_static_shape", "broadcast_to", "case",
     "cast", "clip_by_global_norm", "clip_by_norm", "clip_by_value", "complex", "complex128", "complex64", "concat",

@@ -127,7 +127,7 @@ def page() -> str:
         lines += [f"## {'ag.' + namespace if namespace else 'ag'}", "", "| name | TensorFlow | | differences |"]
         lines.append("| --- | --- | --- | --- |")
         for name, value in names.items():
-            theirs = ONLY_HERE.get(name, f"tf.{name}")
+            theirs = ONLY_HERE.get(name, "" if name.startswith("array_api.") else f"tf.{name}")
             shown = f"`{theirs}`" if theirs else "–"
             lines.append(f"| `{name}` | {shown} | {first_sentence(value)} | {DIFFERENCES.get(name, '')} |")
         lines.append("")

@@ -186,7 +186,7 @@ def as_dtype(value: Any) -> DType:
         pass
     try:
         dtype = np.dtype(value)
-    except TypeError:
+    except (TypeError, ValueError):  # NumPy reads dictionaries and lists as descriptions of structures
         dtype = None
     if dtype is not None:
         if dtype.kind in "SU":

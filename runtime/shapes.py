@@ -220,6 +220,14 @@ class TensorShape:
             return TensorShape(None) if isinstance(key, slice) else None
         return TensorShape(self._dims[key], self._sources[key]) if isinstance(key, slice) else self._dims[key]
 
+    def index(self, value: Any, start: int = 0, stop: int | None = None) -> int:
+        """The position of the first dimension equal to `value`. Raises ValueError where there is none."""
+        return self._known().index(value, start, len(self) if stop is None else stop)
+
+    def count(self, value: Any) -> int:
+        """How many dimensions are equal to `value`."""
+        return self._known().count(value)
+
     def __add__(self, other: Any) -> TensorShape:
         return self.concatenate(other)
 
@@ -243,6 +251,9 @@ class TensorShape:
 
     def __reduce__(self) -> tuple:
         return TensorShape, (self._dims,)
+
+
+Sequence.register(TensorShape)
 
 
 def format_shape(shape: Shape) -> str:

@@ -21,7 +21,7 @@ BASE |= {"runtime.nest", "runtime.device", "runtime.composites", "runtime.collec
 BASE |= {"runtime.locks"}
 VALUES = {*BASE, "runtime.tensor", "runtime.ops", "runtime.variable", "runtime.tensor_array", "runtime.generator"}
 VALUES |= {"runtime.ragged", "runtime.sparse"}
-VALUES |= {"runtime.staged_list", "runtime.list_methods"}
+VALUES |= {"runtime.staged_list", "runtime.list_methods", "runtime.array_api"}
 RUNTIME = {*VALUES, "runtime.graph", "runtime.autodiff", "runtime.engine"}
 CONVERSION = {"autograph.errors", "autograph.syntax", "autograph.convert"}
 AUTOGRAPH = {*CONVERSION, "autograph.convert.api", "autograph.operators"}
@@ -35,6 +35,7 @@ ROOMS: dict[str, set[str]] = {
     "runtime.generator": {*BASE, "runtime.tensor", "runtime.ops", "runtime.variable"},
     "runtime.tensor_array": {*BASE, "runtime.tensor", "runtime.ops"},
     "runtime.list_methods": {*BASE, "runtime.tensor", "runtime.ops"},
+    "runtime.array_api": {*BASE, "runtime.tensor", "runtime.ops", "runtime.variable"},
     "runtime.sparse": {*BASE, "runtime.tensor", "runtime.ops"},
     "runtime.ragged": {*BASE, "runtime.tensor", "runtime.ops", "runtime.sparse"},
     "runtime.staged_list": {*BASE, "runtime.tensor", "runtime.ops", "runtime.list_methods"},

@@ -101,7 +101,16 @@ def _has_tensor(operands: tuple) -> bool:
 
 
 def experimental_enable_numpy_behavior(prefer_float32: bool = False, dtype_conversion_mode: str = "legacy") -> None:
-    """Accepted and without effect: tensors here always have NumPy's methods, indexing and functions."""
+    """Lets Python's operators promote tensors of different dtypes by NumPy's rules, and `@` take vectors.
+
+    Tensors have NumPy's methods, indexing and functions anyway.
+
+    prefer_float32: accepted, without effect. dtype_conversion_mode: 'legacy', 'all' or 'safe' switch promotion on,
+    'off' switches it off again. Raises ValueError for another mode.
+    """
+    if dtype_conversion_mode not in ("off", "legacy", "safe", "all"):
+        raise ValueError(f"dtype_conversion_mode={dtype_conversion_mode!r}: it is 'off', 'legacy', 'safe' or 'all'.")
+    numpy_ufuncs.Promotion.enabled = dtype_conversion_mode != "off"
 
 
 functions: dict[str, Any] = {name: _function(name) for name in _NAMES.split() if hasattr(np, name)}

@@ -149,13 +149,36 @@ def _array_function(self: Any, function: Any, types: Any, args: Any, kwargs: dic
     return function(*[as_array(v) for v in args], **{k: as_array(v) for k, v in kwargs.items()})
 
 
-def _dlpack(self: Any, **options: Any) -> Any:
+def _dlpack(
+    self: Any,
+    *,
+    stream: Any = None,
+    max_version: tuple[int, int] | None = None,
+    dl_device: tuple[int, int] | None = None,
+    copy: bool | None = None,
+) -> Any:
     """The value in the exchange format of arrays (DLPack), for `torch.from_dlpack` and others. Read-only is not said
     by older consumers, so they get a copy."""
     value = _as_tensor(self)
     if isinstance(value, SymbolicTensor):
         raise TypeError(f"{value} has no value while its function is being traced, so it has no DLPack form.")
-    return np.array(value._array).__dlpack__(**options)
+    if stream is not None or dl_device not in (None, _dlpack_device(self)):
+        raise BufferError(f"The tensor is on the CPU, without streams; stream={stream!r}, dl_device={dl_device!r}.")
+    versioned: dict[str, Any] = {} if max_version is None or not _VERSIONED_DLPACK else {"max_version": max_version}
+    if copy is not False:
+        return np.array(value._array).__dlpack__(**versioned)
+    if versioned and max_version >= (1, 0):  # type: ignore[operator]
+        array = np.asarray(value._array)
+        array.flags.writeable = False
+        return array.__dlpack__(**versioned, copy=False)
+    raise BufferError(
+        "A tensor's memory is read-only, which only version 1 of DLPack can say. Ask for it with max_version=(1, 0), "
+        "or for a copy."
+    )
+
+
+# NumPy 2.1 and later hand out capsules of the protocol's version 1.
+_VERSIONED_DLPACK = np.lib.NumpyVersion(np.__version__) >= "2.1.0"
 
 
 def _dlpack_device(self: Any) -> tuple[int, int]:

@@ -15,9 +15,20 @@ import numpy as np
 from runtime import dtypes
 from runtime.ops import arithmetic, compare, elementwise, linalg, reduce, scan, special
 from runtime.ops.array import known_rank
+from runtime.ops.blocks import bitcast
 from runtime.ops.convert import convert_to_tensor, is_tensor_like, operands
 from runtime.ops.dispatch import call
 from runtime.tensor import Tensor
+
+
+class Promotion:
+    """Whether Python's operators promote tensors of different dtypes by NumPy's rules, or refuse as TensorFlow does.
+
+    `experimental_enable_numpy_behavior` switches it, for the whole process.
+    """
+
+    enabled = False
+
 
 UFUNCS: dict[Any, Callable[..., Any]] = {}
 # Methods of ufuncs: (ufunc, "reduce") -> function(tensor, axis, keepdims).
@@ -134,9 +145,9 @@ def _signbit(x: Any) -> Tensor:
     tensor = convert_to_tensor(x)
     if tensor.dtype.kind != "f":
         return tensor < 0
-    # -0.0 has the sign too: its reciprocal is -inf.
-    negative_zero = compare.logical_and(compare.equal(tensor, 0), arithmetic.reciprocal(tensor) < 0)
-    return compare.logical_or(tensor < 0, negative_zero)
+    # The bit itself: -0.0 and NaN have one too.
+    bits = dtypes.as_dtype(f"int{8 * tensor.dtype.size}")
+    return bitcast(tensor, bits) < 0
 
 
 def _copysign(x: Any, y: Any) -> Tensor:

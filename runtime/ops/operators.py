@@ -9,12 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from runtime import dtypes
 from runtime.context import ctx
 from runtime.ops import arithmetic, compare, linalg, numpy_methods, numpy_protocol
 from runtime.ops.array import ensure_shape
 from runtime.ops.convert import convert_to_tensor, is_tensor_like, operands, quick_operand, quick_scalar
-from runtime.ops.dispatch import apply
+from runtime.ops.dispatch import apply, call
+from runtime.ops.numpy_ufuncs import Promotion, common, find
 from runtime.ops.slicing import getitem
 from runtime.ops.table import OPS
 from runtime.shapes import as_shape, broadcast
@@ -41,7 +44,7 @@ def _operator(function: Callable[..., Tensor], row: str, kinds: str) -> tuple[Ca
                 return apply(op, (self, scalar))
         elif _is_foreign(other):
             return NotImplemented
-        return function(self, other)
+        return function(*common(self, other)) if Promotion.enabled else function(self, other)
 
     def reflected(self: Any, other: Any) -> Any:
         if other.__class__ is float or other.__class__ is int:
@@ -50,7 +53,7 @@ def _operator(function: Callable[..., Tensor], row: str, kinds: str) -> tuple[Ca
                 return apply(op, (scalar, self))
         elif _is_foreign(other):
             return NotImplemented
-        return function(other, self)
+        return function(*common(other, self)) if Promotion.enabled else function(other, self)
 
     return forward, reflected
 
@@ -71,6 +74,8 @@ def _logic(logical: Callable[..., Tensor], bitwise: Callable[..., Tensor]) -> tu
     """`&`, `|`, `^`: logic on bools, bits on integers."""
 
     def function(x: Any, y: Any) -> Tensor:
+        if Promotion.enabled:
+            x, y = common(x, y)
         x, y = operands(bitwise.row.label, x, y)  # type: ignore[attr-defined]
         return (logical if x.dtype is dtypes.bool_ else bitwise)(x, y)
 
@@ -99,6 +104,17 @@ def _invert(self: Any) -> Tensor:
     return compare.logical_not(x) if x.dtype is dtypes.bool_ else compare.invert(x)
 
 
+def _negative(self: Any) -> Tensor:
+    x = convert_to_tensor(self)
+    # Unsigned integers wrap around, as NumPy's do; the op of TensorFlow's name has none.
+    return arithmetic.subtract(call("zeros_like", x), x) if x.dtype.is_unsigned else arithmetic.negative(x)
+
+
+def _absolute(self: Any) -> Tensor:
+    x = convert_to_tensor(self)
+    return x if x.dtype.is_unsigned else arithmetic.abs(x)
+
+
 def _equality(negated: bool) -> Callable[[Any, Any], Any]:
     function = compare.not_equal if negated else compare.equal
     label = "NotEqual" if negated else "Equal"
@@ -110,7 +126,7 @@ def _equality(negated: bool) -> Callable[[Any, Any], Any]:
             return NotImplemented
         if not is_tensor_like(other) and not _comparable(other):
             return NotImplemented
-        x, y = operands(label, self, other)
+        x, y = common(self, other) if Promotion.enabled else operands(label, self, other)
         try:
             broadcast(x._shape, y._shape)
         except ValueError:
@@ -125,7 +141,10 @@ def _comparable(value: Any) -> bool:
 
 
 def _matmul(x: Any, y: Any) -> Tensor:
-    return linalg.matmul(x, y)
+    if not Promotion.enabled:
+        return linalg.matmul(x, y)
+    product: Any = find(np.matmul, "__call__")  # vectors, too
+    return product(x, y)
 
 
 def _divmod(x: Any, y: Any) -> tuple[Tensor, Tensor]:
@@ -151,6 +170,8 @@ _BINARY: dict[str, tuple[Callable, Callable]] = {
     "and": _logic(compare.logical_and, compare.bitwise_and),
     "or": _logic(compare.logical_or, compare.bitwise_or),
     "xor": _logic(compare.logical_xor, compare.bitwise_xor),
+    "lshift": _operator(compare.left_shift, "left_shift", "iu"),
+    "rshift": _operator(compare.right_shift, "right_shift", "iu"),
 }
 _COMPARISONS: dict[str, Callable] = {
     "lt": _operator(compare.less, "less", _ORDERED)[0],
@@ -161,9 +182,9 @@ _COMPARISONS: dict[str, Callable] = {
     "ne": _equality(True),
 }
 _UNARY: dict[str, Callable] = {
-    "neg": lambda self: arithmetic.negative(self),
+    "neg": _negative,
     "pos": lambda self: convert_to_tensor(self),
-    "abs": lambda self: arithmetic.abs(self),
+    "abs": _absolute,
     "invert": _invert,
 }
 

@@ -245,6 +245,8 @@ def roll(input: Any, shift: Any, axis: Any, name: str | None = None) -> Tensor:
     for count, position in zip(shifts, axes):
         at = static_axis(position, r, "roll")
         size = dims(x)[at]
+        if isinstance(size, int) and not size:
+            continue
         cut = -count % size  # type: ignore[operator]
         first, second = [slice(None)] * r, [slice(None)] * r
         first[at], second[at] = slice(cut, None), slice(None, cut)

@@ -40,8 +40,8 @@ _BAD_INDEX = (
 
 @late
 def getitem(tensor: Any, key: Any) -> Tensor:
-    """`tensor[key]`: ints, slices, `...`, `None`, scalar int tensors; one int array or tensor picks rows; one bool
-    array or tensor of the leading shape masks.
+    """`tensor[key]`: ints, slices, `...`, `None`, scalar int tensors; int arrays or tensors pick elements, and bool
+    ones mask, by NumPy's rules for advanced indexing.
 
     Raises TypeError for other keys, InvalidArgumentError for an index out of bounds or too many of them.
     """
@@ -58,6 +58,8 @@ def getitem(tensor: Any, key: Any) -> Tensor:
         special = _array_key(tensor, key)
         if special is not None:
             return special
+    elif any(_is_index_array(part) for part in key):
+        return _advanced(tensor, key)
     spec, holes = parse_key(key, tensor._shape)
     return apply(STRIDED_SLICE, (tensor, *holes), {"spec": spec})
 
@@ -70,10 +72,89 @@ def _array_key(tensor: Any, key: Any) -> Tensor | None:
     if isinstance(key, (Tensor, np.ndarray)) or is_tensor_like(key):
         index = convert_to_tensor(key)
         if index.dtype.kind == "b":
+            if index._shape == ():  # the tensor itself, along a new axis of length 1 or 0
+                tensor, index = call("expand_dims", tensor, axis=(0,)), call("reshape", index, shape=(1,))
             return call("boolean_mask", tensor, index)
         if index._shape != () and index.dtype.kind in "iu":
             return call("gather", tensor, index, axis=0)
     return None
+
+
+def _is_index_array(part: Any) -> bool:
+    if isinstance(part, (Tensor, np.ndarray)) or is_tensor_like(part):
+        return part.dtype == dtypes.bool_ or tuple(part.shape) != ()
+    return isinstance(part, list)
+
+
+def _advanced(tensor: Tensor, key: Sequence[Any]) -> Tensor:
+    """NumPy's advanced indexing: integers and index arrays broadcast, a mask stands for the indices where it is True.
+
+    The slices are taken first, then the elements are gathered. The dimensions of the indices replace the indexed ones
+    where those are neighbours, and stand in front otherwise.
+    """
+    if tensor._shape is None:
+        raise TypeError("Indexing by several arrays needs a tensor whose rank is known while tracing.")
+    masks = {id(part): convert_to_tensor(part) for part in key if _is_index_array(part)}
+    used = sum(_dimensions_used(part, masks) for part in key)
+    rest = len(tensor._shape) - used
+    if sum(part is Ellipsis for part in key) > 1 or rest < 0:
+        raise errors.InvalidArgumentError(
+            f"Too many indices, or ellipses: {len(key)} for a tensor of {len(tensor._shape)} dimensions "
+            "[Op:StridedSlice]"
+        )
+    basic: list[Any] = []
+    indices: list[Tensor] = []
+    at: list[int] = []  # the axes of the sliced tensor that the indices are of
+    full = slice(None)
+    for part in key if any(part is Ellipsis for part in key) else (*key, Ellipsis):
+        if part is Ellipsis:
+            basic += [full] * rest
+        elif part is None or isinstance(part, slice):
+            basic.append(part)
+        else:
+            for index in _index_arrays(part, masks):
+                at.append(len(basic))
+                indices.append(index)
+                basic.append(full)
+    sliced = getitem(tensor, tuple(basic))
+    size = [dims(sliced)[axis] for axis in at]
+    shared: Any = sum((call("zeros_like", index) for index in indices[1:]), call("zeros_like", indices[0]))
+    places = []
+    for index, length in zip(indices, size):
+        count = (
+            convert_to_tensor(length, dtypes.int64)
+            if isinstance(length, int)
+            else call("cast", convert_to_tensor(length), dtype=dtypes.int64)
+        )
+        places.append(call("select", index < 0, index + count, index) + shared)
+    rank, many = len(sliced._shape or ()), len(shared._shape)
+    others = [axis for axis in range(rank) if axis not in at]
+    gathered = call("gather_nd", call("transpose", sliced, perm=(*at, *others)), call("stack", *places, axis=many))
+    if at[-1] - at[0] + 1 != len(at):
+        return gathered
+    before = sum(axis < at[0] for axis in others)
+    order = (*range(many, many + before), *range(many), *range(many + before, many + len(others)))
+    return gathered if order == tuple(range(len(order))) else call("transpose", gathered, perm=order)
+
+
+def _dimensions_used(part: Any, masks: dict[int, Tensor]) -> int:
+    if part is None or part is Ellipsis:
+        return 0
+    mask = masks.get(id(part))
+    return len(mask._shape or ()) if mask is not None and mask.dtype is dtypes.bool_ else 1
+
+
+def _index_arrays(part: Any, masks: dict[int, Tensor]) -> list[Tensor]:
+    """The int64 indices that a part of a key stands for."""
+    index = masks.get(id(part))
+    if index is None:
+        index = convert_to_tensor(part)
+    if index.dtype is dtypes.bool_:
+        coordinates = call("where_true", index)
+        return [coordinates[:, axis] for axis in range(len(index._shape or ()))]
+    if not index.dtype.is_integer:
+        raise TypeError(_BAD_INDEX.format(part))
+    return [call("cast", index, dtype=dtypes.int64)]
 
 
 def parse_key(key: Any, shape: Shape) -> tuple[Spec, list[Tensor]]:

@@ -101,6 +101,7 @@ def test_gradients_and_dtypes():
     assert tnp.zeros(2, dtype=ag.float32).dtype is ag.float32 and tnp.ones(2, tnp.int32).dtype is ag.int32
     assert tnp.ndarray is ag.Tensor and tnp.pi == np.pi and tnp.newaxis is None
     tnp.experimental_enable_numpy_behavior()
+    tnp.experimental_enable_numpy_behavior(dtype_conversion_mode="off")
 
 
 @pytest.mark.parametrize("name", ["fft", "ifft", "rfft", "irfft"])
