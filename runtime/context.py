@@ -28,6 +28,8 @@ class Recorder(Protocol):
 
     def extend(self, node: Any, result: Any) -> None: ...
 
+    def mark(self) -> Callable[[], None]: ...
+
 
 class Context(threading.local):
     """Per-thread state.

@@ -1,8 +1,9 @@
 """Room on Python's stack for functions that are traced, and for graphs with regions in regions.
 
-A call of a function in a branch takes up to five frames where Python takes one. So that a recursive function reaches in
-a trace the depth that it reaches in Python, the limit is that much higher for as long as anything is being traced, and
-while a graph is walked over or run whose regions are deep: an `elif` is a region in the one before it.
+A call of a function in a branch takes up to seven frames where Python takes one. So that a recursive function reaches
+in a trace the depth that it reaches in Python, the limit is that much higher for as long as anything is being traced,
+and while a graph is walked over or run whose regions are deep: an `elif` is a region in the one before it. Staged
+functions that call themselves have a limit of their own, and room for it.
 """
 
 from __future__ import annotations
@@ -10,35 +11,60 @@ from __future__ import annotations
 import contextlib
 import sys
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-_FRAMES = 5
+_FRAMES = 7
+# Calls in calls that a staged recursive function may make: as many as Python's own default allows.
+DEEPEST = 1000
+TOO_DEEP = (
+    f"maximum recursion depth exceeded: a staged function may call itself {DEEPEST} levels deep. Does every way come "
+    "to a case without a further call? If so, write it as a loop, with a stack of its own where it branches"
+)
+# Python's frames that such a call takes in the interpreter, with regions in it that are `_DEEP` levels deep.
+_FRAMES_OF_CALL = 40
 # Regions in regions from which on the usual limit may not do.
 _DEEP = 50
 
 _lock = threading.Lock()
-_tracing = 0
-_limit = 0
+_wanted: Counter[int] = Counter()  # the frames that blocks have asked for
+_limits: list[int] = []  # the program's own limit, while there are such blocks
+_set = 0  # what the limit was made then
 
 
 @contextlib.contextmanager
-def room() -> Iterator[None]:
-    """Raises the recursion limit while the block runs; it is the process's, so all threads count together."""
-    global _tracing, _limit
+def room(frames: int = 0) -> Iterator[None]:
+    """Raises the recursion limit while the block runs; it is the process's, so all threads count together.
+
+    frames: how many more there must be room for, beside the usual.
+    """
+    global _set
     with _lock:
-        if _tracing == 0:
-            _limit = sys.getrecursionlimit()
-            sys.setrecursionlimit(_limit * _FRAMES)
-        _tracing += 1
+        if not _wanted:
+            _limits.append(sys.getrecursionlimit())
+        _wanted[frames] += 1
+        _set = _limits[0] * _FRAMES + max(_wanted)
+        sys.setrecursionlimit(_set)
     try:
         yield
     finally:
         with _lock:
-            _tracing -= 1
+            _wanted[frames] -= 1
+            if not _wanted[frames]:
+                del _wanted[frames]
+            is_ours = sys.getrecursionlimit() == _set
+            if _wanted:
+                _set = _limits[0] * _FRAMES + max(_wanted)
+            limit = _set if _wanted else _limits.pop()
             # A limit that the program has set meanwhile stays.
-            if _tracing == 0 and sys.getrecursionlimit() == _limit * _FRAMES:
-                sys.setrecursionlimit(_limit)
+            if is_ours:
+                sys.setrecursionlimit(limit)
+
+
+def deep() -> contextlib.AbstractContextManager[None]:
+    """`room` for a staged recursive function that is as deep as it may be."""
+    return room(DEEPEST * _FRAMES_OF_CALL)
 
 
 def is_deep(graph: Any) -> bool:

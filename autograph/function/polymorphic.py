@@ -24,6 +24,7 @@ from autograph.function.signature import Arguments, check_input_signature, check
 from autograph.function.trace import trace
 from autograph.operators.builtins import STAGES_PRINTS
 from autograph.operators.calls import CONVERTING, is_library
+from autograph.operators.recursion import watched
 from autograph.operators.tracebacks import drop_own_frames
 from autograph.operators.unbound import name_assignment
 from autograph.operators.unconverted import explain_type_error
@@ -93,6 +94,7 @@ class Function:
         self._trace_count = 0
         self._lock = threading.RLock()
         self._tracing: set[Any] = set()
+        self.recurs = False  # whether functions that it calls call it: traces take it in, rather than its own trace
         self._bound: Any = None
         self._shortcuts = Shortcuts()
         self._owner = weakref.ref(self)
@@ -121,6 +123,8 @@ class Function:
                 key = key_of_call(args, kwargs, tensors)
             if ctx.numerics is not None:
                 key = ("checked", key)
+            if ctx.builder is not None and (self.recurs or key in self._tracing) and self._autograph:
+                return self._traceable()(*args, **kwargs)
             concrete = self._traces.get(key)
             if concrete is None or (concrete.guards and broken(concrete.guards) is not None):
                 concrete = self._trace(key, args, kwargs)
@@ -168,9 +172,9 @@ class Function:
     def _trace_new(self, key: Any, args: tuple, kwargs: dict[str, Any]) -> ConcreteFunction:
         if key in self._tracing:
             raise RecursionError(
-                f"'{self._name}' calls itself with arguments of the same signature while it is being traced, so "
-                "tracing would never end: a tensor condition can't stop Python's recursion. Write it as a loop or pass "
-                "the depth as a Python number that changes from call to call."
+                f"'{self._name}' calls itself with arguments of the same signature while it is being traced, and it "
+                "isn't converted (autograph=False), so tracing would never end. Let it be converted, write it as a "
+                "loop, or pass the depth as a Python number that changes from call to call."
             )
         self._note_reason(key, args, kwargs)
         guards = guards_of(self._python_function, args, lambda f: not is_library(f))
@@ -184,7 +188,7 @@ class Function:
             )
 
         def run() -> ConcreteFunction:
-            function = self._converted() if self._autograph else self._python_function
+            function = self._traceable()
             with room():
                 return trace(function, self._name, args, kwargs, self._arguments, self._jit_compile, self._memory)
 
@@ -225,11 +229,20 @@ class Function:
             return args, kwargs
         return relax(self._latest.arguments, (args, kwargs))
 
-    def _converted(self) -> Callable[..., Any]:
+    def _traceable(self) -> Callable[..., Any]:
+        """What is traced: the converted form of the function, which notices when it calls itself."""
         function = self._python_function
+        if not self._autograph:
+            return function
         if isinstance(function, _WeakMethod):
-            return functools.partial(converted(function.__func__), function.__self__)
-        return converted(function)
+            return functools.partial(self._noticing(function.__func__), function.__self__)
+        if isinstance(function, types.MethodType):
+            return types.MethodType(self._noticing(function.__func__), function.__self__)
+        return self._noticing(function)
+
+    def _noticing(self, function: Any) -> Any:
+        made = converted(function)
+        return watched(function, made, self) if type(function) is types.FunctionType else made
 
     def _generalise(self, args: tuple, kwargs: dict[str, Any]) -> tuple[Any, tuple]:
         """The one trace of a function with an input signature is made for the signature, not for the arguments."""

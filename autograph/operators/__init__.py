@@ -13,6 +13,7 @@ from autograph.operators.logic import and_, compare, in_, is_none, is_not_none, 
 from autograph.operators.loops import for_stmt, while_stmt
 from autograph.operators.matching import match_stmt
 from autograph.operators.raising import Raised, caught
+from autograph.operators.recursion import watched
 from autograph.operators.special_methods import get_item, manager, operate, operate_alone, set_attribute, set_item
 from autograph.operators.texts import percent, shown, text
 from autograph.operators.tracebacks import drop_frames
@@ -57,5 +58,6 @@ __all__ = [
     "shown",
     "spread",
     "text",
+    "watched",
     "while_stmt",
 ]

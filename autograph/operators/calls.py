@@ -45,6 +45,17 @@ _makers: dict[int, tuple[Any, Maker | None]] = {}
 _forced: dict[int, tuple[Any, Maker | None]] = {}  # the same for functions whose conversion was asked for by name
 
 
+# Gives what to call in place of a function's converted form in a trace.
+Watcher = Callable[[FunctionType, Callable[..., Any]], Callable[..., Any]]
+_recursion: Watcher | None = None
+
+
+def install_watcher(watcher: Watcher) -> None:
+    """Sets what notices that functions call themselves; `recursion.py`, which uses this module, does so."""
+    global _recursion
+    _recursion = watcher
+
+
 def install_converter(converter: Converter) -> None:
     """Sets what converts functions. The conversion's API does this when it is imported."""
     global _converter
@@ -83,15 +94,18 @@ def converted_form(callee: Any) -> Any:
         maker = maker_of(callee) if entry is None else entry[1]
         if maker is None:
             decorator = DECORATED.get(callee)
-            return callee if decorator is None else decorator(converted_form(callee.__wrapped__))
-        return maker(callee)
+            if decorator is not None:
+                return decorator(converted_form(callee.__wrapped__))
+            # A function that a converted one has made is converted already.
+            return callee if is_library(callee) else _watched(callee, callee)
+        return _watched(callee, maker(callee))
     if kind is MethodType:
         function = callee.__func__
         if type(function) is FunctionType:
             if function in OVERLOADS:
                 return MethodType(OVERLOADS[function], callee.__self__)
             maker = maker_of(function)
-            return callee if maker is None else MethodType(maker(function), callee.__self__)
+            return callee if maker is None else MethodType(_watched(function, maker(function)), callee.__self__)
         return callee
     try:
         overload = OVERLOADS.get(callee)
@@ -174,7 +188,12 @@ def _callable_object(callee: Any) -> Any:
     if type(function) is not FunctionType:
         return callee
     maker = maker_of(function)
-    return callee if maker is None else MethodType(maker(function), callee)
+    return callee if maker is None else MethodType(_watched(function, maker(function)), callee)
+
+
+def _watched(function: FunctionType, made: Callable[..., Any]) -> Callable[..., Any]:
+    """The converted form of a function, which is watched in a trace if it may call itself."""
+    return _recursion(function, made) if ctx.builder is not None and _recursion is not None else made
 
 
 def _constructor(cls: type) -> Any:

@@ -39,6 +39,7 @@ from autograph.operators.symbolic import (
     type_of,
 )
 from autograph.operators.unbound import run
+from autograph.operators.unfinished import Unfinished
 from runtime import dtypes
 from runtime.context import ctx
 from runtime.dtypes import DType
@@ -107,7 +108,7 @@ class _Trace:
     far: list[tuple[Slot, Any]]  # what else has changed: see frame.py
     raises: bool = False  # always: what follows comes from the other branch
     sources: dict[int, Any] = field(default_factory=dict)  # by id of a list that became staged here, what it was
-    error: Exception | None = None  # why a trial goes on without the branch
+    error: BaseException | None = None  # why a trial goes on without the branch
 
 
 def _trace(name: str, branch: Callable[[], Any], facts: set[Any], state: Sequence[Slot], frame: Frame) -> _Trace:
@@ -120,6 +121,8 @@ def _trace(name: str, branch: Callable[[], Any], facts: set[Any], state: Sequenc
         ctx.builder.known |= facts
         try:
             trace.result = branch()
+        except Unfinished as error:
+            trace.error, trace.raises = error, True
         except Exception as error:
             if not hand_over(error, state):
                 if not stage_raise(error):

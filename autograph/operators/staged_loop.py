@@ -49,6 +49,7 @@ from autograph.operators.symbolic import (
     truth,
     type_of,
 )
+from autograph.operators.unfinished import Unfinished
 from runtime import dtypes
 from runtime.autodiff.budget import memory_of_function
 from runtime.context import ctx
@@ -215,6 +216,8 @@ class Loop:
         try:
             with options_of(self.options):
                 self.body()
+        except Unfinished:
+            self.hand_on()
         except Exception as error:
             if not stage_raise(error):
                 refuse_handlers(error)

@@ -102,6 +102,15 @@ class _VariableWatcher:
     def extend(self, node: Any, result: Any) -> None:
         pass
 
+    def mark(self) -> Callable[[], None]:
+        before = dict(self.variables)
+
+        def rewind() -> None:
+            self.variables.clear()
+            self.variables.update(before)
+
+        return rewind
+
 
 @contextlib.contextmanager
 def watched_variables() -> Iterator[dict[int, Any]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import warnings
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from typing import Any
 
 import numpy as np
@@ -208,6 +208,17 @@ class GradientTape:
             # Eagerly each read gives a new tensor.
             if self.builder is None or all(key_of(r) != key for r in reads[-4:]):
                 reads.append(tensor)
+
+    def mark(self) -> Callable[[], None]:
+        """What makes the tape forget all that it records from now on, which a trace throws away."""
+        count, tracked, variables = len(self._calls), dict(self._tracked), dict(self._variables)
+        reads = {key: [*tensors] for key, tensors in self._reads.items()}
+
+        def rewind() -> None:
+            del self._calls[count:]
+            self._tracked, self._reads, self._variables = tracked, reads, variables
+
+        return rewind
 
     def leave(self, tensor: Any) -> None:
         """Called when an eager tensor becomes a NumPy array or a Python number."""

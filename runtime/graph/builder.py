@@ -22,7 +22,7 @@ from runtime.context import ctx
 from runtime.dtypes import DType
 from runtime.graph.callers import user_place, user_span
 from runtime.graph.ir import ConstantArray, Graph, Node, Substitution, Value, copy_nodes
-from runtime.graph.structural import ASSIGN, COND, CONSTANT, WHILE
+from runtime.graph.structural import ASSIGN, CALL, COND, CONSTANT, LETREC, WHILE
 from runtime.ops.convert import quick_scalar
 from runtime.ops.table import OpDef
 from runtime.shapes import widen
@@ -66,6 +66,21 @@ class Builder:
 
     def __exit__(self, *exception: Any) -> None:
         ctx.builder = self._outer.pop()
+
+    def mark(self) -> Callable[[], None]:
+        """What puts the builder, and the tapes that are open in it, back to where they are now."""
+        graph, count = self.graph, len(self.graph.nodes)
+        state, written, known = dict(self.state), dict(self.written), set(self.known)
+        rewinds = [recorder.mark() for recorder in ctx.recorders if recorder.builder is self]
+
+        def rewind() -> None:
+            del graph.nodes[count:]
+            # What was read for the first time since then stays an input.
+            self.state, self.written, self.known = {**self.state_inputs, **state}, written, known
+            for each in rewinds:
+                each()
+
+        return rewind
 
     def sketch(self) -> Builder:
         """A builder for a trial, whose graph is dropped."""
@@ -330,6 +345,35 @@ def emit_while(test: Region, body: Region, init: Sequence[Any], attrs: dict | No
     body.builder.graph.outputs = [*body.outputs, *[body.builder.state[k] for k in keys]]
     attrs = {"carries": len(types), **(attrs or {})}
     return _emit_regions(parent, WHILE, [*start, *state, *outer], attrs, types, (test, body), keys)
+
+
+def emit_letrec(name: str, body: Region, arguments: Sequence[Any], keys: Sequence[Any]) -> list[SymbolicTensor]:
+    """A `letrec` node in the current builder that calls a recursive function with `arguments`, of its carries' types.
+
+    keys: the state that each call takes and gives; at least what the body writes.
+    """
+    parent: Builder = ctx.builder
+    operands = [parent.use(t) for t in arguments]
+    inner = body.builder
+    outer = _unify_inputs(parent, (inner,), [body.carries], list(keys))
+    inner.graph.outputs = [*body.outputs, *[inner.read_state(k) for k in keys]]
+    types = [v.type for v in inner.graph.outputs]
+    state = [parent.read_state(k) for k in keys]
+    attrs = {"functions": (name,), "captures": len(outer), "types": tuple(types)}
+    return _emit_regions(parent, LETREC, [*operands, *state, *outer], attrs, types, (body,), list(keys))
+
+
+def emit_call(
+    name: str, arguments: Sequence[Any], types: Sequence[Type], keys: Sequence[Any] = ()
+) -> list[SymbolicTensor]:
+    """A `call` of a function of a `letrec` around the current builder; gives the results, of `types`.
+
+    keys: the state that the function takes and gives.
+    """
+    builder: Builder = ctx.builder
+    inputs = [*[builder.use(t) for t in arguments], *[builder.read_state(k) for k in keys]]
+    types = [*types, *[v.type for v in inputs[len(arguments) :]]]
+    return _emit_regions(builder, CALL, inputs, {"function": name, "types": tuple(types)}, types, (), list(keys))
 
 
 def _emit_regions(

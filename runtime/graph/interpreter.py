@@ -11,6 +11,7 @@ import contextlib
 import functools
 import math
 import operator
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
@@ -21,7 +22,7 @@ from runtime.graph.hot_loops import HotLoop
 from runtime.graph.ir import Graph, Node, Value
 from runtime.graph.spans import AT_SPAN, at_span, with_op
 from runtime.ops.dispatch import explain_failure, out_of_memory, widened
-from runtime.recursion import is_deep, room, room_for
+from runtime.recursion import DEEPEST, TOO_DEEP, deep, is_deep, room, room_for
 from runtime.types import TensorType
 
 
@@ -192,6 +193,8 @@ _EXPECTED = (
 
 def _located(error: Exception, node: Node, operands: Sequence[Any]) -> Exception | None:
     """What a node's error becomes, with the user's line in it; None where it goes on as it is."""
+    if node.op.name == "call":
+        return None  # it comes from a node of the function
     if isinstance(error, (ValueError, TypeError, IndexError)):
         if node.op.name == "assert":
             return at_span(error, node.span)
@@ -219,10 +222,10 @@ def _naming(error: Exception, node: Node) -> Exception:
 
 
 def _executor(node: Node) -> Callable[..., Any]:
-    if node.op.name == "cond":
-        return functools.partial(_run_cond, node)
-    if node.op.name == "while":
-        return functools.partial(_run_while, node)
+    if node.op.name in _REGIONS:
+        return _with_node(_REGIONS[node.op.name], node)
+    if node.op.name == "call":
+        return _caller(node)
     kernel = node.op.kernel
     if node.op.widens and any(getattr(v.type, "dtype", None) is dtypes.bfloat16 for v in node.inputs):
         kernel = widened(node.op, [getattr(v.type, "dtype", None) for v in node.outputs])
@@ -233,6 +236,58 @@ def _executor(node: Node) -> Callable[..., Any]:
 
 def _run_cond(node: Node, operands: list[Any], accelerator: Accelerator | None) -> list[Any]:
     return _run_region(node.regions[0 if operands[0] else 1], operands[1:], accelerator)
+
+
+def _with_node(run: Callable[..., list[Any]], node: Node) -> Callable[..., list[Any]]:
+    # Not a partial: calls of C code in calls of C code use up the system's stack.
+    def run_node(operands: list[Any], accelerator: Accelerator | None) -> list[Any]:
+        return run(node, operands, accelerator)
+
+    return run_node
+
+
+class _Functions(threading.local):
+    """What the `letrec` nodes that are running have: by name a function, its captures, the accelerator, the depth."""
+
+    def __init__(self) -> None:
+        self.known: dict[str, tuple[Graph, list[Any], Accelerator | None]] = {}
+        self.depth = 0
+
+
+_functions = _Functions()
+
+
+def _run_letrec(node: Node, operands: list[Any], accelerator: Accelerator | None) -> list[Any]:
+    captures = operands[len(operands) - node.attrs["captures"] :]
+    own = {name: (region, captures, accelerator) for name, region in zip(node.attrs["functions"], node.regions)}
+    before, _functions.known = _functions.known, {**_functions.known, **own}
+    try:
+        with deep() if _functions.depth == 0 else contextlib.nullcontext():
+            _functions.depth += 1
+            try:
+                return _run_region(node.regions[0], operands, accelerator)
+            finally:
+                _functions.depth -= 1
+    finally:
+        _functions.known = before
+
+
+def _caller(node: Node) -> Callable[..., list[Any]]:
+    name, span = node.attrs["function"], node.span
+
+    def call(*operands: Any) -> list[Any]:
+        known = _functions.known
+        region, captures, accelerator = known[name]
+        if _functions.depth >= DEEPEST:
+            raise at_span(RecursionError(TOO_DEEP), span)
+        _functions.depth += 1
+        try:
+            return _run_region(region, [*operands, *captures], accelerator)
+        finally:
+            _functions.depth -= 1
+            _functions.known = known
+
+    return call
 
 
 class _Nobody:
@@ -272,6 +327,9 @@ def _run_while(node: Node, operands: list[Any], accelerator: Accelerator | None)
         return _run_hot(node, program, operands, pace)
     finally:
         pace.leave()
+
+
+_REGIONS = {"cond": _run_cond, "while": _run_while, "letrec": _run_letrec}
 
 
 def _run_hot(node: Node, program: Program, operands: list[Any], pace: Accelerator) -> list[Any]:

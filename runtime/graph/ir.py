@@ -4,10 +4,16 @@
     node    ::= Node(op, inputs: value*, attrs, outputs: value*, regions: graph*, span)
     value   ::= Value(type, name)                     defined once: a graph input or a node output
     type    ::= see runtime/types.py
-    op      ::= a row of the op table; two of them have regions:
+    op      ::= a row of the op table; three of them have regions:
                   cond(pred, capture*)      regions (then, else): capture* -> output*
                   while(init*, capture*)    regions (test, body): carry*, capture* -> bool | carry*, capture* -> carry*
                                             attrs: carries = number of carries; outputs = the last carries
+                  letrec(argument*, capture*)
+                                            regions: functions, which may call each other: argument*, capture* ->
+                                            result*; the node calls the first
+                                            attrs: functions = their names; captures = number of captures
+                call(argument*)             calls a function of a letrec around it, whose captures it keeps
+                                            attrs: function = its name; types = those of the results
     span    ::= (file, line, function) of the user's statement
 
 Beside these a node has a `name`: what the user calls it (see names.py), or None. It means nothing.
@@ -100,7 +106,7 @@ class Node:
     def must_stay(self) -> bool:
         """Whether the node counts though nobody reads its results: it has an effect, or commits a variable's value."""
         if not self.regions:
-            return self.op.effect or self.op.name == "commit"
+            return self.op.effect or self.op.name == "commit" or (self.op.name == "call" and self.has_effect)
         return self.has_effect or any(inner.must_stay for region in self.regions for inner in region.nodes)
 
     def __repr__(self) -> str:

@@ -16,7 +16,8 @@ from typing import Any
 
 # The rows that aren't called as TensorFlow calls them.
 _TYPES = {
-    "constant": "Const", "cond": "If", "while": "While", "assign": "AssignVariableOp", "multiply": "Mul",
+    "constant": "Const", "cond": "If", "while": "While", "letrec": "PartitionedCall", "call": "PartitionedCall",
+    "assign": "AssignVariableOp", "multiply": "Mul",
     "subtract": "Sub", "divide": "RealDiv", "negative": "Neg", "reduce_sum": "Sum", "reduce_mean": "Mean",
     "reduce_max": "Max", "reduce_min": "Min", "reduce_prod": "Prod", "reduce_all": "All", "reduce_any": "Any",
 }  # fmt: skip

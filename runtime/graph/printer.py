@@ -51,7 +51,7 @@ def as_text(graph: Any, spans: bool = False) -> str:
 
 def regions(node: Any) -> list[tuple[str, Any]]:
     """The regions of a node with what they are to it."""
-    labels = REGIONS.get(node.op.name) or tuple(region.name for region in node.regions)
+    labels = REGIONS.get(node.op.name) or node.attrs.get("functions") or tuple(r.name for r in node.regions)
     return list(zip(labels, node.regions))
 
 

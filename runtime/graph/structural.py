@@ -48,6 +48,26 @@ WHILE = register(
     )
 )
 
+LETREC = register(
+    OpDef(
+        "letrec",
+        lambda inputs, attrs: attrs["types"],
+        _regions_run_elsewhere,
+        multiple=True,
+        doc="Calls the first of its regions, functions that `call` nodes inside of them may call by name.",
+    )
+)
+
+CALL = register(
+    OpDef(
+        "call",
+        lambda inputs, attrs: attrs["types"],
+        _regions_run_elsewhere,
+        multiple=True,
+        doc="Calls a function of a `letrec` around it.",
+    )
+)
+
 # The first operand is the variable's value before; that the gradient flows to it alone is what makes the gradient
 # with respect to a variable the sum over all its reads, and cuts it at assignments, as TensorFlow documents.
 ASSIGN = register(

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from runtime import shapes
 from runtime.graph.ir import Graph, Node, Value
 from runtime.types import StackType, TensorType, TokenType, Type
+
+# The functions that `call` nodes may call: by name the function and the number of its captures.
+Functions = Mapping[str, tuple[Graph, int]]
 
 
 class VerificationError(Exception):
@@ -15,7 +20,7 @@ def verify(graph: Graph, after: str = "building") -> None:
     """Raises VerificationError unless every value is defined once and before use, every node's types agree with its
     op's rule, regions see only their own inputs, and tokens form one chain."""
     try:
-        _verify_graph(graph)
+        _verify_graph(graph, {})
     except VerificationError as error:
         raise VerificationError(f"after {after}, graph '{graph.name}': {error}\n{graph}") from None
 
@@ -29,7 +34,7 @@ def fits(expected: Type, actual: Type) -> bool:
     return isinstance(expected, TokenType) and isinstance(actual, TokenType)
 
 
-def _verify_graph(graph: Graph) -> None:
+def _verify_graph(graph: Graph, functions: Functions) -> None:
     defined: set[Value] = set()
 
     def define(value: Value, node: Node | None) -> None:
@@ -50,7 +55,7 @@ def _verify_graph(graph: Graph) -> None:
                 if value in spent:
                     raise VerificationError(f"{node!r} reads an order token that an earlier effect has used")
                 spent.add(value)
-        _verify_node(node)
+        _verify_node(node, functions)
         for value in node.outputs:
             define(value, node)
     for value in graph.outputs:
@@ -58,21 +63,61 @@ def _verify_graph(graph: Graph) -> None:
             raise VerificationError(f"output {value!r} isn't defined in this graph")
 
 
-def _verify_node(node: Node) -> None:
+def _verify_letrec(node: Node, functions: Functions) -> None:
+    names, count = node.attrs["functions"], node.attrs["captures"]
+    if len(names) != len(node.regions) or not names:
+        raise VerificationError(f"letrec names {names} for {len(node.regions)} functions")
+    own = {name: (region, count) for name, region in zip(names, node.regions)}
+    for region in node.regions:
+        _verify_graph(region, {**functions, **own})
+        first = len(region.inputs) - count
+        if first < 0 or not all(
+            fits(inner.type, outer.type)
+            for inner, outer in zip(region.inputs[first:], node.inputs[len(node.inputs) - count :])
+        ):
+            raise VerificationError(f"letrec hands {node.inputs} to a function with inputs {region.inputs}")
+    _verify_application(node, node.inputs[: len(node.inputs) - count], names[0], own)
+
+
+def _verify_call(node: Node, functions: Functions) -> None:
+    name = node.attrs["function"]
+    if name not in functions:
+        raise VerificationError(f"{node!r} calls {name}, and no letrec around it has a function of that name")
+    _verify_application(node, node.inputs, name, functions)
+
+
+def _verify_application(node: Node, arguments: Sequence[Value], name: str, functions: Functions) -> None:
+    region, captures = functions[name]
+    parameters = region.inputs[: len(region.inputs) - captures]
+    if len(parameters) != len(arguments) or not all(
+        fits(inner.type, outer.type) for inner, outer in zip(parameters, arguments)
+    ):
+        raise VerificationError(f"{node!r} calls {name} with {arguments} for {parameters}")
+    if len(region.outputs) != len(node.outputs) or not all(
+        fits(outer.type, inner.type) for inner, outer in zip(region.outputs, node.outputs)
+    ):
+        raise VerificationError(f"{node!r} takes {node.outputs} for the results {region.outputs} of {name}")
+
+
+def _verify_node(node: Node, functions: Functions) -> None:
     name = node.op.name
     if name == "cond":
-        _verify_regions(node, node.inputs[1:], [node.outputs, node.outputs])
+        _verify_regions(node, node.inputs[1:], [node.outputs, node.outputs], functions)
     elif name == "while":
         carries = node.attrs["carries"]
-        _verify_regions(node, node.inputs, [[None], node.outputs])
+        _verify_regions(node, node.inputs, [[None], node.outputs], functions)
         for start, output in zip(node.inputs, node.outputs):
             if not fits(output.type, start.type):
                 raise VerificationError(f"while starts carry {output!r} from {start!r}")
         if len(node.outputs) != carries:
             raise VerificationError(f"while has {carries} carries and {len(node.outputs)} outputs")
+    elif name == "letrec":
+        _verify_letrec(node, functions)
+    elif name == "call":
+        _verify_call(node, functions)
     else:
         for region in node.regions:  # the gradient of a custom_gradient
-            _verify_graph(region)
+            _verify_graph(region, {})
         inputs = [v.type for v in node.inputs]
         outputs = [v.type for v in node.outputs]
         ends = [types.pop() for types in (inputs, outputs) if node.op.effect and types]
@@ -83,9 +128,9 @@ def _verify_node(node: Node) -> None:
             raise VerificationError(f"{node!r}: the type rule of {name} gives {expected}")
 
 
-def _verify_regions(node: Node, arguments: list[Value], results: list) -> None:
+def _verify_regions(node: Node, arguments: list[Value], results: list, functions: Functions) -> None:
     for region, outputs in zip(node.regions, results):
-        _verify_graph(region)
+        _verify_graph(region, functions)
         if len(region.inputs) != len(arguments) or not all(
             fits(inner.type, outer.type) for inner, outer in zip(region.inputs, arguments)
         ):

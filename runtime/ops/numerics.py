@@ -8,7 +8,7 @@ node, so it works on every tier, in loops and in gradients; in eager code a reco
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,9 +25,9 @@ from runtime.types import TensorType
 # Rows that only move elements, or whose non-finite results mean nothing: a NaN is reported where it arises.
 _QUIET = frozenset(
     [
-        "assign", "broadcast_to", "cast", "check_numerics", "concat", "cond", "constant", "custom_gradient",
-        "ensure_shape", "expand_dims", "gather", "gather_nd", "host_call", "identity", "ones_like", "pop", "push",
-        "py_function", "py_function_gradient",
+        "assign", "broadcast_to", "call", "cast", "check_numerics", "concat", "cond", "constant", "custom_gradient",
+        "ensure_shape", "expand_dims", "gather", "gather_nd", "host_call", "identity", "letrec", "ones_like", "pop",
+        "push", "py_function", "py_function_gradient",
         "reshape", "reverse", "roll", "slice_add", "slice_grad", "split", "squeeze", "stack", "stop_gradient",
         "strided_slice", "take_along", "tile", "transpose", "unstack", "where", "while", "zeros_like",
     ]
@@ -106,6 +106,9 @@ class NumericsRecorder:
 
     def extend(self, node: Any, result: Any) -> None:
         pass
+
+    def mark(self) -> Callable[[], None]:
+        return lambda: None
 
 
 def checked(builder: Any, op: Any, inputs: Sequence[Any], outputs: tuple) -> tuple:

@@ -245,12 +245,10 @@ def test_inner_functions_trace_once_and_see_outer_tensors() -> None:
     assert traced == ["outer", "inner"]
 
 
-def test_recursion_on_a_tensor_raises_at_once() -> None:
-    @ag.function
+def test_recursion_on_a_tensor_of_what_is_not_converted_raises_at_once() -> None:
+    @ag.function(autograph=False)
     def f(x: Any) -> Any:
-        if x > 0.0:
-            return f(x - 1.0)
-        return x
+        return ag.cond(x > 0.0, lambda: f(x - 1.0), lambda: x)
 
     with pytest.raises(RecursionError, match="calls itself with arguments of the same signature"):
         f(ag.constant(3.0))

@@ -49,8 +49,8 @@ def _insert(graph: Graph, fails_after: bool) -> bool:
     found = False
     committed: set[Any] = set()  # variables that get a later value before anything fails
     for node in reversed(graph.nodes):
-        if node.regions and node.op.name in ("while", "cond"):
-            again = node.op.name == "while" and may_fail(node)
+        if node.regions and node.op.name in ("while", "cond", "letrec"):
+            again = node.op.name == "letrec" or (node.op.name == "while" and may_fail(node))
             for region in node.regions:
                 found |= _insert(region, fails_after or again)
         variable = node.attrs.get("variable") if node.op is ASSIGN else None

@@ -5,7 +5,7 @@
     return %3
 
 Nodes with effects stay. A `while` loses the carries that reach neither its results nor its test, a `cond` the outputs
-that nobody reads, both the captures that their regions don't use.
+that nobody reads, both, and a `letrec`, the captures that their regions don't use.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ def remove_dead_code(graph: Graph, builder: Any = None) -> None:
             _prune_while(node, live)
         elif node.op.name == "cond":
             _prune_cond(node, live)
+        elif node.op.name == "letrec":
+            _prune_letrec(node)
         live.update(node.inputs)
         kept.append(node)
     graph.nodes = kept[::-1]
@@ -74,6 +76,25 @@ def _prune_while(node: Node, live: set[Value]) -> None:
     node.attrs = {**node.attrs, "carries": len(keep)}
     remove_dead_code(body)
     _prune_captures(node, len(keep))
+
+
+def _prune_letrec(node: Node) -> None:
+    """What functions compute for nobody, and the captures that none of them uses; parameters and results stay."""
+    count = node.attrs["captures"]
+    for region in node.regions:
+        remove_dead_code(region)
+    used = [_used(region) for region in node.regions]
+    keep = [k for k in range(-count, 0) if any(region.inputs[k] in use for region, use in zip(node.regions, used))]
+
+    def kept(values: list[Value]) -> list[Value]:
+        return [*values[: len(values) - count], *[values[k] for k in keep]]
+
+    node.inputs = kept(node.inputs)
+    for region in node.regions:
+        region.inputs = kept(region.inputs)
+    node.attrs = {**node.attrs, "captures": len(keep)}
+    for region in node.regions:
+        region.program = None
 
 
 def _reaching(graph: Graph, outputs: list[Value]) -> set[Value]:

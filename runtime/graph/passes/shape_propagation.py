@@ -28,6 +28,8 @@ def propagate_shapes(graph: Graph) -> None:
             _refine_cond(node)
         elif node.op.name == "while":
             _refine_while(node)
+        elif node.op.name == "letrec":
+            _refine_letrec(node)
         elif not node.regions and not node.op.effect and node.op is not CONSTANT and node.outputs:
             _refine(node)
             known = _known(node) if node.op.name in _ASKS else None
@@ -89,6 +91,15 @@ def _refine_while(node: Node) -> None:
                 value.type = type_
     propagate_shapes(test)
     propagate_shapes(body)
+
+
+def _refine_letrec(node: Node) -> None:
+    """Captures are the same in all calls; arguments of other calls may have other shapes than those of the first."""
+    count = node.attrs["captures"]
+    for region in node.regions:
+        for k in range(-count, 0):
+            region.inputs[k].type = _meet(region.inputs[k].type, node.inputs[k].type)
+        propagate_shapes(region)
 
 
 _ASKS = frozenset({"rank", "shape", "size", "ensure_shape"})

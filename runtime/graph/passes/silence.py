@@ -52,7 +52,7 @@ def _silence(graph: Graph) -> None:
             if node.has_effect:
                 token = next(v for v in node.inputs if _is_token(v))
                 mapping.update((v, token) for v in node.outputs if _is_token(v))
-            if node.regions:
+            if node.regions or node.op.name == "call":
                 _drop_tokens(node)
             kept.append(node)
     graph.nodes = kept
