@@ -376,6 +376,15 @@ def emit_call(
     return _emit_regions(builder, CALL, inputs, {"function": name, "types": tuple(types)}, types, (), list(keys))
 
 
+def emit_functions(names: Sequence[str], functions: Sequence[Graph], arguments: Sequence[Any]) -> list[SymbolicTensor]:
+    """A `letrec` node that calls the first of some functions, which capture nothing and have no effects."""
+    parent: Builder = ctx.builder
+    types = [v.type for v in functions[0].outputs]
+    attrs = {"functions": tuple(names), "captures": 0, "types": tuple(types)}
+    node = parent.graph.add_node(LETREC, [parent.use(t) for t in arguments], attrs, types, functions, user_span())
+    return _recorded(parent, node)
+
+
 def _emit_regions(
     parent: Builder, op: OpDef, inputs: list[Value], attrs: dict, types: list[Type], regions: Any, keys: list
 ) -> list[SymbolicTensor]:
@@ -389,12 +398,17 @@ def _emit_regions(
     count = len(types) - len(keys)
     for key, value in zip(keys, node.outputs[count:]):
         parent.hand_on_state(key, value)
+    return _recorded(parent, node)[:count]
+
+
+def _recorded(parent: Builder, node: Node) -> list[SymbolicTensor]:
+    """The results of control flow, which the tapes see that are open in a builder."""
     outputs = [parent.tensor(v) for v in node.outputs]
     for recorder in ctx.recorders:
         if recorder.builder is parent:
             # Recorded with all inputs: state and captures are differentiable operands like any other.
-            recorder.record(op, tuple(parent.tensor(v) for v in node.inputs), node.attrs, tuple(outputs))
-    return outputs[:count]
+            recorder.record(node.op, tuple(parent.tensor(v) for v in node.inputs), node.attrs, tuple(outputs))
+    return outputs
 
 
 def _unify_inputs(

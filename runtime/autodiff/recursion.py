@@ -1,0 +1,197 @@
+"""The adjoint of `letrec`: a `letrec` of adjoint functions, which run their function again and walk it back.
+
+    f(x): a = call f(x - 1)          f'(x, dy): a = call f(x - 1)
+          return a · x         →                dx = a · dy + call f'(x - 1, x · dy)
+                                                return dx
+
+A call in a function is a call in its adjoint, to know its results, and one of the callee's adjoint. What nobody needs
+of that is dropped (of a sum of calls only the adjoints stay). Where results are needed, and calls are `d` deep, the
+gradient costs up to `d` times what the value does. Captures become arguments of all calls first, so that their
+cotangents are results.
+
+The adjoint of `f` is named `f'`, which no function of the user's is. Adjoints have adjoints: their group holds the
+functions that they call.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from runtime.autodiff.calls import NodeCall, is_differentiable
+from runtime.autodiff.reverse import REGION_RULES, Cotangents, walk_back
+from runtime.autodiff.zeros import exact_zeros_for, zeros_for
+from runtime.context import ctx
+from runtime.errors import UnimplementedError
+from runtime.graph.builder import Builder, emit_call, emit_functions
+from runtime.graph.ir import Graph, Node, Substitution, Value, copy_graph, copy_nodes
+from runtime.graph.passes.dead_code import remove_dead_code
+from runtime.graph.passes.silence import gives_by_effect, silenced
+from runtime.graph.spans import at_span
+from runtime.ops.array import ensure_shape
+from runtime.types import TensorType, TokenType
+
+
+class _Group:
+    """The functions of a `letrec` that is being differentiated, without effects and captures, and their adjoints."""
+
+    def __init__(self, functions: dict[str, Graph]) -> None:
+        self.functions = functions
+        self.wanted: list[str] = []  # functions whose adjoints are called
+
+    def adjoint(self, name: str) -> str:
+        """The name of a function's adjoint, which will be there."""
+        adjoint = f"{name}'"
+        if adjoint not in self.functions and name not in self.wanted:
+            self.wanted.append(name)
+        return adjoint
+
+
+class _Groups(threading.local):
+    """The groups around what is being differentiated, outermost first."""
+
+    def __init__(self) -> None:
+        self.open: list[_Group] = []
+
+
+_groups = _Groups()
+
+
+def adjoint_of_letrec(call: NodeCall, arrived: Sequence[Any], tracked: Callable[[Any], bool]) -> list[Any]:
+    """Cotangents of (arguments..., captures...)."""
+    node, wrap = call.node, call.builder.tensor
+    effect = next((inner for region in node.regions for inner in region.nodes if gives_by_effect(inner)), None)
+    if effect is not None:
+        raise _refusal(effect)
+    group = _Group(_without_captures(node))
+    entry = group.adjoint(node.attrs["functions"][0])
+    _groups.open.append(group)
+    try:
+        made: dict[str, Builder] = {}
+        while group.wanted:
+            name = group.wanted.pop()
+            made[f"{name}'"] = _adjoint_function(f"{name}'", group.functions[name])
+            group.functions[f"{name}'"] = made[f"{name}'"].graph
+    finally:
+        _groups.open.pop()
+    inputs = [wrap(v) for v in node.inputs if not isinstance(v.type, TokenType)]
+    operands = [*inputs, *_seeds(call.outputs, arrived)]
+    names = [entry, *[name for name in _called(group.functions, entry) if name != entry]]
+    graphs = [group.functions[name] for name in names]
+    results = iter(emit_functions(names, graphs, operands))
+    return [next(results) if is_differentiable(v.type) else None for v in node.inputs]
+
+
+def adjoint_of_call(call: NodeCall, arrived: Sequence[Any], tracked: Callable[[Any], bool]) -> list[Any]:
+    """Cotangents of the arguments of a call inside of a function."""
+    name = call.node.attrs["function"]
+    group = next((each for each in reversed(_groups.open) if name in each.functions), None)
+    if group is None:
+        raise at_span(
+            UnimplementedError(
+                f"no gradient: the tape is in the function '{name}' itself, which calls itself under a condition on a "
+                "tensor, and what it calls isn't known yet. Take the gradient outside of the function"
+            ),
+            call.node.span,
+        )
+    types = [v.type for v in group.functions[name].inputs if is_differentiable(v.type)]
+    operands = [*call.inputs, *_seeds(call.outputs, arrived)]
+    results = iter(emit_call(group.adjoint(name), operands, types))
+    return [next(results) if is_differentiable(v.type) else None for v in call.node.inputs]
+
+
+def _seeds(outputs: Sequence[Any], arrived: Sequence[Any]) -> list[Any]:
+    """The cotangents of all results that can have one."""
+    pairs = [(tensor, dy) for tensor, dy in zip(outputs, arrived) if is_differentiable(tensor.type)]
+    return [zeros_for(tensor) if dy is None else dy for tensor, dy in pairs]
+
+
+def _adjoint_function(name: str, function: Graph) -> Builder:
+    builder = Builder(name, ctx.builder)
+    parameters = [builder.add_input(v.type, v.name) for v in function.inputs]
+    arrived = [builder.add_input(v.type) for v in function.outputs if is_differentiable(v.type)]
+    with builder:
+        mapping = Substitution(zip(function.inputs, parameters))
+        copy_nodes(function.nodes, builder.graph, mapping)
+        calls = [NodeCall(node, builder) for node in builder.graph.nodes]
+        varied = {own for own in parameters if is_differentiable(own.type)}
+        for each in calls:
+            if any(t.value in varied for t in each.inputs):
+                varied.update(t.value for t in each.outputs if is_differentiable(t.type))
+        cotangents = Cotangents()
+        outputs = [mapping[v] for v in function.outputs if is_differentiable(v.type)]
+        for output, own in zip(outputs, arrived):
+            cotangents.add(builder.tensor(output), builder.tensor(own))
+        walk_back(calls, cotangents, lambda t: builder.use(t) in varied, keep=lambda t: t.value.node is None)
+        results = []
+        for own in parameters:
+            if is_differentiable(own.type):
+                found = cotangents.get(builder.tensor(own))
+                found = exact_zeros_for(builder.tensor(own)) if found is None else found
+                results.append(ensure_shape(found, own.type.shape) if isinstance(own.type, TensorType) else found)
+        builder.graph.outputs = [builder.use(t) for t in results]
+    assert not builder.captured
+    remove_dead_code(builder.graph)
+    return builder
+
+
+def _called(functions: dict[str, Graph], entry: str) -> list[str]:
+    """The functions that one may come to call, itself included."""
+    found = [entry]
+    for name in found:
+        for node in functions[name].walk():
+            called = node.attrs["function"] if node.op.name == "call" else None
+            if called in functions and called not in found:
+                found.append(called)
+    return found
+
+
+# --- captures as arguments --------------------------------------------------------------------------------------------
+
+
+def _without_captures(node: Node) -> dict[str, Graph]:
+    """Copies of a `letrec` node's functions that have no effects, and take its captures as arguments."""
+    (silent,) = silenced([node])
+    regions = [copy_graph(region) for region in silent.regions] if silent is node else list(silent.regions)
+    names, count = node.attrs["functions"], node.attrs["captures"]
+    for region in regions:
+        _pass_captures(region, frozenset(names), region.inputs[len(region.inputs) - count :])
+    return dict(zip(names, regions))
+
+
+def _pass_captures(graph: Graph, names: frozenset[str], captures: list[Value]) -> None:
+    """Hands captures to the calls in a graph, through the regions that they stand in."""
+    for node in graph.nodes:
+        if node.op.name == "call" and node.attrs["function"] in names:
+            node.inputs += captures
+        elif any(inner.op.name == "call" and inner.attrs["function"] in names for inner in _inside(node)):
+            node.inputs += captures
+            for region in node.regions:
+                own = [region.add_input(v.type, v.name) for v in captures]
+                _pass_captures(region, names, own)
+            if node.op.name == "letrec":
+                node.attrs = {**node.attrs, "captures": node.attrs["captures"] + len(captures)}
+    graph.program = None
+
+
+def _inside(node: Node) -> list[Node]:
+    return [inner for region in node.regions for inner in region.walk()]
+
+
+def _refusal(effect: Node) -> Exception:
+    inner = effect
+    while inner.regions:
+        inner = next(n for region in inner.regions for n in region.nodes if gives_by_effect(n))
+    return at_span(
+        UnimplementedError(
+            f"no gradient: {inner.op.name} stands in a function that calls itself. The gradient runs the function "
+            "again, where it would give something else, or do something twice. Compute it before, or draw from an "
+            "`ag.random.Generator` or with `ag.random.stateless_*`, which give the same numbers again"
+        ),
+        inner.span or effect.span,
+    )
+
+
+REGION_RULES["letrec"] = adjoint_of_letrec
+REGION_RULES["call"] = adjoint_of_call
