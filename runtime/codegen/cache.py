@@ -91,11 +91,11 @@ def _modules_in(folder: Path) -> dict[str, bytes]:
 
 def machine() -> tuple[str, str, str]:
     """The version of llvmlite, the processor, and a hash of what that can do."""
-    import llvmlite.binding
+    import llvmlite
 
-    features = llvmlite.binding.get_host_cpu_features().flatten()
-    processor = llvmlite.binding.get_host_cpu_name()
-    return llvmlite.__version__, processor, hashlib.sha256(features.encode()).hexdigest()
+    from runtime.llvm import processor
+
+    return llvmlite.__version__, processor.name(), hashlib.sha256(processor.flags().encode()).hexdigest()
 
 
 def kernel_name(text: str, signature: str) -> str:

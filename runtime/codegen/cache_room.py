@@ -146,11 +146,13 @@ def clear() -> tuple[int, int, list[str]]:
 
 def versions() -> str:
     """What kernels of this process are made for."""
-    import llvmlite.binding
+    import llvmlite
     import numpy
+
+    from runtime.llvm import processor
 
     python = ".".join(map(str, sys.version_info[:2]))
     return (
         f"cache format {FORMAT}, llvmlite {llvmlite.__version__}, numpy {numpy.__version__}, Python {python}, "
-        f"processor {llvmlite.binding.get_host_cpu_name()}"
+        f"processor {processor.name()}"
     )

@@ -18,10 +18,10 @@ from collections.abc import Callable, Iterable
 from decimal import Decimal, localcontext
 from typing import Any
 
-import llvmlite.binding
 from llvmlite import ir
 
 from runtime.codegen.lanes import PURE, Lane, Math
+from runtime.llvm import processor
 
 _NAMED = re.compile(r'@"?(autograph_step_([a-z]+)_f(32|64)_(\d+))"?\(')
 _DECLARED = re.compile(r'^declare .*@"?(autograph_step_\w+)"?\(', re.MULTILINE)
@@ -29,7 +29,7 @@ _DECLARED = re.compile(r'^declare .*@"?(autograph_step_\w+)"?\(', re.MULTILINE)
 
 @functools.cache
 def _features() -> frozenset[str]:
-    return frozenset(name for name, there in llvmlite.binding.get_host_cpu_features().items() if there)
+    return frozenset(name for name, there in processor.features().items() if there)
 
 
 # --- tables ----------------------------------------------------------------------------------------------------------

@@ -23,6 +23,8 @@ from typing import Any
 import llvmlite.binding
 from llvmlite import ir
 
+from runtime.llvm import processor
+
 Formula = Callable[..., "Lane"]
 
 PURE = ("nounwind", "readnone")
@@ -294,13 +296,13 @@ class Math:
 @functools.cache
 def vector_lengths() -> tuple[int, ...]:
     """The lengths in bits that loops are compiled for here: LLVM takes half of the longest where it has reasons to."""
-    features = llvmlite.binding.get_host_cpu_features()
+    features = processor.features()
     return (256, 512) if features.get("avx512f") else (128, 256) if features.get("avx2") else (128,)
 
 
 @functools.cache
 def _scales() -> bool:
     """Whether the processor multiplies by powers of two in one instruction, and LLVM knows of it for vectors."""
-    features = llvmlite.binding.get_host_cpu_features()
+    features = processor.features()
     newest = llvmlite.binding.llvm_version_info[0] >= 22
     return newest and all(features.get(name) for name in ("avx512f", "avx512dq", "avx512vl"))

@@ -320,9 +320,9 @@ def code(name: str, vector_bytes: int) -> str:
 
 def vector_bytes() -> int:
     """How large the vectors of this machine are."""
-    import llvmlite.binding as llvm
+    from runtime.llvm import processor
 
-    features = llvm.get_host_cpu_features()
+    features = processor.features()
     return 64 if features.get("avx512f") else 32 if features.get("avx2") else 16
 
 

@@ -25,7 +25,7 @@ import functools
 import re
 from collections.abc import Iterator, Sequence
 
-import llvmlite.binding as llvm
+from runtime.llvm import processor
 
 # For a vector of 512 bits: cycles of a division and a square root, steps of Newton's iteration.
 _COSTS = {"<16 x float>": (6, 10, 2), "<8 x double>": (9, 16, 3)}
@@ -42,7 +42,7 @@ _PRODUCT = re.compile(r"= (?:fmul|fcmp|(?:tail )?call <\d+ x \w+> @llvm\.(?:fma|
 
 @functools.cache
 def _is_known() -> bool:
-    return bool(llvm.get_host_cpu_features().get("avx512f"))
+    return bool(processor.features().get("avx512f"))
 
 
 def may_change(text: str) -> bool:

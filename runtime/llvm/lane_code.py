@@ -15,9 +15,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import llvmlite.binding as llvm
-
-from runtime.llvm import arithmetic
+from runtime.llvm import arithmetic, processor
 from runtime.llvm.expressions import any_value, condition, is_cast, is_cheap, value
 from runtime.llvm.lane_loops import Plan, ends_loop
 from runtime.llvm.lane_pace import Pace
@@ -28,7 +26,7 @@ from runtime.llvm.writer import Value, Writer, literal
 @functools.cache
 def _vector_bits() -> int:
     """How long the vectors are: with 32 registers, two of them each, which hide each other's latencies."""
-    features = llvm.get_host_cpu_features()
+    features = processor.features()
     return 1024 if features.get("avx512f") else 256 if features.get("avx2") else 128
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import llvmlite.binding as llvm
 import numpy as np
 
-from runtime.llvm import divider
+from runtime.llvm import divider, processor
 from runtime.llvm.types import SCALARS, Unsupported
 
 _FASTCALL = 0x80  # METH_FASTCALL: self, an array of arguments, their number
@@ -56,7 +56,7 @@ def _machine() -> Any:
         llvm.set_option("autograph", "-vectorizer-min-trip-count=4")
     target = llvm.Target.from_default_triple()
     return target.create_target_machine(
-        cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=3, reloc="pic",
+        cpu=processor.name(), features=processor.flags(), opt=3, reloc="pic",
         codemodel="small",
     )  # fmt: skip
 

@@ -2,7 +2,8 @@
 
 SUITE is a checkout of data-apis/array-api-tests with its submodule `array-api`; it needs hypothesis, ndindex and
 pytest-json-report. Tests that are known to fail stand in `exceptions.txt`, each group with its reason. Prints how many
-passed and failed; the exit code is 1 where a test failed that isn't listed, or a listed one passed.
+passed and failed; the exit code is 1 where a test failed that isn't listed. A listed one may pass where the examples
+don't meet what it fails on.
 
 Operators of tensors refuse different dtypes, as TensorFlow's do, so the run switches NumPy's promotion on
 (`experimental_enable_numpy_behavior`); `--plain` leaves it off, to see what that costs.
@@ -75,7 +76,7 @@ def main() -> int:
         print(f"listed, but passes: {name}")
     counts = ", ".join(f"{count} {outcome}" for outcome, count in sorted(outcomes.items()))
     print(f"{counts}; of the failures {len(failed) - len(surprises)} are listed in {EXCEPTIONS.name}")
-    return 1 if surprises or mended else 0
+    return 1 if surprises else 0
 
 
 if __name__ == "__main__":

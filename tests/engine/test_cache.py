@@ -132,7 +132,8 @@ def test_code_that_can_not_be_read_is_compiled_again(
 
 def test_other_versions_and_processors_have_other_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     import llvmlite
-    import llvmlite.binding
+
+    from runtime.llvm import processor
 
     def name() -> str:
         cache.platform_key.cache_clear()
@@ -142,7 +143,7 @@ def test_other_versions_and_processors_have_other_kernels(monkeypatch: pytest.Mo
         names = {name()}
         for owner, attribute, value in (
             (llvmlite, "__version__", "0.0.1"),
-            (llvmlite.binding, "get_host_cpu_name", lambda: "abacus"),
+            (processor, "name", lambda: "abacus"),
             (cache, "FORMAT", -1),
         ):
             with monkeypatch.context() as patch:

@@ -1,0 +1,54 @@
+"""The processor that code is made for: this one, or no more of it than AUTOGRAPH_PROCESSOR names.
+
+The levels of x86-64 are those of its application binary interface: `x86-64` (SSE2), `x86-64-v2` (SSE4.2), `x86-64-v3`
+(AVX2, FMA) and `x86-64-v4` (AVX-512). A level serves to see on one machine what users of others get.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+
+import llvmlite.binding as llvm
+
+VARIABLE = "AUTOGRAPH_PROCESSOR"
+_LEVELS = {
+    "x86-64": "64bit cmov cx8 fxsr mmx sse sse2",
+    "x86-64-v2": "cx16 crc32 popcnt sahf sse3 sse4.1 sse4.2 ssse3",
+    "x86-64-v3": "avx avx2 bmi bmi2 f16c fma lzcnt movbe xsave",
+    "x86-64-v4": "avx512bw avx512cd avx512dq avx512f avx512vl",
+}
+
+
+@functools.cache
+def name() -> str:
+    """LLVM's name of the processor."""
+    return _limit() or llvm.get_host_cpu_name()
+
+
+@functools.cache
+def features() -> dict[str, bool]:
+    """LLVM's names of what processors may have, each with whether this one has it."""
+    found = dict(llvm.get_host_cpu_features())
+    limit = _limit()
+    if not limit:
+        return found
+    allowed: set[str] = set()
+    for level, names in _LEVELS.items():
+        allowed |= set(names.split())
+        if level == limit:
+            break
+    return {feature: there and feature in allowed for feature, there in found.items()}
+
+
+def flags() -> str:
+    """The features in the form that LLVM's target machines take."""
+    return ",".join(f"{'+' if there else '-'}{feature}" for feature, there in sorted(features().items()))
+
+
+def _limit() -> str:
+    """The level that the environment names, or ''. Raises ValueError for one that isn't known."""
+    level = os.environ.get(VARIABLE, "")
+    if level and level not in _LEVELS:
+        raise ValueError(f"{VARIABLE}={level!r}: it is {', '.join(_LEVELS)}, or not set.")
+    return level
