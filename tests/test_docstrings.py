@@ -43,7 +43,7 @@ NUMBER = re.compile(r"-?\d+\.\d*(?:e[+-]?\d+)?")
 
 
 class Checker(doctest.OutputChecker):
-    """Numbers may differ in their last digits, and so in their length: kernels differ from one processor to the next."""
+    """Numbers may differ in their last digits, and so in length: kernels differ from one processor to the next."""
 
     def check_output(self, want, got, optionflags):
         expected, found = self.plain(want), self.plain(got)

@@ -78,5 +78,6 @@ def test_native_code_has_switches(option):
             options._chosen.clear()
         loop = source.text[source.text.index("while") :]
         texts.append((loop.count("for "), loop.count("np.empty")))
-    np.testing.assert_allclose(results[0], results[1], rtol=1e-6)
+    # Sums of products in another order, of vectors as long as the processor has them.
+    np.testing.assert_allclose(results[0], results[1], rtol=1e-5, atol=1e-6)
     assert texts[0][option == "memory_optimization"] < texts[1][option == "memory_optimization"]
