@@ -20,10 +20,12 @@ from runtime.device import (
     set_soft_device_placement,
     set_visible_devices,
 )
+from runtime.engine.options import enable_op_determinism
 
 __all__ = [
-    "LogicalDevice", "LogicalDeviceConfiguration", "PhysicalDevice", "experimental", "functions_run_eagerly",
-    "get_gradient_memory", "get_logical_device_configuration", "get_soft_device_placement", "get_visible_devices",
-    "list_logical_devices", "list_physical_devices", "optimizer", "run_functions_eagerly", "set_gradient_memory",
-    "set_logical_device_configuration", "set_soft_device_placement", "set_visible_devices", "threading",
+    "LogicalDevice", "LogicalDeviceConfiguration", "PhysicalDevice", "enable_op_determinism", "experimental",
+    "functions_run_eagerly", "get_gradient_memory", "get_logical_device_configuration", "get_soft_device_placement",
+    "get_visible_devices", "list_logical_devices", "list_physical_devices", "optimizer", "run_functions_eagerly",
+    "set_gradient_memory", "set_logical_device_configuration", "set_soft_device_placement", "set_visible_devices",
+    "threading",
 ]  # fmt: skip

@@ -21,7 +21,7 @@ from runtime.codegen.compile import check_environment, compiling, interrupts_wai
 from runtime.codegen.source import NotNative
 from runtime.collecting import rarely
 from runtime.engine import background, settings
-from runtime.engine.pacing import Loop, Pace
+from runtime.engine.pacing import FixedPace, Loop, Pace
 from runtime.graph.interpreter import Accelerator, interpret
 from runtime.graph.ir import Graph, Node
 from runtime.recursion import room_for
@@ -221,8 +221,8 @@ class Executable:
 
     # --- jumping into native code from a running loop ----------------------------------------------------------------
 
-    def _pace(self) -> Pace:
-        return Pace(self._loop_of)
+    def _pace(self) -> Accelerator:
+        return FixedPace(self._loop_of) if settings.is_deterministic() else Pace(self._loop_of)
 
     def _loop_of(self, node: Node) -> Loop:
         loop = self._loops.get(id(node))

@@ -27,11 +27,13 @@ def set_jit(enabled: bool | str | None) -> None:
 
 
 def enable_op_determinism() -> None:
-    """Makes the results of a program the same in each run, to the last bit.
+    """Makes the results of a program the same on each call and in each process of this machine, to the last bit.
 
-    Operations are deterministic anyway, on any number of threads. But the interpreter and native code may differ in
-    last bits, and which of them answers is a matter of time: from here on, functions that don't say `jit_compile` are
-    compiled before they run. Random operations without a seed raise RuntimeError.
+    Operations are deterministic anyway, on any number of threads. But the interpreter and native code differ in the
+    last bits of sums, products and functions like `exp`, and which of them answers is a matter of time: from here on
+    it no longer is. Functions that don't say `jit_compile` are compiled before they first run; what has no native form
+    is always interpreted, and a loop inside of it is native from its second trip on. Random operations without a seed
+    raise RuntimeError. It can't be undone in the process.
     """
     settings.set_deterministic(True)
     STREAMS.needs_seed = True

@@ -27,9 +27,15 @@ def jit_mode(own: bool | None) -> bool | None:
 
 
 def set_deterministic(on: bool) -> None:
-    """Whether the tier that answers must not be a matter of time: then None means True."""
+    """Whether the tier that answers must not be a matter of time: then None means True, and loops in graphs that are
+    partly interpreted go native at the same trip in each run (`pacing.FixedPace`)."""
     global _deterministic
     _deterministic = on
+
+
+def is_deterministic() -> bool:
+    """Whether `set_deterministic` is on."""
+    return _deterministic
 
 
 def wait_for_background(timeout: float | None = None) -> bool:
