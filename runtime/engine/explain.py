@@ -16,13 +16,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from runtime.codegen import llvm_compiler, threads
+from runtime.codegen import llvm_compiler, recall, threads
 from runtime.codegen.compile import Record, record_of
 from runtime.codegen.lower import lower, why_interpreted
 from runtime.codegen.source import KernelSource, NotNative
 from runtime.engine import settings
 from runtime.engine.executable import Executable
-from runtime.engine.partition import parts
+from runtime.engine.partition import parts, why_left_out
 from runtime.graph.ir import Graph, Node, Value
 from runtime.graph.passes.complex_parts import in_parts
 from runtime.graph.unrolled import unrolled_in
@@ -76,15 +76,16 @@ class Kernel:
     record: Record | None
     source: KernelSource
     lanes: list[int] = field(default_factory=list)  # of loops whose trips run side by side, how many do
+    times: int = 1  # that it runs in a call: equal parts of a graph share it
 
     @property
     def moved(self) -> int:
         """Bytes of the nests outside of staged loops, as far as they are known."""
-        return sum(nest.moved or 0 for nest in self.nests if nest.loop is None)
+        return self.times * sum(nest.moved or 0 for nest in self.nests if nest.loop is None)
 
     @property
     def operations(self) -> int:
-        return sum(nest.operations or 0 for nest in self.nests if nest.loop is None)
+        return self.times * sum(nest.operations or 0 for nest in self.nests if nest.loop is None)
 
 
 @dataclass
@@ -123,7 +124,12 @@ def explain(title: str, executable: Executable, traced: Graph) -> Section:
     """The section of one executable; `traced` is the graph that the trace left."""
     graph = executable.graph
     section = Section(title, _tier(executable), list(_loops(graph, traced)))
+    shared: dict[str, Kernel] = {}
     for native, part in parts(graph):
+        key = recall.description(part) if native else None
+        if key is not None and key in shared:
+            shared[key].times += 1
+            continue
         try:
             kernel = _kernel(part) if native else None
         except NotNative:  # the form of an op refuses these operands
@@ -137,6 +143,8 @@ def explain(title: str, executable: Executable, traced: Graph) -> Section:
             continue
         if kernel is not None:
             section.kernels.append(kernel)
+            if key is not None:
+                shared[key] = kernel
         else:
             _stays(part, section.stays)
     return section
@@ -233,7 +241,7 @@ def _stays(part: Graph, stays: list[Stay]) -> None:
     for node in part.nodes:
         if node.op.name == "constant":
             continue
-        reason, culprit = why_interpreted(node) or ("it stands between operations without native form", node)
+        reason, culprit = why_interpreted(node) or (why_left_out(node), node)
         if culprit is not node:
             reason += f" (so neither has the {node.op.name} around it)"
         stay = by_reason.get(reason)

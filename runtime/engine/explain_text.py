@@ -91,12 +91,13 @@ def describe_loop(loop: Loop) -> str:
 
 
 def describe_kernel(kernel: Kernel) -> str:
-    """Where the kernel came from, and where its text lies."""
+    """How often it runs, where the kernel came from, and where its text lies."""
     record = kernel.record
+    often = f"run {kernel.times} times; " if kernel.times > 1 else ""
     if record is None:
-        return "not compiled yet"
+        return f"{often}not compiled yet"
     how = "loaded from the cache" if record.loaded else "compiled"
-    text = f"{kernel.name}: {how} in {duration(record.seconds)}"
+    text = f"{often}{kernel.name}: {how} in {duration(record.seconds)}"
     text += f", {short(str(record.path))}" if record.path else ", in memory only"
     return text + (f" ({record.note})" if record.note else "")
 

@@ -130,11 +130,22 @@ def _runs(graph: Graph) -> list[tuple[bool, list[Node]]]:
     for node in graph.nodes:
         if is_constant(node):
             continue
-        native = (bool(node.regions) or len(node.inputs) <= _MOST_OPERANDS) and is_native(node)
+        native = not _has_too_many_operands(node) and is_native(node)
         if not runs or runs[-1][0] != native:
             runs.append((native, []))
         runs[-1][1].append(node)
     return runs
+
+
+def _has_too_many_operands(node: Node) -> bool:
+    return not node.regions and len(node.inputs) > _MOST_OPERANDS
+
+
+def why_left_out(node: Node) -> str:
+    """Why a node with a native form is interpreted in a graph that is cut."""
+    if _has_too_many_operands(node):
+        return f"its {len(node.inputs)} operands would each be taken from Python"
+    return "it stands between operations without native form"
 
 
 def _users(graph: Graph) -> dict[Value, set[Node]]:

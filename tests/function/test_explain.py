@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from importlib import import_module
 
@@ -233,6 +234,99 @@ def test_a_fault_of_the_compiler_is_told(monkeypatch):
     assert "tier: interpreter, because the compiler failed" in text
     assert "cumsum, add (test_explain.py:" in text and "its native code could not be made" in text
     assert "KeyError: 'broken on purpose'" in text
+
+
+def test_equal_kernels_are_shown_once():
+    @ag.function
+    def f(x):
+        for t in range(1, 120):
+            x = ag.sin(x) * (0.1 * t)
+        return ag.stack([x[i % 10] for i in range(100)])
+
+    text = " ".join(f.explain(ag.TensorSpec([10])).split())
+    assert text.count("kernel ") < 8
+    assert re.search(r"kernel 1 run 1\d times; not compiled yet", text)
+    assert "stack (test_explain.py" in text and "its 100 operands would each be taken from Python" in text
+
+
+class Counted:
+    """Counts calls where neither tracing nor converted code can see it."""
+
+    def __init__(self):
+        self._calls = itertools.count()
+        self.seen = 0
+
+    def __call__(self):
+        self.seen = next(self._calls) + 1
+
+
+def _effects(kind, traced, ran):
+    """A function that notes when it is traced, and when its program's effect runs."""
+
+    def noted(a):
+        ran()
+        return a
+
+    def f(x):
+        traced()
+        if kind == "python call":
+            x = ag.numpy_function(noted, [x], ag.float32)
+        elif kind == "python call in a loop":
+            for _ in ag.range(3):
+                x = ag.ensure_shape(ag.numpy_function(noted, [x], ag.float32), [2])
+        elif kind == "assignment":
+            STEPS.assign_add(1.0)
+        return x * 2.0
+
+    return f
+
+
+STEPS = ag.Variable(0.0)
+
+
+@pytest.mark.parametrize("jit", [True, False, None])
+@pytest.mark.parametrize("kind", ["python call", "python call in a loop", "assignment"])
+def test_explaining_never_runs_what_has_effects(kind, jit):
+    traced, ran = Counted(), Counted()
+    unseen = [ag.autograph.experimental.do_not_convert(each.__call__) for each in (traced, ran)]
+    each = 3 if kind.endswith("loop") else 1
+    for explain_first in (True, False):
+        f = ag.function(_effects(kind, *unseen), jit_compile=jit)
+        x = ag.constant([1.0, 2.0])
+        traces, runs, steps = traced.seen, ran.seen, STEPS.numpy()
+        if explain_first:
+            f.explain(x)
+            f.explain(x, measure=True)
+            assert (traced.seen - traces, ran.seen - runs, STEPS.numpy() - steps) == (1, 0, 0)
+        with ag.GradientTape() as tape:
+            tape.watch(x)
+            y = f(x)
+        tape.gradient(y, x, unconnected_gradients="zero")
+        wait_for_background(300)
+        f.explain(x)
+        f.explain(x, measure=True)
+        wanted = (1, 0, 1) if kind == "assignment" else (1, each, 0)
+        assert (traced.seen - traces, ran.seen - runs, STEPS.numpy() - steps) == wanted
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [([1.0, 2.0],), (np.ones(2),), (np.float32(1),), (1.5,), ({"a": X},), (X, True), (X, "name"), (X, None, 3)],
+    ids=["list", "array", "NumPy number", "float", "dict", "bool", "text", "None"],
+)
+def test_explaining_a_call_traces_what_the_call_does(arguments):
+    traced = Counted()
+    unseen = ag.autograph.experimental.do_not_convert(traced.__call__)
+
+    def f(x, *more):
+        unseen()
+        return ag.reduce_sum(ag.convert_to_tensor(ag.nest.flatten(x)[0]))
+
+    for first in ("explain", "call"):
+        function, before = ag.function(f), traced.seen
+        for what in (function.explain, function) if first == "explain" else (function, function.explain):
+            what(*arguments)
+            assert traced.seen == before + 1
 
 
 def test_python_values_are_arguments_too():
