@@ -63,7 +63,7 @@ ROOMS: dict[str, set[str]] = {
     "autograph.documentation": set(),
     "autograph.functional": {*AUTOGRAPH, *RUNTIME},
     "autograph.module": {*BASE, "runtime.variable"},
-    "autograph.data": {*AUTOGRAPH, *RUNTIME, "autograph.function"},
+    "autograph.data": {*AUTOGRAPH, *RUNTIME, "autograph.function", "autograph.functional"},
     "autograph.distribute": {*AUTOGRAPH, *RUNTIME},
     "autograph.namespaces": {*AUTOGRAPH, *RUNTIME, "autograph.function", "autograph.data", "autograph.distribute"},
     # The public namespaces hand names on from everywhere below them.
@@ -75,6 +75,7 @@ ROOMS: dict[str, set[str]] = {
         "autograph.function",
         "autograph.functional",
         "autograph.module",
+        "autograph.data",
         "autograph.namespaces",
     },  # fmt: skip
 }

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from autograph.data import plans, streams
-from autograph.data.elements import arguments_of, as_element
+from autograph.data.elements import arguments_of, as_element, call
 from autograph.data.iterators import DatasetIterator
+from autograph.data.options import Options
 from autograph.data.plans import INFINITE, UNKNOWN, Plan
 from autograph.function.polymorphic import function
-from autograph.operators.calls import converted_argument
+from autograph.operators.calls import CONVERTING, converted_argument
 from autograph.operators.iterables import Staged
 from autograph.operators.loops import for_stmt
 from autograph.operators.streams import Stream
@@ -115,17 +117,53 @@ class Dataset:
         name: str | None = None,
     ) -> Dataset:  # fmt: skip
         """``map_func`` of each element, in order. The function is traced; a tuple's parts are its arguments."""
-        traced = function(map_func)
+        traced = _traced(map_func)
         spec = _result_spec(traced, *arguments_of(self.element_spec))
         return Dataset(plans.Mapped(self._plan, traced, spec))
 
+    def flat_map(self, map_func: Callable[..., Dataset], name: str | None = None) -> Dataset:
+        """The elements of the datasets that ``map_func`` makes of the elements, one dataset after the other.
+
+        Raises TypeError for a function that gives something else.
+        """
+        return self._interleaved(map_func, 1, 1)
+
+    def interleave(
+        self, map_func: Callable[..., Dataset], cycle_length: Any = None, block_length: Any = None,
+        num_parallel_calls: Any = None, deterministic: bool | None = None, name: str | None = None,
+    ) -> Dataset:  # fmt: skip
+        """The elements of the datasets that ``map_func`` makes of the elements, ``block_length`` (1) of each in turns.
+
+        cycle_length: how many datasets are read in turns; default: the number of processors. Raises TypeError for a
+        function that gives something else than a dataset, ValueError for numbers below 1.
+        """
+        cycle = None if cycle_length is None else _static_int(cycle_length, "cycle_length")
+        if cycle is None or cycle == AUTOTUNE:
+            cycle = os.cpu_count() or 1
+        block = 1 if block_length is None else _static_int(block_length, "block_length")
+        for what, number in (("cycle_length", cycle), ("block_length", block)):
+            if number < 1:
+                raise ValueError(f"{what} must be at least 1, got {number}")
+        return self._interleaved(map_func, cycle, block)
+
+    def _interleaved(self, map_func: Callable[..., Dataset], cycle: int, block: int) -> Dataset:
+        made: list[Any] = []
+
+        def probe(*element: Any) -> Any:
+            made.append(_dataset_plan(converted_argument(map_func)(*element)).spec)
+            return convert_to_tensor(0)
+
+        _result_spec(function(probe, autograph=False), *arguments_of(self.element_spec))
+        make = lambda element: _dataset_plan(call(map_func, element))  # noqa: E731
+        return Dataset(streams.Interleaved(self._plan, make, made[-1], cycle, block))
+
     def filter(self, predicate: Callable[..., Any], name: str | None = None) -> Dataset:
         """The elements for which the predicate, a traced function with a scalar boolean result, holds."""
-        return Dataset(streams.Filtered(self._plan, function(predicate)))
+        return Dataset(streams.Filtered(self._plan, _traced(predicate)))
 
     def take_while(self, predicate: Callable[..., Any], name: str | None = None) -> Dataset:
         """The elements before the first for which the predicate doesn't hold."""
-        return Dataset(streams.Filtered(self._plan, function(predicate), stop=True))
+        return Dataset(streams.Filtered(self._plan, _traced(predicate), stop=True))
 
     def enumerate(self, start: Any = 0, name: str | None = None) -> Dataset:
         """Pairs of a number, counted from ``start``, and an element."""
@@ -188,7 +226,7 @@ class Dataset:
 
     def scan(self, initial_state: Any, scan_func: Callable[..., Any], name: str | None = None) -> Dataset:
         """``state, output = scan_func(state, element)`` for each element: the outputs."""
-        traced = function(scan_func)
+        traced = _traced(scan_func)
         state = as_element(initial_state)
         described = nest.map_structure(lambda leaf: TensorSpec(leaf.shape, leaf.dtype), state)
         result = _result_spec(traced, described, self.element_spec)
@@ -209,6 +247,16 @@ class Dataset:
     def apply(self, transformation_func: Callable[[Dataset], Any]) -> Any:
         """``transformation_func`` of this dataset."""
         return transformation_func(self)
+
+    def with_options(self, options: Any, name: str | None = None) -> Dataset:
+        """These elements, with options (`ag.data.Options`) that `options` gives. They are without effect."""
+        if not isinstance(options, Options):
+            raise TypeError(f"with_options takes ag.data.Options, got {options!r}")
+        return Dataset(plans.WithOptions(self._plan, options))
+
+    def options(self) -> Options:
+        """The options of this dataset and of those that it is made of, later ones before earlier ones."""
+        return _options_of(self._plan)
 
     # --- results -------------------------------------------------------------------------------------------------
 
@@ -277,6 +325,24 @@ def dense_to_ragged_batch(
 ) -> Callable[[Dataset], Dataset]:
     """A transformation for `Dataset.apply`: `Dataset.ragged_batch`, which says the same."""
     return lambda dataset: dataset.ragged_batch(batch_size, drop_remainder, row_splits_dtype)
+
+
+def _traced(user_function: Callable[..., Any]) -> Any:
+    """A function of elements as an `ag.function`; it is converted, unless `do_not_convert` keeps the caller from it."""
+    return function(user_function, autograph=CONVERTING.get() is not False)
+
+
+def _dataset_plan(dataset: Any) -> Plan:
+    if not isinstance(dataset, Dataset):
+        raise TypeError(f"The `map_func` argument must return a `Dataset` object. Got {dataset!r}.")
+    return dataset._plan
+
+
+def _options_of(plan: Plan) -> Options:
+    merged = Options()
+    for source in plan.sources:
+        merged = merged.merge(_options_of(source))
+    return merged.merge(plan.options) if isinstance(plan, plans.WithOptions) else merged
 
 
 def _result_spec(traced: Any, *specs: Any) -> Any:

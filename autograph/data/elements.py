@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -20,7 +21,7 @@ from autograph.data.rows import (
 from runtime import composites, dtypes, nest
 from runtime.ops.convert import convert_to_tensor
 from runtime.spec import TensorSpec
-from runtime.tensor import Tensor
+from runtime.tensor import EagerTensor, Tensor
 from runtime.types import TensorType
 
 
@@ -62,11 +63,18 @@ def rows_of(element: Any) -> list[Any]:
     return [row(element, index) for index in range(int(number_of_rows(composites.flatten(element)[0])))]
 
 
-def stacked(elements: list[Any], spec: Any) -> Any:
-    """A batch of eager elements of this spec."""
-    leaves = [composites.flatten(element) for element in elements]
-    batches = [batch_of_leaves(list(rows), its) for rows, its in zip(zip(*leaves), composites.flatten(spec))]
-    return composites.pack_sequence_as(spec, batches)
+def stacker(spec: Any) -> Callable[[list[Any]], Any]:
+    """What makes a batch of a list of eager elements of this spec."""
+    specs = composites.flatten(spec)
+    only_tensors = all(isinstance(its, TensorSpec) for its in specs)
+    flatten = nest.flatten if only_tensors else composites.flatten
+    pack = nest.packer(spec) if only_tensors else functools.partial(composites.pack_sequence_as, spec)
+
+    def stack(elements: list[Any]) -> Any:
+        leaves = zip(*map(flatten, elements))
+        return pack([batch_of_leaves(list(rows), its) for rows, its in zip(leaves, specs)])
+
+    return stack
 
 
 def arguments_of(spec: Any) -> tuple:
@@ -80,18 +88,31 @@ def call(function: Callable[..., Any], element: Any) -> Any:
     return function(*element) if type(element) is tuple else function(element)
 
 
-def fitted(value: Any, spec: Any) -> Any:
-    """What a generator gave as an element of a dataset with this spec. Raises TypeError where it doesn't fit."""
+def fitter(spec: Any) -> Callable[[Any], Any]:
+    """What makes an element of this spec of what a generator gives; it raises TypeError for what doesn't fit."""
     if isinstance(spec, TensorSpec):
-        tensor = value if isinstance(value, Tensor) else convert_to_tensor(value, spec.dtype)
-        if not spec.covers(tensor.dtype, tensor._shape):
-            raise TypeError(f"The generator gave {value!r}, which doesn't fit {spec}.")
-        return tensor
-    parts = nest.children(value) if nest.is_nested(value) else []
-    specs = nest.children(spec)
-    if len(parts) != len(specs):
-        raise TypeError(f"The generator gave {value!r}, which doesn't have the structure of {spec}.")
-    return nest.rebuild(spec, [fitted(part, its) for part, its in zip(parts, specs)])
+        dtype, shape = spec.dtype, spec._shape
+        kind = dtype._np
+
+        def fit(value: Any) -> Any:
+            if value.__class__ is np.ndarray and value.dtype == kind and value.shape == shape:
+                return EagerTensor(value.copy(), dtype)
+            tensor = value if isinstance(value, Tensor) else convert_to_tensor(value, dtype)
+            if not spec.covers(tensor.dtype, tensor._shape):
+                raise TypeError(f"The generator gave {value!r}, which doesn't fit {spec}.")
+            return tensor
+
+        return fit
+    fits = list(map(fitter, nest.children(spec)))
+
+    def fit_parts(value: Any) -> Any:
+        parts = value if value.__class__ is tuple else nest.children(value) if nest.is_nested(value) else ()
+        if len(parts) != len(fits):
+            raise TypeError(f"The generator gave {value!r}, which doesn't have the structure of {spec}.")
+        made = [fit(part) for fit, part in zip(fits, parts)]
+        return tuple(made) if spec.__class__ is tuple else nest.rebuild(spec, made)
+
+    return fit_parts
 
 
 def types_of(spec: Any) -> list[TensorType]:

@@ -6,6 +6,7 @@ in the program's order. An iterator made inside a traced function is new in ever
 
 from __future__ import annotations
 
+import threading
 import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from autograph.data.elements import blank, types_of
+from autograph.data.optional import Optional
 from autograph.data.plans import Plan
 from autograph.operators.streams import StagedIterator, Stream
 from runtime import dtypes, nest
@@ -37,24 +39,6 @@ class _Handle:
         self.iterator = iterator
 
 
-class Optional:
-    """An element that may not be there."""
-
-    def __init__(self, there: Any, value: Any, spec: Any) -> None:
-        self._there = there
-        self._value = value
-        self.element_spec = spec
-
-    def has_value(self) -> Any:
-        """Whether there is an element, a boolean tensor."""
-        return self._there
-
-    def get_value(self) -> Any:
-        """The element. Raises InvalidArgumentError if there is none."""
-        assert_op(self._there, "Optional has no value", "InvalidArgumentError")
-        return self._value
-
-
 class DatasetIterator(StagedIterator, Stream):
     """Runs through a dataset once. `next` raises StopIteration at its end, `get_next` OutOfRangeError.
 
@@ -66,6 +50,7 @@ class DatasetIterator(StagedIterator, Stream):
         self._types = types_of(plan.spec)
         self._handle: Any = None
         self._iterator: Iterator[Any] | None = None
+        self._lock = threading.RLock()  # several threads may share an iterator
         if ctx.builder is None:
             self._iterator = plan.elements()
         else:
@@ -82,7 +67,8 @@ class DatasetIterator(StagedIterator, Stream):
                 "an iterator over a dataset has no elements while tracing; a `for` statement or next(...) of a "
                 "converted function asks for them when the program runs"
             )
-        return next(self._eager())
+        with self._lock:
+            return next(self._eager())
 
     def __staged_stream__(self) -> Stream:
         return self
@@ -96,7 +82,7 @@ class DatasetIterator(StagedIterator, Stream):
         """The next element. Raises OutOfRangeError at the end."""
         if ctx.builder is None:
             try:
-                return next(self._eager())
+                return next(self)
             except StopIteration:
                 raise OutOfRangeError(_ENDED) from None
         there, element = self.fetch(convert_to_tensor(True))
@@ -126,9 +112,15 @@ class DatasetIterator(StagedIterator, Stream):
             iterator = reference()
             if iterator is None:
                 raise FailedPreconditionError("The iterator that this function was traced with is gone.")
-            return _pull(iterator._eager(), wanted, types)
+            with iterator._lock:
+                return _pull(iterator._eager(), wanted, types)
 
         return pull
+
+
+def get_next_as_optional(iterator: DatasetIterator) -> Optional:
+    """The next element of an iterator over a dataset or, at the end, an `Optional` without a value."""
+    return iterator.get_next_as_optional()
 
 
 def _pull(iterator: Iterator[Any], wanted: Any, types: list[TensorType]) -> list[Any]:

@@ -1,8 +1,9 @@
 """How a dataset's elements come about: sources, and transformations that keep elements countable.
 
 A plan gives its elements one by one to Python (`elements`). If it is `indexed` it also knows how many there are and
-makes any one of them from its index alone (`count`, `at`), so that a staged loop over it is an ordinary loop of the
-program, which is compiled and differentiated like any other.
+makes any one of them from its index alone (`cardinality`, `at`), so that a staged loop over it is an ordinary loop of
+the program, which is compiled and differentiated like any other. If it is `in_blocks` it gives Python many elements at
+a time (`blocks`), and if it is `by_index` any of them (`select`): see `blocks.py`.
 """
 
 from __future__ import annotations
@@ -11,9 +12,24 @@ import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from autograph.data.elements import as_element, batched_spec, call, fitted, row, row_spec, spec_of, stacked
+import numpy as np
+
+from autograph.data import blocks
+from autograph.data.batching import Batching
+from autograph.data.blocks import Blocks, Leaves
+from autograph.data.elements import (
+    as_element,
+    batched_spec,
+    call,
+    fitter,
+    row,
+    row_spec,
+    spec_of,
+    stacker,
+)  # fmt: skip
 from autograph.data.rows import has_spans, number_of_rows, ragged_spec_of_leaf
 from runtime import composites, dtypes, nest
+from runtime.context import ctx
 from runtime.ops.arithmetic import maximum, minimum
 from runtime.ops.array import ensure_shape
 from runtime.ops.array import shape as shape_of
@@ -28,10 +44,33 @@ UNKNOWN = -2
 
 
 class Plan:
-    """The elements of a dataset. Attributes: `spec`, their structure of specs; `indexed`, see above."""
+    """The elements of a dataset. Attributes: `spec`, their structure of specs; the others are explained above."""
 
     spec: Any
     indexed = False
+
+    @property
+    def by_index(self) -> bool:
+        return False
+
+    @property
+    def in_blocks(self) -> bool:
+        return self.by_index
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether the elements are there already, so that looking ahead costs nothing; only if `in_blocks`."""
+        return self.in_blocks and all(plan.is_stored for plan in self.sources)
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether an open tape may follow gradients through the elements: then they are made by recorded ops."""
+        return bool(ctx.recorders) and any(plan.is_watched for plan in self.sources)
+
+    @property
+    def sources(self) -> list[Plan]:
+        """The plans that this one takes elements from."""
+        return []
 
     def cardinality(self) -> Any:
         """The number of elements, or INFINITE or UNKNOWN."""
@@ -46,8 +85,16 @@ class Plan:
         return None
 
     def elements(self) -> Iterator[Any]:
-        """The elements, eager, for one iteration of the dataset."""
+        """The elements, eager, for one iteration of the dataset, which begins with this call."""
         raise NotImplementedError
+
+    def select(self, which: Any) -> Leaves:
+        """Some elements: those of a slice (start and stop) of indices, or of a vector of them; only if `by_index`."""
+        raise NotImplementedError
+
+    def blocks(self) -> Blocks:
+        """The elements of one iteration, which begins with this call; only if `in_blocks`."""
+        return blocks.Span(self.select, self.cardinality())
 
 
 class Range(Plan):
@@ -73,9 +120,18 @@ class Range(Plan):
         first, _, step = self.bounds
         return cast(tensor_range(first + start * step, first + stop * step, step), self.dtype)
 
+    @property
+    def by_index(self) -> bool:
+        return all(isinstance(bound, EagerTensor) for bound in self.bounds)
+
+    def select(self, which: Any) -> Leaves:
+        start, _, step = map(int, self.bounds)
+        places = np.arange(which.start, which.stop) if isinstance(which, slice) else which
+        return [(start + places * step).astype(self.dtype._np)]
+
     def elements(self) -> Iterator[Any]:
-        for number in range(*map(int, self.bounds)):
-            yield convert_to_tensor(number, self.dtype)
+        kind = self.dtype._np
+        return (EagerTensor(np.int64(number).astype(kind), self.dtype) for number in range(*map(int, self.bounds)))
 
 
 class Single(Plan):
@@ -124,9 +180,28 @@ class Slices(Plan):
             return None
         return composites.map_structure(lambda leaf: leaf[start:stop], self.tensors)
 
+    @property
+    def by_index(self) -> bool:
+        return (
+            self.length is not None
+            and blocks.is_dense(self.spec)
+            and all(isinstance(x, EagerTensor) for x in self.leaves)
+        )
+
+    def select(self, which: Any) -> Leaves:
+        if isinstance(which, slice):
+            return [leaf._array[which] for leaf in self.leaves]
+        return [leaf._array.take(which, 0) for leaf in self.leaves]
+
+    @property
+    def is_watched(self) -> bool:
+        return any(recorder.is_tracking(leaf) for recorder in ctx.recorders for leaf in self.leaves)
+
     def elements(self) -> Iterator[Any]:
-        for index in range(int(self.cardinality())):
-            yield self.at(index)
+        if not self.by_index or self.is_watched:
+            return map(self.at, range(int(self.cardinality())))
+        make = blocks.maker(self.spec)
+        return map(make, zip(*[leaf._array for leaf in self.leaves]))
 
 
 class Generated(Plan):
@@ -138,8 +213,7 @@ class Generated(Plan):
         self.spec = spec
 
     def elements(self) -> Iterator[Any]:
-        for value in self.generator(*self.arguments):
-            yield fitted(value, self.spec)
+        return map(fitter(self.spec), self.generator(*self.arguments))
 
 
 # --- transformations that keep elements countable ------------------------------------------------------------------
@@ -156,6 +230,41 @@ class Follower(Plan):
     def cardinality(self) -> Any:
         return self.source.cardinality()
 
+    @property
+    def sources(self) -> list[Plan]:
+        return [self.source]
+
+
+class WithOptions(Follower):
+    """The elements of a source, with options of the dataset."""
+
+    def __init__(self, source: Plan, options: Any) -> None:
+        super().__init__(source)
+        self.options = options
+
+    def at(self, index: Any) -> Any:
+        return self.source.at(index)
+
+    def span(self, start: Any, stop: Any) -> Any:
+        return self.source.span(start, stop)
+
+    @property
+    def by_index(self) -> bool:
+        return self.source.by_index
+
+    @property
+    def in_blocks(self) -> bool:
+        return self.source.in_blocks
+
+    def select(self, which: Any) -> Leaves:
+        return self.source.select(which)
+
+    def blocks(self) -> Blocks:
+        return self.source.blocks()
+
+    def elements(self) -> Iterator[Any]:
+        return self.source.elements()
+
 
 class Mapped(Follower):
     """A function of each element."""
@@ -164,26 +273,55 @@ class Mapped(Follower):
         super().__init__(source)
         self.function = function
         self.spec = spec
+        self._batching: Batching | None = None
+
+    @property
+    def batching(self) -> Batching:
+        """The function for many elements; made when it is asked for."""
+        if self._batching is None:
+            self._batching = Batching(self.function, self.source.spec, self.spec)
+        return self._batching
+
+    @property
+    def by_index(self) -> bool:
+        return self.source.by_index and self.batching.works and self.batching.pure
+
+    @property
+    def in_blocks(self) -> bool:
+        return self.source.in_blocks and self.batching.works
+
+    @property
+    def is_stored(self) -> bool:
+        return False
+
+    @property
+    def is_watched(self) -> bool:
+        return bool(ctx.recorders) and (self.source.is_watched or self.batching.is_watched)
+
+    def select(self, which: Any) -> Leaves:
+        return self.batching(self.source.select(which))
+
+    def blocks(self) -> Blocks:
+        return blocks.Changed(self.source.blocks(), self.batching)
 
     def at(self, index: Any) -> Any:
         return as_element(call(self.function, self.source.at(index)))
 
     def elements(self) -> Iterator[Any]:
-        for element in self.source.elements():
-            yield as_element(call(self.function, element))
+        return (as_element(call(self.function, element)) for element in self.source.elements())
 
 
 class Zipped(Plan):
     """Elements of several sources side by side, as long as all have one."""
 
     def __init__(self, sources: Any) -> None:
-        self.sources = sources  # a structure of plans
+        self.structure = sources  # a structure of plans
         self.flat: list[Plan] = nest.flatten(sources)
         self.spec = self._packed(lambda plan: plan.spec)
         self.indexed = all(plan.indexed for plan in self.flat)
 
     def _packed(self, part: Callable[[Plan], Any]) -> Any:
-        return nest.map_structure(part, self.sources)
+        return nest.map_structure(part, self.structure)
 
     def cardinality(self) -> Any:
         counts = [plan.cardinality() for plan in self.flat]
@@ -195,10 +333,26 @@ class Zipped(Plan):
     def at(self, index: Any) -> Any:
         return self._packed(lambda plan: plan.at(index))
 
+    @property
+    def sources(self) -> list[Plan]:
+        return self.flat
+
+    @property
+    def by_index(self) -> bool:
+        return bool(self.flat) and all(plan.by_index for plan in self.flat)
+
+    @property
+    def in_blocks(self) -> bool:
+        return bool(self.flat) and all(plan.in_blocks for plan in self.flat)
+
+    def select(self, which: Any) -> Leaves:
+        return [array for plan in self.flat for array in plan.select(which)]
+
+    def blocks(self) -> Blocks:
+        return blocks.Beside([plan.blocks() for plan in self.flat])
+
     def elements(self) -> Iterator[Any]:
-        for parts in zip(*(plan.elements() for plan in self.flat)):
-            rest = iter(parts)
-            yield self._packed(lambda _, rest=rest: next(rest))  # type: ignore[misc]
+        return map(nest.packer(self.structure), zip(*[plan.elements() for plan in self.flat]))
 
 
 class Enumerated(Follower):
@@ -212,9 +366,31 @@ class Enumerated(Follower):
     def at(self, index: Any) -> Any:
         return self.start + cast(index, dtypes.int64), self.source.at(index)
 
+    @property
+    def by_index(self) -> bool:
+        return self.source.by_index and isinstance(self.start, EagerTensor)
+
+    @property
+    def in_blocks(self) -> bool:
+        return self.source.in_blocks and isinstance(self.start, EagerTensor)
+
+    def select(self, which: Any) -> Leaves:
+        places = np.arange(which.start, which.stop) if isinstance(which, slice) else which
+        return [int(self.start) + places, *self.source.select(which)]
+
+    def blocks(self) -> Blocks:
+        number = int(self.start)
+
+        def numbered(leaves: Leaves) -> Leaves:
+            nonlocal number
+            first, number = number, number + len(leaves[0])
+            return [np.arange(first, number), *leaves]
+
+        return blocks.Changed(self.source.blocks(), numbered)
+
     def elements(self) -> Iterator[Any]:
-        for number, element in enumerate(self.source.elements(), int(self.start)):
-            yield convert_to_tensor(number, dtypes.int64), element
+        numbered = enumerate(self.source.elements(), int(self.start))
+        return ((EagerTensor(np.int64(number), dtypes.int64), element) for number, element in numbered)
 
 
 class Part(Follower):
@@ -241,6 +417,23 @@ class Part(Follower):
     def span(self, start: Any, stop: Any) -> Any:
         return self.source.span(start + self.skip, stop + self.skip)
 
+    @property
+    def by_index(self) -> bool:
+        return self.source.by_index
+
+    @property
+    def in_blocks(self) -> bool:
+        return self.source.in_blocks
+
+    def select(self, which: Any) -> Leaves:
+        skipped = (
+            slice(which.start + self.skip, which.stop + self.skip) if isinstance(which, slice) else which + self.skip
+        )
+        return self.source.select(skipped)
+
+    def blocks(self) -> Blocks:
+        return super().blocks() if self.by_index else blocks.Limited(self.source.blocks(), self.skip, self.take)
+
     def elements(self) -> Iterator[Any]:
         end = None if self.take is None else self.skip + self.take
         return itertools.islice(self.source.elements(), self.skip, end)
@@ -264,14 +457,31 @@ class Repeated(Follower):
         # An empty source has no element to ask for, but the loop over it is traced all the same.
         return self.source.at(index % greatest(self.source.cardinality(), 1))
 
+    @property
+    def in_blocks(self) -> bool:
+        return self.source.in_blocks and self.times != 0
+
+    def blocks(self) -> Blocks:
+        left = itertools.count() if self.times is None else iter(range(self.times))
+        next(left)
+
+        def following(given: int) -> Blocks | None:
+            return self.source.blocks() if given and next(left, None) is not None else None
+
+        return blocks.Chained(self.source.blocks(), following)
+
     def elements(self) -> Iterator[Any]:
+        return self._repeated(self.source.elements() if self.times else None)
+
+    def _repeated(self, first: Iterator[Any] | None) -> Iterator[Any]:
         for _ in itertools.count() if self.times is None else range(self.times):
             empty = True
-            for element in self.source.elements():
+            for element in self.source.elements() if first is None else first:
                 empty = False
                 yield element
             if empty:
                 return
+            first = None
 
 
 class Batched(Follower):
@@ -306,10 +516,24 @@ class Batched(Follower):
         return composites.map_structure(known, batch, self.spec)
 
     def elements(self) -> Iterator[Any]:
-        source = self.source.elements()
+        if self.source.in_blocks and not self.source.is_watched:
+            return self._from_blocks(self.source.blocks())
+        return self._from_elements(self.source.elements())
+
+    def _from_blocks(self, source: Blocks) -> Iterator[Any]:
+        make = blocks.maker(self.spec)
+        found = self.size
+        while found == self.size:
+            leaves = source.take(self.size)
+            found = len(leaves[0])
+            if found == self.size or (found and not self.drop_remainder):
+                yield make(leaves)
+
+    def _from_elements(self, source: Iterator[Any]) -> Iterator[Any]:
+        stack = stacker(self.row_spec)
         while rows := list(itertools.islice(source, self.size)):
             if len(rows) == self.size or not self.drop_remainder:
-                yield stacked(rows, self.row_spec)
+                yield stack(rows)
 
 
 def least(counts: list[Any]) -> Any:

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from runtime import dtypes
+from runtime.context import ctx
 from runtime.ops.api import concat, pad, stack
 from runtime.ops.api import shape as shape_of
 from runtime.ragged.arrays import stack_rows
@@ -17,6 +20,7 @@ from runtime.ragged.tensor import RaggedTensor
 from runtime.shapes import widen
 from runtime.sparse import SparseTensor, SparseTensorSpec, retain, sparse_concat
 from runtime.spec import TensorSpec
+from runtime.tensor import EagerTensor
 
 
 def spec_of_leaf(leaf: Any) -> Any:
@@ -96,7 +100,10 @@ def batch_of_leaves(leaves: list[Any], spec: Any) -> Any:
     if isinstance(spec, SparseTensorSpec):
         return sparse_concat(0, [_with_first_axis(leaf) for leaf in leaves])
     if not isinstance(spec, RaggedTensorSpec):
-        return stack(leaves)
+        first = leaves[0]._array.shape
+        if not ctx.recorders and all(leaf._array.shape == first for leaf in leaves):
+            return EagerTensor(np.array([leaf._array for leaf in leaves], spec.dtype._np), spec.dtype)
+        return stack(leaves)  # which says what doesn't fit
     if spec.ragged_rank:
         return stack_rows([_as_ragged(leaf, spec.ragged_rank) for leaf in leaves])
     return RaggedTensor.from_row_lengths(concat(leaves, 0), [leaf.shape[0] for leaf in leaves], validate=False)

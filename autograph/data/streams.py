@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import itertools
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
+
+from autograph.data import blocks
+from autograph.data.batching import Batching
+from autograph.data.blocks import Blocks, Leaves, Order
 from autograph.data.elements import as_element, call, joined_spec, row_spec, rows_of
 from autograph.data.plans import INFINITE, UNKNOWN, Follower, Plan
+from runtime import dtypes, nest
 from runtime.ops import philox
 from runtime.ops.random import STREAMS
+from runtime.spec import TensorSpec
+
+_AT_ONCE = 256
 
 
 class Filtered(Follower):
@@ -20,16 +30,33 @@ class Filtered(Follower):
         self.indexed = False
         self.predicate = predicate
         self.stop = stop
+        self._batching: Batching | None = None
 
     def cardinality(self) -> Any:
         return UNKNOWN
 
+    @property
+    def batching(self) -> Batching:
+        """The predicate of many elements; made when it is asked for."""
+        if self._batching is None:
+            self._batching = Batching(self.predicate, self.spec, TensorSpec((), dtypes.bool_))
+        return self._batching
+
+    @property
+    def in_blocks(self) -> bool:
+        # The predicate is asked of elements further on, too, so it mustn't fail there.
+        return not self.stop and self.source.in_blocks and self.batching.never_fails
+
+    @property
+    def is_stored(self) -> bool:
+        return False
+
+    def blocks(self) -> Blocks:
+        return blocks.Held(self.source.blocks(), self.batching)
+
     def elements(self) -> Iterator[Any]:
-        for element in self.source.elements():
-            if bool(call(self.predicate, element)):
-                yield element
-            elif self.stop:
-                return
+        holding = itertools.takewhile if self.stop else filter
+        return holding(lambda element: bool(call(self.predicate, element)), self.source.elements())
 
 
 class Concatenated(Plan):
@@ -46,8 +73,21 @@ class Concatenated(Plan):
                 return special
         return counts[0] + counts[1]
 
+    @property
+    def sources(self) -> list[Plan]:
+        return [self.first, self.second]
+
+    @property
+    def in_blocks(self) -> bool:
+        return self.first.in_blocks and self.second.in_blocks and self.first.spec == self.second.spec
+
+    def blocks(self) -> Blocks:
+        rest = iter([self.second])
+        following = lambda given: next((plan.blocks() for plan in rest), None)  # noqa: E731
+        return blocks.Chained(self.first.blocks(), following)
+
     def elements(self) -> Iterator[Any]:
-        return itertools.chain(self.first.elements(), self.second.elements())
+        return itertools.chain(self.first.elements(), (element for element in self.second.elements()))
 
 
 class Shuffled(Follower):
@@ -64,31 +104,41 @@ class Shuffled(Follower):
         self.size = size
         self.seeds = STREAMS.seeds(seed)
         self.seeds_of_iterations = _stream(*self.seeds) if reshuffle else None
+        self.lock = threading.Lock()
+
+    @property
+    def in_blocks(self) -> bool:
+        return self.source.in_blocks
+
+    def _order(self) -> Order:
+        """The order of a new iteration."""
+        seeds = self.seeds
+        if self.seeds_of_iterations is not None:
+            with self.lock:
+                seeds = next(self.seeds_of_iterations), next(self.seeds_of_iterations)
+        return Order(_stream(*seeds), self.size)
+
+    def blocks(self) -> Blocks:
+        order = self._order()
+        if not self.source.by_index:
+            return blocks.Reordered(self.source.blocks(), self.size, order)
+        total = self.source.cardinality()
+        return blocks.Chosen(self.source.select, lambda count: order.take(count, total))
 
     def elements(self) -> Iterator[Any]:
-        seeds = self.seeds_of_iterations
-        draw = _stream(*(self.seeds if seeds is None else (next(seeds), next(seeds))))
-        # A ring: what is at hand lies from `start` to `end`, modulo its size.
-        ring: list[Any] = []
-        start = end = 0
-        for element in self.source.elements():
-            if len(ring) < self.size:
-                ring.append(element)
-            else:
-                place = self._place(draw, start, end)
-                chosen, ring[place] = ring[place], ring[start % self.size]
-                ring[start % self.size] = element
-                start += 1
-                yield chosen
-            end += 1
-        while start < end:
-            place = self._place(draw, start, end)
-            chosen, ring[place] = ring[place], ring[start % self.size]
-            start += 1
-            yield chosen
+        if self.is_stored and not self.is_watched:
+            return blocks.one_by_one(self.blocks(), self.spec)
+        return self._shuffled(self.source.elements(), self._order())
 
-    def _place(self, draw: philox.Words, start: int, end: int) -> int:
-        return (start + next(draw) % (end - start)) % self.size
+    def _shuffled(self, source: Iterator[Any], order: Order) -> Iterator[Any]:
+        waiting: dict[int, Any] = dict(enumerate(itertools.islice(source, self.size)))
+        come = len(waiting)
+        for element in source:
+            waiting[come] = element
+            come += 1
+            yield waiting.pop(int(order.take(1, come)[0]))
+        while waiting:
+            yield from map(waiting.pop, order.take(_AT_ONCE, come).tolist())
 
 
 def _stream(first: int, second: int) -> philox.Words:
@@ -107,8 +157,47 @@ class Unbatched(Follower):
         return UNKNOWN
 
     def elements(self) -> Iterator[Any]:
-        for element in self.source.elements():
-            yield from rows_of(element)
+        return itertools.chain.from_iterable(map(rows_of, self.source.elements()))
+
+
+class Interleaved(Follower):
+    """The elements of the datasets that a function makes of the source's: ``block`` of one, then ``block`` of the next.
+
+    cycle: how many datasets are read in turns. Of one, each is read to its end before the next is made.
+    """
+
+    def __init__(self, source: Plan, make: Callable[[Any], Plan], spec: Any, cycle: int, block: int) -> None:
+        super().__init__(source)
+        self.indexed = False
+        self.make, self.spec = make, spec
+        self.cycle, self.block = cycle, block
+
+    def cardinality(self) -> Any:
+        return UNKNOWN
+
+    def elements(self) -> Iterator[Any]:
+        return self._interleaved(self.source.elements())
+
+    def _interleaved(self, source: Iterator[Any]) -> Iterator[Any]:
+        running: list[Iterator[Any] | None] = [None] * self.cycle
+        place, more = 0, True
+        while more or any(each is not None for each in running):
+            current = running[place]
+            if current is None and more:
+                for element in source:
+                    current = running[place] = self.make(element).elements()
+                    break
+                else:
+                    more = False
+            if current is not None:
+                given = 0
+                for element in itertools.islice(current, self.block):
+                    given += 1
+                    yield element
+                if given < self.block:
+                    running[place] = None
+            if current is not None or not more:
+                place = (place + 1) % self.cycle
 
 
 class Scanned(Follower):
@@ -122,8 +211,11 @@ class Scanned(Follower):
         self.spec = spec
 
     def elements(self) -> Iterator[Any]:
+        return self._scanned(self.source.elements())
+
+    def _scanned(self, source: Iterator[Any]) -> Iterator[Any]:
         state = self.state
-        for element in self.source.elements():
+        for element in source:
             state, output = self.function(state, element)
             yield as_element(output)
 
@@ -134,6 +226,7 @@ class Cached(Follower):
     def __init__(self, source: Plan) -> None:
         super().__init__(source)
         self.kept: list[Any] | None = None
+        self.arrays: Leaves | None = None  # in place of that, where the source comes in blocks
 
     def at(self, index: Any) -> Any:
         return self.source.at(index)
@@ -141,12 +234,45 @@ class Cached(Follower):
     def span(self, start: Any, stop: Any) -> Any:
         return self.source.span(start, stop)
 
+    @property
+    def by_index(self) -> bool:
+        return self.arrays is not None
+
+    @property
+    def is_stored(self) -> bool:
+        return self.arrays is not None
+
+    @property
+    def in_blocks(self) -> bool:
+        return self.source.in_blocks
+
+    def select(self, which: Any) -> Leaves:
+        assert self.arrays is not None
+        if isinstance(which, slice):
+            return [array[which] for array in self.arrays]
+        return [array.take(which, 0) for array in self.arrays]
+
+    def blocks(self) -> Blocks:
+        return blocks.Kept(self.source.blocks(), self._keep) if self.arrays is None else self._span()
+
+    def _span(self) -> Blocks:
+        return blocks.Span(self.select, len((self.arrays or [()])[0]))
+
+    def _keep(self, leaves: Leaves) -> None:
+        self.arrays = leaves
+
     def elements(self) -> Iterator[Any]:
-        if self.kept is not None:
-            yield from self.kept
-            return
+        if self.arrays is not None:
+            return map(blocks.maker(self.spec), zip(*self.arrays))
+        return self._kept(self.source.elements()) if self.kept is None else iter(self.kept)
+
+    def _kept(self, source: Iterator[Any]) -> Iterator[Any]:
         kept = []
-        for element in self.source.elements():
+        for element in source:
             kept.append(element)
             yield element
-        self.kept = kept
+        if not self.source.in_blocks:
+            self.kept = kept
+        elif kept:
+            rows = zip(*[nest.flatten(element) for element in kept])
+            self._keep([np.array([leaf._array for leaf in leaves], leaves[0].dtype._np) for leaves in rows])

@@ -2,9 +2,13 @@
 
 from autograph.data.dataset import AUTOTUNE, Dataset
 from autograph.data.iterators import DatasetIterator as Iterator
-from autograph.data.iterators import Optional
+from autograph.data.optional import Optional
+from autograph.data.options import Options, ThreadingOptions
 from autograph.data.plans import INFINITE as INFINITE_CARDINALITY
 from autograph.data.plans import UNKNOWN as UNKNOWN_CARDINALITY
 from autograph.namespaces import data_experimental as experimental
 
-__all__ = ["AUTOTUNE", "INFINITE_CARDINALITY", "UNKNOWN_CARDINALITY", "Dataset", "Iterator", "Optional", "experimental"]
+__all__ = [
+    "AUTOTUNE", "INFINITE_CARDINALITY", "UNKNOWN_CARDINALITY", "Dataset", "Iterator", "Optional", "Options",
+    "ThreadingOptions", "experimental",
+]  # fmt: skip

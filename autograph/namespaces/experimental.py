@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from autograph.data.optional import Optional
 from autograph.namespaces import experimental_dlpack as dlpack
 from autograph.namespaces import experimental_numpy as numpy
 from runtime.ragged.shape import DynamicRaggedShape
 
-__all__ = ["DynamicRaggedShape", "dlpack", "numpy"]
+__all__ = ["DynamicRaggedShape", "Optional", "dlpack", "numpy"]

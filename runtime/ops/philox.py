@@ -166,19 +166,27 @@ def permutation(key: int, counter: int, count: int) -> np.ndarray:
 
 
 class Words:
-    """The random 32-bit words of a stream one after another, as Python ints, from the start of the stream on."""
+    """The random 32-bit words of a stream one after another, from the start of the stream on."""
 
     _AT_ONCE = 1024
 
     def __init__(self, key: int, counter: int) -> None:
         self._key, self._counter = key, counter
-        self._ready: list[int] = []
+        self._ready = np.empty(0, np.int64)
 
     def __next__(self) -> int:
-        if not self._ready:
-            self._ready = words(self._key, self._counter, self._AT_ONCE)[::-1].tolist()
-            self._counter += self._AT_ONCE // 4
-        return self._ready.pop()
+        return int(self.take(1)[0])
+
+    def take(self, count: int) -> np.ndarray:
+        """The next `count` words, as int64."""
+        missing = count - len(self._ready)
+        if missing > 0:
+            blocks = -(-max(missing, self._AT_ONCE) // 4)
+            found = words(self._key, self._counter, blocks * 4)
+            self._counter += blocks
+            self._ready = np.concatenate([self._ready, found])
+        taken, self._ready = self._ready[:count], self._ready[count:]
+        return taken
 
 
 def stateless_start(first: int, second: int) -> tuple[int, int]:

@@ -179,7 +179,7 @@ def test_iterators():
     optional = iterator.get_next_as_optional()
     assert bool(optional.has_value()) and int(optional.get_value()) == 2
     assert not bool(iterator.get_next_as_optional().has_value())
-    with pytest.raises(ag.errors.InvalidArgumentError, match="no value"):
+    with pytest.raises(ag.errors.InvalidArgumentError, match="does not have a value"):
         iterator.get_next_as_optional().get_value()
     with pytest.raises(ag.errors.OutOfRangeError, match="End of sequence"):
         iterator.get_next()

@@ -1,0 +1,87 @@
+"""`Optional`: an element that may not be there. It goes in and out of functions, through loops and branches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from autograph.data.elements import as_element, blank, spec_of
+from runtime import dtypes, nest
+from runtime.ops.control import assert_op
+from runtime.ops.convert import convert_to_tensor
+from runtime.spec import TensorSpec
+
+
+class OptionalSpec:
+    """Describes an `Optional` with elements of a spec."""
+
+    __ag_composite__ = "optional"
+
+    def __init__(self, element_spec: Any) -> None:
+        self.element_spec = element_spec
+
+    def __tf_flatten__(self) -> tuple[Any, tuple]:
+        return self.element_spec, (TensorSpec((), dtypes.bool_), *nest.flatten(self.element_spec))
+
+    @classmethod
+    def __tf_unflatten__(cls, metadata: Any, components: Sequence[Any]) -> Any:
+        return Optional.__tf_unflatten__(metadata, components)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, OptionalSpec) and self.element_spec == other.element_spec
+
+    def __hash__(self) -> int:
+        return hash(tuple(nest.flatten(self.element_spec)))
+
+    def __repr__(self) -> str:
+        return f"OptionalSpec({self.element_spec!r})"
+
+
+class Optional:
+    """An element that may not be there: made by `from_value`, `empty`, or an iterator's `get_next_as_optional`."""
+
+    __ag_composite__ = "optional"
+
+    def __init__(self, there: Any, value: Any, spec: Any) -> None:
+        self._there = there
+        self._value = value
+        self._spec = spec
+
+    @staticmethod
+    def from_value(value: Any) -> Optional:
+        """One with an element, a tensor or a structure of tensors."""
+        element = as_element(value)
+        return Optional(convert_to_tensor(True), element, spec_of(element))
+
+    @staticmethod
+    def empty(element_spec: Any) -> Optional:
+        """One without an element, which would be of the spec."""
+        blanks = [convert_to_tensor(blank(leaf.type), leaf.dtype) for leaf in nest.flatten(element_spec)]
+        return Optional(convert_to_tensor(False), nest.pack_sequence_as(element_spec, blanks), element_spec)
+
+    @property
+    def element_spec(self) -> Any:
+        """The spec of the element, whether or not there is one."""
+        return self._spec
+
+    def has_value(self, name: str | None = None) -> Any:
+        """Whether there is an element, a boolean tensor."""
+        return self._there
+
+    def get_value(self, name: str | None = None) -> Any:
+        """The element. Raises InvalidArgumentError if there is none."""
+        assert_op(self._there, "The given optional does not have a value.", "InvalidArgumentError")
+        return self._value
+
+    def __tf_flatten__(self) -> tuple[Any, tuple]:
+        return self._spec, (self._there, *nest.flatten(self._value))
+
+    @classmethod
+    def __tf_unflatten__(cls, metadata: Any, components: Sequence[Any]) -> Any:
+        there, *leaves = components
+        if isinstance(there, TensorSpec):
+            return OptionalSpec(metadata)
+        return cls(there, nest.pack_sequence_as(metadata, leaves), metadata)
+
+    def __repr__(self) -> str:
+        return f"<Optional element_spec={self._spec!r}>"
