@@ -19,8 +19,7 @@ from runtime.autodiff.zeros import empty_like_type, exact_zeros_for
 from runtime.context import ctx
 from runtime.errors import UnimplementedError
 from runtime.graph.builder import Builder, emit_cond, trace_region
-from runtime.graph.ir import Graph, Node, Substitution, Value, copy_nodes
-from runtime.graph.passes.dead_code import remove_dead_code
+from runtime.graph.ir import Graph, Node, Substitution, Value, copy_graph, copy_nodes
 from runtime.graph.passes.silence import gives_by_effect, silenced
 from runtime.graph.spans import at_span
 from runtime.types import TensorType, TokenType
@@ -38,15 +37,17 @@ def adjoint_of_cond(call: NodeCall, arrived: Sequence[Any], tracked: Callable[[A
         return [None] * len(node.inputs)
 
     def adjoint_region(region: Graph, handed: dict[Value, Value]) -> Any:
-        def trace() -> list[Any]:
-            return _walk_branch(node, region, handed, captures, wanted, arrived)
+        sharing: list[Node] = []
 
-        return trace_region(f"adjoint of {region.name}", trace)
+        def trace() -> list[Any]:
+            return _walk_branch(node, region, handed, captures, wanted, arrived, sharing)
+
+        traced = trace_region(f"adjoint of {region.name}", trace)
+        traced.builder.graph.outputs = traced.outputs
+        _keep_what_is_used(traced.builder, sharing)
+        return traced
 
     regions = [adjoint_region(r, dict(_handed_out(node, r))) for r in node.regions]
-    for region in regions:
-        region.builder.graph.outputs = region.outputs
-        remove_dead_code(region.builder.graph, region.builder)
     results = emit_cond(node.inputs[0], *regions)
     found: list[Any] = [None] * len(node.inputs)
     for index, result in zip(wanted, results):
@@ -75,7 +76,9 @@ def _walk_branch(
     captures: list[Value],
     wanted: list[int],
     arrived: Sequence[Any],
+    sharing: list[Node],
 ) -> list[Any]:
+    """sharing: gets the branches that share the regions of those that they are copies of."""
     builder = ctx.builder
     mapping = Substitution()
     for own, outer in zip(region.inputs, captures):
@@ -89,8 +92,13 @@ def _walk_branch(
             calls.append(_HandedOut(inner, builder, mapping))
         else:
             start = len(builder.graph.nodes)
-            copy_nodes(silenced([inner]), builder.graph, mapping)
-            calls += [NodeCall(n, builder) for n in builder.graph.nodes[start:]]
+            # Mostly only the adjoint of a branch in this one is used, and its copy is dropped: to copy all that it
+            # holds at each level of nested branches would be quadratic in the levels.
+            shares = inner.op.name == "cond"
+            copy_nodes(silenced([inner]), builder.graph, mapping, _itself if shares else None)
+            made = builder.graph.nodes[start:]
+            sharing += made if shares else ()
+            calls += [NodeCall(n, builder) for n in made]
     varied = {mapping[region.inputs[i]] for i in wanted}
     for each in calls:
         if any(t.value in varied for t in each.inputs):
@@ -106,6 +114,26 @@ def _walk_branch(
         cotangent = cotangents.get(own)
         results.append(exact_zeros_for(own) if cotangent is None else cotangent)
     return results
+
+
+def _itself(region: Graph) -> Graph:
+    return region
+
+
+def _keep_what_is_used(builder: Builder, sharing: list[Node]) -> None:
+    """Drops what doesn't reach the adjoint's results, not looking into regions; gives the branches that stay their
+    own. What regions hold is looked at when all levels are there."""
+    graph = builder.graph
+    live = set(graph.outputs)
+    kept: list[Node] = []
+    for node in reversed(graph.nodes):
+        if node.op.effect or node.has_effect or not live.isdisjoint(node.outputs):
+            live.update(node.inputs)
+            kept.append(node)
+    graph.nodes = kept[::-1]
+    builder.forget_captures(live)
+    for node in set(sharing).intersection(kept):
+        node.regions = tuple(map(copy_graph, node.regions))
 
 
 def _handed_out(node: Node, region: Graph) -> list[tuple[Value, Value]]:

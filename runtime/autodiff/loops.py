@@ -17,7 +17,8 @@ The adjoint is an ordinary loop: it can be differentiated again. The push/pop sc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import heapq
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -80,15 +81,12 @@ def _adjoint_of_trips(
     """The adjoint of a loop's body, None where nothing flows through it; and the cotangents, one for each carry."""
     inputs = list(node.inputs)
     arrived = [*arrived, *[None] * (node.attrs["carries"] - len(arrived))]
-    is_active_input = [is_differentiable(v.type) and tracked(outer.tensor(v)) for v in inputs]
-    varied = _varied_values(node, is_active_input)
-    carries = _active_carries(node, arrived, varied)
-    reached = _reached_inputs(node.regions[1], carries, varied)
-    captures = [
-        i
-        for i in range(node.attrs["carries"], len(inputs))
-        if is_active_input[i] and node.regions[1].inputs[i] in reached
-    ]
+    active = [i for i, v in enumerate(inputs) if is_differentiable(v.type) and tracked(outer.tensor(v))]
+    count, reach = node.attrs["carries"], _Reach()
+    varied = reach.varied(node, active)
+    carries = reach.active_carries(node, [i for i in range(count) if arrived[i] is not None], active)
+    reached = reach.values(node.regions[1], carries, varied)
+    captures = [i for i in active if i >= count and node.regions[1].inputs[i] in reached]
     return (_Adjoint(node, carries, captures, varied, budget) if carries else None), arrived
 
 
@@ -292,7 +290,7 @@ class ForwardLoop:
     def _before(self, op: Any, attrs: dict, type_: Type, inputs: Sequence[Value] = ()) -> Value:
         graph = self.node.graph
         new = Node(op, inputs, attrs, [type_], graph)
-        graph.nodes.insert(next(i for i, n in enumerate(graph.nodes) if n is self.node), new)
+        graph.nodes.insert(graph.nodes.index(self.node), new)
         graph.program = None
         return new.outputs[0]
 
@@ -367,54 +365,92 @@ def _d(value: Value) -> str | None:
     return f"d_{value.name}" if value.name else None
 
 
-def _varied_values(node: Node, is_active_input: Sequence[bool]) -> set[Value]:
-    """Values of the body that depend differentiably on an active input, over any number of trips."""
+def _varied_values(node: Node, active: Collection[int]) -> set[Value]:
     body, count = node.regions[1], node.attrs["carries"]
-    active = list(is_active_input)
-    while True:
-        varied = {v for v, a in zip(body.inputs, active) if a}
-        for inner in body.nodes:
-            if any(v in varied for v in inner.inputs):
-                varied.update(v for v in inner.outputs if is_differentiable(v.type))
-        grown = [a or (i < count and body.outputs[i] in varied) for i, a in enumerate(active)]
-        if grown == active:
-            return varied
-        active = grown
+    users: dict[Value, list[Node]] = {}
+    for inner in body.nodes:
+        for value in inner.inputs:
+            users.setdefault(value, []).append(inner)
+    following: dict[Value, list[Value]] = {}
+    for own, after in zip(body.inputs[:count], body.outputs):
+        following.setdefault(after, []).append(own)
+    varied: set[Value] = set()
+    waiting = [body.inputs[i] for i in active]
+    while waiting:
+        value = waiting.pop()
+        if value not in varied:
+            varied.add(value)
+            waiting += following.get(value, ())
+            waiting += [v for inner in users.get(value, ()) for v in inner.outputs if is_differentiable(v.type)]
+    return varied
 
 
-def _active_carries(node: Node, arrived: Sequence[Any], varied: set[Value]) -> list[int]:
-    """Carries that depend on a source and that an arrived cotangent depends on, over any number of trips."""
-    body, count = node.regions[1], node.attrs["carries"]
-    useful = {i for i in range(count) if arrived[i] is not None}
-    while True:
-        reached = _reached_inputs(body, sorted(useful), varied)
-        grown = useful | {i for i in range(count) if body.inputs[i] in reached}
-        if grown == useful:
-            break
-        useful = grown
-    return [i for i in sorted(useful) if body.inputs[i] in varied]
+class _Reach:
+    """Which values of loops' bodies their results are computed from. Asked of each loop in a loop once for the same
+    question, so that the time doesn't grow exponentially with the depth of loops in loops."""
 
+    def __init__(self) -> None:
+        self._varied: dict[tuple[Node, frozenset[int]], set[Value]] = {}
+        self._carries: dict[tuple[Node, frozenset[int], frozenset[int]], list[int]] = {}
 
-def _reached_inputs(body: Graph, carries: Sequence[int], varied: set[Value]) -> set[Value]:
-    """The varied values that the next values of `carries` are computed from."""
-    reached = {body.outputs[i] for i in carries if body.outputs[i] in varied}
-    for inner in reversed(body.nodes):
-        if any(v in reached for v in inner.outputs):
-            passed_by = _stacks_passed_by(inner, reached, varied)
-            reached.update(v for v in inner.inputs if v in varied and v not in passed_by)
-    return reached
+    def varied(self, node: Node, active: Collection[int]) -> set[Value]:
+        """The values of the body that depend differentiably on one of the inputs `active`, over any number of trips."""
+        key = node, frozenset(active)
+        if key not in self._varied:
+            self._varied[key] = _varied_values(node, active)
+        return self._varied[key]
 
+    def active_carries(self, node: Node, arrived: Collection[int], active: Collection[int]) -> list[int]:
+        """Carries that depend on one of the inputs `active` and that one of the results `arrived` depends on."""
+        key = node, frozenset(arrived), frozenset(active)
+        if key not in self._carries:
+            body, count = node.regions[1], node.attrs["carries"]
+            varied = self.varied(node, active)
+            reached = self.values(body, arrived, varied, count)
+            self._carries[key] = [
+                i for i, v in enumerate(body.inputs[:count]) if v in varied and (v in reached or i in arrived)
+            ]
+        return self._carries[key]
 
-def _stacks_passed_by(node: Node, reached: set[Value], varied: set[Value]) -> set[Value]:
-    """The stacks that a loop takes but that its `reached` results don't depend on: those that an earlier gradient made
-    it push its residuals on. No cotangent comes back for them, and an empty stack is no zero to pop from."""
-    stacks = {v for v in node.inputs if isinstance(v.type, StackType) and v in varied}
-    if node.op.name != "while" or not stacks:
-        return set()
-    inside = _varied_values(node, [v in varied for v in node.inputs])
-    wanted = [v if v in reached else None for v in node.outputs]
-    needed = {node.inputs[i] for i in _active_carries(node, wanted, inside)}
-    return stacks - needed
+    def values(self, body: Graph, carries: Collection[int], varied: set[Value], over: int = 0) -> set[Value]:
+        """The varied values that the next values of `carries` are computed from: in this trip, or with `over`, the
+        number of all carries, over any number of trips."""
+        following = dict(zip(body.inputs[:over], body.outputs))
+        position: dict[Node | None, int] = {node: -index for index, node in enumerate(body.nodes)}
+        reached: set[Value] = set()
+        waiting: list[int] = []  # last nodes first: they have all that depends on them behind them
+        queued: set[int] = set()
+
+        def reach(value: Value | None) -> None:
+            while value is not None and value in varied and value not in reached:
+                reached.add(value)
+                place = position.get(value.node)
+                if place is not None and place not in queued:
+                    queued.add(place)
+                    heapq.heappush(waiting, place)
+                value = following.get(value)
+
+        for index in carries:
+            reach(body.outputs[index])
+        while waiting:
+            place = heapq.heappop(waiting)
+            queued.remove(place)
+            node = body.nodes[-place]
+            passed_by = self._stacks_passed_by(node, reached, varied)
+            for value in node.inputs:
+                if value not in passed_by:
+                    reach(value)
+        return reached
+
+    def _stacks_passed_by(self, node: Node, reached: set[Value], varied: set[Value]) -> set[Value]:
+        """The stacks that a loop takes but that its `reached` results don't depend on: those that an earlier gradient
+        made it push its residuals on. No cotangent comes back for them, and an empty stack is no zero to pop from."""
+        stacks = {v for v in node.inputs if isinstance(v.type, StackType) and v in varied}
+        if node.op.name != "while" or not stacks:
+            return set()
+        active = [i for i, v in enumerate(node.inputs) if v in varied]
+        wanted = [i for i, v in enumerate(node.outputs) if v in reached]
+        return stacks - {node.inputs[i] for i in self.active_carries(node, wanted, active)}
 
 
 REGION_RULES["while"] = adjoint_of_while

@@ -16,6 +16,7 @@ and size are loaded again and again. In the inner loop it is fixed.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from runtime.codegen.lowering import Lowering
@@ -27,20 +28,25 @@ from runtime.types import StackType
 LONGEST = 1 << 22
 
 
-def gets_one_scalar_a_trip(node: Node, k: int) -> bool:
-    """Whether carry `k` of a loop is a stack of scalars on which each trip pushes one value, and that is all."""
+def stacks_of_one_scalar_a_trip(node: Node) -> set[int]:
+    """The carries of a loop that are stacks of scalars on which each trip pushes one value, and that is all."""
     test, body = node.regions
-    before, after = body.inputs[k], body.outputs[k]
-    if not isinstance(before.type, StackType) or before.type.element.rank != 0:
-        return False
-    push = after.node
-    if push is None or push.op.name != "stack_push" or push.inputs[0] is not before:
-        return False
-    uses = sum(v is before for n in body.nodes for v in n.inputs) + sum(
-        v is after for n in body.nodes for v in n.inputs
-    )
-    in_test = any(v is test.inputs[k] for n in test.nodes for v in n.inputs)
-    return uses == 1 and not in_test and sum(v is before or v is after for v in body.outputs) == 1
+    pushes: set[int] = set()
+    for k, (before, after) in enumerate(zip(body.inputs, body.outputs)):
+        if isinstance(before.type, StackType) and before.type.element.rank == 0:
+            push = after.node
+            if push is not None and push.op.name == "stack_push" and push.inputs[0] is before:
+                pushes.add(k)
+    if not pushes:
+        return set()
+    uses = Counter(v for graph in (test, body) for n in graph.nodes for v in n.inputs)
+    results = Counter(body.outputs)
+    return {
+        k
+        for k in pushes
+        if uses[body.inputs[k]] == 1 and not uses[body.outputs[k]] and not uses[test.inputs[k]]
+        and results[body.outputs[k]] == 1 and not results[body.inputs[k]]
+    }  # fmt: skip
 
 
 def in_chunks(low: Lowering, loop: list, stacks: Sequence[StackRef]) -> list:

@@ -14,6 +14,7 @@ was wrong.
 
 from __future__ import annotations
 
+import heapq
 import math
 from collections.abc import Sequence
 from dataclasses import replace
@@ -21,7 +22,7 @@ from typing import Any
 
 from runtime.codegen import cpu
 from runtime.codegen.buffers import hoist_allocations
-from runtime.codegen.chunks import LONGEST, gets_one_scalar_a_trip, in_chunks
+from runtime.codegen.chunks import LONGEST, in_chunks, stacks_of_one_scalar_a_trip
 from runtime.codegen.counting import Counter, counted_loop, counter_of
 from runtime.codegen.effect_forms import keep_in_step
 from runtime.codegen.few import is_small, items, items_of, vector
@@ -236,8 +237,9 @@ def _while(low: Lowering, node: Node) -> None:
     wanted = low.updates.carries(node)
     captures = [_capture(low, node, k) for k in range(count, len(node.inputs))]
     small = {k for k in range(count) if low.few.keeps(node, k, k in wanted)}
+    pushes = any(isinstance(v.type, StackType) for v in node.outputs) and _pushes(node)
     starts: list[Any] = [
-        vector(low, inside, items(low, value, inside.shape)) if k in small else _start(low, node, k, k in wanted)
+        vector(low, inside, items(low, value, inside.shape)) if k in small else _start(low, value, k in wanted, pushes)
         for k, (value, inside) in enumerate(zip(node.inputs[:count], node.regions[1].inputs))
     ]
     low.fusion.flush_all()
@@ -248,7 +250,7 @@ def _while(low: Lowering, node: Node) -> None:
         else _result_variables(low, _named(node, k), k in small)
         for k, start in enumerate(starts)
     ]
-    filled = [k for k in range(count) if isinstance(starts[k], StackRef) and gets_one_scalar_a_trip(node, k)]
+    filled = sorted(stacks_of_one_scalar_a_trip(node))
     counter = None if filled else counter_of(low, node, starts, captures, lambda k: names[k][0])
     entered: set[str] = set() if counter is None else {counter.name}
     for k, (name, ref) in enumerate(zip(names, starts)):
@@ -325,15 +327,18 @@ def _named(node: Node, k: int) -> Value:
     return node.regions[1].inputs[k]
 
 
-def _start(low: Lowering, node: Node, k: int, overwritten: bool) -> Any:
+def _pushes(loop: Node) -> bool:
+    """Whether anything in a loop pushes on a stack."""
+    return any(inner.op.name == "stack_push" for inner in loop.regions[1].walk())
+
+
+def _start(low: Lowering, value: Value, overwritten: bool, pushes: bool) -> Any:
     """A carry's first value; an array that the loop writes in place must be this loop's own."""
-    value = node.inputs[k]
     ref = low.ref(value)
     if not _is_array(value):
         if isinstance(ref, StackRef):
             # Copied once here, so that no push inside the loop has to.
             shared = ref.shared or low.region.uses[value] > 1
-            pushes = any(inner.op.name == "stack_push" for inner in node.regions[1].walk())
             return own_stack(low, ref) if shared and pushes else replace(ref, shared=shared)
         return ref
     solid = low.array(value)
@@ -423,20 +428,35 @@ def parallel_assignment(low: Lowering, pairs: Sequence[tuple[str, str]]) -> list
 
     [(a, b), (b, a + b)]  →  b_1 = a + b;  a = b;  b = b_1
     """
-    pending = [(target, cpu.strip(text)) for target, text in pairs if target != text]
+    pending = {k: (target, cpu.strip(text)) for k, (target, text) in enumerate(pairs) if target != text}
+    reads = {k: words(text) for k, (_, text) in pending.items()}
+    readers: dict[str, set[int]] = {target: set() for target, _ in pending.values()}
+    for k, names in reads.items():
+        for name in names & readers.keys():
+            readers[name].add(k)
+    writers: dict[str, list[int]] = {}
+    for k, (target, _) in pending.items():
+        writers.setdefault(target, []).append(k)
+    ready = [k for k, (target, _) in pending.items() if readers[target] <= {k}]
+    order = iter(list(pending))
     lines: list[str] = []
     late: list[str] = []
     while pending:
-        for index, (target, text) in enumerate(pending):
-            if not any(target in words(other) for i, (_, other) in enumerate(pending) if i != index):
-                lines.append(f"{target} = {text}")
-                del pending[index]
-                break
+        if ready:
+            k = heapq.heappop(ready)
+            target, text = pending.pop(k)
+            lines.append(f"{target} = {text}")
         else:
-            target, text = pending.pop(0)
+            k = next(k for k in order if k in pending)
+            target, text = pending.pop(k)
             keep = low.names.fresh(f"{target}_next")
             lines.append(f"{keep} = {text}")
             late.append(f"{target} = {keep}")
+        for name in reads[k] & readers.keys():
+            readers[name].discard(k)
+            for other in writers[name]:
+                if other in pending and readers[name] <= {other} and other not in ready:
+                    heapq.heappush(ready, other)
     return lines + late
 
 

@@ -13,7 +13,7 @@ A region that only reads state captures it; one that writes it carries it (`whil
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -129,6 +129,13 @@ class Builder:
             own = self.captured[outer] = self.add_input(outer.type, outer.name)
             self.outside[own] = outer
         return own
+
+    def forget_captures(self, used: Container[Value]) -> None:
+        """Drops the captures that aren't among the `used` values of this graph."""
+        unused = {own: outer for outer, own in self.captured.items() if own not in used}
+        for outer in unused.values():
+            del self.captured[outer]
+        self.graph.inputs = [v for v in self.graph.inputs if v not in unused]
 
     def _use_eager(self, tensor: EagerTensor) -> Value:
         if self.parent is not None:

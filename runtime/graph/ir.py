@@ -28,7 +28,7 @@ What is absent: mutation (a variable's value is an input and an output), undefin
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -148,10 +148,14 @@ class Graph:
 
     def walk(self) -> Iterator[Node]:
         """All nodes, those of regions after the node that holds them."""
-        for node in self.nodes:
+        waiting = [iter(self.nodes)]
+        while waiting:
+            node = next(waiting[-1], None)
+            if node is None:
+                waiting.pop()
+                continue
             yield node
-            for region in node.regions:
-                yield from region.walk()
+            waiting += [iter(region.nodes) for region in reversed(node.regions)]
 
     def __str__(self) -> str:
         return as_text(self)
@@ -248,11 +252,16 @@ class Substitution(dict):
         return key
 
 
-def copy_nodes(nodes: Sequence[Node], target: Graph, mapping: Substitution) -> None:
-    """Appends copies of `nodes` to `target`, reading inputs through `mapping` and adding the new outputs to it."""
+def copy_nodes(
+    nodes: Sequence[Node], target: Graph, mapping: Substitution, copy_region: Callable[[Graph], Graph] | None = None
+) -> None:
+    """Appends copies of `nodes` to `target`, reading inputs through `mapping` and adding the new outputs to it.
+
+    copy_region: makes the regions of the copies, `copy_graph` by default.
+    """
     for node in nodes:
         types = [v.type for v in node.outputs]
-        regions = [copy_graph(region) for region in node.regions]
+        regions = [(copy_region or copy_graph)(region) for region in node.regions]
         copy = target.add_node(node.op, [mapping[v] for v in node.inputs], dict(node.attrs), types, regions, node.span)
         copy.name = node.name
         for old, new in zip(node.outputs, copy.outputs):

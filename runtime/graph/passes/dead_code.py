@@ -34,9 +34,7 @@ def remove_dead_code(graph: Graph, builder: Any = None) -> None:
     graph.nodes = kept[::-1]
     graph.program = None
     if builder is not None:
-        for outer in [outer for outer, own in builder.captured.items() if own not in live]:
-            own = builder.captured.pop(outer)
-            graph.inputs = [v for v in graph.inputs if v is not own]
+        builder.forget_captures(live)
 
 
 def _prune_cond(node: Node, live: set[Value]) -> None:
@@ -60,13 +58,8 @@ def _prune_while(node: Node, live: set[Value]) -> None:
         if node.outputs[i] in live or test.inputs[i] in used_by_test or isinstance(node.outputs[i].type, TokenType)
     }
     # A carry is needed too when another needed carry's next value, or an effect in the body, is computed from it.
-    while True:
-        reached = _reaching(body, [body.outputs[i] for i in needed])
-        grown = needed | {i for i in range(count) if body.inputs[i] in reached}
-        if grown == needed:
-            break
-        needed = grown
-    keep = sorted(needed)
+    reaching = _reaching(body, count, needed)
+    keep = [i for i in range(count) if i in needed or body.inputs[i] in reaching]
     rest = list(range(count, len(node.inputs)))
     node.outputs = [node.outputs[i] for i in keep]
     node.inputs = [node.inputs[i] for i in keep + rest]
@@ -97,13 +90,23 @@ def _prune_letrec(node: Node) -> None:
         region.program = None
 
 
-def _reaching(graph: Graph, outputs: list[Value]) -> set[Value]:
-    """The values that `outputs` and the graph's effects are computed from."""
-    reached = set(outputs)
-    for node in reversed(graph.nodes):
-        if node.must_stay or any(v in reached for v in node.outputs):
-            reached.update(node.inputs)
-    return reached
+def _reaching(body: Graph, carries: int, wanted: set[int]) -> set[Value]:
+    """The values that the `wanted` carries and the body's effects are computed from, over any number of trips."""
+    following = dict(zip(body.inputs[:carries], body.outputs))
+    waiting = [body.outputs[i] for i in wanted]
+    for node in body.nodes:
+        if node.must_stay:
+            waiting += node.inputs
+    reaching: set[Value] = set()
+    while waiting:
+        value = waiting.pop()
+        if value not in reaching:
+            reaching.add(value)
+            if value.node is not None:
+                waiting += value.node.inputs
+            elif value in following:
+                waiting.append(following[value])
+    return reaching
 
 
 def _prune_captures(node: Node, first: int) -> None:

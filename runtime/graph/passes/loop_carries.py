@@ -11,6 +11,8 @@ that reach neither a result nor the test are dead code.)
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+
 from runtime.graph.ir import Graph, Node, Substitution
 from runtime.types import TensorType
 
@@ -56,11 +58,11 @@ def _merge_equal_carries(node: Node, mapping: Substitution) -> None:
     count = node.attrs["carries"]
     test, body = node.regions
     first: dict[int, int] = {}  # a carry -> an earlier one that is always equal to it
+    known: dict[Hashable, int] = {}
     for k in range(count):
-        for j in range(k):
-            if j not in first and _are_equal(node, j, k):
-                first[k] = j
-                break
+        key = _course_of(node, k)
+        if key is not None and known.setdefault(key, k) != k:
+            first[k] = known[key]
     if not first:
         return
     for k, j in first.items():
@@ -86,17 +88,11 @@ def _keep_carries(node: Node, kept: list[int]) -> None:
     node.attrs = {**node.attrs, "carries": len(kept)}
 
 
-def _are_equal(node: Node, j: int, k: int) -> bool:
-    """Whether two carries start as the same value and take a step of the same form."""
+def _course_of(node: Node, k: int) -> Hashable | None:
+    """What two carries have in common exactly when they start as the same value and take a step of the same form."""
     body = node.regions[1]
-    if node.inputs[j] is not node.inputs[k] or node.outputs[j].type != node.outputs[k].type:
-        return False
-    if not isinstance(node.outputs[j].type, TensorType):
-        return False
-    one, other = body.outputs[j].node, body.outputs[k].node
-    if one is None or other is None or one is other or one.op is not other.op or one.attrs != other.attrs:
-        return False
-    if one.regions or one.must_stay or len(one.outputs) != 1:
-        return False
-    pair = (body.inputs[j], body.inputs[k])
-    return all(a is b or (a, b) == pair for a, b in zip(one.inputs, other.inputs))
+    own, step = body.inputs[k], body.outputs[k].node
+    if step is None or not isinstance(own.type, TensorType) or step.regions or step.must_stay or len(step.outputs) != 1:
+        return None
+    operands = tuple([None if v is own else v for v in step.inputs])
+    return node.inputs[k], node.outputs[k].type, step.op, frozenset(step.attrs.items()), operands

@@ -20,7 +20,7 @@ def gives_by_effect(node: Node) -> bool:
     """Whether an effect in the node gives something that running it again wouldn't."""
     if node.op.effect:
         return any(not _is_token(v) for v in node.outputs)
-    return any(gives_by_effect(inner) for region in node.regions for inner in region.nodes)
+    return node.has_effect and any(gives_by_effect(inner) for region in node.regions for inner in region.nodes)
 
 
 def silenced(nodes: Sequence[Node]) -> list[Node]:

@@ -1,0 +1,230 @@
+"""Compile time grows as the program does: tracing, gradients and code generation, counted at three sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import autograph as ag
+from tests.growth import STAGES, Construct, forget, growth, work, works
+
+X = ag.constant(0.5)
+ONE = ag.constant(1)
+# Linear work doubles with the size. A logarithm, and tables that double now and then, may come on top.
+MOST = 2.6
+QUADRATIC = 4.4
+
+
+@pytest.fixture(autouse=True, scope="module")
+def sources() -> Iterator[None]:
+    yield
+    forget()
+
+
+def indent(lines: list[str]) -> list[str]:
+    return ["    " + line for line in lines]
+
+
+def in_loop(lines: list[str], before: tuple[str, ...] = (), after: str = "x") -> str:
+    body = [*before, "for _ in ag.range(n):", *indent(lines), f"return {after}"]
+    return "\n".join(["def f(x, n):", *indent(body), ""])
+
+
+def chain(size: int) -> str:
+    """A loop over a number, unrolled in a staged loop."""
+    return in_loop([f"for _ in range({size}):", "    x = x - 0.1 * x * x"])
+
+
+def array_chain(size: int) -> str:
+    return in_loop(
+        [f"for _ in range({size}):", "    v = v - 0.1 * v * v"], ("v = x * [1.0, 2.0, 3.0]",), "ag.reduce_sum(v)"
+    )
+
+
+def mixed_chain(size: int) -> str:
+    """Cheap steps from two carries: what is worth computing again isn't obvious."""
+    lines = [f"for _ in range({size}):", "    y = y + 0.5 * x", "    x = x + ag.exp(y) * 0.1"]
+    return in_loop(lines, ("y = x",), "x + y")
+
+
+def integer_chain(size: int) -> str:
+    return in_loop([f"i = (i * i + {k}) // {k + 2} % 97" for k in range(size)], ("i = n",), "x * ag.cast(i, x.dtype)")
+
+
+def unrolled(size: int) -> str:
+    """A long tape, without any staged control flow."""
+    return f"def f(x, n):\n    for _ in range({size}):\n        x = x - 0.1 * ag.sin(x)\n    return x\n"
+
+
+def nested_ifs(size: int) -> str:
+    lines = ["x = x * 0.5"]
+    for k in range(size):
+        lines = [f"if x > {k}.5:", *indent(lines), "else:", f"    x = ag.sin(x) * {k}.5"]
+    return in_loop(lines)
+
+
+def tree_of_ifs(size: int) -> str:
+    """`size` leaves: nested in both branches."""
+
+    def tree(leaves: int) -> list[str]:
+        if leaves == 1:
+            return ["x = x * 0.5"]
+        return [f"if x > {leaves}.5:", *indent(tree(leaves // 2)), "else:", *indent(tree(leaves - leaves // 2))]
+
+    return in_loop(tree(size))
+
+
+def elif_ladder(size: int) -> str:
+    lines = ["if x < 0.0:", "    x = -x"]
+    for k in range(size):
+        lines += [f"elif x > {size - k}.0:", f"    x = ag.sin(x) * {k}.5"]
+    return in_loop([*lines, "else:", "    x = x * 1.1"])
+
+
+def ifs_in_a_row(size: int) -> str:
+    return in_loop([line for k in range(size) for line in (f"if x > {k}.5:", f"    x = ag.sin(x) * {k}.5")])
+
+
+def conditional_expressions(size: int) -> str:
+    text = "x"
+    for k in range(size):
+        text = f"(ag.sin(x) if x > {k}.5 else {text})"
+    return in_loop([f"x = {text}"])
+
+
+def early_returns(size: int) -> str:
+    return in_loop(
+        [line for k in range(size) for line in (f"if x > {k}.5:", f"    return x * {k}.5", "x = x + 0.1 * ag.sin(x)")]
+    )
+
+
+def breaks(size: int) -> str:
+    return in_loop([line for k in range(size) for line in (f"if x > {k}.5:", "    break", "x = x + 0.1 * ag.sin(x)")])
+
+
+def boolean_expressions(size: int) -> str:
+    test = " or ".join(f"(x > {k}.0 and not x < {k}.5)" for k in range(size))
+    return f"def f(x, n):\n    while n > 0 and ({test}):\n        x = ag.sin(x)\n        n -= 1\n    return x\n"
+
+
+def carries(size: int) -> str:
+    before = tuple(f"y{k} = x * {k}.5" for k in range(size))
+    lines = [f"y{k} = y{k} * y{(k + 1) % size}" for k in range(size)]
+    return in_loop(lines, before, " + ".join(f"y{k}" for k in range(size)))
+
+
+def chained_carries(size: int) -> str:
+    """Each depends on the next, and only the first is wanted."""
+    before = tuple(f"y{k} = x * {k}.5" for k in range(size))
+    lines = [f"y{k} = y{k} * 0.5 + ag.sin(y{(k + 1) % size})" for k in range(size)]
+    return in_loop(lines, before, "y0")
+
+
+def loops_in_a_row(size: int) -> str:
+    lines = [line for _ in range(size) for line in ("for _ in ag.range(n):", "    x = x + 0.1 * ag.sin(x)")]
+    return "\n".join(["def f(x, n):", *indent([*lines, "return x"]), ""])
+
+
+def loops_in_a_loop(size: int) -> str:
+    return in_loop([line for _ in range(size) for line in ("for _ in ag.range(n):", "    x = x + 0.1 * ag.sin(x)")])
+
+
+def nested_loops(size: int) -> str:
+    lines = ["x = x * 0.9 + ag.sin(x)"]
+    for k in range(size):
+        lines = [f"for i{k} in ag.range(n):", *indent(lines)]
+    return "\n".join(["def f(x, n):", *indent([*lines, "return x"]), ""])
+
+
+def reads(size: int) -> str:
+    lines = [f"s = s * 0.5 + v[i] * v[(i + {k}) % 3]" for k in range(size)]
+    return in_loop([*lines, "i = (i + 1) % 3"], ("v = x * [1.0, 2.0, 3.0]", "s = x", "i = 0"), "s")
+
+
+def writes(size: int) -> str:
+    lines = [f"v = ag.tensor_scatter_nd_update(v, [[(i + {k}) % 3]], [v[i] * 0.5])" for k in range(size)]
+    return in_loop([*lines, "i = (i + 1) % 3"], ("v = x * [1.0, 2.0, 3.0]", "i = 0"), "ag.reduce_sum(v)")
+
+
+def appends(size: int) -> str:
+    return in_loop([f"found.append(x * {k}.5)" for k in range(size)], ("found = []",), "ag.reduce_sum(ag.stack(found))")
+
+
+def functions(size: int) -> str:
+    """Functions with early returns that call one another."""
+    lines = ["def g0(x):", "    return x * 0.5", ""]
+    for k in range(1, size):
+        lines += [
+            f"def g{k}(x):",
+            f"    if x > {k}.5:",
+            "        return ag.sin(x)",
+            f"    return g{k - 1}(x) + 0.1",
+            "",
+        ]
+    return "\n".join(lines) + "\n" + in_loop([f"x = g{size - 1}(x)"])
+
+
+# The adjoint of a branch runs the branch again, and that of the adjoint runs it again at each level.
+NESTS = {"second": QUADRATIC, "second compiled": QUADRATIC}
+# Several passes look at each loop with all that it holds.
+DEEP = {stage: 3.5 for stage in STAGES}
+
+CONSTRUCTS: list[tuple[Construct, int, dict[str, float]]] = [
+    (chain, 8, {}),
+    (array_chain, 4, {}),
+    (mixed_chain, 4, {}),
+    (integer_chain, 8, {}),
+    (unrolled, 8, {}),
+    (nested_ifs, 4, NESTS),
+    (tree_of_ifs, 4, {}),
+    (elif_ladder, 6, NESTS),
+    (ifs_in_a_row, 3, {}),
+    (conditional_expressions, 4, NESTS),
+    (early_returns, 3, NESTS),
+    (breaks, 3, NESTS),
+    (boolean_expressions, 6, {}),
+    (carries, 4, {}),
+    (chained_carries, 4, {}),
+    (loops_in_a_row, 2, {}),
+    (loops_in_a_loop, 2, {}),
+    (nested_loops, 2, DEEP),
+    (reads, 4, {}),
+    (writes, 2, {}),
+    (appends, 2, {}),
+    (functions, 4, NESTS),
+]
+
+
+@pytest.mark.parametrize(("construct", "size", "allowed"), CONSTRUCTS, ids=lambda v: getattr(v, "__name__", ""))
+def test_work_grows_as_the_program_does(construct: Construct, size: int, allowed: dict[str, float]) -> None:
+    # The first is for what is done once in a process.
+    _, *counts = [works(construct(each), (X, ONE)) for each in (size, size, 2 * size, 4 * size)]
+    grown = {stage: (growth([each[stage] for each in counts]), [each[stage] for each in counts]) for stage in STAGES}
+    too_fast = {stage: found for stage, found in grown.items() if found[0] > allowed.get(stage, MOST)}
+    assert not too_fast
+
+
+def test_eager_tapes() -> None:
+    """A tape that records more calls: value, gradient, and the gradient of that."""
+
+    def slope_of_slope(steps: int) -> Any:
+        with ag.GradientTape() as outer:
+            outer.watch(X)
+            with ag.GradientTape() as inner:
+                inner.watch(X)
+                y = X
+                for _ in range(steps):
+                    y = y - 0.1 * ag.sin(y)
+            slope = inner.gradient(y, X)
+        return outer.gradient(slope, X)
+
+    _, *counts = [work(lambda size=size: slope_of_slope(size))[0] for size in (50, 50, 100, 200)]  # type: ignore[misc]
+    assert growth(counts) < MOST
+
+
+def test_growth_tells_linear_from_quadratic() -> None:
+    assert growth([10 + 3 * n for n in (4, 8, 16)]) == 2
+    assert growth([10 + n * n for n in (4, 8, 16)]) == 4
+    assert growth([2**n for n in (4, 8, 16)]) > 100
