@@ -54,8 +54,12 @@ def hoist_allocations(low: Any, block: list, owned: dict[str, bool], carried: se
         return []
     # What a variable holds after an error has another value before the loop, and keeps it when there are no trips.
     carried = carried | {name for kept in low.kept.values() for name in (kept.flag, kept.name, *kept.dims)}
-    texts = list(_texts(block))
-    targets = Counter(target for text in texts for target in _targets(text))
+    mentions: dict[str, list[str]] = {}  # variable -> the lines that it stands in
+    targets: Counter[str] = Counter()
+    for text in _texts(block):
+        targets.update(_targets(text))
+        for name in words(text):
+            mentions.setdefault(name, []).append(text)
     assigned = set(targets)
     moved: list[str] = []
     for item in list(block):
@@ -74,6 +78,7 @@ def hoist_allocations(low: Any, block: list, owned: dict[str, bool], carried: se
         name = found[1]
         if targets[name] != 1:
             continue
+        texts = mentions[name]
         aliases = [text for text in texts if (m := _ALIAS.fullmatch(text)) and m[2] == name]
         if not all(_is_transient(name, text) for text in texts if text != item and text not in aliases):
             continue
@@ -81,7 +86,7 @@ def hoist_allocations(low: Any, block: list, owned: dict[str, bool], carried: se
             block.remove(item)
             moved.append(item)
             continue
-        chain = _handed_on(name, aliases, owned, block, texts)
+        chain = _handed_on(name, aliases, owned, block, mentions, targets)
         if not chain:
             continue
         block.remove(item)
@@ -110,7 +115,14 @@ def _is_invariant(text: str, assigned: set[str]) -> bool:
     return not isinstance(tree, ast.Name) and all(isinstance(node, _PURE) or node in named for node in ast.walk(tree))
 
 
-def _handed_on(name: str, aliases: list[str], owned: dict[str, bool], block: list, texts: list[str]) -> list[str]:
+def _handed_on(
+    name: str,
+    aliases: list[str],
+    owned: dict[str, bool],
+    block: list,
+    mentions: dict[str, list[str]],
+    targets: Counter[str],
+) -> list[str]:
     """The carry that the buffer `name` becomes, the one that takes over that carry's memory, and so on: the memory of
     the last is free when the trip is over. None where something else keeps any of it."""
     chain: list[str] = []
@@ -122,11 +134,11 @@ def _handed_on(name: str, aliases: list[str], owned: dict[str, bool], block: lis
             return []
         if chain and block.index(own) > block.index(last):
             return []
-        if sum(carry in _targets(text) for text in texts) != 1:
+        if targets[carry] != 1:
             return []
         chain.append(carry)
         last = own
-        kept = [text for text in texts if text != own and not _is_transient(carry, text)]
+        kept = [text for text in mentions[carry] if text != own and not _is_transient(carry, text)]
         aliases = [text for text in kept if (found := _ALIAS.fullmatch(text)) and found[2] == carry]
         if len(kept) != len(aliases):
             return []
