@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 import autograph as ag
-from tests.growth import STAGES, Construct, forget, growth, work, works
+from autograph.operators import staged_loop
+from tests.growth import STAGES, Construct, forget, growth, load, work, works
 
 X = ag.constant(0.5)
 ONE = ag.constant(1)
@@ -166,6 +167,38 @@ def functions(size: int) -> str:
     return "\n".join(lines) + "\n" + in_loop([f"x = g{size - 1}(x)"])
 
 
+def accumulators(size: int) -> str:
+    """Each loop has a sum of its own, a Python number at first, of those of the loop in it."""
+    lines = ["x = x * 0.5"]
+    for k in range(size):
+        lines = [f"s{k} = 0", f"for i{k} in ag.range(n):", *indent(lines), f"    s{k} += x", f"x = x + s{k}"]
+    return "\n".join(["def f(x, n):", *indent([*lines, "return x"]), ""])
+
+
+def one_sum(size: int) -> str:
+    """A Python number before all loops, to which the innermost adds a tensor."""
+    return nested("s = 0", "s = s + x", "s", size)
+
+
+def nested(before: str, innermost: str, result: str, size: int) -> str:
+    lines = [innermost]
+    for k in range(size):
+        lines = [f"for i{k} in ag.range(n):", *indent(lines)]
+    return "\n".join(["def f(x, n):", *indent([before, *lines, f"return {result}"]), ""])
+
+
+def growing_array(size: int) -> str:
+    return nested("a = x * ag.ones([1])", "a = ag.concat([a, a[:1]], 0)", "ag.reduce_sum(a)", size)
+
+
+def growing_list(size: int) -> str:
+    return nested("found = []", "found.append(x)", "ag.reduce_sum(ag.stack(found))", size)
+
+
+def late_variable(size: int) -> str:
+    return nested("a = None", "a = x if a is None else a + 1.0", "x if a is None else a", size)
+
+
 # The adjoint of a branch runs the branch again, and that of the adjoint runs it again at each level.
 NESTS = {"second": QUADRATIC, "second compiled": QUADRATIC}
 # Several passes look at each loop with all that it holds.
@@ -193,6 +226,9 @@ CONSTRUCTS: list[tuple[Construct, int, dict[str, float]]] = [
     (loops_in_a_row, 2, {}),
     (loops_in_a_loop, 2, {}),
     (nested_loops, 2, DEEP),
+    (accumulators, 2, DEEP),
+    (growing_array, 2, DEEP),
+    (growing_list, 2, DEEP),
     (reads, 4, {}),
     (writes, 2, {}),
     (appends, 2, {}),
@@ -207,6 +243,27 @@ def test_work_grows_as_the_program_does(construct: Construct, size: int, allowed
     grown = {stage: (growth([each[stage] for each in counts]), [each[stage] for each in counts]) for stage in STAGES}
     too_fast = {stage: found for stage, found in grown.items() if found[0] > allowed.get(stage, MOST)}
     assert not too_fast
+
+
+@pytest.mark.parametrize("construct", [accumulators, one_sum, growing_array, growing_list, late_variable])
+def test_nested_loops_whose_types_settle_late(construct: Construct, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Regions are traced again when a type changes, but not each time in all ways for each loop around."""
+    traces = 0
+    trace_region = staged_loop.trace_region
+
+    def counted(*arguments: Any) -> Any:
+        nonlocal traces
+        traces += 1
+        return trace_region(*arguments)
+
+    monkeypatch.setattr(staged_loop, "trace_region", counted)
+    counts = []
+    for depth in (2, 4, 8):
+        traces = 0
+        ag.function(load(construct(depth)), jit_compile=False).get_concrete_function(X, ONE)
+        counts.append(traces)
+    assert growth(counts) < QUADRATIC
+    assert counts[-1] <= 3 * 8 * 8
 
 
 def test_eager_tapes() -> None:

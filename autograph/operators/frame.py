@@ -26,7 +26,7 @@ from autograph.operators.raising import check_refused
 from autograph.operators.state import UNSET, Block, CellSlot, Slot, cells, read_cell, write_cell
 from autograph.operators.structure import flatten
 from autograph.operators.symbolic import is_weak, same_python_value
-from runtime.staged_list import moved
+from runtime.staged_list import StagedList, moved
 from runtime.tensor import SymbolicTensor, Tensor
 
 # Objects further away than this, or more of them, belong to no loop's state.
@@ -84,15 +84,18 @@ class Frame:
             frame._reach("", value, _DEPTH)
         return frame
 
-    def changes(self, known: Collection[Any] = ()) -> list[tuple[Slot, Any]]:
+    def changes(self, known: Collection[Any] = (), with_moved: bool = True) -> list[tuple[Slot, Any]]:
         """The state beyond the blocks' own variables that has changed, each with its value now.
 
-        known: places that are state already. Raises StagingError for a change that can't be state.
+        known: places that are state already. with_moved: also variables that hold the same list in its staged form,
+        whose contents are state anyway. Raises StagingError for a change that can't be state.
         """
         found = []
         for slot, before in self._far_slots():
             now = slot.get()
-            if now is not before and _is_state(before, now):
+            if now is before or not _is_state(before, now):
+                continue
+            if with_moved or not isinstance(now, StagedList) or moved(before) is not now:
                 found.append((slot, now))
         for snapshot in self.containers:
             if snapshot.changed() and not snapshot.changed_places() <= set(known):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import replace
 from typing import Any
 
@@ -44,6 +44,11 @@ class Leaf:
         flag.absence = absence
         flag.carry(TensorType(dtypes.bool_, ()))
         return False
+
+    def described(self) -> Hashable:
+        """What its type may depend on before the loop has been traced."""
+        init = None if is_tensor_like(self.init) else (type(self.init), repr(self.init))
+        return self.label, self.type, init, tuple(self.flags), self.absence is not None
 
     def carry(self, type_: TensorType) -> None:
         self.carried, self.type = True, type_

@@ -12,6 +12,7 @@ Which variables become carries, and with what types, is found by tracing:
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 from autograph.errors import StagingError, StagingValueError, user_location
@@ -32,6 +33,7 @@ from autograph.operators.containers import ContentSlot, NeedsStagedList, is_list
 from autograph.operators.endless import refuse_endless
 from autograph.operators.frame import Frame
 from autograph.operators.live import is_live
+from autograph.operators.loop_memory import Memory, Settled
 from autograph.operators.loop_options import HasLimit, Options, before_loop, options_of
 from autograph.operators.loop_variables import Leaf, Variable, changes_kind, identifier
 from autograph.operators.raising import check_refused, forget_refused, refuse_handlers, refused, stage_raise
@@ -73,7 +75,9 @@ class Loop:
         state: Sequence[Slot],
         frame: Frame,
         promoted: Mapping[str, DType],
+        memory: Memory,
     ) -> None:
+        self.memory = memory
         self.test = test
         self.body = body
         self.frame = frame
@@ -121,6 +125,56 @@ class Loop:
 
     def settle(self) -> tuple[Region, dict[Leaf, Any]]:
         """Traces the body until its types are stable; gives the last trace and the leaves' values after it."""
+        start = self.start()
+        before = self.memory.settled
+        settled = self.settle_as(before) if before is not None and before.start == start else None
+        if settled is None:
+            self.memory.settled = None
+            settled = self.settle_anew()
+            if start is not None and self.ran is None and len(self.leaves) == len(start):
+                self.memory.settled = Settled(
+                    start, [(leaf.carried, leaf.type, leaf.flexible) for leaf in self.leaves], self.evidence(*settled)
+                )
+        return settled
+
+    def start(self) -> tuple[Any, ...] | None:
+        """What the types of the loop's variables depend on before any trace; None where they have no values yet."""
+        if any(variable.structure is UNSET or variable.structure is None for variable in self.variables):
+            return None
+        return tuple([(leaf.described(), leaf.carried, leaf.guessed, leaf.flexible) for leaf in self.leaves])
+
+    def evidence(self, body: Region, after: Mapping[Leaf, Any]) -> tuple[Any, ...]:
+        """The types that a trace of the body met: of what it captured, and of its results."""
+        results = [(is_weak(each), type_of(each) if is_tensorable(each) else each) for each in after.values()]
+        return tuple(each.type for each in body.builder.captured), tuple(results)
+
+    def settle_as(self, before: Settled) -> tuple[Region, dict[Leaf, Any]] | None:
+        """One trace of the body with the types of an earlier one; None, and nothing changed, where they don't fit."""
+        leaves = self.leaves
+        first = [(leaf.carried, leaf.type, leaf.guessed, leaf.flexible) for leaf in leaves]
+        for leaf, (carried, type_, flexible) in zip(leaves, before.leaves):
+            leaf.carried, leaf.type, leaf.guessed, leaf.flexible = carried, type_, False, flexible
+        self.grown = None
+        try:
+            region, values = self.trace("body", self.run_body)
+        except Exception:
+            # The trace from the beginning meets the same error, if it is one of the user's.
+            forget_refused(ctx.builder)
+        else:
+            is_new = bool(self.discovered or self.unpinned)
+            after = None if is_new else self.compare(values, self.inputs(), region.builder)
+            is_plain = self.grown is None and self.options.limit is None and self.ran is None
+            is_plain = is_plain and len(self.leaves) == len(leaves)
+            if after is not None and is_plain and self.evidence(region, after) == before.evidence:
+                return region, after
+        self.discovered, self.unpinned, self.grown, self.ran = [], [], None, None
+        self.renamed.clear()
+        self.variables = [Variable(variable.slot) for variable in self.variables]
+        for leaf, (carried, type_, guessed, flexible) in zip(self.leaves, first):
+            leaf.carried, leaf.type, leaf.guessed, leaf.flexible = carried, type_, guessed, flexible
+        return None
+
+    def settle_anew(self) -> tuple[Region, dict[Leaf, Any]]:
         for _ in range(_ROUNDS):
             self.grown = None
             waiting = any(variable.structure is UNSET or variable.structure is None for variable in self.variables)
@@ -262,7 +316,7 @@ class Loop:
         types = [leaf.type for leaf in self.carried]
         names = [identifier(leaf.label) for leaf in self.carried]
         try:
-            with self.frame.tracing():
+            with self.frame.tracing(), self.memory.of_body() if name == "body" else nullcontext():
                 region = trace_region(name, traced, types, names)  # type: ignore[arg-type]
         finally:
             self.restore()
@@ -292,7 +346,7 @@ class Loop:
         """Finds out what else has changed: more state, or a list that has grown."""
         self.discovered = []
         before = {id(snapshot.owner): snapshot.before for snapshot in self.frame.containers}
-        for slot, now in self.frame.changes(self.known):
+        for slot, now in self.frame.changes(self.known, with_moved=False):
             owner = slot.owner if isinstance(slot, ContentSlot) else None
             if type(owner) is list and (isinstance(now, StagedList) or len(now) != len(before[id(owner)])):
                 self.must_be_staged(slot.label, owner, now)

@@ -14,6 +14,7 @@ from autograph.operators.aliases import chosen
 from autograph.operators.containers import NeedsStagedList, convert, is_listed
 from autograph.operators.frame import Frame
 from autograph.operators.logic import and_
+from autograph.operators.loop_memory import memory_of
 from autograph.operators.loop_options import HasLimit, Options, options_of, set_loop_options
 from autograph.operators.loop_variables import NeedsAttributes
 from autograph.operators.staged_loop import Loop
@@ -41,10 +42,11 @@ def stage_while(
     promoted: dict[str, DType] = {}
     first: DTypeError | None = None
     plain_test, plain_body, counted = test, body, None
+    memory = memory_of(tuple([block.__code__ for block in blocks]))
     while True:
         frame = Frame(blocks)
         try:
-            Loop(test, body, outside_staged_lists(state), frame, promoted).stage()
+            Loop(test, body, outside_staged_lists(state), frame, promoted, memory).stage()
         except DTypeError as error:
             # `i = 0; while i < t`: a Python number may have to take the dtype of a tensor that it only meets.
             first = first or error

@@ -9,7 +9,7 @@
 
 A loop's carries are variables; an array carry is its buffer variable and, where the loop may change its shape,
 variables for dimensions. The body is printed under the guess that shapes don't change, and once more where the guess
-was wrong.
+was wrong; that is remembered when a loop around is printed once more.
 """
 
 from __future__ import annotations
@@ -261,7 +261,7 @@ def _while(low: Lowering, node: Node) -> None:
                 low.line(f"{target} = {cpu.strip(text)}")
             entered.add(target)
     kept = [keep_in_step(low, node, k, starts[k]) for k in sorted(wanted - small)]
-    varying: set[int] = set()
+    varying = low.varying.setdefault(node, set())
     while True:
         saved = low.snapshot()
         dims, entry = _carry_dims(low, node, starts, varying)

@@ -103,6 +103,7 @@ class Lowering(Sizes):
         self.prologue: dict[str, str] = {}  # variable -> expression over the parameters
         self.broadcasts: list[dict[tuple[str, str], str]] = [{}]  # per open block: (a, b) -> their broadcast
         self.updates = Updates()
+        self.varying: dict[Node, set[int]] = {}  # of each loop the carries whose shapes were seen to change
         self.few = few.Small(self.updates)
         self.region: Region = Region(graph)
         self.fusion = Fusion(self)
