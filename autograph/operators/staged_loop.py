@@ -157,16 +157,14 @@ class Loop:
         self.grown = None
         try:
             region, values = self.trace("body", self.run_body)
-        except Exception:
-            # The trace from the beginning meets the same error, if it is one of the user's.
-            forget_refused(ctx.builder)
-        else:
             is_new = bool(self.discovered or self.unpinned)
             after = None if is_new else self.compare(values, self.inputs(), region.builder)
-            is_plain = self.grown is None and self.options.limit is None and self.ran is None
-            is_plain = is_plain and len(self.leaves) == len(leaves)
+            is_plain = self.grown is None and self.options.limit is None and len(self.leaves) == len(leaves)
             if after is not None and is_plain and self.evidence(region, after) == before.evidence:
                 return region, after
+        except Exception:
+            # If it is a mistake of the user's, the trace from the beginning meets it again.
+            forget_refused(ctx.builder)
         self.discovered, self.unpinned, self.grown, self.ran = [], [], None, None
         self.renamed.clear()
         self.variables = [Variable(variable.slot) for variable in self.variables]
