@@ -21,6 +21,7 @@ import os
 import re
 import sys
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -33,7 +34,7 @@ KERNELS = "kernels"
 _MAGIC = b"autograph kernel"
 # Modules at whose top numba is imported hold functions that kernels call.
 _CALLED_BY_KERNELS = re.compile(rb"^(from|import) (numba|llvmlite)\b", re.MULTILINE)
-_IMPORTED = re.compile(rb"^from runtime\.codegen(?:\.| import )(\w+)", re.MULTILINE)
+_IMPORTED = re.compile(rb"^from runtime\.codegen(?:\.([\w.]+))? import (\w+)", re.MULTILINE)
 
 
 def cache_dir() -> Path:
@@ -66,7 +67,10 @@ def platform_key() -> str:
     # And what they import: tables of numbers, say.
     found = called
     while found:
-        found = {name.decode() for each in found for name in _IMPORTED.findall(texts[each])} & texts.keys() - called
+        named = {
+            name.decode() for each in found for names in _IMPORTED.findall(texts[each]) for name in _modules(*names)
+        }
+        found = named & texts.keys() - called
         called |= found
     front_end = _modules_in(Path(__file__).parents[1] / "llvm")
     contents = [*(texts[name] for name in sorted(called)), *(front_end[name] for name in sorted(front_end))]
@@ -78,14 +82,33 @@ def platform_key() -> str:
     return repr(parts)
 
 
+def _modules(package: bytes, name: bytes) -> tuple[bytes, ...]:
+    """The modules that `from package import name` may be of: the package, or one in it."""
+    return (package, package + b"." + name) if package else (name,)
+
+
+def source_files(folder: str | Path) -> Iterator[os.DirEntry[str]]:
+    """The Python files in a folder and the folders in it, in an order that stays. (By `Path.rglob` it takes twice as
+    long, and the first native call waits for it.)"""
+    try:
+        with os.scandir(folder) as files:
+            entries = sorted(files, key=lambda each: each.name)
+    except FileNotFoundError:
+        return
+    for entry in entries:
+        if entry.is_dir() and entry.name != "__pycache__":
+            yield from source_files(entry.path)
+        elif entry.name.endswith(".py"):
+            yield entry
+
+
 def _modules_in(folder: Path) -> dict[str, bytes]:
-    """Their texts by name. (By `Path.glob` it takes twice as long, and the first native call waits for it.)"""
+    """The texts of the modules in a package, by their names in it: `cache`, `lower.loops`."""
+    start = len(str(folder)) + 1
     found: dict[str, bytes] = {}
-    with contextlib.suppress(FileNotFoundError), os.scandir(folder) as files:
-        for file in files:
-            if file.name.endswith(".py"):
-                with open(file.path, "rb") as opened:
-                    found[file.name[:-3]] = opened.read()
+    for file in source_files(folder):
+        with open(file.path, "rb") as opened:
+            found[file.path[start:-3].replace(os.sep, ".")] = opened.read()
     return found
 
 

@@ -31,9 +31,8 @@ from runtime.graph.passes import options
 from runtime.ops.table import OPS
 from runtime.types import StackType, TensorType, TokenType
 
+# What kernels are printed and compiled by.
 _ROOT = Path(__file__).parents[1]
-# What kernels are printed and compiled by (`tests/test_layers.py`).
-_FOLDERS = [_ROOT, *(_ROOT / name for name in ("ops", "graph", "graph/passes", "llvm", "codegen"))]
 _LOWERING = ("remapping", "memory_optimization")  # the options that it reads
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))
 
@@ -120,12 +119,10 @@ def _this_build() -> str | None:
     """The files of this project by size and time, as Python knows whether its own compiled files are current, and the
     versions that texts depend on. None where there are no files."""
     found: list[str] = []
-    for folder in _FOLDERS:
-        with contextlib.suppress(OSError), os.scandir(folder) as files:
-            for file in sorted(files, key=lambda each: each.name):
-                if file.name.endswith(".py"):
-                    status = file.stat()
-                    found.append(f"{file.path} {status.st_size} {status.st_mtime_ns}")
+    with contextlib.suppress(OSError):
+        for file in cache.source_files(_ROOT):
+            status = file.stat()
+            found.append(f"{file.path} {status.st_size} {status.st_mtime_ns}")
     versions = (cache.FORMAT, np.__version__, sys.version_info[:3], sys.platform)
     return "\n".join([repr(versions), *found]) if found else None
 

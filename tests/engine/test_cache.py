@@ -154,6 +154,41 @@ def test_other_versions_and_processors_have_other_kernels(monkeypatch: pytest.Mo
         cache.platform_key.cache_clear()
 
 
+def test_a_change_of_any_file_changes_the_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the compiler, and of what kernels call, in folders in folders as well: stale kernels would load silently."""
+    runtime = Path(cache.__file__).parents[1]
+    for room in ("codegen", "llvm"):
+        shutil.copytree(runtime / room, tmp_path / room, ignore=shutil.ignore_patterns("__pycache__"))
+    monkeypatch.setattr(cache, "__file__", str(tmp_path / "codegen" / "cache.py"))
+
+    def key() -> str:
+        cache.platform_key.cache_clear()
+        return cache.platform_key()
+
+    def write(path: str, text: str) -> None:
+        file = tmp_path / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(file.read_text() + text if file.exists() else text)
+
+    try:
+        keys = [key()]
+        for path, text in (
+            ("llvm/target.py", "# changed"),
+            ("llvm/optimize/lanes/plan.py", "width = 4"),
+            ("llvm/optimize/lanes/plan.py", "# changed"),
+            ("codegen/library.py", "\nfrom runtime.codegen.tables.roots import ROOTS\n"),
+            ("codegen/tables/roots.py", "ROOTS = 1"),
+            ("codegen/tables/roots.py", "# changed"),
+        ):
+            write(path, text)
+            keys.append(key())
+        assert len(set(keys)) == len(keys)
+        write("codegen/tables/unrelated.py", "nothing = None")  # no kernel calls it
+        assert key() == keys[-1]
+    finally:
+        cache.platform_key.cache_clear()
+
+
 def test_a_folder_that_can_not_be_made(tmp_path: Path) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("a file, not a folder")
