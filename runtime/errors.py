@@ -167,7 +167,7 @@ BY_NAME: dict[str, type[Exception]] = {
     for cls in (
         InvalidArgumentError, FailedPreconditionError, NotFoundError, OutOfRangeError, UnimplementedError,
         InternalError, AssertionError, UnboundLocalError, ValueError, TypeError, IndexError, ZeroDivisionError,
-        RuntimeError, OverflowError, ArithmeticError, KeyError, AttributeError, StopIteration,
+        RuntimeError, RecursionError, OverflowError, ArithmeticError, KeyError, AttributeError, StopIteration,
         UnsetVariableError, UnsetItemError, UnsetAttributeError, NoneValueError,
     )
 }  # fmt: skip

@@ -25,8 +25,9 @@ from runtime.autodiff.zeros import exact_zeros_for, zeros_for
 from runtime.context import ctx
 from runtime.errors import UnimplementedError
 from runtime.graph.builder import Builder, emit_call, emit_functions
-from runtime.graph.ir import Graph, Node, Substitution, Value, copy_graph, copy_nodes
+from runtime.graph.ir import Graph, Node, Substitution, copy_graph, copy_nodes
 from runtime.graph.passes.dead_code import remove_dead_code
+from runtime.graph.passes.explicit_captures import pass_captures
 from runtime.graph.passes.silence import gives_by_effect, silenced
 from runtime.graph.spans import at_span
 from runtime.ops.array import ensure_shape
@@ -147,36 +148,13 @@ def _called(functions: dict[str, Graph], entry: str) -> list[str]:
     return found
 
 
-# --- captures as arguments --------------------------------------------------------------------------------------------
-
-
 def _without_captures(node: Node) -> dict[str, Graph]:
     """Copies of a `letrec` node's functions that have no effects, and take its captures as arguments."""
     (silent,) = silenced([node])
-    regions = [copy_graph(region) for region in silent.regions] if silent is node else list(silent.regions)
-    names, count = node.attrs["functions"], node.attrs["captures"]
-    for region in regions:
-        _pass_captures(region, frozenset(names), region.inputs[len(region.inputs) - count :])
-    return dict(zip(names, regions))
-
-
-def _pass_captures(graph: Graph, names: frozenset[str], captures: list[Value]) -> None:
-    """Hands captures to the calls in a graph, through the regions that they stand in."""
-    for node in graph.nodes:
-        if node.op.name == "call" and node.attrs["function"] in names:
-            node.inputs += captures
-        elif any(inner.op.name == "call" and inner.attrs["function"] in names for inner in _inside(node)):
-            node.inputs += captures
-            for region in node.regions:
-                own = [region.add_input(v.type, v.name) for v in captures]
-                _pass_captures(region, names, own)
-            if node.op.name == "letrec":
-                node.attrs = {**node.attrs, "captures": node.attrs["captures"] + len(captures)}
-    graph.program = None
-
-
-def _inside(node: Node) -> list[Node]:
-    return [inner for region in node.regions for inner in region.walk()]
+    regions = [copy_graph(region) for region in silent.regions]
+    copy = Node(node.op, silent.inputs, dict(silent.attrs), (), node.graph, regions)
+    pass_captures(copy)
+    return dict(zip(node.attrs["functions"], regions))
 
 
 def _refusal(effect: Node) -> Exception:

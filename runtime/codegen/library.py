@@ -31,7 +31,7 @@ from runtime.codegen.random_words import (  # noqa: F401  for kernels
     fill_words,
     random_words,
 )
-from runtime.codegen.threading_library import in_threads, part  # noqa: F401  for kernels
+from runtime.codegen.threading_library import here, in_threads, part, recursive  # noqa: F401  for kernels
 from runtime.llvm.products import SYMBOLS
 
 globals().update(INTRINSICS)  # for kernels: lib.exp and so on

@@ -29,6 +29,7 @@ from runtime.codegen import (
     join_forms,
     linalg_forms,
     random_forms,
+    recursion,
     reduce_forms,
     scan_forms,
     scatter_forms,
@@ -42,37 +43,21 @@ from runtime.codegen.extents import Assumed
 from runtime.codegen.lowering import EMITTERS, REFUSALS, Lowering
 from runtime.codegen.names import words
 from runtime.codegen.polynomials import Polynomial
+from runtime.codegen.recursion import complete, function_text, status_of
 from runtime.codegen.refs import TOKEN, Array, Buffer, Scalar, StackRef
 from runtime.codegen.row_values import keep_in_registers
-from runtime.codegen.source import Fail, Kept, KernelSource, NotNative, Slot, Unfit, signature_of
+from runtime.codegen.source import Fail, Kept, KernelSource, NotNative, Slot, Unfit, signature_of, slot_of, tuple_of
 from runtime.dtypes import DType
-from runtime.graph.ir import Graph, Node, Value
+from runtime.graph.ir import Graph, Node, Value, copy_graph
+from runtime.graph.passes.explicit_captures import pass_all_captures
 from runtime.shapes import element_count
-from runtime.types import StackType, TensorType, TokenType, Type
+from runtime.types import TensorType
 
 # Modules that fill the table of emitters by being imported.
 FORMS = (
     check_forms, control, effect_forms, factor_forms, gather_forms, join_forms, linalg_forms, random_forms,
-    reduce_forms, scan_forms, scatter_forms, segment_forms, slice_forms, sort_forms, stack_forms, view_forms,
+    recursion, reduce_forms, scan_forms, scatter_forms, segment_forms, slice_forms, sort_forms, stack_forms, view_forms,
 )  # fmt: skip
-
-_NATIVE_DTYPES = frozenset(
-    ["bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64"]
-)  # fmt: skip
-
-
-def slot_of(type_: Type) -> Slot:
-    """How a value of this type crosses the boundary of a kernel. Raises NotNative for types that can't."""
-    if isinstance(type_, TokenType):
-        return Slot("token")
-    element = type_.element if isinstance(type_, StackType) else type_
-    if element.dtype.name not in _NATIVE_DTYPES:
-        raise NotNative(f"dtype {element.dtype.name} has no native form")
-    if element.rank is None:
-        raise NotNative("a tensor of unknown rank has no native form")
-    if isinstance(type_, StackType):
-        return Slot("stack", element.dtype, element.rank)
-    return Slot("array" if element.rank else "scalar", element.dtype, element.rank)
 
 
 def is_native(node: Node) -> bool:
@@ -111,18 +96,6 @@ def _check_native(node: Node) -> None:
             _check_native(inner)
 
 
-# From a longer display Python makes a list first, and of that the tuple, which numba doesn't know.
-_LONGEST_DISPLAY = 30
-
-
-def _tuple(parts: list[str]) -> str:
-    """The text of a tuple of two or more expressions; of one, that alone."""
-    if len(parts) <= _LONGEST_DISPLAY:
-        return ", ".join(parts)
-    pieces = [parts[i : i + _LONGEST_DISPLAY] for i in range(0, len(parts), _LONGEST_DISPLAY)]
-    return " + ".join(f"({', '.join(piece)},)" for piece in pieces)
-
-
 def lower(graph: Graph, assuming: bool = True) -> KernelSource:
     """Prints the graph as one kernel. Raises NotNative, with the node, where something in it has no native form.
 
@@ -130,6 +103,9 @@ def lower(graph: Graph, assuming: bool = True) -> KernelSource:
     """
     for node in graph.nodes:
         _check_native(node)
+    if any(node.op.name == "letrec" for node in graph.walk()):
+        graph = copy_graph(graph)
+        pass_all_captures(graph)
     equal: dict[str, Polynomial] = {}
     while True:
         try:
@@ -151,6 +127,10 @@ def _lower(graph: Graph, low: Lowering) -> KernelSource:
     for index, (ref, slot) in enumerate(zip(results, outputs)):
         if index not in passed:
             _return_value(low, ref, slot, returned, blanks)
+    for function in low.functions:
+        low.constants += function.low.constants
+        low.reports += function.low.reports
+        low.parts += function.low.parts
     unfit = _ask_for_sizes(low)
     details = low.details
     # Many results and many checks: what a failing kernel gives in their place is written once.
@@ -159,29 +139,31 @@ def _lower(graph: Graph, low: Lowering) -> KernelSource:
     kept = [text for item in low.kept.values() for text in (item.flag, item.result())]
 
     def format_fail(item: Any) -> str:
-        status = ", ".join([str(item.code), *item.details, *["0"] * (details - len(item.details))])
+        status = ", ".join(status_of(item, details))
         if failed is not None:
             status = f"({status}, )" if details == 0 else f"({status})"
             return " + ".join([f"return {status}", failed, *([f"({', '.join(kept)})"] if kept else [])])
-        return f"return {_tuple([status, *blanks, *kept])}"
+        return f"return {tuple_of([status, *blanks, *kept])}"
 
     if low.errors:
         returned = ["0", *["0"] * details, *returned]
     returned += kept
-    low.line(f"return {_tuple(returned) if returned else '0'}")
+    low.line(f"return {tuple_of(returned) if returned else '0'}")
     keep_in_registers(low)
     body = [f"{name} = {text}" for name, text in low.prologue.items()]
     body += [f"{name} = {cpu.allocate('0', dtype)}" for dtype, name in low.empty_buffers.items()]
     for item in low.kept.values():
         body += _declare_kept(low, item)
     if failed is not None:
-        body.append(f"{failed} = ({_tuple(blanks)})")
+        body.append(f"{failed} = ({tuple_of(blanks)})")
     parameters += [name for name, _ in low.constants]
     used = "\n".join(cpu.indented(low.block, 1, format_fail))
     body = [text for text in body if _is_used(text.split(" = ")[0], used, body)]
     head = [f"def kernel({', '.join(parameters)}):", *[cpu.INDENT + text for text in body]]
-    parts = "".join(f"{part}\n\n\n" for part in low.parts)
+    functions = [function_text(function, details) for function in low.functions]
+    parts = "".join(f"{part}\n\n\n" for part in [*low.parts, *functions])
     text = f"{cpu.HEAD}\n\n{parts}" + "\n".join(head) + "\n" + used + "\n"
+    text = complete(text, low, details)
     values = tuple(value for _, value in low.constants)
     return KernelSource(
         graph.name, text, signature_of(inputs, values), inputs, outputs, values, passed, tuple(low.errors), details,

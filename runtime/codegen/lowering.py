@@ -110,6 +110,9 @@ class Lowering(Sizes):
         self.index_names: list[str] = []  # loop variables by depth
         self.empty_buffers: dict[DType, str] = {}
         self.parts: list[str] = []  # functions that threads run
+        self.functions: list[Any] = []  # recursive functions that were printed (see `recursion.py`)
+        self.callable: dict[str, Any] = {}  # by name, the functions that `call` nodes here may call
+        self.within: Any = None  # the recursive function that is being printed, if it is one
         self.placed: Any = None  # the last nest, which the next may join (see `rows.py`)
         self.fresh: set[str] = set()  # buffers that are nothing but an allocation
         self.reports: list[NestReport] = []  # what was printed as one nest, for `explain`
@@ -273,7 +276,7 @@ class Lowering(Sizes):
         return (
             self.names.snapshot(), list(self.errors), self.details, list(self.constants), dict(self.static),
             dict(self.prologue), set(self.hidden), dict(self.empty_buffers), dict(self.sizes), list(self.index_names),
-            dict(self.kept), list(self.parts), set(self.fresh), list(self.reports),
+            dict(self.kept), list(self.parts), set(self.fresh), list(self.reports), list(self.functions),
             self.extents.snapshot(),
         )  # fmt: skip
 
@@ -282,7 +285,7 @@ class Lowering(Sizes):
         self.placed = None
         (
             self.errors, self.details, self.constants, self.static, self.prologue, self.hidden, self.empty_buffers,
-            self.sizes, self.index_names, self.kept, self.parts, self.fresh, self.reports,
+            self.sizes, self.index_names, self.kept, self.parts, self.fresh, self.reports, self.functions,
         ) = saved[1:-1]  # fmt: skip
         self.extents.restore(saved[-1])
 

@@ -67,7 +67,7 @@ def assigned(block: Sequence[Any]) -> set[str]:
         if isinstance(item, list):
             found |= assigned(item)
         elif isinstance(item, str) and " = " in item:
-            found.add(item.split(" = ", 1)[0])
+            found.update(item.split(" = ", 1)[0].split(", "))
     return found
 
 

@@ -17,9 +17,15 @@ from runtime.dtypes import DType
 from runtime.graph.spans import at_span, describe_span
 from runtime.ops.random import Borrowed
 from runtime.ops.text import format_tensor
+from runtime.types import StackType, TokenType, Type
 
 _LINES_SHOWN = 3
 _INNER_NEST = re.compile(r"^ {8,}for ", re.MULTILINE)  # inside of something else than the kernel itself
+
+
+_NATIVE_DTYPES = frozenset(
+    ["bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64"]
+)  # fmt: skip
 
 
 class NotNative(Exception):
@@ -94,9 +100,12 @@ class Unfit(ErrorSite):
 
 @dataclass(frozen=True)
 class Fail:
-    """An early return with an error status; printed last, when it is known what a return looks like."""
+    """An early return with an error status; printed last, when it is known what a return looks like.
 
-    code: int
+    code: the status, or the variable that has it with as many details as there are, of a call that has failed.
+    """
+
+    code: int | str
     details: tuple[str, ...]
 
 
@@ -202,3 +211,29 @@ def signature_of(slots: Sequence[Slot], constants: Sequence[Any]) -> str:
         else:
             parts.append("uint64[::1]" if isinstance(constant, Borrowed) else "int64")
     return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
+
+
+def slot_of(type_: Type) -> Slot:
+    """How a value of this type crosses the boundary of a kernel. Raises NotNative for types that can't."""
+    if isinstance(type_, TokenType):
+        return Slot("token")
+    element = type_.element if isinstance(type_, StackType) else type_
+    if element.dtype.name not in _NATIVE_DTYPES:
+        raise NotNative(f"dtype {element.dtype.name} has no native form")
+    if element.rank is None:
+        raise NotNative("a tensor of unknown rank has no native form")
+    if isinstance(type_, StackType):
+        return Slot("stack", element.dtype, element.rank)
+    return Slot("array" if element.rank else "scalar", element.dtype, element.rank)
+
+
+# From a longer display Python makes a list first, and of that the tuple, which numba doesn't know.
+_LONGEST_DISPLAY = 30
+
+
+def tuple_of(parts: list[str]) -> str:
+    """The text of a tuple of two or more expressions; of one, that alone."""
+    if len(parts) <= _LONGEST_DISPLAY:
+        return ", ".join(parts)
+    pieces = [parts[i : i + _LONGEST_DISPLAY] for i in range(0, len(parts), _LONGEST_DISPLAY)]
+    return " + ".join(f"({', '.join(piece)},)" for piece in pieces)

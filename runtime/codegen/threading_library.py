@@ -19,6 +19,21 @@ def part(function: Any) -> Any:
     return njit(error_model="numpy", boundscheck=False, nogil=True)(function)
 
 
+def recursive(function: Any) -> Any:
+    """Decorates a function of a kernel file that may call itself."""
+    return njit(error_model="numpy", boundscheck=False, nogil=True)(function)
+
+
+@intrinsic
+def here(typing_context: Any) -> Any:
+    """The address of the stack where the calling function stands."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.ptrtoint(cgutils.alloca_once(builder, ir.IntType(8)), _I64)
+
+    return types.int64(), generate
+
+
 _POINTER = ir.IntType(8).as_pointer()
 _I64 = ir.IntType(64)
 

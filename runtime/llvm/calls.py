@@ -184,6 +184,12 @@ def _bits(w: Writer, operands: Sequence[Any], type_: Any) -> Value:
     return Value(INT64, w.op(f"bitcast double {wide.text} to i64"))
 
 
+def _here(w: Writer, operands: Sequence[Any], type_: Any) -> Value:
+    """The address of the stack where the function stands."""
+    w.program.declare("declare ptr @llvm.frameaddress.p0(i32)")
+    return Value(INT64, w.op(f"ptrtoint ptr {w.op('call ptr @llvm.frameaddress.p0(i32 0)')} to i64"))
+
+
 def _interrupted(w: Writer, operands: Sequence[Any], type_: Any) -> Value:
     w.program.need("@interrupted")
     return Value(BOOL, w.op("call i1 @interrupted()"))
@@ -262,6 +268,7 @@ ROWS: dict[tuple[str, str], Row] = {
     ("lib", "maximum"): _intrinsic("maximum", "nsz "),
     ("lib", "minimum"): _intrinsic("minimum", "nsz "),
     ("lib", "bits"): Row(_fixed(INT64), _bits),
+    ("lib", "here"): Row(_fixed(INT64), _here),
     ("lib", "interrupted"): Row(_fixed(BOOL), _interrupted),
     ("lib", "in_threads"): Row(_fixed(None), _in_threads),
     ("lib", "_product"): Row(_fixed(None), products.write),

@@ -169,8 +169,8 @@ def _if_exp(w: Writer, node: ast.IfExp) -> Value | ArrayValue:
     return Value(kind, w.op(f"load {kind.ir}, ptr {place}"))
 
 
-def call(w: Writer, node: ast.Call) -> Value | ArrayValue | None:
-    """A call's result; None where there is none."""
+def call(w: Writer, node: ast.Call) -> Any:
+    """A call's result; None where there is none, a list of several."""
     operands = [_operand(w, argument) for argument in node.args]
     module, _, name = ast.unparse(node.func).partition(".") if w.joined else ("", "", "")
     if module == "lib" and name in calls.JOINED and ast.unparse(node.args[0]) in w.joined:
@@ -180,8 +180,7 @@ def call(w: Writer, node: ast.Call) -> Value | ArrayValue | None:
     if not row.lanes and any(isinstance(operand, Value) and operand.type.lanes > 1 for operand in operands):
         lanes: Value = w.lanes.one_by_one(row, operands, type_)
         return lanes
-    result: Value | ArrayValue | None = row.write(w, operands, type_)
-    return result
+    return row.write(w, operands, type_)
 
 
 def _used(node: ast.Call, result: Value | ArrayValue | None) -> Value | ArrayValue:

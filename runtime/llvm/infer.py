@@ -3,14 +3,15 @@
 The grammar of kernels, which is Python's but for what is missing:
 
     module     = imports, functions
-    function   = [@lib.part | @njit] def name(parameters): statements
-    statement  = name = e | a[i] = e | a, b = c, d | name op= e | a[i] op= e | if | while | for name in range(...)
-                 | break | return e, ... | (1,) + failed | lib.f(...)
+    function   = [@lib.part | @njit | @lib.recursive] def name(parameters) [-> "(types)"]: statements
+    statement  = name = e | a[i] = e | a, b = c, d | a, b = f(e, ...) | name op= e | a[i] op= e | if | while
+                 | for name in range(...) | break | return e, ... | (1,) + failed | lib.f(...)
     e          = name | number | True | False | np.inf | e op e | op e | e < e | e and e | not e | e if e else e
                  | a[i] | a.size | a.shape[0] | f(e, ...)
 
 A variable has one type: what all its values meet in. Types are found by going over the statements until nothing
-changes. An expression in which something isn't known yet has the type None.
+changes. An expression in which something isn't known yet has the type None. A function that calls itself says what it
+returns.
 """
 
 from __future__ import annotations
@@ -85,6 +86,14 @@ class Types:
                     raise Unsupported("a tuple that is assigned twice")
                 self.tuples[target.id] = items
                 return
+        if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Call):
+            type_ = self.of(node.value)
+            if type_ is not None:
+                if not isinstance(type_, Tuple) or len(type_.items) != len(target.elts):
+                    raise Unsupported("unpacking")
+                for name, item in zip(target.elts, type_.items):
+                    self._assign(name, item)
+            return
         if isinstance(target, ast.Tuple):
             values = self.items(node.value)
             if values is None or len(target.elts) != len(values):

@@ -11,7 +11,7 @@ from typing import Any
 from runtime.llvm import arithmetic, calls, interrupts, memory, statements, ways_out, wrapper
 from runtime.llvm.infer import Types
 from runtime.llvm.parsing import parse
-from runtime.llvm.types import Array, Scalar, Type, Unsupported, signature
+from runtime.llvm.types import Array, Scalar, Tuple, Type, Unsupported, signature
 from runtime.llvm.writer import HINTS, OUT_OF_MEMORY, ArrayValue, Value, Writer, part_types, parts
 
 _SUPPORT = {"@interrupted": interrupts.SUPPORT}
@@ -122,7 +122,7 @@ class Program:
         parameters = signature(signature_text)
         callee = self.function(kernel, parameters)
         node = self.functions[kernel]
-        entry = wrapper.text(symbol, callee, parameters, releases=_takes_long(node))
+        entry = wrapper.text(symbol, callee, parameters, releases=_takes_long(node) or bool(self._own - {kernel}))
         support = [memory.SUPPORT, wrapper.SUPPORT, *(_SUPPORT[name] for name in self._support)]
         return "\n".join([*self._declarations, *support, *self._texts, entry, _WEIGHTS, HINTS])
 
@@ -139,8 +139,14 @@ class Program:
             if node is None:
                 raise Unsupported(f"the function {name}")
             callee = self._callees[key] = Callee(name, f"f{len(self._callees)}.{name}", tuple(parameters), node=node)
+            text = node.returns.value if isinstance(node.returns, ast.Constant) else None
+            declared = signature(text) if isinstance(text, str) else None
+            if declared is not None:  # it may call itself before that is known
+                callee.result, callee.allocates = Tuple(tuple(declared)), True
             types = Types(self, node, parameters)
-            callee.result, callee.allocates = types.result, types.allocates
+            if declared is not None and types.result != callee.result:
+                raise Unsupported(f"{name}, which returns {types.result} and says {callee.result}")
+            callee.result, callee.allocates = types.result, types.allocates or callee.allocates
             self._texts.append(self._written(callee, types))
         return callee
 
@@ -183,8 +189,8 @@ class Program:
         head = f"define internal {kind} @{callee.symbol}({', '.join(declared)}) nounwind{outlined} {{"
         return "\n".join([head, *w.entry, *w.lines, "}"])
 
-    def call(self, w: Writer, name: str, operands: Sequence[Any]) -> Value | ArrayValue | None:
-        """A call of one of the program's functions."""
+    def call(self, w: Writer, name: str, operands: Sequence[Any]) -> Any:
+        """A call of one of the program's functions: its result, or a list of several."""
         callee = self.function(name, [operand.type for operand in operands])
         given = [f"{type_} {text}" for operand in operands for type_, text in parts(operand)]
         if callee.direct:
@@ -198,13 +204,18 @@ class Program:
         status = w.op(f"call i32 @{callee.symbol}({', '.join([*given, *(f'ptr {place}' for place in places)])})")
         w.fail(w.op(f"icmp ne i32 {status}, 0"), OUT_OF_MEMORY)
         found = [w.op(f"load {type_}, ptr {place}") for type_, place in zip(types, places)]
-        if isinstance(callee.result, Scalar):
-            return Value(callee.result, found[0])
-        if isinstance(callee.result, Array):
-            return ArrayValue(callee.result, found[0], found[1], tuple(found[2:]), owned=True)
-        if callee.result is None:
-            return None
-        raise Unsupported("a function with several results")
+        kinds = callee.result.items if isinstance(callee.result, Tuple) else [callee.result] if callee.result else []
+        results: list[Value | ArrayValue] = []
+        for kind in kinds:
+            if isinstance(kind, Scalar):
+                results.append(Value(kind, found.pop(0)))
+            elif isinstance(kind, Array):
+                owner, data, *dims = found[: 2 + kind.rank]
+                del found[: 2 + kind.rank]
+                results.append(ArrayValue(kind, owner, data, tuple(dims), owned=True))
+            else:
+                raise Unsupported("a tuple in a tuple")
+        return results if isinstance(callee.result, Tuple) else results[0] if results else None
 
     def thread_entry(self, callee: Callee, record: str, types: Sequence[str]) -> str:
         """What a thread runs: takes its record apart and calls the function."""

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from runtime.llvm import lane_code, memory
+from runtime.llvm.arithmetic import cast
 from runtime.llvm.expressions import call, condition, element, typed, value
 from runtime.llvm.types import BOOL, Scalar, Tuple, Unsupported
 from runtime.llvm.writer import BY_TWO, MASKED_ROW, ROW, ArrayValue, Value, Writer, literal, parts
@@ -22,7 +23,9 @@ def _assign(w: Writer, node: ast.Assign) -> None:
     (target,) = node.targets
     if isinstance(target, ast.Name) and target.id in w.types.tuples:
         return  # its elements stand for themselves
-    if isinstance(target, ast.Tuple):
+    if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Call):
+        _assign_results(w, target.elts, node.value)
+    elif isinstance(target, ast.Tuple):
         _assign_several(w, target.elts, w.types.items(node.value))
     elif isinstance(target, ast.Name):
         _to_variable(w, target.id, _for_variable(w, target.id, node.value))
@@ -61,6 +64,14 @@ def _assign_several(w: Writer, targets: Sequence[ast.expr], values: Sequence[ast
         if isinstance(item, ArrayValue):
             item = ArrayValue(item.type, item.owner, item.data, item.dims, owned=True)
         _to_variable(w, name, item)
+
+
+def _assign_results(w: Writer, targets: Sequence[ast.expr], node: ast.Call) -> None:
+    for target, found in zip(targets, call(w, node)):
+        if not isinstance(target, ast.Name):
+            raise Unsupported("unpacking into elements")
+        kind = w.types.variables[target.id]
+        _to_variable(w, target.id, cast(w, found, kind) if isinstance(kind, Scalar) else found)
 
 
 def _to_element(w: Writer, target: ast.Subscript, node: ast.expr) -> None:

@@ -1,0 +1,46 @@
+"""Captures of recursive functions as arguments.
+
+    %r = letrec(%n, %x) {captures=1}              %r = letrec(%n, %x) {captures=0}
+      f(%m, %y): %a = call(%m - 1)         →        f(%m, %y): %a = call(%m - 1, %y)
+                 return %a + %y                                return %a + %y
+
+For those who want all that a call depends on among its operands: gradients, and code that calls real functions.
+"""
+
+from __future__ import annotations
+
+from runtime.graph.ir import Graph, Node, Value
+
+
+def pass_captures(node: Node) -> None:
+    """Makes the captures of a `letrec` node arguments of all calls, in place."""
+    names, count = frozenset(node.attrs["functions"]), node.attrs["captures"]
+    for region in node.regions:
+        _hand_on(region, names, region.inputs[len(region.inputs) - count :])
+    node.attrs = {**node.attrs, "captures": 0}
+
+
+def pass_all_captures(graph: Graph) -> None:
+    """The same for all `letrec` nodes in a graph, inner ones too."""
+    for node in list(graph.walk()):
+        if node.op.name == "letrec":
+            pass_captures(node)
+
+
+def _hand_on(graph: Graph, names: frozenset[str], captures: list[Value]) -> None:
+    """Hands captures to the calls in a graph, through the regions that they stand in."""
+    for node in graph.nodes:
+        if _calls(node, names):
+            node.inputs += captures
+        elif any(_calls(inner, names) for region in node.regions for inner in region.walk()):
+            node.inputs += captures
+            for region in node.regions:
+                own = [region.add_input(v.type, v.name) for v in captures]
+                _hand_on(region, names, own)
+            if node.op.name == "letrec":
+                node.attrs = {**node.attrs, "captures": node.attrs["captures"] + len(captures)}
+    graph.program = None
+
+
+def _calls(node: Node, names: frozenset[str]) -> bool:
+    return node.op.name == "call" and node.attrs["function"] in names
