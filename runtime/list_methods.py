@@ -17,6 +17,7 @@ from runtime.ops.convert import convert_to_tensor, is_tensor_like, static_value
 from runtime.ops.dispatch import call
 from runtime.ops.elementwise import cast
 from runtime.ops.gather import gather
+from runtime.ops.growable import growable
 from runtime.ops.joining import concat
 from runtime.ops.rearrange import reverse, tile
 from runtime.ops.reduce import argmax, reduce_all, reduce_any, reduce_sum
@@ -36,8 +37,12 @@ class ListMethods:
     rows: Callable[[], Tensor]
     extend: Callable[[Any], None]
 
+    def _hold(self, rows: Sequence[Tensor]) -> None:
+        """Takes tensors for the buffers."""
+        self._buffers = [growable(each) for each in rows]
+
     def _replace_rows(self, rows: Sequence[Tensor]) -> None:
-        self._buffers = list(rows)
+        self._hold(rows)
         self._size = call("dim", rows[0], axis=0)
 
     def _all_rows(self) -> list[Tensor]:
@@ -46,17 +51,19 @@ class ListMethods:
     # --- single places ---------------------------------------------------------------------------------------------
 
     def _remove(self, position: Any) -> None:
-        self._buffers = [concat([rows[:position], rows[position + 1 :]], 0) for rows in self._all_rows()]
+        self._hold([concat([rows[:position], rows[position + 1 :]], 0) for rows in self._all_rows()])
         self._size = self._size - 1
 
     def insert(self, index: Any, value: Any) -> None:
         """Puts an element before position `index`, which counts from the end when negative."""
         parts = self._parts(value)
         before = self._boundary(index)
-        self._buffers = [
-            concat([rows[:before], expand_dims(part, 0), rows[before:]], 0)
-            for rows, part in zip(self._all_rows(), parts)
-        ]
+        self._hold(
+            [
+                concat([rows[:before], expand_dims(part, 0), rows[before:]], 0)
+                for rows, part in zip(self._all_rows(), parts)
+            ]
+        )
         self._size = self._size + 1
 
     def _boundary(self, index: Any) -> Any:
@@ -111,7 +118,7 @@ class ListMethods:
 
     def reverse(self) -> None:
         """Reverses the order of the elements."""
-        self._buffers = [reverse(rows, [0]) for rows in self._all_rows()]
+        self._hold([reverse(rows, [0]) for rows in self._all_rows()])
 
     def sort(self, *, key: Callable[[Any], Any] | None = None, reverse: bool = False) -> None:
         """Sorts the elements, which must be scalars. Raises UnimplementedError for a `key`, which takes a loop."""
@@ -123,7 +130,7 @@ class ListMethods:
 
     def reorder(self, order: Any) -> None:
         """Puts the elements at the indices in ``order`` in the place of the elements."""
-        self._buffers = [gather(rows, order) for rows in self._all_rows()]
+        self._hold([gather(rows, order) for rows in self._all_rows()])
 
     def _matches(self, value: Any) -> Tensor:
         """For each element whether it equals a value."""

@@ -24,7 +24,7 @@ from runtime.ops.control import assert_op
 from runtime.ops.convert import convert_to_tensor, is_tensor_like, static_value
 from runtime.ops.dispatch import apply, call
 from runtime.ops.elementwise import cast
-from runtime.ops.growable import ARRAY_WRITE, RESIZE_ROWS, ROW, first_rows
+from runtime.ops.growable import ARRAY_WRITE, ROW, first_rows, growable
 from runtime.ops.joining import concat, stack
 from runtime.shapes import widen
 from runtime.tensor import EagerTensor, Tensor
@@ -69,7 +69,7 @@ class StagedList(ListMethods):
     def of_rows(cls, tensor: Any) -> StagedList:
         """The list of a tensor's elements along its first axis."""
         made = cls.__new__(cls)
-        made.restore(_Kind(None, False), (tensor, call("dim", tensor, axis=0)))
+        made.restore(_Kind(None, False), (growable(tensor), call("dim", tensor, axis=0)))
         return made
 
     # --- structure -------------------------------------------------------------------------------------------------
@@ -178,10 +178,10 @@ class StagedList(ListMethods):
         if isinstance(values, StagedList):
             buffers = [concat([self._rows(a), values._rows(b)], 0) for a, b in zip(self._buffers, values._buffers)]
             self._size = self._size + values._size
-            self._buffers = buffers
+            self._hold(buffers)
         elif is_tensor_like(values):
             tensor = convert_to_tensor(values)
-            self._buffers = [concat([self._rows(self._buffers[0]), tensor], 0)]
+            self._hold([concat([self._rows(self._buffers[0]), tensor], 0)])
             self._size = self._size + call("dim", tensor, axis=0)
         else:
             for value in values:
@@ -293,8 +293,9 @@ class StagedList(ListMethods):
 
 def _element(value: Any) -> Any:
     """What a list holds for an element: a tensor for another staged list, whose length is no part of the structure."""
-    if type(value) is list and value and type(value[0]) is Moved:
-        value = value[0].moved_to
+    staged = moved(value)
+    if staged is not None:
+        value = staged
     return value.rows() if isinstance(value, StagedList) else value
 
 
@@ -360,8 +361,7 @@ def _buffer(items: Sequence[Any], everything: Sequence[Any], given: TensorType |
         rows = stack(
             [convert_to_tensor(item) if _has_dtype(item) else convert_to_tensor(item, dtype) for item in items]
         )
-        # For the gradient: the cotangent of a buffer that has grown has more rows, and is cut to these.
-        return apply(RESIZE_ROWS, (rows, convert_to_tensor(len(items), dtypes.int32)), {"static": None, "within": True})
+        return growable(rows)
     empty = (0, *[size or 0 for size in shape])
     if dtype is dtypes.string:
         return convert_to_tensor(np.full(empty, "", object), dtypes.string)
@@ -374,21 +374,29 @@ class Moved:
     Converted code follows it where it can; anything else that uses it fails.
     """
 
-    __slots__ = ("moved_to",)
+    __slots__ = ("moved_to", "owner")
 
-    def __init__(self, staged: StagedList) -> None:
+    def __init__(self, staged: StagedList, owner: list[Any]) -> None:
         self.moved_to = staged
+        self.owner = owner
 
     def __tf_tensor__(self, dtype: Any = None, name: str | None = None) -> Tensor:
-        raise TypeError(
-            "this list was changed by a staged loop or branch, and lives on as another object in the variables that "
-            "the loop could see; use it through one of them, or return it from the function that changes it"
-        )
+        raise TypeError(_MOVED)
+
+
+_MOVED = (
+    "this list was changed by a staged loop or branch, and lives on as another object in the variables that "
+    "the loop could see; use it through one of them, or return it from the function that changes it"
+)
 
 
 def moved(value: Any) -> StagedList | None:
-    """The staged list that a Python list has become, if it has."""
-    return value[0].moved_to if type(value) is list and value and type(value[0]) is Moved else None
+    """The staged list that a Python list has become, if it has. Raises TypeError for a copy of what is left of one."""
+    if type(value) is not list or not value or type(value[0]) is not Moved:
+        return None
+    if value[0].owner is not value:
+        raise TypeError(_MOVED)
+    return value[0].moved_to
 
 
 def resolved(value: Any) -> Any:

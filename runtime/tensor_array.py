@@ -17,7 +17,7 @@ from runtime.ops.array import reshape, shape
 from runtime.ops.convert import convert_to_tensor, static_value
 from runtime.ops.creation import zeros
 from runtime.ops.dispatch import apply, call
-from runtime.ops.growable import ARRAY_WRITE, RESIZE_ROWS, ROW, first_rows
+from runtime.ops.growable import ARRAY_WRITE, ROW, first_rows, growable
 from runtime.ops.joining import concat
 from runtime.ops.rules import dims
 from runtime.shapes import Shape, TensorShape, as_shape
@@ -168,8 +168,7 @@ class TensorArray:
         value = convert_to_tensor(value, dtype_hint=self.dtype)
         count = call("dim", value, axis=0)
         if self.dynamic_size and type(value) is SymbolicTensor:
-            # Cotangents of an array that grows may have more rows than `value`: this cuts them off.
-            return self._with(apply(RESIZE_ROWS, (value, count), {"static": None, "within": True}), count)
+            return self._with(growable(value), count)
         return self._with(value, count)
 
     def identity(self) -> TensorArray:

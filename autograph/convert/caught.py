@@ -180,7 +180,7 @@ class _Tries(StatementRewriter):
         """What the ``except`` clauses do, chosen by the type of the error that a flag stands for."""
         made: Block = []
         for handler in reversed(stmt.handlers):
-            body = _without_bare_raise(copy.deepcopy(handler.body), failure)
+            body = _without_bare_raise(self.context.copied(handler.body), failure)
             names: dict[str, Any] = {"flag": flag}
             lines = ["flag = False"]
             if handler.name is not None:

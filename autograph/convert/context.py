@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from typing import Any
 
@@ -95,6 +96,22 @@ class Context:
     def pin(self, function: Any, stmt: Any) -> None:
         """Note that a statement made by a pass stays a Python statement: it has got a pinned one inside."""
         self._pinned[function] |= {stmt}
+
+    def copied(self, block: Any) -> Any:
+        """A copy of a block of the user's; what is known about its functions and statements holds for the copies."""
+        memo: dict[int, Any] = {}
+        made = copy.deepcopy(block, memo)
+
+        def same(node: Any) -> Any:
+            return memo.get(id(node), node)
+
+        for facts in (self._unbound_reads, self._never_unbound, self._pinned, self._locals):
+            facts.update({same(function): fact for function, fact in facts.items()})
+        for function, reads in self._unbound_reads.items():
+            self._unbound_reads[function] = [*reads, *[same(each) for each in reads if id(each) in memo]]
+        for function, kept in self._pinned.items():
+            self._pinned[function] = kept | {same(each) for each in kept}
+        return made
 
     def unbound_reads(self, function: Any) -> list[Any]:
         """The Name nodes of the user's function that may read a variable without a value."""

@@ -17,7 +17,9 @@ from autograph.operators.builtins import OVERLOADS
 from autograph.operators.calls import converted_call
 from autograph.operators.comprehensions import collect, drained
 from autograph.operators.conditional import if_exp
+from autograph.operators.containers import become_staged, staged_list
 from autograph.operators.iterables import Staged, TensorItems
+from autograph.operators.live import rebind
 from autograph.operators.symbolic import condition, symbolic, truth
 from runtime import dtypes, nest
 from runtime.context import ctx
@@ -239,6 +241,17 @@ def sort_in_place(items: StagedList, *, key: Any = None, reverse: bool = False) 
     items.reorder(argsort(keys, direction="DESCENDING" if reverse else "ASCENDING", stable=True))
 
 
+def extend_list(items: list[Any], more: Any) -> None:
+    """``items.extend(more)`` of a Python list, which becomes a staged one if ``more`` is one."""
+    made = list_(more) if ctx.builder is not None and type(more) in (StagedList, list) else more
+    if not isinstance(made, StagedList):
+        items.extend(made)
+        return
+    grown = staged_list("the list", items, (), made)
+    become_staged(items, grown, rebind)
+    grown.extend(made)
+
+
 def list_(*arguments: Any, **options: Any) -> Any:
     """``list``; of something staged the list of its items, a staged one when their number isn't known."""
     items, others = _taken(arguments)
@@ -323,6 +336,7 @@ OVERLOADS.update(
         builtins.tuple: tuple_,
         StagedList.sort: sort_in_place,
         builtins.list.sort: sort_list,
+        builtins.list.extend: extend_list,
         math.dist: dist_,
         math.fsum: fsum_,
         math.prod: prod_,

@@ -11,6 +11,7 @@ that no block mentions count if they are read again (see live.py).
 from __future__ import annotations
 
 import sys
+from collections import deque
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import is_dataclass
 from types import CellType
@@ -23,8 +24,9 @@ from autograph.operators.state import read_cell
 from autograph.operators.structure import children, is_frozen, is_opened
 from autograph.operators.symbolic import same_python_value
 from runtime.context import ctx
-from runtime.staged_list import Moved, StagedList
+from runtime.staged_list import StagedList, moved
 
+_MUTABLE = (list, dict, set, deque, bytearray, StagedList)
 # A variable, attribute or item that held something: its cell, dictionary or list, and the key in it.
 Holder = tuple[Any, Any]
 
@@ -81,7 +83,12 @@ def is_mutable(value: Any) -> bool:
     """Whether a container's items can be exchanged."""
     kind = type(value)
     has_fields = is_dataclass(kind) or is_opened(value)
-    return kind in (list, StagedList) or isinstance(value, dict) or (has_fields and not is_frozen(value))
+    return isinstance(value, _MUTABLE) or (has_fields and not is_frozen(value))
+
+
+def is_exchanged(before: Any, now: Any) -> bool:
+    """Whether a value is another one than before: for what can change, whether it is another object."""
+    return now is not before and (is_mutable(now) or is_mutable(before) or not same_python_value(before, now))
 
 
 def chosen(label: str, copy: Any, originals: Sequence[Any], holders: Callable[[Any], list[Holder]]) -> None:
@@ -125,7 +132,8 @@ def forget_chosen(builder: Any) -> None:
 
 def shared(label: str, location: Location | None) -> StagingError:
     """The error for a list or object with two names, of which one is changed."""
-    quoted = f"'{label.strip(chr(39))}'"
+    name = label[1:].replace("'", "", 1) if label.startswith("'") else label  # `'box'.items`
+    quoted = f"'{name}'"
     label = "what is chosen here" if label.startswith("the returned") else quoted
     return StagingError(
         f"{label} is a list or object that also has another name, depending on a tensor, and one of the two is changed",
@@ -139,11 +147,14 @@ def held(value: Any) -> list[Any]:
     """What a list or object contains."""
     if isinstance(value, StagedList):
         return list(value.__tf_flatten__()[1])
-    if type(value) is list and value and type(value[0]) is Moved:
-        return held(value[0].moved_to)
-    return [item for _, item in children(value) or ()]
+    staged = moved(value)
+    if staged is not None:
+        return held(staged)
+    if isinstance(value, set):
+        return [frozenset(value)]
+    return list(value) if isinstance(value, (deque, bytearray)) else [item for _, item in children(value) or ()]
 
 
 def same(one: list[Any], other: list[Any]) -> bool:
     """Whether two containers' contents are the same."""
-    return len(one) == len(other) and all(a is b or same_python_value(a, b) for a, b in zip(one, other))
+    return len(one) == len(other) and not any(is_exchanged(a, b) for a, b in zip(one, other))

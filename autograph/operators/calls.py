@@ -115,8 +115,8 @@ def converted_form(callee: Any) -> Any:
         return overload
     if kind is BuiltinMethodType:
         owner = moved(callee.__self__)
-        if owner is None and type(callee.__self__) is list and callee.__name__ == "sort":
-            return functools.partial(OVERLOADS[list.sort], callee.__self__)
+        if owner is None and type(callee.__self__) is list and callee.__name__ in ("sort", "extend"):
+            return functools.partial(OVERLOADS[getattr(list, callee.__name__)], callee.__self__)
         return callee if owner is None else converted_form(getattr(owner, callee.__name__))
     if isinstance(callee, functools.partial):
         return _partial(callee)

@@ -17,9 +17,9 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from autograph.errors import Location, StagingError, StagingTypeError, user_location
+from autograph.operators.aliases import is_exchanged
 from autograph.operators.state import Slot
 from autograph.operators.structure import children, is_frozen, rebuild
-from autograph.operators.symbolic import same_python_value
 from runtime.context import ctx
 from runtime.ops.convert import is_tensor_like
 from runtime.staged_list import Moved, StagedList, moved
@@ -123,6 +123,11 @@ def _unwrap(item: Any) -> Any:
     return item if items is None else rebuild(item, [_unwrap(each) for _, each in items])
 
 
+def unwrapped(item: Any) -> Any:
+    """The container that a reference stands for; any other item itself."""
+    return item.held if isinstance(item, Ref) else item
+
+
 class Snapshot:
     """A container as it was when this was made."""
 
@@ -190,7 +195,7 @@ class Snapshot:
 
 
 def _differ(now: Any, before: Any) -> bool:
-    if now is before or same_python_value(now, before):
+    if not is_exchanged(before, now):
         return False
     return not (isinstance(now, StagedList) and moved(before) is now)  # the same list: only its form has changed
 
@@ -239,7 +244,7 @@ def become_staged(owner: list[Any], staged: StagedList, replace: Callable[[Any, 
         root = root.parent
     _converted.setdefault(root, []).append(_Conversion(owner, list(owner), staged, user_location()))
     # One more than before: whoever is just running over the list sees that it has moved.
-    owner[:] = [Moved(staged)] * (len(owner) + 1)
+    owner[:] = [Moved(staged, owner)] * (len(owner) + 1)
 
 
 # By root builder: the lists that have become staged while it was tracing.

@@ -9,23 +9,26 @@ are state like any other. So are the contents of lists and dictionaries (see con
 from __future__ import annotations
 
 import contextlib
+import copy
 import dis
 import functools
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
 
 from autograph.errors import StagingError, StagingValueError, user_location
-from autograph.operators.aliases import Holder
+from autograph.operators.aliases import Holder, is_exchanged
 from autograph.operators.calls import LIBRARIES, is_library
-from autograph.operators.containers import CONTAINERS, Snapshot, conversions
+from autograph.operators.containers import CONTAINERS, ContentSlot, Snapshot, contents, conversions
 from autograph.operators.iterators import outside
+from autograph.operators.live import rebind
 from autograph.operators.raising import check_refused
 from autograph.operators.state import UNSET, Block, CellSlot, Slot, cells, read_cell, write_cell
-from autograph.operators.structure import flatten
-from autograph.operators.symbolic import is_weak, same_python_value
+from autograph.operators.structure import children, flatten, rebuild
+from autograph.operators.symbolic import is_weak
 from runtime.staged_list import StagedList, moved
 from runtime.tensor import SymbolicTensor, Tensor
 
@@ -56,6 +59,68 @@ class AttributeSlot(Slot):
             self.attributes[self.name] = value
 
 
+@dataclass
+class Change:
+    """State that a block has changed: what it is now, and the places that differ from before.
+
+    slot      makes the slot; raises StagingError for a container that can't be state
+    place     what the slot will name as its place
+    owner     the container whose contents have changed, None for a variable or an attribute
+    """
+
+    slot: Callable[[], Slot]
+    now: Any
+    place: Any
+    places: frozenset[Any]
+    owner: Any = None
+
+    def is_known(self, known: Collection[Any]) -> bool:
+        """Whether the places are state already, one by one or as the contents of their owner."""
+        return self.places <= set(known) or self.place in known
+
+
+class Images:
+    """The containers and objects that a block has changed as they were at its end."""
+
+    def __init__(self) -> None:
+        self._found: dict[int, tuple[Any, Any]] = {}  # by id of the original, which must live on; and what was in it
+        self._originals: dict[int, tuple[Any, Any]] = {}  # by id of a staged list, the list that it was before
+
+    def add(self, original: Any, inside: Any) -> None:
+        """inside: a copy of a container, the attributes of an object."""
+        self._found[id(original)] = original, inside
+
+    def became(self, staged: StagedList, original: list[Any]) -> None:
+        self._originals[id(staged)] = staged, original
+
+    def original(self, value: Any) -> Any:
+        """The list that has become a staged one in the block; any other value itself."""
+        return self._originals[id(value)][1] if id(value) in self._originals else value
+
+    def of(self, value: Any) -> Any:
+        """A value as it was at the end of the block."""
+        if id(value) not in self._found:
+            return value
+        _, inside = self._found[id(value)]
+        if isinstance(value, (list, dict, StagedList)):
+            return inside
+        image = copy.copy(value)
+        image.__dict__.clear()
+        image.__dict__.update(inside)
+        return image
+
+    def inside(self, value: Any) -> Any:
+        """A value with the images of all that is in it."""
+        if not self._found:
+            return value
+        after = self.of(value)
+        items = children(after)
+        if items is None:
+            return value
+        inside = [self.inside(item) for _, item in items]
+        return value if after is value and all(a is b for a, (_, b) in zip(inside, items)) else rebuild(after, inside)
+
+
 class Frame:
     """The variables, attributes and containers that blocks can reach, as they were when this was made."""
 
@@ -69,7 +134,7 @@ class Frame:
         self.before = [(cell, read_cell(cell)) for name, cell in direct.items() if name in written]
         self.far_cells = [(name, cell, read_cell(cell)) for name, cell in direct.items() if name not in written]
         self.objects: list[tuple[str, dict[str, Any], dict[str, Any]]] = []
-        self._owners: dict[int, int] = {}  # id of an object by that of its attributes
+        self._owners: dict[int, Any] = {}  # an object by the id of its attributes
         self._seen = {id(cell) for cell in direct.values()}
         for name, cell in direct.items():
             self._reach(name, read_cell(cell), _DEPTH)
@@ -84,32 +149,55 @@ class Frame:
             frame._reach("", value, _DEPTH)
         return frame
 
-    def changes(self, known: Collection[Any] = (), with_moved: bool = True) -> list[tuple[Slot, Any]]:
-        """The state beyond the blocks' own variables that has changed, each with its value now.
-
-        known: places that are state already. with_moved: also variables that hold the same list in its staged form,
-        whose contents are state anyway. Raises StagingError for a change that can't be state.
-        """
+    def changed(self) -> list[Change]:
+        """The state beyond the blocks' own variables that has changed."""
         found = []
         for slot, before in self._far_slots():
             now = slot.get()
-            if now is before or not _is_state(before, now):
-                continue
-            if with_moved or not isinstance(now, StagedList) or moved(before) is not now:
-                found.append((slot, now))
+            if isinstance(now, StagedList) and moved(before) is now:
+                continue  # the same list in its staged form, whose contents are state anyway
+            if now is not before and _is_state(before, now):
+                found.append(Change(lambda slot=slot: slot, now, slot.place, frozenset({slot.place})))  # type: ignore[misc]
         for snapshot in self.containers:
-            if snapshot.changed() and not snapshot.changed_places() <= set(known):
-                content = snapshot.slot()
-                found.append((content, content.get()))
-        return [(slot, now) for slot, now in found if slot.place not in known]
+            if snapshot.changed():
+                places = frozenset(snapshot.changed_places())
+                found.append(
+                    Change(
+                        snapshot.slot,
+                        contents(snapshot.owner),
+                        ContentSlot(snapshot.label, snapshot.owner).place,
+                        places,
+                        snapshot.owner,
+                    )
+                )
+        return found
 
-    def changed_ids(self) -> set[int]:
-        """The ids of the containers and objects that have changed."""
-        changed = {id(snapshot.owner) for snapshot in self.containers if snapshot.changed()}
+    def changes(self, known: Collection[Any] = ()) -> list[tuple[Slot, Any]]:
+        """The state beyond the blocks' own variables that has changed, each with its value now.
+
+        known: places that are state already. Raises StagingError for a change that can't be state.
+        """
+        return [(each.slot(), each.now) for each in self.changed() if not each.is_known(known)]
+
+    def images(self) -> Images:
+        """What is in the containers and objects that have changed, to be read when they have been put back."""
+        images = Images()
+        for snapshot in self.containers:
+            owner = snapshot.owner
+            if isinstance(owner, (list, dict, StagedList)) and snapshot.changed():
+                staged = moved(owner)
+                images.add(owner, (owner if staged is None else staged).copy())
+                if isinstance(owner, list) and staged is not None:
+                    images.became(staged, owner)
         for _, attributes, before in self.objects:
-            if any(attributes.get(key, UNSET) is not value for key, value in before.items()):
-                changed.add(self._owners[id(attributes)])
-        return changed
+            if attributes.keys() != before.keys() or any(attributes[key] is not item for key, item in before.items()):
+                owner = self._owners[id(attributes)]
+                images.add(owner, dict(attributes))
+        return images
+
+    def owners(self) -> list[Any]:
+        """The containers and objects."""
+        return [*[snapshot.owner for snapshot in self.containers], *self._owners.values()]
 
     def holders(self, value: Any) -> list[Holder]:
         """The variables, attributes and items that hold a value."""
@@ -124,9 +212,24 @@ class Frame:
                 found += [(snapshot.owner, index) for index, held in enumerate(snapshot.before) if held is value]
         return found
 
+    def holders_now(self, value: Any) -> list[Holder]:
+        """The variables, attributes and items that hold a value since the blocks have run."""
+        cells = [*[cell for cell, _ in self.before], *[cell for _, cell, _ in self.far_cells]]
+        found: list[Holder] = [(cell, None) for cell in cells if read_cell(cell) is value]
+        for _, attributes, _ in self.objects:
+            found += [(attributes, key) for key, held in attributes.items() if held is value]
+        for snapshot in self.containers:
+            owner = snapshot.owner
+            if isinstance(owner, (dict, list)):
+                items = owner.items() if isinstance(owner, dict) else enumerate(owner)
+                found += [(owner, key) for key, held in items if held is value]
+        return found
+
     def is_outside(self, value: Any) -> bool:
-        """Whether a container was there, within reach, before the blocks."""
-        return any(snapshot.owner is value for snapshot in self.containers)
+        """Whether a container or object was there, within reach, before the blocks."""
+        return any(snapshot.owner is value for snapshot in self.containers) or any(
+            owner is value for owner in self._owners.values()
+        )
 
     def restore(self) -> None:
         """Puts everything back, save what is no state of the program (objects made while tracing stay)."""
@@ -135,14 +238,21 @@ class Frame:
             if now is not before and _is_state(before, now):
                 slot.set(before)
         for snapshot in self.containers:
+            staged = moved(snapshot.owner)
             if snapshot.touched():
                 snapshot.restore()
+            if staged is not None and moved(snapshot.owner) is None:
+                rebind(staged, snapshot.owner)
         for cell, value in self.before:
             if read_cell(cell) is not value:
                 write_cell(cell, value)
 
     def replace(self, old: Any, new: Any) -> None:
-        """Puts one object in the place of another, in every variable, attribute and container of the frame."""
+        """Puts one object in the place of another, in every variable, attribute and container of the frame.
+
+        And in the variables of the functions that are being traced, which no block mentions.
+        """
+        rebind(old, new)
         for cell, value in self.before:
             if value is old:
                 write_cell(cell, new)
@@ -228,7 +338,7 @@ class Frame:
         elif not _is_library(kind.__module__) and isinstance(getattr(value, "__dict__", None), dict):
             attributes = value.__dict__
             self.objects.append((name, attributes, dict(attributes)))
-            self._owners[id(attributes)] = id(value)
+            self._owners[id(attributes)] = value
             for key, item in list(attributes.items()):
                 self._reach(f"{name}.{key}", item, depth - 1)
 
@@ -296,7 +406,7 @@ def _is_state(before: Any, now: Any) -> bool:
         return True
     if before is UNSET or (before is None and not _is_value(now)):
         return False
-    return not same_python_value(before, now)
+    return is_exchanged(before, now)
 
 
 def _is_value(value: Any) -> bool:

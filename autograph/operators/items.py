@@ -6,11 +6,13 @@ from typing import Any
 
 from autograph.errors import StagingTypeError, user_location
 from autograph.operators.containers import is_listed
+from autograph.operators.raising import keeps_refusals
 from autograph.operators.symbolic import symbolic
 from runtime.context import ctx
 from runtime.staged_list import StagedList, moved
 
 
+@keeps_refusals
 def item(items: Any, index: Any) -> Any:
     """``items[index]``; at a symbolic tensor what the program chooses from a list or tuple of things of one kind."""
     if type(index) is int or ctx.builder is None or type(items) not in (list, tuple) or symbolic(index) is None:

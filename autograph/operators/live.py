@@ -13,34 +13,77 @@ from __future__ import annotations
 
 import dis
 import sys
+from collections.abc import Collection, Iterator
+from ctypes import c_int, py_object, pythonapi
 from functools import lru_cache
-from types import CodeType, FrameType
+from types import CodeType, FrameType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 from autograph.errors import is_own_file
+from autograph.operators.state import read_cell
 
-# A variable may hold the object inside of containers; further down nobody looks.
-_DEPTH = 3
+# A variable may hold the object inside of containers; further down, or in more of them, nobody looks.
+_DEPTH = 4
+_MOST_OBJECTS = 500
+# Instances of their classes hold nothing of a program's.
+_OTHERS = ("builtins", "numpy", "autograph", "runtime")
 _ENDS = ("RETURN_VALUE", "RETURN_CONST", "RAISE_VARARGS", "RERAISE")
 _ALWAYS = ("JUMP_FORWARD", "JUMP_ABSOLUTE", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT")
 _TRACE = "autograph.function.trace"
 
 
-def is_live(value: Any, in_loops_only: bool = False) -> bool:
+def is_live(value: Any, in_loops_only: bool = False, without: Collection[str] = ()) -> bool:
     """Whether a local variable of a function that is being traced holds an object and may be read again.
 
     in_loops_only: of the blocks that are being traced only those of loops run again.
+    without: names of variables that don't count.
     """
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None and frame.f_globals.get("__name__") != _TRACE:
+    for frame in _frames(sys._getframe(1)):
         code = frame.f_code
-        if not is_own_file(code.co_filename):
-            for name, held in frame.f_locals.items():
-                again = name in code.co_freevars and not (in_loops_only and _is_branch(frame))
-                if _holds(held, value, _DEPTH) and _is_read(name, frame, again):
-                    return True
-        frame = frame.f_back
+        for name, held in frame.f_locals.items():
+            again = name in code.co_freevars and not (in_loops_only and _is_branch(frame))
+            if name not in without and _holds(held, value) and _is_read(name, frame, again):
+                return True
     return False
+
+
+def rebind(old: Any, new: Any) -> None:
+    """Puts one object in the place of another in the variables of the functions that are being traced.
+
+    Also in lists, dictionaries and objects that these hold.
+    """
+    seen: set[int] = set()
+    for frame in _frames(sys._getframe(1)):
+        variables = frame.f_locals
+        names = [name for name, held in variables.items() if held is old]
+        for held in list(variables.values()):
+            _exchange(held, old, new, _DEPTH, seen)
+        if names:
+            for name in names:
+                variables[name] = new
+            if sys.version_info < (3, 13):  # since then what is written there is written to the variables
+                pythonapi.PyFrame_LocalsToFast(py_object(frame), c_int(0))
+
+
+def _exchange(held: Any, old: Any, new: Any, depth: int, seen: set[int]) -> None:
+    if depth == 0 or id(held) in seen or len(seen) > _MOST_OBJECTS:
+        return
+    items = _places(held)
+    if items is None:
+        return
+    seen.add(id(held))
+    for key, item in list(items.items() if isinstance(items, dict) else enumerate(items)):
+        if item is old and type(items) is not tuple:
+            items[key] = new
+        _exchange(item, old, new, depth - 1, seen)
+
+
+def _frames(frame: FrameType | None) -> Iterator[FrameType]:
+    """The frames of the functions that are being traced, the innermost first."""
+    while frame is not None and frame.f_globals.get("__name__") != _TRACE:
+        if not is_own_file(frame.f_code.co_filename):
+            yield frame
+        frame = frame.f_back
 
 
 def _is_branch(frame: FrameType) -> bool:
@@ -51,12 +94,37 @@ def _is_branch(frame: FrameType) -> bool:
     return operator == "if_stmt"
 
 
-def _holds(held: Any, value: Any, depth: int) -> bool:
-    if held is value:
-        return True
-    if depth == 0 or type(held) not in (list, tuple, dict):
-        return False
-    return any(_holds(each, value, depth - 1) for each in (held.values() if type(held) is dict else held))
+def _holds(held: Any, value: Any) -> bool:
+    """Whether an object is another one, or holds it."""
+    level, seen = [held], {id(held)}
+    for _ in range(_DEPTH + 1):
+        following: list[Any] = []
+        for each in level:
+            if each is value:
+                return True
+            places = _places(each)
+            if places is not None:
+                following += list(places.values()) if isinstance(places, dict) else places
+        level = [each for each in following if id(each) not in seen]
+        seen.update(map(id, level))
+        if len(seen) > _MOST_OBJECTS:
+            break
+    return False
+
+
+def _places(held: Any) -> Any:
+    """What an object consists of: a list, tuple or dictionary itself, the attributes of others. None for values."""
+    kind = type(held)
+    if kind in (list, tuple) or isinstance(held, dict):
+        return held
+    if kind is FunctionType:
+        return tuple([read_cell(cell) for cell in held.__closure__ or ()])
+    if kind is MethodType:
+        return (held.__self__, held.__func__)
+    if isinstance(held, (type, ModuleType)) or kind.__module__.partition(".")[0] in _OTHERS:
+        return None
+    attributes = getattr(held, "__dict__", None)
+    return attributes if isinstance(attributes, dict) else None
 
 
 def _is_read(name: str, frame: FrameType, again: bool) -> bool:

@@ -163,6 +163,8 @@ class Variable:
         """The variable's value from those of its leaves."""
         if self.structure is UNSET:
             return UNSET
+        if [key for key, _ in flatten(self.structure, self.slot.label)] != [leaf.label for leaf in self.parts]:
+            raise NeedsAttributes  # the body has exchanged objects of a class in there
         remaining = iter(self.parts)
         return map_leaves(self.structure, lambda _: _with_guard(next(remaining), read))
 

@@ -11,6 +11,7 @@ from autograph.operators.frame import Frame
 from autograph.operators.iterables import ListItems, Staged, staged
 from autograph.operators.iterators import taking_all_from, taking_from
 from autograph.operators.logic import and_
+from autograph.operators.raising import keeps_refusals
 from autograph.operators.staged_if import stage_branches
 from autograph.operators.staged_while import stage_while
 from autograph.operators.state import Block, LocalSlot, read_cell, slots
@@ -154,6 +155,7 @@ def _decided(going: Any) -> Any:
     return convert_to_tensor(going) if tensor is None else tensor
 
 
+@keeps_refusals
 def _unroll_rest(iterator: Iterator[Any], body: Block, test: Block, names: tuple[str, ...]) -> None:
     """The iterations after a ``break`` that may or may not have happened: each runs under a condition."""
     taking_all_from(iterator)

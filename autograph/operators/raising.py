@@ -10,16 +10,18 @@ so one that would is a staging error.
 from __future__ import annotations
 
 import dis
+import functools
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from types import FrameType, TracebackType
-from typing import Any
+from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 from autograph.errors import StagingError, user_location
 from autograph.operators.calls import is_library_code
 from autograph.operators.state import Slot
 from autograph.operators.swallowing import catches, swallower, tries
+from runtime.context import ctx
 from runtime.ops.control import raise_op
 from runtime.ops.convert import is_tensor_like
 
@@ -27,6 +29,9 @@ _OWN = ("autograph", "runtime")
 # What Python raises for values that don't depend on tensors, and so whenever the program gets there.
 _CERTAIN = (IndexError, KeyError, ZeroDivisionError)
 _RAISE = dis.opmap["RAISE_VARARGS"]
+
+
+_Operator = TypeVar("_Operator", bound=Callable[..., Any])
 
 
 class AlwaysRaises(StagingError):
@@ -188,6 +193,21 @@ _refused: WeakKeyDictionary[Any, StagingError] = WeakKeyDictionary()
 def refused(builder: Any, error: StagingError) -> None:
     """Remembers that a block in the region of a builder can't be staged."""
     _refused[builder] = error
+
+
+def keeps_refusals(operator: _Operator) -> _Operator:
+    """An operator whose staging errors end the trace, even if a handler of the user's swallows them."""
+
+    @functools.wraps(operator)
+    def keeping(*arguments: Any, **options: Any) -> Any:
+        try:
+            return operator(*arguments, **options)
+        except StagingError as error:
+            if ctx.builder is not None and not isinstance(error, AlwaysRaises):
+                refused(ctx.builder, error)
+            raise
+
+    return keeping  # type: ignore[return-value]
 
 
 def forget_refused(builder: Any) -> None:

@@ -7,25 +7,29 @@ after one branch only, and is unbound or None after the other, gets a guard (see
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import itertools
+from collections import deque
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from autograph.errors import StagingError, StagingTypeError, StagingValueError, user_location
 from autograph.operators import absence
 from autograph.operators.absence import Absence, absences, guarded, plain
-from autograph.operators.aliases import check_chosen, chosen, look_at_chosen
-from autograph.operators.containers import ContentSlot, become_staged, is_list, staged_list
-from autograph.operators.frame import Frame
+from autograph.operators.aliases import Holder, check_chosen, chosen, is_mutable, look_at_chosen, origins
+from autograph.operators.containers import ContentSlot, become_staged, is_list, staged_list, unwrapped
+from autograph.operators.frame import Change, Frame, Images
 from autograph.operators.raising import (
     AlwaysRaises,
     check_refused,
+    forget_refused,
     hand_over,
+    keeps_refusals,
     refuse_handlers,
     refused,
     stage_raise,
 )
-from autograph.operators.state import UNSET, Block, Slot, after_block, outside_staged_lists, slots
+from autograph.operators.state import UNSET, Block, PathSlot, Slot, after_block, outside_staged_lists, slots
 from autograph.operators.structure import children, is_composite, open_class, rebuild, same_structure
 from autograph.operators.symbolic import (
     common_dtype,
@@ -45,14 +49,16 @@ from runtime.context import ctx
 from runtime.dtypes import DType
 from runtime.graph.builder import Region, emit_cond, trace_region
 from runtime.ops.convert import convert_to_tensor
-from runtime.staged_list import StagedList
+from runtime.staged_list import StagedList, moved
 from runtime.tensor import SymbolicTensor
 
+RESULT = "the returned value"
 # Makes a merged value from the outputs of the node.
 _Plan = Callable[[Sequence[Any]], Any]
 _BRANCHES = ("in the first branch", "in the `else` branch")
 
 
+@keeps_refusals
 def stage_if(test: Any, body: Block, orelse: Block | None, names: Sequence[str], statement: str = "if") -> Any:
     """Emits a ``cond`` node; gives the merged results of the branches and sets the variables that they changed."""
     blocks = [block for block in (body, orelse) if block is not None]
@@ -60,6 +66,7 @@ def stage_if(test: Any, body: Block, orelse: Block | None, names: Sequence[str],
     return stage_branches(condition(test, statement), branches, slots(names, blocks), Frame(blocks))
 
 
+@keeps_refusals
 def stage_branches(predicate: Any, branches: Sequence[Callable[[], Any]], state: Sequence[Slot], frame: Frame) -> Any:
     """``stage_if`` for branches that aren't block functions; ``frame`` knows the variables that they may change."""
     state = outside_staged_lists(state)
@@ -67,15 +74,13 @@ def stage_branches(predicate: Any, branches: Sequence[Callable[[], Any]], state:
     traces = [_trace(*each, state, frame) for each in zip(("then", "else"), branches, facts)]
     one, other = traces
     _decide(predicate, traces)
-    state = [*state, *_far_state(traces)]
-    for position, slot in enumerate(state if not (one.raises or other.raises) else ()):
-        _make_lists_alike(slot.label, traces, position)
+    state = _whole_state(state, traces)
     merge = _Merge(one, other, frame)
     plans = [
         merge.plan(f"'{slot.label}'", first, second, slot.covered, slot.is_listed)
         for slot, first, second in zip(state, one.values, other.values)
     ]
-    result = merge.plan("the returned value", one.result, other.result, False)
+    result = merge.plan(RESULT, one.result, other.result, False)
     outputs = merge.emit(predicate)
     if one.raises and other.raises:
         if one.error or other.error:
@@ -86,16 +91,18 @@ def stage_branches(predicate: Any, branches: Sequence[Callable[[], Any]], state:
             cause="no way leads on from here, so the function has no result",
             fix="return something in one of the branches",
         )
-    lists: list[tuple[list[Any], StagedList]] = []
+    # Lists become staged ones first: what else is set holds these.
+    lists = {id(slot): slot.owner for slot in state if isinstance(slot, ContentSlot) and type(slot.owner) is list}
+    values = {id(slot): plan(outputs) for slot, plan in zip(state, plans) if id(slot) in lists}
+    for key, value in values.items():
+        if isinstance(value, StagedList):
+            become_staged(lists[key], value, frame.replace)
     for slot, plan in zip(state, plans):
-        value = plan(outputs)
-        if isinstance(slot, ContentSlot) and type(slot.owner) is list and isinstance(value, StagedList):
-            lists.append((slot.owner, value))
-        else:
+        value = values[id(slot)] if id(slot) in values else plan(outputs)
+        if not (id(slot) in lists and isinstance(value, StagedList)):
             slot.set(value)
-    for owner, staged in lists:
-        become_staged(owner, staged, frame.replace)
     returned = result(outputs)
+    merge.remember_choices()
     look_at_chosen(ctx.builder)
     return returned
 
@@ -105,17 +112,17 @@ class _Trace:
     region: Region
     result: Any
     values: list[Any]  # of the state after the branch
-    far: list[tuple[Slot, Any]]  # what else has changed: see frame.py
+    places: list[Any] = field(default_factory=list)  # of the state after the branch
+    changes: list[Change] = field(default_factory=list)  # what else has changed: see frame.py
+    images: Images = field(default_factory=Images)
     raises: bool = False  # always: what follows comes from the other branch
-    sources: dict[int, Any] = field(default_factory=dict)  # by id of a list that became staged here, what it was
     error: BaseException | None = None  # why a trial goes on without the branch
 
 
 def _trace(name: str, branch: Callable[[], Any], facts: set[Any], state: Sequence[Slot], frame: Frame) -> _Trace:
     """Traces one branch. facts: booleans that are true in it."""
     before = [slot.get() for slot in state]
-    known = {slot.place for slot in state}
-    trace = _Trace(None, None, [], [])  # type: ignore[arg-type]
+    trace = _Trace(None, None, [])  # type: ignore[arg-type]
 
     def function() -> list[Any]:
         ctx.builder.known |= facts
@@ -129,12 +136,14 @@ def _trace(name: str, branch: Callable[[], Any], facts: set[Any], state: Sequenc
                     if not absence.put_up_with(error):
                         refuse_handlers(error)
                         raise
+                    forget_refused(ctx.builder)
                     trace.error = error
                 trace.raises = True
         check_refused(ctx.builder)
         check_chosen(ctx.builder)
         trace.values = [after_block(slot, value) for slot, value in zip(state, before)]
-        trace.far = frame.changes(known)
+        trace.places = [slot.place for slot in state]
+        trace.changes, trace.images = frame.changed(), frame.images()
         return []
 
     try:
@@ -159,46 +168,57 @@ def _decide(predicate: Any, traces: Sequence[_Trace]) -> None:
                 traces[side].values[position] = side == 0
 
 
-def _far_state(traces: Sequence[_Trace]) -> list[Slot]:
-    """The state that the branches reached through functions and objects; its values join those of the traces."""
-    slots = {slot.place: slot for trace in traces for slot, _ in trace.far}
+def _whole_state(state: Sequence[Slot], traces: Sequence[_Trace]) -> list[Slot]:
+    """The slots of which both branches know the values, with what they reached through functions and objects.
+
+    An attribute or item of something that a branch has exchanged isn't one place; nor are there two accounts of one
+    container, item by item and as a whole. The values of the traces become those of the result.
+    """
+    known = {slot.place for slot in state}
+    running = [trace for trace in traces if not trace.raises]
+    moved_places = {
+        slot.place
+        for trace in running
+        for slot, place in zip(state, trace.places)
+        if place != slot.place and isinstance(slot, PathSlot)
+    }
+    known -= moved_places
+    far = {
+        slot.place: slot
+        for trace in running
+        for each in trace.changes
+        if not each.is_known(known)
+        for slot in (each.slot(),)
+    }
+    whole = {id(slot.owner) for slot in far.values() if isinstance(slot, ContentSlot)}
+    kept = [slot.place not in moved_places and not _is_in(slot, whole) for slot in state]
     for trace in traces:
-        after = {slot.place: value for slot, value in trace.far}
-        trace.values.extend(after[place] if place in after else slot.get() for place, slot in slots.items())
-    return list(slots.values())
+        after = {each.place: each.now for each in trace.changes}
+        trace.values = [value for value, is_kept in zip(trace.values, kept) if is_kept]
+        trace.values += [after[place] if place in after else slot.get() for place, slot in far.items()]
+    return [*[slot for slot, is_kept in zip(state, kept) if is_kept], *far.values()]
 
 
-def _make_lists_alike(label: str, traces: Sequence[_Trace], position: int) -> None:
-    """Lists of different lengths after the branches become staged lists in both."""
-    values = [trace.values[position] for trace in traces]
-    if not all(map(is_list, values)):
-        return
-    if all(type(value) is list for value in values):
-        if len(values[0]) == len(values[1]):
-            return
-    elif type(values[0]) is type(values[1]):
-        return
-    for side, trace in enumerate(traces):
-        value, other = values[side], values[1 - side]
-        if type(value) is list:
-            with trace.region.builder:
-                if isinstance(other, StagedList):
-                    made = staged_list(label, value, (), other)
-                else:
-                    made = staged_list(label, value, other)
-            trace.values[position] = made
-            trace.sources[id(made)] = value
+def _is_in(slot: Slot, owners: Collection[int]) -> bool:
+    """Whether a slot is an item of one of some containers, given by their ids."""
+    place = slot.place
+    return isinstance(slot, PathSlot) and isinstance(place, tuple) and place[0] in owners
 
 
 class _Merge:
-    """Collects what must become outputs of the two regions."""
+    """Collects what must become outputs of the two regions.
+
+    Two objects that a variable holds after the branches become one, and the same two always the same one: so names for
+    one object in both branches are names for one object afterwards.
+    """
 
     def __init__(self, one: _Trace, other: _Trace, frame: Frame) -> None:
         self.regions = (one.region, other.region)
         self.raises = (one.raises, other.raises)
+        self.images = (one.images, other.images)
         self.frame = frame
-        self.sources = {**one.sources, **other.sources}
         self.pairs: list[tuple[Any, Any, DType]] = []
+        self.merged: dict[tuple[int, int], _Merged] = {}  # by the ids of the two objects
 
     def plan(self, label: str, one: Any, other: Any, covered: bool, is_listed: bool = False) -> _Plan:
         """How to make the value of a variable from its values after the branches.
@@ -209,31 +229,85 @@ class _Merge:
             return lambda outputs: one
         if any(self.raises):
             return self._only(other if self.raises[0] else one)
+        one, other = (images.original(unwrapped(each)) for images, each in zip(self.images, (one, other)))
         if one is other:
-            return lambda outputs: one
+            return lambda outputs: _current(one)
         if one is UNSET or other is UNSET:
             if not covered and (is_listed or not has_tensor(other if one is UNSET else one)):
                 raise _unset(label, one is UNSET)
             return self._partly(label, one, other, None if covered else absence.UNBOUND)
         if (one is None or other is None) and has_tensor(other if one is None else one):
             return self._partly(label, UNSET if one is None else one, UNSET if other is None else other, absence.NONE)
-        first, second = children(one), children(other)
-        if first is not None and second is not None and same_structure(one, other):
-            may_be_unset = covered or is_composite(one)
-            plans = [self.plan(label + key, a, b, may_be_unset) for (key, a), (_, b) in zip(first, second)]
-            return lambda outputs: self._choice(label, rebuild(one, [plan(outputs) for plan in plans]), one, other)
+        known = self.merged.get((id(one), id(other)))
+        if known is not None:
+            return known.get
+        after = [images.of(each) for images, each in zip(self.images, (one, other))]
+        after = self._alike(label, after)
+        first, second = map(children, after)
+        if first is not None and second is not None and same_structure(*after):
+            merged = _Merged(label, one, other, after)
+            if is_mutable(one):
+                self.merged[id(one), id(other)] = merged
+            may_be_unset = covered or is_composite(after[0])
+            merged.plans = [self.plan(label + key, a, b, may_be_unset) for (key, a), (_, b) in zip(first, second)]
+            return merged.get
         if same_python_value(one, other):
-            return lambda outputs: one
+            if not isinstance(one, (set, deque, bytearray)):
+                return lambda outputs: one
+            merged = self.merged[id(one), id(other)] = _Merged(label, one, other, after)
+            return merged.get
         if first is None and second is None and is_tensorable(one) and is_tensorable(other):
             return self._output(label, one, other)
-        if open_class(one, other):
+        if open_class(*after):
             return self.plan(label, one, other, covered, is_listed)
-        raise _mismatch(label, one, other)
+        raise _mismatch(label, *after)
 
-    def _choice(self, label: str, made: Any, one: Any, other: Any) -> Any:
-        originals = [each for side in (one, other) for each in (side, self.sources.get(id(side)))]
-        chosen(label, made, originals, self.frame.holders)
+    def _alike(self, label: str, values: list[Any]) -> list[Any]:
+        """Lists of different lengths, or of which one is staged, as staged lists."""
+        if not all(map(is_list, values)):
+            return values
+        if all(type(value) is list for value in values):
+            if len(values[0]) == len(values[1]):
+                return values
+        elif type(values[0]) is type(values[1]):
+            return values
+        made = []
+        for region, value, other in zip(self.regions, values, reversed(values)):
+            if type(value) is list:
+                with region.builder:
+                    like = other if isinstance(other, StagedList) else None
+                    try:
+                        value = staged_list(label, value, other if like is None else (), like)
+                    except StagingTypeError:
+                        if label == RESULT:
+                            return values
+                        raise
+            made.append(value)
         return made
+
+    def remember_choices(self) -> None:
+        """Notes which objects are one for Python on one way only, now that all variables are set."""
+        made = [each for each in self.merged.values() if each.made is not UNSET]
+        for each in made:
+            # What was chosen in a branch may come from a list that has become another staged one since.
+            originals = {
+                id(_current(images.original(original))): images.original(original)
+                for images, side in zip(self.images, each.sides)
+                for original in (side, *origins(side))
+            }
+
+            def holders(value: Any, originals: dict[int, Any] = originals) -> list[Holder]:
+                return self.frame.holders(originals.get(id(value), value))
+
+            chosen(each.label, each.made, [_current(original) for original in originals.values()], holders)
+        for first, second in itertools.combinations(made, 2):
+            if any(self._share(images, *each) for images, each in zip(self.images, zip(first.sides, second.sides))):
+                chosen(first.label, first.made, [second.made], self.frame.holders_now)
+
+    def _share(self, images: Images, one: Any, other: Any) -> bool:
+        """Whether two objects after one branch may be one for Python."""
+        first, second = ([images.original(each) for each in (side, *origins(side))] for side in (one, other))
+        return any(a is b and a is not UNSET for a in first for b in second)
 
     def _output(self, label: str, one: Any, other: Any) -> _Plan:
         dtype = common_dtype(one, other)
@@ -271,25 +345,46 @@ class _Merge:
 
     def _only(self, value: Any) -> _Plan:
         """The value after the one branch that doesn't raise."""
+        side = 1 if self.raises[0] else 0
+        images, builder = self.images[side], self.regions[side].builder
+        value = images.original(unwrapped(value))
         if value is UNSET:
             return lambda outputs: UNSET
+        if self.frame.is_outside(value):  # its contents are state
+            return lambda outputs: _current(value)
+        known = self.merged.get((id(value), id(value)))
+        if known is not None:
+            return known.get
         items = children(value)
         if items is not None:
-            plans = [self._only(item) for _, item in items]
-            return lambda outputs: rebuild(value, [plan(outputs) for plan in plans])
-        if not isinstance(value, SymbolicTensor):
-            return lambda outputs: value
+            merged = _Merged("", value, value, [value, value])
+            if is_mutable(value):
+                self.merged[id(value), id(value)] = merged
+            merged.plans = [self._only(item) for _, item in items]
+            return merged.get
+        if not isinstance(value, SymbolicTensor) or (value.guard is None and value.builder is not builder):
+            return lambda outputs: value  # nothing that the branch has made
         one, other = (UNSET, value) if self.raises[0] else (value, UNSET)
         return self._leaf(one, other, value.dtype)
 
     def _partly(self, label: str, one: Any, other: Any, kind: str | None, level: int = 0) -> _Plan:
         """A value of which one branch has nothing; ``kind`` says what it has instead, None that no one will ask."""
-        value = other if one is UNSET else one
-        items = children(value)
+        images = self.images[1 if one is UNSET else 0]
+        value = images.original(unwrapped(other if one is UNSET else one))
+        after = images.of(value)
+        items = children(after)
         if items is not None:
             sides = [(UNSET, item) if one is UNSET else (item, UNSET) for _, item in items]
-            plans = [self._partly(label, *each, kind, level + 1) for each in sides]
-            return lambda outputs: rebuild(value, [plan(outputs) for plan in plans])
+            merged = _Merged(
+                label, UNSET if one is UNSET else value, UNSET if other is UNSET else value, [after, after]
+            )
+            key = id(merged.sides[0]), id(merged.sides[1])
+            if key in self.merged:
+                return self.merged[key].get
+            if is_mutable(value):
+                self.merged[key] = merged
+            merged.plans = [self._partly(label, *each, kind, level + 1) for each in sides]
+            return merged.get
         if not is_tensorable(value):
             return lambda outputs: value
         presence = [one is not UNSET, other is not UNSET]
@@ -297,7 +392,7 @@ class _Merge:
             return self._leaf(one, other, type_of(value).dtype)
         name = label.strip("'")
         refusal = None
-        if label == "the returned value":
+        if label == RESULT:
             refusal = _mismatch(label, *[None if each is UNSET else each for each in (one, other)])
         found = Absence(kind, level, None, name, user_location(), refusal)
         return self._leaf(one, other, type_of(value).dtype, (found, presence))
@@ -312,6 +407,34 @@ class _Merge:
         return emit_cond(predicate, *self.regions)
 
 
+class _Merged:
+    """What two objects become that stand for each other after the branches.
+
+    sides   the objects; after: what was in them at the end of the branches
+    """
+
+    def __init__(self, label: str, one: Any, other: Any, after: Sequence[Any]) -> None:
+        self.label = label
+        self.sides = (one, other)
+        self.after = after
+        self.plans: list[_Plan] = []
+        self.made: Any = UNSET
+
+    def get(self, outputs: Sequence[Any]) -> Any:
+        """The one object, made when it is first asked for."""
+        if self.made is UNSET:
+            like = self.after[0]
+            is_leaf = isinstance(like, (set, deque, bytearray))
+            self.made = like.copy() if is_leaf else rebuild(like, [plan(outputs) for plan in self.plans])
+        return self.made
+
+
+def _current(value: Any) -> Any:
+    """A list that has become a staged one as that."""
+    staged = moved(value)
+    return value if staged is None else staged
+
+
 def _unset(label: str, first: bool) -> StagingValueError:
     return StagingValueError(
         f"{label} must also be initialized in the {'main' if first else 'else'} branch of a condition on a tensor",
@@ -323,7 +446,7 @@ def _unset(label: str, first: bool) -> StagingValueError:
 
 def _mismatch(label: str, one: Any, other: Any) -> StagingTypeError | StagingValueError:
     names = [describe(each) for each in (one, other)]
-    if label == "the returned value" and (one is None or other is None):
+    if label == RESULT and (one is None or other is None):
         return StagingValueError(
             f"the function returns {names[0]} {_BRANCHES[0]} of a condition on a tensor, {names[1]} {_BRANCHES[1]}: "
             f"the {'main' if one is None else 'else'} branch must also have a return",
@@ -333,7 +456,7 @@ def _mismatch(label: str, one: Any, other: Any) -> StagingTypeError | StagingVal
         )
     parts = [children(each) for each in (one, other)]
     if parts[0] is not None and parts[1] is not None:
-        kind = StagingValueError if label == "the returned value" else StagingTypeError
+        kind = StagingValueError if label == RESULT else StagingTypeError
         names = [f"{name} of {len(part)}" for name, part in zip(names, parts)]  # type: ignore[arg-type]
         return kind(
             f"a condition on a tensor must return the same nested structure in both branches: {label} is {names[0]} in "

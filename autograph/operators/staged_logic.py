@@ -8,6 +8,7 @@ from typing import Any
 from autograph.errors import StagingTypeError, user_location
 from autograph.operators.deciding import decided
 from autograph.operators.frame import Frame
+from autograph.operators.raising import keeps_refusals
 from autograph.operators.staged_if import stage_branches
 from autograph.operators.state import Block
 from autograph.operators.symbolic import condition, describe, symbolic, truth
@@ -24,21 +25,25 @@ from runtime.staged_list import StagedList
 _MAY_FAIL = frozenset({"floordiv", "floormod", "truncatediv", "divide", "pow"})
 
 
+@keeps_refusals
 def stage_and(first: Any, others: Sequence[Block]) -> Any:
     """``first and others[0]() and ...`` for a tensor ``first``."""
     return _chain(first, others, is_and=True)
 
 
+@keeps_refusals
 def stage_or(first: Any, others: Sequence[Block]) -> Any:
     """``first or others[0]() or ...`` for a tensor ``first``."""
     return _chain(first, others, is_and=False)
 
 
+@keeps_refusals
 def stage_not(value: Any) -> Any:
     """``not value`` for a tensor; a number holds when it isn't zero."""
     return logical_not(condition(value, "not"))
 
 
+@keeps_refusals
 def stage_contains(item: Any, container: Any) -> Any:
     """``item in container`` where one of them is a tensor."""
     if symbolic(container) is not None:

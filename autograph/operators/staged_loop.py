@@ -17,22 +17,11 @@ from typing import Any
 
 from autograph.errors import StagingError, StagingValueError, user_location
 from autograph.operators.absence import UNBOUND, absences, assert_present, no_iteration, plain, trial
-from autograph.operators.aliases import (
-    check_chosen,
-    chosen,
-    forget_chosen,
-    held,
-    is_held,
-    is_mutable,
-    look_at_chosen,
-    origins,
-    same,
-    shared,
-)
+from autograph.operators.aliases import check_chosen, forget_chosen, is_exchanged, look_at_chosen
 from autograph.operators.containers import ContentSlot, NeedsStagedList, is_list
 from autograph.operators.endless import refuse_endless
 from autograph.operators.frame import Frame
-from autograph.operators.live import is_live
+from autograph.operators.loop_aliases import Copies, remember
 from autograph.operators.loop_memory import Memory, Settled
 from autograph.operators.loop_options import HasLimit, Options, before_loop, options_of
 from autograph.operators.loop_variables import Leaf, Variable, changes_kind, identifier
@@ -87,7 +76,7 @@ class Loop:
         # A variable that holds a list which the body only changes keeps it: other variables may hold it too.
         self.pinned = [slot for slot, value in self.before if is_list(value) and frame.is_outside(value)]
         self.variables = [Variable(slot) for slot in state if slot not in self.pinned]
-        self.renamed: dict[Slot, Any] = {}  # variables that got a list from outside of the loop
+        self.renamed: dict[tuple[int, str], list[Any]] = {}  # what variables got from outside of the loop
         self.known = {slot.place for slot in state}
         self.discovered: list[Slot] = []
         self.unpinned: list[Slot] = []
@@ -297,18 +286,17 @@ class Loop:
             given = dict(zip(self.carried, tensors))
             for variable in self.variables:
                 variable.slot.set(variable.assemble(lambda leaf: given.get(leaf, leaf.init)))
-            starts = [(variable, variable.slot.get()) for variable in self.variables]
-            contents = [(*each, held(each[1])) for each in starts if is_mutable(each[1])]
+            copies = Copies(self.variables, self.frame)
             outputs = function()
-            values.extend(after_block(variable.slot, variable.initial) for variable in self.variables)
+            images = self.frame.images()
+            values.extend(images.inside(after_block(variable.slot, variable.initial)) for variable in self.variables)
             self.unpinned = [slot for slot, value in self.before if slot in self.pinned and slot.get() is not value]
             self.discover()
             if self.unpinned:
                 forget_chosen(ctx.builder)
             else:
-                self.find_renamed(values)
-                self.refuse_shared_starts(contents)
-                check_chosen(ctx.builder, self.frame.changed_ids())
+                self.renamed = copies.check()
+                check_chosen(ctx.builder, copies.moving())
             return outputs
 
         types = [leaf.type for leaf in self.carried]
@@ -320,31 +308,11 @@ class Loop:
             self.restore()
         return region, values
 
-    def find_renamed(self, values: list[Any]) -> None:
-        """Finds variables that got a list from outside. Raises StagingError if the loop changes that list."""
-        for slot, value in zip([variable.slot for variable in self.variables], values):
-            if is_mutable(value) and self.frame.is_outside(value) and not isinstance(slot, ContentSlot):
-                others = [each for each in self.frame.holders(value) if each[0] is not getattr(slot, "cell", None)]
-                if id(value) in self.frame.changed_ids() and is_held(value, others):
-                    raise shared(slot.label, user_location())
-                self.renamed[slot] = value
-
-    def refuse_shared_starts(self, contents: list[tuple[Variable, Any, list[Any]]]) -> None:
-        """Raises StagingError if an iteration changes a list, and then takes another one, that has two names at first.
-
-        contents: variables with what they held at the iteration's start and what that contained.
-        """
-        for variable, start, before in contents:
-            if variable.slot.get() is not start and not same(before, held(start)):
-                first = variable.initial
-                if any(is_live(each) for each in (first, *origins(first))):
-                    raise shared(variable.slot.label, user_location())
-
     def discover(self) -> None:
         """Finds out what else has changed: more state, or a list that has grown."""
         self.discovered = []
         before = {id(snapshot.owner): snapshot.before for snapshot in self.frame.containers}
-        for slot, now in self.frame.changes(self.known, with_moved=False):
+        for slot, now in self.frame.changes(self.known):
             owner = slot.owner if isinstance(slot, ContentSlot) else None
             if type(owner) is list and (isinstance(now, StagedList) or len(now) != len(before[id(owner)])):
                 self.must_be_staged(slot.label, owner, now)
@@ -409,7 +377,7 @@ class Loop:
     def settled(self, leaf: Leaf, result: Any, given: Any) -> bool:
         """Whether a leaf's value after the body fits; if not, adjusts how the next round treats it."""
         if not leaf.carried:
-            if leaf.init is result or same_python_value(leaf.init, result):
+            if not is_exchanged(leaf.init, result):
                 return True
             if leaf.init is UNSET and is_tensorable(result):  # the first write to a TensorArray
                 leaf.carry(type_of(result))
@@ -489,11 +457,7 @@ class Loop:
         """Sets the variables to the loop's results and checks those that may have none."""
         for variable in self.variables:
             variable.slot.set(variable.assemble(lambda leaf: results.get(leaf, leaf.init)))
-        for slot, value in self.renamed.items():
-            chosen(slot.label, slot.get(), [value], self.frame.holders)
-        for variable in self.variables:
-            if variable.slot not in self.renamed and not isinstance(variable.slot, ContentSlot):
-                chosen(variable.slot.label, variable.slot.get(), [variable.initial], self.frame.holders)
+        remember(self.variables, self.renamed, self.frame)
         look_at_chosen(ctx.builder)
         if self.ran is None:
             return

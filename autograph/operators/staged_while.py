@@ -17,6 +17,7 @@ from autograph.operators.logic import and_
 from autograph.operators.loop_memory import memory_of
 from autograph.operators.loop_options import HasLimit, Options, options_of, set_loop_options
 from autograph.operators.loop_variables import NeedsAttributes
+from autograph.operators.raising import keeps_refusals
 from autograph.operators.staged_loop import Loop
 from autograph.operators.state import Block, LocalSlot, Slot, outside_staged_lists
 from autograph.operators.structure import flatten
@@ -30,6 +31,7 @@ from runtime.staged_list import moved
 _MOST_PROMOTED = 6
 
 
+@keeps_refusals
 def stage_while(
     test: Callable[[], Any], body: Callable[[], Any], state: Sequence[Slot], blocks: Sequence[Block]
 ) -> None:

@@ -197,3 +197,11 @@ def first_rows(buffer: Tensor, size: Any, within: bool = False) -> Tensor:
     if static is not None and buffer._shape and buffer._shape[0] == static:
         return buffer
     return apply(RESIZE_ROWS, (buffer, size), {"static": static, "within": within})
+
+
+def growable(rows: Any) -> Any:
+    """A tensor as a growable array.
+
+    In a graph the cotangent of an array that has grown has more rows than it had at first; here it is cut to these.
+    """
+    return apply(RESIZE_ROWS, (rows, call("dim", rows, axis=0)), {"static": None, "within": True})

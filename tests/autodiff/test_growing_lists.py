@@ -71,9 +71,39 @@ def recurrence_in_an_array(x: Any, n: Any) -> Any:
     return ag.reduce_sum(array.stack() ** 2) + array.read(0)
 
 
+def slices_that_get_an_item(x: Any, n: Any) -> Any:
+    items = [x[0] * x[1]]
+    for _ in ag.range(n):
+        items = items[-3:] + [x[1] * items[-1]]
+    return sum(items) + items[0] * x[2]
+
+
+def what_methods_rearrange(x: Any, n: Any) -> Any:
+    """Buffers that come from sorting, reversing, joining and removing, and then grow."""
+    items = sorted([x[0], x[1], x[2] * x[0]])
+    for i in ag.range(n):
+        items.append(ag.sin(items[0]) * x[1])
+        if i % 2 == 0:
+            items.reverse()
+        else:
+            items.insert(1, x[2])
+            items.sort()
+    others = items * 2
+    others.append(items.pop(0) * x[0])
+    others.extend([x[1], x[0] * x[2]])
+    del others[0]
+    others.append(x[2])
+    others[1:2] = [x[0], x[1] * others[0]]
+    for _ in ag.range(n):
+        others.append(others[2] * x[0])
+    return ag.reduce_sum(ag.stack(others) ** 2) + items[-1]
+
+
 @pytest.mark.parametrize(
     "program, compiled",
     [
+        (slices_that_get_an_item, False), (slices_that_get_an_item, True),
+        (what_methods_rearrange, False), (what_methods_rearrange, True),
         (sums_of_all_so_far, False), (sums_of_all_so_far, True), (same_start, False), (copies, False),
         (in_branches, False), (in_branches, True), (recurrence_in_an_array, False), (recurrence_in_an_array, True),
         (array_of_rows, False), (array_of_rows, True),
@@ -92,8 +122,12 @@ def test_lists_that_are_read_while_they_grow(program: Any, compiled: bool) -> No
 
 
 @pytest.mark.parametrize(
-    "program", [sums_of_all_so_far, same_start, copies, in_branches, recurrence_in_an_array, array_of_rows]
-)
+    "program",
+    [
+        sums_of_all_so_far, same_start, copies, in_branches, recurrence_in_an_array, array_of_rows,
+        slices_that_get_an_item, what_methods_rearrange,
+    ],
+)  # fmt: skip
 def test_their_hessians(program: Any) -> None:
     x, count = ag.constant([0.6, -0.4, 0.8], ag.float64), ag.constant(3)
     expected = hessian_of(program)(x, count)

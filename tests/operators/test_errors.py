@@ -328,7 +328,7 @@ def test_a_loop_that_never_ends_tells_what_changes():
 
 def test_structures_that_differ_from_branch_to_branch():
     def chosen(x):
-        parts = [x, x + 1] if x > 0 else []
+        parts = [x, x + 1] if x > 0 else [object()]
         return len(parts) * x
 
     def assigned(x):
@@ -341,7 +341,7 @@ def test_structures_that_differ_from_branch_to_branch():
     error = failure(chosen, X)
     assert isinstance(error, StagingValueError)
     assert "must return the same nested structure in both branches" in error.message
-    assert "a Python list of 2 in the first, a Python list of 0 in the other" in error.message
+    assert "a Python list of 2 in the first, a Python list of 1 in the other" in error.message
     assert isinstance(failure(assigned, X), StagingTypeError)
 
 

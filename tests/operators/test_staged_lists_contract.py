@@ -7,7 +7,7 @@ import pytest
 
 import autograph as ag
 from autograph.errors import StagingError, StagingTypeError, StagingValueError
-from tests.operators.harness import Staged
+from tests.operators.harness import Staged, run_staged
 
 i32 = np.int32
 f32 = np.float32
@@ -222,13 +222,29 @@ def test_list_of_an_object_from_outside():
     assert model.history == [1]
 
 
-def test_alias_that_no_block_sees_fails():
+def test_alias_that_no_block_sees_follows():
     def f(n):
         xs = []
         other = xs
+        inside = {"items": [xs]}
         for i in range(n):
             xs.append(i)
-        return other[0] + 1
+        return other[0] + 1, ag.stack(other[1:]), len(inside["items"][0])
 
-    with pytest.raises(TypeError, match="lives on as another object|unsupported operand"):
+    first, others, count = run_staged(f, i32(3))
+    assert (first, others.tolist(), count) == (1, [1, 2], 3)
+
+
+def test_copy_of_what_is_left_of_a_list_fails():
+    class Holder:
+        __slots__ = ("items",)
+
+    def f(n):
+        xs, holder = [], Holder()
+        holder.items = xs
+        for i in range(n):
+            xs.append(i)
+        return len(holder.items[:])
+
+    with pytest.raises(TypeError, match="lives on as another object"):
         Staged(f, (i32(3),))

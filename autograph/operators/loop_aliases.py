@@ -1,0 +1,159 @@
+"""Lists and objects with several names around a staged loop.
+
+A variable that the loop's body gives another list or object starts every iteration with a copy of its own, made from
+what the loop carries:
+
+    first = now                 # one list
+    for v in xs:
+        now = now + [v]         # `now` is a copy in the loop; `first` isn't
+
+In Python a list may be the one that another variable, attribute or item holds, in the first iteration (what the
+variable holds before the loop) or in the following ones (what it holds at an iteration's end). As long as no iteration
+changes either, nobody can tell; otherwise the loop is refused.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from types import CellType
+from typing import Any
+
+from autograph.errors import user_location
+from autograph.operators.aliases import chosen, held, is_held, is_mutable, origins, same, shared
+from autograph.operators.containers import ContentSlot
+from autograph.operators.frame import Frame
+from autograph.operators.live import is_live
+from autograph.operators.loop_variables import Variable
+from autograph.operators.state import Slot
+from autograph.operators.structure import children
+from runtime.staged_list import StagedList
+
+
+class _Copy:
+    """A container that an iteration starts with, and the one that it stands for before the loop."""
+
+    def __init__(self, slot: Slot, label: str, initial: Any, start: Any) -> None:
+        self.slot = slot
+        self.label = label
+        self.initial = initial
+        self.start = start
+        self.before = held(start)
+
+    def is_changed(self) -> bool:
+        return not same(self.before, held(self.start))
+
+
+class Copies:
+    """The copies of one iteration; made when it starts."""
+
+    def __init__(self, variables: Sequence[Variable], frame: Frame) -> None:
+        self.frame = frame
+        self.variables = [each for each in variables if not isinstance(each.slot, ContentSlot)]
+        self.copies = [
+            _Copy(variable.slot, label, initial, start)
+            for variable in self.variables
+            for (label, initial), (_, start) in zip(
+                mutables(variable.slot.label, variable.initial), mutables(variable.slot.label, variable.slot.get())
+            )
+        ]
+        # What an iteration starts with outside: lists that are staged ones hold the loop's carries already.
+        self.outside = [(owner, _inside(owner)) for owner in frame.owners()]
+        self.own = [slot.cell for slot in (each.slot for each in self.variables) if hasattr(slot, "cell")]
+        self.names = [each.slot.label for each in self.variables if hasattr(each.slot, "cell")]
+
+    def check(self) -> dict[tuple[int, str], list[Any]]:
+        """Raises StagingError if the iteration, at its end, has changed one of two that Python would keep one.
+
+        Gives what variables got from outside of the loop, by slot and label.
+        """
+        moving = self.moving()
+        changed = {(id(each.slot), each.label) for each in self.copies if each.is_changed()}
+        copies = {(id(each.slot), each.label): each for each in self.copies}
+        ends = [
+            (variable.slot, label, value)
+            for variable in self.variables
+            for label, value in mutables(variable.slot.label, variable.slot.get())
+        ]
+        for key, each in copies.items():
+            is_alike = sum(other.initial is each.initial for other in self.copies) > 1
+            is_exchanged = key in changed and self._is_exchanged(each, ends) and self._is_shared(each.initial)
+            if id(each.initial) in moving or (key in changed and is_alike) or is_exchanged:
+                raise shared(each.slot.label, user_location())
+        renamed: dict[tuple[int, str], list[Any]] = defaultdict(list)
+        holders: dict[int, list[tuple[Slot, str]]] = defaultdict(list)
+        for slot, label, value in ends:
+            for each in {id(each): each for each in (value, *origins(value))}.values():
+                holders[id(each)].append((slot, label))
+                if self.frame.is_outside(each):
+                    renamed[id(slot), label].append(each)
+                    self._refuse_shared(each, slot, (id(slot), label) in changed, id(each) in moving)
+        for places in holders.values():
+            if len(places) > 1:
+                for slot, label in places:
+                    if (id(slot), label) in changed:
+                        raise shared(slot.label, user_location())
+        return renamed
+
+    def _refuse_shared(self, value: Any, slot: Slot, is_changed: bool, is_moving: bool) -> None:
+        """For a variable that may hold a container from outside of the loop at an iteration's end."""
+        others = [each for each in self.frame.holders(value) if not self._is_own(each[0])]
+        is_elsewhere = is_held(value, others)
+        if (is_moving and is_elsewhere) or (is_changed and (is_elsewhere or self._is_shared(value, self.names))):
+            raise shared(slot.label, user_location())
+
+    def moving(self) -> set[int]:
+        """The ids of containers and objects outside of the loop that the iteration changes."""
+        return {id(owner) for owner, before in self.outside if not same(before, _inside(owner))}
+
+    def _is_exchanged(self, copy: _Copy, ends: Sequence[tuple[Slot, str, Any]]) -> bool:
+        """Whether a variable has another container at the iteration's end than it started with."""
+        return not any(slot is copy.slot and label == copy.label and value is copy.start for slot, label, value in ends)
+
+    def _is_own(self, place: Any) -> bool:
+        return type(place) is CellType and any(place is cell for cell in self.own)
+
+    def _is_shared(self, value: Any, without: Sequence[str] = ()) -> bool:
+        """Whether a variable holds a container, or what it was chosen from, and is read again."""
+        return any(is_live(each, without=without) for each in (value, *origins(value)))
+
+
+def _inside(owner: Any) -> list[Any]:
+    """What a container or object holds, whether its class counts by its attributes or not yet."""
+    return held(owner) if isinstance(owner, (list, dict, StagedList)) else list(getattr(owner, "__dict__", {}).values())
+
+
+def mutables(label: str, value: Any) -> list[tuple[str, Any]]:
+    """The containers in a value that can change, with their labels, outer ones first."""
+    return list(_mutables(label, value))
+
+
+def _mutables(label: str, value: Any) -> Iterator[tuple[str, Any]]:
+    if is_mutable(value):
+        yield label, value
+    for key, item in children(value) or ():
+        yield from _mutables(label + key, item)
+
+
+def remember(
+    variables: Sequence[Variable],
+    renamed: dict[tuple[int, str], list[Any]],
+    frame: Frame,
+    note: Callable[..., None] = chosen,
+) -> None:
+    """Notes, after a loop, which containers its variables may share with others."""
+    made = []
+    for variable in variables:
+        if isinstance(variable.slot, ContentSlot):
+            continue
+        initial = dict(mutables(variable.slot.label, variable.initial))
+        for label, value in mutables(variable.slot.label, variable.slot.get()):
+            sources = [initial.get(label), *renamed.get((id(variable.slot), label), ())]
+            sources = [each for found in sources if found is not None for each in (found, *origins(found))]
+            if sources:
+                note(variable.slot.label, value, sources, frame.holders)
+                made.append((variable.slot.label, value, sources))
+    for position, (label, value, sources) in enumerate(made):
+        for _, other, others in made[position + 1 :]:
+            if other is not value and any(a is b for a in sources for b in others):
+                note(label, value, [other], frame.holders_now)

@@ -1,0 +1,1 @@
+"""Random Python programs with lists, dictionaries and objects: see `__main__`."""

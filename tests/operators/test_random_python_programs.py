@@ -1,0 +1,40 @@
+"""Random programs with lists, dictionaries, objects, `try`, `with`, `match`: staged they do what they do eagerly.
+
+`RANDOM_PROGRAMS=500 pytest tests/operators/test_random_python_programs.py` tries that many; `python -m
+tests.fuzz_programs --minutes N` goes on for longer, and makes small what differs.
+"""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from tests.fuzz_programs.compare import Difference, check, forget, shrink
+from tests.fuzz_programs.writer import PRELUDE, random_program
+
+COUNT = int(os.environ.get("RANDOM_PROGRAMS", "0")) or 40
+
+
+@pytest.mark.parametrize("seed", range(COUNT))
+def test_staged_as_eager(seed):
+    try:
+        check(random_program(seed), compiled=seed % 20 == 0)
+    finally:
+        forget()
+
+
+def test_a_difference_is_found_and_made_small():
+    text = PRELUDE + (
+        "def program(x, y, n):\n"
+        "    a = x * 2.0\n"
+        "    if x > 0.5:\n"
+        "        a = y if ag.executing_eagerly() else x\n"
+        "    b = y\n"
+        "    return a, b\n"
+    )
+    with pytest.raises(Difference) as caught:
+        check(text)
+    assert caught.value.kind == "value"
+    small = shrink(text, "value", compiled=False)
+    assert "executing_eagerly" in small and "x * 2.0" not in small and "if x > 0.5:" not in small
