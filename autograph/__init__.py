@@ -8,6 +8,10 @@ This module shadows several built-in names (`abs`, `bool`, `print`, `range`, `ro
 import sys as _sys
 
 # ruff: noqa: E402
+from autograph import own_packages as _own_packages
+
+_own_packages.check()
+
 # Before all else: importing makes many objects, none of them garbage.
 from runtime import collecting as _collecting
 

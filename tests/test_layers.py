@@ -61,6 +61,7 @@ ROOMS: dict[str, set[str]] = {
     "autograph.cli": {*CONVERSION, *(f"autograph.commands{n}" for n in ("", ".graph", ".cache", ".explain"))},
     "autograph.__main__": {"autograph.cli"},
     "autograph.documentation": set(),
+    "autograph.own_packages": set(),
     "autograph.functional": {*AUTOGRAPH, *RUNTIME},
     "autograph.module": {*BASE, "runtime.variable"},
     "autograph.data": {*AUTOGRAPH, *RUNTIME, "autograph.function", "autograph.functional"},
@@ -70,6 +71,7 @@ ROOMS: dict[str, set[str]] = {
     "runtime": RUNTIME,
     "autograph": {
         "autograph.documentation",
+        "autograph.own_packages",
         *AUTOGRAPH,
         *RUNTIME,
         "autograph.function",
