@@ -2,7 +2,8 @@
 
     ruff check, ruff format --check, mypy, pytest
 
-All of them run, whatever the earlier ones say; the exit code is 1 if any of them fails. Arguments go to pytest.
+All of them run, whatever the earlier ones say; the exit code is 1 if any of them fails. With `--quick` only a subset of
+the tests runs, some of every file (`tests/quick.py`), which takes five minutes. Other arguments go to pytest.
 """
 
 import subprocess
@@ -11,17 +12,23 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-STEPS = {
-    "ruff check": ["ruff", "check", "."],
-    "ruff format": ["ruff", "format", "--check", "."],
-    "mypy": ["mypy"],
-    "pytest": ["pytest", *sys.argv[1:]],  # last: its closing line is what a reader of the log looks for
-}
+
+
+def steps(arguments: list[str]) -> dict[str, list[str]]:
+    """What runs, by name: the arguments of `python -m`."""
+    plugin = ["-p", "tests.quick"] if "--quick" in arguments else []
+    rest = [argument for argument in arguments if argument != "--quick"]
+    return {
+        "ruff check": ["ruff", "check", "."],
+        "ruff format": ["ruff", "format", "--check", "."],
+        "mypy": ["mypy"],
+        "pytest": ["pytest", *plugin, *rest],  # last: its closing line is what a reader of the log looks for
+    }
 
 
 def main() -> int:
     failed, spent = [], []
-    for name, command in STEPS.items():
+    for name, command in steps(sys.argv[1:]).items():
         print(f"== {name}", flush=True)
         began = time.perf_counter()
         done = subprocess.run([sys.executable, "-m", *command], cwd=ROOT, check=False)
