@@ -20,6 +20,7 @@ _collecting.put_off(1_000_000)
 import autograph.errors as _errors_of_conversion  # noqa: F401
 from autograph import documentation as _documentation
 from autograph.data.optional import OptionalSpec
+from autograph import publishing as _publishing
 from autograph.function.polymorphic import function
 from autograph.functional import control_dependencies, foldl, foldr, group, map_fn, no_op, scan, vectorized_map
 from autograph.module import Module
@@ -311,6 +312,7 @@ __all__ = [
     "unravel_index", "unstack", "vectorized_map", "where", "while_loop", "zeros", "zeros_initializer", "zeros_like",
 ]  # fmt: skip
 
+_publishing.hide_frames(_sys.modules[__name__])
 _documentation.add_examples(_sys.modules[__name__])
 _collecting.count_as_old()
 _collecting.resume()

@@ -11,15 +11,13 @@ StagingValueError: 'y' has no value in the `else` branch of a conditional on a t
 from __future__ import annotations
 
 import linecache
-import os
 import sys
 from dataclasses import dataclass
-from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
-_ROOT = Path(__file__).resolve().parents[1]
-_OWN = (str(_ROOT / "autograph") + os.sep, str(_ROOT / "runtime") + os.sep)
+from runtime.errors import is_own_file
+
 # What the blocks of a converted function are called.
 _BLOCKS = frozenset({"if_body", "else_body", "loop_body", "loop_test", "match_body"})
 
@@ -88,11 +86,6 @@ class StagingTypeError(StagingError, TypeError):
 
 class StagingValueError(StagingError, ValueError):
     """A value that must exist doesn't."""
-
-
-def is_own_file(filename: str) -> bool:
-    """Whether a file belongs to this project's packages."""
-    return filename.startswith(_OWN)
 
 
 def user_frame() -> FrameType | None:

@@ -2,8 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
+
+_ROOT = Path(__file__).resolve().parents[1]
+_OWN = (str(_ROOT / "autograph") + os.sep, str(_ROOT / "runtime") + os.sep)
+# What stands in a message before the user's line.
+AT_SPAN = "\n  at "
+
+
+def is_own_file(filename: str) -> bool:
+    """Whether a file belongs to this project's packages."""
+    return filename.startswith(_OWN)
 
 
 class OpError(Exception):

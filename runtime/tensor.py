@@ -16,6 +16,7 @@ from runtime import dtypes, errors, nest
 from runtime.context import ctx
 from runtime.dtypes import DType
 from runtime.shapes import Shape, TensorShape, format_shape
+from runtime.tracebacks import leaving, shows_no_frames
 from runtime.types import TensorType
 
 _DTYPE_OF = {dtype.np: dtype for dtype in dtypes.ALL}
@@ -52,6 +53,7 @@ class Tensor:
     def get_shape(self) -> TensorShape:
         return self.shape
 
+    @shows_no_frames
     def __hash__(self) -> int:
         raise TypeError("Tensor is unhashable. Instead, use tensor.ref() as the key.")
 
@@ -161,32 +163,49 @@ class EagerTensor(Tensor):
         # The array may be shared with other tensors, so nobody may write to it.
         return array.copy()
 
+    @shows_no_frames
     def __len__(self) -> int:
         if not self._array.shape:
             raise TypeError("Scalar tensor has no `len()`")
         return self._array.shape[0]
 
+    @shows_no_frames
     def __iter__(self) -> Iterator[Tensor]:
         if not self._array.shape:
             raise TypeError("Cannot iterate over a scalar tensor.")
         return (self[i] for i in range(self._array.shape[0]))
 
+    # Loops in Python ask for these all the time: they have no wrapper.
+
     def __bool__(self) -> bool:
-        return bool(self._array)
+        try:
+            return bool(self._array)
+        except leaving():
+            raise
 
     def __int__(self) -> int:
-        return int(self._array)
+        try:
+            return int(self._array)
+        except leaving():
+            raise
 
     def __float__(self) -> float:
         if ctx.recorders:
             ctx.leave(self)
-        return float(self._array)
-
-    def __complex__(self) -> complex:
-        return complex(self._array)
+        try:
+            return float(self._array)
+        except leaving():
+            raise
 
     def __index__(self) -> int:
-        return self._array.__index__()
+        try:
+            return self._array.__index__()
+        except leaving():
+            raise
+
+    @shows_no_frames
+    def __complex__(self) -> complex:
+        return complex(self._array)
 
     def __round__(self, digits: int = 0) -> Any:
         return EagerTensor(np.round(self._array, digits), self.dtype)

@@ -18,7 +18,7 @@ LONG_FILES: dict[str, str] = {}
 
 BASE = {"runtime.dtypes", "runtime.shapes", "runtime.types", "runtime.errors", "runtime.context", "runtime.spec"}
 BASE |= {"runtime.nest", "runtime.device", "runtime.composites", "runtime.collecting", "runtime.recursion"}
-BASE |= {"runtime.locks"}
+BASE |= {"runtime.locks", "runtime.tracebacks"}
 VALUES = {*BASE, "runtime.tensor", "runtime.ops", "runtime.variable", "runtime.tensor_array", "runtime.generator"}
 VALUES |= {"runtime.ragged", "runtime.sparse"}
 VALUES |= {"runtime.staged_list", "runtime.list_methods", "runtime.array_api"}
@@ -62,6 +62,7 @@ ROOMS: dict[str, set[str]] = {
     "autograph.__main__": {"autograph.cli"},
     "autograph.documentation": set(),
     "autograph.own_packages": set(),
+    "autograph.publishing": BASE,
     "autograph.functional": {*AUTOGRAPH, *RUNTIME},
     "autograph.module": {*BASE, "runtime.variable"},
     "autograph.data": {*AUTOGRAPH, *RUNTIME, "autograph.function", "autograph.functional"},
@@ -72,6 +73,7 @@ ROOMS: dict[str, set[str]] = {
     "autograph": {
         "autograph.documentation",
         "autograph.own_packages",
+        "autograph.publishing",
         *AUTOGRAPH,
         *RUNTIME,
         "autograph.function",

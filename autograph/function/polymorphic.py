@@ -25,7 +25,6 @@ from autograph.function.trace import trace
 from autograph.operators.builtins import STAGES_PRINTS
 from autograph.operators.calls import CONVERTING, is_library
 from autograph.operators.recursion import watched
-from autograph.operators.tracebacks import drop_own_frames
 from autograph.operators.unbound import name_assignment
 from autograph.operators.unconverted import explain_type_error
 from runtime import nest
@@ -34,6 +33,7 @@ from runtime.collecting import rarely
 from runtime.context import ctx, eagerly
 from runtime.recursion import room
 from runtime.tensor import EagerTensor
+from runtime.tracebacks import drop_own_frames
 
 _run_eagerly = False
 

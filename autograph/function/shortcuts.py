@@ -16,9 +16,9 @@ from typing import Any
 from autograph.function.concrete import ConcreteFunction
 from autograph.function.guards import Guard
 from autograph.function.signature import Arguments
-from autograph.operators.tracebacks import drop_own_frames
 from runtime import nest
 from runtime.tensor import EagerTensor
+from runtime.tracebacks import drop_own_frames
 
 # Kinds of calls that one function has shortcuts for; telling one from another costs some nanoseconds.
 MOST_PLANS = 8

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-from autograph.operators.tracebacks import (
-    disable_traceback_filtering,
-    enable_traceback_filtering,
-    is_traceback_filtering_enabled,
-)
 from runtime.ops.api import (
     Assert,
     assert_equal,
@@ -35,6 +30,11 @@ from runtime.ops.assertions import (
     is_numeric_tensor,
 )
 from runtime.ops.numerics import check_numerics, disable_check_numerics, enable_check_numerics
+from runtime.tracebacks import (
+    disable_traceback_filtering,
+    enable_traceback_filtering,
+    is_traceback_filtering_enabled,
+)
 
 __all__ = [
     "Assert", "assert_all_finite", "assert_equal", "assert_greater", "assert_greater_equal", "assert_integer",

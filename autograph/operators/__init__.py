@@ -8,6 +8,7 @@ from autograph.operators.comprehensions import generator_exp, list_comp
 from autograph.operators.conditional import if_exp, if_stmt
 from autograph.operators.frames import own_names
 from autograph.operators.functional import filter_, map_
+from autograph.operators.immutable import install as _install
 from autograph.operators.items import item
 from autograph.operators.logic import and_, compare, in_, is_none, is_not_none, not_, not_in, or_
 from autograph.operators.loops import for_stmt, while_stmt
@@ -16,8 +17,10 @@ from autograph.operators.raising import Raised, caught
 from autograph.operators.recursion import watched
 from autograph.operators.special_methods import get_item, manager, operate, operate_alone, set_attribute, set_item
 from autograph.operators.texts import percent, shown, text
-from autograph.operators.tracebacks import drop_frames
 from autograph.operators.unconverted import explanation
+from runtime.tracebacks import drop_frames
+
+_install()
 
 __all__ = [
     "Raised",

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import sys
 import warnings
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
 from autograph.errors import is_own_file
+from runtime import tracebacks
+
+_ROOM = Path(__file__).resolve().parent
+tracebacks.operand_callers |= {str(_ROOM / name) for name in ("logic.py", "conditional.py", "loops.py", "unbound.py")}
 
 
 def warn(message: Any, category: Any = None, stacklevel: Any = 1, source: Any = None, **options: Any) -> None:

@@ -18,6 +18,9 @@ from typing import Any
 from autograph.errors import is_own_file
 from autograph.syntax.parse import python_ast
 from runtime.staged_list import StagedList
+from runtime.tensor import Tensor
+from runtime.tensor_array import TensorArray
+from runtime.variable import Variable
 
 
 class _Unset:
@@ -131,6 +134,13 @@ class PathSlot(Slot):
         functions = [each.fget if type(each) is property else each for each in members]
         return any(type(each) is FunctionType and _is_users(each) for each in functions)
 
+    def is_in_tensor(self) -> bool:
+        """Whether this is an element of what has no state: setting it is an error, at the user's line."""
+        try:
+            return self.kind == "[" and isinstance(self.owner(), (Tensor, TensorArray, Variable))
+        except (AttributeError, LookupError):
+            return False
+
     def is_in_staged_list(self) -> bool:
         """Whether this is an element of a staged list, whose contents are state as a whole."""
         try:
@@ -208,7 +218,7 @@ def slots(names: Iterable[str], blocks: Sequence[Block]) -> list[Slot]:
     for name in names:
         covered = name.startswith("?")
         slot = _slot(name.lstrip("?"), blocks, covered)
-        if slot is not None and not (isinstance(slot, PathSlot) and slot.is_method):
+        if slot is not None and not (isinstance(slot, PathSlot) and (slot.is_method or slot.is_in_tensor())):
             found.append(slot)
     return found
 

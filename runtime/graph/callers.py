@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import inspect
 import sys
-from pathlib import Path
 from types import CodeType
 from typing import Any
 
 from runtime.context import ctx
+from runtime.errors import is_own_file
 
-_ROOT = str(Path(__file__).resolve().parents[2])
-_OWN = (str(Path(_ROOT, "runtime")), str(Path(_ROOT, "autograph")))
 _is_own_code: dict[str, bool] = {}
 # Functions whose parameter `name` is no name of an operation.
 _NOT_NAMES = frozenset(["call", "trace", "trace_region", "__init__", "__getattr__"])
@@ -37,7 +35,7 @@ def user_place() -> tuple[tuple[str, int, str] | None, str | None]:
         own = _is_own_code.get(code.co_filename)
         if own is None:
             filename = code.co_filename
-            own = _is_own_code[filename] = filename.startswith(_OWN) or filename.startswith("<frozen")
+            own = _is_own_code[filename] = is_own_file(filename) or filename.startswith("<frozen")
         if not own:
             span = code.co_filename, frame.f_lineno, code.co_name
             break

@@ -6,8 +6,7 @@ import linecache
 from typing import Any
 
 from runtime import errors
-
-AT_SPAN = "\n  at "
+from runtime.errors import AT_SPAN
 
 
 def describe_span(span: Any) -> str:

@@ -18,6 +18,7 @@ from runtime.ops.rules import (
 )
 from runtime.ops.table import GradRule, InferRule, OpDef, Sample, ScalarRule, register
 from runtime.tensor import EagerTensor, SymbolicTensor, Tensor
+from runtime.tracebacks import leaving
 
 UnaryFunction = Callable[..., Tensor]
 BinaryFunction = Callable[..., Tensor]
@@ -47,13 +48,16 @@ def unary(
     )  # fmt: skip
 
     def function(x: Any, name: str | None = None) -> Tensor:
-        if x.__class__ is not EagerTensor:
-            if hasattr(x, "__ag_elementwise__"):
-                return x.__ag_elementwise__(function, x)
-            x = convert_to_tensor(x)
-        if x.dtype.kind not in kinds:
-            check_kind(row, x.dtype)
-        return apply(row, (x,))
+        try:
+            if x.__class__ is not EagerTensor:
+                if hasattr(x, "__ag_elementwise__"):
+                    return x.__ag_elementwise__(function, x)
+                x = convert_to_tensor(x)
+            if x.dtype.kind not in kinds:
+                check_kind(row, x.dtype)
+            return apply(row, (x,))
+        except leaving():
+            raise
 
     return _public(function, row, "x: a tensor, or what `convert_to_tensor` takes.")
 
@@ -82,17 +86,20 @@ def binary(
     )  # fmt: skip
 
     def function(x: Any, y: Any, name: str | None = None) -> Tensor:
-        if x.__class__ is not y.__class__ or x.__class__ not in _TENSORS:
-            foreign = x if hasattr(x, "__ag_elementwise__") else y
-            if hasattr(foreign, "__ag_elementwise__"):
-                return foreign.__ag_elementwise__(function, x, y)
-            x, y = operands(row.label, x, y)
-        dtype = x.dtype
-        if dtype is not y.dtype:
-            raise mismatch(row.label, 1, dtype, y.dtype)
-        if dtype.kind not in kinds:
-            check_kind(row, dtype)
-        return apply(row, (x, y))
+        try:
+            if x.__class__ is not y.__class__ or x.__class__ not in _TENSORS:
+                foreign = x if hasattr(x, "__ag_elementwise__") else y
+                if hasattr(foreign, "__ag_elementwise__"):
+                    return foreign.__ag_elementwise__(function, x, y)
+                x, y = operands(row.label, x, y)
+            dtype = x.dtype
+            if dtype is not y.dtype:
+                raise mismatch(row.label, 1, dtype, y.dtype)
+            if dtype.kind not in kinds:
+                check_kind(row, dtype)
+            return apply(row, (x, y))
+        except leaving():
+            raise
 
     return _public(function, row, "x, y: tensors of one dtype, or values that take the other's dtype; they broadcast.")
 
@@ -107,4 +114,5 @@ def _public(function: Callable[..., Tensor], row: OpDef, arguments: str) -> Call
         "that don't broadcast.\n    "
     )
     function.row = row  # type: ignore[attr-defined]
+    function.shows_no_frames = True  # type: ignore[attr-defined]
     return function

@@ -27,6 +27,7 @@ from runtime.ops.dispatch import apply
 from runtime.ops.table import OpDef, register
 from runtime.shapes import covers, widen
 from runtime.tensor import EagerTensor, SymbolicTensor, Tensor
+from runtime.tracebacks import leaving
 from runtime.types import TensorType
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -137,7 +138,10 @@ def late(function: F) -> F:
     @functools.wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         if ctx.builder is None:
-            return function(*args, **kwargs)
+            try:
+                return function(*args, **kwargs)
+            except leaving():
+                raise
         try:
             return function(*args, **kwargs)
         except _REFUSALS as error:
@@ -147,6 +151,7 @@ def late(function: F) -> F:
             del error
         return found[0]
 
+    wrapper.shows_no_frames = True  # type: ignore[attr-defined]
     return wrapper  # type: ignore[return-value]
 
 

@@ -16,6 +16,7 @@ from runtime.ops.convert import convert_to_tensor
 from runtime.ops.elementwise import cast
 from runtime.ops.numpy_functions import FUNCTIONS, flat
 from runtime.tensor import SymbolicTensor, Tensor
+from runtime.tracebacks import shows_no_frames
 
 # Methods that are NumPy's function of the same name with the tensor in front.
 _SAME = (
@@ -77,7 +78,7 @@ def install(cls: type) -> None:
     """Gives `cls` (tensors, variables) the methods that it doesn't have."""
     for name in _SAME:
         if not hasattr(cls, name):
-            setattr(cls, name, _method(name))
+            setattr(cls, name, shows_no_frames(_method(name)))
     for name, member in _OWN.items():
         if not hasattr(cls, name):
-            setattr(cls, name, member)
+            setattr(cls, name, member if isinstance(member, property) else shows_no_frames(member))

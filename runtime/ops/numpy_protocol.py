@@ -22,6 +22,7 @@ from runtime.ops.convert import convert_to_tensor, is_tensor_like
 from runtime.ops.late import late
 from runtime.ops.numpy_functions import FUNCTIONS
 from runtime.tensor import EagerTensor, SymbolicTensor, Tensor
+from runtime.tracebacks import shows_no_frames
 
 
 def contains_symbolic(value: Any) -> bool:
@@ -218,4 +219,4 @@ def install(cls: type) -> None:
         "__array_ufunc__": _array_ufunc, "__array_function__": _array_function, "__dlpack__": _dlpack,
         "__dlpack_device__": _dlpack_device,
     }.items():  # fmt: skip
-        setattr(cls, name, method)
+        setattr(cls, name, shows_no_frames(method))

@@ -22,6 +22,7 @@ from runtime.ops.slicing import getitem
 from runtime.ops.table import OPS
 from runtime.shapes import as_shape, broadcast
 from runtime.tensor import EagerTensor, SymbolicTensor, Tensor
+from runtime.tracebacks import leaving, shows_no_frames
 
 
 def _is_foreign(value: Any) -> bool:
@@ -34,27 +35,34 @@ def _operator(function: Callable[..., Tensor], row: str, kinds: str) -> tuple[Ca
     op = OPS[row]
 
     def forward(self: Any, other: Any) -> Any:
-        if other.__class__ is self.__class__:
-            dtype = self.dtype
-            if dtype is other.dtype and dtype.kind in kinds and self.__class__ in _PLAIN:
-                return apply(op, (self, other))
-        elif other.__class__ is float or other.__class__ is int:
-            scalar = _number(self, other, kinds)
-            if scalar is not None:
-                return apply(op, (self, scalar))
-        elif _is_foreign(other):
-            return NotImplemented
-        return function(*common(self, other)) if Promotion.enabled else function(self, other)
+        try:
+            if other.__class__ is self.__class__:
+                dtype = self.dtype
+                if dtype is other.dtype and dtype.kind in kinds and self.__class__ in _PLAIN:
+                    return apply(op, (self, other))
+            elif other.__class__ is float or other.__class__ is int:
+                scalar = _number(self, other, kinds)
+                if scalar is not None:
+                    return apply(op, (self, scalar))
+            elif _is_foreign(other):
+                return NotImplemented
+            return function(*common(self, other)) if Promotion.enabled else function(self, other)
+        except leaving():
+            raise
 
     def reflected(self: Any, other: Any) -> Any:
-        if other.__class__ is float or other.__class__ is int:
-            scalar = _number(self, other, kinds)
-            if scalar is not None:
-                return apply(op, (scalar, self))
-        elif _is_foreign(other):
-            return NotImplemented
-        return function(*common(other, self)) if Promotion.enabled else function(other, self)
+        try:
+            if other.__class__ is float or other.__class__ is int:
+                scalar = _number(self, other, kinds)
+                if scalar is not None:
+                    return apply(op, (scalar, self))
+            elif _is_foreign(other):
+                return NotImplemented
+            return function(*common(other, self)) if Promotion.enabled else function(other, self)
+        except leaving():
+            raise
 
+    forward.shows_no_frames = reflected.shows_no_frames = True  # type: ignore[attr-defined]
     return forward, reflected
 
 
@@ -192,17 +200,27 @@ _UNARY: dict[str, Callable] = {
 def install(cls: type) -> None:
     """Gives `cls` the operators, as methods."""
     for name, (forward, reflected) in _BINARY.items():
-        setattr(cls, f"__{name}__", forward)
-        setattr(cls, f"__r{name}__", reflected)
+        setattr(cls, f"__{name}__", _method(forward))
+        setattr(cls, f"__r{name}__", _method(reflected))
     for name, function in {**_COMPARISONS, **_UNARY, "getitem": _getitem}.items():
-        setattr(cls, f"__{name}__", function)
+        setattr(cls, f"__{name}__", _method(function))
     numpy_protocol.install(cls)
     numpy_methods.install(cls)
 
 
+def _method(function: Callable[..., Any]) -> Callable[..., Any]:
+    return function if hasattr(function, "shows_no_frames") else shows_no_frames(function)
+
+
 def _getitem(self: Any, key: Any) -> Tensor:
     """Indexing; see `runtime.ops.slicing.getitem`."""
-    return getitem(self if isinstance(self, Tensor) else convert_to_tensor(self), key)
+    try:
+        return getitem(self if isinstance(self, Tensor) else convert_to_tensor(self), key)
+    except leaving():
+        raise
+
+
+_getitem.shows_no_frames = True  # type: ignore[attr-defined]
 
 
 def _set_shape(self: Tensor, shape: Any) -> None:

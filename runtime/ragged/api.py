@@ -21,6 +21,7 @@ from runtime.ragged.shape import DynamicRaggedShape
 from runtime.ragged.spec import RaggedTensorSpec
 from runtime.ragged.tensor import RaggedTensor
 from runtime.sparse import SparseTensor
+from runtime.tracebacks import leaving
 
 
 def _holds_ragged(parts: Any) -> bool:
@@ -32,17 +33,21 @@ def also_ragged(dense: Callable[..., Any], ragged: Callable[..., Any]) -> Callab
 
     @functools.wraps(dense)
     def function(*args: Any, **kwargs: Any) -> Any:
-        # Every call of the function pays for this look.
-        for value in args:
-            kind = value.__class__
-            if kind is RaggedTensor or ((kind is list or kind is tuple) and _holds_ragged(value)):
-                return ragged(*args, **kwargs)
-        if kwargs:
-            for value in kwargs.values():
-                if isinstance(value, RaggedTensor) or (isinstance(value, (list, tuple)) and _holds_ragged(value)):
+        try:
+            # Every call of the function pays for this look.
+            for value in args:
+                kind = value.__class__
+                if kind is RaggedTensor or ((kind is list or kind is tuple) and _holds_ragged(value)):
                     return ragged(*args, **kwargs)
-        return dense(*args, **kwargs)
+            if kwargs:
+                for value in kwargs.values():
+                    if isinstance(value, RaggedTensor) or (isinstance(value, (list, tuple)) and _holds_ragged(value)):
+                        return ragged(*args, **kwargs)
+            return dense(*args, **kwargs)
+        except leaving():
+            raise
 
+    function.shows_no_frames = True  # type: ignore[attr-defined]
     return function
 
 

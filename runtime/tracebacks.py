@@ -8,25 +8,30 @@ body of an ``if``,
     unbound.py in run           return block(*arguments)
     model.py:6 in step          return 1 / x
 
-what is left is the last line. Every converted function drops such frames from the errors that leave it, and a
-traced function all frames of this project (up to Python 3.10 the first of them stays). `disable_traceback_filtering`
-keeps everything.
+what is left is the last line. Every converted function drops such frames from the errors that leave it, and traced
+functions, public functions and public methods all frames of this project (up to Python 3.10 the first of them stays).
+`disable_traceback_filtering` keeps everything, and so does AUTOGRAPH_TRACEBACKS=full in the environment.
 """
 
 from __future__ import annotations
 
+import functools
+import opcode
+import os
 import sys
-from pathlib import Path
+from collections.abc import Callable
 from types import CodeType, TracebackType
+from typing import Any, TypeVar
 
-from autograph.errors import is_own_file
-from runtime.errors import OpError
-from runtime.graph.spans import AT_SPAN
+from runtime.context import ctx
+from runtime.errors import AT_SPAN, InternalError, OpError, is_own_file
 
-_enabled = True
-# The operators that call lambdas made from the operands of an expression.
-_ROOM = Path(__file__).resolve().parent
-_OPERAND_CALLERS = {str(_ROOM / name) for name in ("logic.py", "conditional.py", "loops.py", "unbound.py")}
+F = TypeVar("F", bound=Callable[..., Any])
+
+_enabled = os.environ.get("AUTOGRAPH_TRACEBACKS") != "full"
+# The files of operators that call lambdas made from the operands of an expression.
+operand_callers: set[str] = set()
+_RAISE = opcode.opmap["RAISE_VARARGS"]
 
 
 def enable_traceback_filtering() -> None:
@@ -63,7 +68,35 @@ def drop_own_frames() -> tuple[()]:
     error = sys.exc_info()[1]
     if _enabled and error is not None:
         _clean_all(error)
+        # What Python shows before it.
+        seen = {id(error)}
+        while error is not None:
+            error = error.__cause__ if error.__suppress_context__ else error.__cause__ or error.__context__
+            if error is None or id(error) in seen:
+                break
+            seen.add(id(error))
+            _clean_all(error)
     return ()
+
+
+def leaving() -> tuple[()]:
+    """The same, but for code that is being traced: there frames say whose error it is, and the traced function drops
+    them."""
+    return drop_own_frames() if ctx.builder is None else ()
+
+
+def shows_no_frames(function: F) -> F:
+    """The function, from whose errors this project's frames are dropped."""
+
+    @functools.wraps(function)
+    def public(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except leaving():  # matches nothing: the error goes on, its traceback cleaned
+            raise
+
+    public.shows_no_frames = True  # type: ignore[attr-defined]
+    return public  # type: ignore[return-value]
 
 
 def _clean_all(error: BaseException) -> None:
@@ -78,9 +111,7 @@ def _clean_all(error: BaseException) -> None:
     if first is None:
         return
     if not kept:
-        # A program that fails while it runs names the user's line itself; anything else, Ctrl-C aside, is an error in
-        # this project, which is worth seeing.
-        if isinstance(error, (OpError, KeyboardInterrupt)) or AT_SPAN in str(error):
+        if _is_meant(error, first):
             error.__traceback__ = None
         return
     for one, following in zip(kept, [*kept[1:], None]):
@@ -88,6 +119,17 @@ def _clean_all(error: BaseException) -> None:
     error.__traceback__ = kept[0]
     if kept[0] is not first and sys.version_info < (3, 11):
         first.tb_next = kept[0]  # Python raises on with the traceback that it has caught
+
+
+def _is_meant(error: BaseException, entry: TracebackType) -> bool:
+    """Whether an error that came up in this project is a refusal. Others are mistakes of ours, whose frames help."""
+    if isinstance(error, InternalError):
+        return False
+    if isinstance(error, (OpError, KeyboardInterrupt)) or entry.tb_next is None or AT_SPAN in str(error):
+        return True  # the second but last: arguments that don't fit the parameters
+    while entry.tb_next is not None:
+        entry = entry.tb_next
+    return entry.tb_frame.f_code.co_code[entry.tb_lasti] == _RAISE
 
 
 def _cleaned(entry: TracebackType) -> tuple[TracebackType, TracebackType | None]:
@@ -126,4 +168,4 @@ def _is_block(code: CodeType, around: CodeType, caller: CodeType) -> bool:
     """Whether ``code`` was made from a piece of the function that has the code ``around``."""
     if not any(const is code for const in around.co_consts):
         return False
-    return code.co_name == around.co_name or (code.co_name == "<lambda>" and caller.co_filename in _OPERAND_CALLERS)
+    return code.co_name == around.co_name or (code.co_name == "<lambda>" and caller.co_filename in operand_callers)

@@ -1,0 +1,63 @@
+"""What the public names get beyond being handed on: errors that leave them show the user's frames only."""
+
+from __future__ import annotations
+
+from types import FunctionType, ModuleType
+from typing import Any
+
+from runtime.tracebacks import shows_no_frames
+
+_PREFIX = "autograph.namespaces."
+# Public classes whose methods do so, each with the methods that are called for every operation: they stay as they are.
+_CLASSES = {
+    "GradientTape": "leave assigned record record_read extend is_tracking is_watching reads_of",
+    "IndexedSlices": "",
+    "Module": "with_name_scope",
+    "RaggedTensor": "get_shape",
+    "SparseTensor": "get_shape",
+    "TensorArray": "",
+    "Variable": "read_value value take current_array facts ref get_shape",
+    "autodiff.ForwardAccumulator": "leave assigned record record_read extend is_tracking",
+    "data.Dataset": "",
+    "random.Generator": "",
+}
+_SPECIAL = {"__init__", "__call__", "__getitem__", "__setitem__", "__delitem__", "__iter__", "__hash__"}
+
+
+def hide_frames(package: Any) -> None:
+    """Has the functions and methods among the public names of `package` and its namespaces drop this project's frames
+    from the tracebacks of errors. A function that does so by itself, which is faster, stays what it is."""
+    public: dict[FunctionType, Any] = {}
+    done: set[ModuleType] = set()
+
+    def change(module: ModuleType) -> None:
+        if module in done:
+            return
+        done.add(module)
+        for name in module.__all__:
+            value = getattr(module, name)
+            if isinstance(value, ModuleType):
+                if value.__name__.startswith(_PREFIX):
+                    change(value)
+            elif isinstance(value, FunctionType) and not hasattr(value, "shows_no_frames"):
+                if value not in public:
+                    public[value] = shows_no_frames(value)
+                setattr(module, name, public[value])
+
+    change(package)
+    for name, inner in _CLASSES.items():
+        cls = package
+        for part in name.split("."):
+            cls = getattr(cls, part)
+        _change_methods(cls, set(inner.split()))
+
+
+def _change_methods(cls: type, inner: set[str]) -> None:
+    for name, method in list(vars(cls).items()):
+        if name in inner or (name.startswith("_") and name not in _SPECIAL):
+            continue
+        kind = type(method)
+        function = method.__func__ if kind in (classmethod, staticmethod) else method
+        if isinstance(function, FunctionType) and not hasattr(function, "shows_no_frames"):
+            shown = shows_no_frames(function)
+            setattr(cls, name, kind(shown) if function is not method else shown)
