@@ -107,7 +107,7 @@ def set_logical_device_configuration(device: PhysicalDevice, logical_devices: li
 
 def get_logical_device_configuration(device: PhysicalDevice) -> list[LogicalDeviceConfiguration] | None:
     """What `set_logical_device_configuration` set, or None."""
-    return _logical.get(device.name)
+    return _logical.get(getattr(device, "name", ""))
 
 
 _NAME = re.compile(r"^(/job:\w+)?(/replica:\d+)?(/task:\d+)?/?(device:)?(?P<type>[A-Za-z_]+)(:(?P<index>\d+|\*))?$")

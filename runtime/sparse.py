@@ -194,10 +194,21 @@ def from_dense(tensor: Any, name: str | None = None) -> SparseTensor:
     return SparseTensor(places, gather_nd(x, places), shape_of(x, _INT))
 
 
+def _sparse(value: Any) -> SparseTensor:
+    """The value. Raises TypeError for another than a sparse tensor."""
+    if not isinstance(value, SparseTensor):
+        raise TypeError(
+            f"Input must be a SparseTensor, got {value!r}, a {type(value).__name__}; sparse.from_dense makes one of a "
+            "tensor"
+        )
+    return value
+
+
 def to_dense(
     sp_input: SparseTensor, default_value: Any = None, validate_indices: bool = True, name: str | None = None
 ) -> Tensor:
     """The whole tensor, with `default_value` (0, or an empty string) in the other places."""
+    sp_input = _sparse(sp_input)
     blank = default_value if default_value is not None else ("" if sp_input.dtype is dtypes.string else 0)
     whole = fill(sp_input.dense_shape, convert_to_tensor(blank, sp_input.dtype))
     return tensor_scatter_nd_update(whole, sp_input.indices, sp_input.values)
@@ -211,6 +222,7 @@ def _linear(indices: Tensor, dense_shape: Tensor) -> Tensor:
 
 def reorder(sp_input: SparseTensor, name: str | None = None) -> SparseTensor:
     """The coordinates in row-major order."""
+    sp_input = _sparse(sp_input)
     order = argsort(_linear(sp_input.indices, sp_input.dense_shape), stable=True)
     return SparseTensor(gather(sp_input.indices, order), gather(sp_input.values, order), sp_input.dense_shape)
 
@@ -222,6 +234,7 @@ def sparse_concat(
 
     expand_nonconcat_dims: the other dimensions become as large as the largest; else they must be the same.
     """
+    sp_inputs = [_sparse(each) for each in sp_inputs]
     rank = sp_inputs[0].shape.rank or 0
     at = axis % rank
     one = convert_to_tensor([1 if i == at else 0 for i in range(rank)], _INT)
@@ -268,7 +281,7 @@ def sparse_reduce_max(
     sp_input: SparseTensor, axis: Any = None, keepdims: bool = False, output_is_sparse: bool = False, name: Any = None
 ) -> Any:
     """The largest of the values that are kept, over axes; 0 where there are none."""
-    rank = sp_input.shape.rank or 0
+    rank = _sparse(sp_input).shape.rank or 0
     axes = (
         list(range(rank)) if axis is None else [a % rank for a in (axis if isinstance(axis, (list, tuple)) else [axis])]
     )
@@ -294,7 +307,7 @@ def sparse_dense_matmul(
         if isinstance(sp_a, SparseTensor):
             raise TypeError("sparse_dense_matmul takes one sparse matrix")
         return transpose(sparse_dense_matmul(b, sp_a, not adjoint_b, not adjoint_a))
-    dense = convert_to_tensor(b)
+    sp_a, dense = _sparse(sp_a), convert_to_tensor(b)
     if adjoint_b:
         dense = transpose(dense)
     rows, columns = (1, 0) if adjoint_a else (0, 1)
@@ -306,7 +319,7 @@ def sparse_transpose(
     sp_input: SparseTensor, perm: Sequence[int] | None = None, name: str | None = None
 ) -> SparseTensor:
     """The dimensions in another order (reversed by default)."""
-    rank = sp_input.shape.rank or 0
+    rank = _sparse(sp_input).shape.rank or 0
     order = list(perm) if perm is not None else list(range(rank))[::-1]
     indices, sizes = gather(sp_input.indices, order, axis=1), gather(sp_input.dense_shape, order)
     return reorder(SparseTensor(indices, sp_input.values, sizes))
@@ -332,11 +345,13 @@ def sparse_expand_dims(sp_input: SparseTensor, axis: Any = None, name: str | Non
 def retain(sp_input: SparseTensor, to_retain: Any) -> SparseTensor:
     """The elements for which `to_retain`, a vector of bools, is true."""
     kept = convert_to_tensor(to_retain, dtypes.bool_)
+    sp_input = _sparse(sp_input)
     return SparseTensor(boolean_mask(sp_input.indices, kept), boolean_mask(sp_input.values, kept), sp_input.dense_shape)
 
 
 def sparse_slice(sp_input: SparseTensor, start: Any, size: Any, name: str | None = None) -> SparseTensor:
     """A block of the whole tensor, as much of it as there is: empty where it begins behind the end."""
+    sp_input = _sparse(sp_input)
     low, extent = convert_to_tensor(start, _INT), convert_to_tensor(size, _INT)
     left = maximum(sp_input.dense_shape - low, 0)
     extent = where(less(left, extent), left, extent)

@@ -6,6 +6,7 @@ Operators (`+`, `[]`, ...) are installed by `runtime.ops.operators`, so that thi
 from __future__ import annotations
 
 import dis
+import operator
 import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -109,17 +110,17 @@ class Tensor:
     @property
     def assign(self) -> Any:
         variable, key = self._from_variable("assign")
-        return lambda value, name=None: variable._assign_slice(key, value)
+        return shows_no_frames(lambda value, name=None: variable._assign_slice(key, value))
 
     @property
     def assign_add(self) -> Any:
         variable, key = self._from_variable("assign_add")
-        return lambda value, name=None: variable._assign_slice(key, variable[key] + value)
+        return shows_no_frames(lambda value, name=None: variable._assign_slice(key, variable[key] + value))
 
     @property
     def assign_sub(self) -> Any:
         variable, key = self._from_variable("assign_sub")
-        return lambda value, name=None: variable._assign_slice(key, variable[key] - value)
+        return shows_no_frames(lambda value, name=None: variable._assign_slice(key, variable[key] - value))
 
 
 @nest.leaf
@@ -199,7 +200,7 @@ class EagerTensor(Tensor):
 
     def __index__(self) -> int:
         try:
-            return self._array.__index__()
+            return operator.index(self._array)
         except leaving():
             raise
 

@@ -19,18 +19,20 @@ import functools
 import opcode
 import os
 import sys
-from collections.abc import Callable
 from types import CodeType, TracebackType
 from typing import Any, TypeVar
 
 from runtime.context import ctx
-from runtime.errors import AT_SPAN, InternalError, OpError, is_own_file
+from runtime.errors import AT_SPAN, InternalError, is_own_file
 
-F = TypeVar("F", bound=Callable[..., Any])
+F = TypeVar("F")
 
 _enabled = os.environ.get("AUTOGRAPH_TRACEBACKS") != "full"
 # The files of operators that call lambdas made from the operands of an expression.
 operand_callers: set[str] = set()
+# What Python raises by itself where this project's code is wrong.
+_MISTAKES = (InternalError, AttributeError, NameError, AssertionError, ImportError, SystemError)
+_MEANT = "_autograph_meant"
 _RAISE = opcode.opmap["RAISE_VARARGS"]
 
 
@@ -88,10 +90,10 @@ def leaving() -> tuple[()]:
 def shows_no_frames(function: F) -> F:
     """The function, from whose errors this project's frames are dropped."""
 
-    @functools.wraps(function)
+    @functools.wraps(function)  # type: ignore[arg-type]
     def public(*args: Any, **kwargs: Any) -> Any:
         try:
-            return function(*args, **kwargs)
+            return function(*args, **kwargs)  # type: ignore[operator]
         except leaving():  # matches nothing: the error goes on, its traceback cleaned
             raise
 
@@ -123,13 +125,16 @@ def _clean_all(error: BaseException) -> None:
 
 def _is_meant(error: BaseException, entry: TracebackType) -> bool:
     """Whether an error that came up in this project is a refusal. Others are mistakes of ours, whose frames help."""
+    if not isinstance(error, _MISTAKES) or getattr(error, _MEANT, False):
+        return True
     if isinstance(error, InternalError):
         return False
-    if isinstance(error, (OpError, KeyboardInterrupt)) or entry.tb_next is None or AT_SPAN in str(error):
-        return True  # the second but last: arguments that don't fit the parameters
     while entry.tb_next is not None:
         entry = entry.tb_next
-    return entry.tb_frame.f_code.co_code[entry.tb_lasti] == _RAISE
+    if AT_SPAN in str(error) or entry.tb_frame.f_code.co_code[entry.tb_lasti] == _RAISE:
+        setattr(error, _MEANT, True)  # for the function around this one, whose frame doesn't say so
+        return True
+    return False
 
 
 def _cleaned(entry: TracebackType) -> tuple[TracebackType, TracebackType | None]:

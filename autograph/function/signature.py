@@ -39,10 +39,12 @@ class InputError(TypeError, ValueError):
 class Arguments:
     """Canonical arguments of one function.
 
-    Raises TypeError from `bind`, worded as Python does, when a call doesn't fit the function's parameters.
+    Raises TypeError from `bind`, which names the function, when a call doesn't fit its parameters.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
+        name = getattr(function, "__qualname__", type(function).__qualname__)
+        self.name: str = name.rpartition("<locals>.")[2]
         try:
             self.signature: inspect.Signature | None = inspect.signature(function)
         except (TypeError, ValueError):
@@ -78,9 +80,17 @@ class Arguments:
             filled = self._filled(args, kwargs)
             if filled is not None:
                 return filled, {}
-        bound = self.signature.bind(*args, **kwargs)
+        try:
+            bound = self.signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise TypeError(self._misfit(str(error))) from None
         bound.apply_defaults()
         return bound.args, bound.kwargs
+
+    def _misfit(self, text: str) -> str:
+        """What `inspect` says of a call, with the function's name and parameters."""
+        verb = "" if text.startswith(("missing", "got")) else "got "
+        return f"{self.name}() {verb}{text}; its parameters are {self.signature}"
 
     def _filled(self, args: tuple, kwargs: dict[str, Any]) -> tuple | None:
         """The positional arguments with keywords and defaults, some ten times faster than `inspect` has them; None for

@@ -19,7 +19,7 @@ from runtime.tracebacks import shows_no_frames
 from runtime.variable import Variable
 
 _IMMUTABLE = "tensors are immutable: what changes one makes a new tensor"
-_FUNCTIONS = {ast.Add: "tensor_scatter_nd_add", ast.Sub: "tensor_scatter_nd_sub"}
+_FUNCTIONS: dict[Any, str] = {ast.Add: "tensor_scatter_nd_add", ast.Sub: "tensor_scatter_nd_sub"}
 
 
 @shows_no_frames
@@ -215,8 +215,8 @@ def _alias(frame: FrameType | None) -> str:
 
 def install() -> None:
     """Gives tensors, variables and arrays of tensors these methods, which need to know the user's code."""
-    Tensor.__setitem__ = _set_item  # type: ignore[attr-defined]
-    Tensor.__delitem__ = _delete_item  # type: ignore[attr-defined]
-    Tensor.__hash__ = _hash  # type: ignore[method-assign]
-    Variable.__setitem__ = _set_item  # type: ignore[attr-defined]
-    TensorArray.__setitem__ = _set_item  # type: ignore[attr-defined]
+    tensor: Any = Tensor
+    tensor.__setitem__, tensor.__delitem__, tensor.__hash__ = _set_item, _delete_item, _hash
+    for kind in (Variable, TensorArray):
+        owner: Any = kind
+        owner.__setitem__ = _set_item

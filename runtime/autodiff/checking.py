@@ -58,7 +58,7 @@ def _numerical(f: Callable[..., Any], points: list[Any], index: int, step: float
 
 def max_error(grad1: Sequence[Any], grad2: Sequence[Any]) -> float:
     """The largest difference between two results of `compute_gradient`."""
-    return max((float(np.abs(a - b).max()) for a, b in zip(grad1, grad2) if a.size), default=0.0)
+    return max((float(np.abs(a - b).max()) for a, b in zip(grad1, grad2) if np.size(a)), default=0.0)
 
 
 @dataclass(frozen=True)

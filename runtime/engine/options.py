@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 
 from runtime.codegen import threads
 from runtime.engine import settings
@@ -92,6 +93,8 @@ def set_experimental_options(options: dict[str, bool]) -> None:
     TensorFlow's other options warn that they have no effect. Raises ValueError for unknown names and TypeError for
     values that aren't bools.
     """
+    if not isinstance(options, Mapping):
+        raise TypeError(f"options must be a dictionary from names to bools, got {options!r}")
     known = {name: value for name, value in options.items() if name not in _OF_TENSORFLOW}
     passes.set_options(known)
     for name in options.keys() - known.keys():

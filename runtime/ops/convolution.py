@@ -317,7 +317,7 @@ def pool(
     data_format: str | None = None, dilations: Any = None, name: str | None = None,
 ) -> Tensor:  # fmt: skip
     """`max_pool` or `avg_pool`, by `pooling_type` "MAX" or "AVG". Raises ValueError for another."""
-    chosen = {"MAX": max_pool, "AVG": avg_pool}.get(pooling_type.upper())
+    chosen = {"MAX": max_pool, "AVG": avg_pool}.get(str(pooling_type).upper())
     if chosen is None:
         raise ValueError(f"pooling_type must be 'MAX' or 'AVG', got {pooling_type!r}")
     return chosen(

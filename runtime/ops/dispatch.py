@@ -84,6 +84,10 @@ def _recover(op: OpDef, inputs: Sequence[Any], attrs: dict[str, Any], error: Exc
         return op.kernel(*[t._array for t in inputs], **attrs)
     if isinstance(error, AttributeError):
         _refuse_symbolic(inputs)
+        try:
+            op.infer([t.type for t in inputs], attrs)
+        except (errors.OpError, ValueError, TypeError) as refusal:  # the kernel met objects of another dtype
+            raise refusal from None
     if isinstance(error, errors.OpError) and "[Op:" not in error.message and not op.effect:
         raise type(error)(f"{error.message} [Op:{op.label}]", op.name) from None
     if isinstance(error, (ValueError, TypeError, IndexError)) and not op.effect:

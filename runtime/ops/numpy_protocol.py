@@ -188,7 +188,7 @@ def _dlpack_device(self: Any) -> tuple[int, int]:
 
 def to_dlpack(tf_tensor: Any) -> Any:
     """A capsule with the tensor's value in DLPack's form, for other libraries. Raises TypeError while tracing."""
-    return _dlpack(tf_tensor)
+    return _dlpack(convert_to_tensor(tf_tensor))
 
 
 class _Capsule:

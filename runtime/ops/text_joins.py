@@ -53,6 +53,8 @@ def format(
     inputs: a tensor or several. summarize: how many elements to show at each end of a dimension; -1 for all.
     Raises ValueError where there are more or fewer tensors than placeholders.
     """
+    if not isinstance(template, str):
+        raise TypeError(f"template must be a str, got {template!r}")
     tensors = [convert_to_tensor(i) for i in (inputs if isinstance(inputs, (list, tuple)) else [inputs])]
     pieces = tuple(template.split(placeholder))
     if len(pieces) - 1 != len(tensors):
