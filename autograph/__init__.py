@@ -313,6 +313,7 @@ __all__ = [
 ]  # fmt: skip
 
 _publishing.hide_frames(_sys.modules[__name__])
+_publishing.explain_absent_names(_sys.modules[__name__])
 _documentation.add_examples(_sys.modules[__name__])
 _collecting.count_as_old()
 _collecting.resume()

@@ -1,10 +1,14 @@
-"""What the public names get beyond being handed on: errors that leave them show the user's frames only."""
+"""What the public names get beyond being handed on: errors that leave them show the user's frames only, and names that
+aren't there are explained.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import FunctionType, ModuleType
 from typing import Any
 
+from autograph.absent import message
 from runtime.tracebacks import shows_no_frames
 
 _PREFIX = "autograph.namespaces."
@@ -50,6 +54,31 @@ def hide_frames(package: Any) -> None:
         for part in name.split("."):
             cls = getattr(cls, part)
         _change_methods(cls, set(inner.split()))
+
+
+def explain_absent_names(package: Any) -> None:
+    """Has `package` and its namespaces say of a name that they don't have what to use instead."""
+    done: set[ModuleType] = set()
+
+    def change(module: ModuleType, namespace: str) -> None:
+        done.add(module)
+        module.__getattr__ = _absent(package, module, namespace)  # type: ignore[method-assign]
+        for name in module.__all__:
+            value = getattr(module, name)
+            if isinstance(value, ModuleType) and value.__name__.startswith(_PREFIX) and value not in done:
+                change(value, f"{namespace}{name}.")
+
+    change(package, "")
+
+
+def _absent(package: Any, module: ModuleType, namespace: str) -> Callable[[str], Any]:
+    @shows_no_frames
+    def absent(name: str) -> Any:
+        if name.startswith("__"):  # asked for by Python and its tools
+            raise AttributeError(f"module '{module.__name__}' has no attribute '{name}'")
+        raise AttributeError(message(package, namespace, name))
+
+    return absent
 
 
 def _change_methods(cls: type, inner: set[str]) -> None:
