@@ -15,11 +15,13 @@ functions, public functions and public methods all frames of this project (up to
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import opcode
 import os
 import sys
-from types import CodeType, TracebackType
+import warnings
+from types import CodeType, FrameType, TracebackType
 from typing import Any, TypeVar
 
 from runtime.context import ctx
@@ -99,6 +101,19 @@ def shows_no_frames(function: F) -> F:
 
     public.shows_no_frames = True  # type: ignore[attr-defined]
     return public  # type: ignore[return-value]
+
+
+def warn(message: str, category: type[Warning] = UserWarning) -> None:
+    """A warning that points at the user's line: the innermost one that isn't this project's. (A thread of our own has
+    none; Python says `sys:1` then.)"""
+    level = 1
+    frame: FrameType | None = sys._getframe(0)
+    while frame is not None and (
+        is_own_file(frame.f_code.co_filename) or frame.f_code.co_filename == contextlib.__file__
+    ):
+        frame = frame.f_back
+        level += 1
+    warnings.warn(message, category, stacklevel=level if frame is not None else sys.maxsize)
 
 
 def _clean_all(error: BaseException) -> None:

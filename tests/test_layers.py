@@ -51,7 +51,7 @@ ROOMS: dict[str, set[str]] = {
     "autograph.syntax": set(),
     "autograph.convert": {"autograph.errors", "autograph.syntax"},
     "autograph.operators": {"autograph.errors", "autograph.syntax", *RUNTIME},
-    "autograph.convert.api": {*CONVERSION, "autograph.operators"},
+    "autograph.convert.api": {*CONVERSION, "autograph.operators", "runtime.tracebacks"},
     "autograph.function": {*AUTOGRAPH, *RUNTIME},
     # `to-code` starts fast; only `graph` needs the rest of the project, and is imported when it is asked for.
     "autograph.commands": CONVERSION,

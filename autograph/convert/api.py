@@ -15,7 +15,6 @@ import contextlib
 import dis
 import functools
 import gc
-import warnings
 from collections.abc import Callable, Iterator
 from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any
@@ -34,6 +33,7 @@ from autograph.syntax.load import is_loaded_code, load
 from autograph.syntax.parse import with_deep_stack
 from autograph.syntax.source import FunctionSource, SourceUnavailable, find
 from autograph.syntax.unparse import unparse
+from runtime.tracebacks import warn
 
 _operators_cell = CellType(operators)
 
@@ -157,11 +157,10 @@ def _maker(original: CodeType, code: CodeType) -> Maker:
 def _warn_unconverted(function: FunctionType, error: SourceUnavailable) -> None:
     """A function without source runs as it is. Only where that can make a difference is it worth a word."""
     if any("_IF_" in i.opname or i.opname == "FOR_ITER" for i in dis.get_instructions(function.__code__)):
-        warnings.warn(
+        warn(
             f"'{function.__qualname__}' can't be converted and runs as plain Python: {error}. Its `if`, `while` and "
             "`for` can't depend on tensors while it is traced. Define it in a file or a notebook cell.",
             UnconvertedWarning,
-            stacklevel=2,
         )
 
 

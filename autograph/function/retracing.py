@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import collections
-import warnings
 from typing import Any
 
 from autograph.function.concrete import ConcreteFunction
@@ -11,6 +10,7 @@ from autograph.function.guards import Guard
 from autograph.function.signature import Arguments, WeakArgument, is_tensor_like, recalled
 from runtime import nest
 from runtime.shapes import as_shape
+from runtime.tracebacks import warn
 from runtime.variable import Variable
 
 # What to do about a trace for each variable.
@@ -120,9 +120,8 @@ def warn_when_frequent(name: str, reasons: Reasons) -> None:
     count = reasons.count + 1
     if count >= _WARN_AT and count & (count - 1) == 0:
         latest = "\n  ".join([*reasons.latest][-3:])
-        warnings.warn(
+        warn(
             f"'{name}' has been traced {count} times, which costs far more than running it. The latest reasons:\n  "
             f"{latest}\nPass numbers that change as tensors, or use input_signature or reduce_retracing=True.",
             RetracingWarning,
-            stacklevel=5,
         )

@@ -7,7 +7,6 @@ graph, and its gradient becomes part of that graph.
 from __future__ import annotations
 
 import contextlib
-import warnings
 from collections.abc import Callable, Hashable, Iterator
 from typing import Any
 
@@ -29,6 +28,7 @@ from runtime.ops.dispatch import apply, call
 from runtime.ops.table import OPS
 from runtime.shapes import format_shape
 from runtime.tensor import EagerTensor, SymbolicTensor, Tensor
+from runtime.tracebacks import warn
 from runtime.variable import Variable
 
 
@@ -142,9 +142,8 @@ class GradientTape:
                 self._watch_variable(one)
             elif isinstance(one, Tensor):
                 if not one.dtype.is_differentiable:
-                    warnings.warn(
+                    warn(
                         f"The dtype of the watched tensor must be floating (e.g. tf.float32), got {one.dtype!r}",
-                        stacklevel=2,
                     )
                     continue
                 self._track(one)
@@ -404,10 +403,9 @@ class GradientTape:
         if not isinstance(target, Tensor):
             raise TypeError(f"The target of a gradient must be a tensor or variable, not {type(target).__name__}")
         if not target.dtype.is_differentiable:
-            warnings.warn(
+            warn(
                 f"The dtype of the target tensor must be floating (e.g. tf.float32) when calling "
                 f"GradientTape.gradient, got {target.dtype!r}",
-                stacklevel=3,
             )
             return
         if self.builder is not None:

@@ -20,13 +20,13 @@ import linecache
 import os
 import re
 import sys
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
 from runtime import errors
 from runtime.codegen import private_files
+from runtime.tracebacks import warn
 
 # Raise when generated code changes its meaning without changing its text, or files their form.
 FORMAT = 3
@@ -279,8 +279,7 @@ def in_memory_only(error: OSError) -> None:
         fix = "AUTOGRAPH_CACHE_DIR names another folder"
     _reasons.append(reason)
     if len(_reasons) == 1:
-        warnings.warn(
+        warn(
             f"compiled kernels are kept in memory only, so the next process compiles them again ({reason}); {fix}",
             errors.CacheWarning,
-            stacklevel=2,
         )

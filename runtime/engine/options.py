@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 
 from runtime.codegen import threads
 from runtime.engine import settings
 from runtime.graph.passes import options as passes
 from runtime.ops.random import STREAMS
+from runtime.tracebacks import warn
 
 
 def get_jit() -> bool | None:
@@ -65,7 +65,7 @@ def set_intra_op_parallelism_threads(num_threads: int) -> None:
 def set_inter_op_parallelism_threads(num_threads: int) -> None:
     """Warns unless `num_threads` is 0 (as the system likes) or 1: operations run one after another."""
     if num_threads not in (0, 1):
-        warnings.warn(f"{num_threads} threads were asked for, but one is used", UserWarning, stacklevel=2)
+        warn(f"{num_threads} threads were asked for, but one is used", UserWarning)
 
 
 # TensorFlow's options for passes that this runtime doesn't have, or that can't be switched.
@@ -98,7 +98,7 @@ def set_experimental_options(options: dict[str, bool]) -> None:
     known = {name: value for name, value in options.items() if name not in _OF_TENSORFLOW}
     passes.set_options(known)
     for name in options.keys() - known.keys():
-        warnings.warn(f"option {name!r} has no effect here", UserWarning, stacklevel=2)
+        warn(f"option {name!r} has no effect here", UserWarning)
 
 
 def get_experimental_options() -> dict[str, bool]:

@@ -14,7 +14,6 @@ import functools
 import os
 import struct
 import threading
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -29,6 +28,7 @@ from runtime.codegen.source import KernelSource
 from runtime.codegen.threads import ThreadCount, thread_count
 from runtime.engine import background, settings
 from runtime.tensor import EagerTensor
+from runtime.tracebacks import warn
 
 NOTHING = object()  # what makes None of a list of no tensors
 _MOST_INPUTS = 1 << 10  # that fit on a thread's stack
@@ -314,11 +314,10 @@ class _Maker:
             if os.environ.get("AUTOGRAPH_STRICT") == "1":
                 settings.note_background_error(error)
                 return
-            warnings.warn(
+            warn(
                 f"the machine code that answers calls of compiled functions could not be made ({error}); they are "
                 "answered in Python, some microseconds later",
                 errors.CompilationWarning,
-                stacklevel=2,
             )
 
     def prepare(self) -> None:
