@@ -19,8 +19,8 @@ _collecting.put_off(1_000_000)
 
 import autograph.errors as _errors_of_conversion  # noqa: F401
 from autograph import documentation as _documentation
-from autograph.data.optional import OptionalSpec
 from autograph import publishing as _publishing
+from autograph.data.optional import OptionalSpec
 from autograph.function.polymorphic import function
 from autograph.functional import control_dependencies, foldl, foldr, group, map_fn, no_op, scan, vectorized_map
 from autograph.module import Module
