@@ -9,9 +9,9 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from autograph.absent import message
-from runtime.tracebacks import shows_no_frames
+from runtime.tracebacks import is_marked, shows_no_frames
 
-_PREFIX = "autograph.namespaces."
+_PREFIX = ("autograph.namespaces.", "runtime.array_api")
 # Public classes whose methods do so, each with the methods that are called for every operation: they stay as they are.
 _CLASSES = {
     "GradientTape": "leave assigned record record_read extend is_tracking is_watching reads_of",
@@ -43,7 +43,7 @@ def hide_frames(package: Any) -> None:
             if isinstance(value, ModuleType):
                 if value.__name__.startswith(_PREFIX):
                     change(value)
-            elif isinstance(value, FunctionType) and not hasattr(value, "shows_no_frames"):
+            elif isinstance(value, FunctionType) and not is_marked(value):
                 if value not in public:
                     public[value] = shows_no_frames(value)
                 setattr(module, name, public[value])
@@ -87,6 +87,6 @@ def _change_methods(cls: type, inner: set[str]) -> None:
             continue
         kind = type(method)
         function = method.__func__ if kind in (classmethod, staticmethod) else method
-        if isinstance(function, FunctionType) and not hasattr(function, "shows_no_frames"):
+        if isinstance(function, FunctionType) and not is_marked(function):
             shown = shows_no_frames(function)
             setattr(cls, name, kind(shown) if function is not method else shown)

@@ -330,7 +330,7 @@ def sparse_expand_dims(sp_input: SparseTensor, axis: Any = None, name: str | Non
 
     Raises InvalidArgumentError for another axis.
     """
-    rank = sp_input.shape.rank
+    rank = _sparse(sp_input).shape.rank
     if rank is None:
         raise ValueError("expand_dims needs a sparse tensor of known rank")
     at = -1 if axis is None else int(axis)

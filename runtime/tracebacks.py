@@ -99,8 +99,18 @@ def shows_no_frames(function: F) -> F:
         except leaving():  # matches nothing: the error goes on, its traceback cleaned
             raise
 
-    public.shows_no_frames = True  # type: ignore[attr-defined]
-    return public  # type: ignore[return-value]
+    return mark(public)
+
+
+def mark(function: Any) -> Any:
+    """Notes of a function that it drops frames by itself. Wrappers copy the attribute, but they have other code."""
+    function.shows_no_frames = function.__code__
+    return function
+
+
+def is_marked(function: Any) -> bool:
+    """Whether a function drops frames by itself."""
+    return getattr(function, "shows_no_frames", None) is function.__code__
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:

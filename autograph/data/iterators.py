@@ -119,7 +119,12 @@ class DatasetIterator(StagedIterator, Stream):
 
 
 def get_next_as_optional(iterator: DatasetIterator) -> Optional:
-    """The next element of an iterator over a dataset or, at the end, an `Optional` without a value."""
+    """The next element of an iterator over a dataset or, at the end, an `Optional` without a value.
+
+    Raises TypeError for another object.
+    """
+    if not isinstance(iterator, DatasetIterator):
+        raise TypeError(f"`iterator` must be an iterator over a dataset, got {iterator!r}: iter(dataset) makes one")
     return iterator.get_next_as_optional()
 
 

@@ -18,7 +18,7 @@ from runtime.ops.rules import (
 )
 from runtime.ops.table import GradRule, InferRule, OpDef, Sample, ScalarRule, register
 from runtime.tensor import EagerTensor, SymbolicTensor, Tensor
-from runtime.tracebacks import leaving
+from runtime.tracebacks import leaving, mark
 
 UnaryFunction = Callable[..., Tensor]
 BinaryFunction = Callable[..., Tensor]
@@ -114,5 +114,4 @@ def _public(function: Callable[..., Tensor], row: OpDef, arguments: str) -> Call
         "that don't broadcast.\n    "
     )
     function.row = row  # type: ignore[attr-defined]
-    function.shows_no_frames = True  # type: ignore[attr-defined]
-    return function
+    return mark(function)

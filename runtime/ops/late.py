@@ -27,7 +27,7 @@ from runtime.ops.dispatch import apply
 from runtime.ops.table import OpDef, register
 from runtime.shapes import covers, widen
 from runtime.tensor import EagerTensor, SymbolicTensor, Tensor
-from runtime.tracebacks import leaving
+from runtime.tracebacks import leaving, mark
 from runtime.types import TensorType
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -151,8 +151,7 @@ def late(function: F) -> F:
             del error
         return found[0]
 
-    wrapper.shows_no_frames = True  # type: ignore[attr-defined]
-    return wrapper  # type: ignore[return-value]
+    return mark(wrapper)
 
 
 def _put_off(function: Callable[..., Any], args: Any, kwargs: Any) -> tuple[Any] | None:

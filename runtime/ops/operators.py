@@ -22,7 +22,7 @@ from runtime.ops.slicing import getitem
 from runtime.ops.table import OPS
 from runtime.shapes import as_shape, broadcast
 from runtime.tensor import EagerTensor, SymbolicTensor, Tensor
-from runtime.tracebacks import leaving, shows_no_frames
+from runtime.tracebacks import is_marked, leaving, mark, shows_no_frames
 
 
 def _is_foreign(value: Any) -> bool:
@@ -62,8 +62,7 @@ def _operator(function: Callable[..., Tensor], row: str, kinds: str) -> tuple[Ca
         except leaving():
             raise
 
-    forward.shows_no_frames = reflected.shows_no_frames = True  # type: ignore[attr-defined]
-    return forward, reflected
+    return mark(forward), mark(reflected)
 
 
 _PLAIN = (EagerTensor, SymbolicTensor)
@@ -209,18 +208,16 @@ def install(cls: type) -> None:
 
 
 def _method(function: Callable[..., Any]) -> Callable[..., Any]:
-    return function if hasattr(function, "shows_no_frames") else shows_no_frames(function)
+    return function if is_marked(function) else shows_no_frames(function)
 
 
+@mark
 def _getitem(self: Any, key: Any) -> Tensor:
     """Indexing; see `runtime.ops.slicing.getitem`."""
     try:
         return getitem(self if isinstance(self, Tensor) else convert_to_tensor(self), key)
     except leaving():
         raise
-
-
-_getitem.shows_no_frames = True  # type: ignore[attr-defined]
 
 
 def _set_shape(self: Tensor, shape: Any) -> None:

@@ -21,7 +21,7 @@ from runtime.ragged.shape import DynamicRaggedShape
 from runtime.ragged.spec import RaggedTensorSpec
 from runtime.ragged.tensor import RaggedTensor
 from runtime.sparse import SparseTensor
-from runtime.tracebacks import leaving
+from runtime.tracebacks import leaving, mark
 
 
 def _holds_ragged(parts: Any) -> bool:
@@ -47,8 +47,7 @@ def also_ragged(dense: Callable[..., Any], ragged: Callable[..., Any]) -> Callab
         except leaving():
             raise
 
-    function.shows_no_frames = True  # type: ignore[attr-defined]
-    return function
+    return mark(function)
 
 
 def _elementwise(dense: Callable[..., Any]) -> Callable[..., Any]:
