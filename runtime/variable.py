@@ -38,6 +38,11 @@ from runtime.tensor import EagerTensor, SymbolicTensor, Tensor, TensorReference
 from runtime.types import TensorType
 
 _ids = itertools.count()
+# What a function is told that makes variables more than once.
+CREATED_ONCE = (
+    "A variable is created once: make it outside of the function, or keep it in an attribute that is None on the first "
+    "call: `if self.v is None: self.v = ag.Variable(...)`."
+)
 _ATTRIBUTES = {*"_array _id _name _shape _trainable aggregation constraint dtype synchronization".split()}  # noqa: SIM905
 
 
@@ -81,9 +86,8 @@ class Variable:
         if ctx.builder is not None:
             if ctx.lifting is None:
                 raise ValueError(
-                    "tf.function-decorated function tried to create variables on a call that is not its first. A "
-                    "variable is created once: make it outside of the function, or keep it in an attribute that is "
-                    "None on the first call."
+                    "tf.function-decorated function tried to create variables on a call that is not its first. "
+                    f"{CREATED_ONCE}"
                 )
             # The function that is tracing says when and how its variables come to be.
             self._declare(ctx.lifting.create_variable(self, initial_value, dtype), shape, trainable)
@@ -187,8 +191,8 @@ class Variable:
     def __tf_tensor__(self, dtype: DTypeLike = None, name: str | None = None) -> Tensor:
         if dtype is not None and self.dtype is not dtypes.as_dtype(dtype):
             raise ValueError(
-                f"Incompatible type conversion requested to type {dtypes.as_dtype(dtype).name} for `tf.Variable of "
-                f"type {self.dtype.name}. (Variable: {self!r})"
+                f"Incompatible type conversion requested to type {dtypes.as_dtype(dtype).name} for `tf.Variable` of "
+                f"type {self.dtype.name}; ag.cast converts its value. (Variable: {self!r})"
             )
         return self.read_value()
 
@@ -381,8 +385,9 @@ class Variable:
             merge(self._shape, shape)
         except ValueError:
             raise ValueError(
-                f"Cannot assign value to variable ' {self.name}': Shape mismatch.The variable shape "
-                f"{format_shape(self._shape)}, and the assigned value shape {format_shape(shape)} are incompatible."
+                f"Cannot assign value to variable '{self.name}': Shape mismatch. The variable shape "
+                f"{format_shape(self._shape)} and the assigned value shape {format_shape(shape)} are incompatible; a "
+                "variable made with shape=... takes values of several."
             ) from None
 
     # --- Python protocols ----------------------------------------------------------------------------------------

@@ -27,6 +27,7 @@ from runtime.graph.ir import Graph, Node, Substitution, Value, copy_nodes
 from runtime.ops.convert import convert_to_tensor
 from runtime.tensor import SymbolicTensor
 from runtime.types import TensorType, TokenType
+from runtime.variable import CREATED_ONCE
 
 
 class Lifting:
@@ -49,6 +50,16 @@ class Lifting:
         variable._array = np.array(array) if np.shape(array) else array
         self.created.append(variable)
         return TensorType(value.dtype, np.shape(array))
+
+
+class _Again(Lifting):
+    """Takes none: a function whose first call has created variables is traced once more, and creates others."""
+
+    def create_variable(self, variable: Any, initial_value: Any, dtype: Any) -> TensorType:
+        raise ValueError(
+            "tf.function-decorated function tried to create variables on every call: it was traced twice for this one, "
+            f"its first, and created one both times. {CREATED_ONCE}"
+        )
 
 
 @contextlib.contextmanager
@@ -119,5 +130,5 @@ def trace_once_or_twice(trace: Callable[[], Any], is_first: bool) -> Any:
         result = trace()
     if not lifting.created:
         return result
-    with _lifting_to(None):
+    with _lifting_to(_Again()):
         return trace()

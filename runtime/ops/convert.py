@@ -76,7 +76,7 @@ def constant(value: Any, dtype: DTypeLike = None, shape: Any = None, name: str |
         return convert_to_tensor(np.full(static, np.reshape(array, ())[()], array.dtype))
     raise TypeError(
         f"Eager execution of tf.constant with unsupported shape. Tensor {array} (converted from {value!r}) has "
-        f"{array.size} elements, but got `shape` {static} with {size} elements)."
+        f"{array.size} elements, but got `shape` {static} with {size} elements."
     )
 
 
@@ -126,7 +126,7 @@ def mismatch(label: str, index: int, expected: DType, found: DType) -> errors.DT
     """TensorFlow's error for tensors of different dtypes."""
     return errors.DTypeError(
         f"cannot compute {label} as input #{index}(zero-based) was expected to be a {expected.label} tensor but is a "
-        f"{found.label} tensor [Op:{label}]",
+        f"{found.label} tensor [Op:{label}]; ag.cast(x, ag.{expected.name}) would convert it",
         label,
     )
 

@@ -208,7 +208,7 @@ def normal_axis(axis: int, rank: int, label: str) -> int:
     """A non-negative axis. Raises InvalidArgumentError when it is out of range."""
     if not -rank <= axis < rank:
         raise errors.InvalidArgumentError(
-            f"Invalid reduction dimension ({axis} for input with {rank} dimension(s) [Op:{label}]"
+            f"Invalid reduction dimension {axis} for input with {rank} dimension(s) [Op:{label}]"
         )
     return axis + rank if axis < 0 else axis
 

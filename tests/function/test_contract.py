@@ -161,8 +161,22 @@ def test_a_variable_created_on_every_call_is_refused() -> None:
     def f(x: Any) -> Any:
         return ag.Variable(1.0) * x
 
-    with pytest.raises(ValueError, match="create variables on a call that is not its first"):
+    with pytest.raises(ValueError, match="create variables on every call: it was traced twice for this one, its first"):
         f(ag.constant(1.0))
+
+
+def test_a_variable_created_on_a_later_call_is_refused() -> None:
+    kept: list[Any] = []
+
+    @ag.function
+    def f(x: Any) -> Any:
+        if x.shape.rank:
+            kept.append(ag.Variable(1.0))
+        return x
+
+    f(ag.constant(1.0))
+    with pytest.raises(ValueError, match="create variables on a call that is not its first.*`if self.v is None"):
+        f(ag.constant([1.0]))
 
 
 @pytest.mark.parametrize("initial", [lambda x: x * 2.0, lambda x: lambda: x * 2.0], ids=["tensor", "callable"])

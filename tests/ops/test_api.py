@@ -249,7 +249,7 @@ def test_small_functions():
         (lambda: ag.concat([T, T[0]], 0),
          "Ranks of all input tensors should match: shape[0] = [3,4] vs. shape[1] = [4]"),
         (lambda: ag.stack([T, T[0]]), "Shapes of all inputs must match: values[0].shape = [3,4] != values[1].shape"),
-        (lambda: ag.reduce_sum(T, 2), "Invalid reduction dimension (2 for input with 2 dimension(s)"),
+        (lambda: ag.reduce_sum(T, 2), "Invalid reduction dimension 2 for input with 2 dimension(s)"),
         (lambda: ag.reduce_sum(T, [0, 0]), "Axes contains duplicate dimension: 0"),
         (lambda: ag.expand_dims(T, 4), "Tried to expand dim index 4 for tensor with 2 dimensions"),
         (lambda: ag.squeeze(T, 1), "Can not squeeze dim[1], expected a dimension of 1, got 4"),

@@ -45,7 +45,7 @@ def test_the_initial_value_is_not_shared():
 @pytest.mark.parametrize(
     "value, error, message",
     [
-        ([1.0, 2.0, 3.0], ValueError, "Shape mismatch.The variable shape (2,), and the assigned value shape (3,)"),
+        ([1.0, 2.0, 3.0], ValueError, "Shape mismatch. The variable shape (2,) and the assigned value shape (3,)"),
         (ag.constant([1, 2]), ValueError, "Tensor conversion requested dtype float32 for Tensor with dtype int32"),
         ("a", TypeError, "Cannot convert 'a' to EagerTensor of dtype float"),
     ],
