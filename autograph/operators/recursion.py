@@ -34,6 +34,7 @@ from autograph.operators.calls import install_watcher
 from autograph.operators.containers import NeedsStagedList, Snapshot, convert
 from autograph.operators.frame import Frame
 from autograph.operators.loop_variables import identifier
+from autograph.operators.raising import forget_refused
 from autograph.operators.recurring import may_recur
 from autograph.operators.state import Slot, read_cell
 from autograph.operators.structure import children, flatten, map_leaves, rebuild, same_structure
@@ -203,11 +204,12 @@ def _call_again(before: list[Activation], callee: FunctionType, args: tuple, kwa
             raise _Restart(activation, parameters)
         activation.recursion.look_at_state()
         return _Result(activation.recursion.call(arguments))
-    if len(under_condition) >= _LEVELS:
-        for activation in [each for each in comparable if each.may_widen]:
-            parameters = activation.parameters_for(arguments, widening=True)
-            if parameters is not None:
-                raise _Restart(activation, parameters, is_widening=True)
+    for activation in [each for each in comparable if each.may_widen]:
+        activation.wider = activation.parameters_for(arguments, widening=True)
+        if activation.wider is not None:
+            if len(under_condition) >= _LEVELS:
+                raise _Restart(activation, activation.wider, is_widening=True)
+            break
     return None
 
 
@@ -236,6 +238,8 @@ class Activation:
         self.frame: Frame | None = None
         self.may_be_staged = False
         self.may_widen = True
+        # The parameters with which calls in it, which differ in Python numbers or sizes, would be the same.
+        self.wider: dict[Path, TensorType] | None = None
 
     def look_around(self) -> None:
         """Remembers what the function may change, so that its trace can be thrown away."""
@@ -249,35 +253,47 @@ class Activation:
         stack = _active.stack
         rewind = ctx.builder.mark() if self.may_be_staged else None
         stack.append(self)
+        failure: Exception | None = None
         try:
             return self.made(*self.args, **self.kwargs)
         except _Restart as found:
             if found.activation is not self:
                 raise
             restart = found
+        except Exception as error:
+            if self.wider is None:
+                raise
+            # Python's own calls may go further than the program would: beyond an array's end, for one.
+            failure, restart = error, _Restart(self, self.wider, is_widening=True)
         finally:
             stack.pop()
         assert rewind is not None
-        assert self.frame is not None
-        rewind()
-        self.frame.restore()
+        self.undo(rewind)
         stack.append(self)
         try:
             return Recursion(self, restart.parameters).stage()
         except Exception as error:
+            if failure is not None:
+                raise failure from None
             if not restart.is_widening:
                 raise
             refusal = error
         finally:
             stack.pop()
         # With tensors in place of its numbers the function can't be traced; Python may come to an end after all.
-        rewind()
-        self.frame.restore()
-        self.recursion, self.may_widen = None, False
+        self.undo(rewind)
+        self.recursion, self.may_widen, self.wider = None, False, None
         try:
             return self.run()
         except RecursionError:
             raise refusal from None
+
+    def undo(self, rewind: Callable[[], None]) -> None:
+        """Throws the trace away."""
+        assert self.frame is not None
+        rewind()
+        self.frame.restore()
+        forget_refused(ctx.builder)
 
     def has_closure_of(self, other: FunctionType) -> bool:
         """Whether another function with the same code sees the same values around it."""

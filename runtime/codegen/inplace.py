@@ -30,6 +30,7 @@ class Updates:
 
     def __init__(self) -> None:
         self._inputs: dict[Graph, set[int]] = {}
+        self.parameters: dict[str, set[int]] = {}  # by name of a recursive function
 
     def carries(self, node: Node) -> set[int]:
         """The carries of a `while` that its body updates, directly or in nested control flow."""
@@ -52,7 +53,27 @@ class Updates:
             return [node.inputs[k] for k in self.carries(node)]
         if node.op.name == "cond":
             return [node.inputs[k + 1] for region in node.regions for k in self.inputs(region)]
+        if node.op.name == "call":
+            return [node.inputs[k] for k in self.parameters.get(node.attrs["function"], ())]
+        if node.op.name == "letrec":
+            return [node.inputs[k] for k in self.of_functions(node)[node.attrs["functions"][0]]]
         return []
+
+    def of_functions(self, node: Node) -> dict[str, set[int]]:
+        """The parameters that the functions of a `letrec` update, by their names. Captures must be arguments."""
+        names = node.attrs["functions"]
+        if names[0] not in self.parameters:
+            inner = Updates()
+            found: dict[str, set[int]] = {name: set() for name in names}
+            while True:
+                inner.parameters = {**self.parameters, **found}
+                inner._inputs = {}
+                following = {name: inner.inputs(region) for name, region in zip(names, node.regions)}
+                if following == found:
+                    break
+                found = following
+            self.parameters.update(found)
+        return {name: self.parameters[name] for name in names}
 
 
 def commits_in_step(body: Graph, carry: int) -> list[Node]:

@@ -11,8 +11,9 @@
 
 Each call gives a status, as kernels do; one that isn't 0 is handed on. A call first asks how deep it is: in calls, and
 in bytes of the stack, since it must never overflow. Every so many calls ask for Ctrl-C. Captures are arguments, and an
-array is passed and returned as its buffer and the dimensions that aren't known. A function writes into no array that it
-is given, and what it returns may be one of these.
+array is passed and returned as its buffer and the dimensions that aren't known. What a function updates in place is its
+own: the caller hands over an array that it needs no more, or a copy. Other arrays it only reads; what it returns may be
+one of these.
 
 All functions take the constants that any of them needs; which those are, and how many numbers come with a status, is
 known when the kernel is complete: until then calls have marks in these places (`complete`).
@@ -45,13 +46,19 @@ _CONSTANTS = "constants__of_functions"
 
 @dataclass
 class Function:
-    """A recursive function and what is printed of it. low: with the block of its body."""
+    """A recursive function and what is printed of it.
+
+    updates: the parameters that it updates in place. owned: by result, whether its memory is the caller's alone; what
+    holds at first is a guess. low: with the block of its body.
+    """
 
     name: str
     graph: Graph
+    updates: set[int]
     depth: str
     base: str
     calls: str
+    owned: list[bool] = field(default_factory=list)
     low: Any = None
     parameters: list[str] = field(default_factory=list)
     results: list[str] = field(default_factory=list)
@@ -73,18 +80,24 @@ REFUSALS["letrec"] = _why_not
 @emitter("letrec")
 def _letrec(low: Lowering, node: Node) -> None:
     low.fusion.flush_all()
-    functions = {
-        name: Function(
-            low.names.fresh(f"recursive_{name}".replace("'", "_gradient")), region,
-            low.names.fresh("depth"), low.names.fresh("base"), low.names.fresh("calls"),
-        )
-        for name, region in zip(node.attrs["functions"], node.regions)
-    }  # fmt: skip
+    updates = low.updates.of_functions(node)
+    functions: dict[str, Function] = {}
+    for name, region in zip(node.attrs["functions"], node.regions):
+        text = f"recursive_{name}".replace("'", "_gradient")
+        function, depth, base, calls = [low.names.fresh(each) for each in (text, "depth", "base", "calls")]
+        owned = [True] * len(region.outputs)
+        functions[name] = Function(function, region, updates[name], depth, base, calls, owned)
     visible = {**low.callable, **functions}
-    operands = [_argument(low, v, own) for v, own in zip(node.inputs, node.regions[0].inputs)]
-    for function in functions.values():
-        _print(low, function, visible, node)
     first = next(iter(functions.values()))
+    operands = _arguments(low, node, first)
+    while True:
+        saved = low.snapshot()
+        guessed = [each.owned for each in functions.values()]
+        for each in functions.values():
+            _print(low, each, visible, node)
+        if guessed == [each.owned for each in functions.values()]:
+            break
+        low.restore(saved)
     around: Function | None = low.within
     if around is None:
         calls = low.new_buffer("1", dtypes.int64, "calls").name
@@ -102,7 +115,7 @@ def _call_inside(low: Lowering, node: Node) -> None:
     if function is None or around is None:
         raise NotNative(f"'{node.attrs['function']}' is called outside of its letrec", node)
     low.fusion.flush_all()
-    operands = [_argument(low, v, own) for v, own in zip(node.inputs, function.graph.inputs)]
+    operands = _arguments(low, node, function)
     _check_depth(low, node, around)
     _call(low, node, function, [f"{around.depth} + 1", around.base, around.calls], operands)
 
@@ -115,8 +128,13 @@ def _check_depth(low: Lowering, node: Node, around: Function) -> None:
 # --- calls ------------------------------------------------------------------------------------------------------------
 
 
-def _argument(low: Lowering, value: Value, parameter: Value) -> tuple[list[str], list[Buffer]]:
-    """The texts for a parameter, and the memory that it hands over."""
+def _arguments(low: Lowering, node: Node, function: Function) -> list[tuple[list[str], list[Buffer]]]:
+    """For each operand the texts for its parameter, and the memory that it hands over."""
+    pairs = enumerate(zip(node.inputs, function.graph.inputs))
+    return [_argument(low, value, parameter, k in function.updates) for k, (value, parameter) in pairs]
+
+
+def _argument(low: Lowering, value: Value, parameter: Value, is_updated: bool) -> tuple[list[str], list[Buffer]]:
     if isinstance(parameter.type, TokenType):
         return [], []
     if not isinstance(parameter.type, TensorType):
@@ -124,6 +142,8 @@ def _argument(low: Lowering, value: Value, parameter: Value) -> tuple[list[str],
     if not parameter.type.rank:
         return [low.scalar_name(value)], []
     array = low.array(value)
+    if is_updated and not low.may_overwrite(value):
+        array = low.copied(array)
     assert parameter.type.shape is not None
     sizes = [dim for dim, size in zip(array.dims, parameter.type.shape) if size is None]
     return [array.buffer.name, *sizes], [array.buffer]
@@ -135,7 +155,7 @@ def _call(low: Lowering, node: Node, function: Function, first: list[str], opera
     status = low.names.fresh("status")
     targets = [status, f"{status}__details"]
     refs: list[Any] = []
-    for value, result in zip(node.outputs, function.graph.outputs):
+    for value, result, is_owned in zip(node.outputs, function.graph.outputs, function.owned):
         if isinstance(result.type, TokenType):
             refs.append(TOKEN)
             continue
@@ -150,7 +170,7 @@ def _call(low: Lowering, node: Node, function: Function, first: list[str], opera
         for axis, size in enumerate(result.type.shape):
             dims.append(low.names.fresh(f"{name}_d{axis}") if size is None else low.static_dim(size))
             targets += [dims[-1]] if size is None else []
-        buffer = Buffer(name, result.dtype)
+        buffer = Buffer(name, result.dtype, is_owned)
         buffer.may_be(*memory)
         memory.append(buffer)
         refs.append(Array(buffer, tuple(dims)))
@@ -169,15 +189,21 @@ def _print(outer: Lowering, function: Function, visible: dict[str, Any], node: N
     low = function.low = Lowering(function.graph)
     low.names, low.errors, low.details = outer.names, list(outer.errors), outer.details
     low.callable, low.within = visible, function
-    refs = [_parameter(low, value, function.parameters) for value in function.graph.inputs]
+    low.updates.parameters.update(outer.updates.parameters)
+    function.parameters, function.results, function.blanks = [], [], []
+    inputs = enumerate(function.graph.inputs)
+    refs = [_parameter(low, value, function.parameters, k in function.updates) for k, value in inputs]
     low.line(f"{function.calls}[0] = {function.calls}[0] + {_TICKS_PER_CALL}")
     low.line(f"if {function.calls}[0] > {LIMIT}:")
     with low.nested() as lines:
         low.line(f"{function.calls}[0] = 0")
         low.leave_when("lib.interrupted()", Interruption("KeyboardInterrupt", "", node.span))
     low.block.append(lines)
-    for ref, value in zip(low.emit_graph(function.graph, refs, in_loop=True), function.graph.outputs):
-        _result(low, ref, value, function)
+    results = low.emit_graph(function.graph, refs, in_loop=True)
+    function.owned = [
+        _result(low, ref, value, function) and owned
+        for owned, ref, value in zip(function.owned, results, function.graph.outputs)
+    ]
     if low.kept:
         raise NotNative("a recursive function that assigns a variable before something that may fail")
     outer.errors, outer.details = low.errors, low.details
@@ -185,7 +211,7 @@ def _print(outer: Lowering, function: Function, visible: dict[str, Any], node: N
     low.functions = []
 
 
-def _parameter(low: Lowering, value: Value, parameters: list[str]) -> Any:
+def _parameter(low: Lowering, value: Value, parameters: list[str], is_updated: bool) -> Any:
     slot = slot_of(value.type)
     if slot.kind == "token":
         return TOKEN
@@ -206,18 +232,19 @@ def _parameter(low: Lowering, value: Value, parameters: list[str]) -> Any:
             atom = low.names.fresh(f"{name}_d{axis}")
             parameters.append(atom)
             dims.append(low.extents.declare(atom))
-    return Array(Buffer(name, slot.dtype), tuple(dims))
+    return Array(Buffer(name, slot.dtype, is_updated), tuple(dims))
 
 
-def _result(low: Lowering, ref: Any, value: Value, function: Function) -> None:
+def _result(low: Lowering, ref: Any, value: Value, function: Function) -> bool:
+    """Adds what stands for a result; gives whether nobody else has its memory, but perhaps another result."""
     slot = slot_of(value.type)
     if slot.kind == "token":
-        return
+        return True
     assert slot.dtype is not None
     if slot.kind == "scalar":
         function.results.append(cpu.strip(ref.text))
         function.blanks.append(cpu.literal(0, slot.dtype))
-        return
+        return True
     if slot.kind == "stack":
         raise NotNative("a stack that a recursive function returns has no native form")
     assert isinstance(value.type, TensorType)
@@ -229,6 +256,7 @@ def _result(low: Lowering, ref: Any, value: Value, function: Function) -> None:
     if empty is None:
         empty = low.empty_buffers[slot.dtype] = low.names.fresh(f"no_{slot.dtype.name}")
     function.blanks += [empty, *["0"] * len(sizes)]
+    return array.buffer.owned
 
 
 def status_of(fail: Fail, details: int) -> list[str]:

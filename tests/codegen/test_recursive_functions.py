@@ -84,6 +84,105 @@ def test_results_that_are_arguments_are_not_written_into(n: int) -> None:
     np.testing.assert_array_equal(x, [3.0, 4.0])
 
 
+def put(x: Any, place: Any, value: Any) -> Any:
+    return ag.tensor_scatter_nd_update(x, [[place]], [value])
+
+
+def updates(x: Any, n: Any) -> Any:
+    return x if n == 0 else updates(put(x, n % 3, x[0] + 1.0), n - 1)
+
+
+def exchanges(x: Any, y: Any, n: Any) -> Any:
+    if n == 0:
+        return x, y
+    return exchanges(put(y, 0, x[1]), put(x, 1, y[2] + 1.0), n - 1)
+
+
+def gives_one_twice(x: Any, n: Any) -> Any:
+    if n == 0:
+        return x, x
+    a, b = gives_one_twice(put(x, 0, x[1]), n - 1)
+    a = put(a, 1, 9.0)
+    return put(b, 2, a[1] + b[1]), a
+
+
+def needs_the_old_one(x: Any, n: Any) -> Any:
+    if n == 0:
+        return put(x, 0, -1.0)
+    y = needs_the_old_one(x, n - 1)
+    return needs_the_old_one(put(y, 1, 5.0), n - 1) + x + y
+
+
+def two_of_one(x: Any, n: Any) -> Any:
+    return exchanges(x, x, n)
+
+
+def in_a_loop(x: Any, n: Any) -> Any:
+    total = x
+    for i in ag.range(n):
+        x = updates(x, i)
+        total += x
+        if i > 1:
+            total, x = updates(total, 2), total
+    return total, x
+
+
+def with_a_loop(x: Any, n: Any) -> Any:
+    if n == 0:
+        return x
+    before = x
+    for i in ag.range(n):
+        x = put(with_a_loop(x, n - 1), i % 3, x[0] * 0.5)
+    return x + before
+
+
+def updates_a_capture(x: Any, n: Any) -> Any:
+    def go(n: Any) -> Any:
+        if n == 0:
+            return put(x, 0, 7.0)
+        return go(n - 1) + put(x, 1, 8.0)
+
+    return go(n)
+
+
+ALIASES = [
+    updates, lambda x, n: exchanges(x, 2.0 * x, n), two_of_one, gives_one_twice, needs_the_old_one, in_a_loop,
+    with_a_loop, updates_a_capture,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("n", range(4))
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("index", range(len(ALIASES)))
+def test_updates_in_place_are_seen_by_nobody_else(index: int, dynamic: bool, n: int) -> None:
+    function, x = ALIASES[index], np.float32([1, 2, 3])
+    signature = [ag.TensorSpec([None if dynamic else 3], ag.float32), INT]
+    # Twice: a kernel must not write into what it is given.
+    for _ in range(2):
+        found = ag.function(lambda x, n: function(x, n), signature, jit_compile=True)(x, n)
+        for a, b in zip(ag.nest.flatten(found), ag.nest.flatten(function(ag.constant([1.0, 2.0, 3.0]), n))):
+            np.testing.assert_array_equal(a, b)
+    np.testing.assert_array_equal(x, [1, 2, 3])
+
+
+def test_an_array_that_is_handed_on_is_updated_without_a_copy() -> None:
+    def swap(x: Any, low: Any, high: Any) -> Any:
+        if low >= high:
+            return x
+        a, b = x[low], x[high]
+        return swap(ag.tensor_scatter_nd_update(x, [[low], [high]], [b, a]), low + 1, high - 1)
+
+    def mirrored(x: Any) -> Any:
+        return swap(x, 0, ag.size(x) - 1)
+
+    text = lower(graph_of(mirrored, ag.TensorSpec([None], ag.float32))).text
+    function, kernel = text.split("def kernel")
+    assert "np.empty" not in function.replace("np.empty(0, np.float32)", "")
+    assert kernel.count("np.empty(") == 3  # the copy of the argument, the counter of calls, what a failure returns
+    x = np.arange(9, dtype=np.float32)
+    np.testing.assert_array_equal(ag.function(mirrored, jit_compile=True)(x), x[::-1])
+
+
 def test_numbers_in_errors_come_through_calls() -> None:
     def find(x: Any, i: Any) -> Any:
         if i == 0:

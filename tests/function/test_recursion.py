@@ -296,6 +296,25 @@ def numbers_in_python(x: Any, depth: int) -> Any:
     return numbers_in_python(x * 2.0, depth - 1) + depth
 
 
+def mirrored(x: Any) -> Any:
+    """Python numbers that have an end only where a tensor says so: beyond it, an index is out of range."""
+
+    def swap(x: Any, low: Any, high: Any) -> Any:
+        if low >= high:
+            return x
+        a, b = x[low], x[high]
+        return swap(ag.tensor_scatter_nd_update(x, [[low], [high]], [b, a]), low + 1, high - 1)
+
+    return swap(x, 0, ag.size(x) - 1)
+
+
+def leading(x: Any) -> Any:
+    """Sizes that get smaller for as long as a tensor says so."""
+    if x[0] > 2.0:
+        return 0
+    return 1 + leading(x[1:])
+
+
 def tower(x: Any) -> Any:
     return x if x > 10.0 else tower(tower(x + 3.0))
 
@@ -333,6 +352,7 @@ CASES = [
     (collatz, (np.int32(27), 0)), (fibonacci_pair, int32(10)), (calls_structures, int32(3, 1)),
     (root, (np.float32(1), np.int32(12))), (partitions_of, int32(7, 7)), (sum_of_fibs, int32(8)),
     (row_of_pascal, int32(5)), (uses_closure, int32(10, 3)), (numbers_in_python, (np.float32(1), 5)),
+    (mirrored, (np.float32([1, 2, 3, 4, 5]),)), (leading, (np.float32([1, 2, 1, 3, 4]),)),
     (tower, (np.float32(1),)), (raises, int32(6)), (with_try, int32(4)),
 ]  # fmt: skip
 
