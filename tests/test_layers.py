@@ -51,7 +51,8 @@ ROOMS: dict[str, set[str]] = {
     "autograph.syntax": set(),
     "autograph.convert": {"autograph.errors", "autograph.syntax"},
     "autograph.operators": {"autograph.errors", "autograph.syntax", *RUNTIME},
-    "autograph.convert.api": {*CONVERSION, "autograph.operators", "runtime.tracebacks"},
+    "autograph.convert.api": {*CONVERSION, "autograph.convert.kept", "autograph.operators", "runtime.tracebacks"},
+    "autograph.convert.kept": {"runtime.codegen"},
     "autograph.function": {*AUTOGRAPH, *RUNTIME},
     # `to-code` starts fast; only `graph` needs the rest of the project, and is imported when it is asked for.
     "autograph.commands": CONVERSION,

@@ -17,10 +17,10 @@ import functools
 import gc
 from collections.abc import Callable, Iterator
 from types import CellType, CodeType, FunctionType, MethodType
-from typing import Any
+from typing import Any, NamedTuple
 
 from autograph import operators
-from autograph.convert import verbosity
+from autograph.convert import kept, verbosity
 from autograph.convert.boundary import bound
 from autograph.convert.context import OPERATORS
 from autograph.convert.features import checked
@@ -29,7 +29,8 @@ from autograph.errors import ConversionError, Location, UnconvertedWarning
 from autograph.operators.calls import CONVERTING, converted_form, install_converter, is_library, maker_of
 from autograph.operators.property_names import own_names, property_names
 from autograph.operators.state import read_cell
-from autograph.syntax.load import is_loaded_code, load
+from autograph.syntax.compiled import class_of
+from autograph.syntax.load import adopt, is_loaded_code, load
 from autograph.syntax.parse import with_deep_stack
 from autograph.syntax.source import FunctionSource, SourceUnavailable, find
 from autograph.syntax.unparse import unparse
@@ -79,7 +80,7 @@ def to_code(function: Any, after_pass: Callable[[str, str], None] | None = None)
         assert after_pass is not None
         after_pass(name, unparse(tree))
 
-    node = _convert(function, _source(function), None if after_pass is None else report)
+    node = _convert(_source(function), _facts(function), None if after_pass is None else report)
     return unparse(node).strip("\n") + "\n"
 
 
@@ -169,6 +170,12 @@ def _converter(function: FunctionType) -> Maker | None:
     """What `operators.calls` asks the first time that it sees a code object."""
     if is_loaded_code(function.__code__):
         return None
+    facts = _facts(function)
+    path = kept.place(function.__code__, facts) if kept.is_third_party(function) and not verbosity.tells() else None
+    code = None if path is None else kept.read(path)
+    if code is not None:
+        adopt(code)
+        return _maker(function.__code__, code)
     try:
         source = find(function)
     except SourceUnavailable as error:
@@ -179,7 +186,7 @@ def _converter(function: FunctionType) -> Maker | None:
 
     def work() -> tuple[Any, FunctionType]:
         fresh = next(tries, None) or find(function)  # a tree that no earlier try has changed
-        node = _convert(function, fresh)
+        node = _convert(fresh, facts)
         return node, load(function, node, {OPERATORS: operators}, fresh.class_name, bound(node))
 
     try:
@@ -199,26 +206,38 @@ def _converter(function: FunctionType) -> Maker | None:
             fix="decorate the function with @ag.autograph.experimental.do_not_convert, and please report this",
         ) from error
     verbosity.report_conversion(function, node)
+    if path is not None:
+        kept.write(path, made.__code__)
     return _maker(function.__code__, made.__code__)
 
 
-def _convert(
-    function: FunctionType, source: FunctionSource, after_pass: Callable[[str, Any], None] | None = None
-) -> Any:
+class _Facts(NamedTuple):
+    """What a conversion depends on besides the function's text: sorted names (see `convert_tree`)."""
+
+    shadowed: list[str]
+    property_names: list[str]
+    suppressors: list[str]
+
+
+def _facts(function: FunctionType) -> _Facts:
     names = {*function.__globals__.keys(), *function.__code__.co_freevars}
-    shadowed = frozenset(names.intersection(vars(builtins)))
+    shadowed = names.intersection(vars(builtins))
     closure = [read_cell(cell) for cell in function.__closure__ or ()]
     seen = [] if is_library(function) else [*function.__globals__.values(), *closure]
     members = property_names(seen)
-    if source.class_name is not None and "<locals>" in function.__qualname__:
-        members |= own_names(source.filename, source.node.lineno)
+    if class_of(function) is not None and "<locals>" in function.__qualname__:
+        members |= own_names(function.__code__.co_filename, function.__code__.co_firstlineno)
+    return _Facts(sorted(shadowed), sorted(members), sorted(_suppressors(function)))
+
+
+def _convert(source: FunctionSource, facts: _Facts, after_pass: Callable[[str, Any], None] | None = None) -> Any:
     return convert_tree(
         source.node,
         filename=source.filename,
         class_name=source.class_name,
-        shadowed=shadowed,
-        property_names=members,
-        suppressors=_suppressors(function),
+        shadowed=frozenset(facts.shadowed),
+        property_names=frozenset(facts.property_names),
+        suppressors=frozenset(facts.suppressors),
         after_pass=after_pass,
     )
 

@@ -27,9 +27,14 @@ def set_verbosity(level: int, alsologtostdout: bool = False) -> None:
     _level, _to_stdout = int(level), bool(alsologtostdout)
 
 
+def tells() -> bool:
+    """Whether conversions are to be told of."""
+    return _level >= 3
+
+
 def report_conversion(function: FunctionType, node: Any) -> None:
     """Tells of a function that was converted, as far as the level says so."""
-    if _level >= 3:
+    if tells():
         _tell(f"Converted {function.__module__}.{function.__qualname__}")
     if _level >= 10:
         _tell(unparse(node))

@@ -57,7 +57,7 @@ def load(
     made.__dict__.update(fn.__dict__)
     if hasattr(fn, "__type_params__"):
         setattr(made, "__type_params__", fn.__type_params__)  # noqa: B010  (Python 3.12 on)
-    _remember(code)
+    adopt(code)
     return made
 
 
@@ -86,10 +86,11 @@ def is_loaded_code(code: types.CodeType) -> bool:
     return known is not None and known() is code
 
 
-def _remember(code: types.CodeType) -> None:
+def adopt(code: types.CodeType) -> None:
+    """Notes that code, and all that is nested in it, was made by ``load``: here, or by another process."""
     # By identity: code objects compare equal by value, and an equal one may be the user's own.
     key = id(code)
     _loaded[key] = weakref.ref(code, lambda _, key=key: _loaded.pop(key, None))  # type: ignore[misc]
     for const in code.co_consts:
         if isinstance(const, types.CodeType):
-            _remember(const)
+            adopt(const)
