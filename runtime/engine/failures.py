@@ -48,7 +48,7 @@ def warn_of_length(graph: Graph, operations: int, told: set[str]) -> None:
     told.add(_LENGTH)
     loops = sorted(unrolled_in(graph), key=lambda each: -each.operations)[:_LOOPS_SHOWN]
     lines = [
-        f"native code of '{graph.name}' takes long to make: it has {operations} different operations, some "
+        f"native code of '{graph.name}' takes long to make: it has {operations} different operations on arrays, some "
         f"{operations // 100} seconds of work. Until it is there, calls are interpreted, or wait with jit_compile=True."
     ]
     lines += [

@@ -32,7 +32,7 @@ SEGMENT_LIMIT = 100
 # Operands of a node (without regions) up to which it is native in a graph that is cut: a kernel takes each value from
 # Python, and compiling that for five hundred takes a second.
 _MOST_OPERANDS = 64
-# Operations to be compiled from which on a warning says so: LLVM takes some 5 to 15 ms for each.
+# Operations on arrays to be compiled from which on a warning says so: LLVM takes some 5 to 15 ms for each.
 _LONG = 600
 
 
@@ -189,8 +189,12 @@ class _Step:
         self.call: Call = lambda inputs: interpret(self.part, inputs, pace() if pace is not None else None)
 
     def operations(self) -> int:
-        """How many there are to compile."""
-        return sum(1 for node in self.part.walk() if not is_constant(node))
+        """How many there are to compile that take long: on arrays. Those on numbers take a thirtieth of the time."""
+        return sum(
+            any(getattr(v.type, "rank", 1) != 0 for v in (*node.inputs, *node.outputs))
+            for node in self.part.walk()
+            if not is_constant(node)
+        )
 
     def compile(self, made: dict[str, Call]) -> bool:
         """Finds the native code of a native step among that of equal ones, or makes it. True where it was made."""

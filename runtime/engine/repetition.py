@@ -7,8 +7,8 @@
                                                 ...
 
 `stretches` finds where a pattern of operations and types recurs. What differs between the repetitions is the trip's
-number: as an index of a slice, or as a constant operand. `alike` turns both into operands that are given from outside,
-so that the pieces that a run is cut into (`pieces.py`) are equal graphs.
+number: in the bounds of a slice, or as a constant operand. `alike` turns both into operands that are given from
+outside, so that the pieces that a run is cut into (`pieces.py`) are equal graphs.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import numpy as np
 
 from runtime import dtypes
 from runtime.graph.ir import Graph, Node, Substitution, Value, copy_nodes
+from runtime.ops.array import ENSURE_SHAPE
 from runtime.ops.slicing import HOLE
 from runtime.types import TensorType
 
@@ -36,6 +37,7 @@ _HOLES_AFTER = {
 # Operations that take any of their operands as it comes, whether or not it is known when they are compiled.
 _TAKES_ANY = frozenset([*_HOLES_AFTER, "gather", "gather_nd", "matmul", "row_update"])
 _INDEX = TensorType(dtypes.int64, ())
+_Place = tuple[int, int]  # an item of a spec, and a part of that
 
 
 @dataclass(frozen=True)
@@ -96,37 +98,51 @@ def _beside(stretch: Stretch, other: Stretch) -> Iterator[Stretch]:
 def _key(node: Node) -> Hashable:
     """What nodes at the same place of two repetitions have in common."""
     inner = tuple([(n.op.name, len(n.inputs)) for region in node.regions for n in region.walk()])
-    types = tuple([v.type for v in (*node.inputs, *node.outputs)])
-    attrs = {name: value for name, value in node.attrs.items() if name != "spec"}
-    spec = node.attrs.get("spec")
-    if spec is not None and node.op.name in _HOLES_AFTER:
-        # An index is a number or, once `alike` has been here, an operand.
-        holes = sum(item == ("index", HOLE) for item in spec)
-        types = tuple([v.type for v in (*node.inputs[: len(node.inputs) - holes], *node.outputs)])
-        attrs["spec"] = tuple([("index",) if item[0] == "index" else item for item in spec])
+    inputs, attrs = node.inputs, node.attrs
+    if node.op.name in _HOLES_AFTER:
+        inputs = inputs[: _HOLES_AFTER[node.op.name](attrs)]
+        attrs = {**attrs, "spec": tuple([_without_numbers(item) for item in attrs["spec"]])}
+    types = tuple([v.type for v in (*inputs, *node.outputs)])
     return node.op.name, types, repr(sorted(attrs.items())), inner
+
+
+def _without_numbers(item: tuple[Any, ...]) -> tuple[Any, ...]:
+    """An item of a slice's spec, whose numbers may be operands as well."""
+    return tuple([HOLE if _may_be_passed(item, place) else part for place, part in enumerate(item)])
+
+
+def _may_be_passed(item: tuple[Any, ...], place: int) -> bool:
+    """Whether a part of an item is an index, or the start or stop of a slice in single steps, as number or operand."""
+    if place == 0 or item[place] is None:
+        return False
+    return item[0] == "index" or (item[0] == "slice" and place < 3 and item[3] in (None, 1))
 
 
 def alike(graph: Graph, runs: Sequence[Sequence[Node]]) -> tuple[Graph, list[Any]] | None:
     """The graph with what differs between repetitions as inputs that follow its own ones, and the values for these;
     None where nothing does. runs: the straight runs of its nodes, constants left out, that are cut into pieces."""
-    indices: set[Node] = set()  # whose indices become operands
+    bounds: dict[Node, set[_Place]] = {}  # parts of specs that become operands
     operands: dict[tuple[Node, int], Value] = {}  # constants that become inputs
     for nodes in runs:
         for found in stretches(nodes):
             for place in range(found.start, found.start + found.period):
                 column = nodes[place : found.stop : found.period]
-                if column[0].op.name in _HOLES_AFTER and any(
-                    n.attrs["spec"] != column[0].attrs["spec"] for n in column
-                ):
-                    indices.update(column)
+                if column[0].op.name in _HOLES_AFTER:
+                    differing = _differing([n.attrs["spec"] for n in column])
+                    bounds.update((n, differing) for n in column if differing)
                 for position in range(len(column[0].inputs)):
                     values = [n.inputs[position] for n in column]
                     if _differ(column[0], position, values):
                         operands.update(((n, position), v) for n, v in zip(column, values))
-    if not indices and not operands:
+    if not bounds and not operands:
         return None
-    return _with_inputs(graph, indices, operands)
+    return _with_inputs(graph, bounds, operands)
+
+
+def _differing(specs: Sequence[tuple[tuple[Any, ...], ...]]) -> set[_Place]:
+    """Where the specs of slices differ."""
+    items = enumerate(zip(*specs))
+    return {(i, place) for i, same in items for place, parts in enumerate(zip(*same)) if len(set(parts)) > 1}
 
 
 def _differ(node: Node, position: int, values: Sequence[Value]) -> bool:
@@ -140,7 +156,9 @@ def _differ(node: Node, position: int, values: Sequence[Value]) -> bool:
     return len({n.attrs["value"] for n in constants}) > 1
 
 
-def _with_inputs(graph: Graph, indices: set[Node], operands: dict[tuple[Node, int], Value]) -> tuple[Graph, list[Any]]:
+def _with_inputs(
+    graph: Graph, bounds: dict[Node, set[_Place]], operands: dict[tuple[Node, int], Value]
+) -> tuple[Graph, list[Any]]:
     result = Graph(graph.name)
     mapping = Substitution()
     for value in graph.inputs:
@@ -158,20 +176,35 @@ def _with_inputs(graph: Graph, indices: set[Node], operands: dict[tuple[Node, in
             if (node, position) in operands:
                 assert value.node is not None
                 copy.inputs[position] = passed(value.node.attrs["value"].array[()], value.type)
-        if node in indices:
-            _pass_indices(copy, passed)
+        if node in bounds:
+            _pass_bounds(copy, bounds[node], passed)
+            _keep_shape(node, copy, mapping)
     result.outputs = [mapping[v] for v in graph.outputs]
     return result, given
 
 
-def _pass_indices(node: Node, passed: Any) -> None:
-    """Gives a slice the numbers of its spec's indices as operands."""
+def _pass_bounds(node: Node, places: set[_Place], passed: Any) -> None:
+    """Gives a slice numbers of its spec as operands."""
     after = _HOLES_AFTER[node.op.name](node.attrs)
     spec: list[tuple[Any, ...]] = []
-    for item in node.attrs["spec"]:
-        if item[0] == "index" and item[1] != HOLE:
-            node.inputs.insert(after, passed(np.int64(item[1]), _INDEX))
-            item = ("index", HOLE)
-        spec.append(item)
-        after += item[1:].count(HOLE)
+    for number, item in enumerate(node.attrs["spec"]):
+        parts = list(item)
+        for place, part in enumerate(item):
+            if part != HOLE and (number, place) in places:
+                node.inputs.insert(after, passed(np.int64(part), _INDEX))
+                parts[place] = HOLE
+            after += parts[place] == HOLE
+        spec.append(tuple(parts))
     node.attrs = {**node.attrs, "spec": tuple(spec)}
+
+
+def _keep_shape(node: Node, copy: Node, mapping: Substitution) -> None:
+    """A slice whose bounds are operands has an unknown shape; those of a stretch have one, which a node says."""
+    (value,) = copy.outputs
+    (found,) = copy.op.infer([v.type for v in copy.inputs], copy.attrs)
+    if found != value.type:
+        wanted, value.type = value.type, found
+        attrs = {"shape": node.outputs[0].shape}
+        mapping[node.outputs[0]] = copy.graph.add_node(ENSURE_SHAPE, [value], attrs, [wanted], span=node.span).outputs[
+            0
+        ]

@@ -106,7 +106,19 @@ def written(steps: int) -> Callable[..., Any]:
     return run
 
 
-PROGRAMS = {"viterbi": viterbi, "decayed": decayed, "written": written}
+def windows(steps: int) -> Callable[..., Any]:
+    """Slices that move, beside a bound that stays, from both ends."""
+
+    def run(x: Any, y: Any, z: Any) -> Any:
+        for t in range(steps - 3):
+            x = x * 0.5 + call("reduce_sum", z[t : t + 3, 0:4], axis=(0,), keepdims=False)
+            x = x - call("reduce_sum", z[-t - 4 : steps - t - 1], axis=(0,), keepdims=False)
+        return x + y[0]
+
+    return run
+
+
+PROGRAMS = {"viterbi": viterbi, "decayed": decayed, "written": written, "windows": windows}
 
 
 def arrays(steps: int) -> list[np.ndarray]:
@@ -204,7 +216,7 @@ def test_a_long_compilation_says_so_once(monkeypatch: pytest.MonkeyPatch) -> Non
         assert wait_for_background(300)
     assert len(caught) == 1
     text = str(caught[0].message)
-    assert "'unrolled' takes long to make: it has 160 different operations" in text
+    assert "'unrolled' takes long to make: it has 160 different operations on arrays" in text
     assert "test_repetition.py" in text and "ran 40 times while the function was traced" in text
     assert "ag.range(n)" in text
     assert caught[0].filename == __file__
