@@ -151,9 +151,9 @@ def _lower(graph: Graph, low: Lowering) -> KernelSource:
     low.line(f"return {tuple_of(returned) if returned else '0'}")
     keep_in_registers(low)
     body = [f"{name} = {text}" for name, text in low.prologue.items()]
+    declared = [line for item in low.kept.values() for line in _declare_kept(low, item)]  # may need an empty buffer
     body += [f"{name} = {cpu.allocate('0', dtype)}" for dtype, name in low.empty_buffers.items()]
-    for item in low.kept.values():
-        body += _declare_kept(low, item)
+    body += declared
     if failed is not None:
         body.append(f"{failed} = ({tuple_of(blanks)})")
     parameters += [name for name, _ in low.constants]

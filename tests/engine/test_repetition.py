@@ -235,3 +235,21 @@ def test_compilations_yield_between_kernels() -> None:
             assert end.value is not None
             break
     assert yields == kernels > 1
+
+
+def test_a_piece_that_assigns_what_it_does_not_return(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error in it leaves the assignment: the kernel needs an empty array of its dtype until then."""
+    monkeypatch.setattr(partition, "SEGMENT_LIMIT", 6)
+    v = ag.Variable([1.0, -2.0, 0.5])
+
+    @ag.function(jit_compile=True)
+    def f(b: Any, a: Any, n: Any) -> Any:
+        for i in ag.range(3):
+            b = ag.tensor_scatter_nd_update(b, [[i]], b[:1])
+        v[n % 3].assign(v[0] * 0.5)
+        return b, ag.TensorArray(ag.int32, size=4, element_shape=[], clear_after_read=False).unstack(a).stack()
+
+    b, a = f(ag.constant([1.0, 2.0, 3.0], ag.float64), ag.constant([1, 2, 3, 4]), ag.constant(5))
+    assert b.numpy().tolist() == [1.0, 1.0, 1.0]
+    assert a.numpy().tolist() == [1, 2, 3, 4]
+    assert v.numpy().tolist() == [1.0, -2.0, 0.5]
