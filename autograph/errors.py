@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from types import CodeType, FrameType
 from typing import Any
 
-from runtime.errors import is_own_file
+from runtime.errors import is_own_file, place
 
 # What the blocks of a converted function are called.
 _BLOCKS = frozenset({"if_body", "else_body", "loop_body", "loop_test", "match_body"})
@@ -33,7 +33,7 @@ class Location:
 
     def describe(self) -> str:
         """The file, line and function; then the source line with a caret under the place."""
-        text = f"{self.filename}:{self.line}" + (f", in {self.function}" if self.function else "")
+        text = place(self.filename, self.line) + (f", in {self.function}" if self.function else "")
         source = linecache.getline(self.filename, self.line).rstrip()
         stripped = source.lstrip()
         if not stripped:

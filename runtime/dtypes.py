@@ -16,6 +16,11 @@ import numpy as np
 _LABELS = {"float16": "half", "float32": "float", "float64": "double"}
 
 
+def article(word: str) -> str:
+    """The word with its article: "an int32", "a float32"."""
+    return f"{'an' if word[0] in 'aei' else 'a'} {word}"
+
+
 class DType:
     """An element type. There is one instance per type; compare with `==` or `is`."""
 

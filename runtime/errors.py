@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,15 @@ _ROOT = Path(__file__).resolve().parents[1]
 _OWN = (str(_ROOT / "autograph") + os.sep, str(_ROOT / "runtime") + os.sep)
 # What stands in a message before the user's line.
 AT_SPAN = "\n  at "
+
+
+def place(filename: str, line: int) -> str:
+    """A line of a file as messages name it: `model.py:12`, or `Cell In[3], line 2` in a notebook."""
+    ipython: Any = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None and hasattr(ipython, "get_ipython") else None
+    named = getattr(getattr(shell, "compile", None), "format_code_name", None)  # since IPython 8
+    found = named(filename) if named is not None else None
+    return f"{' '.join(found)}, line {line}" if found else f"{filename}:{line}"
 
 
 def is_own_file(filename: str) -> bool:
@@ -150,9 +160,9 @@ def explain_refusals(where: Callable[[str, str], str]) -> None:
 NO_VALUE = "a tensor of a function that is being traced has its value only when the program runs"
 
 
-def no_value(message: str, fix: str) -> OperatorNotAllowedInGraphError:
+def no_value(message: str, fix: str, cause: str = NO_VALUE) -> OperatorNotAllowedInGraphError:
     """The error for a symbolic tensor that is asked for its value."""
-    return OperatorNotAllowedInGraphError(message + _where(NO_VALUE, fix))
+    return OperatorNotAllowedInGraphError(message + _where(cause, fix))
 
 
 class InaccessibleTensorError(TypeError, ValueError):

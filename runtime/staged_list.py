@@ -30,6 +30,16 @@ from runtime.shapes import widen
 from runtime.tensor import EagerTensor, Tensor
 from runtime.types import TensorType
 
+# Why code that isn't converted can't use such a list, and what to do.
+IS_STAGED = (
+    "a list that a loop or branch on tensors changes is part of the program, not Python's list, so code that isn't "
+    "converted (heapq, bisect, random, C extensions) can't use it"
+)
+IN_PYTHON = (
+    "for an order, `ag.sort(ag.stack(items))`; a list stays Python's where it is changed by loops over Python's values "
+    "only, which are unrolled"
+)
+
 
 class StagedList(ListMethods):
     """A list of elements of one kind in a buffer that grows.
@@ -158,7 +168,9 @@ class StagedList(ListMethods):
         for buffer, leaf in zip(self._buffers, leaves):
             tensor = convert_to_tensor(leaf) if is_tensor_like(leaf) else convert_to_tensor(leaf, buffer.dtype)
             if tensor.dtype is not buffer.dtype:
-                raise TypeError(f"a {tensor.dtype.name} tensor can't go into a list of {buffer.dtype.name} tensors")
+                raise TypeError(
+                    f"{dtypes.article(tensor.dtype.name)} tensor can't go into a list of {buffer.dtype.name} tensors"
+                )
             made.append(tensor)
         return made
 
@@ -266,9 +278,10 @@ class StagedList(ListMethods):
     def __len__(self) -> int:
         size = static_value(self._size)
         if size is None:
-            raise errors.OperatorNotAllowedInGraphError(
-                "the length of a list that a staged loop or branch changed is known only at run time: call len() in a "
-                "function that is converted, where it gives a tensor"
+            raise errors.no_value(
+                "the length of a list that a staged loop or branch changed is known only at run time",
+                f"call len() in a function that is converted, where it gives a tensor; {IN_PYTHON}",
+                IS_STAGED,
             )
         return int(size)
 
@@ -278,9 +291,11 @@ class StagedList(ListMethods):
     def __iter__(self) -> Iterator[Any]:
         size = static_value(self._size)
         if size is None:
-            raise errors.OperatorNotAllowedInGraphError(
+            raise errors.no_value(
                 "a list that a staged loop or branch changed can be run over only by a `for` statement of a function "
-                "that is converted; its length is known only at run time"
+                "that is converted; its length is known only at run time",
+                f"loop over it with `for`; {IN_PYTHON}",
+                IS_STAGED,
             )
         return (self[index] for index in range(int(size)))
 

@@ -104,7 +104,7 @@ class StagedRange(Staged):
         self.start, self.stop, self.step = operands("range", start, stop, step)
         if not self.start.dtype.is_numeric:
             raise StagingTypeError(
-                f"range() of a {self.start.dtype.name} tensor",
+                f"range() of {dtypes.article(self.start.dtype.name)} tensor",
                 location=user_location(),
                 cause="a range counts with numbers",
                 fix="convert the bounds with ag.cast(x, ag.int32)",

@@ -189,6 +189,6 @@ def describe(value: Any) -> str:
     if not is_tensor_like(value):
         return "None" if value is None else f"a Python {type(value).__name__}"
     tensor = convert_to_tensor(value)
-    text = f"a {tensor.dtype.name} tensor of shape {tensor.shape}"
+    text = f"{dtypes.article(tensor.dtype.name)} tensor of shape {tensor.shape}"
     node = tensor.value.node if isinstance(tensor, SymbolicTensor) else None
     return f"{text} (line {node.span[1]})" if node is not None and node.span else text

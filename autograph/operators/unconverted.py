@@ -14,6 +14,7 @@ from typing import Any
 from autograph.errors import Location, is_own_file, location_of, user_location
 from autograph.operators.swallowing import tree_of
 from runtime.errors import NO_VALUE, OperatorNotAllowedInGraphError, explain_refusals
+from runtime.staged_list import IN_PYTHON, IS_STAGED
 from runtime.tensor import FORMAT_LATER
 
 _COMPREHENSIONS = {
@@ -106,11 +107,13 @@ _HOLDS_EAGERLY = ("unsupported operand type", "not callable", "not subscriptable
 def explain_type_error(error: TypeError) -> None:
     """Raises the error for a symbolic tensor that C code asked for its value and said so in its own words.
 
-    ``"%d" % t``: Python replaces what ``int(t)`` raises by "a real number is required, not SymbolicTensor".
+    ``"%d" % t``: Python replaces what ``int(t)`` raises by "a real number is required, not SymbolicTensor". And for a
+    staged list that is given to C code, which wants a list of Python's.
     """
     text = str(error)
+    names_list = "StagedList" in text
     names_tensor = "SymbolicTensor" in text or "<tf.Tensor '" in text
-    if type(error) is not TypeError or not names_tensor or any(each in text for each in _HOLDS_EAGERLY):
+    if type(error) is not TypeError or not (names_list or names_tensor) or any(each in text for each in _HOLDS_EAGERLY):
         return
     last = error.__traceback__
     while last is not None and last.tb_next is not None:
@@ -120,8 +123,10 @@ def explain_type_error(error: TypeError) -> None:
     location = location_of(last.tb_frame.f_code, last.tb_lineno, last.tb_lasti)
     formats = " format:" in text
     fix = FORMAT_LATER if formats else "use the function of `ag` that does this, or ag.py_function"
-    lines = [*location.describe().splitlines(), *_cause_and_fix(NO_VALUE, fix)]
-    raise OperatorNotAllowedInGraphError("\n  ".join([text, *lines])) from error
+    reason = _cause_and_fix(IS_STAGED, IN_PYTHON) if names_list else _cause_and_fix(NO_VALUE, fix)
+    lines = [*location.describe().splitlines(), *reason]
+    explained = OperatorNotAllowedInGraphError("\n  ".join([text, *lines]))
+    raise explained.with_traceback(error.__traceback__) from None
 
 
 def _cause_and_fix(cause: str, fix: str) -> list[str]:

@@ -15,7 +15,7 @@ def describe_span(span: Any) -> str:
         return ""
     filename, line, function = span
     source = linecache.getline(filename, line).strip()
-    text = f"{filename}:{line}, in {function}"
+    text = f"{errors.place(filename, line)}, in {function}"
     return f"{text}\n    {source}" if source else text
 
 

@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+import bisect
+import heapq
 import inspect
+import linecache
+import pathlib
+import random
+import subprocess
 import sys
+import traceback
+import types
 
 import numpy as np
 import pytest
@@ -14,6 +22,7 @@ from autograph.errors import StagingError, StagingTypeError, StagingValueError
 from runtime import errors
 from tests.operators.harness import Staged
 
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 X = np.float32(1)
 N = np.int32(3)
 
@@ -395,3 +404,81 @@ def test_errors_of_python_come_when_the_program_gets_there(program, x):
         assert str(error.args[0]) in str(caught.value)
     else:
         assert int(ag.function(program)(x)) == expected
+
+
+# --- where -----------------------------------------------------------------------------------------------------------
+
+
+def run_cell(text, filename, names):
+    linecache.cache[filename] = (len(text), None, text.splitlines(True), filename)
+    exec(compile(text, filename, "exec"), names)
+
+
+def test_errors_in_notebooks_name_the_cell(monkeypatch):
+    class Compiler:
+        def format_code_name(self, name):
+            return {"<ipython-input-1>": ("Cell", "In[7]")}.get(name)
+
+    class Shell:
+        compile = Compiler()
+
+    notebook = types.ModuleType("IPython")
+    notebook.get_ipython = Shell
+    monkeypatch.setitem(sys.modules, "IPython", notebook)
+    names = {"ag": ag}
+    run_cell(
+        "@ag.function\ndef f(x):\n    if x > 0:\n        y = x\n    else:\n        y = 1 > 0\n    return y\n"
+        "@ag.function\ndef g(x, i):\n    return ag.gather(x, i)\n",
+        "<ipython-input-1>",
+        names,
+    )
+    with pytest.raises(TypeError, match=r"\n  Cell In\[7\], line 3, in f\n      if x > 0:"):
+        names["f"](ag.constant(1.0))
+    with pytest.raises(
+        ag.errors.InvalidArgumentError, match=r"\n  at Cell In\[7\], line 10, in g\n    return ag.gather"
+    ):
+        names["g"](ag.constant([1.0]), ag.constant(3))
+    run_cell("def h(x):\n    x[0] = 1.0\n", "module.py", names)
+    with pytest.raises(TypeError, match=r"\n  module.py:2, in h\n      x\[0\] = 1.0"):
+        names["h"](ag.constant([1.0]))
+
+
+def test_errors_in_a_real_notebook_shell_name_the_cell():
+    pytest.importorskip("IPython", minversion="8")
+    program = (
+        "from IPython.core.interactiveshell import InteractiveShell\n"
+        "shell = InteractiveShell.instance(colors='NoColor')\n"
+        "shell.run_cell('import autograph as ag', store_history=True)\n"
+        "shell.run_cell('x = ag.zeros([2])\\nx[0] = 1.0', store_history=True)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, cwd=ROOT)
+    assert "\n  Cell In[2], line 2, in <module>\n      x[0] = 1.0" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("statement", "says"),
+    [
+        ("heapq.heappush(items, x)", "must be list, not StagedList"),
+        ("heapq.heapify(items)", "must be list, not StagedList"),
+        ("bisect.insort(items, x)", "known only at run time"),
+        ("random.shuffle(items)", "known only at run time"),
+    ],
+)
+def test_lists_that_python_code_can_not_have(statement, says):
+    names = {"ag": ag, "heapq": heapq, "bisect": bisect, "random": random}
+    text = (
+        "@ag.function\ndef f(x, n):\n    items = []\n    for i in ag.range(n):\n        items.append(x)\n"
+        f"    {statement}\n    return items[0]\n"
+    )
+    run_cell(text, f"<{statement}>", names)
+    with pytest.raises(TypeError) as caught:
+        names["f"](ag.constant(1.0), ag.constant(3))
+    message = str(caught.value)
+    assert says in message and "is part of the program, not Python's list" in message
+    assert "ag.sort(ag.stack(items))" in message
+    assert statement in message or statement.startswith("random"), "the library's own line stands there"
+    assert caught.value.__cause__ is None
+    names_of_frames = [each.name for each in traceback.extract_tb(caught.value.__traceback__)]
+    assert names_of_frames[1] == "f" or sys.version_info < (3, 11)
+    run_cell(text.replace(statement, "items = ag.sort(ag.stack(items))"), f"<{statement} mended>", names)
+    assert float(names["f"](ag.constant(1.0), ag.constant(3))) == 1.0
