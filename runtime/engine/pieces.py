@@ -34,8 +34,10 @@ def pieces(nodes: Sequence[Node], limit: int) -> list[list[Node]]:
     for stretch in stretches(nodes):
         if any(node.op.name in ANCHORS for node in nodes[stretch.start : stretch.start + stretch.period]):
             continue  # it is cut at these, at the same places of each repetition
-        found += _groups(nodes[at : stretch.start], in_order)
         step = stretch.period * max(1, min(_ENOUGH, limit) // stretch.period)
+        if stretch.stop - stretch.start < 2 * step:
+            continue  # nothing would be shared
+        found += _groups(nodes[at : stretch.start], in_order)
         at = stretch.start + (stretch.stop - stretch.start) // step * step
         found += [nodes[start : start + step] for start in range(stretch.start, at, step)]
     found += _groups(nodes[at:], in_order)
