@@ -19,6 +19,8 @@ _recursive: WeakKeyDictionary[CodeType, dict[tuple[int, ...], bool]] = WeakKeyDi
 
 def may_recur(function: FunctionType) -> bool:
     """Whether a function may call itself, by way of others too, as far as the names in its text tell."""
+    if function.__name__ == "__call__":
+        return True  # calls of objects name no function
     held = [read_cell(cell) for cell in function.__closure__ or ()]
     key = tuple(id(each.__code__) for each in held if type(each) is FunctionType)
     answers = _recursive.setdefault(function.__code__, {})

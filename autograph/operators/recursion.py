@@ -360,8 +360,10 @@ def _parameter_type(known: TensorType | None, one: Any, other: Any, widening: bo
         dtype, shape = known.dtype, known.shape
         if not (accepts(dtype, type(other)) if is_weak(other) else type_of(other).dtype is dtype):
             return None
-    wide = widen(shape, type_of(other).shape)
-    return TensorType(dtype, wide) if wide == shape or widening else None
+    found = type_of(other).shape
+    wide = widen(shape, found)
+    # A size that isn't known in a call covers one that is known in the call around it.
+    return TensorType(dtype, wide) if wide in (shape, found) or widening else None
 
 
 def _is_passable(value: Any) -> bool:

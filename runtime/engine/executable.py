@@ -130,7 +130,7 @@ class Executable:
         return self.spent / self._cost
 
     def _has_loop(self) -> bool:
-        return any(node.op.name == "while" for node in self.graph.nodes)
+        return any(node.op.name in ("while", "letrec") for node in self.graph.nodes)
 
     def _take_kept(self) -> bool:
         """Takes the kernel that an earlier process has left, if there is one: milliseconds, which loops, unlike most

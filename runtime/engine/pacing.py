@@ -9,7 +9,8 @@ Where an earlier process has left the native form on disk (`codegen/recall.py`) 
 their own only those are kept for which that pays, in graphs that are no kernel as a whole.
 
 Of loops in one another the outermost is taken, which brings the inner ones with it; but the innermost first where a
-single run of it takes so long. Time is that of the thread, as other programs slow compilers down as well.
+single run of it takes so long. A recursive function is a loop whose trips are its calls. Time is that of the thread, as
+other programs slow compilers down as well.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ _LONGEST_WAIT = 1.0  # for Python code of the compiler's
 
 
 class Loop:
-    """A `while` node and its native form on its own, once somebody had to wait for it."""
+    """A `while` or `letrec` node and its native form on its own, once somebody had to wait for it."""
 
     def __init__(self, node: Node, compile_it: Callable[[Graph], Call | None]) -> None:
         self.node = node
@@ -112,6 +113,8 @@ class Loop:
         # What is carried has the type of every trip: it may begin with a shape that only the first one meets.
         carried = self.node.outputs
         types = [*(v.type for v in carried), *(v.type for v in self.node.inputs[len(carried) :])]
+        if self.node.op.name == "letrec":
+            types = [v.type for v in self.node.regions[0].inputs]
         arguments = [graph.add_input(type_, v.name) for type_, v in zip(types, self.node.inputs)]
         # By position: the same value may be several operands.
         copy_nodes([self.node], graph, mapping)

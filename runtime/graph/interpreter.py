@@ -13,6 +13,7 @@ import math
 import operator
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -28,7 +29,8 @@ from runtime.types import TensorType
 
 class Accelerator(Protocol):
     """Told of the loops that run; asked every so often for the results of the innermost one, which it may finish in
-    native code from the loop's current operands. None: go on here."""
+    native code from the loop's current operands. None: go on here. A recursive function counts as a loop, each of its
+    calls as a trip."""
 
     hurry: bool  # to be asked at the next trip
 
@@ -246,50 +248,6 @@ def _with_node(run: Callable[..., list[Any]], node: Node) -> Callable[..., list[
     return run_node
 
 
-class _Functions(threading.local):
-    """What the `letrec` nodes that are running have: by name a function, its captures, the accelerator, the depth."""
-
-    def __init__(self) -> None:
-        self.known: dict[str, tuple[Graph, list[Any], Accelerator | None]] = {}
-        self.depth = 0
-
-
-_functions = _Functions()
-
-
-def _run_letrec(node: Node, operands: list[Any], accelerator: Accelerator | None) -> list[Any]:
-    captures = operands[len(operands) - node.attrs["captures"] :]
-    own = {name: (region, captures, accelerator) for name, region in zip(node.attrs["functions"], node.regions)}
-    before, _functions.known = _functions.known, {**_functions.known, **own}
-    try:
-        with deep() if _functions.depth == 0 else contextlib.nullcontext():
-            _functions.depth += 1
-            try:
-                return _run_region(node.regions[0], operands, accelerator)
-            finally:
-                _functions.depth -= 1
-    finally:
-        _functions.known = before
-
-
-def _caller(node: Node) -> Callable[..., list[Any]]:
-    name, span = node.attrs["function"], node.span
-
-    def call(*operands: Any) -> list[Any]:
-        known = _functions.known
-        region, captures, accelerator = known[name]
-        if _functions.depth >= DEEPEST:
-            raise at_span(RecursionError(TOO_DEEP), span)
-        _functions.depth += 1
-        try:
-            return _run_region(region, [*operands, *captures], accelerator)
-        finally:
-            _functions.depth -= 1
-            _functions.known = known
-
-    return call
-
-
 class _Nobody:
     """An accelerator that finishes no loop."""
 
@@ -306,6 +264,84 @@ class _Nobody:
 
 
 _NOBODY = _Nobody()
+
+
+@dataclass
+class _Function:
+    """A function of a `letrec` that runs. node: the `letrec`, of the function that it calls itself. patience: calls
+    until the accelerator is asked."""
+
+    graph: Graph
+    captures: list[Any]
+    pace: Accelerator
+    node: Node | None
+    calls: int = 0
+    patience: int = TRIPS_PER_QUESTION
+
+
+class _Functions(threading.local):
+    """The functions of the `letrec` nodes that are running, by name, and how many calls in calls there are."""
+
+    def __init__(self) -> None:
+        self.known: dict[str, _Function] = {}
+        self.depth = 0
+
+
+_functions = _Functions()
+
+
+def _run_letrec(node: Node, operands: list[Any], accelerator: Accelerator | None) -> list[Any]:
+    captures = operands[len(operands) - node.attrs["captures"] :]
+    pace: Accelerator = _NOBODY if accelerator is None else accelerator
+    before = _functions.known
+    _functions.known = dict(before)
+    for index, (name, region) in enumerate(zip(node.attrs["functions"], node.regions)):
+        _functions.known[name] = _Function(region, captures, pace, None if index else node)
+    pace.enter(node)
+    try:
+        with deep() if _functions.depth == 0 else contextlib.nullcontext():
+            _functions.depth += 1
+            try:
+                return _run_region(node.regions[0], operands, pace)
+            finally:
+                _functions.depth -= 1
+    finally:
+        pace.leave()
+        _functions.known = before
+
+
+def _caller(node: Node) -> Callable[..., Sequence[Any]]:
+    name, span = node.attrs["function"], node.span
+
+    def call(*arguments: Any) -> Sequence[Any]:
+        known = _functions.known
+        function = known[name]
+        if _functions.depth >= DEEPEST:
+            raise at_span(RecursionError(TOO_DEEP), span)
+        operands = [*arguments, *function.captures]
+        function.calls += 1
+        if function.node is not None and (function.calls % function.patience == 0 or function.pace.hurry):
+            finished = _finished(function.node, operands, function.pace)
+            if finished is not None:
+                function.patience = 1  # what is left of the calls around this one is native, too
+                return finished
+        _functions.depth += 1
+        try:
+            return _run_region(function.graph, operands, function.pace)
+        finally:
+            _functions.depth -= 1
+            _functions.known = known
+
+    return call
+
+
+def _finished(node: Node, operands: list[Any], pace: Accelerator) -> Sequence[Any] | None:
+    """The results of a call by native code of the `letrec`, if there is any by now."""
+    pace.enter(node)
+    try:
+        return pace.finish(operands)
+    finally:
+        pace.leave()
 
 
 def _run_while(node: Node, operands: list[Any], accelerator: Accelerator | None) -> list[Any]:

@@ -336,6 +336,65 @@ def with_try(n: Any) -> Any:
         n = 0
 
 
+class Adder:
+    def __init__(self, k: float) -> None:
+        self.k = k
+
+    def __call__(self, n: Any) -> Any:
+        return self.k if n == 0 else self(n - 1) + 1
+
+
+def object_that_is_called(n: Any) -> Any:
+    return Adder(3.0)(n)
+
+
+def staged_by_cond(n: Any) -> Any:
+    return ag.cond(n < 2, lambda: n, lambda: staged_by_cond(n - 1) + staged_by_cond(n - 2))
+
+
+def searches(i: Any, key: Any) -> Any:
+    """A return from a loop."""
+    if i == key:
+        return True
+    for child in (left[i], right[i]):
+        if child >= 0:
+            if searches(child, key):
+                return True
+    return False
+
+
+def moves_of_hanoi(n: Any) -> Any:
+    out: list[Any] = []
+
+    def move(n: Any, a: Any, b: Any, c: Any) -> None:
+        if n > 0:
+            move(n - 1, a, c, b)
+            out.append(a * 10 + b)
+            move(n - 1, c, b, a)
+
+    move(n, 1, 2, 3)
+    return ag.stack(out)
+
+
+def merge_sort(x: Any) -> Any:
+    n = ag.size(x)
+    if n <= 1:
+        return x
+    a, b = merge_sort(x[: n // 2]), merge_sort(x[n // 2 :])
+    out, i, j = ag.TensorArray(ag.float32, n), 0, 0
+    for k in ag.range(n):
+        take_first = j >= ag.size(b)
+        if not take_first and i < ag.size(a):
+            take_first = a[i] <= b[j]
+        if take_first:
+            out = out.write(k, a[i])
+            i += 1
+        else:
+            out = out.write(k, b[j])
+            j += 1
+    return out.stack()
+
+
 def int32(*numbers: int) -> tuple:
     return tuple([np.int32(n) for n in numbers])
 
@@ -354,6 +413,8 @@ CASES = [
     (row_of_pascal, int32(5)), (uses_closure, int32(10, 3)), (numbers_in_python, (np.float32(1), 5)),
     (mirrored, (np.float32([1, 2, 3, 4, 5]),)), (leading, (np.float32([1, 2, 1, 3, 4]),)),
     (tower, (np.float32(1),)), (raises, int32(6)), (with_try, int32(4)),
+    (object_that_is_called, int32(4)), (staged_by_cond, int32(9)), (searches, int32(0, 4)), (searches, int32(0, 9)),
+    (moves_of_hanoi, int32(3)), (merge_sort, (np.float32([3, 1, 2, 9, 7, 7, 0]),)),
 ]  # fmt: skip
 
 
@@ -527,6 +588,24 @@ def test_what_a_trace_throws_away_leaves_nothing_behind() -> None:
     assert float(total) == 7.0
     assert log.numpy().tolist() == [1.0, 2.0, 4.0]
     assert len(calls) == 1
+
+
+def test_a_long_run_goes_on_in_native_code(monkeypatch: Any) -> None:
+    """In the default mode a call does not have to wait for the next one: a function may call itself a million times."""
+    from runtime.engine import pacing
+
+    asked: list[Any] = []
+    finish = pacing.Pace.finish
+
+    def noted(self: Any, operands: Any) -> Any:
+        found = finish(self, operands)
+        asked.append(found)
+        return found
+
+    monkeypatch.setattr(pacing.Pace, "finish", noted)
+    assert int(ag.function(fib)(ag.constant(27))) == 196418
+    assert any(found is not None for found in asked)
+    assert len(asked) < 832040 // 16  # not all of the calls were interpreted
 
 
 def test_the_tree_that_calls_make_is_no_larger_than_pythons() -> None:
