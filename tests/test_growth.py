@@ -284,6 +284,18 @@ def test_eager_tapes() -> None:
     assert growth(counts) < MOST
 
 
+@pytest.mark.parametrize("size", [60, 120])
+def test_long_ladders(size: int) -> None:
+    """Beyond some ninety blocks in one another no kernel can be printed, and the interpreter runs the branches."""
+    function = load(elif_ladder(size))
+    staged = ag.function(function, jit_compile=True)
+    with ag.GradientTape(persistent=True) as tape:
+        tape.watch(X)
+        wanted, found = function(X, ONE), staged(X, ONE)
+    assert found.numpy() == pytest.approx(wanted.numpy())
+    assert tape.gradient(found, X).numpy() == pytest.approx(tape.gradient(wanted, X).numpy())
+
+
 def test_growth_tells_linear_from_quadratic() -> None:
     assert growth([10 + 3 * n for n in (4, 8, 16)]) == 2
     assert growth([10 + n * n for n in (4, 8, 16)]) == 4

@@ -78,7 +78,15 @@ def why_interpreted(node: Node) -> tuple[str, Node] | None:
     return None
 
 
-def _check_native(node: Node) -> None:
+# Blocks in one another that Python's grammar allows are 100; some are left for loops over arrays and checks.
+_DEEPEST = 90
+_BLOCKS = {"while": 2, "cond": 1}  # around what a region holds
+
+
+def _check_native(node: Node, depth: int = 0) -> None:
+    depth += _BLOCKS.get(node.op.name, 1 if node.regions else 0)
+    if depth > _DEEPEST:
+        raise NotNative(f"branches (each `elif` is one) and loops are nested more than {_DEEPEST} blocks deep", node)
     if not (node.op.is_elementwise or node.op.name in EMITTERS):
         raise NotNative(f"op '{node.op.name}' has no native form", node)
     for value in (*node.inputs, *node.outputs):
@@ -93,7 +101,7 @@ def _check_native(node: Node) -> None:
         for value in region.inputs:
             slot_of(value.type)
         for inner in region.nodes:
-            _check_native(inner)
+            _check_native(inner, depth)
 
 
 def lower(graph: Graph, assuming: bool = True) -> KernelSource:
