@@ -22,6 +22,7 @@ from runtime.ops.convert import convert_to_tensor, is_tensor_like
 from runtime.ops.creation import zeros
 from runtime.ops.joining import concat, stack
 from runtime.ragged.api import RaggedTensor, RaggedTensorSpec, ragged_stack
+from runtime.shapes import is_static
 from runtime.spec import TensorSpec
 from runtime.tensor import SymbolicTensor, Tensor
 from runtime.tensor_array import TensorArray
@@ -52,7 +53,7 @@ def _staged(tensors: Sequence[Any]) -> bool:
 
 
 def _result_types(function: Callable[..., Any], elems: Any, tensors: list[Tensor], signature: Any) -> tuple[Any, list]:
-    """Structure and element types of the results, from the signature or by a trace that is thrown away."""
+    """Structure and types (dtypes, or specs) of the results, from the signature or by a trace that is thrown away."""
     if signature is not None:
         leaves = composites.flatten(signature)
         return signature, [s.dtype if isinstance(s, TensorSpec) else s for s in leaves]  # RaggedTensorSpec: as it is
@@ -65,7 +66,18 @@ def _result_types(function: Callable[..., Any], elems: Any, tensors: list[Tensor
 
     types = [TensorType(t.dtype, None if t._shape is None else t._shape[1:]) for t in tensors]
     region = trace_region("map_fn", probe, types)
-    return found[0], [v.type.dtype for v in region.outputs]  # type: ignore[union-attr]
+    return found[0], [TensorSpec(v.type.shape, v.type.dtype) for v in region.outputs]  # type: ignore[union-attr]
+
+
+def _array(kind: Any, count: Any) -> Any:
+    """Where the results of `count` rows go. Memory for elements of a known shape is there from the start: a loop whose
+    state is complete before it is traced once."""
+    if isinstance(kind, RaggedTensorSpec):
+        return _RaggedRows.of(kind)
+    if not isinstance(kind, TensorSpec):
+        return TensorArray(kind, size=count, dynamic_size=False)
+    array = TensorArray(kind.dtype, size=count, dynamic_size=False)
+    return array.allocated(kind.shape) if is_static(kind._shape) else array
 
 
 def map_fn(
@@ -89,12 +101,7 @@ def map_fn(
             raise ValueError("map_fn of no rows has no result to take the shape from")
         return _stacked(results, fn_output_signature or dtype)
     structure, kinds = _result_types(function, elems, tensors, fn_output_signature or dtype)
-    arrays = [
-        _RaggedRows.of(kind)
-        if isinstance(kind, RaggedTensorSpec)
-        else TensorArray(kind, size=count, dynamic_size=False)
-        for kind in kinds
-    ]
+    arrays = tuple([_array(kind, count) for kind in kinds])
     total = convert_to_tensor(count)
     i: Any = convert_to_tensor(0)
 
@@ -104,7 +111,7 @@ def map_fn(
     def loop_body() -> None:
         nonlocal arrays, i
         parts = nest.flatten(function(_row(elems, tensors, i)))
-        arrays = [array.write(i, part) for array, part in zip(arrays, parts)]
+        arrays = tuple([array.write(i, part) for array, part in zip(arrays, parts)])
         i = i + 1
 
     while_stmt(loop_test, loop_body, ("arrays", "i"))
@@ -191,9 +198,9 @@ def scan(
         elems, tensors, last if reverse else 0
     )  # fmt: skip
     structure = acc
-    arrays = [TensorArray(t.dtype, size=count, dynamic_size=False) for t in nest.flatten(acc)]
+    arrays = tuple([TensorArray(t.dtype, size=count, dynamic_size=False) for t in nest.flatten(acc)])
     if not has_start:
-        arrays = [a.write(last if reverse else 0, t) for a, t in zip(arrays, nest.flatten(acc))]
+        arrays = tuple([a.write(last if reverse else 0, t) for a, t in zip(arrays, nest.flatten(acc))])
     i: Any = convert_to_tensor(0 if has_start else 1)
 
     def loop_test() -> Any:
@@ -204,7 +211,7 @@ def scan(
         at = last - i if reverse else i
         result = function(acc, _row(elems, tensors, at))
         acc = nest.pack_sequence_as(structure, [convert_to_tensor(v) for v in nest.flatten(result)])
-        arrays = [array.write(at, part) for array, part in zip(arrays, nest.flatten(acc))]
+        arrays = tuple([array.write(at, part) for array, part in zip(arrays, nest.flatten(acc))])
         i = i + 1
 
     while_stmt(loop_test, loop_body, ("arrays", "acc", "i"))

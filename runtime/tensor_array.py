@@ -78,6 +78,10 @@ class TensorArray:
     def _with(self, buffer: Tensor, size: Tensor) -> TensorArray:
         return self.__tf_unflatten__((self.dtype, self.dynamic_size, self._element), (buffer, size))
 
+    def allocated(self, element_shape: Any) -> TensorArray:
+        """The array, nothing written yet, with memory for elements of a shape without unknown dimensions."""
+        return self._with(zeros([self._size, *(as_shape(element_shape) or ())], self.dtype), self._size)
+
     # --- elements ------------------------------------------------------------------------------------------------
 
     @property

@@ -245,25 +245,36 @@ def test_work_grows_as_the_program_does(construct: Construct, size: int, allowed
     assert not too_fast
 
 
-@pytest.mark.parametrize("construct", [accumulators, one_sum, growing_array, growing_list, late_variable])
-def test_nested_loops_whose_types_settle_late(construct: Construct, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Regions are traced again when a type changes, but not each time in all ways for each loop around."""
-    traces = 0
+@pytest.fixture
+def traced(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the regions of loops that have been traced."""
+    names: list[str] = []
     trace_region = staged_loop.trace_region
 
-    def counted(*arguments: Any) -> Any:
-        nonlocal traces
-        traces += 1
-        return trace_region(*arguments)
+    def counted(name: str, *arguments: Any) -> Any:
+        names.append(name)
+        return trace_region(name, *arguments)
 
     monkeypatch.setattr(staged_loop, "trace_region", counted)
+    return names
+
+
+@pytest.mark.parametrize("construct", [accumulators, one_sum, growing_array, growing_list, late_variable])
+def test_nested_loops_whose_types_settle_late(construct: Construct, traced: list[str]) -> None:
+    """Regions are traced again when a type changes, but not each time in all ways for each loop around."""
     counts = []
     for depth in (2, 4, 8):
-        traces = 0
+        traced.clear()
         ag.function(load(construct(depth)), jit_compile=False).get_concrete_function(X, ONE)
-        counts.append(traces)
+        counts.append(len(traced))
     assert growth(counts) < QUADRATIC
     assert counts[-1] <= 3 * 8 * 8
+
+
+def test_what_the_loop_of_a_map_carries_is_complete_before_it_is_traced(traced: list[str]) -> None:
+    rows = ag.constant([[0.5, 1.0], [1.5, 2.0]])
+    ag.function(lambda x: ag.map_fn(lambda row: (row * 2.0, row > 1.0), x)).get_concrete_function(rows)
+    assert traced == ["body", "test"]
 
 
 def test_eager_tapes() -> None:
