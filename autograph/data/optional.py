@@ -55,14 +55,23 @@ class Optional:
 
     @staticmethod
     def empty(element_spec: Any) -> Optional:
-        """One without an element, which would be of the spec."""
-        blanks = [convert_to_tensor(blank(leaf.type), leaf.dtype) for leaf in nest.flatten(element_spec)]
-        return Optional(convert_to_tensor(False), nest.pack_sequence_as(element_spec, blanks), element_spec)
+        """One without an element, which would be of the spec; where that is None, a loop may find it out."""
+        return Optional(convert_to_tensor(False), None, element_spec)
 
     @property
     def element_spec(self) -> Any:
         """The spec of the element, whether or not there is one."""
         return self._spec
+
+    @property
+    def _element_spec(self) -> Any:
+        return self._spec
+
+    @_element_spec.setter
+    def _element_spec(self, spec: Any) -> None:
+        """Keras tells an empty one so what it is empty of."""
+        if self._spec is None:
+            self._spec = spec
 
     def has_value(self, name: str | None = None) -> Any:
         """Whether there is an element, a boolean tensor."""
@@ -71,17 +80,25 @@ class Optional:
     def get_value(self, name: str | None = None) -> Any:
         """The element. Raises InvalidArgumentError if there is none."""
         assert_op(self._there, "The given optional does not have a value.", "InvalidArgumentError")
-        return self._value
+        return nest.pack_sequence_as(self._spec, self._leaves())
+
+    def _leaves(self) -> list[Any]:
+        """The tensors of the element, or what stands for them where there is none."""
+        if self._spec is None:
+            return []
+        if self._value is None:
+            return [convert_to_tensor(blank(leaf.type), leaf.dtype) for leaf in nest.flatten(self._spec)]
+        return nest.flatten(self._value)
 
     def __tf_flatten__(self) -> tuple[Any, tuple]:
-        return self._spec, (self._there, *nest.flatten(self._value))
+        return self._spec, (self._there, *self._leaves())
 
     @classmethod
     def __tf_unflatten__(cls, metadata: Any, components: Sequence[Any]) -> Any:
         there, *leaves = components
         if isinstance(there, TensorSpec):
             return OptionalSpec(metadata)
-        return cls(there, nest.pack_sequence_as(metadata, leaves), metadata)
+        return cls(there, nest.pack_sequence_as(metadata, leaves) if leaves else None, metadata)
 
     def __repr__(self) -> str:
         return f"<Optional element_spec={self._spec!r}>"

@@ -15,7 +15,7 @@ from autograph.operators.staged_if import stage_branches
 from autograph.operators.staged_while import stage_while
 from autograph.operators.state import LocalSlot
 from autograph.operators.symbolic import condition, symbolic
-from runtime import dtypes, nest
+from runtime import composites, dtypes, nest
 from runtime.context import ctx
 from runtime.ops.compare import equal
 from runtime.ops.control import Assert
@@ -88,10 +88,12 @@ def while_loop(
             result = type(values)([result]) if not hasattr(values, "_fields") else type(values)(result)
         elif isinstance(result, (list, tuple)) and type(result) is not type(values) and len(result) == len(values):
             result = nest.rebuild(values, list(result))
-        nest.assert_same_structure(values, result)
-        # A TensorArray without elements has None for its rows.
-        return nest.map_structure(
-            lambda new, old: new if old is None else convert_to_tensor(new, dtype_hint=old.dtype), result, values
+        composites.assert_same_structure(values, result)
+        # What tensor arrays and the like are made of may still change, until the types of the loop are found.
+        return composites.map_structure(
+            lambda new, old: new if composites.is_composite(old) else convert_to_tensor(new, dtype_hint=old.dtype),
+            result,
+            values,
         )
 
     if ctx.builder is None:
@@ -115,8 +117,8 @@ def while_loop(
 
 
 def _tensors(value: Any) -> Any:
-    """The structure with tensors for its leaves; TensorArrays stay."""
-    if isinstance(value, TensorArray):
+    """The structure with tensors for its leaves; TensorArrays and the like stay."""
+    if composites.is_composite(value):
         return value
     if nest.is_nested(value):
         return nest.rebuild(value, [_tensors(part) for part in nest.children(value)])

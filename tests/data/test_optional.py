@@ -67,6 +67,50 @@ def test_as_an_argument_and_in_branches(compiled):
         assert float(f(optional, ag.constant(flag))) == expected
 
 
+@pytest.mark.parametrize("unrolled", [1, 2])
+def test_an_empty_one_that_learns_in_a_loop_what_it_is_empty_of(unrolled):
+    # As Keras runs several steps in one call.
+    def step(batch):
+        return {"sum": ag.reduce_sum(batch), "count": ag.size(batch)}
+
+    @ag.function
+    def steps(iterator):
+        empty = Optional.empty(None)
+
+        def test(i, outputs, inputs):
+            return ag.logical_and(i < 4, inputs.has_value())
+
+        def one(i, outputs, inputs):
+            def has_next():
+                found = Optional.from_value(step(inputs.get_value()))
+                empty._element_spec = found.element_spec
+                return found
+
+            def has_none():
+                outputs._element_spec = empty._element_spec
+                return outputs
+
+            found = ag.cond(ag.logical_and(i < 4, inputs.has_value()), has_next, has_none)
+            return i + 1, found, ag.cond(i + 1 < 4, lambda: iterator.get_next_as_optional(), lambda: inputs)
+
+        def body(*state):
+            for _ in range(unrolled):
+                state = one(*state)
+            return state
+
+        found = ag.while_loop(test, body, [ag.constant(0), empty, iterator.get_next_as_optional()])[1]
+        found._element_spec = empty.element_spec
+        return found
+
+    iterator = iter(Dataset.range(13).batch(2))
+    for expected in ({"sum": 6 + 7, "count": 2}, {"sum": 12, "count": 1}, None):
+        found = steps(iterator)
+        assert found.element_spec == {"sum": SCALAR, "count": ag.TensorSpec([], ag.int32)}
+        assert bool(found.has_value()) == (expected is not None)
+        if expected is not None:
+            assert {name: int(part) for name, part in found.get_value().items()} == expected
+
+
 def test_specs():
     spec = ag.OptionalSpec(SCALAR)
     assert spec == ag.OptionalSpec(SCALAR) != ag.OptionalSpec(ag.TensorSpec([2], ag.int64))
