@@ -160,8 +160,10 @@ def watched(callee: FunctionType, made: Callable[..., Any], owner: Any = None) -
             if found is not None:
                 return found.result
         activation = Activation(callee, made, args, kwargs, owner)
+        activation.may_widen = all(each.may_widen for each in before)
+        activation.is_pythons = any(each.is_pythons for each in before)
         # What Python has called again without asking a tensor in between isn't undone.
-        if not before or before[-1].builder is not ctx.builder:
+        if not activation.is_pythons and (not before or before[-1].builder is not ctx.builder):
             activation.look_around()
         return activation.run()
 
@@ -238,6 +240,7 @@ class Activation:
         self.frame: Frame | None = None
         self.may_be_staged = False
         self.may_widen = True
+        self.is_pythons = False  # it can't be staged, so Python runs its calls
         # The parameters with which calls in it, which differ in Python numbers or sizes, would be the same.
         self.wider: dict[Path, TensorType] | None = None
 
@@ -270,19 +273,22 @@ class Activation:
         assert rewind is not None
         self.undo(rewind)
         stack.append(self)
+        recursion = Recursion(self, restart.parameters)
         try:
-            return Recursion(self, restart.parameters).stage()
+            return recursion.stage()
         except Exception as error:
             if failure is not None:
                 raise failure from None
-            if not restart.is_widening:
+            if not (restart.is_widening or recursion.changes_state):
                 raise
             refusal = error
         finally:
             stack.pop()
-        # With tensors in place of its numbers the function can't be traced; Python may come to an end after all.
+        # Python's own state may bring the calls to an end, which a function of the program couldn't use.
         self.undo(rewind)
         self.recursion, self.may_widen, self.wider = None, False, None
+        if not restart.is_widening:
+            self.is_pythons, self.may_be_staged = True, False
         try:
             return self.run()
         except RecursionError:
@@ -397,6 +403,7 @@ class Recursion:
         self.result: Any = None
         self.types: list[TensorType | None] | None = None  # of the result's leaves; None: it has no result yet
         self.state: list[_State] = []
+        self.changes_state = False
         names = {name for each in _active.stack if each.recursion for name in [each.recursion.name]}
         name = activation.callee.__name__.replace("<lambda>", "function")
         numbered = (f"{name}_{count}" for count in itertools.count(2))
@@ -528,7 +535,9 @@ class Recursion:
         assert frame is not None
         before = {slot.place: value for slot, value in frame._far_slots()}
         contents = {snapshot.slot().place: snapshot for snapshot in frame.containers if snapshot.changed()}
-        found = frame.changes({each.slot.place for each in self.state})
+        changed, self.changes_state = self.changes_state, True
+        found = frame.changes({each.slot.place for each in self.state})  # raises for what can't be state
+        self.changes_state = changed or bool(found)
         for slot, now in found:
             snapshot = contents.get(slot.place)
             if snapshot is None:

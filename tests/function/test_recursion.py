@@ -296,6 +296,26 @@ def numbers_in_python(x: Any, depth: int) -> Any:
     return numbers_in_python(x * 2.0, depth - 1) + depth
 
 
+class Steps:
+    """Python's state ends the recursion, and only Python can use it."""
+
+    def __init__(self) -> None:
+        self.i = 0
+
+    def go(self, x: Any) -> Any:
+        if self.i == len(VALUES):
+            return x
+        value = VALUES[self.i]
+        self.i += 1
+        if x > 1000.0:
+            return x
+        return self.go(x * value)
+
+
+def python_state(x: Any) -> Any:
+    return Steps().go(x)
+
+
 def mirrored(x: Any) -> Any:
     """Python numbers that have an end only where a tensor says so: beyond it, an index is out of range."""
 
@@ -413,6 +433,7 @@ CASES = [
     (row_of_pascal, int32(5)), (uses_closure, int32(10, 3)), (numbers_in_python, (np.float32(1), 5)),
     (mirrored, (np.float32([1, 2, 3, 4, 5]),)), (leading, (np.float32([1, 2, 1, 3, 4]),)),
     (tower, (np.float32(1),)), (raises, int32(6)), (with_try, int32(4)),
+    (python_state, (np.float32(2),)), (python_state, (np.float32(0.5),)),
     (object_that_is_called, int32(4)), (staged_by_cond, int32(9)), (searches, int32(0, 4)), (searches, int32(0, 9)),
     (moves_of_hanoi, int32(3)), (merge_sort, (np.float32([3, 1, 2, 9, 7, 7, 0]),)),
 ]  # fmt: skip
@@ -590,10 +611,11 @@ def test_what_a_trace_throws_away_leaves_nothing_behind() -> None:
     assert len(calls) == 1
 
 
-def test_a_long_run_goes_on_in_native_code(monkeypatch: Any) -> None:
+def test_a_long_run_goes_on_in_native_code(monkeypatch: Any, tmp_path: Any) -> None:
     """In the default mode a call does not have to wait for the next one: a function may call itself a million times."""
     from runtime.engine import pacing
 
+    monkeypatch.setenv("AUTOGRAPH_CACHE_DIR", str(tmp_path))  # no kernel of an earlier process
     asked: list[Any] = []
     finish = pacing.Pace.finish
 
