@@ -26,12 +26,12 @@ from runtime.codegen.chunks import LONGEST, in_chunks, stacks_of_one_scalar_a_tr
 from runtime.codegen.counting import Counter, counted_loop, counter_of
 from runtime.codegen.effect_forms import keep_in_step
 from runtime.codegen.few import is_small, items, items_of, vector
-from runtime.codegen.inplace import UPDATES
 from runtime.codegen.interrupts import interruptible
 from runtime.codegen.lowering import Lowering, emitter
 from runtime.codegen.names import is_literal, words
 from runtime.codegen.refs import TOKEN, Array, Buffer, Scalar, StackRef, Vector, Virtual
 from runtime.graph.ir import Node, Value
+from runtime.graph.updates import UPDATES
 from runtime.types import StackType, TensorType, TokenType
 
 
@@ -342,7 +342,7 @@ def _start(low: Lowering, value: Value, overwritten: bool, pushes: bool) -> Any:
             return own_stack(low, ref) if shared and pushes else replace(ref, shared=shared)
         return ref
     solid = low.array(value)
-    if overwritten and not low.may_overwrite(value):
+    if overwritten and not low.frees_memory_of(value):
         return low.copied(solid, value.name)
     return solid
 

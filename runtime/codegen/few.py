@@ -227,6 +227,11 @@ def items(low: Any, value: Value, shape: Sequence[int] | None = None) -> Any:
     return found
 
 
+def keep_elements(low: Any, value: Value) -> None:
+    """Makes a small value in memory a few variables, because its memory is going to be written to."""
+    low.define(value, vector(low, value, items(low, value)))
+
+
 def items_of(low: Any, ref: Any, shape: Sequence[int]) -> Any:
     """The same for what stands for a value of that shape."""
     if isinstance(ref, Vector):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from runtime.codegen import cpu
-from runtime.codegen.known import index_of, is_below, learn_inside, outside
+from runtime.codegen.known import index_of, is_below, known_of, learn_inside, outside
 from runtime.codegen.lowering import Lowering, emitter
-from runtime.codegen.refs import Array, Buffer, Dims, product
+from runtime.codegen.refs import Array, Buffer, Dims, Scalar, product
 from runtime.codegen.slice_forms import row_view, writable, write, zeros
 from runtime.codegen.view_forms import bind, filled
 from runtime.graph.ir import Node, Value
@@ -149,45 +149,60 @@ def _scatter_add(low: Lowering, node: Node, total: Array, indices: Value, values
 
 @emitter("row_update")
 def _row_update(low: Lowering, node: Node) -> None:
-    _write_row(low, node, "index {0} is not in [0, {1}) [Op:RowUpdate]", "InvalidArgumentError", value=2, index=1)
+    buffer, index, value = node.inputs
+    low.ref(value)
+    message = "index {0} is not in [0, {1}) [Op:RowUpdate]"
+    row = _checked(low, node, index, low.dims(buffer)[0], message, "InvalidArgumentError")
+    total = writable(low, node)
+    write(low, node, row_view(low, total, row), value)
+    low.define(node.outputs[0], total)
 
 
 @emitter("row_add")
 def _row_add(low: Lowering, node: Node) -> None:
-    message = "Tried to add to index {0} but array size is: {1}"
-    _write_row(low, node, message, "OutOfRangeError", value=2, index=1, add=True)
-
-
-def _write_row(low: Lowering, node: Node, message: str, error: str, value: int, index: int, add: bool = False) -> None:
-    low.ref(node.inputs[value])
-    row = _checked(low, node, node.inputs[index], low.dims(node.inputs[0])[0], message, error)
-    total = writable(low, node)
-    write(low, node, row_view(low, total, row), node.inputs[value], add)
-    low.define(node.outputs[0], total)
+    low.ref(node.inputs[2])
+    _write_existing_row(low, node, writable(low, node), add=True)
 
 
 @emitter("row_grad")
 def _row_grad(low: Lowering, node: Node) -> None:
-    dims = low.dims(node.inputs[0])
-    row = _checked(
-        low, node, node.inputs[1], dims[0], "Tried to write to index {0} but array size is: {1}", "OutOfRangeError"
-    )
-    total = zeros(low, node, dims)
-    write(low, node, row_view(low, total, row), node.inputs[2])
+    _write_existing_row(low, node, zeros(low, node, low.dims(node.inputs[0])))
+
+
+def _write_existing_row(low: Lowering, node: Node, total: Array, add: bool = False) -> None:
+    """Prints the write of a row, unless the array ends before it."""
+    _, index, value = node.inputs
+    value_ref = low.ref(value)
+    if isinstance(value_ref, Scalar):
+        low.scalar_name(value)
+    row, known = index_of(low, index, "row")
+    wrong = outside(low, row, known, total.dims[0])
+    with low.nested() as block:
+        write(low, node, row_view(low, total, row), value, add)
+    if wrong is None:
+        low.block += block
+    else:
+        low.line(f"if not ({wrong}):")
+        low.block.append(block)
     low.define(node.outputs[0], total)
 
 
 @emitter("row")
 def _row(low: Lowering, node: Node) -> None:
     array = _any_array(low, node.inputs[0])
-    row = _checked(
-        low,
-        node,
-        node.inputs[1],
-        array.dims[0],
-        "Tried to read from index {0} but array size is: {1}",
-        "OutOfRangeError",
-    )
+    size = low.size_of(node.inputs[2]) if len(node.inputs) > 2 else array.dims[0]
+    message = "Tried to read from index {0} but array size is: {1}"
+    row = _checked(low, node, node.inputs[1], size, message, "OutOfRangeError")
+    if size != array.dims[0] and outside(low, row, known_of(low.ref(node.inputs[1])), array.dims[0]) is not None:
+        output = node.outputs[0]
+        if output.type.rank == 0:  # type: ignore[union-attr]
+            found = low.assign(cpu.literal(0, array.dtype), output.name)
+            view = row_view(low, array, row)
+            low.line(f"if {row} < {array.dims[0]}:")
+            low.block.append([f"{found} = {view.buffer.name}[{view.offset}]"])
+            low.define(output, Scalar(found, array.dtype))
+            return
+        array = _resized(low, low.solid(array), low.atom(f"max({size}, {array.dims[0]})"), output.name)
     bind(low, node, row_view(low, array, row))
 
 
@@ -248,11 +263,15 @@ def _resize_rows(low: Lowering, node: Node) -> None:
         count = low.assign(f"min({count}, {array.dims[0]})", "n")
         low.define(node.outputs[0], Array(array.buffer, (count, *array.dims[1:]), None, array.offset, whole=False))
         return
+    low.define(node.outputs[0], _resized(low, array, count, node.outputs[0].name))
+
+
+def _resized(low: Lowering, array: Array, count: str, name: str | None) -> Array:
+    """The first `count` rows of an array, with zeros for those that don't exist."""
     length = low.atom(product(array.dims[1:]), "length")
     data = low.assign(
-        f"lib.resized({array.buffer.name}, {array.dims[0]} * {length}, {count} * {length})",
-        node.outputs[0].name or "rows",
+        f"lib.resized({array.buffer.name}, {array.dims[0]} * {length}, {count} * {length})", name or "rows"
     )
     resized = Buffer(data, array.dtype)
     resized.may_be(array.buffer)
-    low.define(node.outputs[0], Array(resized, (count, *array.dims[1:])))
+    return Array(resized, (count, *array.dims[1:]))

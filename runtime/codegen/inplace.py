@@ -13,14 +13,8 @@ from runtime.graph.ir import Graph, Node, Value
 from runtime.graph.passes import options
 from runtime.graph.passes.commits import may_fail
 from runtime.graph.structural import COMMIT
+from runtime.graph.updates import UPDATES, Origins
 
-# Ops whose output may take over the memory of their first input.
-UPDATES = frozenset(
-    [
-        "row_update", "slice_add", "slice_update", "index_add", "row_add", "array_write", "tensor_scatter_nd_update",
-        "tensor_scatter_nd_add", "tensor_scatter_nd_max", "tensor_scatter_nd_min",
-    ]
-)  # fmt: skip
 # Those that know that their indices are good before they write.
 _CHECKED = frozenset({"row_update", "slice_add", "slice_update"})
 
@@ -30,6 +24,7 @@ class Updates:
 
     def __init__(self) -> None:
         self._inputs: dict[Graph, set[int]] = {}
+        self._origins = Origins()
         self.parameters: dict[str, set[int]] = {}  # by name of a recursive function
 
     def carries(self, node: Node) -> set[int]:
@@ -40,8 +35,9 @@ class Updates:
         """Positions of the graph's inputs that an update op takes as the array to change."""
         found = self._inputs.get(graph)
         if found is None:
-            # What comes after the first update of an input is owned anyway: only the inputs themselves are looked for.
-            values = {v for node in graph.nodes for v in self._updated(node)}
+            # A branch may have handed the input on before it is updated.
+            origins = self._origins.of(graph)
+            values = {origins.get(v) for node in graph.nodes for v in self._updated(node)}
             found = self._inputs[graph] = {index for index, v in enumerate(graph.inputs) if v in values}
         return found
 

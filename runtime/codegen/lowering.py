@@ -291,18 +291,37 @@ class Lowering(Sizes):
 
     def may_overwrite(self, value: Value) -> bool:
         """Whether the current node is the last to see the value's memory, which this kernel owns."""
+        return self._still_read(value) == []
+
+    def frees_memory_of(self, value: Value) -> bool:
+        """The same; parts of the memory that are read later are copied first, where nothing else is."""
+        readers = self._still_read(value)
+        if not readers:
+            return readers is not None
+        refs = [self.region.env[other] for other in readers]
+        if not all(isinstance(ref, Array) and not ref.whole for ref in refs):
+            return False
+        for other in readers:
+            few.keep_elements(self, other) if self.region.in_loop and few.is_small(other) else self.array(other)
+        for buffer in self.region.env[value].buffer.sharers:
+            buffer.values = [other for other in buffer.values if other not in readers]
+        return True
+
+    def _still_read(self, value: Value) -> list[Value] | None:
+        """The values in the value's memory that the current node, or one after it, reads besides the value itself; None
+        where the memory isn't this kernel's to overwrite, or the value is read again."""
         ref = self.region.env[value]
         if not isinstance(ref, Array) or not ref.is_plain or not ref.buffer.owned:
-            return False
+            return None
         region = self.region
         current = region.graph.nodes[region.index]
-        if current.inputs.count(value) > 1:
-            return False
-        return all(
-            region.last_use.get(other, -1) <= region.index and (other is value or other not in current.inputs)
+        found = [
+            other
             for buffer in ref.buffer.sharers
             for other in buffer.values
-        )
+            if region.last_use.get(other, -1) > region.index or (other is not value and other in current.inputs)
+        ]
+        return None if value in found or current.inputs.count(value) > 1 else list(dict.fromkeys(found))
 
     # --- nodes ---------------------------------------------------------------------------------------------------
 

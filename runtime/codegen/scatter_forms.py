@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from runtime.codegen import cpu
+from runtime.codegen.few import is_small, items, vector
 from runtime.codegen.gather_forms import place_of
 from runtime.codegen.known import Known, index_of, learn_inside, outside
 from runtime.codegen.lowering import REFUSALS, Lowering, emitter
@@ -22,6 +23,7 @@ from runtime.codegen.refs import Array, Dims, Scalar, Vector, product
 from runtime.codegen.slice_forms import writable, zeros
 from runtime.codegen.view_forms import bind, filled
 from runtime.graph.ir import Node, Value
+from runtime.graph.making import known_array
 from runtime.ops.table import OPS
 from runtime.shapes import element_count
 
@@ -122,6 +124,8 @@ def _updates(low: Lowering, node: Node, updates: Value, places: Places) -> Any:
             f"[{shapes[2]}]: expected [{shapes[3]}] [Op:{node.op.label}]"
         )
         low.fail_when(" or ".join(wrong), "InvalidArgumentError", message, node, details, node.op.label)
+    if is_small(updates) and known_array(updates) is not None:
+        return vector(low, updates, items(low, updates))
     ref = low.ref(updates)
     if isinstance(ref, Scalar):
         return Vector(ref.dtype, (low.scalar_name(updates),), ("1",))

@@ -114,7 +114,7 @@ def writable(low: Lowering, node: Node) -> Array:
     low.fusion.flush_all()
     if not (isinstance(ref, Array) and ref.is_plain):
         return low.solid(ref, node.outputs[0].name)
-    if low.may_overwrite(source):
+    if low.frees_memory_of(source):
         return replace(ref)
     return low.copied(ref, node.outputs[0].name or source.name)
 

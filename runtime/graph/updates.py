@@ -1,0 +1,58 @@
+"""Ops that change a few elements of an array, and the arrays that a graph changes by nothing else.
+
+Generated code runs them in place, so that a trip of a loop costs as much as it changes. Whoever copies such an array in
+each trip makes the loop quadratic.
+"""
+
+from __future__ import annotations
+
+from runtime.graph.ir import Graph, Node, Value
+
+# Ops whose output may take over the memory of their first input.
+UPDATES = frozenset(
+    [
+        "row_update", "slice_add", "slice_update", "index_add", "row_add", "array_write", "tensor_scatter_nd_update",
+        "tensor_scatter_nd_add", "tensor_scatter_nd_max", "tensor_scatter_nd_min",
+    ]
+)  # fmt: skip
+
+
+class Origins:
+    """The inputs of graphs that their values are, but for updates; found once for each graph, which must not change."""
+
+    def __init__(self) -> None:
+        self._found: dict[Graph, dict[Value, Value]] = {}
+
+    def of(self, graph: Graph) -> dict[Value, Value]:
+        """Maps what is an input of the graph, but for the elements that updates have changed, to that input."""
+        found = self._found.get(graph)
+        if found is None:
+            found = self._found[graph] = {value: value for value in graph.inputs}
+            for node in graph.nodes:
+                for place, source in self._sources(node).items():
+                    if source in found:
+                        found[node.outputs[place]] = found[source]
+        return found
+
+    def handed_on(self, loop: Node) -> set[int]:
+        """The carries of a `while` that each trip hands on, changed by updates or not at all."""
+        body = loop.regions[1]
+        known = self.of(body)
+        return {k for k in range(loop.attrs["carries"]) if known.get(body.outputs[k]) is body.inputs[k]}
+
+    def _sources(self, node: Node) -> dict[int, Value]:
+        """The operands that results of a node are, but for updates, by the number of the result."""
+        if node.op.name in UPDATES:
+            return {0: node.inputs[0]}
+        if node.op.name == "assign":
+            return {0: node.inputs[1]}
+        if node.op.name == "while":
+            return {k: node.inputs[k] for k in self.handed_on(node)}
+        if node.op.name != "cond":
+            return {}
+        places = [{v: k for k, v in enumerate(region.inputs)} for region in node.regions]
+        then, other = (
+            [at.get(self.of(region).get(v)) for v in region.outputs]  # type: ignore[arg-type]
+            for at, region in zip(places, node.regions)
+        )
+        return {k: node.inputs[1 + a] for k, (a, b) in enumerate(zip(then, other)) if a is not None and a == b}
