@@ -127,8 +127,11 @@ class TensorArray:
     def read(self, index: Any, name: str | None = None) -> Tensor:
         """Element `index`. Raises OutOfRangeError beyond the array, InvalidArgumentError for an array without elements
         whose element shape isn't known; in a loop or branch they are taken for scalars until one is written."""
-        rows = self._rows(scalars=ctx.builder is not None and ctx.builder.parent is not None)
-        return apply(ROW, (rows, convert_to_tensor(index)))
+        place = convert_to_tensor(index)
+        if self._buffer is None:
+            rows = self._rows(scalars=ctx.builder is not None and ctx.builder.parent is not None)
+            return apply(ROW, (rows, place))
+        return apply(ROW, (self._buffer, place, self._size))
 
     def _rows(self, scalars: bool = False) -> Tensor:
         """All elements, exactly `size` rows. scalars: what elements are where nothing says it."""

@@ -19,6 +19,7 @@ from runtime.ops.dispatch import apply, call
 from runtime.ops.joining import static_axis
 from runtime.ops.late import late
 from runtime.ops.rules import brackets, dims, product, shape_attr
+from runtime.ops.slicing import add_at, index_of_axis
 from runtime.ops.table import OpDef, Sample, register
 from runtime.tensor import Tensor
 from runtime.types import TensorType
@@ -66,6 +67,13 @@ def _grad_gather(op: Any, dy: Any) -> Sequence[Any]:
     return call("gather_grad", dy, op.inputs[1], *extra, axis=op.attrs["axis"], shape=shape), None
 
 
+def _add_into(op: Any, total: Any) -> Any:
+    value, indices, axis = op.inputs[0], op.inputs[1], op.attrs["axis"]
+    if indices._shape == () and value._shape is not None:
+        return add_at(total, value, index_of_axis(axis, len(value._shape) + 1), [indices])
+    return call("index_add", total, indices, value, axis=axis)
+
+
 def _add_at(acc: Any, indices: Any, values: Any, axis: int) -> None:
     """acc[..., indices, ...] += values along `axis`, counting repeated indices."""
     np.add.at(np.moveaxis(acc, axis, 0), indices, _indices_first(values, np.ndim(indices), axis))
@@ -109,7 +117,7 @@ GATHER_GRAD = register(
         grad=lambda op, dy: (
             call("gather", dy, op.inputs[1], axis=op.attrs["axis"]), *[None] * (len(op.inputs) - 1)
         ),
-        add_into=lambda op, total: call("index_add", total, op.inputs[1], op.inputs[0], axis=op.attrs["axis"]),
+        add_into=_add_into,
         kinds="iufc", doc="Zeros of a shape with slices added at positions of an axis: the adjoint of gather.",
         samples=(
             Sample(((3, 2), (3,)), {"axis": 0, "shape": (3, 2)}, fixed={1: _INDICES}),
@@ -203,7 +211,9 @@ def _infer_row_update(inputs: Sequence[Any], attrs: dict) -> tuple:
 
 def _grad_row_update(op: Any, dy: Any) -> Sequence[Any]:
     _, i, value = op.inputs
-    return call("row_update", dy, i, call("zeros_like", value)), None, call("gather", dy, i, axis=0)
+    # Read before it is overwritten, so that generated code can write in place.
+    row = call("gather", dy, i, axis=0)
+    return call("row_update", dy, i, call("zeros_like", value)), None, row
 
 
 ROW_UPDATE = register(

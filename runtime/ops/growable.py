@@ -2,6 +2,7 @@
 
     array_write(buffer, index, value, size)   the buffer with row `index` set; it gets at least `size` rows (new ones
                                               are zeros), and twice as many as before when it must grow beyond that
+    row(buffer, index, size?)                 one of the first `size` rows (default: of all), zeros if it doesn't exist
     resize_rows(buffer, count)                the first `count` rows, with zeros for those that don't exist; `within`
                                               says that all exist, so that generated code needs no copy
 
@@ -100,10 +101,13 @@ def _grad_resize(op: Any, dy: Any) -> Sequence[Any]:
     return apply(RESIZE_ROWS, (dy, call("dim", buffer, axis=0)), {"static": rows, "within": False}), None
 
 
-def _row_kernel(buffer: Any, index: Any) -> Any:
-    index = int(index)
-    if not 0 <= index < len(buffer):
-        raise errors.OutOfRangeError(f"Tried to read from index {index} but array size is: {len(buffer)}")
+def _row_kernel(buffer: Any, index: Any, size: Any = None) -> Any:
+    index, rows = int(index), len(buffer)
+    size = rows if size is None else int(size)
+    if not 0 <= index < size:
+        raise errors.OutOfRangeError(f"Tried to read from index {index} but array size is: {size}")
+    if index >= rows:
+        return blanks(buffer.shape[1:], buffer.dtype)
     # An element of an array of strings stays an array.
     return buffer[index, ...] if buffer.dtype == object else buffer[index]
 
@@ -142,25 +146,37 @@ ROW: OpDef = register(
         _row_kernel,
         grad=lambda op, dy: (
             apply(ROW_GRAD, (op.inputs[0], op.inputs[1], dy)),
-            None,
+            *[None] * (len(op.inputs) - 1),
         ),
         cheap=True,
         doc="One row of a growable array.",
-        samples=(Sample(((4, 2), ()), fixed={1: np.int32(3)}), Sample(((3,), ()), fixed={1: np.int32(0)})),
+        samples=(
+            Sample(((4, 2), ()), fixed={1: np.int32(3)}),
+            Sample(((3,), ()), fixed={1: np.int32(0)}),
+            Sample(((3,), (), ()), fixed={1: np.int32(1), 2: np.int32(2)}),
+            Sample(((3,), (), ()), fixed={1: np.int32(4), 2: np.int32(5)}),
+            Sample(((3, 2), (), ()), fixed={1: np.int32(4), 2: np.int32(5)}),
+        ),
     )
 )
 
 
 def _row_grad_kernel(like: Any, index: Any, dy: Any) -> Any:
     result = blanks(like.shape, dy.dtype)
-    result[int(index)] = dy
+    if index < len(result):
+        result[int(index)] = dy
     return result
 
 
 def _row_add_kernel(total: Any, index: Any, dy: Any) -> Any:
     result = total.copy()
-    result[int(index)] += dy
+    if index < len(result):
+        result[int(index)] += dy
     return result
+
+
+def _row_or_zeros(array: Any, index: Any) -> Any:
+    return apply(ROW, (array, index, index + 1))
 
 
 ROW_GRAD: OpDef = register(
@@ -168,11 +184,14 @@ ROW_GRAD: OpDef = register(
         "row_grad",
         lambda inputs, attrs: (inputs[0],),
         _row_grad_kernel,
-        grad=lambda op, dy: (None, None, apply(ROW, (dy, op.inputs[1]))),
+        grad=lambda op, dy: (None, None, _row_or_zeros(dy, op.inputs[1])),
         add_into=lambda op, total: apply(ROW_ADD, (total, op.inputs[1], op.inputs[2])),
         shape_only=(0,),
-        doc="Zeros like a growable array, with one row set.",
-        samples=(Sample(((4, 2), (), (2,)), fixed={1: np.int32(3)}, gradient=(2,)),),
+        doc="Zeros like a growable array, with one row set, if it exists.",
+        samples=(
+            Sample(((4, 2), (), (2,)), fixed={1: np.int32(3)}, gradient=(2,)),
+            Sample(((4, 2), (), (2,)), fixed={1: np.int32(4)}),
+        ),
     )
 )
 ROW_ADD: OpDef = register(
@@ -180,9 +199,12 @@ ROW_ADD: OpDef = register(
         "row_add",
         lambda inputs, attrs: (inputs[0],),
         _row_add_kernel,
-        grad=lambda op, dy: (dy, None, apply(ROW, (dy, op.inputs[1]))),
-        doc="A growable array with a value added to one row.",
-        samples=(Sample(((4, 2), (), (2,)), fixed={1: np.int32(1)}),),
+        grad=lambda op, dy: (dy, None, _row_or_zeros(dy, op.inputs[1])),
+        doc="A growable array with a value added to one row, if it exists.",
+        samples=(
+            Sample(((4, 2), (), (2,)), fixed={1: np.int32(1)}),
+            Sample(((3,), (), ()), fixed={1: np.int32(3)}),
+        ),
     )
 )
 

@@ -137,8 +137,9 @@ def _grad_gather_nd(op: Any, dy: Any) -> Sequence[Any]:
 
 def _grad_update(op: Any, dy: Any) -> Sequence[Any]:
     _, indices, updates = op.inputs
-    cleared = call("tensor_scatter_nd_update", dy, indices, call("zeros_like", updates))
-    return cleared, None, call("gather_nd", dy, indices)
+    # Read before they are overwritten, so that generated code can write in place.
+    arrived = call("gather_nd", dy, indices)
+    return call("tensor_scatter_nd_update", dy, indices, call("zeros_like", updates)), None, arrived
 
 
 _ND = np.array([[2], [0]], np.int32)

@@ -23,7 +23,7 @@ from runtime.ops.late import late
 from runtime.ops.rules import dims, shape_attr
 from runtime.ops.table import OpDef, Sample, register
 from runtime.shapes import Shape
-from runtime.tensor import EagerTensor, Tensor
+from runtime.tensor import EagerTensor, SymbolicTensor, Tensor
 from runtime.types import TensorType
 
 Spec = tuple[tuple[Any, ...], ...]
@@ -379,7 +379,65 @@ def _grad_slice_add(op: Any, dy: Any) -> Sequence[Any]:
 
 def _add_into(op: Any, total: Any) -> Any:
     holes = op.inputs[1 + op.attrs["shape"].count(None) :]
-    return call("slice_add", total, op.inputs[0], *holes, spec=op.attrs["spec"])
+    return add_at(total, op.inputs[0], op.attrs["spec"], holes)
+
+
+def add_at(total: Any, value: Any, spec: Spec, holes: Sequence[Any]) -> Any:
+    """`total` with `value` added in a slice. Of a value that is zeros but for some slices only those are added, so that
+    the gradient of `x[i][j]` doesn't cost a row."""
+    parts = _parts(value)
+    found = [_within(spec, holes, own, own_holes) for _, own, own_holes in parts]
+    places = [place for place in found if place is not None]
+    if not parts or len(places) < len(parts):
+        return call("slice_add", total, value, *holes, spec=spec)
+    for (part, _, _), place in zip(parts, places):
+        total = add_at(total, part, *place)
+    return total
+
+
+def index_of_axis(axis: int, rank: int) -> Spec:
+    """The spec of one slice along an axis of a tensor."""
+    return tuple(("index", HOLE) if a == axis else FULL for a in range(rank))
+
+
+def _parts(value: Any) -> list[tuple[Any, Spec, Sequence[Any]]]:
+    """What was added to zeros to make a cotangent in a graph, each with its slice; nothing where that isn't known."""
+    node = value.value.node if type(value) is SymbolicTensor else None
+    if node is None or value._shape is None:
+        return []
+    first, *rest = [value.builder.tensor(v) for v in node.inputs]
+    name, attrs = node.op.name, node.attrs
+    if name == "slice_grad":
+        return [(first, attrs["spec"], rest[attrs["shape"].count(None) :])]
+    if name == "gather_grad" and rest[0]._shape == ():
+        return [(first, index_of_axis(attrs["axis"], len(value._shape)), rest[:1])]
+    if name == "slice_add":
+        part = (rest[0], attrs["spec"], rest[1:])
+    elif name == "index_add" and rest[0]._shape == ():
+        part = (rest[1], index_of_axis(attrs["axis"], len(value._shape)), rest[:1])
+    else:
+        return []
+    before = _parts(first)
+    return [*before, part] if before else []
+
+
+def _within(
+    outer: Spec, outer_holes: Sequence[Any], inner: Spec, inner_holes: Sequence[Any]
+) -> tuple[Spec, list[Any]] | None:
+    """The spec and holes of `x[outer][inner]`, where `outer` only has indices and whole dimensions."""
+    if any(item[0] not in ("index", "slice") for item in (*outer, *inner)):
+        return None
+    if any(item[0] == "slice" and item != FULL for item in outer) or outer.count(FULL) != len(inner):
+        return None
+    sources = iter(outer_holes), iter(inner_holes)
+    items, own = iter(inner), []
+    holes: list[Any] = []
+    for item in outer:
+        source = sources[item == FULL]
+        chosen = next(items) if item == FULL else item
+        own.append(chosen)
+        holes += [next(source) for part in chosen[1:] if part == HOLE]
+    return tuple(own), holes
 
 
 _ROW = (("index", 1), FULL)

@@ -198,6 +198,10 @@ def written(buffer: Any, index: Any, value: Any, size: Any, **attrs: Any) -> Any
     return np.stack([value if i == index else row for i, row in enumerate([*buffer, *longer])])
 
 
+def in_existing_row(x: Any, index: Any, dy: Any) -> Any:
+    return written(nothing(x), index, dy, None) if index < len(x) else nothing(x)
+
+
 # In place of those of references.py, where these are of ordinary numbers, or where there is none.
 REFERENCES = {
     **OTHERS,
@@ -205,9 +209,9 @@ REFERENCES = {
     "top_few": top_few, "array_write": written,
     "resize_rows": lambda x, size, **attrs: np.stack([x[i] if i < len(x) else nothing(x[:1])[0] for i in range(size)])
     if len(x) else np.full((int(size), *x.shape[1:]), b"" if x.dtype == object else 0, x.dtype),
-    "row": lambda x, i: x[int(i), ...],
-    "row_grad": lambda x, i, dy: written(nothing(x), i, dy, None),
-    "row_add": lambda x, i, dy: x + written(nothing(x), i, dy, None),
+    "row": lambda x, i, size=None: x[int(i), ...] if i < len(x) else nothing(np.empty(x.shape[1:], x.dtype)),
+    "row_grad": in_existing_row,
+    "row_add": lambda x, i, dy: x + in_existing_row(x, i, dy),
 }  # fmt: skip
 # Rows of which the references take ordinary matrices and numbers only: on empty and awkward operands they are compared
 # with themselves, on copies that lie one after the other in memory.
