@@ -5,7 +5,8 @@
 
 Running the branch again costs less than it looks: what its gradient doesn't need is dropped, and in exchange nothing is
 kept for the branch that isn't taken. Results of effects (random numbers, host calls) can't be had a second time: the
-forward node hands them out.
+forward node hands them out. So it does with what a branch reads from an array that a loop around it changes in place:
+to read that again, a copy of the whole array would have to be kept for each trip.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from runtime.autodiff.calls import NodeCall, is_differentiable
-from runtime.autodiff.reverse import REGION_RULES, Cotangents, walk_back
+from runtime.autodiff.residuals import is_array, is_overwritten
+from runtime.autodiff.reverse import REGION_RULES, Cotangents, taken_sum, walk_back
 from runtime.autodiff.zeros import empty_like_type, exact_zeros_for
 from runtime.context import ctx
 from runtime.errors import UnimplementedError
@@ -22,13 +24,21 @@ from runtime.graph.builder import Builder, emit_cond, trace_region
 from runtime.graph.ir import Graph, Node, Substitution, Value, copy_graph, copy_nodes
 from runtime.graph.passes.silence import gives_by_effect, silenced
 from runtime.graph.spans import at_span
+from runtime.graph.updates import Origins
 from runtime.types import TensorType, TokenType
 
+# Ops that give a part of their first operand.
+_READS = frozenset({"strided_slice", "gather", "gather_nd", "row"})
 
-def adjoint_of_cond(call: NodeCall, arrived: Sequence[Any], tracked: Callable[[Any], bool]) -> list[Any]:
-    """Cotangents of (predicate, captures...)."""
+
+def adjoint_of_cond(
+    call: NodeCall, arrived: Sequence[Any], tracked: Callable[[Any], bool], sums: Cotangents
+) -> list[Any]:
+    """Cotangents of (predicate, captures...). Those of captures begin with what `sums` has for them."""
     node, wrap = call.node, call.builder.tensor
-    _hand_out_effects(node)
+    known = call.known if isinstance(call, _Again) else {}
+    overwritten = [is_array(v) and is_overwritten(v, ctx.builder) for v in node.inputs[1:]]
+    _hand_out(node, overwritten)
     captures = node.inputs[1:]
     wanted = [i for i, v in enumerate(captures) if is_differentiable(v.type) and tracked(wrap(v))]
     # A value that is captured twice, as common subexpressions are, is one value in the adjoint: it has one cotangent.
@@ -36,18 +46,23 @@ def adjoint_of_cond(call: NodeCall, arrived: Sequence[Any], tracked: Callable[[A
     if not wanted:
         return [None] * len(node.inputs)
 
+    totals = [taken_sum(sums, wrap(captures[i])) for i in wanted]
+
     def adjoint_region(region: Graph, handed: dict[Value, Value]) -> Any:
         sharing: list[Node] = []
 
         def trace() -> list[Any]:
-            return _walk_branch(node, region, handed, captures, wanted, arrived, sharing)
+            return _walk_branch(node, region, handed, captures, wanted, arrived, totals, sharing)
 
         traced = trace_region(f"adjoint of {region.name}", trace)
         traced.builder.graph.outputs = traced.outputs
         _keep_what_is_used(traced.builder, sharing)
         return traced
 
-    regions = [adjoint_region(r, dict(_handed_out(node, r))) for r in node.regions]
+    regions = [
+        adjoint_region(r, {own: known.get(outer, outer) for own, outer in _handed_out(node, r, overwritten)})
+        for r in node.regions
+    ]
     results = emit_cond(node.inputs[0], *regions)
     found: list[Any] = [None] * len(node.inputs)
     for index, result in zip(wanted, results):
@@ -55,9 +70,19 @@ def adjoint_of_cond(call: NodeCall, arrived: Sequence[Any], tracked: Callable[[A
     return found
 
 
+class _Again(NodeCall):
+    """A branch in a branch that is run again. `known`: those of its results that were handed out by the first run."""
+
+    __slots__ = ("known",)
+
+    def __init__(self, node: Node, builder: Builder, known: dict[Value, Value]) -> None:
+        super().__init__(node, builder)
+        self.known = known
+
+
 class _HandedOut:
-    """An effect that isn't repeated, as the reverse walk sees calls: its operands as they are computed again, and its
-    results as the forward node hands them out."""
+    """An effect or a read that isn't repeated, as the reverse walk sees calls: its operands as they are computed again,
+    and its results as the forward node hands them out."""
 
     def __init__(self, node: Node, builder: Builder, mapping: Substitution) -> None:
         self.op, self.attrs = node.op, node.attrs
@@ -76,6 +101,7 @@ def _walk_branch(
     captures: list[Value],
     wanted: list[int],
     arrived: Sequence[Any],
+    totals: Sequence[Any],
     sharing: list[Node],
 ) -> list[Any]:
     """sharing: gets the branches that share the regions of those that they are copies of."""
@@ -88,22 +114,27 @@ def _walk_branch(
         mapping[own] = builder.use(outer)
     calls: list[Any] = []
     for inner in region.nodes:
-        if gives_by_effect(inner):
+        if gives_by_effect(inner) or (inner.op.name in _READS and inner.outputs[0] in handed):
             calls.append(_HandedOut(inner, builder, mapping))
-        else:
-            start = len(builder.graph.nodes)
-            # Mostly only the adjoint of a branch in this one is used, and its copy is dropped: to copy all that it
-            # holds at each level of nested branches would be quadratic in the levels.
-            shares = inner.op.name == "cond"
-            copy_nodes(silenced([inner]), builder.graph, mapping, _itself if shares else None)
-            made = builder.graph.nodes[start:]
-            sharing += made if shares else ()
-            calls += [NodeCall(n, builder) for n in made]
+            continue
+        start = len(builder.graph.nodes)
+        # Mostly only the adjoint of a branch in this one is used, and its copy is dropped: to copy all that it holds at
+        # each level of nested branches would be quadratic in the levels.
+        shares = inner.op.name == "cond"
+        copy_nodes(silenced([inner]), builder.graph, mapping, _itself if shares else None)
+        made = builder.graph.nodes[start:]
+        sharing += made if shares else ()
+        for again in made:
+            known = {own: builder.use(handed[v]) for v, own in zip(inner.outputs, again.outputs) if v in handed}
+            calls.append(_Again(again, builder, known) if known else NodeCall(again, builder))
     varied = {mapping[region.inputs[i]] for i in wanted}
     for each in calls:
         if any(t.value in varied for t in each.inputs):
             varied.update(t.value for t in each.outputs if is_differentiable(t.type))
     cotangents = Cotangents()
+    for index, total in zip(wanted, totals):
+        if total is not None:
+            cotangents.add(builder.tensor(mapping[region.inputs[index]]), total)
     for output, cotangent in zip(region.outputs, arrived):
         if cotangent is not None:
             cotangents.add(builder.tensor(mapping[output]), cotangent)
@@ -136,23 +167,51 @@ def _keep_what_is_used(builder: Builder, sharing: list[Node]) -> None:
         node.regions = tuple(map(copy_graph, node.regions))
 
 
-def _handed_out(node: Node, region: Graph) -> list[tuple[Value, Value]]:
-    """(value in the region, output of the node) for each result of an effect in the region."""
-    effects = {v for n in region.nodes if gives_by_effect(n) for v in n.outputs if isinstance(v.type, TensorType)}
-    return [(own, outer) for own, outer in zip(region.outputs, node.outputs) if own in effects]
+def _handed_out(node: Node, region: Graph, overwritten: Sequence[bool]) -> list[tuple[Value, Value]]:
+    """(value in the region, output of the node) for each value of the region that isn't computed again."""
+    values = set(_not_again(region, overwritten))
+    return [(own, outer) for own, outer in zip(region.outputs, node.outputs) if own in values]
 
 
-def _hand_out_effects(node: Node) -> None:
-    """Makes the results of effects in either branch outputs of the node; the other branch gives empty placeholders."""
+def _hand_out(node: Node, overwritten: Sequence[bool]) -> None:
+    """Makes outputs of the node of what can't be computed again in either branch, or only from an array of those that
+    are `overwritten` (one flag for each capture); the other branch gives empty placeholders."""
     for region in node.regions:
         for inner in region.nodes:
-            if not gives_by_effect(inner):
-                continue
-            results = [v for v in inner.outputs if isinstance(v.type, TensorType) and v not in region.outputs]
-            if inner.regions and (results or any(is_differentiable(v.type) for v in inner.outputs)):
-                raise _refusal(inner)
-            for value in results:
+            if inner.op.name == "cond" and not gives_by_effect(inner):
+                _hand_out(inner, _overwritten_inside(region, inner, overwritten))
+            if inner.regions and gives_by_effect(inner):
+                missing = [v for v in inner.outputs if isinstance(v.type, TensorType) and v not in region.outputs]
+                if missing or any(is_differentiable(v.type) for v in inner.outputs):
+                    raise _refusal(inner)
+        for value in _not_again(region, overwritten):
+            if value not in region.outputs:
                 _add_output(node, region, value)
+
+
+def _not_again(region: Graph, overwritten: Sequence[bool]) -> list[Value]:
+    """The values of a branch that come from effects, or are parts of arrays that a loop overwrites."""
+    arrays = _overwritten_arrays(region, overwritten)
+    found: list[Value] = []
+    for inner in region.nodes:
+        if gives_by_effect(inner) or (inner.op.name in _READS and inner.inputs[0] in arrays):
+            found += [v for v in inner.outputs if isinstance(v.type, TensorType)]
+        elif inner.op.name == "cond":
+            own = _overwritten_inside(region, inner, overwritten)
+            for branch in inner.regions:
+                found += [outer for _, outer in _handed_out(inner, branch, own)]
+    return found
+
+
+def _overwritten_arrays(region: Graph, overwritten: Sequence[bool]) -> set[Value]:
+    flags = dict(zip(region.inputs, overwritten))
+    return {value for value, origin in Origins().of(region).items() if flags.get(origin)} if any(overwritten) else set()
+
+
+def _overwritten_inside(region: Graph, inner: Node, overwritten: Sequence[bool]) -> list[bool]:
+    """Which captures of a branch in a branch are arrays that a loop overwrites."""
+    arrays = _overwritten_arrays(region, overwritten)
+    return [value in arrays for value in inner.inputs[1:]]
 
 
 def _refusal(loop: Node) -> Exception:

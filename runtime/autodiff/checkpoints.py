@@ -71,7 +71,7 @@ class Replay:
         self.loop, self.body, self.plan = loop, loop.regions[1], plan
         count = loop.attrs["carries"]
         self.fixed = {i for i in range(count) if self.body.outputs[i] is self.body.inputs[i]}
-        needed: set[int] = {*plan.stepped_back, *plan.shifted}
+        needed: set[int] = {*plan.counters, *plan.shifted}
         while True:
             reached = self._reached(needed)
             grown = needed | {i for i in range(count) if self.body.inputs[i] in reached} - self.fixed
@@ -236,8 +236,9 @@ def _chunk(adjoint: Any, replay: Replay, trips: Any, state: Sequence[Any], cotan
     def walk() -> list[Any]:
         after, stacks = replay.run_saving(state, trips)
         at = dict(zip(replay.state, after))
-        start = [trips, *stacks, *[at[i] for i in plan.stepped_back], *[at[i] for i in plan.shifted], *cotangents]
-        return adjoint.emit(start)[-len(cotangents) :]
+        start = [trips, *stacks, *[at[i] for i in plan.shifted], *cotangents]
+        before = dict(zip(replay.state, state))
+        return adjoint.emit(start, [before[i] for i in plan.counters])[-len(cotangents) :]
 
     return emit_cond(trips > 0, trace_region("walk back", walk), trace_region("nothing", lambda: list(cotangents)))
 

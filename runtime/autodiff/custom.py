@@ -20,7 +20,7 @@ from weakref import WeakKeyDictionary
 
 from runtime import nest
 from runtime.autodiff.calls import EagerCall, NodeCall
-from runtime.autodiff.reverse import REGION_RULES
+from runtime.autodiff.reverse import REGION_RULES, Cotangents
 from runtime.autodiff.zeros import zeros_for
 from runtime.context import ctx
 from runtime.errors import UnimplementedError
@@ -222,7 +222,9 @@ def _emit(gradient: _Gradient, inputs: list[Any], results: list[Any]) -> list[An
     return outputs
 
 
-def adjoint_of_custom(call: NodeCall, arrived: Sequence[Any], tracked: Callable[[Any], bool]) -> list[Any]:
+def adjoint_of_custom(
+    call: NodeCall, arrived: Sequence[Any], tracked: Callable[[Any], bool], sums: Cotangents
+) -> list[Any]:
     """Runs the region in place of walking back."""
     inputs, attrs = call.inputs, call.attrs
     first = attrs["sources"] + attrs["results"]

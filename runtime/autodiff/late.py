@@ -13,7 +13,7 @@ from typing import Any
 
 from runtime import nest
 from runtime.autodiff.calls import is_differentiable
-from runtime.autodiff.reverse import REGION_RULES, UNRANKED
+from runtime.autodiff.reverse import REGION_RULES, UNRANKED, Cotangents
 from runtime.autodiff.tape import GradientTape
 from runtime.ops.dispatch import apply
 from runtime.ops.late import LATE, Applied
@@ -55,7 +55,9 @@ def _pull_back(call: Any, function: Callable[..., Any], arrived: Sequence[Any], 
     return result
 
 
-def adjoint_of_late(call: Any, arrived: Sequence[Any], tracked: Callable[[Any], bool]) -> Sequence[Any]:
+def adjoint_of_late(
+    call: Any, arrived: Sequence[Any], tracked: Callable[[Any], bool], sums: Cotangents
+) -> Sequence[Any]:
     """The adjoint of a `late` node. Raises LookupError for one that draws random numbers: it can't be made again."""
     if not call.attrs.get("again", True):
         raise LookupError(
@@ -65,7 +67,9 @@ def adjoint_of_late(call: Any, arrived: Sequence[Any], tracked: Callable[[Any], 
     return _pull_back(call, call.attrs["call"], arrived, tracked)
 
 
-def adjoint_of_unranked(call: Any, arrived: Sequence[Any], tracked: Callable[[Any], bool]) -> Sequence[Any]:
+def adjoint_of_unranked(
+    call: Any, arrived: Sequence[Any], tracked: Callable[[Any], bool], sums: Cotangents
+) -> Sequence[Any]:
     """The adjoint of an op that met a tensor of unknown rank."""
     return _pull_back(call, Applied(call.op, call.attrs), arrived, tracked)
 

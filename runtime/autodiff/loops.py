@@ -7,7 +7,7 @@
 
 The forward loop is extended in place: it counts its trips and pushes the residuals. What the adjoint of the body needs
 of the forward trip is had as cheaply as possible (`residuals.py` decides): invariants are there anyway, cheap
-arithmetic is repeated, integer counters are run backwards, only the rest is pushed. A loop inside the body pushes on
+arithmetic is repeated, integer counters are counted again, only the rest is pushed. A loop inside the body pushes on
 the same stack trip after trip: its empty stack becomes a carry of the outer loop, and the adjoint pops in the reverse
 order. So nothing bounds the trip count, and a loop that only accumulates keeps nothing.
 
@@ -27,14 +27,16 @@ from runtime import dtypes
 from runtime.autodiff.budget import Budget, budget_of
 from runtime.autodiff.calls import NodeCall, is_differentiable
 from runtime.autodiff.checkpoints import CantRunAgain, Replay, shadow, walk_back_from_checkpoints
-from runtime.autodiff.residuals import Plan, forget_known_shapes, plan_residuals
-from runtime.autodiff.reverse import REGION_RULES, Cotangents, walk_back
+from runtime.autodiff.residuals import Plan, can_repeat, forget_known_shapes, plan_residuals
+from runtime.autodiff.reverse import REGION_RULES, Cotangents, taken_sum, walk_back
 from runtime.autodiff.zeros import exact_zeros_for, zeros_for
 from runtime.context import ctx
 from runtime.graph.builder import Builder, emit_while, join_types, trace_region
 from runtime.graph.ir import ConstantArray, Graph, Node, Substitution, Value, copy_nodes
+from runtime.graph.making import known_array
 from runtime.graph.passes.dead_code import remove_dead_code
 from runtime.graph.structural import CONSTANT
+from runtime.graph.updates import Origins
 from runtime.ops import stack
 from runtime.ops.dispatch import apply
 from runtime.ops.table import OPS
@@ -43,11 +45,14 @@ from runtime.types import StackType, TensorType, Type
 COUNT_TYPE = TensorType(dtypes.int64, ())
 
 
-def adjoint_of_while(call: NodeCall, arrived: Sequence[Any], tracked: Callable[[Any], bool]) -> list[Any]:
-    """Cotangents of (initial carries..., captures...), aligned with the node's inputs before this call."""
+def adjoint_of_while(
+    call: NodeCall, arrived: Sequence[Any], tracked: Callable[[Any], bool], sums: Cotangents
+) -> list[Any]:
+    """Cotangents of (initial carries..., captures...), aligned with the node's inputs before this call. Those of
+    captures begin with what `sums` has for them."""
     budget = budget_of(call.node, ctx.builder)
     if budget is not None:
-        in_budget = _adjoint_in_budget(call, arrived, tracked, budget)
+        in_budget = _adjoint_in_budget(call, arrived, tracked, sums, budget)
         if in_budget is not None:
             return in_budget
     node, outer = call.node, call.builder
@@ -61,10 +66,9 @@ def adjoint_of_while(call: NodeCall, arrived: Sequence[Any], tracked: Callable[[
     threads = [forward.threaded(v) for v in plan.threaded]
     count = forward.trip_count()
     start = [outer.tensor(count), *map(outer.tensor, stacks), *map(outer.tensor, threads)]
-    start += [outer.tensor(node.outputs[i]) for i in plan.stepped_back]
     start += [outer.tensor(node.outputs[i]) for i in plan.shifted]
-    start += _cotangents_at_the_end(adjoint, node, inputs, outer, arrived)
-    finished = adjoint.emit(start)
+    start += _cotangents_at_the_end(adjoint, node, inputs, outer, arrived, sums)
+    finished = adjoint.emit(start, [outer.tensor(inputs[i]) for i in plan.counters])
     if isinstance(ctx.builder, AdjointBuilder):
         ctx.builder.rests.update(zip([*stacks, *threads], [t.value for t in finished[1:]]))
 
@@ -91,14 +95,18 @@ def _adjoint_of_trips(
 
 
 def _cotangents_at_the_end(
-    adjoint: _Adjoint, node: Node, inputs: Sequence[Value], outer: Builder, arrived: Sequence[Any]
+    adjoint: _Adjoint, node: Node, inputs: Sequence[Value], outer: Builder, arrived: Sequence[Any], sums: Cotangents
 ) -> list[Any]:
     found = [zeros_for(outer.tensor(node.outputs[i])) if arrived[i] is None else arrived[i] for i in adjoint.carries]
-    return found + [exact_zeros_for(outer.tensor(inputs[i])) for i in adjoint.captures]
+    for index in adjoint.captures:
+        captured = outer.tensor(inputs[index])
+        total = taken_sum(sums, captured)
+        found.append(exact_zeros_for(captured) if total is None else total)
+    return found
 
 
 def _adjoint_in_budget(
-    call: NodeCall, arrived: Sequence[Any], tracked: Callable[[Any], bool], budget: Budget
+    call: NodeCall, arrived: Sequence[Any], tracked: Callable[[Any], bool], sums: Cotangents, budget: Budget
 ) -> list[Any] | None:
     """The adjoint from checkpoints; None for a loop that saves nothing, or can't be run again and doesn't have to."""
     node = call.node
@@ -109,7 +117,7 @@ def _adjoint_in_budget(
     try:
         replay = Replay(walked, adjoint.plan)
         count = call.builder.tensor(ForwardLoop(node).trip_count())
-        start = _cotangents_at_the_end(adjoint, node, walked.inputs, call.builder, arrived)
+        start = _cotangents_at_the_end(adjoint, node, walked.inputs, call.builder, arrived, sums)
         results = walk_back_from_checkpoints(adjoint, replay, budget, count, start)
     except CantRunAgain as reason:
         if budget.strict:
@@ -129,8 +137,10 @@ class AdjointBuilder(Builder):
     """Traces the adjoint of a loop body. `rests` maps each stack of a loop in the body to what is left of it after the
     adjoint of that loop has popped its share. `memory`: the budget of the loop, which loops in its body share."""
 
-    def __init__(self, name: str, parent: Builder, body: Graph, memory: Budget | None = None) -> None:
-        super().__init__(name, parent, [body])
+    def __init__(self, name: str, parent: Builder, loop: Node, memory: Budget | None = None) -> None:
+        super().__init__(name, parent, [loop.regions[1]])
+        self.loop = loop
+        self.origins = Origins()
         self.rests: dict[Value, Value] = {}
         self.memory = memory
 
@@ -145,7 +155,7 @@ class _Adjoint:
         self.body = node.regions[1]
         self.carries = carries
         self.captures = captures
-        self.builder = AdjointBuilder(f"adjoint of {self.body.name}", ctx.builder, self.body, budget)
+        self.builder = AdjointBuilder(f"adjoint of {self.body.name}", ctx.builder, node, budget)
         body_outputs = [self.body.outputs[i] for i in carries]
         self.arrived = [self.builder.add_input(v.type, _d(v)) for v in body_outputs]
         self.totals = [self.builder.add_input(self.body.inputs[i].type, _d(self.body.inputs[i])) for i in captures]
@@ -173,11 +183,12 @@ class _Adjoint:
             results.append(self.builder.use(zeros_for(wrap(value)) if cotangent is None else cotangent))
         return results
 
-    def emit(self, start: Sequence[Any]) -> list[Any]:
-        """The backward loop in the current builder."""
+    def emit(self, start: Sequence[Any], counters: Sequence[Any]) -> list[Any]:
+        """The backward loop in the current builder. `start`: its first carries; `counters`: what those of the plan were
+        before the first of its trips."""
         types = [t.type for t in start]
         while True:
-            trip = trace_region("adjoint", self._trip, types)
+            trip = trace_region("adjoint", lambda left, *state: self._trip(left, state, counters), types)
             joined = [join_types(a, b) for a, b in zip(types, trip.types)]
             if joined == types:
                 break
@@ -185,12 +196,12 @@ class _Adjoint:
             types = joined
         return emit_while(trace_region("trips left", lambda left, *rest: [_positive(left)], types), trip, start)
 
-    def _trip(self, left: Any, *state: Any) -> list[Any]:
+    def _trip(self, left: Any, state: Sequence[Any], counters: Sequence[Any]) -> list[Any]:
         plan, builder, graph = self.plan, ctx.builder, self.builder.graph
         state_of = iter(state)
         take = lambda values: [next(state_of) for _ in values]  # noqa: E731
         stacks, threads = take(plan.saved), take(plan.threaded)
-        after_step, shifted = take(plan.stepped_back), take(plan.shifted)
+        shifted = take(plan.shifted)
         arrived, totals = take(self.carries), take(self.captures)
 
         forward = Substitution()  # values of the body, in this trip
@@ -206,11 +217,10 @@ class _Adjoint:
         for own, outer in zip(self.body.inputs, self.node.inputs):
             if own in plan.invariant:
                 forward[own] = builder.use(outer)
-        before_step = []
-        for index, later in zip(plan.stepped_back, after_step):
-            earlier = _step_back(self.body, index, later, forward)
-            before_step.append(earlier)
-            forward[self.body.inputs[index]] = builder.use(earlier)
+        one = builder.constant(np.int64(1))
+        before = apply(OPS["subtract"], [left, one])
+        for index, first in zip(plan.counters, counters):
+            forward[self.body.inputs[index]] = builder.use(_counted(self.body, index, first, before, forward))
         copy_nodes(plan.repeated, builder.graph, forward)
 
         mapping = Substitution()
@@ -219,12 +229,10 @@ class _Adjoint:
         for own, given in zip([*self.arrived, *self.totals], [*arrived, *totals]):
             mapping[own] = builder.use(given)
         copy_nodes(graph.nodes, builder.graph, mapping)
-        one = builder.constant(np.int64(1))
         return [
-            apply(OPS["subtract"], [left, one]),
+            before,
             *rests,
             *[builder.tensor(mapping[self.builder.rests[v]]) for v in plan.threaded],
-            *before_step,
             *[builder.tensor(forward[self.body.inputs[i]]) for i in plan.shifted],
             *[builder.tensor(mapping[v]) for v in graph.outputs],
         ]
@@ -239,7 +247,12 @@ class ForwardLoop:
         self.added = node.added
 
     def trip_count(self) -> Value:
+        """How many trips there are: read off the limit of a loop that counts, else counted."""
         if "count" not in self.added:
+            known = self._known_trips()
+            if known is not None:
+                self.added["count"] = known
+                return known
             zero = self._before(CONSTANT, {"value": ConstantArray(np.zeros((), np.int64))}, COUNT_TYPE)
             own = self._add_carry("count", zero)
             attrs = {"value": ConstantArray(np.ones((), np.int64))}
@@ -253,8 +266,7 @@ class ForwardLoop:
         if key not in self.added:
             element: Any = value.type
             attrs = {"dtype": element.dtype, "shape": element.shape}
-            room = self._known_trips()
-            own = self._add_carry(key, self._before(stack.EMPTY, attrs, StackType(element), room))
+            own = self._add_carry(key, self._before(stack.EMPTY, attrs, StackType(element), self._room()))
             self.body.outputs.append(self.body.add_node(stack.PUSH, [own, value], {}, [own.type]).outputs[0])
         return self.added[key]
 
@@ -264,28 +276,75 @@ class ForwardLoop:
         if key not in self.added:
             empty = _origin(last)
             attrs = dict(empty.attrs)
-            own = self._add_carry(key, self._before(stack.EMPTY, attrs, empty.outputs[0].type))
+            own = self._add_carry(key, self._before(stack.EMPTY, attrs, empty.outputs[0].type, self._room_for(empty)))
             for node in self.body.nodes:
                 node.inputs = [own if v is empty.outputs[0] else v for v in node.inputs]
             self.body.nodes = [n for n in self.body.nodes if n is not empty]
             self.body.outputs.append(last)
         return self.added[key]
 
-    def _known_trips(self) -> list[Value]:
-        """How many trips there will be and one more, or nothing: where `while i < n` counts by one to an unchanged `n`.
+    def _room(self) -> list[Value]:
+        """Room for what each trip pushes, where the number of trips is known.
 
-        One more, because the generated loop asks for room before it asks whether there is another trip.
+        For one more, because the generated loop asks for room before it asks whether there is another trip.
         """
-        limit, index = _limit_of(self.test)
-        body, inputs = self.body, self.node.inputs
-        if limit is None or index is None or not _counts_by_one(body, index):
+        trips = self._known_trips()
+        if trips is None:
             return []
-        if limit < self.node.attrs["carries"] and body.outputs[limit] is not body.inputs[limit]:
-            return []
-        ends = [self._before(OPS["cast"], {"dtype": COUNT_TYPE.dtype}, COUNT_TYPE, [inputs[i]]) for i in (limit, index)]
-        trips = self._before(OPS["subtract"], {}, COUNT_TYPE, ends)
         one = self._before(CONSTANT, {"value": ConstantArray(np.ones((), np.int64))}, COUNT_TYPE)
         return [self._before(OPS["add"], {}, COUNT_TYPE, [trips, one])]
+
+    def _room_for(self, empty: Node) -> list[Value]:
+        """Room for what all trips push on a stack that has room for what one does, where both numbers are known."""
+        trips = self._known_trips()
+        once = self._before_the_loop(empty.inputs[0]) if empty.inputs and trips is not None else None
+        if once is None or trips is None:
+            return []
+        one = self._before(CONSTANT, {"value": ConstantArray(np.ones((), np.int64))}, COUNT_TYPE)
+        pushed = self._before(OPS["subtract"], {}, COUNT_TYPE, [once, one])
+        total = self._before(OPS["multiply"], {}, COUNT_TYPE, [pushed, trips])
+        return [self._before(OPS["add"], {}, COUNT_TYPE, [total, one])]
+
+    def _before_the_loop(self, value: Value) -> Value | None:
+        """A number of the body's, computed before the loop; None where it may differ from trip to trip."""
+        if value.node is None:
+            k = self.body.inputs.index(value)
+            is_kept = k >= self.node.attrs["carries"] or self.body.outputs[k] is value
+            return self.node.inputs[k] if is_kept else None
+        if not can_repeat(value.node) or len(value.node.outputs) > 1:
+            return None
+        operands = [self._before_the_loop(v) for v in value.node.inputs]
+        known = [v for v in operands if v is not None]
+        return self._before(value.node.op, value.node.attrs, value.type, known) if len(known) == len(operands) else None
+
+    def _known_trips(self) -> Value | None:
+        """How many trips there will be, or None: where `while i < n` counts up by one to an unchanged `n`, or
+        `while i > n` down to it."""
+        if "trips" not in self.added:
+            found = _limit_of(self.test)
+            body, inputs, carries = self.body, self.node.inputs, self.node.attrs["carries"]
+            if found is None or not _counts_by_one(body, found[0], found[2]):
+                return None
+            index, limit, is_up = found
+            if isinstance(limit, int):
+                if limit < carries and body.outputs[limit] is not body.inputs[limit]:
+                    return None
+                end = inputs[limit]
+            else:
+                end = self._before(CONSTANT, {"value": limit}, inputs[index].type)
+            first = inputs[index]
+            if first.dtype.size == 8:
+                # Else the difference of two distant numbers might wrap round.
+                end = self._before(OPS["maximum" if is_up else "minimum"], {}, end.type, [end, first])
+            ends = [self._before(OPS["cast"], {"dtype": COUNT_TYPE.dtype}, COUNT_TYPE, [v]) for v in (end, first)]
+            if not is_up:
+                ends.reverse()
+            trips = self._before(OPS["subtract"], {}, COUNT_TYPE, ends)
+            if first.dtype.size < 8:
+                zero = self._before(CONSTANT, {"value": ConstantArray(np.zeros((), np.int64))}, COUNT_TYPE)
+                trips = self._before(OPS["maximum"], {}, COUNT_TYPE, [trips, zero])
+            self.added["trips"] = trips
+        return self.added["trips"]
 
     def _before(self, op: Any, attrs: dict, type_: Type, inputs: Sequence[Value] = ()) -> Value:
         graph = self.node.graph
@@ -310,19 +369,26 @@ class ForwardLoop:
         return self.body.inputs[position]
 
 
-def _limit_of(test: Graph) -> tuple[int | None, int | None]:
-    """The positions of `n` and `i` among the inputs of a test that is `i < n`."""
+def _limit_of(test: Graph) -> tuple[int, int | ConstantArray, bool] | None:
+    """Of a test that is `i < n` or `i > n`: the positions of `i` and `n` among its inputs, or `n` itself where it is
+    constant, and whether `i` is to stay below."""
     node = test.outputs[0].node
-    if node is None or node.op.name != "less" or any(v.node is not None or v.shape != () for v in node.inputs):
-        return None, None
-    place = {v: i for i, v in enumerate(test.inputs)}
-    index, limit = (place[v] for v in node.inputs)
-    return (limit, index) if node.inputs[0].dtype.is_integer else (None, None)
+    if node is None or node.op.name not in ("less", "greater") or any(v.shape != () for v in node.inputs):
+        return None
+    index, limit = node.inputs
+    if index.node is not None or not index.dtype.is_integer or index.dtype.is_unsigned:
+        return None
+    is_up = node.op.name == "less"
+    if limit.node is None:
+        return test.inputs.index(index), test.inputs.index(limit), is_up
+    return (test.inputs.index(index), limit.node.attrs["value"], is_up) if limit.node.op is CONSTANT else None
 
 
-def _counts_by_one(body: Graph, index: int) -> bool:
+def _counts_by_one(body: Graph, index: int, is_up: bool) -> bool:
     update = body.outputs[index].node if index < len(body.outputs) else None
-    if update is None or update.op.name != "add" or update.inputs[0] is not body.inputs[index]:
+    if update is None or update.op.name != ("add" if is_up else "subtract"):
+        return False
+    if update.inputs[0] is not body.inputs[index]:
         return False
     step = update.inputs[1].node
     return step is not None and step.op is CONSTANT and bool(np.all(step.attrs["value"].array == 1))
@@ -340,8 +406,8 @@ def _origin(last: Value) -> Node:
         value = node.inputs[node.outputs.index(value)]
 
 
-def _step_back(body: Graph, index: int, later: Any, forward: Substitution) -> Any:
-    """A counter's value before the trip, from its value after it: the inverse of `i + step` or `i - step`."""
+def _counted(body: Graph, index: int, first: Any, trips: Any, forward: Substitution) -> Any:
+    """A counter's value after so many trips: `first + trips * step` or `first - trips * step`."""
     update = body.outputs[index].node
     assert update is not None
     own = body.inputs[index]
@@ -353,8 +419,16 @@ def _step_back(body: Graph, index: int, later: Any, forward: Substitution) -> An
         step_here = local[step]
     else:
         step_here = builder.use(forward[step])
-    inverse = "subtract" if update.op.name == "add" else "add"
-    return apply(OPS[inverse], [later, builder.tensor(step_here)])
+    moved = apply(OPS["cast"], [trips], {"dtype": first.dtype})
+    known_step, known_first = known_array(step), known_array(first.value)
+    if known_step is None or np.any(known_step != 1):
+        moved = apply(OPS["multiply"], [moved, builder.tensor(step_here)])
+    if known_first is not None:
+        # A constant of the trip's own, so that what is known of it is seen there.
+        if update.op.name == "add" and not np.any(known_first) and known_first.shape == moved._shape:
+            return moved
+        first = builder.constant(known_first)
+    return apply(update.op, [first, moved])
 
 
 def _positive(left: Any) -> Any:

@@ -59,7 +59,9 @@ class _Groups(threading.local):
 _groups = _Groups()
 
 
-def adjoint_of_letrec(call: NodeCall, arrived: Sequence[Any], tracked: Callable[[Any], bool]) -> list[Any]:
+def adjoint_of_letrec(
+    call: NodeCall, arrived: Sequence[Any], tracked: Callable[[Any], bool], sums: Cotangents
+) -> list[Any]:
     """Cotangents of (arguments..., captures...)."""
     node, wrap = call.node, call.builder.tensor
     effect = next((inner for region in node.regions for inner in region.nodes if gives_by_effect(inner)), None)
@@ -84,7 +86,9 @@ def adjoint_of_letrec(call: NodeCall, arrived: Sequence[Any], tracked: Callable[
     return [next(results) if is_differentiable(v.type) else None for v in node.inputs]
 
 
-def adjoint_of_call(call: NodeCall, arrived: Sequence[Any], tracked: Callable[[Any], bool]) -> list[Any]:
+def adjoint_of_call(
+    call: NodeCall, arrived: Sequence[Any], tracked: Callable[[Any], bool], sums: Cotangents
+) -> list[Any]:
     """Cotangents of the arguments of a call inside of a function."""
     name = call.node.attrs["function"]
     group = next((each for each in reversed(_groups.open) if name in each.functions), None)

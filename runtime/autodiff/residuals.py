@@ -1,13 +1,14 @@
 """Decides how the adjoint of a loop body gets the forward trip's values that it needs.
 
     invariant      a capture, or a carry that the body hands on unchanged: used as it is
-    stepped back   an integer carry `i ± step`: recovered by running the counter backwards
+    counters       an integer carry `i ± step`: its first value and the number of trips before say what it was
     shifted        the next value of a carry that is saved anyway: it is the following trip's saved value
     threaded       the stack of a loop inside the body: becomes one stack over all trips
     repeated       cheap arithmetic on the above and on saved values: computed again
     saved          everything else: pushed once a trip
 
-A value is repeated only when that saves no more bytes than saving the value itself would.
+A value is repeated only when that saves no more bytes than saving the value itself would. An invariant that a loop
+around this one changes in place counts as saved then: it would have to be, whole, in each trip of that loop.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from runtime import shapes
 from runtime.autodiff.calls import is_differentiable
 from runtime.graph.builder import Builder
 from runtime.graph.ir import Graph, Node, Value
+from runtime.graph.updates import Origins
 from runtime.ops.zeros import zeros_of
 from runtime.types import StackType, TensorType
 
@@ -36,7 +38,7 @@ class Plan:
     saved: list[Value] = field(default_factory=list)
     threaded: list[Value] = field(default_factory=list)
     repeated: list[Node] = field(default_factory=list)  # in program order
-    stepped_back: list[int] = field(default_factory=list)  # carry indices
+    counters: list[int] = field(default_factory=list)  # carry indices
     shifted: list[int] = field(default_factory=list)  # carry indices
     invariant: set[Value] = field(default_factory=set)
 
@@ -76,15 +78,46 @@ def plan_residuals(loop: Node, adjoint: Builder) -> Plan:
     """The plan for what `adjoint` captures of the loop's body."""
     body = loop.regions[1]
     needed = [v for v in adjoint.captured if v.graph is body]
-    return _Planner(loop, body).plan(needed)
+    return _Planner(loop, body, adjoint.parent).plan(needed)
+
+
+def is_overwritten(value: Value, builder: Builder | None) -> bool:
+    """Whether a value is an array that a loop changes in place whose adjoint `builder` traces, or one around it does.
+
+    To have it in the adjoint of a trip, a copy must have been kept of it.
+    """
+    while builder is not None:
+        if value.graph is builder.graph:
+            origin = Origins().trace(value)
+            outer = next((outer for outer, own in builder.captured.items() if own is origin), None)
+            if outer is None:
+                return False
+            value = outer
+        elif value.graph in builder.foreign:
+            loop, origins = getattr(builder, "loop", None), getattr(builder, "origins", None)
+            if loop is None or origins is None:
+                return False
+            body, origin = loop.regions[1], origins.of(value.graph).get(value)
+            if origin is None:
+                return False
+            k = body.inputs.index(origin)
+            if k < loop.attrs["carries"] and body.outputs[k] is not origin:
+                return k in origins.handed_on(loop)
+            value = loop.inputs[k]
+        else:
+            builder = builder.parent
+    return False
 
 
 class _Planner:
     """Decides once for each value. Values are decided in program order, so that each finds its operands decided."""
 
-    def __init__(self, loop: Node, body: Graph) -> None:
+    def __init__(self, loop: Node, body: Graph, around: Builder | None) -> None:
         count = loop.attrs["carries"]
         self.body = body
+        self.overwritten = {
+            own for own, outer in zip(body.inputs, loop.inputs) if is_array(own) and is_overwritten(outer, around)
+        }
         self.carry = {v: i for i, v in enumerate(body.inputs[:count])}
         self.constant_inputs = set(body.inputs[count:])
         self.constant_inputs |= {v for v, i in self.carry.items() if body.outputs[i] is v}
@@ -130,7 +163,7 @@ class _Planner:
                 if step is None:
                     self.out.saved.append(value)
                 else:
-                    self.out.stepped_back.append(index)
+                    self.out.counters.append(index)
                     if step.node is None:
                         waiting.append((step, False))
             elif isinstance(value.type, StackType):
@@ -189,7 +222,11 @@ class _Planner:
     def _joined_leaves(self, node: Node) -> frozenset[Value] | None:
         found: set[Value] = set()
         for operand in node.inputs:
-            if operand in self.done or operand in self.constant_inputs:
+            if operand in self.done:
+                continue
+            if operand in self.constant_inputs:
+                if operand in self.overwritten:
+                    found.add(operand)
                 continue
             if operand.node is None:
                 if self.step_of(self.carry[operand]) is None:
@@ -203,6 +240,11 @@ class _Planner:
             else:
                 found.add(operand)
         return frozenset(found) if len(found) <= _MOST_LEAVES else None
+
+
+def is_array(value: Value) -> bool:
+    """Whether a value is a tensor of rank 1 or more, or may be."""
+    return isinstance(value.type, TensorType) and value.type.rank != 0
 
 
 def can_repeat(node: Node) -> bool:

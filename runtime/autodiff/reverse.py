@@ -17,8 +17,10 @@ from runtime.ops.table import OPS
 from runtime.tensor import EagerTensor, SymbolicTensor
 from runtime.types import StackType
 
-# Adjoints of ops with regions: (call, output cotangents, tracked) -> cotangents of the call's inputs.
-RegionRule = Callable[[Any, Sequence[Any], Callable[[Any], bool]], Sequence[Any]]
+# Adjoints of ops with regions: (call, output cotangents, tracked, sums) -> cotangents of the call's inputs. `sums` are
+# the cotangents of the inputs from later calls. A rule that takes one of them (`sums.take`) adds its own part to it and
+# gives the new sum.
+RegionRule = Callable[[Any, Sequence[Any], Callable[[Any], bool], "Cotangents"], Sequence[Any]]
 REGION_RULES: dict[str, RegionRule] = {}
 # The key of the rule for ops whose own rule needs a rank that isn't known.
 UNRANKED = "unknown rank"
@@ -44,6 +46,15 @@ class Cotangents:
     def take(self, tensor: Any) -> Any:
         """Like `get`, and forgets it: nothing before the defining call can ask again."""
         return self.sums.pop(key_of(tensor), None)
+
+
+def taken_sum(sums: Cotangents, tensor: Any) -> Any:
+    """The sum that a region rule begins with for an array that a loop or branch reads, or None.
+
+    Nested loops that read elements of an array thus all add to one array. Were each to begin with zeros, to be added to
+    the sum when it has ended, each run of an inner loop would cost as much as the array has elements.
+    """
+    return None if isinstance(tensor.type, StackType) else sums.take(tensor)
 
 
 def accumulate(total: Any, part: Any, add: Callable[[Any, Any], Any] | None = None) -> Any:
@@ -78,7 +89,7 @@ def walk_back(
         inputs = call.inputs
         if not any(tracked(t) for t in inputs):
             continue
-        for tensor, cotangent in zip(inputs, _pull_back(call, arrived, tracked)):
+        for tensor, cotangent in zip(inputs, _pull_back(call, arrived, tracked, cotangents)):
             if cotangent is not None and tracked(tensor):
                 cotangents.add(tensor, cotangent)
 
@@ -123,10 +134,10 @@ def walk_back_eagerly(
                     sums[key] = cotangent
 
 
-def _pull_back(call: Any, arrived: Sequence[Any], tracked: Callable[[Any], bool]) -> Sequence[Any]:
+def _pull_back(call: Any, arrived: Sequence[Any], tracked: Callable[[Any], bool], sums: Cotangents) -> Sequence[Any]:
     rule = REGION_RULES.get(call.op.name)
     if rule is not None:
-        return rule(call, arrived, tracked)
+        return rule(call, arrived, tracked, sums)
     if call.op.grad is None:
         if any(is_differentiable(t.type) and tracked(t) for t in call.inputs):
             raise LookupError(f"gradient registry has no entry for: {call.op.name}")
@@ -136,7 +147,7 @@ def _pull_back(call: Any, arrived: Sequence[Any], tracked: Callable[[Any], bool]
     except (ValueError, TypeError, LookupError, ArithmeticError, AttributeError):
         if all(getattr(t.type, "shape", ()) is not None for t in (*call.inputs, *call.outputs)):
             raise
-        return REGION_RULES[UNRANKED](call, arrived, tracked)
+        return REGION_RULES[UNRANKED](call, arrived, tracked, sums)
 
 
 def _is_complex(arrived: Sequence[Any]) -> bool:

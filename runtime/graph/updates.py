@@ -34,6 +34,15 @@ class Origins:
                         found[node.outputs[place]] = found[source]
         return found
 
+    def trace(self, value: Value) -> Value | None:
+        """The same for one value of a graph that is still being made."""
+        while value.node is not None:
+            source = self._sources(value.node).get(value.node.outputs.index(value))
+            if source is None:
+                return None
+            value = source
+        return value
+
     def handed_on(self, loop: Node) -> set[int]:
         """The carries of a `while` that each trip hands on, changed by updates or not at all."""
         body = loop.regions[1]
