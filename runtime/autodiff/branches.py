@@ -178,12 +178,16 @@ def _hand_out(node: Node, overwritten: Sequence[bool]) -> None:
     are `overwritten` (one flag for each capture); the other branch gives empty placeholders."""
     for region in node.regions:
         for inner in region.nodes:
-            if inner.op.name == "cond" and not gives_by_effect(inner):
-                _hand_out(inner, _overwritten_inside(region, inner, overwritten))
-            if inner.regions and gives_by_effect(inner):
+            if not inner.regions:
+                continue
+            if gives_by_effect(inner):
                 missing = [v for v in inner.outputs if isinstance(v.type, TensorType) and v not in region.outputs]
                 if missing or any(is_differentiable(v.type) for v in inner.outputs):
                     raise _refusal(inner)
+            elif inner.op.name == "cond":
+                own = _overwritten_inside(region, inner, overwritten)
+                if any(own):
+                    _hand_out(inner, own)
         for value in _not_again(region, overwritten):
             if value not in region.outputs:
                 _add_output(node, region, value)
@@ -194,12 +198,14 @@ def _not_again(region: Graph, overwritten: Sequence[bool]) -> list[Value]:
     arrays = _overwritten_arrays(region, overwritten)
     found: list[Value] = []
     for inner in region.nodes:
-        if gives_by_effect(inner) or (inner.op.name in _READS and inner.inputs[0] in arrays):
+        if inner.op.name in _READS:
+            found += inner.outputs if inner.inputs[0] in arrays else []
+        elif gives_by_effect(inner):
             found += [v for v in inner.outputs if isinstance(v.type, TensorType)]
-        elif inner.op.name == "cond":
+        elif inner.op.name == "cond" and arrays:
             own = _overwritten_inside(region, inner, overwritten)
-            for branch in inner.regions:
-                found += [outer for _, outer in _handed_out(inner, branch, own)]
+            if any(own):
+                found += [outer for branch in inner.regions for _, outer in _handed_out(inner, branch, own)]
     return found
 
 
