@@ -97,27 +97,32 @@ class Tensor:
 
     # --- slices of variables: `v[1:3].assign(...)` ---------------------------------------------------------------
 
+    @shows_no_frames
     def _from_variable(self, name: str) -> Any:
         """The variable and the key that this tensor is a slice of, set by `Variable.__getitem__`."""
         origin = getattr(self, "_origin", None)
         if origin is None:
             raise AttributeError(
                 f"'{type(self).__name__}' object has no attribute '{name}': tensors are immutable; variables and their "
-                "slices can be assigned."
+                "slices can be assigned. (`v = v - 0.1` gives the name of a variable to a tensor; `v.assign_sub(0.1)` "
+                "changes the variable.)"
             )
         return origin
 
     @property
+    @shows_no_frames
     def assign(self) -> Any:
         variable, key = self._from_variable("assign")
         return shows_no_frames(lambda value, name=None: variable._assign_slice(key, value))
 
     @property
+    @shows_no_frames
     def assign_add(self) -> Any:
         variable, key = self._from_variable("assign_add")
         return shows_no_frames(lambda value, name=None: variable._assign_slice(key, variable[key] + value))
 
     @property
+    @shows_no_frames
     def assign_sub(self) -> Any:
         variable, key = self._from_variable("assign_sub")
         return shows_no_frames(lambda value, name=None: variable._assign_slice(key, variable[key] - value))

@@ -33,7 +33,7 @@ from runtime.collecting import rarely
 from runtime.context import ctx, eagerly
 from runtime.recursion import room
 from runtime.tensor import EagerTensor
-from runtime.tracebacks import drop_own_frames
+from runtime.tracebacks import drop_own_frames, shows_no_frames
 
 _run_eagerly = False
 
@@ -443,6 +443,7 @@ def function(
     if jit_compile not in (None, True, False):
         raise TypeError(f"jit_compile must be True, False or None, not {jit_compile!r}")
 
+    @shows_no_frames
     def decorate(function: Callable[..., Any]) -> Function:
         if not callable(function):
             raise TypeError(f"{function!r} is not a callable object")

@@ -92,7 +92,7 @@ def _hash(self: Any) -> NoReturn:
             "when the program runs"
         )
         fixes = [
-            f"for values of one kind, a list or tensor that is read at an index: `{ag}.stack(values)[i]`",
+            f"for values of one kind, a list or tensor and an index: `{ag}.stack(values)[i]`",
             f"for others, {ag}.switch_case(i, functions), or `if` and `elif`",
         ]
     else:

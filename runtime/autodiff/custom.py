@@ -30,6 +30,7 @@ from runtime.ops.convert import convert_to_tensor
 from runtime.ops.dispatch import call as run
 from runtime.ops.table import OpDef, register
 from runtime.tensor import EagerTensor
+from runtime.tracebacks import shows_no_frames
 
 CUSTOM = register(
     OpDef(
@@ -62,6 +63,7 @@ def custom_gradient(f: Callable[..., Any]) -> Callable[..., Any]:
     """
 
     @functools.wraps(f)
+    @shows_no_frames
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         leaves = [convert_to_tensor(a) for a in nest.flatten(args)]
         with watched_variables() as reads:

@@ -305,7 +305,8 @@ class GradientTape:
     def _begin_use(self, unconnected_gradients: Any) -> bool:
         if self._used and not self._persistent:
             raise RuntimeError(
-                "A non-persistent GradientTape can only be used to compute one set of gradients (or jacobians)"
+                "A non-persistent GradientTape can only be used to compute one set of gradients (or jacobians): "
+                "ask for all of them at once, `tape.gradient(y, [a, b])`, or make it with GradientTape(persistent=True)"
             )
         zero = _wants_zero(unconnected_gradients)
         if self._open and not self._persistent:

@@ -16,6 +16,7 @@ from runtime.autodiff.zeros import zeros_for
 from runtime.context import ctx
 from runtime.ops.convert import convert_to_tensor
 from runtime.ops.dispatch import call
+from runtime.tracebacks import shows_no_frames
 
 
 class UnconnectedGradients(enum.Enum):
@@ -80,6 +81,7 @@ def recompute_grad(f: Callable[..., Any]) -> Callable[..., Any]:
     """
 
     @functools.wraps(f)
+    @shows_no_frames
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         @custom_gradient
         def run(*tensors: Any) -> Any:

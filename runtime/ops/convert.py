@@ -122,11 +122,20 @@ def _pack(value: Sequence[Any], wanted: DType | None) -> Tensor:
 # --- operands of an op ---------------------------------------------------------------------------------------------
 
 
+def _converting(dtype: DType, found: DType) -> str:
+    """What makes a tensor of one dtype of a tensor of another."""
+    if dtype is dtypes.string:
+        return "ag.as_string(x)"
+    if found is dtypes.string:
+        return "ag.strings.to_number(x)"
+    return "x != 0" if dtype is dtypes.bool_ else f"ag.cast(x, ag.{dtype.name})"
+
+
 def mismatch(label: str, index: int, expected: DType, found: DType) -> errors.DTypeError:
     """TensorFlow's error for tensors of different dtypes."""
     return errors.DTypeError(
         f"cannot compute {label} as input #{index}(zero-based) was expected to be a {expected.label} tensor but is a "
-        f"{found.label} tensor [Op:{label}]; ag.cast(x, ag.{expected.name}) would convert it",
+        f"{found.label} tensor [Op:{label}]; {_converting(expected, found)} would convert it",
         label,
     )
 

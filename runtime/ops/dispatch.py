@@ -84,11 +84,14 @@ def _recover(op: OpDef, inputs: Sequence[Any], attrs: dict[str, Any], error: Exc
         return op.kernel(*[t._array for t in inputs], **attrs)
     if isinstance(error, AttributeError):
         _refuse_symbolic(inputs)
-        try:
-            op.infer([t.type for t in inputs], attrs)
-        except (errors.OpError, ValueError, TypeError) as refusal:  # the kernel met objects of another dtype
+        refusal = _refusal(op, [t.type for t in inputs], attrs)  # the kernel met objects of another dtype
+        if refusal is not None:
             raise refusal from None
     if isinstance(error, errors.OpError) and "[Op:" not in error.message and not op.effect:
+        # A matrix that isn't square isn't invertible either: the shape is what the user should hear of.
+        refusal = _refusal(op, [t.type for t in inputs], attrs)
+        if refusal is not None:
+            raise refusal from None
         raise type(error)(f"{error.message} [Op:{op.label}]", op.name) from None
     if isinstance(error, (ValueError, TypeError, IndexError)) and not op.effect:
         raise explain_failure(op, [t.type for t in inputs], attrs, error) from None
@@ -115,10 +118,16 @@ def explain_failure(op: OpDef, types: Sequence[Any], attrs: dict[str, Any], erro
     """The error a user should see when a kernel refused its inputs: the type rule words it better than NumPy."""
     if isinstance(error, errors.OpError):
         return error
+    refusal = _refusal(op, types, attrs)
+    return refusal or errors.InvalidArgumentError(f"{error} [Op:{op.label}]", op.name)
+
+
+def _refusal(op: OpDef, types: Sequence[Any], attrs: dict[str, Any]) -> Exception | None:
+    """What the type rule says against the inputs, if anything."""
     try:
         op.infer(types, attrs)
     except errors.OpError as refined:
         return refined
     except (ValueError, TypeError) as refined:
         return errors.InvalidArgumentError(f"{refined} [Op:{op.label}]", op.name)
-    return errors.InvalidArgumentError(f"{error} [Op:{op.label}]", op.name)
+    return None

@@ -364,3 +364,24 @@ def test_names_and_signatures_are_those_of_the_functions():
     assert ag.reduce_sum.__name__ == "reduce_sum" and ag.math.reduce_sum is ag.reduce_sum
     assert list(inspect.signature(ag.eye).parameters)[:2] == ["num_rows", "num_columns"]
     assert list(inspect.signature(ag.Variable.assign).parameters)[:2] == ["self", "value"]
+
+
+@needs_311
+def test_decorators_and_what_they_give():
+    @ag.custom_gradient
+    def custom(x):
+        return x + ag.zeros([3]), lambda dy: dy
+
+    @ag.recompute_grad
+    def again(x):
+        return x + ag.zeros([3])
+
+    spec = ag.TensorSpec([None], ag.float32)
+    for program in (
+        lambda: custom(ag.zeros([2])), lambda: again(ag.zeros([2])),
+        lambda: ag.function(3), lambda: ag.function(input_signature=[spec])(lambda x, y: x),
+        lambda: ag.zeros([2]).assign([1.0, 2.0]),
+    ):  # fmt: skip
+        with pytest.raises(Exception) as caught:
+            program()
+        assert own_frames(caught.value) == []

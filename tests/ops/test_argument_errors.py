@@ -193,3 +193,26 @@ def test_the_truth_of_one_element_of_unknown_rank():
         holds = bool(np.asarray(x))
         assert [t.numpy() for t in truth(ag.constant(x))] == [holds, not holds, 1.0 if holds else 2.0]
         assert [t.shape for t in truth(ag.constant(x))] == [()] * 3
+
+
+@pytest.mark.parametrize("name", ["inv", "cholesky", "det", "logdet", "slogdet", "expm", "lu"])
+def test_a_matrix_that_is_not_square_is_told_so(name):
+    """And not that it is singular, which is what NumPy notices."""
+    for function in (getattr(ag.linalg, name), ag.function(getattr(ag.linalg, name))):
+        with pytest.raises((ValueError, ag.errors.InvalidArgumentError), match=r"must be square, got shape \[1,3\]"):
+            function(ag.constant([[1.0, 2.0, 3.0]]))
+
+
+@pytest.mark.parametrize(
+    ("program", "says"),
+    [
+        (lambda: ag.constant("a") + 1, "ag.as_string(x) would convert it"),
+        (lambda: ag.constant(1.0) + ag.constant("a"), "ag.strings.to_number(x) would convert it"),
+        (lambda: ag.logical_not(1), "x != 0 would convert it"),
+        (lambda: ag.constant(1.0) + ag.constant(1), "ag.cast(x, ag.float32) would convert it"),
+    ],
+)
+def test_dtypes_that_differ_say_what_converts(program, says):
+    with pytest.raises(ag.errors.InvalidArgumentError) as caught:
+        program()
+    assert says in str(caught.value)
