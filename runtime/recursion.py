@@ -22,8 +22,9 @@ TOO_DEEP = (
     f"maximum recursion depth exceeded: a staged function may call itself {DEEPEST} levels deep. Does every way come "
     "to a case without a further call? If so, write it as a loop, with a stack of its own where it branches"
 )
-# Python's frames that such a call takes in the interpreter, with regions in it that are `_DEEP` levels deep.
-_FRAMES_OF_CALL = 40
+# Python's frames that there is room for in such a call on the interpreter. Up to Python 3.10 each takes some 500 bytes
+# of the system's stack, which must not overflow: deep regions reach Python's limit before that.
+_FRAMES_OF_CALL = 40 if sys.version_info >= (3, 11) else 6
 # Regions in regions from which on the usual limit may not do.
 _DEEP = 50
 
