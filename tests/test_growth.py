@@ -271,6 +271,15 @@ def test_nested_loops_whose_types_settle_late(construct: Construct, traced: list
     assert counts[-1] <= 3 * 8 * 8
 
 
+def test_the_same_nested_text_again() -> None:
+    """As when a notebook's cell is run again. Were equal code objects compared, this would take 2 ** 40 steps."""
+    counts = []
+    for _ in range(3):
+        staged = ag.function(load(nested_ifs(40)), jit_compile=False)
+        counts.append(work(lambda staged=staged: staged.get_concrete_function(X, ONE))[0])  # type: ignore[misc]
+    assert counts[2] == pytest.approx(counts[1], rel=0.1)
+
+
 def test_what_the_loop_of_a_map_carries_is_complete_before_it_is_traced(traced: list[str]) -> None:
     rows = ag.constant([[0.5, 1.0], [1.5, 2.0]])
     ag.function(lambda x: ag.map_fn(lambda row: (row * 2.0, row > 1.0), x)).get_concrete_function(rows)

@@ -21,6 +21,7 @@ import numpy as np
 
 from autograph.errors import StagingError, StagingValueError, user_location
 from autograph.operators.aliases import Holder, is_exchanged
+from autograph.operators.by_code import remembered
 from autograph.operators.calls import LIBRARIES, is_library
 from autograph.operators.containers import CONTAINERS, ContentSlot, Snapshot, contents, conversions
 from autograph.operators.iterators import outside
@@ -386,7 +387,7 @@ def end_trace(builder: Any, *outside: Any) -> None:
             )
 
 
-@functools.lru_cache(maxsize=1024)
+@remembered(1024)
 def written_names(code: CodeType) -> frozenset[str]:
     """The variables of functions around it that a function's own code sets, or that of the functions in it."""
     found = {each.argval for each in dis.get_instructions(code) if each.opname in ("STORE_DEREF", "DELETE_DEREF")}

@@ -15,11 +15,11 @@ import dis
 import sys
 from collections.abc import Collection, Iterator
 from ctypes import c_int, py_object, pythonapi
-from functools import lru_cache
 from types import CodeType, FrameType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 from autograph.errors import is_own_file
+from autograph.operators.by_code import remembered
 from autograph.operators.state import read_cell
 
 # A variable may hold the object inside of containers; further down, or in more of them, nobody looks.
@@ -136,7 +136,7 @@ def _is_read(name: str, frame: FrameType, again: bool) -> bool:
     return any(_read_from(code, offset, name) for offset in successors[here])
 
 
-@lru_cache(maxsize=256)
+@remembered(256)
 def _read_from(code: CodeType, start: int, name: str) -> bool:
     """Whether some way from an instruction on reads a variable before it is written."""
     successors, uses = _successors(code), _uses(code)
@@ -152,7 +152,7 @@ def _read_from(code: CodeType, start: int, name: str) -> bool:
     return False
 
 
-@lru_cache(maxsize=64)
+@remembered(64)
 def _successors(code: CodeType) -> dict[int, tuple[int, ...]]:
     """For each instruction the ones that may follow it."""
     instructions = list(dis.get_instructions(code))
@@ -169,7 +169,7 @@ def _successors(code: CodeType) -> dict[int, tuple[int, ...]]:
     return found
 
 
-@lru_cache(maxsize=64)
+@remembered(64)
 def _uses(code: CodeType) -> dict[int, dict[str, str]]:
     """For each instruction that names variables, whether it reads each of them first, or writes it."""
     found = {}

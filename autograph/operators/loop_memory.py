@@ -13,6 +13,7 @@ import threading
 from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
+from types import CodeType
 from typing import Any
 
 from runtime.context import ctx
@@ -32,6 +33,7 @@ class Settled:
 class Memory:
     """What is known of one loop, and of the loops in its body by their code, and which of several with it."""
 
+    codes: Sequence[CodeType]  # of the loop's blocks
     settled: Settled | None = None
     inner: dict[Hashable, Memory] = field(default_factory=dict)
     met: Counter[Hashable] = field(default_factory=Counter)  # loops in the trace of the body that is going on
@@ -55,14 +57,15 @@ class _Open(threading.local):
 _open = _Open()
 
 
-def memory_of(code: Hashable) -> Memory:
+def memory_of(codes: Sequence[CodeType]) -> Memory:
     """The memory for a loop that is about to be staged, whose blocks have this code."""
     outer = _open.memory
     if outer is None or outer.root is not _root():
-        return Memory()
-    key = code, outer.met[code]
-    outer.met[code] += 1
-    return outer.inner.setdefault(key, Memory())
+        return Memory(codes)
+    blocks = tuple(map(id, codes))  # by identity: see by_code.py
+    key = blocks, outer.met[blocks]
+    outer.met[blocks] += 1
+    return outer.inner.setdefault(key, Memory(codes))
 
 
 def _root() -> Any:

@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from types import CodeType, FunctionType, MethodType
 from typing import Any
-from weakref import WeakKeyDictionary
 
+from autograph.operators.by_code import remembered
 from autograph.operators.calls import is_library
 from autograph.operators.state import read_cell
 
 # Functions that are looked at, at most, to find out whether one may call itself.
 _MOST_FUNCTIONS = 200
 
-# By code object, and the code of the functions in the closure.
-_recursive: WeakKeyDictionary[CodeType, dict[tuple[int, ...], bool]] = WeakKeyDictionary()
+
+@remembered(1024)
+def _answers(code: CodeType) -> dict[tuple[int, ...], bool]:
+    """What has been found out of functions with this code, by the code of the functions in their closures."""
+    return {}
 
 
 def may_recur(function: FunctionType) -> bool:
@@ -23,7 +26,7 @@ def may_recur(function: FunctionType) -> bool:
         return True  # calls of objects name no function
     held = [read_cell(cell) for cell in function.__closure__ or ()]
     key = tuple(id(each.__code__) for each in held if type(each) is FunctionType)
-    answers = _recursive.setdefault(function.__code__, {})
+    answers = _answers(function.__code__)
     known = answers.get(key)
     if known is None:
         known = answers[key] = _reaches(function)
@@ -32,12 +35,12 @@ def may_recur(function: FunctionType) -> bool:
 
 def _reaches(start: FunctionType) -> bool:
     waiting: list[FunctionType] = [start]
-    seen: set[CodeType] = set()
+    seen: set[int] = set()  # ids of code
     while waiting and len(seen) < _MOST_FUNCTIONS:
         function = waiting.pop()
-        if function.__code__ in seen:
+        if id(function.__code__) in seen:
             continue
-        seen.add(function.__code__)
+        seen.add(id(function.__code__))
         names = _names(function.__code__)
         if start.__name__ in names and start.__name__ != "<lambda>":
             return True

@@ -44,7 +44,7 @@ def stage_while(
     promoted: dict[str, DType] = {}
     first: DTypeError | None = None
     plain_test, plain_body, counted = test, body, None
-    memory = memory_of(tuple([block.__code__ for block in blocks]))
+    memory = memory_of([block.__code__ for block in blocks])
     while True:
         frame = Frame(blocks)
         try:

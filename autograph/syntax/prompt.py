@@ -15,6 +15,8 @@ import types
 import warnings
 from collections.abc import Iterator
 
+from autograph.syntax.compiled import same_code
+
 FILENAME = "<stdin>"
 # How many lines of history are looked through, and how long a statement may be.
 _HISTORY, _LONGEST = 5000, 500
@@ -63,7 +65,8 @@ def _compiled(lines: list[str], flags: int) -> types.CodeType | None:
 
 
 def _same(one: types.CodeType, other: types.CodeType) -> bool:
-    return one == other and [*one.co_lines()] == [*other.co_lines()]  # Python 3.10 doesn't compare lines
+    # Not `one == other`, whose time is exponential in how deep functions stand in one another.
+    return [*one.co_lines()] == [*other.co_lines()] and same_code(one, other)
 
 
 def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
