@@ -54,6 +54,7 @@ class StagedList(ListMethods):
 
     _like: Any
     _weak: bool
+    origin: list[Any] | None = None  # the Python list that has become this one
     is_generator = False  # whether it stands for a generator, which has taken all of its items
 
     def __init__(self, items: Sequence[Any], more: Sequence[Any] = (), like: StagedList | None = None) -> None:

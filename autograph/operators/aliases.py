@@ -10,67 +10,130 @@ that no block mentions count if they are read again (see live.py).
 
 from __future__ import annotations
 
-import sys
+import itertools
 from collections import deque
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import is_dataclass
-from types import CellType
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from autograph.errors import Location, StagingError, user_location
 from autograph.operators.live import is_live
-from autograph.operators.state import read_cell
 from autograph.operators.structure import children, is_frozen, is_opened
 from autograph.operators.symbolic import same_python_value
 from runtime.context import ctx
 from runtime.staged_list import StagedList, moved
 
 _MUTABLE = (list, dict, set, deque, bytearray, StagedList)
-# A variable, attribute or item that held something: its cell, dictionary or list, and the key in it.
+# An attribute or item that held something: its dictionary or list, and the key in it. Of variables live.py knows.
 Holder = tuple[Any, Any]
 
 
 class _Chosen:
-    """A copy, and what it was chosen from with those who held that; and what each of them contained then."""
+    """A copy, and what it may be for Python with those who held that; and what each of them contained then."""
 
     def __init__(
-        self, label: str, copy: Any, originals: Sequence[tuple[Any, list[Holder]]], location: Location | None
+        self,
+        label: str,
+        copy: Any,
+        holders: list[Holder],
+        originals: Sequence[tuple[Any, list[Holder]]],
+        location: Location | None,
+        is_result: bool,
     ) -> None:
         self.label = label
         self.location = location
         self.copy = copy
-        self.originals = originals
-        self.before = [held(copy), *[held(original) for original, _ in originals]]
-        self.live: list[bool] | None = None  # whether the copy and the originals are variables that will be read
+        self.holders = holders
+        self.before = held(copy)
+        self.originals = [(original, holders, held(original), False) for original, holders in originals]
+        self.is_result = is_result
+        self.is_read: bool | None = None  # whether the copy is in a variable that will be read
 
-    def look(self) -> None:
-        """Finds out which of the objects will be used again, once all variables are set."""
-        if self.live is None:
-            self.live = [is_live(each) for each in (self.copy, *[original for original, _ in self.originals])]
+    def look(self) -> bool:
+        """Finds out which of the objects will be used again, now that all variables are set; False if it never matters.
 
-    def is_broken(self, always_changing: Collection[int]) -> bool:
+        An original that no variable holds any more can't change; neither can the copy.
+        """
+        if self.is_read is None:
+            self.is_read = self.is_result or is_live(self.copy)
+            found = [(*each[:3], is_live(each[0])) for each in self.originals]
+            self.originals = [each for each in found if each[3] or is_held(each[0], each[1])]
+        elif self.is_read and not self.is_result:
+            self.is_read = is_live(self.copy)
+        return self.is_in_use() or self.is_broken()
+
+    def is_in_use(self) -> bool:
+        return bool(self.is_read) or is_held(self.copy, self.holders)
+
+    def is_broken(self, always_changing: Collection[int] = ()) -> bool:
         """Whether one of two has changed that Python would keep one."""
-        changed = not same(self.before[0], held(self.copy))
-        live = self.live or [False] * len(self.before)
-        in_use = live[0] or sys.getrefcount(self.copy) > 2  # this object's and the argument's
-        for before, is_read, (original, holders) in zip(self.before[1:], live[1:], self.originals):
+        changed = not same(self.before, held(self.copy))
+        for original, holders, before, is_read in self.originals:
             moving = id(original) in always_changing or not same(before, held(original))
-            if (changed and (is_read or is_held(original, holders))) or (moving and in_use):
+            if (changed and (is_read or is_held(original, holders))) or (moving and self.is_in_use()):
                 return True
         return False
 
 
-def is_held(value: Any, holders: Sequence[Holder]) -> bool:
-    """Whether one of those who held something still does."""
-    for place, key in holders:
-        if type(place) is CellType:
-            # A cell that only the holders' list and this function know belongs to a function that has returned.
-            if read_cell(place) is value and sys.getrefcount(place) > 3:
+class _Derivation:
+    """What a copy is for Python on each way through a statement."""
+
+    def __init__(self, copy: Any, sides: Sequence[Sequence[Any]], statement: Any) -> None:
+        self.copy = copy
+        self.sides = sides
+        self.statement = statement
+        self.order = next(_counter)
+
+
+_counter = itertools.count()
+# Values of expressions beyond so many later ones are in variables, or gone.
+_MOST_RESULTS = 32
+
+
+class _Derivations:
+    """How the copies of a trace were derived, by their ids."""
+
+    def __init__(self) -> None:
+        self.found: dict[int, _Derivation] = {}
+        # Objects that are two, whatever way the program takes, by their ids.
+        self.apart: dict[tuple[int, int], tuple[Any, Any]] = {}
+
+    def may_be_one(self, one: Any, other: Any) -> bool:
+        """Whether two objects may be one for Python on some way through the program."""
+        waiting, seen = [(canonical(one), canonical(other))], dict[tuple[int, int], tuple[Any, Any]]()
+        while waiting:
+            one, other = waiting.pop()
+            if one is other:
                 return True
-        elif (place.get(key) if isinstance(place, dict) else dict(enumerate(place)).get(key)) is value:
-            return True
-    return False
+            key = id(one), id(other)
+            if key in seen or key in self.apart:
+                continue
+            seen[key] = one, other
+            waiting += [(canonical(a), canonical(b)) for a, b in self._before(one, other)]
+        self.apart.update(seen)
+        return False
+
+    def _before(self, one: Any, other: Any) -> Iterable[tuple[Any, Any]]:
+        """What two objects may have been together before the later statement that made one of them."""
+        first, second = self.found.get(id(one)), self.found.get(id(other))
+        if first is not None and second is not None and first.statement is second.statement:
+            return [(a, b) for side, its in zip(first.sides, second.sides) for a in side for b in its]
+        if first is not None and (second is None or first.order > second.order):
+            return [(a, other) for side in first.sides for a in side]
+        return [] if second is None else [(one, b) for side in second.sides for b in side]
+
+
+# By root builder.
+_derivations: WeakKeyDictionary[Any, _Derivations] = WeakKeyDictionary()
+
+
+def is_held(value: Any, holders: Sequence[Holder]) -> bool:
+    """Whether an attribute or item that held something still does."""
+    return any(
+        (place.get(key) if isinstance(place, dict) else dict(enumerate(place)).get(key)) is value
+        for place, key in holders
+    )
 
 
 # By builder: what was chosen in its region.
@@ -86,29 +149,96 @@ def is_mutable(value: Any) -> bool:
     return isinstance(value, _MUTABLE) or (has_fields and not is_frozen(value))
 
 
+def mutables(label: str, value: Any) -> list[tuple[str, Any]]:
+    """The containers in a value that can change, with their labels, outer ones first."""
+    return list(_mutables(label, value))
+
+
+def _mutables(label: str, value: Any) -> Iterator[tuple[str, Any]]:
+    if is_mutable(value):
+        yield label, value
+    for key, item in children(value) or ():
+        yield from _mutables(label + key, item)
+
+
 def is_exchanged(before: Any, now: Any) -> bool:
     """Whether a value is another one than before: for what can change, whether it is another object."""
     return now is not before and (is_mutable(now) or is_mutable(before) or not same_python_value(before, now))
 
 
-def chosen(label: str, copy: Any, originals: Sequence[Any], holders: Callable[[Any], list[Holder]]) -> None:
-    """Remembers that ``copy`` holds what one of the originals held; they are not the same object any more."""
-    everything = {id(each): each for original in originals for each in (original, *origins(original))}
-    apart = [(each, holders(each)) for each in everything.values() if each is not copy and is_mutable(each)]
-    if apart and is_mutable(copy):
-        _chosen.setdefault(ctx.builder, []).append(_Chosen(label, copy, apart, user_location()))
+def chosen(
+    label: str,
+    copy: Any,
+    sides: Sequence[Sequence[Any]],
+    holders: Callable[[Any], list[Holder]],
+    statement: Any = None,
+    is_result: bool = False,
+) -> None:
+    """Remembers that ``copy`` holds what one of some objects held; they are not the same object any more.
+
+    sides: for each way through the statement what the copy may be for Python. What two copies of one statement are,
+    they are on the same way. is_result: the copy is in the value of an expression, and no variable holds it yet.
+    """
+    if not is_mutable(copy):
+        return
+    known = _derivations.setdefault(_root(ctx.builder), _Derivations())
+    known.found[id(canonical(copy))] = _Derivation(copy, sides, object() if statement is None else statement)
+    found = [each for side in sides for original in side for each in (original, *origins(original))]
+    everything = {id(each): each for each in (current(canonical(each)) for each in found)}
+    for each in _records(ctx.builder):
+        if id(current(each.copy)) not in everything and known.may_be_one(copy, each.copy):
+            everything[id(current(each.copy))] = current(each.copy)
+    apart = [(each, holders(each)) for each in everything.values() if each is not current(copy) and is_mutable(each)]
+    _chosen.setdefault(ctx.builder, []).append(_Chosen(label, copy, holders(copy), apart, user_location(), is_result))
+
+
+def born(value: Any, statement: Any) -> None:
+    """Notes that an object has come to be in a branch: it is none that was there before."""
+    known = _derivations.setdefault(_root(ctx.builder), _Derivations())
+    known.found.setdefault(id(canonical(value)), _Derivation(value, (), statement))
+
+
+def canonical(value: Any) -> Any:
+    """A staged list as the list that it was first, in whatever region that has become a staged one."""
+    while isinstance(value, StagedList) and value.origin is not None:
+        value = value.origin
+    return value
+
+
+def current(value: Any) -> Any:
+    """A list that has become a staged one as that."""
+    staged = moved(value)
+    return value if staged is None else staged
+
+
+def _records(builder: Any) -> list[_Chosen]:
+    """What was chosen in the region of a builder, in those around it, and in those inside of them that have ended."""
+    found: list[_Chosen] = []
+    while builder is not None:
+        found += [*_chosen.get(builder, ()), *_ended.get(builder, ())]
+        builder = builder.parent
+    return found
+
+
+def _root(builder: Any) -> Any:
+    while builder.parent is not None:
+        builder = builder.parent
+    return builder
 
 
 def origins(value: Any) -> list[Any]:
-    """What a value was chosen from, in the current region or in one inside of it that has ended."""
+    """What a value was chosen from and still is in use, in the current region, or in one inside that has ended."""
     known = [*_chosen.get(ctx.builder, ()), *_ended.get(ctx.builder, ())]
-    return [original for each in known if each.copy is value for original, _ in each.originals]
+    return [each[0] for record in known if canonical(record.copy) is canonical(value) for each in record.originals]
 
 
 def look_at_chosen(builder: Any) -> None:
     """Notes which of the lists and objects that were just chosen will be used: the variables are set now."""
-    for each in _chosen.get(builder, ()):
-        each.look()
+    if builder in _chosen:
+        _chosen[builder] = [each for each in _chosen[builder] if each.look()]
+        for each in [each for each in _chosen[builder] if each.is_result][:-_MOST_RESULTS]:
+            each.is_result = False
+    _ended.pop(builder, None)  # what they may be has become part of what the statement has chosen
 
 
 def check_chosen(builder: Any, always_changing: Collection[int] = ()) -> None:

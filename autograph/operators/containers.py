@@ -239,6 +239,7 @@ class _Conversion:
 def become_staged(owner: list[Any], staged: StagedList, replace: Callable[[Any, Any], None]) -> None:
     """Puts a staged list in the place of a Python list, wherever that is held."""
     replace(owner, staged)
+    staged.origin = owner
     root = ctx.builder
     while root.parent is not None:
         root = root.parent
@@ -256,6 +257,7 @@ def conversions(builder: Any) -> list[_Conversion]:
     found = _converted.pop(builder, [])
     for each in reversed(found):
         each.owner[:] = each.items
+        each.staged.origin = None
     return found
 
 

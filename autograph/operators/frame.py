@@ -201,9 +201,8 @@ class Frame:
         return [*[snapshot.owner for snapshot in self.containers], *self._owners.values()]
 
     def holders(self, value: Any) -> list[Holder]:
-        """The variables, attributes and items that hold a value."""
-        found: list[Holder] = [(cell, None) for cell, held in self.before if held is value]
-        found += [(cell, None) for _, cell, held in self.far_cells if held is value]
+        """The attributes and items that hold a value."""
+        found: list[Holder] = []
         for _, attributes, before in self.objects:
             found += [(attributes, key) for key, held in before.items() if held is value]
         for snapshot in self.containers:
@@ -213,10 +212,13 @@ class Frame:
                 found += [(snapshot.owner, index) for index, held in enumerate(snapshot.before) if held is value]
         return found
 
+    def all_holders(self, value: Any) -> list[Holder]:
+        """Who held a value before the blocks, or holds it since."""
+        return [*self.holders(value), *self.holders_now(value)]
+
     def holders_now(self, value: Any) -> list[Holder]:
-        """The variables, attributes and items that hold a value since the blocks have run."""
-        cells = [*[cell for cell, _ in self.before], *[cell for _, cell, _ in self.far_cells]]
-        found: list[Holder] = [(cell, None) for cell in cells if read_cell(cell) is value]
+        """The attributes and items that hold a value since the blocks have run."""
+        found: list[Holder] = []
         for _, attributes, _ in self.objects:
             found += [(attributes, key) for key, held in attributes.items() if held is value]
         for snapshot in self.containers:

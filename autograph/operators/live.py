@@ -44,6 +44,8 @@ def is_live(value: Any, in_loops_only: bool = False, without: Collection[str] = 
             again = name in code.co_freevars and not (in_loops_only and _is_branch(frame))
             if name not in without and _holds(held, value) and _is_read(name, frame, again):
                 return True
+        if any(_holds(frame.f_globals.get(name), value) for name in code.co_names):
+            return True
     return False
 
 

@@ -15,18 +15,16 @@ changes either, nobody can tell; otherwise the loop is refused.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
-from types import CellType
+from collections.abc import Sequence
 from typing import Any
 
 from autograph.errors import user_location
-from autograph.operators.aliases import chosen, held, is_held, is_mutable, origins, same, shared
+from autograph.operators.aliases import chosen, held, is_held, mutables, origins, same, shared
 from autograph.operators.containers import ContentSlot
 from autograph.operators.frame import Frame
 from autograph.operators.live import is_live
 from autograph.operators.loop_variables import Variable
 from autograph.operators.state import Slot
-from autograph.operators.structure import children
 from runtime.staged_list import StagedList
 
 
@@ -59,7 +57,6 @@ class Copies:
         ]
         # What an iteration starts with outside: lists that are staged ones hold the loop's carries already.
         self.outside = [(owner, _inside(owner)) for owner in frame.owners()]
-        self.own = [slot.cell for slot in (each.slot for each in self.variables) if hasattr(slot, "cell")]
         self.names = [each.slot.label for each in self.variables if hasattr(each.slot, "cell")]
 
     def check(self) -> dict[tuple[int, str], list[Any]]:
@@ -97,9 +94,9 @@ class Copies:
 
     def _refuse_shared(self, value: Any, slot: Slot, is_changed: bool, is_moving: bool) -> None:
         """For a variable that may hold a container from outside of the loop at an iteration's end."""
-        others = [each for each in self.frame.holders(value) if not self._is_own(each[0])]
-        is_elsewhere = is_held(value, others)
-        if (is_moving and is_elsewhere) or (is_changed and (is_elsewhere or self._is_shared(value, self.names))):
+        if not (is_changed or is_moving):
+            return
+        if is_held(value, self.frame.holders(value)) or self._is_shared(value, self.names):
             raise shared(slot.label, user_location())
 
     def moving(self) -> set[int]:
@@ -109,9 +106,6 @@ class Copies:
     def _is_exchanged(self, copy: _Copy, ends: Sequence[tuple[Slot, str, Any]]) -> bool:
         """Whether a variable has another container at the iteration's end than it started with."""
         return not any(slot is copy.slot and label == copy.label and value is copy.start for slot, label, value in ends)
-
-    def _is_own(self, place: Any) -> bool:
-        return type(place) is CellType and any(place is cell for cell in self.own)
 
     def _is_shared(self, value: Any, without: Sequence[str] = ()) -> bool:
         """Whether a variable holds a container, or what it was chosen from, and is read again."""
@@ -123,37 +117,15 @@ def _inside(owner: Any) -> list[Any]:
     return held(owner) if isinstance(owner, (list, dict, StagedList)) else list(getattr(owner, "__dict__", {}).values())
 
 
-def mutables(label: str, value: Any) -> list[tuple[str, Any]]:
-    """The containers in a value that can change, with their labels, outer ones first."""
-    return list(_mutables(label, value))
-
-
-def _mutables(label: str, value: Any) -> Iterator[tuple[str, Any]]:
-    if is_mutable(value):
-        yield label, value
-    for key, item in children(value) or ():
-        yield from _mutables(label + key, item)
-
-
-def remember(
-    variables: Sequence[Variable],
-    renamed: dict[tuple[int, str], list[Any]],
-    frame: Frame,
-    note: Callable[..., None] = chosen,
-) -> None:
+def remember(variables: Sequence[Variable], renamed: dict[tuple[int, str], list[Any]], frame: Frame) -> None:
     """Notes, after a loop, which containers its variables may share with others."""
-    made = []
+    statement = object()
     for variable in variables:
         if isinstance(variable.slot, ContentSlot):
             continue
         initial = dict(mutables(variable.slot.label, variable.initial))
         for label, value in mutables(variable.slot.label, variable.slot.get()):
-            sources = [initial.get(label), *renamed.get((id(variable.slot), label), ())]
-            sources = [each for found in sources if found is not None for each in (found, *origins(found))]
-            if sources:
-                note(variable.slot.label, value, sources, frame.holders)
-                made.append((variable.slot.label, value, sources))
-    for position, (label, value, sources) in enumerate(made):
-        for _, other, others in made[position + 1 :]:
-            if other is not value and any(a is b for a in sources for b in others):
-                note(label, value, [other], frame.holders_now)
+            # Without an iteration, and after one.
+            sides = [[initial[label]] if label in initial else [], renamed.get((id(variable.slot), label), [])]
+            if any(sides):
+                chosen(variable.slot.label, value, sides, frame.all_holders, statement)

@@ -8,8 +8,9 @@ from typing import Any
 
 from autograph.errors import StagingTypeError, StagingValueError, user_location
 from autograph.operators.absence import NONE, UNBOUND, Absence, absences, guarded, no_iteration, plain
+from autograph.operators.containers import is_list, staged_list
 from autograph.operators.state import UNSET, Slot
-from autograph.operators.structure import children, flatten, map_leaves, open_class
+from autograph.operators.structure import children, flatten, map_leaves, open_class, rebuild, same_structure
 from autograph.operators.symbolic import describe, is_tensorable, placeholder, type_of
 from runtime import dtypes, nest
 from runtime.context import ctx
@@ -196,6 +197,41 @@ def shape_of(structure: Any) -> str:
     if len(leaves) == 1 and not leaves[0][0]:
         return describe(structure)
     return f"a {type(structure).__name__} of {len(leaves)} values"
+
+
+def as_staged(label: str, structure: Any, value: Any, builder: Any) -> Any:
+    """A value with staged lists in the place of Python's where the structure from before has staged ones.
+
+    builder: of the loop's body, which makes them.
+    """
+    if isinstance(structure, StagedList) and type(value) is list:
+        with builder:
+            return staged_list(label, value, (), structure)
+    pairs = _items_of_both(structure, value)
+    items = [as_staged(label + key, held, item, builder) for key, held, item in pairs]
+    return value if all(a is item for a, (_, _, item) in zip(items, pairs)) else rebuild(value, items)
+
+
+def first_outgrown(label: str, structure: Any, value: Any) -> tuple[str, list[Any], Any] | None:
+    """The first Python list in a structure that must become a staged one: another length, or staged, in the value.
+
+    With its label, and what is in its place in the value.
+    """
+    if type(structure) is list and is_list(value) and (type(value) is not list or len(value) != len(structure)):
+        return label, structure, value
+    for key, held, item in _items_of_both(structure, value):
+        found = first_outgrown(label + key, held, item)
+        if found is not None:
+            return found
+    return None
+
+
+def _items_of_both(structure: Any, value: Any) -> list[tuple[str, Any, Any]]:
+    """The items of two containers of one kind, with their keys; none if they are of two."""
+    first, second = children(structure), children(value)
+    if first is None or second is None or isinstance(structure, StagedList) or not same_structure(structure, value):
+        return []
+    return [(key, held, item) for (key, held), (_, item) in zip(first, second)]
 
 
 class NeedsAttributes(Exception):

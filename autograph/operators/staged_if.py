@@ -7,7 +7,6 @@ after one branch only, and is unbound or None after the other, gets a guard (see
 
 from __future__ import annotations
 
-import itertools
 from collections import deque
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,7 +15,17 @@ from typing import Any
 from autograph.errors import StagingError, StagingTypeError, StagingValueError, user_location
 from autograph.operators import absence
 from autograph.operators.absence import Absence, absences, guarded, plain
-from autograph.operators.aliases import Holder, check_chosen, chosen, is_mutable, look_at_chosen, origins
+from autograph.operators.aliases import (
+    Holder,
+    born,
+    canonical,
+    check_chosen,
+    chosen,
+    current,
+    is_mutable,
+    look_at_chosen,
+    mutables,
+)
 from autograph.operators.containers import ContentSlot, become_staged, is_list, staged_list, unwrapped
 from autograph.operators.frame import Change, Frame, Images
 from autograph.operators.raising import (
@@ -30,7 +39,7 @@ from autograph.operators.raising import (
     stage_raise,
 )
 from autograph.operators.state import UNSET, Block, PathSlot, Slot, after_block, outside_staged_lists, slots
-from autograph.operators.structure import children, is_composite, open_class, rebuild, same_structure
+from autograph.operators.structure import children, flatten, is_composite, open_class, rebuild, same_structure
 from autograph.operators.symbolic import (
     common_dtype,
     condition,
@@ -49,7 +58,7 @@ from runtime.context import ctx
 from runtime.dtypes import DType
 from runtime.graph.builder import Region, emit_cond, trace_region
 from runtime.ops.convert import convert_to_tensor
-from runtime.staged_list import StagedList, moved
+from runtime.staged_list import StagedList
 from runtime.tensor import SymbolicTensor
 
 RESULT = "the returned value"
@@ -80,6 +89,7 @@ def stage_branches(predicate: Any, branches: Sequence[Callable[[], Any]], state:
         merge.plan(f"'{slot.label}'", first, second, slot.covered, slot.is_listed)
         for slot, first, second in zip(state, one.values, other.values)
     ]
+    merge.contents = {id(value) for slot, value in zip(state, one.values) if isinstance(slot, ContentSlot)}
     result = merge.plan(RESULT, one.result, other.result, False)
     outputs = merge.emit(predicate)
     if one.raises and other.raises:
@@ -102,7 +112,7 @@ def stage_branches(predicate: Any, branches: Sequence[Callable[[], Any]], state:
         if not (id(slot) in lists and isinstance(value, StagedList)):
             slot.set(value)
     returned = result(outputs)
-    merge.remember_choices()
+    merge.remember_choices(returned)
     look_at_chosen(ctx.builder)
     return returned
 
@@ -219,6 +229,7 @@ class _Merge:
         self.frame = frame
         self.pairs: list[tuple[Any, Any, DType]] = []
         self.merged: dict[tuple[int, int], _Merged] = {}  # by the ids of the two objects
+        self.contents: set[int] = set()  # the ids of what isn't an object of the program's, but in one
 
     def plan(self, label: str, one: Any, other: Any, covered: bool, is_listed: bool = False) -> _Plan:
         """How to make the value of a variable from its values after the branches.
@@ -231,7 +242,7 @@ class _Merge:
             return self._only(other if self.raises[0] else one)
         one, other = (images.original(unwrapped(each)) for images, each in zip(self.images, (one, other)))
         if one is other:
-            return lambda outputs: _current(one)
+            return lambda outputs: current(one)
         if one is UNSET or other is UNSET:
             if not covered and (is_listed or not has_tensor(other if one is UNSET else one)):
                 raise _unset(label, one is UNSET)
@@ -285,29 +296,23 @@ class _Merge:
             made.append(value)
         return made
 
-    def remember_choices(self) -> None:
+    def remember_choices(self, returned: Any) -> None:
         """Notes which objects are one for Python on one way only, now that all variables are set."""
-        made = [each for each in self.merged.values() if each.made is not UNSET]
-        for each in made:
-            # What was chosen in a branch may come from a list that has become another staged one since.
-            originals = {
-                id(_current(images.original(original))): images.original(original)
-                for images, side in zip(self.images, each.sides)
-                for original in (side, *origins(side))
-            }
+        results = {id(each) for _, each in mutables("", returned)}
+        for each in self.merged.values():
+            for side in each.sides:
+                if side is not UNSET and is_mutable(side) and not self.frame.is_outside(canonical(side)):
+                    born(side, self)
+        for each in self.merged.values():
+            if each.made is UNSET or id(each.sides[0]) in self.contents:
+                continue
+            sides = [[] if side is UNSET else [side] for side in each.sides]
+            chosen(each.label, each.made, sides, self._holders, self, id(each.made) in results)
 
-            def holders(value: Any, originals: dict[int, Any] = originals) -> list[Holder]:
-                return self.frame.holders(originals.get(id(value), value))
-
-            chosen(each.label, each.made, [_current(original) for original in originals.values()], holders)
-        for first, second in itertools.combinations(made, 2):
-            if any(self._share(images, *each) for images, each in zip(self.images, zip(first.sides, second.sides))):
-                chosen(first.label, first.made, [second.made], self.frame.holders_now)
-
-    def _share(self, images: Images, one: Any, other: Any) -> bool:
-        """Whether two objects after one branch may be one for Python."""
-        first, second = ([images.original(each) for each in (side, *origins(side))] for side in (one, other))
-        return any(a is b and a is not UNSET for a in first for b in second)
+    def _holders(self, value: Any) -> list[Holder]:
+        """Who held a value before the branches, as a list that is a staged one now, or holds it after them."""
+        before = [owner for owner in self.frame.owners() if current(owner) is value] or [value]
+        return [*self.frame.holders(before[0]), *self.frame.holders_now(value)]
 
     def _output(self, label: str, one: Any, other: Any) -> _Plan:
         dtype = common_dtype(one, other)
@@ -351,11 +356,13 @@ class _Merge:
         if value is UNSET:
             return lambda outputs: UNSET
         if self.frame.is_outside(value):  # its contents are state
-            return lambda outputs: _current(value)
+            return lambda outputs: current(value)
         known = self.merged.get((id(value), id(value)))
         if known is not None:
             return known.get
         items = children(value)
+        if items is None and _has_tensors(value) and open_class(value, value):
+            items = children(value)  # made in the branch, as are its attributes
         if items is not None:
             merged = _Merged("", value, value, [value, value])
             if is_mutable(value):
@@ -429,10 +436,11 @@ class _Merged:
         return self.made
 
 
-def _current(value: Any) -> Any:
-    """A list that has become a staged one as that."""
-    staged = moved(value)
-    return value if staged is None else staged
+def _has_tensors(value: Any) -> bool:
+    """Whether attributes of an object hold tensors of the program's."""
+    attributes = getattr(value, "__dict__", None)
+    items = attributes.values() if isinstance(attributes, dict) else ()
+    return any(isinstance(leaf, SymbolicTensor) for item in items for _, leaf in flatten(item))
 
 
 def _unset(label: str, first: bool) -> StagingValueError:

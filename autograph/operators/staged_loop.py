@@ -24,7 +24,7 @@ from autograph.operators.frame import Frame
 from autograph.operators.loop_aliases import Copies, remember
 from autograph.operators.loop_memory import Memory, Settled
 from autograph.operators.loop_options import HasLimit, Options, before_loop, options_of
-from autograph.operators.loop_variables import Leaf, Variable, changes_kind, identifier
+from autograph.operators.loop_variables import Leaf, Variable, as_staged, changes_kind, first_outgrown, identifier
 from autograph.operators.raising import check_refused, forget_refused, refuse_handlers, refused, stage_raise
 from autograph.operators.state import UNSET, LocalSlot, Slot, after_block
 from autograph.operators.symbolic import (
@@ -345,9 +345,13 @@ class Loop:
                     self.need_check(variable)
                     stable = False
                 continue
-            if self.outgrows(variable, value):
-                self.must_be_staged(variable.slot.label, variable.slot, value)
-                continue
+            if variable.slot.get() is not UNSET:
+                value = as_staged(variable.slot.label, structure, value, builder)
+                outgrown = first_outgrown(variable.slot.label, structure, value)
+                if outgrown is not None:
+                    label, held, now = outgrown
+                    self.must_be_staged(label, variable.slot if held is structure else held, now)
+                    continue
             if value is None and structure is not None and variable.may_be_none():
                 found = [(inputs.get(leaf, leaf.init), [none]) for leaf, none in zip(variable.parts, variable.nones())]
             else:
@@ -360,12 +364,6 @@ class Loop:
                     after[flag] = next((each.present for each in ways if each.key == key), True)
                     stable &= self.settled(flag, after[flag], inputs.get(flag))
         return after if stable else None
-
-    def outgrows(self, variable: Variable, value: Any) -> bool:
-        """Whether a variable holds a Python list that must become a staged one: another length, or staged already."""
-        if type(variable.structure) is not list or not is_list(value) or variable.slot.get() is UNSET:
-            return False
-        return isinstance(value, StagedList) or len(value) != len(variable.structure)
 
     def need_check(self, variable: Variable) -> None:
         """A Python value born in the loop may not be there after it: carry whether the body has run."""

@@ -67,7 +67,7 @@ def stage_while(
             old = request.place.get() if isinstance(request.place, Slot) else None
             convert(request, frame.replace)
             if isinstance(request.place, Slot):
-                chosen(request.label, request.place.get(), [old], frame.holders)
+                chosen(request.label, request.place.get(), [[old]], frame.all_holders)
         except OperatorNotAllowedInGraphError:
             # A tensor as the index of a Python list: all lists in sight become staged, and those that turn out to be
             # only read become Python's own again.

@@ -9,6 +9,7 @@ import pytest
 
 import autograph as ag
 from autograph.errors import StagingError
+from autograph.operators import aliases
 
 POINTS = [(0.9, 0.8), (0.1, 0.2), (0.9, 0.1), (0.1, 0.7)]
 
@@ -226,7 +227,77 @@ def list_of_the_same_length_from_an_outer_variable(x, y):
     return items
 
 
+def an_object_made_beside_a_branch_that_raises(x, y):
+    box = Box(0.25, [x])
+    if y < 0.0:
+        y = y + 1.0
+    elif x < 10.0:
+        box = Box(y - x, [y])
+    else:
+        raise ValueError("no")
+    return box.v, box.items
+
+
+def a_staged_list_gets_a_list_of_python_in_a_loop(x, y):
+    items = [x]
+    if y > 0.5:
+        items.append(y)
+    for i in ag.range(3):
+        if i % 2 == 0:
+            items = [x * y]
+        else:
+            items = items + [y]
+    return items
+
+
+def lists_in_things_that_a_loop_exchanges(x, y):
+    table, box = {"k": x, "items": [y]}, Box(y, [x])
+    for i in ag.range(3):
+        table = {"k": table["k"] * x, "items": table["items"] + [x]}
+        if y > 0.5:
+            table["items"] = [x * y]
+        box = Box(box.v * x, box.items[1:] + [x, y])
+    return table, box.v, box.items
+
+
+def names_that_take_turns(x, y):
+    one, other = [x], [y]
+    if x > 0.5:
+        one, other = other, one
+    if y > 0.5:
+        one = [x, y]
+    one.append(1.0)
+    return one, other
+
+
+def an_attribute_whose_list_nobody_else_needs(x, y):
+    items, box = [], Box(0.5, [])
+    if x > 0.5:
+        box = box
+        box.v = y
+    else:
+        box.items = items
+    box.items.append(y)
+    return box.v, box.items
+
+
+def empty_lists_that_are_two(x, y):
+    table = {"k": []}
+    if x > 0.5:
+        table["k"] = []
+    else:
+        table["k"].append(x)
+    table["k"].append(y)
+    return table
+
+
 SAME = [
+    an_object_made_beside_a_branch_that_raises,
+    a_staged_list_gets_a_list_of_python_in_a_loop,
+    lists_in_things_that_a_loop_exchanges,
+    names_that_take_turns,
+    an_attribute_whose_list_nobody_else_needs,
+    empty_lists_that_are_two,
     a_new_list_or_a_longer_one,
     a_new_list_or_a_shorter_one,
     a_new_list_or_another_item,
@@ -366,9 +437,65 @@ def a_dictionary_is_exchanged_and_its_list_grows(x, y):
     return items, table
 
 
+def both_lists_have_lost_their_names(x, y):
+    first, second = [x], [y]
+    one = first if x > 0.5 else second
+    other = first if y > 0.5 else second
+    first = second = None
+    other.append(1.0)
+    return one
+
+
+def what_a_function_chose_changes_under_another_name(x, y):
+    def chosen(items, value):
+        if value > 0.3:
+            return items
+        return [value]
+
+    items = [x]
+    found = chosen(items, y)
+    items += [1.0]
+    return found
+
+
+def an_empty_list_that_another_attribute_gets(x, y):
+    items, box = [], Box(0.5, [])
+    if x > 0.5:
+        box.v = y
+    else:
+        box.items = items
+    box.items.append(y)
+    return items
+
+
+def by_way_of_another_choice(x, y):
+    one = [y, 0.5]
+    other = one
+    if x > 0.5:
+        other = other + [x]
+    elif y < 0.2:
+        one = [x]
+    other += [1.0]
+    return one
+
+
+def a_set(x, y):
+    one = {1}
+    other = one
+    if x > 0.5:
+        other = {1}
+    other.add(2)
+    return one
+
+
 @pytest.mark.parametrize(
     "program",
     [
+        both_lists_have_lost_their_names,
+        what_a_function_chose_changes_under_another_name,
+        an_empty_list_that_another_attribute_gets,
+        by_way_of_another_choice,
+        a_set,
         the_new_name_is_changed_too,
         new_lists_with_one_name_on_one_way,
         held_by_an_object,
@@ -441,3 +568,24 @@ def test_a_python_list_takes_the_items_of_a_staged_one(n):
 
     x = ag.constant(0.25)
     assert plain(ag.function(program)(x, ag.constant(n))) == plain(program(x, n))
+
+
+def test_what_may_be_one_is_looked_up_in_proportion_to_the_program(monkeypatch):
+    def program(x, k):
+        one, other, rows = [x], [x + 1.0], {"a": [x]}
+        for i in range(k):
+            if x > i:
+                one, other = other, one
+            else:
+                rows = {"a": [x * i]}
+        return one, other, rows
+
+    steps = []
+    before = aliases._Derivations._before
+    monkeypatch.setattr(aliases._Derivations, "_before", lambda self, *pair: steps.append(pair) or before(self, *pair))
+    counts = []
+    for k in (10, 20, 40):
+        steps.clear()
+        ag.function(program).get_concrete_function(ag.constant(1.0), k)
+        counts.append(len(steps))
+    assert counts[2] < 2.5 * counts[1] < 7 * counts[0]
