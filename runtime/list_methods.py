@@ -22,6 +22,7 @@ from runtime.ops.joining import concat
 from runtime.ops.rearrange import reverse, tile
 from runtime.ops.reduce import argmax, reduce_all, reduce_any, reduce_sum
 from runtime.ops.sorting import argsort
+from runtime.ops.staged_number import StagedNumber
 from runtime.tensor import Tensor
 
 
@@ -30,11 +31,12 @@ class ListMethods:
 
     _buffers: list[Any]
     _size: Any
-    _weak: bool
+    _numbers: Any
     _rows: Callable[[Any], Tensor]
     _parts: Callable[[Any], list[Tensor]]
     copy: Callable[[], Any]
     rows: Callable[[], Tensor]
+    wide_rows: Callable[[], Tensor]
     extend: Callable[[Any], None]
 
     def _hold(self, rows: Sequence[Tensor]) -> None:
@@ -84,7 +86,7 @@ class ListMethods:
         middle = self.copy()
         middle.clear()
         middle.extend(values)  # may change the dtype of plain numbers
-        self._weak = middle._weak
+        self._numbers = middle._numbers
         pairs = zip(self._all_rows(), middle._all_rows())
         self._replace_rows([concat([cast(a[:start], b.dtype), b, cast(a[stop:], b.dtype)], 0) for a, b in pairs])
 
@@ -126,7 +128,7 @@ class ListMethods:
             raise errors.UnimplementedError(
                 "a staged list can't be sorted by a key in code that isn't converted; convert it"
             )
-        self.reorder(argsort(self.rows(), 0, "DESCENDING" if reverse else "ASCENDING", stable=True))
+        self.reorder(argsort(self.wide_rows(), 0, "DESCENDING" if reverse else "ASCENDING", stable=True))
 
     def reorder(self, order: Any) -> None:
         """Puts the elements at the indices in ``order`` in the place of the elements."""
@@ -134,19 +136,19 @@ class ListMethods:
 
     def _matches(self, value: Any) -> Tensor:
         """For each element whether it equals a value."""
-        same = equal(self.rows(), value)
+        same = equal(self.wide_rows(), value)
         axes = tuple(range(1, len(same.type.shape or ())))  # type: ignore[attr-defined]
         return reduce_all(same, axis=axes) if axes else same
 
-    def count(self, value: Any) -> Tensor:
-        """How many elements equal a value, an int32 tensor."""
-        return reduce_sum(cast(self._matches(value), dtypes.int32))
+    def count(self, value: Any) -> StagedNumber:
+        """How many elements equal a value."""
+        return StagedNumber(reduce_sum(cast(self._matches(value), dtypes.int32)), dtypes.int32)
 
     def contains(self, value: Any) -> Tensor:
         """Whether an element equals a value; what `value in list` gives in converted code."""
         return reduce_any(self._matches(value))
 
-    def index(self, value: Any, start: Any = 0, stop: Any = None) -> Tensor:
+    def index(self, value: Any, start: Any = 0, stop: Any = None) -> StagedNumber:
         """Where the first element stands that equals a value. Raises ValueError when there is none, at run time."""
         found = self._matches(value)
         first = self._boundary(start)
@@ -154,7 +156,8 @@ class ListMethods:
         shown = "list.index(x): x not in list" if is_tensor_like(value) else f"{value!r} is not in list"
         chosen = found[first:last]
         assert_op(reduce_any(chosen), shown, "ValueError")
-        return argmax(cast(_padded(chosen), dtypes.int32), axis=0, output_type=dtypes.int32) + first
+        place = argmax(cast(_padded(chosen), dtypes.int32), axis=0, output_type=dtypes.int32)
+        return StagedNumber(place + first, dtypes.int32)
 
     def remove(self, value: Any) -> None:
         """Removes the first element that equals a value. Raises ValueError when there is none, at run time."""

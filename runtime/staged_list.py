@@ -18,14 +18,17 @@ import numpy as np
 
 from runtime import dtypes, errors, nest
 from runtime.context import ctx
+from runtime.dtypes import DType
 from runtime.list_methods import ListMethods
 from runtime.ops.compare import greater_equal, less, logical_and, where
 from runtime.ops.control import assert_op
-from runtime.ops.convert import convert_to_tensor, is_tensor_like, static_value
+from runtime.ops.convert import convert_to_tensor, has_dtype, is_tensor_like, static_value
 from runtime.ops.dispatch import apply, call
 from runtime.ops.elementwise import cast
 from runtime.ops.growable import ARRAY_WRITE, ROW, first_rows, growable
 from runtime.ops.joining import concat, stack
+from runtime.ops.staged_number import StagedNumber, as_dtype, is_number, storage
+from runtime.ops.values import common_default, default_of
 from runtime.shapes import widen
 from runtime.tensor import EagerTensor, Tensor
 from runtime.types import TensorType
@@ -53,7 +56,9 @@ class StagedList(ListMethods):
     """
 
     _like: Any
-    _weak: bool
+    # Of a list of Python numbers the dtype that each part of an element has where nothing else decides. The buffers
+    # have the numbers in 64 bits.
+    _numbers: tuple[DType, ...] | None
     origin: list[Any] | None = None  # the Python list that has become this one
     is_generator = False  # whether it stands for a generator, which has taken all of its items
 
@@ -66,13 +71,16 @@ class StagedList(ListMethods):
         for item in everything:
             nest.assert_same_structure(self._like, _template(item))
         width = 1 if self._like is None else len(nest.flatten(self._like))
-        columns = list(zip(*[nest.flatten(item) for item in everything])) or [()] * width
-        given = [None] * width if like is None or like._weak else like.element_types
-        # Python numbers take the dtype of the first tensor that comes.
-        self._weak = given[0] is None and not any(_has_dtype(leaf) for column in columns for leaf in column)
+        columns = list(zip(*map(_leaves, everything))) or [()] * width
+        learned = None if like is None else like._numbers
+        given: Any = [None] * width if like is None or learned is not None else like.element_types
+        self._numbers = None
+        if given[0] is None and all(is_number(leaf) for column in columns for leaf in column):
+            # Python numbers take the dtype of the first tensor that comes.
+            known = [[]] * width if learned is None else [[default] for default in learned]
+            self._numbers = tuple(common_default(*map(default_of, c), *k) for c, k in zip(columns, known))
+            given = [TensorType(storage(default), ()) for default in self._numbers]
         self._size: Any = convert_to_tensor(len(items), dtypes.int32)
-        if like is not None and like._weak and not everything:
-            given = like.element_types
         self._buffers: list[Any] = [_buffer(c[: len(items)], c, type_) for c, type_ in zip(columns, given)]
         self._first = (*self._buffers, self._size)
 
@@ -80,13 +88,19 @@ class StagedList(ListMethods):
     def of_rows(cls, tensor: Any) -> StagedList:
         """The list of a tensor's elements along its first axis."""
         made = cls.__new__(cls)
-        made.restore(_Kind(None, False), (growable(tensor), call("dim", tensor, axis=0)))
+        made.restore(_Kind(None, None), (growable(tensor), call("dim", tensor, axis=0)))
+        return made
+
+    def with_rows(self, tensor: Any) -> StagedList:
+        """The list of the same numbers as `wide_rows` of this one, or some of them."""
+        made = StagedList.of_rows(tensor)
+        made._numbers = self._numbers
         return made
 
     # --- structure -------------------------------------------------------------------------------------------------
 
     def __tf_flatten__(self) -> tuple[Any, tuple]:
-        return _Kind(self._like, self._weak), (*self._buffers, self._size)
+        return _Kind(self._like, self._numbers), (*self._buffers, self._size)
 
     @classmethod
     def __tf_unflatten__(cls, metadata: Any, components: Sequence[Any]) -> Any:
@@ -98,6 +112,8 @@ class StagedList(ListMethods):
 
     def _elements(self) -> list[Any]:
         """The elements of a list of eager tensors."""
+        self._buffers = self._settled()
+        self._numbers = None
         count = int(self._size)
         if ctx.recorders or count > min(len(buffer) for buffer in self._buffers):
             return [self[index] for index in range(count)]
@@ -107,15 +123,20 @@ class StagedList(ListMethods):
 
     def restore(self, metadata: Any, components: Sequence[Any]) -> None:
         """Sets the contents to what `__tf_flatten__` gave."""
-        self._like, self._weak = metadata.like, metadata.weak
+        self._like, self._numbers = metadata.like, metadata.numbers
         *self._buffers, self._size = components
         if not hasattr(self, "_first"):
             self._first = tuple(components)
 
     @property
+    def numbers(self) -> tuple[DType, ...] | None:
+        """Of a list of Python numbers the dtypes that the parts of an element have where nothing else decides."""
+        return self._numbers
+
+    @property
     def is_weak(self) -> bool:
         """Whether all elements came from Python numbers, whose dtype gives way to a tensor's."""
-        return self._weak
+        return self._numbers is not None
 
     def is_unchanged(self) -> bool:
         """Whether nothing has changed the list since it was made."""
@@ -128,6 +149,10 @@ class StagedList(ListMethods):
         """The elements as one tensor, along a new first axis."""
         if self._like is not None:
             raise TypeError("the elements of this list are structures; take their parts out before stacking them")
+        return self._rows(self._settled()[0])
+
+    def wide_rows(self) -> Tensor:
+        """The same with Python numbers in 64 bits."""
         return self._rows(self._buffers[0])
 
     def _rows(self, buffer: Any) -> Tensor:
@@ -141,6 +166,8 @@ class StagedList(ListMethods):
     @property
     def element_types(self) -> list[TensorType]:
         """The types of an element's tensors."""
+        if self._numbers is not None:
+            return [TensorType(default, ()) for default in self._numbers]
         return [TensorType(b.dtype, None if b._shape is None else b._shape[1:]) for b in self._buffers]
 
     @property
@@ -162,12 +189,10 @@ class StagedList(ListMethods):
         value = _element(value)
         nest.assert_same_structure(self._like, _template(value))
         leaves = nest.flatten(value)
-        if self._weak:
-            self._buffers = [_fitting(buffer, leaf) for buffer, leaf in zip(self._buffers, leaves)]
-            self._weak = not any(_has_dtype(leaf) for leaf in leaves)
+        self._meet(leaves)
         made = []
         for buffer, leaf in zip(self._buffers, leaves):
-            tensor = convert_to_tensor(leaf) if is_tensor_like(leaf) else convert_to_tensor(leaf, buffer.dtype)
+            tensor = convert_to_tensor(leaf) if has_dtype(leaf) else convert_to_tensor(leaf, buffer.dtype)
             if tensor.dtype is not buffer.dtype:
                 raise TypeError(
                     f"{dtypes.article(tensor.dtype.name)} tensor can't go into a list of {buffer.dtype.name} tensors"
@@ -176,6 +201,52 @@ class StagedList(ListMethods):
         return made
 
     # --- elements --------------------------------------------------------------------------------------------------
+
+    def _meet(self, leaves: Sequence[Any]) -> None:
+        """Prepares a list of Python numbers for the parts of an element: a tensor's dtype becomes theirs."""
+        if self._numbers is None:
+            return
+        if all(map(is_number, leaves)):
+            self._take(self.as_numbers([common_default(a, default_of(b)) for a, b in zip(self._numbers, leaves)]))
+        else:
+            types = [convert_to_tensor(leaf).type if _has_dtype(leaf) else None for leaf in leaves]  # type: ignore[attr-defined]
+            self._take(self.fitting(types))
+
+    def _take(self, other: StagedList) -> None:
+        self._buffers, self._numbers = list(other._buffers), other._numbers
+
+    def as_numbers(self, numbers: Sequence[DType]) -> StagedList:
+        """The list of the same Python numbers with other defaults."""
+        made = self.copy()
+        made._numbers = tuple(numbers)
+        made._buffers = [cast(buffer, storage(default)) for buffer, default in zip(self._buffers, numbers)]
+        return made
+
+    def fitting(self, types: Sequence[TensorType | None]) -> StagedList:
+        """The list with its Python numbers in dtypes that are asked for, where these hold such numbers."""
+        if self._numbers is None:
+            return self
+        made = self.copy()
+        pairs = zip(self._numbers, types)
+        wanted = [d if t is None or (d.is_floating and not t.dtype.is_floating) else t.dtype for d, t in pairs]
+        made._buffers = [as_dtype(buffer, dtype) for buffer, dtype in zip(self._buffers, wanted)]
+        made._numbers = None
+        return made
+
+    def numbers_beside(self, other: StagedList) -> tuple[DType, ...] | None:
+        """The `numbers` of a list that is this one or another one."""
+        if self._numbers is None or other._numbers is None:
+            return None
+        return tuple(map(common_default, self._numbers, other._numbers))
+
+    def alongside(self, other: StagedList) -> StagedList:
+        """The list as it must be for another one to stand in its place, if only Python numbers are in the way."""
+        numbers = self.numbers_beside(other)
+        return self.fitting(other.element_types) if numbers is None else self.as_numbers(numbers)
+
+    def _settled(self) -> list[Any]:
+        """The buffers with Python numbers in the dtypes that they have where nothing else decides."""
+        return self.fitting([None] * len(self._buffers))._buffers
 
     def append(self, value: Any) -> None:
         """Adds an element at the end."""
@@ -189,11 +260,14 @@ class StagedList(ListMethods):
     def extend(self, values: Any) -> None:
         """Adds the elements of a list, of a tensor along its first axis, or of a Python iterable."""
         if isinstance(values, StagedList):
+            own, values = self.alongside(values), values.alongside(self)
+            self._take(own)
             buffers = [concat([self._rows(a), values._rows(b)], 0) for a, b in zip(self._buffers, values._buffers)]
             self._size = self._size + values._size
             self._hold(buffers)
         elif is_tensor_like(values):
             tensor = convert_to_tensor(values)
+            self._meet([tensor])
             self._hold([concat([self._rows(self._buffers[0]), tensor], 0)])
             self._size = self._size + call("dim", tensor, axis=0)
         else:
@@ -235,7 +309,20 @@ class StagedList(ListMethods):
         return made
 
     def _at(self, position: Any) -> Any:
-        return self._pack([apply(ROW, (buffer, position)) for buffer in self._buffers])
+        parts = [apply(ROW, (buffer, position)) for buffer in self._buffers]
+        return self._pack([self.element(part, index) for index, part in enumerate(parts)])
+
+    def element(self, tensor: Any, part: int = 0) -> Any:
+        """A part of an element, or what is made of such: a number where all elements are."""
+        if self._numbers is None or not tensor.dtype.is_numeric:
+            return tensor
+        return StagedNumber(tensor, self._numbers[part])
+
+    def with_numbers(self, numbers: tuple[DType, ...] | None) -> StagedList:
+        """A list with the same tensors that holds numbers with other defaults, or tensors."""
+        made = self.copy()
+        made._numbers = numbers
+        return made
 
     def item(self, position: Any) -> Any:
         """The element at a position that is known to lie in the list."""
@@ -315,6 +402,11 @@ def _element(value: Any) -> Any:
     return value.rows() if isinstance(value, StagedList) else value
 
 
+def _leaves(item: Any) -> list[Any]:
+    """The parts of an element; a staged list among those to come is one, its rows."""
+    return [item] if isinstance(item, StagedList) else nest.flatten(item)
+
+
 def _template(value: Any) -> Any:
     """The structure of an element, with None for its tensors."""
     if isinstance(value, StagedList) or not nest.is_nested(value):
@@ -325,11 +417,11 @@ def _template(value: Any) -> Any:
 class _Kind:
     """What two staged lists share that can stand for each other: the structure of an element."""
 
-    __slots__ = ("like", "weak")
+    __slots__ = ("like", "numbers")
 
-    def __init__(self, like: Any, weak: bool) -> None:
+    def __init__(self, like: Any, numbers: tuple[DType, ...] | None) -> None:
         self.like = like
-        self.weak = weak
+        self.numbers = numbers
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _Kind) and self.like == other.like
@@ -338,18 +430,7 @@ class _Kind:
 
 
 def _has_dtype(item: Any) -> bool:
-    return is_tensor_like(item) or hasattr(item, "dtype")
-
-
-def _fitting(buffer: Any, item: Any) -> Tensor:
-    """A buffer of Python numbers in the dtype that it has beside an item."""
-    if _has_dtype(item):
-        tensor: Any = convert_to_tensor(item)
-        if buffer.dtype.is_integer or tensor.dtype.is_floating:
-            return cast(buffer, tensor.dtype)
-    elif type(item) is float and buffer.dtype.is_integer:
-        return cast(buffer, dtypes.float32)
-    return buffer
+    return has_dtype(item) or (not is_number(item) and hasattr(item, "dtype"))
 
 
 def _buffer(items: Sequence[Any], everything: Sequence[Any], given: TensorType | None) -> Tensor:
@@ -368,8 +449,7 @@ def _buffer(items: Sequence[Any], everything: Sequence[Any], given: TensorType |
                 raise TypeError(f"a list of {dtype.name} and {type_.dtype.name} tensors")
             shape = widen(shape, type_.shape)
     else:
-        kinds = {type(item) for item in everything}
-        first = convert_to_tensor(0.0 if float in kinds and kinds <= {int, float} else everything[0])
+        first = convert_to_tensor(everything[0])
         dtype, shape = first.dtype, first._shape
     if shape is None:
         raise ValueError("the elements of a list need a known rank")
@@ -416,11 +496,13 @@ def moved(value: Any) -> StagedList | None:
 
 
 def resolved(value: Any) -> Any:
-    """A structure with the staged lists that Python lists in it have become."""
+    """A structure as a function returns it: with the staged lists that Python lists in it have become."""
     kind = type(value)
+    if kind is StagedList:
+        return value.fitting([None] * len(value.element_types))
     if kind is list:
         staged = moved(value)
-        return [resolved(item) for item in value] if staged is None else staged
+        return [resolved(item) for item in value] if staged is None else resolved(staged)
     if kind is tuple:
         return tuple([resolved(item) for item in value])
     return {key: resolved(item) for key, item in value.items()} if kind is dict else value

@@ -21,7 +21,7 @@ from autograph.syntax.walk import walk
 
 _NAMES = """
     ascii bin breakpoint bytearray bytes callable chr classmethod compile delattr dict dir eval exec format frozenset
-    getattr globals hasattr hash hex id input isinstance issubclass locals memoryview object oct open ord property
+    getattr globals hasattr hash hex id input issubclass locals memoryview object oct open ord property
     repr set setattr slice staticmethod str super type vars
 """
 _TYPES = {name: value for name, value in vars(builtins).items() if isinstance(value, type)}

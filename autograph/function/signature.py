@@ -24,6 +24,7 @@ from autograph.function.function_type import trace_type_of
 from runtime import nest
 from runtime.dtypes import as_dtype
 from runtime.ops.convert import convert_to_tensor
+from runtime.ops.staged_number import StagedNumber, storage
 from runtime.shapes import as_shape, widen
 from runtime.spec import TensorSpec
 from runtime.tensor import EagerTensor, SymbolicTensor, Tensor
@@ -156,6 +157,9 @@ def _add_key(value: Any, key: list[Any], tensors: list) -> None:
         key += (kind, len(value))
         for item in value:
             _add_key(item, key, tensors)
+    elif kind is StagedNumber:
+        tensors.append(value.wide())
+        key += (kind, value.default.name)
     elif kind in _VALUES:
         # -0.0 == 0.0 and nan != nan, but a trace bakes in which one it is.
         key += (kind, repr(value) if kind in (float, complex) else value)
@@ -291,12 +295,26 @@ class VariableArgument(WeakArgument):
         )
 
 
+class NumberSpec(TensorSpec):
+    """What a trace takes for a number of the trace around it. No tensor fits."""
+
+    __slots__ = ()
+
+    def __init__(self, number: StagedNumber, name: str | None = None) -> None:
+        super().__init__((), storage(number.default), name)
+
+    def covers(self, dtype: Any, shape: Any) -> bool:
+        return False
+
+
 def remembered(arguments: Any) -> Any:
     """Arguments as a trace remembers them: specs for tensors, weak references for objects, other values as they are."""
 
     def remember(value: Any) -> Any:
         if isinstance(value, TensorSpec) or type(value) in _VALUES:
             return value
+        if type(value) is StagedNumber:
+            return NumberSpec(value)
         if is_tensor_like(value):
             return TensorSpec(as_shape(value.shape), as_dtype(value.dtype))
         if isinstance(value, Variable):

@@ -9,7 +9,7 @@ from typing import Any
 from autograph.errors import StagingError
 from autograph.function.concrete import ConcreteFunction
 from autograph.function.function_type import TracingContext, trace_type_of
-from autograph.function.signature import Arguments, VariableArgument, is_tensor_like, remembered
+from autograph.function.signature import Arguments, NumberSpec, VariableArgument, is_tensor_like, remembered
 from autograph.operators.absence import returned
 from autograph.operators.aliases import check_chosen
 from autograph.operators.frame import end_trace
@@ -23,6 +23,7 @@ from runtime.graph.passes.commits import insert_commits
 from runtime.graph.passes.pipeline import optimize
 from runtime.ops.convert import convert_to_tensor
 from runtime.ops.random import number_draws
+from runtime.ops.staged_number import StagedNumber
 from runtime.spec import TensorSpec
 from runtime.staged_list import resolved
 from runtime.tensor import EagerTensor, Tensor
@@ -55,6 +56,11 @@ def trace(
             if own is not None:
                 stand_in = own.placeholder_value(TracingContext()) if hasattr(own, "placeholder_value") else value
                 return value if stand_in is NotImplemented else stand_in
+            if type(value) is StagedNumber:
+                number = NumberSpec(value, name)
+                specs.append(number)
+                inputs.append(builder.add_input(number.type, name))
+                return StagedNumber(builder.tensor(inputs[-1]), value.default)
             if not is_tensor_like(value):
                 return value
             if not isinstance(value, (Tensor, TensorSpec)):
@@ -182,6 +188,7 @@ def _as_output(value: Any, name: str) -> Tensor | None:
         returned(value)
         return value
     try:
+        returned(value)
         return convert_to_tensor(value)
     except (TypeError, ValueError):
         raise TypeError(

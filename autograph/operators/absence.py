@@ -27,6 +27,7 @@ from runtime.errors import NoneValueError, UnsetAttributeError, UnsetItemError, 
 from runtime.ops.compare import logical_not
 from runtime.ops.control import assert_op
 from runtime.ops.convert import convert_to_tensor
+from runtime.ops.staged_number import StagedNumber
 from runtime.tensor import SymbolicTensor
 
 # The kinds of absence.
@@ -113,6 +114,8 @@ def guarded(value: Any, absences: Sequence[Absence]) -> Any:
     """The tensor, which may be absent in these ways."""
     if not absences:
         return value
+    if type(value) is StagedNumber:
+        return StagedNumber(guarded(value.tensor, absences), value.default)
     tensor = convert_to_tensor(value)
     if type(tensor) is not SymbolicTensor:
         tensor = ctx.builder.tensor(ctx.builder.use(tensor))
@@ -123,19 +126,26 @@ def guarded(value: Any, absences: Sequence[Absence]) -> Any:
 
 def plain(value: Any) -> Any:
     """The value without its guard, for those who hand it on together with it."""
-    guard = value.guard if type(value) is SymbolicTensor else None
-    return value if guard is None else guard.plain
+    guard = _guard(value)
+    if guard is None:
+        return value
+    return StagedNumber(guard.plain, value.default) if type(value) is StagedNumber else guard.plain
+
+
+def _guard(value: Any) -> Guard | None:
+    tensor = value.tensor if type(value) is StagedNumber else value
+    return tensor.guard if type(tensor) is SymbolicTensor else None
 
 
 def absences(value: Any, builder: Any) -> list[Absence]:
     """In which ways a value may be absent as far as is known where ``builder`` stands."""
-    guard = value.guard if type(value) is SymbolicTensor else None
+    guard = _guard(value)
     return [] if guard is None else [each for each in guard.absences if not is_known(builder, each.present)]
 
 
 def bound(value: Any) -> Any:
     """The value of a variable, which the program has checked to be bound here."""
-    if ctx.builder is None or not any(type(leaf) is SymbolicTensor and leaf.guard for _, leaf in flatten(value)):
+    if ctx.builder is None or not any(_guard(leaf) for _, leaf in flatten(value)):
         return value
     return map_leaves(value, _bound)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import builtins
 import math
+import operator
 import sys
 from collections.abc import Callable, Iterable
 from functools import reduce
@@ -25,13 +26,13 @@ from runtime import dtypes, nest
 from runtime.context import ctx
 from runtime.ops.arithmetic import maximum, minimum
 from runtime.ops.array import shape as shape_of
-from runtime.ops.compare import greater, less, where
 from runtime.ops.control import assert_op
 from runtime.ops.convert import convert_to_tensor, static_value
 from runtime.ops.elementwise import cast
 from runtime.ops.gather import gather
 from runtime.ops.reduce import argmax, argmin, reduce_all, reduce_any, reduce_max, reduce_min, reduce_prod, reduce_sum
 from runtime.ops.sorting import argsort, sort
+from runtime.ops.staged_number import computed, is_number
 from runtime.staged_list import StagedList, moved
 from runtime.tensor import Tensor
 
@@ -46,9 +47,16 @@ def sum_(*arguments: Any, **options: Any) -> Any:
     tensor = symbolic(items)
     if tensor is None or not tensor.type.shape:
         return builtins.sum(*others(items), **options)
-    total = reduce_sum(tensor, axis=0)
+    total = _reduced(items, tensor, reduce_sum)
     start = arguments[1] if len(arguments) > 1 else options.get("start", 0)
     return total if type(start) is int and start == 0 else start + total
+
+
+def _reduced(items: Any, tensor: Any, reduction: Callable[..., Any]) -> Any:
+    """What a reduction makes of a tensor's rows; of a staged list of Python numbers a number."""
+    if not (isinstance(items, StagedList) and items.is_weak and len(tensor.type.shape or ()) == 1):
+        return reduction(tensor, axis=0)
+    return items.element(reduction(items.wide_rows(), axis=0))
 
 
 def prod_(*arguments: Any, **options: Any) -> Any:
@@ -57,7 +65,7 @@ def prod_(*arguments: Any, **options: Any) -> Any:
     tensor = _tensor_of(items)
     if tensor is None:
         return math.prod(*others(items), **options)
-    return reduce_prod(tensor, axis=0) * options.get("start", 1)
+    return _reduced(items, tensor, reduce_prod) * options.get("start", 1)
 
 
 def fsum_(*arguments: Any) -> Any:
@@ -115,12 +123,12 @@ def _quantified(python: Any, whole: Any, arguments: tuple[Any, ...], options: di
 
 def min_(*arguments: Any, **options: Any) -> Any:
     """``min``; of several tensors elementwise, of something staged its smallest element."""
-    return _extreme(builtins.min, minimum, (reduce_min, argmin, less), arguments, options)
+    return _extreme(builtins.min, minimum, (reduce_min, argmin, operator.lt), arguments, options)
 
 
 def max_(*arguments: Any, **options: Any) -> Any:
     """``max``; of several tensors elementwise, of something staged its largest element."""
-    return _extreme(builtins.max, maximum, (reduce_max, argmax, greater), arguments, options)
+    return _extreme(builtins.max, maximum, (reduce_max, argmax, operator.gt), arguments, options)
 
 
 def _extreme(
@@ -144,21 +152,27 @@ def _extreme(
     if not any(symbolic(each) is not None for each in keys):
         return python(list(zip(keys, items)), key=lambda pair: pair[0])[1]
     if key is None:
+        if all(map(is_number, items)):
+            return reduce(lambda a, b: computed(pairwise.row.name, a, b), items)
         return reduce(pairwise, items)
     beats = of_many[2]
     best, best_key = items[0], keys[0]
     for item, its_key in zip(items[1:], keys[1:]):
         better = beats(its_key, best_key)
         best = if_exp(better, lambda item=item: item, lambda best=best: best)
-        best_key = where(better, its_key, best_key)
+        best_key = if_exp(better, lambda its_key=its_key: its_key, lambda best_key=best_key: best_key)
     return best
 
 
 def _extreme_of_tensor(python: Any, items: Any, tensor: Any, of_many: Any, key: Any, options: dict[str, Any]) -> Any:
     whole, position, _ = of_many
 
+    if isinstance(items, StagedList) and items.is_weak:
+        tensor = items.wide_rows()
+
     def found() -> Any:
-        return whole(tensor) if key is None else tensor[position(_keys(tensor, key), axis=0)]
+        made = whole(tensor) if key is None else tensor[position(_keys(tensor, key), axis=0)]
+        return items.element(made) if isinstance(items, StagedList) else made
 
     if "default" in options:
         return if_exp(shape_of(tensor)[0] > 0, found, lambda: options["default"])
@@ -189,11 +203,15 @@ def sorted_(*arguments: Any, **options: Any) -> Any:
     tensor = _tensor_of(items)
     if tensor is None:
         return builtins.sorted(*others(items), **options)
+    if isinstance(items, StagedList) and items.is_weak:
+        tensor = items.wide_rows()
     if options.get("key") is None:
         made = sort(tensor, axis=0, direction=direction)
     else:
         order = argsort(_keys(tensor, converted_call(options["key"])), direction=direction, stable=True)
         made = gather(tensor, order)
+    if isinstance(items, StagedList) and items.is_weak:
+        return items.with_rows(made)
     return made if symbolic(arguments[0]) is not None and not _is_list(arguments[0]) else StagedList.of_rows(made)
 
 

@@ -14,10 +14,11 @@ from typing import Any
 
 from autograph.operators.iterables import Staged, enumerate_, range_, reversed_, zip_
 from autograph.operators.math_functions import MATH
-from autograph.operators.symbolic import condition, symbolic
+from autograph.operators.symbolic import condition, symbolic, visible
 from runtime import dtypes
 from runtime.context import ctx
 from runtime.ops.arithmetic import maximum
+from runtime.ops.array import reshape
 from runtime.ops.array import shape as shape_of
 from runtime.ops.compare import where
 from runtime.ops.control import assert_op
@@ -25,7 +26,9 @@ from runtime.ops.control import print_ as staged_print
 from runtime.ops.convert import convert_to_tensor
 from runtime.ops.elementwise import cast
 from runtime.ops.elementwise import round as round_tensor
+from runtime.ops.staged_number import StagedNumber, as_storage, is_number, kind_of
 from runtime.ops.staged_text import StagedText
+from runtime.ops.values import common_default, default_of
 from runtime.staged_list import StagedList, moved
 
 # Whether `print` of tensors runs with the program everywhere: the feature BUILTIN_FUNCTIONS.
@@ -41,33 +44,61 @@ def _single(arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
 
 
 def len_(*arguments: Any, **options: Any) -> Any:
-    """``len``; of a symbolic tensor its first dimension, as a tensor where it is known only at run time."""
+    """``len``; of a symbolic tensor its first dimension, a `StagedNumber` where it is known only at run time."""
     if _len(arguments) == 1 and not options and isinstance(arguments[0], list | StagedList):
         staged = arguments[0] if isinstance(arguments[0], StagedList) else moved(arguments[0])
-        return _len(arguments[0]) if staged is None else staged.size
+        return _len(arguments[0]) if staged is None else StagedNumber(staged.size, staged.size.dtype)
     if _len(arguments) == 1 and not options and isinstance(arguments[0], Staged):
         count = arguments[0].count()
-        return count if isinstance(count, int) else maximum(count, 0)
+        return count if isinstance(count, int) else StagedNumber(maximum(count, 0), count.dtype)
     tensor = _single(arguments, options)
     if tensor is None or tensor.type.shape == () or (tensor.type.shape and tensor.type.shape[0] is not None):
         return _len(*arguments, **options)
-    return shape_of(tensor)[0]
+    return StagedNumber(shape_of(tensor)[0], dtypes.int32)
 
 
 def int_(*arguments: Any, **options: Any) -> Any:
-    """``int``; of a symbolic tensor its int32 (or own integer) value, cut off towards zero."""
-    tensor = _single(arguments, options)
-    if tensor is None:
+    """``int``; of a symbolic tensor of one element the number, cut off towards zero. See `StagedNumber`."""
+    number = _number(arguments, options)
+    if number is None:
         return builtins.int(*arguments, **options)
-    return tensor if tensor.dtype.is_integer else cast(tensor, dtypes.int32)
+    if not isinstance(number, StagedNumber) or number.kind is builtins.int:
+        return number
+    return StagedNumber(cast(number.tensor, dtypes.int64), dtypes.int32)
 
 
 def float_(*arguments: Any, **options: Any) -> Any:
-    """``float``; of a symbolic tensor its float32 (or own floating) value."""
+    """``float``; of a symbolic tensor of one element the number. See `StagedNumber`."""
+    number = _number(arguments, options)
+    if number is None:
+        return builtins.float(*arguments, **options)
+    if not isinstance(number, StagedNumber):
+        return cast(number, dtypes.float32)
+    return number if number.kind is builtins.float else StagedNumber(number.to(dtypes.float64), dtypes.float32)
+
+
+def _number(arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    """The only argument as a number of the program, if it is one or a symbolic tensor; else None.
+
+    A tensor of several elements, or of a dtype that no Python number has, stays a tensor.
+    """
+    if _len(arguments) == 1 and type(arguments[0]) is StagedNumber:
+        return arguments[0]
     tensor = _single(arguments, options)
     if tensor is None:
-        return builtins.float(*arguments, **options)
-    return tensor if tensor.dtype.is_floating else cast(tensor, dtypes.float32)
+        return None
+    if tensor.dtype.is_bool:
+        return StagedNumber(cast(tensor, dtypes.int32), dtypes.int32)
+    if tensor.dtype.kind not in "iuf" or tensor.dtype is dtypes.uint64 or tensor.type.shape is None:
+        return tensor
+    if any(size != 1 for size in tensor.type.shape):
+        return tensor
+    return StagedNumber(reshape(tensor, ()) if tensor.type.shape else tensor, tensor.dtype)
+
+
+def isinstance_(value: Any, classes: Any) -> bool:
+    """``isinstance``; a number of the program is an instance of what the Python number is."""
+    return issubclass(value.kind, classes) if type(value) is StagedNumber else isinstance(value, classes)
 
 
 def bool_(*arguments: Any, **options: Any) -> Any:
@@ -78,6 +109,12 @@ def bool_(*arguments: Any, **options: Any) -> Any:
 
 def round_(*arguments: Any, **options: Any) -> Any:
     """``round``; of a symbolic tensor the nearest whole value, halves to even, in its own dtype."""
+    if arguments and type(arguments[0]) is StagedNumber:
+        number, *rest = arguments
+        made = round_(number.wide(), *rest, **options)
+        if number.kind is builtins.float and not rest and options.get("ndigits") is None:
+            return StagedNumber(cast(made, dtypes.int64), dtypes.int32)
+        return StagedNumber(made, number.default)
     tensor = symbolic(arguments[0]) if arguments else None
     if tensor is None:
         return builtins.round(*arguments, **options)
@@ -107,6 +144,7 @@ def print_(*values: Any, **options: Any) -> None:
     if builder is None or (builder.parent is None and not STAGES_PRINTS.get()):
         builtins.print(*values, **options)
         return
+    values = tuple([value if visible(value) is None else visible(value) for value in values])
     if builder.parent is None and all(symbolic(value) is None and type(value) is not StagedText for value in values):
         builtins.print(*values, **options)
         return
@@ -136,6 +174,9 @@ def pow_(*arguments: Any, **options: Any) -> Any:
     """``pow``; of symbolic tensors with a modulus too, as the remainder of the power."""
     if _len(arguments) != 3 or options or not any(symbolic(each) is not None for each in arguments):
         return builtins.pow(*arguments, **options)
+    if all(map(is_number, arguments)):
+        wide = [as_storage(each, dtypes.int64) if kind_of(each) is int else each for each in arguments]
+        return StagedNumber(pow_(*wide), common_default(*map(default_of, arguments)))
     tensors = [convert_to_tensor(each) for each in arguments]
     dtype = next(each.dtype for each, given in zip(tensors, arguments) if symbolic(given) is not None)
     if not all(each.dtype.is_integer for each in tensors):
@@ -158,6 +199,7 @@ OVERLOADS: dict[Any, Callable[..., Any]] = {
     builtins.divmod: divmod_,
     builtins.float: float_,
     builtins.int: int_,
+    builtins.isinstance: isinstance_,
     builtins.len: len_,
     builtins.pow: pow_,
     builtins.print: print_,

@@ -30,6 +30,7 @@ from autograph.operators.raising import check_refused
 from autograph.operators.state import UNSET, Block, CellSlot, Slot, cells, read_cell, write_cell
 from autograph.operators.structure import children, flatten, rebuild
 from autograph.operators.symbolic import is_weak
+from runtime.ops.staged_number import StagedNumber
 from runtime.staged_list import StagedList, moved
 from runtime.tensor import SymbolicTensor, Tensor
 
@@ -405,7 +406,7 @@ def _is_library(module: Any) -> bool:
 
 def _is_state(before: Any, now: Any) -> bool:
     """Whether a change belongs to the program; what it makes on first use (``self.w = None``) doesn't."""
-    if any(isinstance(leaf, SymbolicTensor) for _, leaf in flatten(now)):
+    if any(isinstance(leaf, (SymbolicTensor, StagedNumber)) for _, leaf in flatten(now)):
         return True
     if before is UNSET or (before is None and not _is_value(now)):
         return False

@@ -18,8 +18,9 @@ from runtime.errors import OperatorNotAllowedInGraphError
 from runtime.ops.arithmetic import floordiv, maximum, minimum
 from runtime.ops.array import shape as shape_of
 from runtime.ops.control import assert_op
-from runtime.ops.convert import convert_to_tensor, is_tensor_like, operands, static_value
+from runtime.ops.convert import convert_to_tensor, has_dtype, is_tensor_like, operands, static_value
 from runtime.ops.elementwise import cast, ceil
+from runtime.ops.staged_number import StagedNumber
 from runtime.staged_list import StagedList, moved
 from runtime.tensor import EagerTensor, SymbolicTensor
 
@@ -100,7 +101,8 @@ class ListItems(Staged):
 class StagedRange(Staged):
     """``range(start, stop, step)`` of tensors."""
 
-    def __init__(self, start: Any, stop: Any, step: Any) -> None:
+    def __init__(self, start: Any, stop: Any, step: Any, of_numbers: bool = False) -> None:
+        self.of_numbers = of_numbers  # `range` gives Python ints, `ag.range` tensors
         self.start, self.stop, self.step = operands("range", start, stop, step)
         if not self.start.dtype.is_numeric:
             raise StagingTypeError(
@@ -140,6 +142,10 @@ class StagedRange(Staged):
         return convert_to_tensor(0, dtype if dtype.is_integer or self._is(self.step, 1) else dtypes.int32)
 
     def item(self, index: Any) -> Any:
+        item = self._item(index)
+        return StagedNumber(item, item.dtype) if self.of_numbers else item
+
+    def _item(self, index: Any) -> Any:
         offset = index
         if not self._is(self.step, 1):
             offset = (index if isinstance(index, int) else cast(index, self.step.dtype)) * self.step
@@ -188,8 +194,8 @@ class StagedEnumerate(SelfIterator, StagedView):
         self.begin = start
 
     def item(self, index: Any) -> Any:
-        number = index if type(self.begin) is int and self.begin == 0 else index + self.begin
-        return number, self.source.item(index)
+        number = index if isinstance(index, int) else StagedNumber(index, index.dtype)
+        return number if type(self.begin) is int and self.begin == 0 else number + self.begin, self.source.item(index)
 
 
 class StagedZip(SelfIterator):
@@ -280,7 +286,9 @@ def range_(*arguments: Any, **options: Any) -> Any:
         if is_tensor_like(bound) and not convert_to_tensor(bound).dtype.is_integer:
             name = convert_to_tensor(bound).dtype.name
             raise TypeError(f"'{name}' tensor cannot be interpreted as an integer in range()")
-    return StagedRange(start, stop, step)
+    if not any(map(has_dtype, (start, stop, step))):
+        start, stop, step = (each.tensor if type(each) is StagedNumber else each for each in (start, stop, step))
+    return StagedRange(start, stop, step, of_numbers=True)
 
 
 def enumerate_(*arguments: Any, **options: Any) -> Any:

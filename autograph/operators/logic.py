@@ -22,7 +22,7 @@ def and_(first: Any, second: Block, *others: Block) -> Any:
             if type(first) not in DECIDED:
                 tensor = truth(first)
                 if tensor is not None:
-                    return stage_and(tensor, (second, *others))
+                    return stage_and(first, (second, *others))
             if not first:
                 return first
         if not others:
@@ -32,7 +32,7 @@ def and_(first: Any, second: Block, *others: Block) -> Any:
             if type(value) not in DECIDED:
                 tensor = truth(value)
                 if tensor is not None:
-                    return stage_and(tensor, others[index:])
+                    return stage_and(value, others[index:])
             if not value:
                 return value
             value = block()
@@ -52,7 +52,7 @@ def or_(first: Any, second: Block, *others: Block) -> Any:
             if type(first) not in DECIDED:
                 tensor = truth(first)
                 if tensor is not None:
-                    return stage_or(tensor, (second, *others))
+                    return stage_or(first, (second, *others))
             if first:
                 return first
         if not others:
@@ -62,7 +62,7 @@ def or_(first: Any, second: Block, *others: Block) -> Any:
             if type(value) not in DECIDED:
                 tensor = truth(value)
                 if tensor is not None:
-                    return stage_or(tensor, others[index:])
+                    return stage_or(value, others[index:])
             if value:
                 return value
             value = block()

@@ -21,11 +21,16 @@ from runtime.context import ctx
 
 @dataclass(frozen=True)
 class Settled:
-    """start: what the loop began with. leaves: for each leaf whether it is carried, its type, and whether it is still
-    flexible. evidence: the types of what the last trace of the body captured and gave."""
+    """What a loop began with, and what was found.
+
+    leaves    for each leaf whether it is carried, its type, its default as a number, and whether it is still flexible
+    numbers   for each variable that is a staged list those of its elements
+    evidence  the types of what the last trace of the body captured and gave
+    """
 
     start: Hashable
-    leaves: Sequence[tuple[bool, Any, bool]]
+    leaves: Sequence[tuple[bool, Any, Any, bool]]
+    numbers: Sequence[Any]
     evidence: Hashable
 
 

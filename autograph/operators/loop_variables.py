@@ -11,11 +11,13 @@ from autograph.operators.absence import NONE, UNBOUND, Absence, absences, guarde
 from autograph.operators.containers import is_list, staged_list
 from autograph.operators.state import UNSET, Slot
 from autograph.operators.structure import children, flatten, map_leaves, open_class, rebuild, same_structure
-from autograph.operators.symbolic import describe, is_tensorable, placeholder, type_of
+from autograph.operators.symbolic import describe, is_tensorable, number_of, placeholder, type_of
 from runtime import dtypes, nest
 from runtime.context import ctx
-from runtime.ops.convert import convert_to_tensor, is_tensor_like
+from runtime.dtypes import DType
+from runtime.ops.convert import convert_to_tensor, has_dtype, is_tensor_like
 from runtime.ops.elementwise import cast
+from runtime.ops.staged_number import StagedNumber
 from runtime.staged_list import StagedList
 from runtime.tensor_array import TensorArray
 from runtime.types import TensorType
@@ -24,6 +26,7 @@ from runtime.types import TensorType
 class Leaf:
     """One tensor-sized part of a variable: ``carried`` by the loop with a ``type``, or a Python value throughout.
 
+    number   if it holds a Python number, the dtype that this has where nothing else decides
     flags    for each way in which it may be absent the boolean leaf that tells whether it is there (see absence.py)
     """
 
@@ -34,6 +37,7 @@ class Leaf:
         self.flexible = False  # the buffer of a staged list of Python numbers: takes the dtype of what is stored
         self.guessed = False  # a Python number made a carry before anything has shown that it changes
         self.type: TensorType | None = None
+        self.number: DType | None = None
         self.flags: dict[tuple[str, int], Leaf] = {}
         self.absence: Absence | None = None  # what a flag tells
 
@@ -49,17 +53,24 @@ class Leaf:
     def described(self) -> Hashable:
         """What its type may depend on before the loop has been traced."""
         init = None if is_tensor_like(self.init) else (type(self.init), repr(self.init))
-        return self.label, self.type, init, tuple(self.flags), self.absence is not None
+        return self.label, self.type, self.number, init, tuple(self.flags), self.absence is not None
 
-    def carry(self, type_: TensorType) -> None:
-        self.carried, self.type = True, type_
+    def carry(self, type_: TensorType, number: DType | None = None) -> None:
+        self.carried, self.type, self.number = True, type_, number
+
+    def carry_like(self, value: Any) -> None:
+        self.carry(type_of(value), number_of(value))
+
+    def holding(self, tensor: Any) -> Any:
+        """What the variable holds when the loop carries a tensor for it."""
+        return tensor if self.number is None else StagedNumber(tensor, self.number)
 
     def start(self) -> Any:
         """What a carry starts from."""
         assert self.type is not None
         if self.init is UNSET:
             return placeholder(self.type)
-        if is_tensor_like(self.init) and type_of(self.init).dtype is not self.type.dtype:
+        if has_dtype(self.init) and type_of(self.init).dtype is not self.type.dtype:
             return cast(self.init, self.type.dtype)  # Python numbers in a list
         return convert_to_tensor(self.init, self.type.dtype)
 
@@ -93,6 +104,16 @@ class Variable:
         return [each for leaf in self.parts for each in (leaf, *leaf.flags.values())]
 
     @property
+    def numbers(self) -> tuple[DType, ...] | None:
+        """Of a staged list of Python numbers the dtypes that these have where nothing else decides."""
+        return self.structure.numbers if isinstance(self.structure, StagedList) else None
+
+    @numbers.setter
+    def numbers(self, numbers: tuple[DType, ...] | None) -> None:
+        if isinstance(self.structure, StagedList):
+            self.structure = self.structure.with_numbers(numbers)
+
+    @property
     def awaits_elements(self) -> bool:
         """Whether it holds a TensorArray without elements: their shape isn't known until the body has written one."""
         return any(leaf.init is UNSET and not leaf.carried for leaf in self.parts) and _holds_array(self.initial)
@@ -101,10 +122,10 @@ class Variable:
         """Chooses what is a carry before any trace."""
         for leaf in self.parts:
             if is_tensor_like(leaf.init):
-                leaf.carry(type_of(leaf.init))
+                leaf.carry_like(leaf.init)
             elif type(leaf.init) in (int, bool):
                 # Counters and flags: nearly always changed, and then with this type. A wrong guess costs a trace.
-                leaf.carry(type_of(leaf.init))
+                leaf.carry_like(leaf.init)
                 leaf.guessed = True
 
     def adopt(self, value: Any) -> None:
@@ -116,7 +137,7 @@ class Variable:
             if not is_tensorable(found):
                 leaf.init = found
                 continue
-            leaf.carry(type_of(found))
+            leaf.carry_like(found)
             if kind is not None:
                 label = self.slot.label
                 reason = no_iteration(label) if kind is UNBOUND else ""

@@ -17,6 +17,7 @@ from runtime.ops import api
 from runtime.ops.convert import convert_to_tensor, is_tensor_like
 from runtime.ops.elementwise import cast
 from runtime.ops.special import lgamma
+from runtime.ops.staged_number import StagedNumber, as_storage, is_number, kind_of
 from runtime.tensor import Tensor
 
 
@@ -113,6 +114,8 @@ def _overload(name: str, tensor: Callable[..., Any], floats: bool) -> Callable[.
     def function(*arguments: Any, **options: Any) -> Any:
         if not any(symbolic(each) is not None for each in arguments):
             return python(*arguments, **options)
+        if all(map(is_number, arguments)):
+            return _of_numbers(tensor, floats, arguments, options)
         operands = [symbolic(each) if symbolic(each) is not None else each for each in arguments]
         if floats:
             operands = [_float(each) if is_tensor_like(each) else each for each in operands]
@@ -121,6 +124,19 @@ def _overload(name: str, tensor: Callable[..., Any], floats: bool) -> Callable[.
         return tensor(*operands, **options)
 
     return function
+
+
+def _of_numbers(tensor: Callable[..., Any], floats: bool, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    """What a function of ``math`` gives for Python and staged numbers: it computes in 64 bits."""
+    is_float = floats or any(kind_of(each) is float for each in arguments)
+    result = tensor(*[as_storage(each, dtypes.float64 if is_float else dtypes.int64) for each in arguments], **options)
+    return tuple(map(_number, result)) if isinstance(result, tuple) else _number(result)
+
+
+def _number(tensor: Any) -> Any:
+    if tensor.dtype.is_bool:
+        return tensor
+    return StagedNumber(tensor, dtypes.float32 if tensor.dtype.is_floating else dtypes.int32)
 
 
 def _missing(name: str) -> Callable[..., Any]:

@@ -45,7 +45,7 @@ from autograph.operators.symbolic import (
     is_tensorable,
     is_weak,
     same_python_value,
-    type_of,
+    tensor_type_of,
 )
 from autograph.operators.unfinished import Unfinished
 from runtime import dtypes
@@ -53,6 +53,7 @@ from runtime.context import ctx
 from runtime.errors import DTypeError
 from runtime.graph.builder import Region, emit_call, emit_letrec, trace_region
 from runtime.ops.convert import convert_to_tensor, is_tensor_like
+from runtime.ops.staged_number import StagedNumber, kind_of
 from runtime.shapes import widen
 from runtime.staged_list import StagedList, moved, resolved
 from runtime.tensor import SymbolicTensor
@@ -96,7 +97,7 @@ class _State:
         self.before = before
         self.labels = [label for label, _ in flatten(before, slot.label)]
         self.types: list[TensorType | None] = [
-            type_of(value) if is_tensor_like(value) else None for _, value in flatten(before)
+            tensor_type_of(value) if is_tensor_like(value) else None for _, value in flatten(before)
         ]
 
     @property
@@ -356,17 +357,18 @@ def _parameter_type(known: TensorType | None, one: Any, other: Any, widening: bo
     if not (_is_passable(one) and _is_passable(other)):
         return None
     if known is None:
-        if is_weak(one) and is_weak(other) and not (widening and type(one) in (int, float)):
+        if not (_is_tensor(one) or _is_tensor(other) or (widening and type(one) in (int, float))):
             return None
-        dtype = common_dtype(one, other)
+        # How large an int has become while calls were traced one in the other says nothing of its type.
+        dtype = common_dtype(*[0 if type(each) is int else each for each in (one, other)])
         if dtype is None:
             return None
-        shape = type_of(one).shape
+        shape = tensor_type_of(one).shape
     else:
         dtype, shape = known.dtype, known.shape
-        if not (accepts(dtype, type(other)) if is_weak(other) else type_of(other).dtype is dtype):
+        if not (accepts(dtype, kind_of(other)) if is_weak(other) else tensor_type_of(other).dtype is dtype):
             return None
-    found = type_of(other).shape
+    found = tensor_type_of(other).shape
     wide = widen(shape, found)
     # A size that isn't known in a call covers one that is known in the call around it.
     return TensorType(dtype, wide) if wide in (shape, found) or widening else None
@@ -580,11 +582,13 @@ class Recursion:
         leaves = flatten(result)
         values = [value for _, value in leaves]
         for value in values:
-            if type(value) is SymbolicTensor:
+            if type(value) in (SymbolicTensor, StagedNumber):
                 returned(value)
         values = [plain(value) for value in values]
         if self.types is None:
-            types: list[TensorType | None] = [None if not _is_tensor(value) else type_of(value) for value in values]
+            types: list[TensorType | None] = [
+                None if not _is_tensor(value) else tensor_type_of(value) for value in values
+            ]
         else:
             known = flatten(self.result)
             if [label for label, _ in known] != [label for label, _ in leaves]:
@@ -660,12 +664,12 @@ def _joined(type_: TensorType | None, before: Any, value: Any, label: str, ways:
         dtype = common_dtype(before, value) if is_tensorable(before) and is_tensorable(value) else None
         if dtype is None:
             raise conflict(label, before, value, ways)
-        return TensorType(dtype, widen(type_of(before).shape, type_of(value).shape))
+        return TensorType(dtype, widen(tensor_type_of(before).shape, tensor_type_of(value).shape))
     if not is_tensorable(value):
         raise conflict(label, before, value, ways)
-    found = type_of(value)
+    found = tensor_type_of(value)
     shape = widen(type_.shape, found.shape)
-    if found.dtype is type_.dtype or (is_weak(value) and accepts(type_.dtype, type(value))):
+    if found.dtype is type_.dtype or (is_weak(value) and accepts(type_.dtype, kind_of(value))):
         return TensorType(type_.dtype, shape)
     if is_weak(before):
         # The dtype so far came from a Python number; the tensor decides, if it can hold the number.
@@ -676,7 +680,7 @@ def _joined(type_: TensorType | None, before: Any, value: Any, label: str, ways:
 
 
 def _is_tensor(value: Any) -> bool:
-    return is_tensorable(value) and not is_weak(value)
+    return type(value) is StagedNumber or (is_tensorable(value) and not is_weak(value))
 
 
 install_watcher(watched)

@@ -42,11 +42,13 @@ from autograph.operators.state import UNSET, Block, PathSlot, Slot, after_block,
 from autograph.operators.structure import children, flatten, is_composite, open_class, rebuild, same_structure
 from autograph.operators.symbolic import (
     common_dtype,
+    common_number,
     condition,
     conflict,
     describe,
     has_tensor,
     is_tensorable,
+    number_of,
     placeholder,
     same_python_value,
     type_of,
@@ -58,6 +60,7 @@ from runtime.context import ctx
 from runtime.dtypes import DType
 from runtime.graph.builder import Region, emit_cond, trace_region
 from runtime.ops.convert import convert_to_tensor
+from runtime.ops.staged_number import StagedNumber, storage
 from runtime.staged_list import StagedList
 from runtime.tensor import SymbolicTensor
 
@@ -281,7 +284,7 @@ class _Merge:
             if len(values[0]) == len(values[1]):
                 return values
         elif type(values[0]) is type(values[1]):
-            return values
+            return self._aligned(values)
         made = []
         for region, value, other in zip(self.regions, values, reversed(values)):
             if type(value) is list:
@@ -294,7 +297,17 @@ class _Merge:
                             return values
                         raise
             made.append(value)
-        return made
+        return self._aligned(made)
+
+    def _aligned(self, values: list[Any]) -> list[Any]:
+        """Two staged lists, of which one has Python numbers, with one dtype."""
+        one, other = values
+        if one.numbers == other.numbers:
+            return values
+        with self.regions[0].builder:
+            first = one.alongside(other)
+        with self.regions[1].builder:
+            return [first, other.alongside(one)]
 
     def remember_choices(self, returned: Any) -> None:
         """Notes which objects are one for Python on one way only, now that all variables are set."""
@@ -318,7 +331,11 @@ class _Merge:
         dtype = common_dtype(one, other)
         if dtype is None:
             raise conflict(label, one, other, _BRANCHES)
-        return self._leaf(one, other, dtype)
+        number = common_number(one, other)
+        if number is None:
+            return self._leaf(one, other, dtype)
+        value = self._leaf(one, other, storage(number))
+        return lambda outputs: StagedNumber(value(outputs), number)
 
     def _leaf(self, one: Any, other: Any, dtype: DType, *found: tuple[Absence, list[Any]]) -> _Plan:
         """A tensor that a variable holds after both branches, with the guards of both; UNSET where there is none.
@@ -369,10 +386,17 @@ class _Merge:
                 self.merged[id(value), id(value)] = merged
             merged.plans = [self._only(item) for _, item in items]
             return merged.get
-        if not isinstance(value, SymbolicTensor) or (value.guard is None and value.builder is not builder):
+        tensor = value.tensor if isinstance(value, StagedNumber) else value
+        if not isinstance(tensor, SymbolicTensor) or (tensor.guard is None and tensor.builder is not builder):
             return lambda outputs: value  # nothing that the branch has made
         one, other = (UNSET, value) if self.raises[0] else (value, UNSET)
-        return self._leaf(one, other, value.dtype)
+        return self._like(value, self._leaf(one, other, type_of(value).dtype))
+
+    @staticmethod
+    def _like(value: Any, plan: _Plan) -> _Plan:
+        """The plan for a number, if that is what the value is."""
+        number = number_of(value)
+        return plan if number is None else lambda outputs: StagedNumber(plan(outputs), number)
 
     def _partly(self, label: str, one: Any, other: Any, kind: str | None, level: int = 0) -> _Plan:
         """A value of which one branch has nothing; ``kind`` says what it has instead, None that no one will ask."""
@@ -396,13 +420,13 @@ class _Merge:
             return lambda outputs: value
         presence = [one is not UNSET, other is not UNSET]
         if kind is None:
-            return self._leaf(one, other, type_of(value).dtype)
+            return self._like(value, self._leaf(one, other, type_of(value).dtype))
         name = label.strip("'")
         refusal = None
         if label == RESULT:
             refusal = _mismatch(label, *[None if each is UNSET else each for each in (one, other)])
         found = Absence(kind, level, None, name, user_location(), refusal)
-        return self._leaf(one, other, type_of(value).dtype, (found, presence))
+        return self._like(value, self._leaf(one, other, type_of(value).dtype, (found, presence)))
 
     def emit(self, predicate: Any) -> list[Any]:
         """Adds the node to the current builder; gives its outputs."""

@@ -11,30 +11,38 @@ from autograph.operators.frame import Frame
 from autograph.operators.raising import keeps_refusals
 from autograph.operators.staged_if import stage_branches
 from autograph.operators.state import Block
-from autograph.operators.symbolic import condition, describe, symbolic, truth
+from autograph.operators.symbolic import (
+    common_dtype,
+    common_number,
+    condition,
+    describe,
+    is_tensorable,
+    symbolic,
+    truth,
+    type_of,
+)
 from autograph.operators.unbound import run
 from runtime import dtypes
 from runtime.context import ctx
+from runtime.dtypes import DType
 from runtime.graph.builder import Region, emit_cond, trace_region
 from runtime.ops.compare import equal, logical_and, logical_not, logical_or
 from runtime.ops.convert import convert_to_tensor, is_tensor_like
 from runtime.ops.reduce import reduce_all, reduce_any
+from runtime.ops.staged_number import StagedNumber, storage
 from runtime.staged_list import StagedList
-
-# Elementwise ops that can fail at run time on integers; behind `and` they may be guarded by what stands before.
-_MAY_FAIL = frozenset({"floordiv", "floormod", "truncatediv", "divide", "pow"})
 
 
 @keeps_refusals
 def stage_and(first: Any, others: Sequence[Block]) -> Any:
-    """``first and others[0]() and ...`` for a tensor ``first``."""
-    return _chain(first, others, is_and=True)
+    """``first and others[0]() and ...`` for a ``first`` that a tensor decides."""
+    return _chain(first if type(first) is StagedNumber else truth(first), others, is_and=True)
 
 
 @keeps_refusals
 def stage_or(first: Any, others: Sequence[Block]) -> Any:
-    """``first or others[0]() or ...`` for a tensor ``first``."""
-    return _chain(first, others, is_and=False)
+    """``first or others[0]() or ...`` for a ``first`` that a tensor decides."""
+    return _chain(first if type(first) is StagedNumber else truth(first), others, is_and=False)
 
 
 @keeps_refusals
@@ -67,19 +75,20 @@ def _chain(first: Any, others: Sequence[Block], is_and: bool) -> Any:
     for other in others:
         # Only what is called can change variables.
         frame = Frame((other,)) if "converted_call" in other.__code__.co_names else None
-        region = trace_region(word, lambda other=other: [_operand(run(other), word)])
+        operand = _Operand(result, other, word)
+        region = trace_region(word, operand.traced)
         if frame is not None and frame.changes():
             frame.restore()
             result = _with_changes(result, other, word, frame)
             continue
-        dtype = region.outputs[0].dtype
-        if result.dtype is dtype and dtype is not dtypes.bool_ and result.type.shape == () == region.outputs[0].shape:
+        if operand.dtype is not None:
             # As in Python: one of the two numbers.
-            kept = trace_region("kept", lambda: [result])  # noqa: B023  it runs at once
+            kept = trace_region("kept", lambda: [convert_to_tensor(result, operand.dtype)])  # noqa: B023  it runs at once
             branches = (region, kept) if is_and else (kept, region)
-            (result,) = emit_cond(condition(result, word), *branches)
+            (made,) = emit_cond(condition(truth(result), word), *branches)
+            result = made if operand.number is None else StagedNumber(made, operand.number)
             continue
-        result = _boolean(result, word)
+        result = _boolean(truth(result), word)
         with region.builder:
             tensor = region.builder.tensor(region.outputs[0])
             region.outputs = [region.builder.use(_boolean(tensor, word))]
@@ -98,6 +107,29 @@ def _chain(first: Any, others: Sequence[Block], is_and: bool) -> Any:
     return result
 
 
+class _Operand:
+    """An operand of ``and`` and ``or``, traced by itself.
+
+    dtype    what both it and the result before it are stored in, if the expression gives one of the two
+    number   if they are numbers, the default of the one that it gives
+    """
+
+    def __init__(self, before: Any, function: Block, word: str) -> None:
+        self.before = before
+        self.function = function
+        self.word = word
+        self.dtype: DType | None = None
+        self.number: DType | None = None
+
+    def traced(self) -> list[Any]:
+        value = run(self.function)
+        if is_tensorable(value) and type_of(value).shape == () == type_of(self.before).shape:
+            self.number = common_number(self.before, value)
+            dtype = common_dtype(self.before, value) if self.number is None else storage(self.number)
+            self.dtype = None if dtype is dtypes.bool_ else dtype
+        return [_operand(value, self.word) if self.dtype is None else convert_to_tensor(value, self.dtype)]
+
+
 def _with_changes(first: Any, other: Block, word: str, frame: Frame) -> Any:
     """An operand that changes variables, objects or lists where the ones before it ask for it."""
     branches: list[Callable[[], Any]] = [
@@ -106,7 +138,7 @@ def _with_changes(first: Any, other: Block, word: str, frame: Frame) -> Any:
     ]
     if word == "or":
         branches.reverse()
-    return stage_branches(condition(first, word), branches, (), frame)
+    return stage_branches(condition(truth(first), word), branches, (), frame)
 
 
 def _operand(value: Any, word: str) -> Any:
@@ -137,8 +169,9 @@ def _is_cheap(region: Region) -> bool:
     for node in region.builder.graph.nodes:
         if node.op.name == "constant":
             continue
+        # What can fail may be guarded by what stands before.
         if not node.op.is_elementwise or node.op.effect or any(value.shape != () for value in node.outputs):
             return False
-        if node.op.name in _MAY_FAIL and not node.outputs[0].dtype.is_floating:
+        if node.op.checks_numbers(node.outputs[0].dtype):
             return False
     return True

@@ -2,8 +2,9 @@
 
 Which variables become carries, and with what types, is found by tracing:
 
-- tensors are carries; so are Python numbers that the body changes (``i = 0`` ... ``i += 1``), with the dtype of what
-  the body makes of them (``s = 0`` ... ``s += 0.5 * t``); values that the body leaves alone stay what they are;
+- tensors are carries; so are Python numbers that the body changes. They stay numbers, of 64 bits (``i = 0`` ...
+  ``i += 1``: see `StagedNumber`), or have the dtype of the tensor that the body makes of them (``s = 0`` ...
+  ``s += 0.5 * t``); values that the body leaves alone stay what they are;
 - a dimension that differs between two trips becomes unknown;
 - a variable that has no value before the loop, or None, starts from a placeholder of the type that the body gives it;
   unless its reads are known to be safe, the loop also carries whether it has a value (see absence.py).
@@ -30,11 +31,13 @@ from autograph.operators.state import UNSET, LocalSlot, Slot, after_block
 from autograph.operators.symbolic import (
     accepts,
     common_dtype,
+    common_number,
     condition,
     conflict,
     has_tensor,
     is_tensorable,
     is_weak,
+    number_of,
     placeholder,
     same_python_value,
     truth,
@@ -45,9 +48,10 @@ from runtime import dtypes
 from runtime.autodiff.budget import memory_of_function
 from runtime.context import ctx
 from runtime.dtypes import DType
-from runtime.errors import DTypeError
 from runtime.graph.builder import Region, emit_while, trace_region
 from runtime.ops.convert import convert_to_tensor
+from runtime.ops.staged_number import StagedNumber, is_number, kind_of, storage
+from runtime.ops.values import common_default, default_of
 from runtime.shapes import as_shape, widen
 from runtime.staged_list import StagedList
 from runtime.types import TensorType
@@ -63,7 +67,6 @@ class Loop:
         body: Callable[[], Any],
         state: Sequence[Slot],
         frame: Frame,
-        promoted: Mapping[str, DType],
         memory: Memory,
     ) -> None:
         self.memory = memory
@@ -85,10 +88,6 @@ class Loop:
         self.grown: NeedsStagedList | None = None  # a list that must become staged, once all types have settled
         for variable in self.variables:
             variable.guess()
-        for leaf in self.leaves:
-            if leaf.label in promoted:
-                leaf.carry(TensorType(promoted[leaf.label], ()))
-                leaf.guessed = False
 
     @property
     def leaves(self) -> list[Leaf]:
@@ -121,9 +120,9 @@ class Loop:
             self.memory.settled = None
             settled = self.settle_anew()
             if start is not None and self.ran is None and len(self.leaves) == len(start):
-                self.memory.settled = Settled(
-                    start, [(leaf.carried, leaf.type, leaf.flexible) for leaf in self.leaves], self.evidence(*settled)
-                )
+                leaves = [(leaf.carried, leaf.type, leaf.number, leaf.flexible) for leaf in self.leaves]
+                numbers = [variable.numbers for variable in self.variables]
+                self.memory.settled = Settled(start, leaves, numbers, self.evidence(*settled))
         return settled
 
     def start(self) -> tuple[Any, ...] | None:
@@ -134,15 +133,18 @@ class Loop:
 
     def evidence(self, body: Region, after: Mapping[Leaf, Any]) -> tuple[Any, ...]:
         """The types that a trace of the body met: of what it captured, and of its results."""
-        results = [(is_weak(each), type_of(each) if is_tensorable(each) else each) for each in after.values()]
+        results = [(number_of(each), type_of(each) if is_tensorable(each) else each) for each in after.values()]
         return tuple(each.type for each in body.builder.captured), tuple(results)
 
     def settle_as(self, before: Settled) -> tuple[Region, dict[Leaf, Any]] | None:
         """One trace of the body with the types of an earlier one; None, and nothing changed, where they don't fit."""
         leaves = self.leaves
-        first = [(leaf.carried, leaf.type, leaf.guessed, leaf.flexible) for leaf in leaves]
-        for leaf, (carried, type_, flexible) in zip(leaves, before.leaves):
-            leaf.carried, leaf.type, leaf.guessed, leaf.flexible = carried, type_, False, flexible
+        first = [(leaf.carried, leaf.type, leaf.number, leaf.guessed, leaf.flexible) for leaf in leaves]
+        for leaf, (carried, type_, number, flexible) in zip(leaves, before.leaves):
+            leaf.carried, leaf.type, leaf.number = carried, type_, number
+            leaf.guessed, leaf.flexible = False, flexible
+        for variable, numbers in zip(self.variables, before.numbers):
+            variable.numbers = numbers
         self.grown = None
         try:
             region, values = self.trace("body", self.run_body)
@@ -157,8 +159,9 @@ class Loop:
         self.discovered, self.unpinned, self.grown, self.ran = [], [], None, None
         self.renamed.clear()
         self.variables = [Variable(variable.slot) for variable in self.variables]
-        for leaf, (carried, type_, guessed, flexible) in zip(self.leaves, first):
-            leaf.carried, leaf.type, leaf.guessed, leaf.flexible = carried, type_, guessed, flexible
+        for leaf, (carried, type_, number, guessed, flexible) in zip(self.leaves, first):
+            leaf.carried, leaf.type, leaf.number = carried, type_, number
+            leaf.guessed, leaf.flexible = guessed, flexible
         return None
 
     def settle_anew(self) -> tuple[Region, dict[Leaf, Any]]:
@@ -173,8 +176,6 @@ class Loop:
                 forget_refused(ctx.builder)
                 guesses = [leaf for leaf in self.leaves if leaf.guessed]
                 if not guesses:
-                    if isinstance(error, DTypeError) and self.widen_lists():
-                        continue
                     if isinstance(error, StagingError):
                         refused(ctx.builder, error)
                     raise
@@ -194,7 +195,8 @@ class Loop:
                 if self.grown is not None:
                     raise self.grown
                 if self.options.limit is not None:
-                    starts = {tensor.value: leaf.start for leaf, tensor in zip(self.carried, self.given)}
+                    given = [each.tensor if isinstance(each, StagedNumber) else each for each in self.given]
+                    starts = {tensor.value: leaf.start for leaf, tensor in zip(self.carried, given)}
                     raise HasLimit(before_loop(self.options.limit, region.builder, starts))
                 if not self.meets_invariants():
                     continue
@@ -216,19 +218,9 @@ class Loop:
                             cause="a shape invariant holds before the loop and after every iteration",
                             fix="leave the dimensions that change out of the invariant (None)",
                         )
-                    leaf.carry(TensorType(leaf.type.dtype, widened))
+                    leaf.carry(TensorType(leaf.type.dtype, widened), leaf.number)
                     fits = False
         return fits
-
-    def widen_lists(self) -> bool:
-        """Gives lists of Python ints the next dtype that their elements could have; False when there is none left."""
-        wider = {dtypes.int32: dtypes.float32, dtypes.float32: dtypes.float64}
-        changed = False
-        for leaf in self.leaves:
-            if leaf.flexible and leaf.type is not None and leaf.type.dtype in wider:
-                leaf.carry(TensorType(wider[leaf.type.dtype], leaf.type.shape))
-                changed = True
-        return changed
 
     def add_discovered(self) -> None:
         """State that the body changes through functions and objects is carried too."""
@@ -281,9 +273,9 @@ class Loop:
         values: list[Any] = []
 
         def traced(*tensors: Any) -> list[Any]:
+            given = {leaf: leaf.holding(tensor) for leaf, tensor in zip(self.carried, tensors)}
             if name == "body":
-                self.given = tensors
-            given = dict(zip(self.carried, tensors))
+                self.given = list(given.values())
             for variable in self.variables:
                 variable.slot.set(variable.assemble(lambda leaf: given.get(leaf, leaf.init)))
             copies = Copies(self.variables, self.frame)
@@ -352,6 +344,13 @@ class Loop:
                     label, held, now = outgrown
                     self.must_be_staged(label, variable.slot if held is structure else held, now)
                     continue
+            if isinstance(value, StagedList) and isinstance(structure, StagedList):
+                numbers = structure.numbers_beside(value)
+                if numbers != structure.numbers:  # a tensor, or a float, has come to Python numbers
+                    variable.numbers = numbers
+                    stable = False
+                with builder:
+                    value = value.alongside(structure)
             if value is None and structure is not None and variable.may_be_none():
                 found = [(inputs.get(leaf, leaf.init), [none]) for leaf, none in zip(variable.parts, variable.nones())]
             else:
@@ -378,41 +377,49 @@ class Loop:
             if not is_exchanged(leaf.init, result):
                 return True
             if leaf.init is UNSET and is_tensorable(result):  # the first write to a TensorArray
-                leaf.carry(type_of(result))
+                leaf.carry_like(result)
                 return False
             if not (is_tensorable(leaf.init) and is_tensorable(result)):
                 raise changes_kind(leaf, result)
-            leaf.carry(self.join(leaf, type_of(leaf.init), result))
+            leaf.carry_like(leaf.init)
+            leaf.carry(*self.join(leaf, result))
             return False
         if given is result or same_python_value(leaf.init, result):
             return True
         if not is_tensorable(result):
             raise changes_kind(leaf, result)
-        assert leaf.type is not None
-        type_ = self.join(leaf, leaf.type, result)
-        if type_ == leaf.type:
-            return True
-        leaf.type = type_
-        return False
+        before = leaf.type, leaf.number
+        leaf.carry(*self.join(leaf, result))
+        return before == (leaf.type, leaf.number)
 
-    def join(self, leaf: Leaf, type_: TensorType, result: Any) -> TensorType:
-        """The type that covers a leaf at the start of an iteration and after it."""
-        found = type_of(result)
+    def join(self, leaf: Leaf, result: Any) -> tuple[TensorType, DType | None]:
+        """The type (and default of the number) that covers a leaf at the start of an iteration and after it."""
+        type_, number, found = leaf.type, leaf.number, type_of(result)
+        assert type_ is not None
         shape = widen(type_.shape, found.shape)
-        if is_weak(result) and accepts(type_.dtype, type(result)):
-            return TensorType(type_.dtype, shape)
-        if is_weak(leaf.init):
-            # The dtype so far came from a Python number; the body's tensor decides, if it can hold the number.
-            dtype = common_dtype(leaf.init, result)
+        if number is not None and is_number(result):
+            number = common_default(number, default_of(result))
+            return TensorType(storage(number), ()), number
+        if number is not None:
+            # The body's tensor decides, if it can hold the number.
+            if not is_weak(result) and accepts(found.dtype, float if number.is_floating else int):
+                return TensorType(found.dtype, shape), None
+        elif is_weak(result) and accepts(type_.dtype, kind_of(result)):
+            return TensorType(type_.dtype, shape), None
+        elif is_weak(leaf.init):
+            # The dtype so far came from a Python value, or from another tensor that it met.
+            number, dtype = common_number(leaf.init, result), common_dtype(leaf.init, result)
+            if number is not None:
+                return TensorType(storage(number), ()), number
             if dtype is not None:
-                return TensorType(dtype, shape)
+                return TensorType(dtype, shape), None
         elif found.dtype is type_.dtype:
-            return TensorType(type_.dtype, shape)
+            return TensorType(type_.dtype, shape), None
         elif leaf.flexible:
-            leaf.flexible = False
-            return TensorType(found.dtype, shape)
+            leaf.flexible = found.dtype is dtypes.float64 and type_.dtype is dtypes.int64
+            return TensorType(found.dtype, shape), None
         elif leaf.init is UNSET and is_weak(result):
-            return TensorType(found.dtype, shape)
+            return found, number_of(result)
         init = leaf.init if leaf.init is not UNSET else placeholder(type_)
         raise conflict(f"'{leaf.label}'", init, result, ("before the loop", "after an iteration"))
 
@@ -449,7 +456,7 @@ class Loop:
         attrs = None if memory is None else {"memory": memory}
         refuse_endless(test, body, ((leaf.label, leaf.init, after[leaf]) for leaf in self.carried))
         outputs = emit_while(test, body, [start[leaf] for leaf in kept], attrs)
-        self.finish(dict(zip(carried, outputs)))
+        self.finish({leaf: leaf.holding(output) for leaf, output in zip(carried, outputs)})
 
     def finish(self, results: dict[Leaf, Any]) -> None:
         """Sets the variables to the loop's results and checks those that may have none."""

@@ -2,12 +2,11 @@
 
 - A list that the body makes longer or shorter becomes a staged list.
 - Lists that a tensor indexes become staged, and Python's own again if the loop only reads them.
-- Python ints take the dtype of the tensors that they meet (``i = 0; while i < t``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from autograph.operators.aliases import chosen
@@ -20,15 +19,11 @@ from autograph.operators.loop_variables import NeedsAttributes
 from autograph.operators.raising import keeps_refusals
 from autograph.operators.staged_loop import Loop
 from autograph.operators.state import Block, LocalSlot, Slot, outside_staged_lists
-from autograph.operators.structure import flatten
 from runtime import dtypes
-from runtime.dtypes import DType
-from runtime.errors import DTypeError, OperatorNotAllowedInGraphError
+from runtime.errors import OperatorNotAllowedInGraphError
 from runtime.ops.convert import convert_to_tensor
 from runtime.ops.elementwise import cast
 from runtime.staged_list import moved
-
-_MOST_PROMOTED = 6
 
 
 @keeps_refusals
@@ -40,22 +35,12 @@ def stage_while(
     blocks: the functions whose closure cells the loop may change.
     """
     read_only: list[tuple[list[Any], list[Any]]] = []
-    promotions = _promotions(state)
-    promoted: dict[str, DType] = {}
-    first: DTypeError | None = None
     plain_test, plain_body, counted = test, body, None
     memory = memory_of([block.__code__ for block in blocks])
     while True:
         frame = Frame(blocks)
         try:
-            Loop(test, body, outside_staged_lists(state), frame, promoted, memory).stage()
-        except DTypeError as error:
-            # `i = 0; while i < t`: a Python number may have to take the dtype of a tensor that it only meets.
-            first = first or error
-            following = next(promotions, None)
-            if following is None:
-                raise first from None
-            promoted = following
+            Loop(test, body, outside_staged_lists(state), frame, memory).stage()
         except HasLimit as found:
             if counted is None:
                 counted = LocalSlot("trips", convert_to_tensor(0, dtypes.int32))
@@ -96,17 +81,6 @@ def _limited(
         trips.set(trips.get() + 1)
 
     return lambda: and_(trips.get() < cast(convert_to_tensor(limit), dtypes.int32), test), step
-
-
-def _promotions(state: Sequence[Slot]) -> Iterator[dict[str, DType]]:
-    """Dtypes to try for the loop's Python ints: one of them as a float, then all."""
-    leaves = [leaf for slot in state for leaf in flatten(slot.get(), slot.label)]
-    labels = [label for label, value in leaves if type(value) is int][:_MOST_PROMOTED]
-    for dtype in (dtypes.float32, dtypes.float64, dtypes.int64):
-        for label in labels:
-            yield {label: dtype}
-        if len(labels) > 1:
-            yield dict.fromkeys(labels, dtype)
 
 
 def _give_back(owner: list[Any], items: list[Any], blocks: Sequence[Block]) -> None:

@@ -16,30 +16,25 @@ from runtime.context import ctx
 from runtime.dtypes import DType
 from runtime.ops.array import reshape
 from runtime.ops.compare import logical_and, not_equal
-from runtime.ops.convert import convert_to_tensor, is_tensor_like
+from runtime.ops.convert import convert_to_tensor, has_dtype, is_tensor_like
 from runtime.ops.creation import zeros
+from runtime.ops.staged_number import StagedNumber, is_number, kind_of, storage
+from runtime.ops.values import common_default, default_of
 from runtime.staged_list import StagedList, moved
 from runtime.tensor import SymbolicTensor, Tensor
 from runtime.types import TensorType
 
-_WEAK: dict[type, DType] = {
-    bool: dtypes.bool_,
-    int: dtypes.int32,
-    float: dtypes.float32,
-    str: dtypes.string,
-    bytes: dtypes.string,
-}
+_WEAK = frozenset({bool, int, float, str, bytes, StagedNumber})
 # Types of values whose truth Python decides, whatever is being traced.
 DECIDED = frozenset({bool, int, float, str, type(None)})
 # Types of containers that only Python runs over and looks into; asking a set costs less than asking what stages.
 UNSTAGED = frozenset({tuple, dict, set, frozenset, range, str})
 # Types of values that are no tensors and hide none.
 _PLAIN = DECIDED | UNSTAGED | {bytes}
-_RANK = {bool: 0, int: 1, float: 2}
 
 
 def symbolic(value: Any) -> SymbolicTensor | None:
-    """The symbolic tensor that a value is (or, for a variable in a trace, holds); else None."""
+    """The symbolic tensor that a value is (or, for a variable or number in a trace, holds); else None."""
     kind = type(value)
     if kind is SymbolicTensor:
         return value
@@ -54,11 +49,18 @@ def symbolic(value: Any) -> SymbolicTensor | None:
     return tensor if type(tensor) is SymbolicTensor else None
 
 
+def visible(value: Any) -> SymbolicTensor | None:
+    """The symbolic tensor whose value a text shows for a value; of a number that with all of its digits."""
+    return value.tensor if type(value) is StagedNumber else symbolic(value)
+
+
 def truth(value: Any) -> SymbolicTensor | None:
     """The symbolic tensor that decides a condition on a value, or None if Python can decide it."""
     kind = type(value)
     if kind is SymbolicTensor:
         return value
+    if kind is StagedNumber:
+        return value.tensor
     if kind in _PLAIN or ctx.builder is None:
         return None
     staged = value if kind is StagedList else moved(value)
@@ -99,7 +101,7 @@ def has_tensor(value: Any) -> bool:
 
 
 def is_weak(value: Any) -> bool:
-    """Whether a value takes the dtype of the tensors that it meets: a Python number or string."""
+    """Whether a value takes the dtype of the tensors that it meets: a Python or staged number, or a string."""
     return type(value) in _WEAK
 
 
@@ -119,31 +121,54 @@ def same_python_value(one: Any, other: Any) -> bool:
         return False
 
 
+def number_of(value: Any) -> DType | None:
+    """Of a Python or staged number the dtype that it has where nothing else decides; None for anything else."""
+    return default_of(value) if type(value) in (int, float, StagedNumber) else None
+
+
 def type_of(value: Any) -> TensorType:
-    """The type that a tensorable value has as a tensor."""
-    if is_weak(value):
-        return TensorType(_WEAK[type(value)], ())
+    """The type that a staged program stores a tensorable value in: numbers in 64 bits."""
+    if is_number(value):
+        return TensorType(storage(default_of(value)), ())
+    if type(value) in (str, bytes):
+        return TensorType(dtypes.string, ())
     if isinstance(value, (np.ndarray, np.generic)):
         return TensorType(dtypes.as_dtype(value.dtype), np.shape(value))
     return convert_to_tensor(value).type  # type: ignore[attr-defined]
 
 
+def tensor_type_of(value: Any) -> TensorType:
+    """The type that a tensorable value has as a tensor of its own."""
+    return TensorType(default_of(value), ()) if is_number(value) else type_of(value)
+
+
 def common_dtype(one: Any, other: Any) -> DType | None:
     """The dtype that two tensorable values can share without changing a tensor's; None when there is none.
 
-    Python numbers take the dtype of a tensor that can hold them. Two of them share the wider one's.
+    Python numbers take the dtype of a tensor that can hold them. Two of them share the default of the wider one: see
+    `common_number`.
     """
     if is_weak(one) and is_weak(other):
-        kinds = {type(one), type(other)}
-        if kinds <= _RANK.keys():
-            return _WEAK[max(kinds, key=_RANK.__getitem__)]
-        return dtypes.string if not kinds & _RANK.keys() else None
+        if is_number(one) and is_number(other):
+            return common_default(default_of(one), default_of(other))
+        return None if is_number(one) or is_number(other) else dtypes.string
     if is_weak(one):
         one, other = other, one
     dtype = type_of(one).dtype
     if not is_weak(other):
         return dtype if type_of(other).dtype is dtype else None
-    return dtype if accepts(dtype, type(other)) else None
+    return dtype if accepts(dtype, kind_of(other)) else None
+
+
+def common_number(one: Any, other: Any) -> DType | None:
+    """The default of a number that is one of two Python or staged numbers; None where one is something else.
+
+    Two bools are a boolean tensor.
+    """
+    if not (is_number(one) and is_number(other)):
+        return None
+    dtype = common_default(default_of(one), default_of(other))
+    return None if dtype.is_bool else dtype
 
 
 def accepts(dtype: DType, kind: type) -> bool:
@@ -172,7 +197,7 @@ def conflict(label: str, one: Any, other: Any, names: tuple[str, str]) -> Stagin
     """The error for a variable that would have two different types."""
     first, second = describe(one), describe(other)
     text = f"{label} is {first} {names[0]} and {second} {names[1]}"
-    if is_tensor_like(one) and is_tensor_like(other):
+    if has_dtype(one) and has_dtype(other):
         kinds = [convert_to_tensor(each).dtype.name for each in (one, other)]
         if kinds[0] != kinds[1]:
             text = f"{label} has dtype {kinds[0]} {names[0]}, but dtype {kinds[1]} {names[1]}: {first} and {second}"
@@ -186,8 +211,8 @@ def conflict(label: str, one: Any, other: Any, names: tuple[str, str]) -> Stagin
 
 def describe(value: Any) -> str:
     """A value's type and, for a tensor made in a trace, the line that made it."""
-    if not is_tensor_like(value):
-        return "None" if value is None else f"a Python {type(value).__name__}"
+    if not has_dtype(value):
+        return "None" if value is None else f"a Python {kind_of(value).__name__}"
     tensor = convert_to_tensor(value)
     text = f"{dtypes.article(tensor.dtype.name)} tensor of shape {tensor.shape}"
     node = tensor.value.node if isinstance(tensor, SymbolicTensor) else None

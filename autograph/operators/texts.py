@@ -10,7 +10,7 @@ import re
 import threading
 from typing import Any
 
-from autograph.operators.symbolic import symbolic
+from autograph.operators.symbolic import symbolic, visible
 from runtime import dtypes
 from runtime.context import ctx
 from runtime.ops.elementwise import cast
@@ -53,7 +53,7 @@ def shown(value: Any) -> Any:
     """A value of an f-string."""
     if ctx.builder is None:
         return value
-    tensor = symbolic(value)
+    tensor = visible(value)
     return value if tensor is None or isinstance(value, list) else _Shown(tensor)
 
 
@@ -92,7 +92,7 @@ def percent(template: str, values: Any) -> str:
             pieces.append("%")
             continue
         value = given[field["key"]] if isinstance(given, dict) else next(remaining)
-        tensor = symbolic(value)
+        tensor = visible(value)
         if tensor is None:
             # Without its key the conversion takes the value itself.
             pieces.append(re.sub(r"^%\([^)]*\)", "%", field[0]) % (value,))

@@ -22,6 +22,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from runtime import dtypes
 from runtime.codegen import cpu
 from runtime.codegen.interrupts import LIMIT, question, ticks_of
 from runtime.codegen.known import Known, form_of, known_of, limits
@@ -126,7 +127,8 @@ def _counter(low: Lowering, index: int, start: Any, bound: Any, more: int, step:
         safe = last.high + more + step.high - 1 <= greatest
     else:
         safe = last.low + more + step.low + 1 >= least
-    if not safe or (dtype.name == "int64" and min(first.low, last.low) < 0):
+    ends = [first.low, first.high, last.low + more, last.high + more]
+    if not safe or max(ends) - min(ends) > limits(dtypes.int64)[1]:
         return None
     if last.low == last.high:
         limit = str(last.low + more)

@@ -143,7 +143,7 @@ def _is_supported(node: Node) -> bool:
     if op.name == "matmul":
         return all(v.type.rank == 2 for v in node.inputs)  # type: ignore[union-attr]
     if op.is_elementwise:
-        return (op.divisor is None and op.exponent is None) or not node.outputs[0].dtype.is_integer
+        return not op.checks_numbers(node.outputs[0].dtype)
     return op.name in _MOVES or op.name in _FILLED or op.name in _REDUCED or op.name == "slice_add"
 
 

@@ -21,6 +21,7 @@ from typing import Any
 from runtime.codegen.polynomials import Polynomial
 from runtime.dtypes import DType
 from runtime.graph.ir import Node, Value
+from runtime.ops.table import too_large
 
 _LITERAL = re.compile(r"(?:np\.u?int\d+)?\(?(-?\d+)\)?")
 
@@ -51,6 +52,12 @@ def known_of(ref: Any) -> Known | None:
         return known
     number = literal_of(getattr(ref, "text", ""))
     return None if number is None else Known(number, number, None, str(number))
+
+
+def range_of(ref: Any) -> Known | None:
+    """What is known of the scalar that a ref stands for; of any integer what its dtype can hold."""
+    known, dtype = known_of(ref), getattr(ref, "dtype", None)
+    return Known(*limits(dtype)) if known is None and dtype is not None and dtype.is_integer else known
 
 
 def form_of(known: Known | None) -> Polynomial | None:
@@ -139,7 +146,7 @@ def _floordiv(a: Known, b: Known) -> Known | None:
 
 _RULES: dict[str, Callable[..., Known | None]] = {
     "add": _add, "subtract": _subtract, "multiply": _multiply, "minimum": _minimum, "maximum": _maximum,
-    "floormod": _floormod, "floordiv": _floordiv, "cast": lambda a: a,
+    "floormod": _floormod, "floordiv": _floordiv, "cast": lambda a: a, "narrow": lambda a: a,
 }  # fmt: skip
 
 
@@ -189,7 +196,7 @@ def learn_inside(low: Any, value: Value, size: str | None) -> None:
 
 def checks(node: Node, known: Sequence[Known | None]) -> list[tuple[Value, str, str]]:
     """The operands that an integer op's row wants checked, each with a comparison that is an error, and its words: a
-    divisor isn't zero, an exponent isn't negative. `known`: what is known of the operands."""
+    divisor isn't zero, an exponent isn't negative, a number fits. `known`: what is known of the operands."""
     op = node.op
     found = []
     if op.divisor is not None and may_be(known[op.divisor], 0, 0):
@@ -197,4 +204,12 @@ def checks(node: Node, known: Sequence[Known | None]) -> list[tuple[Value, str, 
     if op.exponent is not None and may_be(known[op.exponent], None, -1) and not node.outputs[0].dtype.is_unsigned:
         message = f"Integers to negative integer powers are not allowed [Op:{op.label}]"
         found.append((node.inputs[op.exponent], "< 0", message))
+    if op.narrows:
+        source, least_greatest = node.inputs[0], limits(node.outputs[0].dtype)
+        given = known[0] or Known(*limits(source.dtype))
+        message = too_large(node.outputs[0].dtype)
+        if given.low < least_greatest[0]:
+            found.append((source, f"< {least_greatest[0]}", message))
+        if given.high > least_greatest[1]:
+            found.append((source, f"> {least_greatest[1]}", message))
     return found

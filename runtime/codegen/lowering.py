@@ -19,7 +19,7 @@ from runtime.codegen.copies import copy
 from runtime.codegen.extents import Assumed
 from runtime.codegen.fusion import Fusion, Pending
 from runtime.codegen.inplace import Updates
-from runtime.codegen.known import Known, checks, known_of, result_of
+from runtime.codegen.known import Known, checks, known_of, range_of, result_of
 from runtime.codegen.names import Names, assigned, fill, is_literal
 from runtime.codegen.pieces import Joined, written
 from runtime.codegen.polynomials import Polynomial
@@ -365,7 +365,7 @@ class Lowering(Sizes):
         if output.dtype.is_integer:
             self.check_operands(node, self.scalar_name)
             refs = [self.ref(v) for v in node.inputs]
-            known = result_of(node.op.name, [known_of(ref) for ref in refs], output.dtype)
+            known = result_of(node.op.name, [range_of(ref) for ref in refs], output.dtype)
             known = self.extents.refined(node.op.name, refs, known, output.dtype)
         self.define_scalar(node, self.expression(node, [self.scalar(v) for v in node.inputs], alone=True), known=known)
 

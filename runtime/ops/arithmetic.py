@@ -308,7 +308,7 @@ def divide(x: Any, y: Any, name: str | None = None) -> Tensor:
 
     Raises InvalidArgumentError for operands of different dtypes and for shapes that don't broadcast.
     """
-    if not is_tensor_like(x) and not is_tensor_like(y) and isinstance(x, int) and isinstance(y, float):
+    if isinstance(x, int) and isinstance(y, float) and not is_tensor_like(y):
         x = float(x)
     x, y = operands("RealDiv", x, y)
     dtype = x.dtype

@@ -21,7 +21,7 @@ from runtime.dtypes import DType, DTypeLike
 from runtime.ops.dispatch import call
 from runtime.ops.entries import entries, known_value
 from runtime.ops.table import OpDef
-from runtime.ops.values import collect_types, quiet_cast, to_array
+from runtime.ops.values import collect_types, common_default, default_of, quiet_cast, to_array
 from runtime.shapes import TensorShape, as_shape
 from runtime.tensor import EagerTensor, SymbolicTensor, Tensor
 
@@ -44,6 +44,11 @@ def convert_to_tensor(
     wanted = None if dtype is None else dtypes.as_dtype(dtype)
     hook = getattr(type(value), "__tf_tensor__", None)
     if hook is not None:
+        if wanted is None and dtype_hint is not None and not has_dtype(value):
+            try:
+                return hook(value, dtypes.as_dtype(dtype_hint))
+            except TypeError:
+                pass  # a hint may fail
         return hook(value, wanted)
     if wanted is None and dtype_hint is not None:
         try:
@@ -104,14 +109,19 @@ def quick_scalar(value: float | int, dtype: DType) -> EagerTensor | None:
 def _pack(value: Sequence[Any], wanted: DType | None) -> Tensor:
     """Stacks a nested sequence with tensors in it; Python values take the dtype of the first tensor."""
     if wanted is None:
+        numbers: list[DType] = []
         stack: list[Any] = [value]
         while stack:
             item = stack.pop()
             if isinstance(item, (list, tuple)):
                 stack.extend(reversed(item))
-            elif isinstance(item, Tensor) or hasattr(item, "__tf_tensor__"):
+            elif has_dtype(item):
                 wanted = _own_dtype(item)
                 break
+            elif type(item) in (bool, int, float) or hasattr(type(item), "__ag_number__"):
+                numbers.append(default_of(item))
+        else:
+            wanted = common_default(*numbers)
     else:  # what is asked for, the tensors in a list are converted to, as TensorFlow does
         value = [call("cast", i, dtype=wanted) if isinstance(i, Tensor) and i.dtype is not wanted else i for i in value]
     items = [convert_to_tensor(item, dtype_hint=wanted) for item in value]
@@ -166,8 +176,15 @@ def _own_dtype(value: Any) -> DType:
 
 
 def is_tensor_like(value: Any) -> bool:
-    """Whether `value` has a dtype of its own as an operand: a tensor or a variable."""
+    """Whether `value` is, or stands for, a tensor: a tensor, a variable, a `StagedNumber`."""
     return isinstance(value, Tensor) or hasattr(type(value), "__tf_tensor__")
+
+
+def has_dtype(value: Any) -> bool:
+    """Whether `value` has a dtype of its own as an operand: a tensor or a variable, but no `StagedNumber`."""
+    return isinstance(value, Tensor) or (
+        hasattr(type(value), "__tf_tensor__") and not hasattr(type(value), "__ag_number__")
+    )
 
 
 def operands(label: str, *values: Any) -> list[Tensor]:
@@ -186,7 +203,7 @@ def operands(label: str, *values: Any) -> list[Tensor]:
             return eager
     anchor = None
     for value in values:
-        if is_tensor_like(value):
+        if has_dtype(value):
             anchor = _own_dtype(value)
             break
     if anchor is None:
@@ -239,7 +256,7 @@ _HINTED = frozenset({"AddV2", "Sub", "Mul", "RealDiv", "FloorDiv", "FloorMod"})
 
 
 def _beside(label: str, index: int, value: Any, dtype: DType) -> Tensor:
-    if is_tensor_like(value):
+    if has_dtype(value):
         return convert_to_tensor(value)
     if dtype.kind in "iub" and isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind in "fc":
         # TensorFlow would cut the fractions off here; a silent loss helps nobody.
@@ -282,7 +299,7 @@ def scalar_int(value: Any, what: str = "dimension") -> int | Tensor:
         raise errors.DTypeError(
             f"{what} must be an integer or a scalar integer tensor, got {value!r} of type {type(value)}"
         )
-    tensor = convert_to_tensor(value)
+    tensor = convert_to_tensor(value) if has_dtype(value) else value.tensor
     if tensor.dtype.kind not in "iu" or tensor._shape not in ((), None):
         raise errors.DTypeError(f"{what} must be a scalar integer tensor, got {tensor!r}")
     known = static_value(tensor)

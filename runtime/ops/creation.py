@@ -11,7 +11,7 @@ import numpy as np
 from runtime import dtypes, errors
 from runtime.context import ctx
 from runtime.dtypes import DType, DTypeLike
-from runtime.ops.convert import convert_to_tensor, is_tensor_like, operands, scalar_int, shape_args, static_value
+from runtime.ops.convert import convert_to_tensor, has_dtype, operands, scalar_int, shape_args, static_value
 from runtime.ops.dispatch import apply, call
 from runtime.ops.entries import known_value
 from runtime.ops.late import late
@@ -223,11 +223,11 @@ def range(start: Any, limit: Any = None, delta: Any = 1, dtype: DTypeLike = None
     if limit is None:
         start, limit = 0, start
     given = (start, limit, delta)
-    parts = [convert_to_tensor(p, None if is_tensor_like(p) else dtype) for p in given]
+    parts = [convert_to_tensor(p, None if has_dtype(p) else dtype) for p in given]
     if dtype is None:
         known = [p.dtype for p in parts if p.dtype in _HIERARCHY]
         if len(known) < 3:
-            kinds = {p.dtype for p, v in zip(parts, given) if is_tensor_like(v)}
+            kinds = {p.dtype for p, v in zip(parts, given) if has_dtype(v)}
             if len(kinds) != 1:
                 raise errors.InvalidArgumentError(f"range can't mix dtypes {[p.dtype.name for p in parts]} [Op:Range]")
             wanted = kinds.pop()

@@ -15,7 +15,7 @@ from runtime.ops.convert import convert_to_tensor
 from runtime.ops.define import UnaryFunction, unary
 from runtime.ops.dispatch import apply, call
 from runtime.ops.rules import typed, unary_samples
-from runtime.ops.table import OpDef, Sample, register
+from runtime.ops.table import OpDef, Sample, register, too_large
 from runtime.tensor import Tensor
 from runtime.types import TensorType
 
@@ -226,11 +226,32 @@ CAST = register(
 )  # fmt: skip
 
 
+def _narrow_kernel(x: Any, dtype: DType) -> Any:
+    least, greatest = dtype.limits
+    if np.any(x < least) or np.any(x > greatest):
+        raise errors.InvalidArgumentError(too_large(dtype))
+    return x.astype(dtype._np)
+
+
+NARROW = register(
+    OpDef(
+        "narrow", _infer_cast, _narrow_kernel, "({0})", lambda op, dy: (None,), cheap=True, kinds="iu", narrows=True,
+        doc="The same integers in another integer dtype. Raises InvalidArgumentError for one that it can't hold.",
+        samples=tuple(
+            Sample((shape,), {"dtype": dtype}, low=0.0, high=100.0)
+            for shape in [(), (2, 3), (0, 2)]
+            for dtype in (dtypes.int32, dtypes.int64, dtypes.uint8)
+        ),
+    )
+)  # fmt: skip
+
+
 def cast(x: Any, dtype: DTypeLike, name: str | None = None) -> Tensor:
     """x in another dtype. A float becomes an integer by losing its fraction; nonzero becomes True.
 
     Raises UnimplementedError for a cast between strings and numbers, TypeError for an unknown dtype.
     """
     wanted = dtypes.as_dtype(dtype)
-    tensor = convert_to_tensor(x)
+    # An int of a trace is cast from its 64 bits: as a Python int, it may be larger than int32.
+    tensor = x.wide() if hasattr(type(x), "__ag_number__") and x.kind is int else convert_to_tensor(x)
     return tensor if tensor.dtype is wanted else apply(CAST, (tensor,), {"dtype": wanted})

@@ -12,6 +12,7 @@ from runtime.ops.array import ensure_shape, known_rank, normal_axis
 from runtime.ops.control import assert_op
 from runtime.ops.convert import (
     convert_to_tensor,
+    has_dtype,
     int_list,
     is_tensor_like,
     operands,
@@ -172,7 +173,7 @@ def stack(values: Any, axis: Any = 0, name: str | None = None) -> Tensor:
         return convert_to_tensor([])
     elif values and hasattr(values[0], "moved_to"):  # a list that has become a staged one
         return stack(values[0].moved_to, axis)
-    elif values and type(axis) is int and axis == 0 and not any(is_tensor_like(each) for each in values):
+    elif values and type(axis) is int and axis == 0 and not any(has_dtype(each) for each in values):
         try:
             return convert_to_tensor(values)  # together, so that 1 beside 2.0 is a float, as in TensorFlow
         except (TypeError, ValueError):

@@ -16,7 +16,7 @@ from runtime import dtypes
 from runtime.ops import arithmetic, compare, elementwise, linalg, reduce, scan, special
 from runtime.ops.array import known_rank
 from runtime.ops.blocks import bitcast
-from runtime.ops.convert import convert_to_tensor, is_tensor_like, operands
+from runtime.ops.convert import convert_to_tensor, has_dtype, operands
 from runtime.ops.dispatch import call
 from runtime.tensor import Tensor
 
@@ -43,13 +43,13 @@ def floating(x: Any) -> Tensor:
 
 def common(*values: Any) -> list[Tensor]:
     """Operands at one dtype: NumPy's common dtype of the tensors; arrays and Python numbers take it."""
-    found = {convert_to_tensor(v).dtype for v in values if is_tensor_like(v)}
+    found = {convert_to_tensor(v).dtype for v in values if has_dtype(v)}
     if len(found) > 1 and dtypes.string not in found:
         wanted = dtypes.as_dtype(np.result_type(*[d.np for d in found]))
-        values = tuple(elementwise.cast(v, wanted) if is_tensor_like(v) else v for v in values)
+        values = tuple(elementwise.cast(v, wanted) if has_dtype(v) else v for v in values)
     elif found and next(iter(found)).kind in "biu" and any(isinstance(v, float) for v in values):
         # A Python float beside integers, as in np.maximum(ints, 0.5): NumPy widens.
-        values = tuple(floating(v) if is_tensor_like(v) else v for v in values)
+        values = tuple(floating(v) if has_dtype(v) else v for v in values)
     return operands("numpy", *values)
 
 

@@ -74,6 +74,8 @@ class OpDef:
     # For integer dtypes: the operand that must not be zero / not be negative. Generated code checks it first.
     divisor: int | None = None
     exponent: int | None = None
+    # An integer that the output's dtype can't hold is an error. Generated code checks it first.
+    narrows: bool = False
     # Its kernel runs the user's Python code.
     calls_python: bool = False
     # Operands of which only dtype and shape matter, never the elements.
@@ -87,6 +89,10 @@ class OpDef:
     def is_elementwise(self) -> bool:
         return self.scalar is not None
 
+    def checks_numbers(self, dtype: Any) -> bool:
+        """Whether an elementwise op fails for some numbers, where its output has this dtype."""
+        return dtype.is_integer and (self.narrows or self.divisor is not None or self.exponent is not None)
+
     @property
     def conjugates(self) -> bool:
         """Whether the reverse rule is that of real numbers, although the op takes complex ones."""
@@ -99,6 +105,11 @@ class OpDef:
 
     def __repr__(self) -> str:
         return f"<op {self.name}>"
+
+
+def too_large(dtype: Any) -> str:
+    """What an op says of an integer that its output's dtype can't hold."""
+    return f"a Python int is too large for {dtype.name} where it becomes a tensor; ag.cast(x, ag.int64) holds 64 bits"
 
 
 OPS: dict[str, OpDef] = {}

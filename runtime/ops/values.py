@@ -25,6 +25,28 @@ _ACCEPTS: dict[str, tuple[type, ...]] = {
 }
 
 
+def default_of(value: Any) -> DType:
+    """The dtype of a Python or staged number as a tensor of its own."""
+    kind = type(value)
+    if kind is bool:
+        return dtypes.bool_
+    if kind is float:
+        return dtypes.float32
+    if kind is int:
+        return dtypes.int32 if value in _INT32 else dtypes.int64
+    return value.default
+
+
+def common_default(*defaults: DType) -> DType:
+    """The dtype of what is made of several numbers as a tensor of its own."""
+    floats = [each for each in defaults if each.is_floating]
+    if floats:
+        return max(floats, key=lambda each: each.size)
+    if all(each.is_bool for each in defaults):
+        return dtypes.bool_
+    return dtypes.int64 if any(each.size == 8 for each in defaults) else dtypes.int32
+
+
 def to_array(value: Any, wanted: DType | None) -> Converted:
     """The array (NumPy scalar for rank 0) that a value without tensors in it stands for, and its dtype.
 

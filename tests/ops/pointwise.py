@@ -84,7 +84,7 @@ REFERENCES: dict[str, Callable[..., Any]] = {
     **{name: getattr(np, "arc" + name[1:]) for name in ("asin", "acos", "atan", "asinh", "acosh", "atanh", "atan2")},
     **{f"is_{name}": getattr(np, f"is{name}") for name in ("nan", "inf", "finite")},
     "rsqrt": lambda x: 1 / np.sqrt(x), "sigmoid": sigmoid, "softplus": lambda x: np.logaddexp(x, 0),
-    "relu": lambda x: np.where(x < 0, np.zeros((), x.dtype), x), "cast": lambda x: x,
+    "relu": lambda x: np.where(x < 0, np.zeros((), x.dtype), x), "cast": lambda x: x, "narrow": lambda x: x,
     "maximum": np.maximum, "minimum": np.minimum,
     "floordiv": lambda x, y: np.floor(x / y) if x.dtype.kind == "f" else x // y,
     # 0 whatever y is, as in TensorFlow.

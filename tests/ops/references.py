@@ -199,6 +199,7 @@ REFERENCES = {
     "erf": by_element(math.erf), "erfc": by_element(math.erfc), "sigmoid": by_element(logistic),
     "relu": lambda x: np.where(x > 0, x, 0), "softplus": by_element(lambda v: math.log(math.exp(v) + 1)),
     "cast": lambda x, dtype: x.astype(dtype.np),
+    "narrow": lambda x, dtype: x.astype(dtype.np),
     "select": select,
     "where_true": lambda x: np.array([i for i in np.ndindex(*x.shape) if x[i]], np.int64).reshape(-1, x.ndim),
     "reduce_sum": reduction(np.sum), "reduce_prod": reduction(np.prod), "reduce_mean": integer_mean,

@@ -45,7 +45,7 @@ def of(dtype: DType) -> list[OpDef]:
 
 
 def attrs(row: OpDef, dtype: DType) -> dict[str, Any]:
-    return {"dtype": dtype} if row.name == "cast" else {}
+    return {"dtype": dtype} if row.name in ("cast", "narrow") else {}
 
 
 def test_every_row_is_covered() -> None:

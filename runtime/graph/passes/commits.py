@@ -73,7 +73,7 @@ def may_fail(node: Node) -> bool:
     if op.name in ("while", "cond"):
         return any(may_fail(inner) for region in node.regions for inner in region.nodes)
     if op.is_elementwise:
-        if (op.divisor is not None or op.exponent is not None) and node.outputs[0].dtype.is_integer:
+        if op.checks_numbers(node.outputs[0].dtype):
             return True
         arrays = [v for v in node.inputs if isinstance(v.type, TensorType) and v.type.rank != 0]
         return len(arrays) > 1 and not all(map(_is_known, arrays))

@@ -116,7 +116,7 @@ def _may_pass(node: Node) -> bool:
     """Whether the op computes each element from those at the same place, and never fails."""
     if not node.op.is_elementwise:
         return False
-    return (node.op.divisor is None and node.op.exponent is None) or not node.outputs[0].dtype.is_integer
+    return not node.op.checks_numbers(node.outputs[0].dtype)
 
 
 def _how(rewrite: Rewrite, value: Value, moved: Moved, between: int = _BETWEEN) -> Any:
