@@ -135,7 +135,21 @@ def _is_read(name: str, frame: FrameType, again: bool) -> bool:
         return True
     successors = _successors(code)
     here = max((offset for offset in successors if offset <= frame.f_lasti), default=0)  # behind it stand caches
+    if type(frame.f_locals[name]) is not FunctionType and name in _read_in_expression(code, here):
+        return True
     return any(_read_from(code, offset, name) for offset in successors[here])
+
+
+@remembered(256)
+def _read_in_expression(code: CodeType, here: int) -> frozenset[str]:
+    """The variables read since the last statement ended: their values may wait to be used, ``f(a, b if c else d)``."""
+    found: set[str] = set()
+    uses = _uses(code)
+    for each in reversed([each for each in dis.get_instructions(code) if each.offset <= here]):
+        if each.opname == "POP_TOP" or each.opname.startswith("STORE_"):
+            break
+        found |= {name for name, use in uses.get(each.offset, {}).items() if use == "read"}
+    return frozenset(found)
 
 
 @remembered(256)

@@ -479,6 +479,15 @@ def by_way_of_another_choice(x, y):
     return one
 
 
+def whose_last_use_is_a_conditional_expression(x, y):
+    items = [1.0]
+    table = {"items": items}
+    if x > 0.5:
+        items = [0.5]
+    (items if y > 0.5 else items).append(x)
+    return table
+
+
 def a_set(x, y):
     one = {1}
     other = one
@@ -495,6 +504,7 @@ def a_set(x, y):
         what_a_function_chose_changes_under_another_name,
         an_empty_list_that_another_attribute_gets,
         by_way_of_another_choice,
+        whose_last_use_is_a_conditional_expression,
         a_set,
         the_new_name_is_changed_too,
         new_lists_with_one_name_on_one_way,
