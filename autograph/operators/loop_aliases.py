@@ -62,7 +62,7 @@ class Copies:
     def check(self) -> dict[tuple[int, str], list[Any]]:
         """Raises StagingError if the iteration, at its end, has changed one of two that Python would keep one.
 
-        Gives what variables got from outside of the loop, by slot and label.
+        Gives what the variables may hold for Python when the iteration ends, by slot and label.
         """
         moving = self.moving()
         changed = {(id(each.slot), each.label) for each in self.copies if each.is_changed()}
@@ -77,20 +77,20 @@ class Copies:
             is_exchanged = key in changed and self._is_exchanged(each, ends) and self._is_shared(each.initial)
             if id(each.initial) in moving or (key in changed and is_alike) or is_exchanged:
                 raise shared(each.slot.label, user_location())
-        renamed: dict[tuple[int, str], list[Any]] = defaultdict(list)
+        found: dict[tuple[int, str], list[Any]] = defaultdict(list)
         holders: dict[int, list[tuple[Slot, str]]] = defaultdict(list)
         for slot, label, value in ends:
             for each in {id(each): each for each in (value, *origins(value))}.values():
                 holders[id(each)].append((slot, label))
+                found[id(slot), label].append(each)
                 if self.frame.is_outside(each):
-                    renamed[id(slot), label].append(each)
                     self._refuse_shared(each, slot, (id(slot), label) in changed, id(each) in moving)
         for places in holders.values():
             if len(places) > 1:
                 for slot, label in places:
                     if (id(slot), label) in changed:
                         raise shared(slot.label, user_location())
-        return renamed
+        return found
 
     def _refuse_shared(self, value: Any, slot: Slot, is_changed: bool, is_moving: bool) -> None:
         """For a variable that may hold a container from outside of the loop at an iteration's end."""
@@ -117,7 +117,7 @@ def _inside(owner: Any) -> list[Any]:
     return held(owner) if isinstance(owner, (list, dict, StagedList)) else list(getattr(owner, "__dict__", {}).values())
 
 
-def remember(variables: Sequence[Variable], renamed: dict[tuple[int, str], list[Any]], frame: Frame) -> None:
+def remember(variables: Sequence[Variable], ends: dict[tuple[int, str], list[Any]], frame: Frame) -> None:
     """Notes, after a loop, which containers its variables may share with others."""
     statement = object()
     for variable in variables:
@@ -126,6 +126,6 @@ def remember(variables: Sequence[Variable], renamed: dict[tuple[int, str], list[
         initial = dict(mutables(variable.slot.label, variable.initial))
         for label, value in mutables(variable.slot.label, variable.slot.get()):
             # Without an iteration, and after one.
-            sides = [[initial[label]] if label in initial else [], renamed.get((id(variable.slot), label), [])]
+            sides = [[initial[label]] if label in initial else [], ends.get((id(variable.slot), label), [])]
             if any(sides):
                 chosen(variable.slot.label, value, sides, frame.all_holders, statement)

@@ -79,7 +79,7 @@ class Loop:
         # A variable that holds a list which the body only changes keeps it: other variables may hold it too.
         self.pinned = [slot for slot, value in self.before if is_list(value) and frame.is_outside(value)]
         self.variables = [Variable(slot) for slot in state if slot not in self.pinned]
-        self.renamed: dict[tuple[int, str], list[Any]] = {}  # what variables got from outside of the loop
+        self.ends: dict[tuple[int, str], list[Any]] = {}  # what variables may hold when an iteration ends
         self.known = {slot.place for slot in state}
         self.discovered: list[Slot] = []
         self.unpinned: list[Slot] = []
@@ -157,7 +157,7 @@ class Loop:
             # If it is a mistake of the user's, the trace from the beginning meets it again.
             forget_refused(ctx.builder)
         self.discovered, self.unpinned, self.grown, self.ran = [], [], None, None
-        self.renamed.clear()
+        self.ends.clear()
         self.variables = [Variable(variable.slot) for variable in self.variables]
         for leaf, (carried, type_, number, guessed, flexible) in zip(self.leaves, first):
             leaf.carried, leaf.type, leaf.number = carried, type_, number
@@ -287,7 +287,9 @@ class Loop:
             if self.unpinned:
                 forget_chosen(ctx.builder)
             else:
-                self.renamed = copies.check()
+                ends = copies.check()
+                if name == "body":
+                    self.ends = ends
                 check_chosen(ctx.builder, copies.moving())
             return outputs
 
@@ -462,7 +464,7 @@ class Loop:
         """Sets the variables to the loop's results and checks those that may have none."""
         for variable in self.variables:
             variable.slot.set(variable.assemble(lambda leaf: results.get(leaf, leaf.init)))
-        remember(self.variables, self.renamed, self.frame)
+        remember(self.variables, self.ends, self.frame)
         look_at_chosen(ctx.builder)
         if self.ran is None:
             return
