@@ -35,14 +35,15 @@ _TRACE = "autograph.function.trace"
 def is_live(value: Any, in_loops_only: bool = False, without: Collection[str] = ()) -> bool:
     """Whether a local variable of a function that is being traced holds an object and may be read again.
 
-    in_loops_only: of the blocks that are being traced only those of loops run again.
+    in_loops_only: of the blocks that are being traced only those of loops run again, and the expression that asks
+        doesn't count (``next(items)``).
     without: names of variables that don't count.
     """
     for frame in _frames(sys._getframe(1)):
         code = frame.f_code
         for name, held in frame.f_locals.items():
             again = name in code.co_freevars and not (in_loops_only and _is_branch(frame))
-            if name not in without and _holds(held, value) and _is_read(name, frame, again):
+            if name not in without and _holds(held, value) and _is_read(name, frame, again, not in_loops_only):
                 return True
         if any(_holds(frame.f_globals.get(name), value) for name in code.co_names):
             return True
@@ -129,13 +130,14 @@ def _places(held: Any) -> Any:
     return attributes if isinstance(attributes, dict) else None
 
 
-def _is_read(name: str, frame: FrameType, again: bool) -> bool:
+def _is_read(name: str, frame: FrameType, again: bool, in_expression: bool) -> bool:
     code = frame.f_code
     if again and _read_from(code, 0, name):  # a loop's body runs again
         return True
     successors = _successors(code)
     here = max((offset for offset in successors if offset <= frame.f_lasti), default=0)  # behind it stand caches
-    if type(frame.f_locals[name]) is not FunctionType and name in _read_in_expression(code, here):
+    is_waiting = in_expression and type(frame.f_locals[name]) is not FunctionType
+    if is_waiting and name in _read_in_expression(code, here):
         return True
     return any(_read_from(code, offset, name) for offset in successors[here])
 
