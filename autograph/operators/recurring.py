@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from types import CodeType, FunctionType, MethodType
+from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 from autograph.operators.by_code import remembered
@@ -68,6 +68,8 @@ def _meant(function: FunctionType, names: set[str]) -> Iterator[Any]:
         values = [read_cell(cells[name])] if name in cells else []
         values += [function.__globals__.get(name), getattr(owner, name, None) if isinstance(owner, type) else None]
         for value in values:
+            if isinstance(value, ModuleType):  # some answer for names that they don't have, and slowly
+                continue
             value = getattr(value, "python_function", value) if not isinstance(value, type) else value
             if type(value) is MethodType:
                 value = value.__func__

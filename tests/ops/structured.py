@@ -35,6 +35,7 @@ ELSEWHERE = {
     "unicode_script": "takes code points: tests/ops/test_more_functions.py",
     **dict.fromkeys(("set_operation", "edit_distance"), "of sparse tensors: tests/ops/test_more_functions.py"),
     **dict.fromkeys(("constant", "cond", "while", "assign", "commit"), "structure of graphs: tests/graph"),
+    **dict.fromkeys(("letrec", "call"), "structure of graphs: tests/function/test_recursion.py"),
     "custom_gradient": "a region of its own: tests/autodiff",
     "py_function_gradient": "asks a tape: tests/autodiff/test_python_calls.py",
     "late": "calls other rows: tests/ops/test_late.py",
