@@ -79,14 +79,21 @@ class _Chosen:
 class _Derivation:
     """What a copy is for Python on each way through a statement."""
 
-    def __init__(self, copy: Any, sides: Sequence[Sequence[Any]], statement: Any) -> None:
+    def __init__(self, copy: Any, sides: Sequence[Sequence[Any]], statement: Any, order: int | None = None) -> None:
         self.copy = copy
         self.sides = sides
         self.statement = statement
-        self.order = next(_counter)
+        self.order = new_order() if order is None else order
 
 
 _counter = itertools.count()
+
+
+def new_order() -> int:
+    """The place of a statement among those that derive copies: later ones have higher numbers."""
+    return next(_counter)
+
+
 # Values of expressions beyond so many later ones are in variables, or gone.
 _MOST_RESULTS = 32
 
@@ -196,6 +203,22 @@ def born(value: Any, statement: Any) -> None:
     """Notes that an object has come to be in a branch: it is none that was there before."""
     known = _derivations.setdefault(_root(ctx.builder), _Derivations())
     known.found.setdefault(id(canonical(value)), _Derivation(value, (), statement))
+
+
+def starts(pairs: Iterable[tuple[Any, Sequence[Sequence[Any]]]], statement: Any, order: int) -> None:
+    """Notes what the copies that an iteration starts with are: what was before the loop, or at an iteration's end.
+
+    pairs: each copy and its sides (see `chosen`). order: from when the iteration started, see `new_order`.
+    """
+    known = _derivations.setdefault(_root(ctx.builder), _Derivations())
+    for copy, sides in pairs:
+        known.found[id(canonical(copy))] = _Derivation(copy, sides, statement, order)
+    known.apart.clear()  # some were two as long as nothing was known of them
+
+
+def may_be_one(one: Any, other: Any) -> bool:
+    """Whether two objects may be one for Python on some way through the program, as far as it has been traced."""
+    return _derivations.setdefault(_root(ctx.builder), _Derivations()).may_be_one(one, other)
 
 
 def canonical(value: Any) -> Any:

@@ -19,7 +19,20 @@ from collections.abc import Sequence
 from typing import Any
 
 from autograph.errors import user_location
-from autograph.operators.aliases import chosen, held, is_held, mutables, origins, same, shared
+from autograph.operators.aliases import (
+    born,
+    canonical,
+    chosen,
+    held,
+    is_held,
+    may_be_one,
+    mutables,
+    new_order,
+    origins,
+    same,
+    shared,
+    starts,
+)
 from autograph.operators.containers import ContentSlot
 from autograph.operators.frame import Frame
 from autograph.operators.live import is_live
@@ -47,6 +60,7 @@ class Copies:
 
     def __init__(self, variables: Sequence[Variable], frame: Frame) -> None:
         self.frame = frame
+        self.order = new_order()  # what the iteration makes comes later
         self.variables = [each for each in variables if not isinstance(each.slot, ContentSlot)]
         self.copies = [
             _Copy(variable.slot, label, initial, start)
@@ -73,29 +87,38 @@ class Copies:
             for label, value in mutables(variable.slot.label, variable.slot.get())
         ]
         for key, each in copies.items():
-            is_alike = sum(other.initial is each.initial for other in self.copies) > 1
             is_exchanged = key in changed and self._is_exchanged(each, ends) and self._is_shared(each.initial)
-            if id(each.initial) in moving or (key in changed and is_alike) or is_exchanged:
+            if id(each.initial) in moving or is_exchanged:
                 raise shared(each.slot.label, user_location())
         found: dict[tuple[int, str], list[Any]] = defaultdict(list)
-        holders: dict[int, list[tuple[Slot, str]]] = defaultdict(list)
         for slot, label, value in ends:
             for each in {id(each): each for each in (value, *origins(value))}.values():
-                holders[id(each)].append((slot, label))
                 found[id(slot), label].append(each)
-                if self.frame.is_outside(each):
-                    self._refuse_shared(each, slot, (id(slot), label) in changed, id(each) in moving)
-        for places in holders.values():
-            if len(places) > 1:
-                for slot, label in places:
-                    if (id(slot), label) in changed:
-                        raise shared(slot.label, user_location())
+        self._derive(ends, found)
+        for key, each in copies.items():
+            if key in changed and any(
+                each is not other and may_be_one(each.start, other.start) for other in self.copies
+            ):
+                raise shared(each.slot.label, user_location())
+        outside = [*self.frame.owners(), *[each.initial for each in self.copies]]
+        for slot, label, value in ends:
+            key = id(slot), label
+            for owner in {id(each): each for each in outside}.values():
+                if (key in changed or id(owner) in moving) and may_be_one(value, owner):
+                    self._refuse_shared(owner, slot)
         return found
 
-    def _refuse_shared(self, value: Any, slot: Slot, is_changed: bool, is_moving: bool) -> None:
+    def _derive(self, ends: Sequence[tuple[Slot, str, Any]], found: dict[tuple[int, str], list[Any]]) -> None:
+        """Notes that what an iteration starts with is what the one before it has ended with."""
+        copies = {id(canonical(each.start)) for each in self.copies}
+        for _, _, value in ends:
+            if id(canonical(value)) not in copies and not self.frame.is_outside(canonical(value)):
+                born(value, self)
+        sides = [[[each.initial], found.get((id(each.slot), each.label), [])] for each in self.copies]
+        starts(zip([each.start for each in self.copies], sides), self, self.order)
+
+    def _refuse_shared(self, value: Any, slot: Slot) -> None:
         """For a variable that may hold a container from outside of the loop at an iteration's end."""
-        if not (is_changed or is_moving):
-            return
         if is_held(value, self.frame.holders(value)) or self._is_shared(value, self.names):
             raise shared(slot.label, user_location())
 

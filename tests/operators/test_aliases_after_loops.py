@@ -1,4 +1,4 @@
-"""Lists that have two names after a staged loop: as in eager Python, or refused."""
+"""Lists that get two names in a staged loop: as in eager Python, or refused."""
 
 from __future__ import annotations
 
@@ -54,7 +54,48 @@ def an_item_of_a_dictionary(x, y):
     return one
 
 
+def from_the_iteration_before(x, y):
+    items, one, other = [x], [y], [0.5]
+    for _ in ag.stack([x, y, x]):
+        other = one
+        one = items
+    other.append(y)
+    return len(one), len(items)
+
+
+def from_the_iteration_before_by_item(x, y):
+    items, one, other = [x], [y], [0.5]
+    for _ in ag.stack([x, y, x]):
+        other = one
+        one = items
+    other[0] = y
+    return one, items
+
+
+def changed_two_iterations_later(x, y):
+    items, one, other = [x], [y], [0.5]
+    for v in ag.stack([x, y, x]):
+        other.append(v)
+        other = one
+        one = items
+    return one, items
+
+
+def what_another_name_had_before_the_loop(x, y):
+    one, other = [x], [y]
+    kept = one
+    for v in ag.stack([x, y, x]):
+        other.append(v)
+        other = one
+        one = [v]
+    return kept, one
+
+
 REFUSED = [
+    from_the_iteration_before,
+    from_the_iteration_before_by_item,
+    changed_two_iterations_later,
+    what_another_name_had_before_the_loop,
     a_name_born_in_the_loop,
     a_name_born_in_the_loop_beside_one_from_before,
     two_names_born_in_the_loop,
