@@ -33,6 +33,8 @@ from runtime.shapes import widen
 from runtime.tensor import EagerTensor, Tensor
 from runtime.types import TensorType
 
+Numbers = tuple[DType | None, ...] | None
+
 # Why code that isn't converted can't use such a list, and what to do.
 IS_STAGED = (
     "a list that a loop or branch on tensors changes is part of the program, not Python's list, so code that isn't "
@@ -56,9 +58,9 @@ class StagedList(ListMethods):
     """
 
     _like: Any
-    # Of a list of Python numbers the dtype that each part of an element has where nothing else decides. The buffers
-    # have the numbers in 64 bits.
-    _numbers: tuple[DType, ...] | None
+    # For each part of an element that is a Python number the dtype that it has where nothing else decides, for the
+    # other parts None; None for all where no part is a number. The buffers have the numbers in 64 bits.
+    _numbers: Numbers
     origin: list[Any] | None = None  # the Python list that has become this one
     is_generator = False  # whether it stands for a generator, which has taken all of its items
 
@@ -72,14 +74,17 @@ class StagedList(ListMethods):
             nest.assert_same_structure(self._like, _template(item))
         width = 1 if self._like is None else len(nest.flatten(self._like))
         columns = list(zip(*map(_leaves, everything))) or [()] * width
-        learned = None if like is None else like._numbers
-        given: Any = [None] * width if like is None or learned is not None else like.element_types
-        self._numbers = None
-        if given[0] is None and all(is_number(leaf) for column in columns for leaf in column):
-            # Python numbers take the dtype of the first tensor that comes.
-            known = [[]] * width if learned is None else [[default] for default in learned]
-            self._numbers = tuple(common_default(*map(default_of, c), *k) for c, k in zip(columns, known))
-            given = [TensorType(storage(default), ()) for default in self._numbers]
+        learned = [None] * width if like is None else like._defaults()
+        given: list[Any] = [None] * width if like is None else list(like.element_types)
+        numbers: list[DType | None] = [None] * width
+        for part, (column, default) in enumerate(zip(columns, learned)):
+            if like is not None and default is None:
+                continue  # tensors
+            given[part] = None
+            if all(map(is_number, column)):  # they take the dtype of the first tensor that comes
+                found = common_default(*map(default_of, column), *([] if default is None else [default]))
+                numbers[part], given[part] = found, TensorType(storage(found), ())
+        self._numbers = _numbers(numbers)
         self._size: Any = convert_to_tensor(len(items), dtypes.int32)
         self._buffers: list[Any] = [_buffer(c[: len(items)], c, type_) for c, type_ in zip(columns, given)]
         self._first = (*self._buffers, self._size)
@@ -129,14 +134,17 @@ class StagedList(ListMethods):
             self._first = tuple(components)
 
     @property
-    def numbers(self) -> tuple[DType, ...] | None:
-        """Of a list of Python numbers the dtypes that the parts of an element have where nothing else decides."""
+    def numbers(self) -> Numbers:
+        """The dtypes that the Python numbers in an element have where nothing else decides; None for other parts."""
         return self._numbers
+
+    def _defaults(self) -> Sequence[DType | None]:
+        return [None] * len(self._buffers) if self._numbers is None else self._numbers
 
     @property
     def is_weak(self) -> bool:
         """Whether all elements came from Python numbers, whose dtype gives way to a tensor's."""
-        return self._numbers is not None
+        return self._numbers is not None and None not in self._numbers
 
     def is_unchanged(self) -> bool:
         """Whether nothing has changed the list since it was made."""
@@ -166,9 +174,12 @@ class StagedList(ListMethods):
     @property
     def element_types(self) -> list[TensorType]:
         """The types of an element's tensors."""
-        if self._numbers is not None:
-            return [TensorType(default, ()) for default in self._numbers]
-        return [TensorType(b.dtype, None if b._shape is None else b._shape[1:]) for b in self._buffers]
+        return [
+            TensorType(b.dtype, None if b._shape is None else b._shape[1:])
+            if default is None
+            else TensorType(default, ())
+            for b, default in zip(self._buffers, self._defaults())
+        ]
 
     @property
     def rows_type(self) -> TensorType:
@@ -203,46 +214,42 @@ class StagedList(ListMethods):
     # --- elements --------------------------------------------------------------------------------------------------
 
     def _meet(self, leaves: Sequence[Any]) -> None:
-        """Prepares a list of Python numbers for the parts of an element: a tensor's dtype becomes theirs."""
+        """Prepares Python numbers for the parts of an element: a tensor's dtype becomes theirs."""
         if self._numbers is None:
             return
-        if all(map(is_number, leaves)):
-            self._take(self.as_numbers([common_default(a, default_of(b)) for a, b in zip(self._numbers, leaves)]))
-        else:
-            types = [convert_to_tensor(leaf).type if _has_dtype(leaf) else None for leaf in leaves]  # type: ignore[attr-defined]
-            self._take(self.fitting(types))
+        pairs = zip(self._numbers, leaves)
+        numbers = [None if a is None or not is_number(b) else common_default(a, default_of(b)) for a, b in pairs]
+        types = [convert_to_tensor(leaf).type if _has_dtype(leaf) else None for leaf in leaves]  # type: ignore[attr-defined]
+        self._take(self.fitting(types, numbers))
 
     def _take(self, other: StagedList) -> None:
         self._buffers, self._numbers = list(other._buffers), other._numbers
 
-    def as_numbers(self, numbers: Sequence[DType]) -> StagedList:
-        """The list of the same Python numbers with other defaults."""
-        made = self.copy()
-        made._numbers = tuple(numbers)
-        made._buffers = [cast(buffer, storage(default)) for buffer, default in zip(self._buffers, numbers)]
-        return made
+    def fitting(self, types: Sequence[TensorType | None], numbers: Sequence[DType | None] | None = None) -> StagedList:
+        """The list with its Python numbers in dtypes that are asked for, where these hold such numbers.
 
-    def fitting(self, types: Sequence[TensorType | None]) -> StagedList:
-        """The list with its Python numbers in dtypes that are asked for, where these hold such numbers."""
+        numbers: other defaults for those that remain numbers, None for the others.
+        """
         if self._numbers is None:
             return self
         made = self.copy()
-        pairs = zip(self._numbers, types)
-        wanted = [d if t is None or (d.is_floating and not t.dtype.is_floating) else t.dtype for d, t in pairs]
-        made._buffers = [as_dtype(buffer, dtype) for buffer, dtype in zip(self._buffers, wanted)]
-        made._numbers = None
+        made._numbers = _numbers(numbers or [])
+        made._buffers = [
+            buffer if default is None
+            else cast(buffer, storage(number)) if number is not None
+            else as_dtype(buffer, _dtype_for(default, type_))
+            for buffer, default, number, type_ in zip(self._buffers, self._numbers, made._defaults(), types)
+        ]  # fmt: skip
         return made
 
-    def numbers_beside(self, other: StagedList) -> tuple[DType, ...] | None:
+    def numbers_beside(self, other: StagedList) -> Numbers:
         """The `numbers` of a list that is this one or another one."""
-        if self._numbers is None or other._numbers is None:
-            return None
-        return tuple(map(common_default, self._numbers, other._numbers))
+        pairs = zip(self._defaults(), other._defaults())
+        return _numbers([None if a is None or b is None else common_default(a, b) for a, b in pairs])
 
     def alongside(self, other: StagedList) -> StagedList:
         """The list as it must be for another one to stand in its place, if only Python numbers are in the way."""
-        numbers = self.numbers_beside(other)
-        return self.fitting(other.element_types) if numbers is None else self.as_numbers(numbers)
+        return self.fitting(other.element_types, self.numbers_beside(other))
 
     def _settled(self) -> list[Any]:
         """The buffers with Python numbers in the dtypes that they have where nothing else decides."""
@@ -313,12 +320,13 @@ class StagedList(ListMethods):
         return self._pack([self.element(part, index) for index, part in enumerate(parts)])
 
     def element(self, tensor: Any, part: int = 0) -> Any:
-        """A part of an element, or what is made of such: a number where all elements are."""
-        if self._numbers is None or not tensor.dtype.is_numeric:
+        """A part of an element, or what is made of such: a number where that part of all elements is."""
+        default = None if self._numbers is None else self._numbers[part]
+        if default is None or not tensor.dtype.is_numeric:
             return tensor
-        return StagedNumber(tensor, self._numbers[part])
+        return StagedNumber(tensor, default)
 
-    def with_numbers(self, numbers: tuple[DType, ...] | None) -> StagedList:
+    def with_numbers(self, numbers: Numbers) -> StagedList:
         """A list with the same tensors that holds numbers with other defaults, or tensors."""
         made = self.copy()
         made._numbers = numbers
@@ -419,7 +427,7 @@ class _Kind:
 
     __slots__ = ("like", "numbers")
 
-    def __init__(self, like: Any, numbers: tuple[DType, ...] | None) -> None:
+    def __init__(self, like: Any, numbers: Numbers) -> None:
         self.like = like
         self.numbers = numbers
 
@@ -427,6 +435,15 @@ class _Kind:
         return isinstance(other, _Kind) and self.like == other.like
 
     __hash__ = None  # type: ignore[assignment]
+
+
+def _numbers(parts: Sequence[DType | None]) -> Numbers:
+    return tuple(parts) if any(each is not None for each in parts) else None
+
+
+def _dtype_for(default: DType, type_: TensorType | None) -> DType:
+    """The dtype that a Python number takes where a tensor's type is asked for."""
+    return default if type_ is None or (default.is_floating and not type_.dtype.is_floating) else type_.dtype
 
 
 def _has_dtype(item: Any) -> bool:

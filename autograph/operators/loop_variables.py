@@ -18,7 +18,7 @@ from runtime.dtypes import DType
 from runtime.ops.convert import convert_to_tensor, has_dtype, is_tensor_like
 from runtime.ops.elementwise import cast
 from runtime.ops.staged_number import StagedNumber
-from runtime.staged_list import StagedList
+from runtime.staged_list import Numbers, StagedList
 from runtime.tensor_array import TensorArray
 from runtime.types import TensorType
 
@@ -94,9 +94,8 @@ class Variable:
         for leaf, (_, value) in zip(self.parts, found):
             for absence in absences(value, ctx.builder):
                 leaf.may_be_absent(absence, absence.present)
-        if isinstance(self.structure, StagedList) and self.structure.is_weak:
-            for leaf in self.parts[:-1]:
-                leaf.flexible = True
+        for leaf, number in zip(self.parts, self.numbers or ()):
+            leaf.flexible = number is not None
 
     @property
     def leaves(self) -> list[Leaf]:
@@ -104,12 +103,12 @@ class Variable:
         return [each for leaf in self.parts for each in (leaf, *leaf.flags.values())]
 
     @property
-    def numbers(self) -> tuple[DType, ...] | None:
-        """Of a staged list of Python numbers the dtypes that these have where nothing else decides."""
+    def numbers(self) -> Numbers:
+        """Of a staged list the dtypes that its Python numbers have where nothing else decides."""
         return self.structure.numbers if isinstance(self.structure, StagedList) else None
 
     @numbers.setter
-    def numbers(self, numbers: tuple[DType, ...] | None) -> None:
+    def numbers(self, numbers: Numbers) -> None:
         if isinstance(self.structure, StagedList):
             self.structure = self.structure.with_numbers(numbers)
 

@@ -457,3 +457,59 @@ def tern(x):
     k = 3 if x > 1 else 4
     s = 1 if x > 5 else 2.5
     return x * k * s, x**k, k**2 * x, 2**k, x // k, k - x, k / x, x % k
+
+
+# Lists whose elements have numbers and tensors as parts.
+
+
+@case(0.9)
+def queue_of_pairs(x):
+    queue, total = [(x, 1)], x * 0
+    while queue:
+        value, weight = queue.pop(0)
+        total += value * weight
+        if weight < 4 and x > 0.0:
+            queue.append((value * x, weight + 1))
+    return total
+
+
+@case(0.9)
+def pairs_made_in_the_loop(x):
+    pairs, k = [], 1
+    for _ in ag.range(3):
+        pairs.append((x, k))
+        k += 1
+    total = x * 0
+    for value, weight in pairs:
+        total += value * weight
+    return total, pairs[-1][1]
+
+
+@case(0.9)
+def a_float_comes_to_the_ints_of_records(x):
+    found = [{"value": x, "count": 1, "half": 0.5}]
+    for _ in ag.range(2):
+        last = found[-1]
+        found.append({"value": last["value"] * last["count"], "count": last["count"] * 2.5, "half": last["half"] + 1})
+    found.insert(0, {"value": x, "count": 3, "half": 1})
+    found.reverse()
+    return [(each["value"], each["count"] * x, each["half"] * x) for each in found[:3]]
+
+
+@case(0.9)
+@case(0.2)
+def branches_append_ints_and_floats(x):
+    pairs = [(x, 1)]
+    if x > 0.5:
+        pairs.append((x * 2, 2))
+    else:
+        pairs.append((x, 2.5))
+    return pairs[1][0] * pairs[1][1], x * pairs[0][1]
+
+
+@case(0.9)
+def a_tensor_comes_to_one_of_two_numbers(x):
+    pairs = [(1, 2)]
+    for _ in ag.range(3):
+        pairs.append((pairs[-1][0] + 1, x * pairs[-1][1]))
+    return x * pairs[-1][0], pairs[-1][1]
