@@ -66,9 +66,12 @@ class _Chosen:
     def is_in_use(self) -> bool:
         return bool(self.is_read) or is_held(self.copy, self.holders)
 
+    def is_changed(self) -> bool:
+        return not same(self.before, held(self.copy))
+
     def is_broken(self, always_changing: Collection[int] = ()) -> bool:
         """Whether one of two has changed that Python would keep one."""
-        changed = not same(self.before, held(self.copy))
+        changed = self.is_changed()
         for original, holders, before, is_read in self.originals:
             moving = id(original) in always_changing or not same(before, held(original))
             if (changed and (is_read or is_held(original, holders))) or (moving and self.is_in_use()):
@@ -147,6 +150,8 @@ def is_held(value: Any, holders: Sequence[Holder]) -> bool:
 _chosen: WeakKeyDictionary[Any, list[_Chosen]] = WeakKeyDictionary()
 # By builder: what was chosen in regions inside of its own that have ended.
 _ended: WeakKeyDictionary[Any, list[_Chosen]] = WeakKeyDictionary()
+# By builder: copies that its region, or one inside of it, has changed, and that nobody uses any more.
+_changed: WeakKeyDictionary[Any, list[Any]] = WeakKeyDictionary()
 
 
 def is_mutable(value: Any) -> bool:
@@ -258,7 +263,12 @@ def origins(value: Any) -> list[Any]:
 def look_at_chosen(builder: Any) -> None:
     """Notes which of the lists and objects that were just chosen will be used: the variables are set now."""
     if builder in _chosen:
-        _chosen[builder] = [each for each in _chosen[builder] if each.look()]
+        used: list[_Chosen] = []
+        unused: list[_Chosen] = []
+        for each in _chosen[builder]:
+            (used if each.look() else unused).append(each)
+        _chosen[builder] = used
+        _note_changed(builder, unused)
         for each in [each for each in _chosen[builder] if each.is_result][:-_MOST_RESULTS]:
             each.is_result = False
     _ended.pop(builder, None)  # what they may be has become part of what the statement has chosen
@@ -273,14 +283,28 @@ def check_chosen(builder: Any, always_changing: Collection[int] = ()) -> None:
     for each in ended:
         if each.is_broken(always_changing):
             raise shared(each.label, each.location)
+    if builder.parent is None:
+        return
+    _note_changed(builder.parent, ended)
+    _changed[builder.parent] += _changed.pop(builder, ())
     ended += _ended.pop(builder, ())
-    if ended and builder.parent is not None:
+    if ended:
         _ended.setdefault(builder.parent, []).extend(ended)
+
+
+def _note_changed(builder: Any, records: Iterable[_Chosen]) -> None:
+    _changed.setdefault(builder, []).extend([each.copy for each in records if each.is_changed()])
+
+
+def changed_copies(builder: Any) -> list[Any]:
+    """The copies that the region of a builder has changed so far."""
+    return [*_changed.get(builder, ()), *[each.copy for each in _chosen.get(builder, ()) if each.is_changed()]]
 
 
 def forget_chosen(builder: Any) -> None:
     """Drops what a region has chosen that is traced again."""
     _chosen.pop(builder, None)
+    _changed.pop(builder, None)
 
 
 def shared(label: str, location: Location | None) -> StagingError:

@@ -128,6 +128,7 @@ class Frame:
 
     def __init__(self, blocks: Sequence[Block]) -> None:
         direct = cells(blocks)
+        self.blocks = blocks
         self.containers: list[Snapshot] = []
         self.arrays: list[np.ndarray] = []
         self.iterators: list[Any] = []

@@ -13,14 +13,14 @@ from __future__ import annotations
 
 import dis
 import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from ctypes import c_int, py_object, pythonapi
 from types import CodeType, FrameType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 from autograph.errors import is_own_file
 from autograph.operators.by_code import remembered
-from autograph.operators.state import read_cell
+from autograph.operators.state import Block, read_cell
 
 # A variable may hold the object inside of containers; further down, or in more of them, nobody looks.
 _DEPTH = 4
@@ -48,6 +48,18 @@ def is_live(value: Any, in_loops_only: bool = False, without: Collection[str] = 
         if any(_holds(frame.f_globals.get(name), value) for name in code.co_names):
             return True
     return False
+
+
+def is_read_in(blocks: Sequence[Block], value: Any, without: Collection[str] = ()) -> bool:
+    """Whether blocks that will run again read a variable that holds an object.
+
+    without: names of variables that don't count.
+    """
+    return any(
+        name not in without and _holds(read_cell(cell), value) and _read_from(block.__code__, 0, name)
+        for block in blocks
+        for name, cell in zip(block.__code__.co_freevars, block.__closure__ or ())
+    )
 
 
 def rebind(old: Any, new: Any) -> None:

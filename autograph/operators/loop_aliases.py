@@ -22,6 +22,7 @@ from autograph.errors import user_location
 from autograph.operators.aliases import (
     born,
     canonical,
+    changed_copies,
     chosen,
     held,
     is_held,
@@ -35,9 +36,10 @@ from autograph.operators.aliases import (
 )
 from autograph.operators.containers import ContentSlot
 from autograph.operators.frame import Frame
-from autograph.operators.live import is_live
+from autograph.operators.live import is_live, is_read_in
 from autograph.operators.loop_variables import Variable
 from autograph.operators.state import Slot
+from runtime.context import ctx
 from runtime.staged_list import StagedList
 
 
@@ -79,7 +81,12 @@ class Copies:
         Gives what the variables may hold for Python when the iteration ends, by slot and label.
         """
         moving = self.moving()
-        changed = {(id(each.slot), each.label) for each in self.copies if each.is_changed()}
+        others = changed_copies(ctx.builder)
+        changed = {
+            (id(each.slot), each.label)
+            for each in self.copies
+            if each.is_changed() or any(may_be_one(other, each.start) for other in others)
+        }
         copies = {(id(each.slot), each.label): each for each in self.copies}
         ends = [
             (variable.slot, label, value)
@@ -119,7 +126,8 @@ class Copies:
 
     def _refuse_shared(self, value: Any, slot: Slot) -> None:
         """For a variable that may hold a container from outside of the loop at an iteration's end."""
-        if is_held(value, self.frame.holders(value)) or self._is_shared(value, self.names):
+        is_read_again = is_read_in(self.frame.blocks, value, self.names)
+        if is_read_again or is_held(value, self.frame.holders(value)) or self._is_shared(value, self.names):
             raise shared(slot.label, user_location())
 
     def moving(self) -> set[int]:

@@ -91,7 +91,36 @@ def what_another_name_had_before_the_loop(x, y):
     return kept, one
 
 
+def a_choice_of_what_the_iteration_before_took(x, y):
+    items, other = [x, y], [0.5]
+    for v in ag.stack([x, y]):
+        if y < 0.6:
+            items = items + [v]
+        del items[0]
+        items = other
+    del items[0]
+    return items
+
+
+def a_choice_that_a_closure_makes(x, y):
+    items, other = [x, y], [0.5]
+    for v in ag.stack([x, y]):
+
+        def add():
+            nonlocal items
+            items = items + [v]
+
+        if y < 0.6:
+            add()
+        del items[0]
+        items = other
+    del items[0]
+    return items
+
+
 REFUSED = [
+    a_choice_of_what_the_iteration_before_took,
+    a_choice_that_a_closure_makes,
     from_the_iteration_before,
     from_the_iteration_before_by_item,
     changed_two_iterations_later,
