@@ -38,7 +38,7 @@ from autograph.operators.raising import (
     refused,
     stage_raise,
 )
-from autograph.operators.state import UNSET, Block, PathSlot, Slot, after_block, outside_staged_lists, slots
+from autograph.operators.state import UNSET, Block, PathSlot, Slot, after_block, single_places, slots
 from autograph.operators.structure import children, flatten, is_composite, open_class, rebuild, same_structure
 from autograph.operators.symbolic import (
     common_dtype,
@@ -81,7 +81,7 @@ def stage_if(test: Any, body: Block, orelse: Block | None, names: Sequence[str],
 @keeps_refusals
 def stage_branches(predicate: Any, branches: Sequence[Callable[[], Any]], state: Sequence[Slot], frame: Frame) -> Any:
     """``stage_if`` for branches that aren't block functions; ``frame`` knows the variables that they may change."""
-    state = outside_staged_lists(state)
+    state = single_places(state)
     facts = [absence.facts(predicate, holds) for holds in (True, False)]
     traces = [_trace(*each, state, frame) for each in zip(("then", "else"), branches, facts)]
     one, other = traces

@@ -18,7 +18,7 @@ from autograph.operators.loop_options import HasLimit, Options, options_of, set_
 from autograph.operators.loop_variables import NeedsAttributes
 from autograph.operators.raising import keeps_refusals
 from autograph.operators.staged_loop import Loop
-from autograph.operators.state import Block, LocalSlot, Slot, outside_staged_lists
+from autograph.operators.state import Block, LocalSlot, Slot, single_places
 from runtime import dtypes
 from runtime.errors import OperatorNotAllowedInGraphError
 from runtime.ops.convert import convert_to_tensor
@@ -40,7 +40,7 @@ def stage_while(
     while True:
         frame = Frame(blocks)
         try:
-            Loop(test, body, outside_staged_lists(state), frame, memory).stage()
+            Loop(test, body, single_places(state), frame, memory).stage()
         except HasLimit as found:
             if counted is None:
                 counted = LocalSlot("trips", convert_to_tensor(0, dtypes.int32))

@@ -148,6 +148,18 @@ class PathSlot(Slot):
         except (AttributeError, LookupError):
             return False
 
+    def is_beyond_list(self) -> bool:
+        """Whether this is an item that a list of Python's doesn't have, or a part of one.
+
+        There is nothing to set; a list that gets the item has changed as a whole.
+        """
+        try:
+            owner, key = self.owner(), self.key()
+        except (AttributeError, LookupError) as error:
+            return isinstance(error, IndexError)
+        is_item = self.kind == "[" and type(owner) is list and type(key) is int
+        return is_item and not -len(owner) <= key < len(owner)
+
     def get(self) -> Any:
         try:
             owner, key = self.owner(), self.key()
@@ -231,9 +243,13 @@ def after_block(slot: Slot, before: Any) -> Any:
     return before if isinstance(slot, PathSlot) and slot.is_in_staged_list() else slot.get()
 
 
-def outside_staged_lists(state: Iterable[Slot]) -> list[Slot]:
-    """The slots that aren't elements of staged lists."""
-    return [slot for slot in state if not (isinstance(slot, PathSlot) and slot.is_in_staged_list())]
+def single_places(state: Iterable[Slot]) -> list[Slot]:
+    """The slots that are state by themselves: no elements of staged lists, and none that a list doesn't have."""
+    return [
+        slot
+        for slot in state
+        if not (isinstance(slot, PathSlot) and (slot.is_in_staged_list() or slot.is_beyond_list()))
+    ]
 
 
 def cells(blocks: Sequence[Block]) -> dict[str, CellType]:
