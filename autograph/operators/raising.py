@@ -131,7 +131,10 @@ def stage_raise(error: BaseException) -> bool:
     _refuse_managers(error)
     refuse_handlers(error)
     code = traceback.tb_frame.f_code
-    raise_op(type(error), error.args, (code.co_filename, traceback.tb_lineno, code.co_name))
+    # An OSError keeps the file's name out of its `args`.
+    arguments: Any = OSError.__reduce__(error)[1] if isinstance(error, OSError) else error.args
+    attributes = {name: value for name, value in vars(error).items() if name != "__notes__"}
+    raise_op(type(error), arguments, (code.co_filename, traceback.tb_lineno, code.co_name), attributes=attributes)
     return True
 
 

@@ -21,7 +21,7 @@ import numpy as np
 from runtime import dtypes, errors
 from runtime.graph.hot_loops import HotLoop
 from runtime.graph.ir import Graph, Node, Value
-from runtime.graph.spans import AT_SPAN, at_span, with_op
+from runtime.graph.spans import AT_SPAN, at_span, note_span, with_op
 from runtime.ops.dispatch import explain_failure, out_of_memory, widened
 from runtime.recursion import DEEPEST, TOO_DEEP, deep, is_deep, room, room_for
 from runtime.types import TensorType
@@ -223,12 +223,25 @@ def _naming(error: Exception, node: Node) -> Exception:
     return error
 
 
+def _raiser(node: Node) -> Callable[..., Any]:
+    def run(*operands: Any) -> Any:
+        try:
+            return node.op.kernel(*operands, **node.attrs)
+        except Exception as error:
+            note_span(error, node.span)
+            raise
+
+    return run
+
+
 def _executor(node: Node) -> Callable[..., Any]:
     if node.op.name in _REGIONS:
         return _with_node(_REGIONS[node.op.name], node)
     if node.op.name == "call":
         return _caller(node)
     kernel = node.op.kernel
+    if node.op.name == "raise":
+        return _raiser(node)
     if node.op.widens and any(getattr(v.type, "dtype", None) is dtypes.bfloat16 for v in node.inputs):
         kernel = widened(node.op, [getattr(v.type, "dtype", None) for v in node.outputs])
     elif node.op.prepared is not None:

@@ -34,6 +34,12 @@ def with_op(message: str, error: type[BaseException], node: Any) -> str:
     return message
 
 
+def note_span(error: BaseException, span: Any) -> None:
+    """Notes the user's line on an error whose message is the user's. Python shows notes from 3.11 on."""
+    if span and hasattr(error, "add_note"):
+        error.add_note(f"{AT_SPAN[1:]}{describe_span(span)}")
+
+
 def at_span(error: Exception, span: Any) -> Exception:
     """The error with the user's line in its message; unchanged when it names one already, or when what it says isn't
     text and the class is the user's."""

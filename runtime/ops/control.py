@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable, Sequence
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -109,14 +110,29 @@ assert_greater_equal = _comparison(">=", "greater_equal", "assert_greater_equal"
 # --- raise ---------------------------------------------------------------------------------------------------------
 
 
-def _raise_kernel(condition: Any, *data: Any, kind: type[Exception], template: tuple) -> tuple:
+def _raise_kernel(
+    condition: Any, *data: Any, kind: type[Exception], template: tuple, attributes: tuple | None = None
+) -> tuple:
     if not condition:
-        raise kind(
-            *nest.map_structure(
-                lambda leaf: leaf.of(data) if type(leaf) in (_Datum, _Message) else leaf, list(template)
-            )
+        arguments, values = nest.map_structure(
+            lambda leaf: leaf.of(data) if type(leaf) in (_Datum, _Message) else leaf,
+            [list(template), [value for _, value in attributes or ()]],
         )
+        if attributes is None:
+            raise kind(*arguments)
+        raise _made(kind, arguments, {name: value for (name, _), value in zip(attributes, values)})
     return ()
+
+
+def _made(kind: type[Exception], arguments: Sequence[Any], attributes: dict[str, Any]) -> Exception:
+    """An error like one that was made before. What the user's `__init__` takes isn't known, nor does it run twice."""
+    if isinstance(kind.__init__, FunctionType):
+        made = kind.__new__(kind, *arguments)
+        made.args = tuple(arguments)
+    else:
+        made = kind(*arguments)
+    vars(made).update(attributes)
+    return made
 
 
 class _Datum:
@@ -152,16 +168,23 @@ RAISE = register(
 )  # fmt: skip
 
 
-def raise_op(kind: type[Exception], arguments: tuple, span: Any = None, unless: Any = False) -> None:
-    """Raises `kind(*arguments)` when the program gets there; tensors among the arguments have their values then.
+def raise_op(
+    kind: type[Exception],
+    arguments: tuple,
+    span: Any = None,
+    unless: Any = False,
+    attributes: dict[str, Any] | None = None,
+) -> None:
+    """Raises an error when the program gets there; tensors among its arguments and attributes have their values then.
 
-    span: where the user raises it, if not where the innermost frame of the user's stands. unless: a boolean tensor;
-    nothing is raised where it holds.
+    arguments: its `args`. attributes: what else it holds. span: where the user raises it, if not where the innermost
+    frame of the user's stands. unless: a boolean tensor; nothing is raised where it holds.
     """
     known = errors.BY_NAME.get(kind.__name__)
     no = convert_to_tensor(unless)
     tensors: list[Tensor] = []
-    if known is kind and (
+    own = known is kind and (not attributes or issubclass(kind, errors.OpError))
+    if own and (
         not arguments
         or (len(arguments) == 1 and isinstance(arguments[0], str) and type(arguments[0]) is not StagedText)
     ):
@@ -178,7 +201,10 @@ def raise_op(kind: type[Exception], arguments: tuple, span: Any = None, unless: 
             return _Datum(position(leaf)) if is_tensor_like(leaf) else leaf
 
         template = nest.map_structure(place, arguments)
-        apply(RAISE, (no, *tensors), {"kind": kind, "template": template})
+        attrs: dict[str, Any] = {"kind": kind, "template": template}
+        if attributes is not None:
+            attrs["attributes"] = tuple([(name, nest.map_structure(place, v)) for name, v in attributes.items()])
+        apply(RAISE, (no, *tensors), attrs)
     if span is not None and ctx.builder is not None:
         node = ctx.builder.read_token().node
         node.span = span
