@@ -25,7 +25,7 @@ _CLASSES = {
     "data.Dataset": "",
     "random.Generator": "",
 }
-_SPECIAL = {"__init__", "__call__", "__getitem__", "__setitem__", "__delitem__", "__iter__", "__hash__"}
+_SPECIAL = {"__init__", "__call__", "__getitem__", "__setitem__", "__delitem__", "__iter__", "__len__", "__hash__"}
 
 
 def hide_frames(package: Any) -> None:

@@ -27,6 +27,9 @@ def steps(arguments: list[str]) -> dict[str, list[str]]:
 
 
 def main() -> int:
+    if {"-h", "--help"} & set(sys.argv[1:]):
+        print(__doc__)
+        return 0
     failed, spent = [], []
     for name, command in steps(sys.argv[1:]).items():
         print(f"== {name}", flush=True)

@@ -56,6 +56,13 @@ def test_every_file_has_a_test_and_the_report_says_what_is_left_out() -> None:
     assert re.search(r"quick: \d+ of \d+ tests, some of every file\. Left out: \d+ slow tests", done.stdout)
 
 
+def test_help_runs_nothing() -> None:
+    for flag in ("-h", "--help"):
+        command = [sys.executable, "-m", "tests", "--quick", flag]
+        done = subprocess.run(command, cwd=ROOT, text=True, capture_output=True, timeout=60)
+        assert done.returncode == 0 and "--quick" in done.stdout and "==" not in done.stdout
+
+
 def test_other_arguments_go_to_pytest() -> None:
     assert steps(["-k", "x", "--quick"])["pytest"] == ["pytest", "-p", "tests.quick", "-k", "x"]
     assert steps(["-k", "x"])["pytest"] == ["pytest", "-k", "x"]

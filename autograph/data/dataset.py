@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -362,6 +363,6 @@ def _flat_shapes(types: Any, shapes: Any) -> list[Any]:
 def _static_int(value: Any, what: str) -> int:
     """A count that must be known when the dataset is made."""
     try:
-        return int(value)
+        return operator.index(value)
     except TypeError as error:
-        raise TypeError(f"{what} needs a number that is known when the dataset is made, got {value!r}") from error
+        raise TypeError(f"{what} needs an integer that is known when the dataset is made, got {value!r}") from error

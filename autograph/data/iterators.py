@@ -24,6 +24,7 @@ from runtime.ops.control import HOST_CALL, assert_op
 from runtime.ops.convert import convert_to_tensor
 from runtime.ops.dispatch import apply
 from runtime.tensor import Tensor
+from runtime.tracebacks import shows_no_frames
 from runtime.types import TensorType
 
 _ENDED = "End of sequence"
@@ -61,6 +62,7 @@ class DatasetIterator(StagedIterator, Stream):
     def __iter__(self) -> DatasetIterator:
         return self
 
+    @shows_no_frames
     def __next__(self) -> Any:
         if ctx.builder is not None:
             raise OperatorNotAllowedInGraphError(
@@ -78,6 +80,7 @@ class DatasetIterator(StagedIterator, Stream):
             raise FailedPreconditionError("This iterator was made inside a traced function and lives only there.")
         return self._iterator
 
+    @shows_no_frames
     def get_next(self, name: str | None = None) -> Any:
         """The next element. Raises OutOfRangeError at the end."""
         if ctx.builder is None:

@@ -9,6 +9,7 @@ from runtime.array_api.data_types import check_device
 from runtime.array_api.linalg import matrix_transpose
 from runtime.ops.convert import convert_to_tensor
 from runtime.tensor import Tensor
+from runtime.tracebacks import shows_no_frames
 from runtime.variable import Variable
 
 _VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
@@ -32,8 +33,8 @@ def install(namespace: ModuleType) -> None:
 
     for cls in (Tensor, Variable):
         members: dict[str, Any] = {
-            "__array_namespace__": array_namespace,
-            "to_device": to_device,
+            "__array_namespace__": shows_no_frames(array_namespace),
+            "to_device": shows_no_frames(to_device),
             "mT": property(matrix_transpose, doc="The last two axes exchanged."),
         }
         for name, member in members.items():

@@ -207,8 +207,11 @@ class _Capsule:
 def from_dlpack(dlcapsule: Any) -> Tensor:
     """The tensor of a DLPack capsule (once), or of an object with `__dlpack__`. Its memory is copied.
 
-    Raises what NumPy raises for something that holds no array.
+    Raises TypeError for anything else, and what NumPy raises for a capsule that it can't read.
     """
+    if not hasattr(dlcapsule, "__dlpack__") and type(dlcapsule).__name__ != "PyCapsule":
+        kind = type(dlcapsule).__name__
+        raise TypeError(f"from_dlpack takes an object with `__dlpack__`, or a DLPack capsule, not {kind}")
     source = dlcapsule if hasattr(dlcapsule, "__dlpack__") else _Capsule(dlcapsule)
     return convert_to_tensor(np.array(np.from_dlpack(source)))
 

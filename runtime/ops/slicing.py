@@ -253,9 +253,10 @@ def _check_bounds(shape: Sequence[int | None], spec: Spec, index: Sequence[Any])
             shown = part + size if part < 0 else part
             raise errors.InvalidArgumentError(
                 f"slice index {shown} of dimension {dim} out of bounds. [Op:StridedSlice]", "strided_slice"
-            )
+            ) from None
         if item[0] == "slice" and part.step == 0:
-            raise errors.InvalidArgumentError(f"strides[{dim}] must be non-zero [Op:StridedSlice]", "strided_slice")
+            message = f"strides[{dim}] must be non-zero [Op:StridedSlice]"
+            raise errors.InvalidArgumentError(message, "strided_slice") from None
         dim += 1
 
 

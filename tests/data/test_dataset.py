@@ -269,3 +269,11 @@ def test_loops_over_rows_of_ragged_and_sparse_tensors_in_functions():
         value = total(rows, table)
     assert float(value) == 9 + 9 + 12 + 6
     assert tape.gradient(value, rows.flat_values).numpy().tolist() == [7.0, 7.0, 7.0]
+
+
+@pytest.mark.parametrize("wrong", [2.5, "3", ag.constant(2.0)])
+def test_counts_are_integers(wrong):
+    for method in ("batch", "take", "skip", "repeat", "shuffle"):
+        with pytest.raises(TypeError, match="needs an integer that is known when the dataset is made"):
+            getattr(ag.data.Dataset.range(5), method)(wrong)
+    assert len(list(ag.data.Dataset.range(5).batch(np.int32(2)))) == len(list(ag.data.Dataset.range(5).batch(2)))

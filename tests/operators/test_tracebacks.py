@@ -277,6 +277,14 @@ EAGER = {
     "array": lambda: ag.TensorArray(ag.float32, size=1).read(3),
     "dataset": lambda: ag.data.Dataset.from_tensor_slices(([1, 2], [1])),
     "map": lambda: list(ag.data.Dataset.range(3).map(lambda x: x + "text")),
+    "elements": lambda: list(ag.data.Dataset.range(3).map(lambda x: 1 // x)),
+    "batches": lambda: list(ag.data.Dataset.range(3).map(lambda x: 1 // x).batch(2)),
+    "elements of unlike shapes": lambda: list(ag.data.Dataset.range(3).map(lambda x: ag.zeros([x])).batch(2)),
+    "a dataset's length": lambda: len(ag.data.Dataset.range(3).repeat()),
+    "the end of a dataset": lambda: iter(ag.data.Dataset.range(0)).get_next(),
+    "the size of a batch": lambda: ag.data.Dataset.range(3).batch(2.5),
+    "array API version": lambda: ag.zeros([2]).__array_namespace__(api_version="1999.01"),
+    "DLPack": lambda: ag.array_api.from_dlpack(3),
     "ragged": lambda: ag.RaggedTensor.from_row_splits([1, 2], [0, 5]),
     "sparse": lambda: ag.SparseTensor([[0]], [1, 2], [3]),
     "generator": lambda: ag.random.Generator.from_seed(1).normal("text"),
@@ -294,6 +302,7 @@ def test_eager_errors_show_the_users_frames_only(program):
         program()
     assert own_frames(caught.value) == []
     assert traceback.extract_tb(caught.value.__traceback__)[-1].filename == __file__
+    assert "During handling" not in "".join(traceback.format_exception(caught.value))
 
 
 @needs_311
