@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import itertools
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import is_dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -141,7 +141,7 @@ _derivations: WeakKeyDictionary[Any, _Derivations] = WeakKeyDictionary()
 def is_held(value: Any, holders: Sequence[Holder]) -> bool:
     """Whether an attribute or item that held something still does."""
     return any(
-        (place.get(key) if isinstance(place, dict) else dict(enumerate(place)).get(key)) is value
+        (place.get(key) if isinstance(place, Mapping) else dict(enumerate(place)).get(key)) is value
         for place, key in holders
     )
 

@@ -12,7 +12,7 @@ import contextlib
 import copy
 import dis
 import functools
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, MutableMapping, Sequence
 from dataclasses import dataclass
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
@@ -21,6 +21,7 @@ import numpy as np
 
 from autograph.errors import StagingError, StagingValueError, user_location
 from autograph.operators.aliases import Holder, is_exchanged
+from autograph.operators.attributes import attributes_of, identity
 from autograph.operators.by_code import remembered
 from autograph.operators.calls import LIBRARIES, is_library
 from autograph.operators.containers import CONTAINERS, ContentSlot, Snapshot, contents, conversions
@@ -42,14 +43,15 @@ _MOST_OBJECTS = 500
 class AttributeSlot(Slot):
     """An attribute of one object, whatever the way to it."""
 
-    def __init__(self, label: str, attributes: dict[str, Any], name: str) -> None:
+    def __init__(self, label: str, owner: Any, attributes: MutableMapping[str, Any], name: str) -> None:
         super().__init__(label)
+        self.owner = owner
         self.attributes = attributes
         self.name = name
 
     @property
     def place(self) -> Any:
-        return id(self.attributes), self.name
+        return identity(self.owner), self.name
 
     def get(self) -> Any:
         return self.attributes.get(self.name, UNSET)
@@ -107,8 +109,10 @@ class Images:
         if isinstance(value, (list, dict, StagedList)):
             return inside
         image = copy.copy(value)
-        image.__dict__.clear()
-        image.__dict__.update(inside)
+        attributes = attributes_of(image)
+        assert attributes is not None
+        attributes.clear()
+        attributes.update(inside)
         return image
 
     def inside(self, value: Any) -> Any:
@@ -136,8 +140,7 @@ class Frame:
         written = frozenset().union(*[written_names(block.__code__) for block in blocks])
         self.before = [(cell, read_cell(cell)) for name, cell in direct.items() if name in written]
         self.far_cells = [(name, cell, read_cell(cell)) for name, cell in direct.items() if name not in written]
-        self.objects: list[tuple[str, dict[str, Any], dict[str, Any]]] = []
-        self._owners: dict[int, Any] = {}  # an object by the id of its attributes
+        self.objects: list[tuple[str, Any, MutableMapping[str, Any], dict[str, Any]]] = []
         self._seen = {id(cell) for cell in direct.values()}
         for name, cell in direct.items():
             self._reach(name, read_cell(cell), _DEPTH)
@@ -192,20 +195,19 @@ class Frame:
                 images.add(owner, (owner if staged is None else staged).copy())
                 if isinstance(owner, list) and staged is not None:
                     images.became(staged, owner)
-        for _, attributes, before in self.objects:
+        for _, owner, attributes, before in self.objects:
             if attributes.keys() != before.keys() or any(attributes[key] is not item for key, item in before.items()):
-                owner = self._owners[id(attributes)]
                 images.add(owner, dict(attributes))
         return images
 
     def owners(self) -> list[Any]:
         """The containers and objects."""
-        return [*[snapshot.owner for snapshot in self.containers], *self._owners.values()]
+        return [*[snapshot.owner for snapshot in self.containers], *[owner for _, owner, _, _ in self.objects]]
 
     def holders(self, value: Any) -> list[Holder]:
         """The attributes and items that hold a value."""
         found: list[Holder] = []
-        for _, attributes, before in self.objects:
+        for _, _, attributes, before in self.objects:
             found += [(attributes, key) for key, held in before.items() if held is value]
         for snapshot in self.containers:
             if isinstance(snapshot.owner, dict):
@@ -221,7 +223,7 @@ class Frame:
     def holders_now(self, value: Any) -> list[Holder]:
         """The attributes and items that hold a value since the blocks have run."""
         found: list[Holder] = []
-        for _, attributes, _ in self.objects:
+        for _, _, attributes, _ in self.objects:
             found += [(attributes, key) for key, held in attributes.items() if held is value]
         for snapshot in self.containers:
             owner = snapshot.owner
@@ -233,7 +235,7 @@ class Frame:
     def is_outside(self, value: Any) -> bool:
         """Whether a container or object was there, within reach, before the blocks."""
         return any(snapshot.owner is value for snapshot in self.containers) or any(
-            owner is value for owner in self._owners.values()
+            owner is value for _, owner, _, _ in self.objects
         )
 
     def restore(self) -> None:
@@ -264,7 +266,7 @@ class Frame:
         for _, cell, value in self.far_cells:
             if value is old:
                 write_cell(cell, new)
-        for _, attributes, values in self.objects:
+        for _, _, attributes, values in self.objects:
             for key, value in values.items():
                 if value is old:
                     attributes[key] = new
@@ -299,9 +301,9 @@ class Frame:
     def _far_slots(self) -> Iterator[tuple[Slot, Any]]:
         for name, cell, value in self.far_cells:
             yield CellSlot(name, cell), value
-        for name, attributes, values in self.objects:
+        for name, owner, attributes, values in self.objects:
             for key in dict.fromkeys([*values, *attributes]):
-                yield AttributeSlot(f"{name}.{key}", attributes, key), values.get(key, UNSET)
+                yield AttributeSlot(f"{name}.{key}", owner, attributes, key), values.get(key, UNSET)
 
     def _reach(self, name: str, value: Any, depth: int) -> None:
         if depth == 0 or len(self._seen) > _MOST_OBJECTS or id(value) in self._seen:
@@ -340,10 +342,8 @@ class Frame:
         elif isinstance(value, np.ndarray):
             if value.flags.writeable:
                 self.arrays.append(value)
-        elif not _is_library(kind.__module__) and isinstance(getattr(value, "__dict__", None), dict):
-            attributes = value.__dict__
-            self.objects.append((name, attributes, dict(attributes)))
-            self._owners[id(attributes)] = value
+        elif not _is_library(kind.__module__) and (attributes := attributes_of(value)) is not None:
+            self.objects.append((name, value, attributes, dict(attributes)))
             for key, item in list(attributes.items()):
                 self._reach(f"{name}.{key}", item, depth - 1)
 

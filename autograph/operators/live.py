@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import dis
 import sys
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from ctypes import c_int, py_object, pythonapi
 from types import CodeType, FrameType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 from autograph.errors import is_own_file
+from autograph.operators.attributes import attributes_of
 from autograph.operators.by_code import remembered
 from autograph.operators.state import Block, read_cell
 
@@ -87,7 +88,7 @@ def _exchange(held: Any, old: Any, new: Any, depth: int, seen: set[int]) -> None
     if items is None:
         return
     seen.add(id(held))
-    for key, item in list(items.items() if isinstance(items, dict) else enumerate(items)):
+    for key, item in list(items.items() if isinstance(items, Mapping) else enumerate(items)):
         if item is old and type(items) is not tuple:
             items[key] = new
         _exchange(item, old, new, depth - 1, seen)
@@ -119,7 +120,7 @@ def _holds(held: Any, value: Any) -> bool:
                 return True
             places = _places(each)
             if places is not None:
-                following += list(places.values()) if isinstance(places, dict) else places
+                following += list(places.values()) if isinstance(places, Mapping) else places
         level = [each for each in following if id(each) not in seen]
         seen.update(map(id, level))
         if len(seen) > _MOST_OBJECTS:
@@ -138,8 +139,7 @@ def _places(held: Any) -> Any:
         return (held.__self__, held.__func__)
     if isinstance(held, (type, ModuleType)) or kind.__module__.partition(".")[0] in _OTHERS:
         return None
-    attributes = getattr(held, "__dict__", None)
-    return attributes if isinstance(attributes, dict) else None
+    return attributes_of(held)
 
 
 def _is_read(name: str, frame: FrameType, again: bool, in_expression: bool) -> bool:

@@ -34,6 +34,7 @@ from autograph.operators.aliases import (
     shared,
     starts,
 )
+from autograph.operators.attributes import attributes_of
 from autograph.operators.containers import ContentSlot
 from autograph.operators.frame import Frame
 from autograph.operators.live import is_live, is_read_in
@@ -145,7 +146,7 @@ class Copies:
 
 def _inside(owner: Any) -> list[Any]:
     """What a container or object holds, whether its class counts by its attributes or not yet."""
-    return held(owner) if isinstance(owner, (list, dict, StagedList)) else list(getattr(owner, "__dict__", {}).values())
+    return held(owner) if isinstance(owner, (list, dict, StagedList)) else list((attributes_of(owner) or {}).values())
 
 
 def remember(variables: Sequence[Variable], ends: dict[tuple[int, str], list[Any]], frame: Frame) -> None:

@@ -16,6 +16,7 @@ from types import CellType, FunctionType
 from typing import Any
 
 from autograph.errors import is_own_file
+from autograph.operators.attributes import attributes_of, identity
 from autograph.syntax.parse import python_ast
 from runtime.staged_list import StagedList
 from runtime.tensor import Tensor
@@ -116,8 +117,8 @@ class PathSlot(Slot):
             owner = self.owner()
         except (AttributeError, LookupError):
             return id(self)
-        if self.kind == "." and isinstance(getattr(owner, "__dict__", None), dict):
-            return id(owner.__dict__), self.key()
+        if self.kind == "." and attributes_of(owner) is not None:
+            return identity(owner), self.key()
         return id(owner), repr(self.key())
 
     @property

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
+
 import numpy as np
 import pytest
 
@@ -236,15 +238,12 @@ def test_alias_that_no_block_sees_follows():
 
 
 def test_copy_of_what_is_left_of_a_list_fails():
-    class Holder:
-        __slots__ = ("items",)
-
     def f(n):
-        xs, holder = [], Holder()
-        holder.items = xs
+        xs = []
+        view = MappingProxyType({"items": xs})
         for i in range(n):
             xs.append(i)
-        return len(holder.items[:])
+        return len(view["items"][:])
 
     with pytest.raises(TypeError, match="lives on as another object"):
         Staged(f, (i32(3),))
