@@ -112,9 +112,9 @@ def compare(left: Any, comparison: str, right: Any) -> Any:
 
 def in_(item: Any, container: Any) -> Any:
     """``item in container``."""
-    if type(item) in DECIDED and type(container) in UNSTAGED:
+    if type(item) in DECIDED and type(container) in UNSTAGED and type(container) is not tuple:
         return item in container
-    if symbolic(container) is not None or _holds_tensor(item):
+    if symbolic(container) is not None or _holds_tensor(item) or _holds_tensor(container):
         return stage_contains(item, container)
     return operator.contains(container, item)
 

@@ -74,3 +74,20 @@ def test_a_comparison_of_tuples_that_does_not_look_like_one():
     with pytest.raises(ag.errors.OperatorNotAllowedInGraphError, match="say so"):
         ag.function(hidden)(ag.constant(1))
     assert [int(ag.function(said)(ag.constant(n))) for n in (1, 2, 3)] == [1, 0, 0]
+
+
+@pytest.mark.parametrize("jit", [False, True])
+@pytest.mark.parametrize("value", [2.0, 3.0, 7.0])
+def test_a_python_value_among_tensors(value, jit):
+    def found(x):
+        k = 0.0
+        while k < x:
+            k += 1.0
+        items = [x, x * 2.0]
+        return (
+            4.0 in items, 6.0 not in (1.0, x * 2.0), value in [items[1], value], 7.0 in (k, x), None in items,
+            k in (2.0, 3.0),
+        )  # fmt: skip
+
+    x = ag.constant(value)
+    assert [bool(each) for each in ag.function(found, jit_compile=jit)(x)] == [bool(each) for each in found(x)]
