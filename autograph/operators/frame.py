@@ -12,6 +12,7 @@ import contextlib
 import copy
 import dis
 import functools
+from collections import deque
 from collections.abc import Callable, Collection, Iterator, MutableMapping, Sequence
 from dataclasses import dataclass
 from types import CodeType, FunctionType, MethodType, ModuleType
@@ -331,7 +332,7 @@ class Frame:
             if not isinstance(value, tuple):
                 self.containers.append(Snapshot(name, value))
                 self._reach(name, moved(value), depth)
-            if isinstance(value, (list, tuple)):
+            if isinstance(value, (list, tuple, deque)):
                 for index, item in enumerate(value):
                     self._reach(f"{name}[{index}]", item, depth - 1)
             elif isinstance(value, dict):

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import dis
 import sys
+from collections import deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from ctypes import c_int, py_object, pythonapi
 from types import CodeType, FrameType, FunctionType, MethodType, ModuleType
@@ -131,7 +132,7 @@ def _holds(held: Any, value: Any) -> bool:
 def _places(held: Any) -> Any:
     """What an object consists of: a list, tuple or dictionary itself, the attributes of others. None for values."""
     kind = type(held)
-    if kind in (list, tuple) or isinstance(held, dict):
+    if kind in (list, tuple, deque) or isinstance(held, dict):
         return held
     if kind is FunctionType:
         return tuple([read_cell(cell) for cell in held.__closure__ or ()])

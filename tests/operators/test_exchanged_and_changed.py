@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 
 import numpy as np
@@ -291,7 +292,22 @@ def empty_lists_that_are_two(x, y):
     return table
 
 
+def lists_in_a_queue(x, y):
+    items = [x]
+    queue = collections.deque([items])
+
+    def push():
+        queue[0].append(y)
+
+    if x > 0.5:
+        push()
+    for v in ag.stack([x, y]):
+        queue[-1].append(v)
+    return items, len(queue[0])
+
+
 SAME = [
+    lists_in_a_queue,
     an_object_made_beside_a_branch_that_raises,
     a_staged_list_gets_a_list_of_python_in_a_loop,
     lists_in_things_that_a_loop_exchanges,
