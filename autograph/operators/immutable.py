@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 
 from autograph.errors import Location, is_own_file, location_of
 from autograph.operators.swallowing import tree_of
+from runtime.ops.staged_number import StagedNumber
 from runtime.tensor import SymbolicTensor, Tensor
 from runtime.tensor_array import TensorArray
 from runtime.tracebacks import shows_no_frames
@@ -75,6 +76,7 @@ def _delete_item(self: Any, key: Any) -> NoReturn:
     _raise(f"'{type(self).__name__}' object doesn't support item deletion", location, _IMMUTABLE, [fix])
 
 
+_NO_VALUE = "a dictionary or set finds a key by its value, which {} has only when the program runs"
 _UNHASHABLE = "Tensor is unhashable. Instead, use tensor.ref() as the key."
 
 
@@ -87,18 +89,34 @@ def _hash(self: Any) -> NoReturn:
     ag = _alias(frame)
     location = location_of(frame.f_code, frame.f_lineno, frame.f_lasti)
     if isinstance(self, SymbolicTensor):
-        cause = (
-            "a dictionary or set finds a key by its value, which a tensor of a function that is being traced has only "
-            "when the program runs"
-        )
-        fixes = [
-            f"for values of one kind, a list or tensor and an index: `{ag}.stack(values)[i]`",
-            f"for others, {ag}.switch_case(i, functions), or `if` and `elif`",
-        ]
+        cause = _NO_VALUE.format("a tensor of a function that is being traced")
+        fixes = _instead_of_keys(ag)
     else:
         cause = "`==` compares tensors element by element, so a dictionary or set can't find one by its value"
         fixes = ["look it up by its number, `int(t)` or `float(t)`, or by which tensor it is, `t.ref()`"]
     _raise(_UNHASHABLE, location, cause, fixes)
+
+
+@shows_no_frames
+def _hash_of_number(self: StagedNumber) -> NoReturn:
+    """Raises TypeError: the number has no value while it is traced."""
+    frame = sys._getframe(2)
+    message = (
+        f"a Python {self.kind.__name__} that is known only when the program runs can't be the key of a dictionary "
+        "or the element of a set"
+    )
+    if is_own_file(frame.f_code.co_filename):
+        raise TypeError(message)
+    location = location_of(frame.f_code, frame.f_lineno, frame.f_lasti)
+    cause = _NO_VALUE.format("a number that a loop or branch on tensors changes")
+    _raise(message, location, cause, _instead_of_keys(_alias(frame)))
+
+
+def _instead_of_keys(ag: str) -> list[str]:
+    return [
+        f"for values of one kind, a list or tensor and an index: `{ag}.stack(values)[i]`",
+        f"for others, {ag}.switch_case(i, functions), or `if` and `elif`",
+    ]
 
 
 def _raise(message: str, location: Location | None, cause: str, fixes: list[str]) -> NoReturn:
@@ -216,6 +234,8 @@ def _alias(frame: FrameType | None) -> str:
 def install() -> None:
     """Gives tensors, variables and arrays of tensors these methods, which need to know the user's code."""
     tensor: Any = Tensor
+    number: Any = StagedNumber
+    number.__hash__ = _hash_of_number
     tensor.__setitem__, tensor.__delitem__, tensor.__hash__ = _set_item, _delete_item, _hash
     for kind in (Variable, TensorArray):
         owner: Any = kind

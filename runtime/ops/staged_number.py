@@ -120,12 +120,6 @@ class StagedNumber:
             raise TypeError("'float' object cannot be interpreted as an integer")
         return self.tensor.__index__()
 
-    def __hash__(self) -> int:
-        raise TypeError(
-            f"a Python {self.kind.__name__} that is known only when the program runs can't be the key of a dictionary "
-            "or the element of a set"
-        )
-
     def __format__(self, spec: str) -> str:
         return format(self.tensor, spec)
 

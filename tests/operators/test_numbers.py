@@ -226,8 +226,11 @@ def test_a_number_without_value_is_refused_as_a_key():
             k += 1
         return {1: 2}[k]
 
-    with pytest.raises(TypeError, match="key of a dictionary"):
+    with pytest.raises(TypeError, match="key of a dictionary") as caught:
         f(ag.constant(3))
+    message = str(caught.value)
+    assert "test_numbers.py" in message and "return {1: 2}[k]" in message
+    assert "cause: a dictionary or set finds a key by its value" in message and "fix: " in message
 
 
 @pytest.mark.parametrize("mode", _MODES)
