@@ -37,7 +37,7 @@ from runtime.staged_list import StagedList, moved
 from runtime.tensor import SymbolicTensor, Tensor
 
 # Objects further away than this, or more of them, belong to no loop's state.
-_DEPTH = 4
+_DEPTH = 16
 _MOST_OBJECTS = 500
 
 
@@ -143,10 +143,12 @@ class Frame:
         self.far_cells = [(name, cell, read_cell(cell)) for name, cell in direct.items() if name not in written]
         self.objects: list[tuple[str, Any, MutableMapping[str, Any], dict[str, Any]]] = []
         self._seen = {id(cell) for cell in direct.values()}
+        self._waiting: deque[tuple[str, Any, int]] = deque()
         for name, cell in direct.items():
             self._reach(name, read_cell(cell), _DEPTH)
         for block in blocks:
             self._reach_globals(block.__code__, block.__globals__, _DEPTH)
+        self._reach_waiting()
 
     @classmethod
     def of(cls, *values: Any) -> Frame:
@@ -154,6 +156,7 @@ class Frame:
         frame = cls(())
         for value in values:
             frame._reach("", value, _DEPTH)
+        frame._reach_waiting()
         return frame
 
     def changed(self) -> list[Change]:
@@ -307,6 +310,16 @@ class Frame:
                 yield AttributeSlot(f"{name}.{key}", owner, attributes, key), values.get(key, UNSET)
 
     def _reach(self, name: str, value: Any, depth: int) -> None:
+        self._waiting.append((name, value, depth))
+
+    def _reach_waiting(self) -> None:
+        """Nearer objects come first, so that those that there is no room for are the furthest ones."""
+        done = []  # what lives only here (the arguments of a partial) must not give its id to another
+        while self._waiting:
+            done.append(self._waiting.popleft())
+            self._reach_one(*done[-1])
+
+    def _reach_one(self, name: str, value: Any, depth: int) -> None:
         if depth == 0 or len(self._seen) > _MOST_OBJECTS or id(value) in self._seen:
             return
         kind = type(value)

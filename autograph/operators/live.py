@@ -25,7 +25,7 @@ from autograph.operators.by_code import remembered
 from autograph.operators.state import Block, read_cell
 
 # A variable may hold the object inside of containers; further down, or in more of them, nobody looks.
-_DEPTH = 4
+_DEPTH = 16
 _MOST_OBJECTS = 500
 # Instances of their classes hold nothing of a program's.
 _OTHERS = ("builtins", "numpy", "autograph", "runtime")
