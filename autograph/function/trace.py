@@ -78,9 +78,13 @@ def trace(
         given = _parts_of((symbolic_args, symbolic_kwargs))
         try:
             result = resolved(python_function(*symbolic_args, **symbolic_kwargs))
-        except BaseException:
-            with contextlib.suppress(StagingError):  # the first error counts
-                end_trace(builder, python_function, symbolic_args, symbolic_kwargs)
+        except BaseException as error:
+            try:
+                if type(error).__module__ == "builtins":
+                    check_chosen(builder)  # Python's own error (``items[0]``) may come of a name that has parted
+            finally:
+                with contextlib.suppress(StagingError):  # the first error counts
+                    end_trace(builder, python_function, symbolic_args, symbolic_kwargs)
             raise
         check_chosen(builder)
         end_trace(builder, python_function, symbolic_args, symbolic_kwargs)

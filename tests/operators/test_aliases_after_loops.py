@@ -118,7 +118,15 @@ def a_choice_that_a_closure_makes(x, y):
     return items
 
 
+def an_item_that_only_the_other_name_gets(x, y):
+    one, other = [], [1.0]
+    (one if x > 0.5 else other).append(y)
+    one[0] = y
+    return one
+
+
 REFUSED = [
+    an_item_that_only_the_other_name_gets,
     a_choice_of_what_the_iteration_before_took,
     a_choice_that_a_closure_makes,
     from_the_iteration_before,
