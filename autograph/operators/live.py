@@ -43,7 +43,8 @@ def is_live(value: Any, in_loops_only: bool = False, without: Collection[str] = 
     """
     for frame in _frames(sys._getframe(1)):
         code = frame.f_code
-        for name, held in frame.f_locals.items():
+        # A copy: up to Python 3.12 each question for `f_locals` writes the dictionary anew.
+        for name, held in list(frame.f_locals.items()):
             again = name in code.co_freevars and not (in_loops_only and _is_branch(frame))
             if name not in without and _holds(held, value) and _is_read(name, frame, again, not in_loops_only):
                 return True

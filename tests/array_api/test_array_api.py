@@ -228,7 +228,7 @@ from scipy import fft, integrate, special, stats
 array = np.random.default_rng(0).normal(size=(20, 3))
 for function in (
     lambda x: fft.rfft(x, axis=0), lambda x: integrate.trapezoid(x, axis=0), lambda x: special.erf(x),
-    lambda x: special.softmax(x, axis=0), lambda x: stats.kurtosis(x), lambda x: stats.skew(x),
+    lambda x: stats.kurtosis(x), lambda x: stats.skew(x),
 ):
     result, expected = function(ag.constant(array)), function(array)
     assert isinstance(result, ag.Tensor), type(result)

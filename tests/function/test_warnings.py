@@ -106,4 +106,4 @@ def test_a_thread_of_ours_names_no_file_of_ours(tmp_path: Path) -> None:
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "CacheWarning" in done.stderr
-    assert done.stderr.startswith(("sys:1: CacheWarning", f"{tmp_path}/program.py"))
+    assert done.stderr.startswith(("sys:1: CacheWarning", "<sys>:0: CacheWarning", f"{tmp_path}/program.py"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import linecache
 import re
+import sys
 import traceback
 
 import numpy as np
@@ -25,7 +26,8 @@ def refusal(text: str, **names) -> str:
     with pytest.raises(TypeError) as caught:
         run(text, {"ag": ag, **names})
     files = [each.filename for each in traceback.extract_tb(caught.value.__traceback__)][1:]
-    assert all(name.startswith("<immutable") or name == __file__ for name in files), files
+    if sys.version_info >= (3, 11):  # before, a frame of ours stays
+        assert all(name.startswith("<immutable") or name == __file__ for name in files), files
     return str(caught.value)
 
 
