@@ -14,7 +14,7 @@ from runtime.ops.array import known_rank
 from runtime.ops.convert import convert_to_tensor
 from runtime.ops.dispatch import call
 from runtime.ops.numpy_shapes import diff as np_diff
-from runtime.ops.numpy_ufuncs import truth
+from runtime.ops.numpy_ufuncs import floating, truth
 from runtime.tensor import Tensor
 
 
@@ -59,14 +59,16 @@ def _reduction(name: str, function: Callable[..., Tensor], doc: str, empty_allow
 
 max = _reduction("max", reduce.reduce_max, "The largest element over `axis`, or of all.")
 min = _reduction("min", reduce.reduce_min, "The smallest element over `axis`, or of all.")
-mean = _reduction("mean", reduce.reduce_mean, "The mean over `axis`, or of all elements.")
+mean = _reduction(
+    "mean", lambda x, *rest: reduce.reduce_mean(floating(x), *rest), "The mean over `axis`; integers give float64."
+)
 all = _reduction("all", lambda x, *rest: reduce.reduce_all(truth(x), *rest), "Whether all elements are true.")
 any = _reduction("any", lambda x, *rest: reduce.reduce_any(truth(x), *rest), "Whether any element is true.")
 
 
 def var(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
     """The variance over `axis`: squared deviations, summed and divided by their number less `correction`."""
-    tensor = convert_to_tensor(x)
+    tensor = floating(x)
     places = _places(tensor, axis, "var")
     spread = reduce.reduce_variance(tensor, places, keepdims)
     if not correction:

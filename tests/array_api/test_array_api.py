@@ -133,6 +133,13 @@ def test_operators_promote_only_when_asked():
         enable(dtype_conversion_mode="sometimes")
 
 
+def test_means_of_integers_are_not_truncated():
+    x = xp.asarray([1, 2])
+    assert float(xp.mean(x)) == 1.5
+    assert float(xp.var(x)) == 0.25
+    assert float(xp.std(x, correction=1)) == pytest.approx(0.5**0.5)
+
+
 def test_unsigned_integers_wrap_around():
     x = xp.asarray([0, 1], dtype=xp.uint8)
     assert (-x).numpy().tolist() == [0, 255]
