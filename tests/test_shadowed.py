@@ -103,7 +103,11 @@ def test_a_link_to_our_package_is_ours(tmp_path: Path) -> None:
 
 def test_half_an_installation(tmp_path: Path) -> None:
     (tmp_path / "autograph").symlink_to(ROOT / "autograph")
-    program = "import sys; sys.path = [path for path in sys.path if path != sys.argv[1]]; import autograph"
+    # Nor may an editable installation find it.
+    program = (
+        "import sys; sys.path = [path for path in sys.path if path != sys.argv[1]]; "
+        "sys.meta_path = [each for each in sys.meta_path if '__editable__' not in each.__module__]; import autograph"
+    )
     done = run(tmp_path, "-c", program, str(ROOT))
     assert "is missing" in done.stderr and "install autograph-numba again" in done.stderr, done.stderr
 

@@ -127,12 +127,18 @@ def _raise_kernel(
 def _made(kind: type[Exception], arguments: Sequence[Any], attributes: dict[str, Any]) -> Exception:
     """An error like one that was made before. What the user's `__init__` takes isn't known, nor does it run twice."""
     if isinstance(kind.__init__, FunctionType):
-        made = kind.__new__(kind, *arguments)
+        # By a class without an `__init__`: of two built-in bases Python refuses `kind.__new__`.
+        made = type(kind.__name__, (kind,), {"__slots__": (), "__init__": _made_before})(*arguments)
+        made.__class__ = kind
         made.args = tuple(arguments)
     else:
         made = kind(*arguments)
     vars(made).update(attributes)
     return made
+
+
+def _made_before(self: Any, *arguments: Any) -> None:
+    """An `__init__` that has been run before."""
 
 
 class _Datum:
