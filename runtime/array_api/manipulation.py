@@ -15,8 +15,8 @@ from runtime.ops.array import known_rank
 from runtime.ops.blocks import repeat as repeat_rows
 from runtime.ops.convert import convert_to_tensor
 from runtime.ops.dispatch import call
+from runtime.ops.numpy_functions import FUNCTIONS, flat
 from runtime.ops.numpy_functions import argsort as np_argsort
-from runtime.ops.numpy_functions import flat
 from runtime.ops.numpy_functions import moveaxis as np_moveaxis
 from runtime.ops.numpy_functions import take as np_take
 from runtime.ops.numpy_shapes import flip as np_flip
@@ -209,18 +209,12 @@ def _extreme(function: Any, x: Any, axis: int | None, keepdims: bool, what: str)
 
 def argmax(x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
     """The int64 index of the first largest element along `axis`, or of the flattened array."""
-    return _extreme(_np("argmax"), x, axis, keepdims, "argmax")
+    return _extreme(FUNCTIONS[np.argmax], x, axis, keepdims, "argmax")
 
 
 def argmin(x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
     """The int64 index of the first smallest element along `axis`, or of the flattened array."""
-    return _extreme(_np("argmin"), x, axis, keepdims, "argmin")
-
-
-def _np(name: str) -> Any:
-    from runtime.ops.numpy_functions import FUNCTIONS
-
-    return FUNCTIONS[getattr(np, name)]
+    return _extreme(FUNCTIONS[np.argmin], x, axis, keepdims, "argmin")
 
 
 def count_nonzero(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:

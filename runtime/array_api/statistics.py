@@ -13,6 +13,7 @@ from runtime.ops import array, compare, elementwise, reduce, scan
 from runtime.ops.array import known_rank
 from runtime.ops.convert import convert_to_tensor
 from runtime.ops.dispatch import call
+from runtime.ops.numpy_functions import var as np_var
 from runtime.ops.numpy_shapes import diff as np_diff
 from runtime.ops.numpy_ufuncs import floating, truth
 from runtime.tensor import Tensor
@@ -47,7 +48,7 @@ def prod(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = Fal
     return reduce.reduce_prod(_cast(tensor, _sum_dtype(tensor, dtype)), _places(tensor, axis, "prod"), keepdims)
 
 
-def _reduction(name: str, function: Callable[..., Tensor], doc: str, empty_allowed: bool = True) -> Any:
+def _reduction(name: str, function: Callable[..., Tensor], doc: str) -> Any:
     def reduced(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
         tensor = convert_to_tensor(x)
         return function(tensor, _places(tensor, axis, name), keepdims)
@@ -68,13 +69,8 @@ any = _reduction("any", lambda x, *rest: reduce.reduce_any(truth(x), *rest), "Wh
 
 def var(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
     """The variance over `axis`: squared deviations, summed and divided by their number less `correction`."""
-    tensor = floating(x)
-    places = _places(tensor, axis, "var")
-    spread = reduce.reduce_variance(tensor, places, keepdims)
-    if not correction:
-        return spread
-    count = reduce.reduce_sum(call("ones_like", tensor), places, keepdims)
-    return spread * (count / (count - correction))
+    tensor = convert_to_tensor(x)
+    return np_var(tensor, _places(tensor, axis, "var"), correction, keepdims)
 
 
 def std(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:

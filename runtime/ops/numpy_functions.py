@@ -72,7 +72,7 @@ for _names, _function, _prepare in [
 
 
 @implements("var")
-def var(a: Any, axis: Any = None, ddof: int = 0, keepdims: bool = False) -> Tensor:
+def var(a: Any, axis: Any = None, ddof: float = 0, keepdims: bool = False) -> Tensor:
     x = floating(a)
     spread = reduce.reduce_variance(x, axis, keepdims)
     if not ddof:
@@ -82,7 +82,7 @@ def var(a: Any, axis: Any = None, ddof: int = 0, keepdims: bool = False) -> Tens
 
 
 @implements("std")
-def std(a: Any, axis: Any = None, ddof: int = 0, keepdims: bool = False) -> Tensor:
+def std(a: Any, axis: Any = None, ddof: float = 0, keepdims: bool = False) -> Tensor:
     return elementwise.sqrt(var(a, axis, ddof, keepdims))
 
 
