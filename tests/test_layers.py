@@ -41,9 +41,10 @@ ROOMS: dict[str, set[str]] = {
     "runtime.staged_list": {*BASE, "runtime.tensor", "runtime.ops", "runtime.list_methods"},
     "runtime.graph": {*BASE, "runtime.tensor", "runtime.ops"},
     "runtime.autodiff": {*VALUES, "runtime.graph"},
-    # What compiles the text of kernels knows nothing of tensors and graphs.
-    "runtime.llvm": set(),
-    "runtime.codegen": {*BASE, "runtime.tensor", "runtime.ops", "runtime.graph", "runtime.llvm"},
+    # What compiles kernels knows nothing of tensors and graphs.
+    "runtime.kernel_ir": set(),
+    "runtime.llvm": {"runtime.kernel_ir"},
+    "runtime.codegen": {*BASE, "runtime.tensor", "runtime.ops", "runtime.graph", "runtime.kernel_ir", "runtime.llvm"},
     "runtime.engine": {*VALUES, "runtime.graph", "runtime.autodiff", "runtime.codegen"},
     # autograph: syntax ← convert; operators ← function. The passes know nothing of tensors; only the way in,
     # convert.api, brings them together with the operators that converted code calls.

@@ -25,7 +25,7 @@ from typing import Any
 
 from runtime.codegen.names import words
 from runtime.graph.passes import options
-from runtime.llvm.parsing import parse
+from runtime.kernel_ir.parsing import parse
 
 _ALLOCATION = re.compile(r"(\w+) = np\.empty\((.*)\)")
 _ASSIGNMENT = re.compile(r"(\w+(?:, \w+)*) (?:[-+*/|&]|//)?= ")

@@ -72,8 +72,10 @@ def platform_key() -> str:
         }
         found = named & texts.keys() - called
         called |= found
-    front_end = _modules_in(Path(__file__).parents[1] / "llvm")
-    contents = [*(texts[name] for name in sorted(called)), *(front_end[name] for name in sorted(front_end))]
+    contents = [texts[name] for name in sorted(called)]
+    for room in ("kernel_ir", "llvm"):
+        compiler_texts = _modules_in(Path(__file__).parents[1] / room)
+        contents += [compiler_texts[name] for name in sorted(compiler_texts)]
     library = hashlib.sha256(b"".join(contents))
     compiler, processor, features = machine()
     parts = (

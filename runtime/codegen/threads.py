@@ -29,7 +29,7 @@ from typing import Any
 
 from runtime.codegen import cpu
 from runtime.graph.ir import Node, Value
-from runtime.llvm.parsing import parse
+from runtime.kernel_ir.parsing import parse
 from runtime.shapes import element_count
 from runtime.types import TensorType
 

@@ -24,6 +24,6 @@ leaves the rest to LLVM, by way of llvmlite, which is numba's own back end. What
     target.py       optimising, machine code, linking
 """
 
-from runtime.llvm.types import Unsupported
+from runtime.kernel_ir.types import Unsupported
 
 __all__ = ["Unsupported"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 
-from runtime.llvm.types import BOOL, FLOAT64, INT64, Scalar, Unsupported, met
+from runtime.kernel_ir.types import BOOL, FLOAT64, INT64, Scalar, Unsupported, met
 from runtime.llvm.writer import Value, Writer, literal
 
 _PLAIN = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.BitAnd: "and", ast.BitOr: "or", ast.BitXor: "xor"}

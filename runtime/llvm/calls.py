@@ -11,8 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from runtime.llvm import arithmetic, memory, products, threads
-from runtime.llvm.types import (
+from runtime.kernel_ir.types import (
     BOOL,
     FLOAT32,
     FLOAT64,
@@ -25,6 +24,7 @@ from runtime.llvm.types import (
     Unsupported,
     met,
 )
+from runtime.llvm import arithmetic, memory, products, threads
 from runtime.llvm.writer import ArrayValue, Value, Writer, literal
 
 

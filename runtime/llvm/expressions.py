@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from typing import Any
 
+from runtime.kernel_ir.types import BOOL, INT64, Array, Scalar, Type, Unsupported
 from runtime.llvm import arithmetic, calls
-from runtime.llvm.types import BOOL, INT64, Array, Scalar, Type, Unsupported
 from runtime.llvm.writer import ArrayValue, Value, Writer, literal
 
 # Expressions of these are computed whether they are needed or not, so that a choice between them is one instruction.

@@ -20,8 +20,7 @@ import ast
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from runtime.llvm import calls
-from runtime.llvm.types import (
+from runtime.kernel_ir.types import (
     BOOL,
     FLOAT64,
     INT64,
@@ -35,6 +34,7 @@ from runtime.llvm.types import (
     arithmetic,
     unified,
 )
+from runtime.llvm import calls
 
 _CONSTANTS = {"inf": float("inf"), "nan": float("nan"), "pi": 3.141592653589793, "e": 2.718281828459045}
 _FOLDED = {

@@ -15,11 +15,11 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from runtime.kernel_ir.types import BOOL, INT64, Scalar, Unsupported
 from runtime.llvm import arithmetic, processor
 from runtime.llvm.expressions import any_value, condition, is_cast, is_cheap, value
 from runtime.llvm.lane_loops import Plan, ends_loop
 from runtime.llvm.lane_pace import Pace
-from runtime.llvm.types import BOOL, INT64, Scalar, Unsupported
 from runtime.llvm.writer import Value, Writer, literal
 
 

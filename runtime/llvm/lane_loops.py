@@ -27,7 +27,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from runtime.llvm.types import BOOL, SCALARS, Array, Scalar, Unsupported
+from runtime.kernel_ir.types import BOOL, SCALARS, Array, Scalar, Unsupported
 
 # Counts what all lanes do together, for Ctrl-C (codegen/interrupts.py).
 TICKS = "ticks"

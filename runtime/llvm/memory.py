@@ -18,7 +18,7 @@ nest count none; afterwards capsules hold them, and Python's lock guards those.
 
 from __future__ import annotations
 
-from runtime.llvm.types import Array
+from runtime.kernel_ir.types import Array
 from runtime.llvm.writer import OUT_OF_MEMORY, ArrayValue, Value, Writer
 
 HEADER = 64

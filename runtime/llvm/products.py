@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from runtime.kernel_ir.types import INT64
 from runtime.llvm import arithmetic
-from runtime.llvm.types import INT64
 from runtime.llvm.writer import Writer
 
 SYMBOLS = {"float32": "autograph_product_float32", "float64": "autograph_product_float64"}

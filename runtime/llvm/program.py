@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from runtime.kernel_ir.parsing import parse
+from runtime.kernel_ir.types import Array, Scalar, Tuple, Type, Unsupported, signature
 from runtime.llvm import arithmetic, calls, interrupts, memory, statements, ways_out, wrapper
 from runtime.llvm.infer import Types
-from runtime.llvm.parsing import parse
-from runtime.llvm.types import Array, Scalar, Tuple, Type, Unsupported, signature
 from runtime.llvm.writer import HINTS, OUT_OF_MEMORY, ArrayValue, Value, Writer, part_types, parts
 
 _SUPPORT = {"@interrupted": interrupts.SUPPORT}

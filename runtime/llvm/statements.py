@@ -6,10 +6,10 @@ import ast
 from collections.abc import Sequence
 from typing import Any
 
+from runtime.kernel_ir.types import BOOL, Scalar, Tuple, Unsupported
 from runtime.llvm import lane_code, memory
 from runtime.llvm.arithmetic import cast
 from runtime.llvm.expressions import call, condition, element, typed, value
-from runtime.llvm.types import BOOL, Scalar, Tuple, Unsupported
 from runtime.llvm.writer import BY_TWO, MASKED_ROW, ROW, ArrayValue, Value, Writer, literal, parts
 
 

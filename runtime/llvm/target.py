@@ -15,8 +15,8 @@ from typing import Any
 import llvmlite.binding as llvm
 import numpy as np
 
+from runtime.kernel_ir.types import SCALARS, Unsupported
 from runtime.llvm import divider, processor
-from runtime.llvm.types import SCALARS, Unsupported
 
 _FASTCALL = 0x80  # METH_FASTCALL: self, an array of arguments, their number
 _KEYWORDS = 0x02  # METH_KEYWORDS: and the names of those that have one

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from runtime.llvm.types import BOOL, FLOAT64, INT64, Array, Scalar, Tuple
+from runtime.kernel_ir.types import BOOL, FLOAT64, INT64, Array, Scalar, Tuple
 from runtime.llvm.writer import part_types
 
 _MANY = 1 << 40  # references to an argument: never the last

@@ -11,8 +11,8 @@ import struct
 from dataclasses import dataclass
 from typing import Any
 
+from runtime.kernel_ir.types import BOOL, FLOAT32, INT64, Array, Scalar, Tuple, Type, Unsupported
 from runtime.llvm import lane_loops
-from runtime.llvm.types import BOOL, FLOAT32, INT64, Array, Scalar, Tuple, Type, Unsupported
 
 OUT_OF_MEMORY = 1
 

@@ -157,7 +157,7 @@ def test_other_versions_and_processors_have_other_kernels(monkeypatch: pytest.Mo
 def test_a_change_of_any_file_changes_the_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of the compiler, and of what kernels call, in folders in folders as well: stale kernels would load silently."""
     runtime = Path(cache.__file__).parents[1]
-    for room in ("codegen", "llvm"):
+    for room in ("codegen", "kernel_ir", "llvm"):
         shutil.copytree(runtime / room, tmp_path / room, ignore=shutil.ignore_patterns("__pycache__"))
     monkeypatch.setattr(cache, "__file__", str(tmp_path / "codegen" / "cache.py"))
 
@@ -174,6 +174,7 @@ def test_a_change_of_any_file_changes_the_key(tmp_path: Path, monkeypatch: pytes
         keys = [key()]
         for path, text in (
             ("llvm/target.py", "# changed"),
+            ("kernel_ir/ir.py", "# changed"),
             ("llvm/optimize/lanes/plan.py", "width = 4"),
             ("llvm/optimize/lanes/plan.py", "# changed"),
             ("codegen/library.py", "\nfrom runtime.codegen.tables.roots import ROOTS\n"),

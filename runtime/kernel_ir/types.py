@@ -1,4 +1,4 @@
-"""The types of values in kernels, and how they meet: those of numba, so that either compiler gives the same numbers."""
+"""The types of values in kernels, and how they meet: those of numba, so that every back end gives the same numbers."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 
 
 class Unsupported(Exception):
-    """Something that this room doesn't translate: numba does."""
+    """Something that the kernel IR, or our own compiler, has no form for: numba compiles it."""
 
 
 @dataclass(frozen=True)
 class Scalar:
     """A machine number. kind: 'b' (bool), 'i', 'u', 'f'; `ir` is its type in registers, `memory` in arrays. lanes: how
-    many of them stand side by side in a vector (see `lane_loops.py`)."""
+    many of them stand side by side in a vector (see `runtime/llvm`)."""
 
     name: str
     kind: str
@@ -70,6 +70,7 @@ FLOAT32 = Scalar("float32", "f", 32)
 FLOAT64 = Scalar("float64", "f", 64)
 _INTEGERS = [Scalar(f"{'u' * (kind == 'u')}int{bits}", kind, bits) for kind in "iu" for bits in (8, 16, 32, 64)]
 SCALARS = {scalar.name: scalar for scalar in (BOOL, FLOAT32, FLOAT64, *_INTEGERS)}
+INT32 = SCALARS["int32"]
 SCALARS["bool_"] = SCALARS["boolean"] = BOOL
 
 

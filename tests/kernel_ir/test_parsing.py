@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from runtime.llvm import parsing
+from runtime.kernel_ir import parsing
 
 
 class Gate:

@@ -1,0 +1,428 @@
+"""The kernel IR: typed statements over typed expressions.
+
+    module     = function*                                 the kernel, and the functions that it calls
+    function   = Function(name, parameters, body, kind)    kind: 'kernel', 'part' (what one thread runs), 'recursive',
+                                                           'library' (parsed from the library's Python)
+
+    statement  = Assign(targets, value)                    a = e        a, b = b, a        a, b = f(x)
+               | Alloc(name, size, element)                a = np.empty(n, np.float32)     nothing is initialised
+               | Store(array, index, value)                a[i] = e
+               | For(index, start, stop, step, body)       for i in range(start, stop, step): ...
+               | While(test, body)
+               | If(test, body, orelse)
+               | Break() | Continue()
+               | Run(call)                                 lib.matmul(...)   a call for its effect
+               | Return(values)
+               | Fail(status, details)                     leaves the kernel with an error status
+
+    expression = Var(name)                                 a variable, or a function that is handed over
+               | Const(value, type)                        np.float32(2.5)
+               | Unary(op, operand)                        - + ~ not
+               | Binary(op, left, right)                   + - * / // % ** & | ^ << >>
+               | Compare(op, left, right)                  < <= > >= == !=
+               | Logic(op, operands)                       and, or: the later operands only where they are needed
+               | Select(test, yes, no)                     yes if test else no: one of them is computed
+               | Convert(target, operand)                  np.int32(e)
+               | Load(array, index)                        a[i]: a flat array
+               | Size(array) | Dim(array, axis)            a.size, a.shape[0]
+               | Call(function, arguments)                 lib.tanh(x), math.sqrt(x), max(a, b)
+               | Tuple(items)                              several arguments in one
+               | ElementType(array)                        a.dtype: in the library only
+               | Named(type)                               np.float32 as an argument
+
+Expressions are immutable and may be shared; two of the same form are equal. Statements are changed in place by passes
+and compared by identity. An expression reads memory only through `Load`, and has no effects (a `Call` may read arrays;
+those that write one stand in `Run`). Reads and writes of a statement are `loads`, `stores` and `variables` below.
+
+`type` is the machine type of an expression's value (`types.py`). Lowering gives it; library functions are generic, so
+that theirs are found for each call (`runtime/llvm/infer.py`), and None stands for one that isn't known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from runtime.kernel_ir.types import Scalar, Type
+
+# --- expressions -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Var:
+    name: str
+    type: Type | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Const:
+    """A number or truth value of exactly this type. Two are equal where type and bits are: 1, 1.0 and True differ."""
+
+    value: bool | int | float
+    type: Scalar
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Const) and self.type == other.type and repr(self.value) == repr(other.value)
+
+    def __hash__(self) -> int:
+        return hash((repr(self.value), self.type))
+
+
+@dataclass(frozen=True, slots=True)
+class Unary:
+    op: str
+    operand: Expr
+    type: Type | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Binary:
+    op: str
+    left: Expr
+    right: Expr
+    type: Type | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Compare:
+    op: str
+    left: Expr
+    right: Expr
+    type: Type | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Logic:
+    op: str
+    operands: tuple[Expr, ...]
+    type: Type | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Select:
+    test: Expr
+    yes: Expr
+    no: Expr
+    type: Type | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Convert:
+    target: Scalar
+    operand: Expr
+
+    @property
+    def type(self) -> Scalar:
+        return self.target
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    array: Expr
+    index: Expr
+    type: Type | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    array: Expr
+    type: Type | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Dim:
+    array: Expr
+    axis: int
+    type: Type | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """`function` is a dotted name: of the library (`lib.exp`), of Python (`max`), or of a function in the module."""
+
+    function: str
+    arguments: tuple[Expr, ...]
+    type: Type | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Tuple:
+    items: tuple[Expr, ...]
+    type: Type | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ElementType:
+    array: Expr
+    type: Type | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    target: Scalar
+    type: Type | None = field(default=None, compare=False)
+
+
+Expr = (
+    Var | Const | Unary | Binary | Compare | Logic | Select | Convert | Load | Size | Dim | Call | Tuple
+    | ElementType | Named
+)  # fmt: skip
+
+
+# --- statements ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(eq=False, slots=True)
+class Assign:
+    targets: tuple[str, ...]
+    value: Expr
+
+
+@dataclass(eq=False, slots=True)
+class Alloc:
+    """A flat array that nobody else has. Its elements have no values yet."""
+
+    name: str
+    size: Expr
+    element: Scalar | ElementType
+
+
+@dataclass(eq=False, slots=True)
+class Store:
+    array: Expr
+    index: Expr
+    value: Expr
+
+
+@dataclass(eq=False, slots=True)
+class For:
+    index: str
+    start: Expr
+    stop: Expr
+    step: Expr
+    body: Block
+
+
+@dataclass(eq=False, slots=True)
+class While:
+    test: Expr
+    body: Block
+
+
+@dataclass(eq=False, slots=True)
+class If:
+    test: Expr
+    body: Block
+    orelse: Block = field(default_factory=list)
+
+
+@dataclass(eq=False, slots=True)
+class Break:
+    pass
+
+
+@dataclass(eq=False, slots=True)
+class Continue:
+    pass
+
+
+@dataclass(eq=False, slots=True)
+class Run:
+    call: Call
+
+
+@dataclass(eq=False, slots=True)
+class Return:
+    values: tuple[Expr, ...]
+
+
+@dataclass(eq=False, slots=True)
+class Fail:
+    """status: the number of a failure site, or the variable that holds the status of a call, whose details stand in
+    variables beside it. details: the integers that the error's message shows."""
+
+    status: int | str
+    details: tuple[Expr, ...] = ()
+
+
+Statement = Assign | Alloc | Store | For | While | If | Break | Continue | Run | Return | Fail
+Block = list[Statement]
+
+
+@dataclass(eq=False, slots=True)
+class Function:
+    """kind: see above. returns: the types of a recursive function's results, which it has to say before they are
+    found. Where a function may fail, `failure` makes the values that it returns from a `Fail`."""
+
+    name: str
+    parameters: tuple[str, ...]
+    body: Block
+    kind: str = "kernel"
+    returns: str | None = None
+
+
+# --- walks -----------------------------------------------------------------------------------------------------------
+
+_CHILDREN: dict[type, tuple[str, ...]] = {
+    Var: (), Const: (), Unary: ("operand",), Binary: ("left", "right"), Compare: ("left", "right"),
+    Logic: ("operands",), Select: ("test", "yes", "no"), Convert: ("operand",), Load: ("array", "index"),
+    Size: ("array",), Dim: ("array",), Call: ("arguments",), Tuple: ("items",), ElementType: ("array",), Named: (),
+    Assign: ("value",), Alloc: ("size", "element"), Store: ("array", "index", "value"),
+    For: ("start", "stop", "step"), While: ("test",), If: ("test",), Break: (), Continue: (), Run: ("call",),
+    Return: ("values",), Fail: ("details",),
+}  # fmt: skip
+_BLOCKS: dict[type, tuple[str, ...]] = {For: ("body",), While: ("body",), If: ("body", "orelse")}
+
+
+def operands(item: Expr | Statement) -> Iterator[Expr]:
+    """The expressions directly in an expression or a statement; not those in a statement's blocks."""
+    for name in _CHILDREN[type(item)]:
+        found = getattr(item, name)
+        if isinstance(found, tuple):
+            yield from found
+        elif not isinstance(found, Scalar):
+            yield found
+
+
+def subexpressions(item: Expr) -> Iterator[Expr]:
+    """The expression and all in it."""
+    yield item
+    for operand in operands(item):
+        yield from subexpressions(operand)
+
+
+def expressions(item: Statement) -> Iterator[Expr]:
+    """All expressions in a statement, down to the smallest; not those in its blocks."""
+    for operand in operands(item):
+        yield from subexpressions(operand)
+
+
+def blocks(item: Statement) -> list[Block]:
+    """The blocks directly in a statement."""
+    return [getattr(item, name) for name in _BLOCKS.get(type(item), ())]
+
+
+def walk(block: Iterable[Statement]) -> Iterator[Statement]:
+    """The statements of a block and of all blocks in it, in program order."""
+    for item in block:
+        yield item
+        for inner in blocks(item):
+            yield from walk(inner)
+
+
+def walk_blocks(block: Block) -> Iterator[Block]:
+    """The block and all blocks in it."""
+    yield block
+    for item in block:
+        for inner in blocks(item):
+            yield from walk_blocks(inner)
+
+
+def variables(item: Expr | Statement) -> set[str]:
+    """The names that an expression, or a statement without its blocks, reads."""
+    if isinstance(item, Var):
+        return {item.name}
+    found: set[str] = set()
+    for operand in operands(item):
+        found |= variables(operand)
+    return found
+
+
+def targets(item: Statement) -> tuple[str, ...]:
+    """The variables that a statement gives a value, but for those in its blocks. A `Store` changes memory only."""
+    if isinstance(item, Assign):
+        return item.targets
+    if isinstance(item, Alloc):
+        return (item.name,)
+    if isinstance(item, For):
+        return (item.index,)
+    return ()
+
+
+def assigned(block: Iterable[Statement]) -> set[str]:
+    """The variables that get a value anywhere in a block."""
+    return {name for item in walk(block) for name in targets(item)}
+
+
+def mentioned(block: Iterable[Statement]) -> set[str]:
+    """The names that a block reads or assigns, or stores to."""
+    found: set[str] = set()
+    for item in walk(block):
+        found |= variables(item)
+        found.update(targets(item))
+    return found
+
+
+def loads(item: Statement) -> Iterator[Load]:
+    """The elements that a statement reads, but for those in its blocks."""
+    for found in expressions(item):
+        if isinstance(found, Load):
+            yield found
+
+
+# --- rewriting -------------------------------------------------------------------------------------------------------
+
+
+def rebuilt(item: Expr, change: Callable[[Expr], Expr]) -> Expr:
+    """An expression with each direct operand replaced by what `change` makes of it; itself where nothing changes."""
+    names = _CHILDREN[type(item)]
+    if not names:
+        return item
+    is_same = True
+    values: dict[str, Any] = {}
+    for name in names:
+        old = getattr(item, name)
+        new: Any
+        if isinstance(old, tuple):
+            new = tuple(change(each) for each in old)
+            is_same = is_same and all(a is b for a, b in zip(new, old))
+        else:
+            new = change(old)
+            is_same = is_same and new is old
+        values[name] = new
+    if is_same:
+        return item
+    for each in fields(item):
+        if each.name not in values:
+            values[each.name] = getattr(item, each.name)
+    return type(item)(**values)
+
+
+def mapped(item: Expr, change: Callable[[Expr], Expr | None]) -> Expr:
+    """An expression in which each subexpression that `change` has something for is replaced by that, from the outside
+    in: what it gives isn't looked into again."""
+    found = change(item)
+    return rebuilt(item, lambda operand: mapped(operand, change)) if found is None else found
+
+
+def substituted(item: Expr, values: Mapping[str, Expr]) -> Expr:
+    """An expression with variables replaced by expressions."""
+    return mapped(item, lambda each: values.get(each.name) if isinstance(each, Var) else None)
+
+
+def map_operands(item: Statement, change: Callable[[Expr], Expr]) -> None:
+    """Replaces each expression directly in a statement, in place; its blocks stay as they are."""
+    for name in _CHILDREN[type(item)]:
+        old = getattr(item, name)
+        if isinstance(old, tuple):
+            setattr(item, name, tuple(change(each) for each in old))
+        elif not isinstance(old, Scalar):
+            setattr(item, name, change(old))
+
+
+def map_block(block: Block, change: Callable[[Expr], Expr | None]) -> None:
+    """Replaces subexpressions (see `mapped`) of all statements in a block, in place."""
+    for item in walk(block):
+        map_operands(item, lambda each: mapped(each, change))
+
+
+def copied(block: Sequence[Statement]) -> Block:
+    """The same statements once more, to be changed independently."""
+    result: Block = []
+    for item in block:
+        values = {each.name: getattr(item, each.name) for each in fields(item)}
+        for name in _BLOCKS.get(type(item), ()):
+            values[name] = copied(values[name])
+        result.append(type(item)(**values))
+    return result
