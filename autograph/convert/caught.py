@@ -188,13 +188,13 @@ class _Tries(StatementRewriter):
                 name = handler.name if isinstance(handler.name, str) else handler.name.id
                 names.update(name=name, failure=failure)
             block = [*templates.replace("\n".join(lines), at=handler, **names), *body]
-            if handler.type is None:
-                made = block
-                continue
             template = "if ag__.caught(failure, types):\n    block" + ("\nelse:\n    others" if made else "")
-            others = {"others": made} if made else {}
-            kinds = copy.deepcopy(handler.type)
-            made = templates.replace(template, at=handler, failure=failure, types=kinds, block=block, **others)
+            parts: dict[str, Any] = {"others": made} if made else {}
+            if handler.type is None:
+                template = template.replace(", types", "")
+            else:
+                parts["types"] = copy.deepcopy(handler.type)
+            made = templates.replace(template, at=handler, failure=failure, block=block, **parts)
         return made
 
     def flagged(self, block: Block, under: bool, in_loop: bool) -> Block:

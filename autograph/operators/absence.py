@@ -236,7 +236,7 @@ def _source(builder: Any, value: Any) -> Any:
 
 class _Trials(threading.local):
     def __init__(self) -> None:
-        self.open: list[list[Exception]] = []
+        self.open: list[list[BaseException]] = []
 
 
 _trials = _Trials()
@@ -244,12 +244,12 @@ _EXPECTED = (TypeError, ValueError, AttributeError, NameError, UnboundLocalError
 
 
 @contextlib.contextmanager
-def trial(wanted: bool) -> Iterator[list[Exception]]:
+def trial(wanted: bool) -> Iterator[list[BaseException]]:
     """A trace to find out what the variables without a value get; branches that need the value already may fail.
 
     Gives the errors that were put up with: the trace is of no use for anything else then.
     """
-    errors: list[Exception] = []
+    errors: list[BaseException] = []
     if not wanted:
         yield errors
         return
@@ -260,7 +260,7 @@ def trial(wanted: bool) -> Iterator[list[Exception]]:
         _trials.open.pop()
 
 
-def put_up_with(error: Exception) -> bool:
+def put_up_with(error: BaseException) -> bool:
     """Whether a branch that fails with this error may be left out, since it is only a trial."""
     if not _trials.open or type(error) not in _EXPECTED:
         return False

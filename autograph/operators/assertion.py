@@ -32,7 +32,7 @@ def assert_stmt(test: Any, message: Block | None = None) -> None:
     text = "" if message is None else run(message)
     # Tensors in a message are shown with the values that they have then.
     if type(text) is StagedText or any(map(is_tensor_like, nest.flatten(text))):
-        raise_op(FailedAssertion, (text,), unless=condition(tensor, "assert"))
+        raise_op(FailedAssertion(text), unless=condition(tensor, "assert"))
         return
     text = str(text)
     assert_op(condition(tensor, "assert"), text, "AssertionError")

@@ -12,7 +12,7 @@ from __future__ import annotations
 import dis
 import functools
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import FrameType, TracebackType
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
@@ -21,9 +21,11 @@ from autograph.errors import StagingError, user_location
 from autograph.operators.calls import is_library_code
 from autograph.operators.state import Slot
 from autograph.operators.swallowing import catches, swallower, tries
+from runtime import nest
 from runtime.context import ctx
 from runtime.ops.control import raise_op
 from runtime.ops.convert import is_tensor_like
+from runtime.ops.staged_text import StagedText
 
 _OWN = ("autograph", "runtime")
 # What Python raises for values that don't depend on tensors, and so whenever the program gets there.
@@ -47,44 +49,86 @@ class Raised:
     def __init__(self) -> None:
         frame = sys._getframe(1)
         self.place = frame.f_code, frame.f_lineno
-        self.given: Exception | None = None
-        self.arguments: Sequence[Any] = ()
+        self.given: BaseException | None = None
+        self.tensors: Sequence[Any] = ()
         self.is_caught = False
 
+    def take(self, error: BaseException) -> None:
+        """Makes this the error that the ``raise`` has raised."""
+        self.given, self.tensors = error, []
+        for each in _chain(error):
+            each.with_traceback(None)
+            self.tensors += [
+                t for value in _held(each).values() for leaf in nest.flatten(value) for t in _tensors(leaf)
+            ]
+
     @property
-    def error(self) -> Exception:
-        """The error, with the tensors that its arguments are here."""
+    def error(self) -> BaseException:
+        """The error, with the tensors that it holds here."""
         assert self.given is not None
-        tensors = iter(self.arguments)
-        self.given.args = tuple([next(tensors) if is_tensor_like(each) else each for each in self.given.args])
+        tensors = iter(self.tensors)
+        for each in _chain(self.given):
+            for name, value in _held(each).items():
+                setattr(each, name, nest.map_structure(lambda leaf: _with_tensors(leaf, tensors), value))
         return self.given
 
     @property
-    def uncaught(self) -> Exception:
+    def uncaught(self) -> BaseException:
         """The error, unless an ``except`` clause has caught it: then nothing comes here."""
         if self.is_caught:
             return AlwaysRaises("an error that has been caught isn't raised again")
         return self.error
 
     def __tf_flatten__(self) -> tuple[Any, tuple[Any, ...]]:
-        return _Kind(self.place, self.given), tuple(self.arguments)
+        return _Kind(self.place, self.given), tuple(self.tensors)
 
     @classmethod
     def __tf_unflatten__(cls, metadata: Any, components: Sequence[Any]) -> Raised:
         made = cls.__new__(cls)
         made.place, made.given = metadata.place, metadata.given
-        made.arguments, made.is_caught = components, False
+        made.tensors, made.is_caught = components, False
         return made
 
 
-class _Kind:
-    """What the errors of one ``raise`` statement have in common: their type, and the arguments that are no tensors."""
+def _chain(error: BaseException | None) -> list[BaseException]:
+    """An error, its cause, the cause of that, and so on."""
+    found: list[BaseException] = []
+    while error is not None and not any(error is each for each in found):
+        found.append(error)
+        error = error.__cause__
+    return found
 
-    def __init__(self, place: Any, given: Exception | None) -> None:
+
+def _held(error: BaseException) -> dict[str, Any]:
+    """The arguments and attributes of an error that have tensors in them, by the attribute's name."""
+    held = {"args": error.args, **vars(error)}
+    return {name: value for name, value in held.items() if any(map(_tensors, nest.flatten(value)))}
+
+
+def _tensors(leaf: Any) -> list[Any]:
+    """The tensors in something that an error holds: itself, or those in a text."""
+    if type(leaf) is StagedText:
+        return [piece[0] for piece in leaf.pieces if not isinstance(piece, str)]
+    return [leaf] if is_tensor_like(leaf) else []
+
+
+def _with_tensors(leaf: Any, tensors: Iterator[Any]) -> Any:
+    """The same with other tensors."""
+    if type(leaf) is StagedText:
+        return StagedText(*[each if isinstance(each, str) else (next(tensors), each[1]) for each in leaf.pieces])
+    return next(tensors) if is_tensor_like(leaf) else leaf
+
+
+class _Kind:
+    """What the errors of one ``raise`` statement have in common: their types, and the arguments that are no tensors."""
+
+    def __init__(self, place: Any, given: BaseException | None) -> None:
         self.place = place
         self.given = given
-        fixed = [None if is_tensor_like(each) else repr(each) for each in given.args] if given is not None else ()
-        self.key = place, type(given), tuple(fixed)
+        fixed = [
+            (type(error), *[None if _tensors(each) else repr(each) for each in error.args]) for error in _chain(given)
+        ]
+        self.key = place, tuple(fixed)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _Kind) and self.key == other.key
@@ -93,14 +137,14 @@ class _Kind:
         return hash(self.key)
 
 
-def caught(failure: Raised, types: Any) -> bool:
-    """Whether an ``except`` clause for these types catches an error."""
+def caught(failure: Raised, types: Any = BaseException) -> bool:
+    """Whether an ``except`` clause for these types catches an error; one without types catches all."""
     catches = isinstance(failure.given, types)
     failure.is_caught |= catches
     return catches
 
 
-def hand_over(error: Exception, state: Iterable[Slot]) -> bool:
+def hand_over(error: BaseException, state: Iterable[Slot]) -> bool:
     """Gives an error that leaves a branch to the `Raised` that stands before its ``raise``, if there is one."""
     traceback = _raise_statement(error)
     if traceback is None:
@@ -110,8 +154,7 @@ def hand_over(error: Exception, state: Iterable[Slot]) -> bool:
         failure = slot.get()
         if type(failure) is Raised and failure.place == place:
             _refuse_managers(error, is_flagged=True)
-            failure.given = error.with_traceback(None)
-            failure.arguments = [each for each in error.args if is_tensor_like(each)]
+            failure.take(error)
             return True
     return False
 
@@ -123,38 +166,41 @@ def stage_raise(error: BaseException) -> bool:
     """
     if isinstance(error, AlwaysRaises):
         return True
-    if not isinstance(error, Exception):
-        return False
     traceback = _raise_statement(error)
     if traceback is None:
         return False
     _refuse_managers(error)
-    refuse_handlers(error)
+    _refuse_clauses(error)
     code = traceback.tb_frame.f_code
-    # An OSError keeps the file's name out of its `args`.
-    arguments: Any = OSError.__reduce__(error)[1] if isinstance(error, OSError) else error.args
-    attributes = {name: value for name, value in vars(error).items() if name != "__notes__"}
-    raise_op(type(error), arguments, (code.co_filename, traceback.tb_lineno, code.co_name), attributes=attributes)
+    raise_op(error, (code.co_filename, traceback.tb_lineno, code.co_name))
     return True
 
 
-def _raise_statement(error: Exception) -> TracebackType | None:
+def _raise_statement(error: BaseException) -> TracebackType | None:
     """Where a ``raise`` statement of the user's raised an error, or Python in the user's code, or None."""
     traceback = error.__traceback__
     if isinstance(error, StagingError) or traceback is None:
         return None
-    while traceback.tb_next is not None:
-        traceback = traceback.tb_next
-    frame = traceback.tb_frame
-    is_raise = isinstance(error, _CERTAIN) or frame.f_code.co_code[traceback.tb_lasti] == _RAISE
-    return traceback if is_raise and not is_library_code(frame.f_code, frame.f_globals) else None
+    entries = [traceback]
+    while entries[-1].tb_next is not None:
+        entries.append(entries[-1].tb_next)
+    if isinstance(error, SystemExit):  # `sys.exit` is always meant, whoever has called it
+        entries = [each for each in entries if not is_library_code(each.tb_frame.f_code, each.tb_frame.f_globals)]
+        return entries[-1] if entries else None
+    frame = entries[-1].tb_frame
+    is_raise = isinstance(error, _CERTAIN) or frame.f_code.co_code[entries[-1].tb_lasti] == _RAISE
+    return entries[-1] if is_raise and not is_library_code(frame.f_code, frame.f_globals) else None
 
 
-def refuse_handlers(error: Exception) -> None:
+def refuse_handlers(error: BaseException) -> None:
     """Raises StagingError if a ``try`` of the user's around a block that an error leaves would catch it."""
-    if type(error).__module__.partition(".")[0] in _OWN:  # what can't be staged is no error of the program
-        return
-    frame: FrameType | None = sys._getframe(2)
+    # What can't be staged is no error of the program, nor is Ctrl-C.
+    if type(error).__module__.partition(".")[0] not in _OWN and isinstance(error, Exception):
+        _refuse_clauses(error)
+
+
+def _refuse_clauses(error: BaseException) -> None:
+    frame: FrameType | None = sys._getframe(3)
     while frame is not None:
         if "ag__" in frame.f_code.co_freevars:
             for handler in _handlers_around(frame.f_code.co_filename, frame.f_lineno):
@@ -170,7 +216,7 @@ def refuse_handlers(error: Exception) -> None:
         frame = frame.f_back
 
 
-def _refuse_managers(error: Exception, is_flagged: bool = False) -> None:
+def _refuse_managers(error: BaseException, is_flagged: bool = False) -> None:
     """Raises StagingError if a ``with`` of the user's around a block that an error leaves would swallow it.
 
     is_flagged: a flag leads to an ``except`` clause; if `contextlib.suppress` is nearer, it has got a clause too.

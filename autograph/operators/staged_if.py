@@ -143,7 +143,7 @@ def _trace(name: str, branch: Callable[[], Any], facts: set[Any], state: Sequenc
             trace.result = branch()
         except Unfinished as error:
             trace.error, trace.raises = error, True
-        except Exception as error:
+        except BaseException as error:
             if not hand_over(error, state):
                 if not stage_raise(error):
                     if not absence.put_up_with(error):

@@ -251,7 +251,7 @@ class Loop:
                 self.body()
         except Unfinished:
             self.hand_on()
-        except Exception as error:
+        except BaseException as error:
             if not stage_raise(error):
                 refuse_handlers(error)
                 raise

@@ -21,7 +21,7 @@ from typing import Any
 from autograph.syntax.parse import python_ast
 
 
-def swallower(frame: FrameType, error: Exception, but_suppress: bool = False) -> str | None:
+def swallower(frame: FrameType, error: BaseException, but_suppress: bool = False) -> str | None:
     """The text of a context manager around the line where a frame stands that would swallow an error, or None.
 
     but_suppress: `contextlib.suppress` doesn't count.
@@ -38,7 +38,7 @@ def swallower(frame: FrameType, error: Exception, but_suppress: bool = False) ->
     return None
 
 
-def catches(types: str, namespace: dict[str, Any], variables: Any, error: Exception) -> bool:
+def catches(types: str, namespace: dict[str, Any], variables: Any, error: BaseException) -> bool:
     """Whether an ``except`` clause for ``types``, a text that is empty for a bare one, catches an error."""
     if not types:
         return True
@@ -49,7 +49,7 @@ def catches(types: str, namespace: dict[str, Any], variables: Any, error: Except
         return True
 
 
-def _swallows(callee: str, arguments: list[str], frame: FrameType, error: Exception, but_suppress: bool) -> bool:
+def _swallows(callee: str, arguments: list[str], frame: FrameType, error: BaseException, but_suppress: bool) -> bool:
     try:
         manager = eval(callee, frame.f_globals, frame.f_locals)
     except Exception:

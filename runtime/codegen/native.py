@@ -103,7 +103,7 @@ def glue(source: KernelSource, entry: Callable[..., Any], gives_numpy: bool) -> 
         lines.append(f"        error = failure(status, ({''.join(d + ', ' for d in details)}))")
         lines.append("        if error is None:")
         lines.append(f"            return call({parameters})")
-        lines.append("        raise error")
+        lines.append("        raise error from None")
         space["failure"] = lambda status, details: failure(source, status, details)
     else:
         lines.append(f"    {', '.join(targets)} = {call}" if targets else f"    {call}")

@@ -274,7 +274,7 @@ def _failed(source: KernelSource, otherwise: Callable[..., Any], names: Sequence
         if error is None:
             count = len(args) - len(names)
             return otherwise(*args[:count], **dict(zip(names, args[count:])))
-        raise error
+        raise error from None
 
     return failed
 

@@ -227,7 +227,7 @@ def _raiser(node: Node) -> Callable[..., Any]:
     def run(*operands: Any) -> Any:
         try:
             return node.op.kernel(*operands, **node.attrs)
-        except Exception as error:
+        except BaseException as error:
             note_span(error, node.span)
             raise
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from types import FunctionType
 from typing import Any
 
@@ -110,21 +111,66 @@ assert_greater_equal = _comparison(">=", "greater_equal", "assert_greater_equal"
 # --- raise ---------------------------------------------------------------------------------------------------------
 
 
-def _raise_kernel(
-    condition: Any, *data: Any, kind: type[Exception], template: tuple, attributes: tuple | None = None
-) -> tuple:
+def _raise_kernel(condition: Any, *data: Any, error: ErrorTemplate) -> tuple:
     if not condition:
-        arguments, values = nest.map_structure(
-            lambda leaf: leaf.of(data) if type(leaf) in (_Datum, _Message) else leaf,
-            [list(template), [value for _, value in attributes or ()]],
-        )
-        if attributes is None:
-            raise kind(*arguments)
-        raise _made(kind, arguments, {name: value for (name, _), value in zip(attributes, values)})
+        raise error.made(data)
     return ()
 
 
-def _made(kind: type[Exception], arguments: Sequence[Any], attributes: dict[str, Any]) -> Exception:
+@dataclass(frozen=True)
+class ErrorTemplate:
+    """An error that a program will raise: tensors that it holds have their values then.
+
+    kind        its class
+    arguments   its `args`, with the places of tensors
+    attributes  what else it holds, as pairs
+    is_from     whether it was raised with `from`; cause: the error behind it (`from None` has none)
+    """
+
+    kind: type[BaseException]
+    arguments: tuple
+    attributes: tuple[tuple[str, Any], ...] = ()
+    is_from: bool = False
+    cause: ErrorTemplate | None = None
+
+    @classmethod
+    def of(cls, error: BaseException, position: Callable[[Any], int]) -> ErrorTemplate:
+        """position: gives a tensor that the error holds a place among the operands."""
+
+        def place(leaf: Any) -> Any:
+            if type(leaf) is StagedText:
+                return _Message(tuple(leaf.template(position)))
+            return _Datum(position(leaf)) if is_tensor_like(leaf) else leaf
+
+        arguments, attributes = parts_of(error)
+        return cls(
+            type(error),
+            nest.map_structure(place, arguments),
+            tuple([(name, nest.map_structure(place, value)) for name, value in attributes.items()]),
+            error.__suppress_context__,
+            None if error.__cause__ is None else cls.of(error.__cause__, position),
+        )
+
+    def made(self, data: Sequence[Any]) -> BaseException:
+        """The error, for the values of the operands."""
+        arguments, values = nest.map_structure(
+            lambda leaf: leaf.of(data) if type(leaf) in (_Datum, _Message) else leaf,
+            [list(self.arguments), [value for _, value in self.attributes]],
+        )
+        error = _made(self.kind, arguments, {name: value for (name, _), value in zip(self.attributes, values)})
+        if self.is_from:
+            error.__cause__ = self.cause.made(data) if self.cause is not None else None
+        return error
+
+
+def parts_of(error: BaseException) -> tuple[tuple, dict[str, Any]]:
+    """What an error is made from: its arguments and its attributes."""
+    # An OSError keeps the file's name out of its `args`.
+    arguments: Any = OSError.__reduce__(error)[1] if isinstance(error, OSError) else error.args
+    return arguments, {name: value for name, value in vars(error).items() if name != "__notes__"}
+
+
+def _made(kind: type[BaseException], arguments: Sequence[Any], attributes: dict[str, Any]) -> BaseException:
     """An error like one that was made before. What the user's `__init__` takes isn't known, nor does it run twice."""
     if isinstance(kind.__init__, FunctionType):
         # By a class without an `__init__`: of two built-in bases Python refuses `kind.__new__`.
@@ -142,7 +188,7 @@ def _made_before(self: Any, *arguments: Any) -> None:
 
 
 class _Datum:
-    """The place of a tensor among the arguments of an error."""
+    """The place of a tensor in an error."""
 
     __slots__ = ("index",)
 
@@ -154,7 +200,7 @@ class _Datum:
 
 
 class _Message:
-    """A text with tensors in it among the arguments of an error."""
+    """A text with tensors in it in an error."""
 
     __slots__ = ("pieces",)
 
@@ -169,48 +215,32 @@ RAISE = register(
     OpDef(
         "raise", _no_outputs, _raise_kernel, grad=_nothing, effect=True, multiple=True,
         doc="Raises an error of any class unless cond holds.",
-        samples=(Sample(((),), {"kind": KeyError, "template": ("key",)}, fixed={0: np.array(True)}),),
+        samples=(Sample(((),), {"error": ErrorTemplate(KeyError, ("key",))}, fixed={0: np.array(True)}),),
     )
 )  # fmt: skip
 
 
-def raise_op(
-    kind: type[Exception],
-    arguments: tuple,
-    span: Any = None,
-    unless: Any = False,
-    attributes: dict[str, Any] | None = None,
-) -> None:
-    """Raises an error when the program gets there; tensors among its arguments and attributes have their values then.
+def raise_op(error: BaseException, span: Any = None, unless: Any = False) -> None:
+    """Raises an error like `error` when the program gets there; tensors that it holds have their values then.
 
-    arguments: its `args`. attributes: what else it holds. span: where the user raises it, if not where the innermost
-    frame of the user's stands. unless: a boolean tensor; nothing is raised where it holds.
+    span: where the user raises it, if not where the innermost frame of the user's stands. unless: a boolean tensor;
+    nothing is raised where it holds.
     """
-    known = errors.BY_NAME.get(kind.__name__)
+    kind, (arguments, attributes) = type(error), parts_of(error)
     no = convert_to_tensor(unless)
-    tensors: list[Tensor] = []
-    own = known is kind and (not attributes or issubclass(kind, errors.OpError))
-    if own and (
-        not arguments
-        or (len(arguments) == 1 and isinstance(arguments[0], str) and type(arguments[0]) is not StagedText)
-    ):
+    own = errors.BY_NAME.get(kind.__name__) is kind and (not attributes or issubclass(kind, errors.OpError))
+    if own and error.__cause__ is None and [type(each) for each in arguments] in ([], [str]):
+        # An assertion, which kernels have too. What it raises shows no other error, as after `from None`.
         assert_op(no, arguments[0] if arguments else "", kind.__name__)
     else:
+        tensors: list[Tensor] = []
 
         def position(tensor: Any) -> int:
             tensors.append(convert_to_tensor(tensor))
             return len(tensors) - 1
 
-        def place(leaf: Any) -> Any:
-            if type(leaf) is StagedText:
-                return _Message(tuple(leaf.template(position)))
-            return _Datum(position(leaf)) if is_tensor_like(leaf) else leaf
-
-        template = nest.map_structure(place, arguments)
-        attrs: dict[str, Any] = {"kind": kind, "template": template}
-        if attributes is not None:
-            attrs["attributes"] = tuple([(name, nest.map_structure(place, v)) for name, v in attributes.items()])
-        apply(RAISE, (no, *tensors), attrs)
+        template = ErrorTemplate.of(error, position)
+        apply(RAISE, (no, *tensors), {"error": template})
     if span is not None and ctx.builder is not None:
         node = ctx.builder.read_token().node
         node.span = span
