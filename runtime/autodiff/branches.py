@@ -24,9 +24,12 @@ from runtime.graph.builder import Builder, emit_cond, trace_region
 from runtime.graph.ir import Graph, Node, Substitution, Value, copy_graph, copy_nodes
 from runtime.graph.passes.silence import gives_by_effect, silenced
 from runtime.graph.spans import at_span
-from runtime.graph.updates import Origins
+from runtime.graph.updates import UPDATES, Origins
+from runtime.shapes import element_count
 from runtime.types import TensorType, TokenType
 
+# Of so few elements the branch that isn't taken hands out zeros of the same shape, which stays known then.
+_FEW = 16
 # Ops that give a part of their first operand.
 _READS = frozenset({"strided_slice", "gather", "gather_nd", "row"})
 
@@ -82,7 +85,7 @@ class _Again(NodeCall):
 
 class _HandedOut:
     """An effect or a read that isn't repeated, as the reverse walk sees calls: its operands as they are computed again,
-    and its results as the forward node hands them out."""
+    and what the forward node hands out of its results."""
 
     def __init__(self, node: Node, builder: Builder, mapping: Substitution) -> None:
         self.op, self.attrs = node.op, node.attrs
@@ -124,6 +127,10 @@ def _walk_branch(
         copy_nodes(silenced([inner]), builder.graph, mapping, _itself if shares else None)
         made = builder.graph.nodes[start:]
         sharing += made if shares else ()
+        if inner.op.name in UPDATES and inner.outputs[-1] in handed:
+            mapping.update((own, builder.use(handed[own])) for own in inner.outputs[1:])
+            calls.append(_HandedOut(inner, builder, mapping))
+            continue
         for again in made:
             known = {own: builder.use(handed[v]) for v, own in zip(inner.outputs, again.outputs) if v in handed}
             calls.append(_Again(again, builder, known) if known else NodeCall(again, builder))
@@ -200,6 +207,9 @@ def _not_again(region: Graph, overwritten: Sequence[bool]) -> list[Value]:
     for inner in region.nodes:
         if inner.op.name in _READS:
             found += inner.outputs if inner.inputs[0] in arrays else []
+        elif inner.op.name in UPDATES:
+            # What an update says besides, it has read from the array.
+            found += inner.outputs[1:] if inner.inputs[0] in arrays else []
         elif gives_by_effect(inner):
             found += [v for v in inner.outputs if isinstance(v.type, TensorType)]
         elif inner.op.name == "cond" and arrays:
@@ -242,9 +252,10 @@ def _add_output(node: Node, region: Graph, value: Value) -> None:
     assert isinstance(value.type, TensorType)
     other = node.regions[1] if region is node.regions[0] else node.regions[0]
     region.outputs.append(value)
-    other.outputs.append(empty_like_type(other, value.type))
-    rank = value.type.rank
-    type_ = value.type if not rank else TensorType(value.type.dtype, (None,) * rank)
+    type_ = value.type
+    if (element_count(type_.shape) or _FEW + 1) > _FEW:
+        type_ = TensorType(type_.dtype, None if type_.rank is None else (None,) * type_.rank)
+    other.outputs.append(empty_like_type(other, type_))
     node.outputs.append(Value(type_, node.graph, node))
     for graph in (region, other, node.graph):
         graph.program = None

@@ -31,7 +31,7 @@ import numpy as np
 
 from runtime import dtypes, shapes
 from runtime.autodiff.budget import Budget
-from runtime.autodiff.residuals import Plan
+from runtime.autodiff.residuals import Plan, stored, stored_type
 from runtime.context import ctx
 from runtime.graph.builder import emit_cond, emit_while, join_types, trace_region
 from runtime.graph.ir import Node, Substitution, Value, copy_graph, copy_nodes
@@ -122,9 +122,10 @@ class Replay:
 
         def trip(done: Any, *current: Any) -> list[Any]:
             following, saved = self.step(current[:count])
-            return [done + 1, *following, *[apply(stack.PUSH, pair) for pair in zip(current[count:], saved)]]
+            kept = [stored(t, v.type) for t, v in zip(saved, self.plan.saved)]
+            return [done + 1, *following, *[apply(stack.PUSH, pair) for pair in zip(current[count:], kept)]]
 
-        empty = [stack.empty(_tensor_type(v), trips + 1) for v in self.plan.saved]
+        empty = [stack.empty(stored_type(v.type), trips + 1) for v in self.plan.saved]
         results = self._repeat("chunk", trip, [*state, *empty], trips, {})
         return results[:count], results[count:]
 

@@ -27,7 +27,7 @@ from runtime import dtypes
 from runtime.autodiff.budget import Budget, budget_of
 from runtime.autodiff.calls import NodeCall, is_differentiable
 from runtime.autodiff.checkpoints import CantRunAgain, Replay, shadow, walk_back_from_checkpoints
-from runtime.autodiff.residuals import Plan, can_repeat, forget_known_shapes, plan_residuals
+from runtime.autodiff.residuals import Plan, can_repeat, forget_known_shapes, plan_residuals, restored, stored_type
 from runtime.autodiff.reverse import REGION_RULES, Cotangents, taken_sum, walk_back
 from runtime.autodiff.zeros import exact_zeros_for, zeros_for
 from runtime.context import ctx
@@ -209,7 +209,7 @@ class _Adjoint:
         for value, pile in zip(plan.saved, stacks):
             rest, popped = apply(stack.POP, [pile])
             rests.append(rest)
-            forward[value] = popped.value
+            forward[value] = builder.use(restored(popped, value.type))
         for last, pile in zip(plan.threaded, threads):
             forward[last] = builder.use(pile)
         for index, following in zip(plan.shifted, shifted):
@@ -264,9 +264,11 @@ class ForwardLoop:
         """The stack of all trips' values of `value`, after the loop."""
         key = ("saved", value)
         if key not in self.added:
-            element: Any = value.type
+            element = stored_type(value.type)
             attrs = {"dtype": element.dtype, "shape": element.shape}
             own = self._add_carry(key, self._before(stack.EMPTY, attrs, StackType(element), self._room()))
+            if element != value.type:
+                value = self.body.add_node(OPS["reshape"], [value], {"shape": ()}, [element]).outputs[0]
             self.body.outputs.append(self.body.add_node(stack.PUSH, [own, value], {}, [own.type]).outputs[0])
         return self.added[key]
 

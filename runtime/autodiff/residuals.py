@@ -14,14 +14,17 @@ around this one changes in place counts as saved then: it would have to be, whol
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from runtime import shapes
 from runtime.autodiff.calls import is_differentiable
 from runtime.graph.builder import Builder
 from runtime.graph.ir import Graph, Node, Value
 from runtime.graph.updates import Origins
+from runtime.ops.dispatch import apply
+from runtime.ops.table import OPS
 from runtime.ops.zeros import zeros_of
-from runtime.types import StackType, TensorType
+from runtime.types import StackType, TensorType, Type
 
 # Moving data about: cheaper to do again than to keep, as long as what they move is kept or invariant.
 _MOVES = {
@@ -79,6 +82,24 @@ def plan_residuals(loop: Node, adjoint: Builder) -> Plan:
     body = loop.regions[1]
     needed = [v for v in adjoint.captured if v.graph is body]
     return _Planner(loop, body, adjoint.parent).plan(needed)
+
+
+def stored_type(type_: Type) -> TensorType:
+    """The type of what stands on a stack for a residual: a number for an array of one element, whose dimensions needn't
+    be kept beside it then."""
+    assert isinstance(type_, TensorType)
+    return TensorType(type_.dtype, ()) if shapes.element_count(type_.shape) == 1 else type_
+
+
+def stored(residual: Any, type_: Type) -> Any:
+    """What stands on a stack for a residual of this type."""
+    return residual if stored_type(type_) == type_ else apply(OPS["reshape"], [residual], {"shape": ()})
+
+
+def restored(popped: Any, type_: Type) -> Any:
+    """The residual of this type, of which `popped` stood on a stack."""
+    assert isinstance(type_, TensorType)
+    return popped if stored_type(type_) == type_ else apply(OPS["reshape"], [popped], {"shape": type_.shape})
 
 
 def is_overwritten(value: Value, builder: Builder | None) -> bool:

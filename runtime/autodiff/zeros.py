@@ -29,7 +29,7 @@ def exact_zeros_for(tensor: Any) -> Any:
 
 
 def empty_like_type(graph: Graph, type_: TensorType) -> Value:
-    """A constant in `graph` that stands where a value of `type_` is never read."""
-    shape = tuple(0 for _ in type_.shape or ())
+    """A constant of zeros in `graph` that stands where a value of `type_` is never read; unknown dimensions are 0."""
+    shape = tuple(size or 0 for size in type_.shape or ())
     attrs = {"value": ConstantArray(np.zeros(shape, type_.dtype.np))}
     return graph.add_node(CONSTANT, (), attrs, CONSTANT.infer((), attrs)).outputs[0]

@@ -19,9 +19,10 @@ from runtime.codegen.gather_forms import place_of
 from runtime.codegen.known import Known, index_of, learn_inside, outside
 from runtime.codegen.lowering import REFUSALS, Lowering, emitter
 from runtime.codegen.names import fill
-from runtime.codegen.refs import Array, Dims, Scalar, Vector, product
+from runtime.codegen.refs import Array, Buffer, Dims, Scalar, Vector, product
 from runtime.codegen.slice_forms import writable, zeros
 from runtime.codegen.view_forms import bind, filled
+from runtime.dtypes import bool_
 from runtime.graph.ir import Node, Value
 from runtime.graph.making import known_array
 from runtime.ops.table import OPS
@@ -71,7 +72,14 @@ def _scatter(low: Lowering, node: Node) -> None:
     new = _updates(low, node, updates, places)
     if not isinstance(low.ref(indices), Vector):
         low.array(indices)
-    _write(low, node, writable(low, node), indices, new, places)
+    total = writable(low, node)
+    flags = _Flags(low, node, total, indices, new, places) if len(node.outputs) > 1 else None
+    if flags is not None and flags.are_wanted:
+        flags.read_before()
+        _write(low, node, total, indices, flags.new, places)
+        flags.compare()
+    else:
+        _write(low, node, total, indices, new, places)
 
 
 @emitter("scatter_nd")
@@ -157,6 +165,63 @@ def _write(low: Lowering, node: Node, total: Array, indices: Value, new: Any, pl
         source = low.solid(new)
         _walk(low, node, indices, places, lambda place, origin: store(place, f"{source.buffer.name}[{origin}]"))
     low.define(node.outputs[0], total)
+
+
+class _Flags:
+    """What else an extreme says: whether the tensor had, and whether an update is, what is there now."""
+
+    def __init__(self, low: Lowering, node: Node, total: Array, indices: Value, new: Any, places: Places) -> None:
+        self.low, self.node, self.total, self.indices, self.new, self.places = low, node, total, indices, new, places
+        region = low.region
+        self.are_wanted = any(
+            v in region.outputs or not region.live.isdisjoint(region.users.get(v, ())) for v in node.outputs[1:]
+        )
+        self.at: list[str] | None = None
+
+    def _starts(self, ref: Vector) -> list[str]:
+        """The places of the updates, one by one."""
+        low, places = self.low, self.places
+        depth = len(places.table) - len(places.inner)
+        count = len(ref.items) // depth
+        each = len(self.new.items) // count
+        numbers = _numbers(low, self.indices)
+        found = []
+        for k in range(count):
+            own = slice(k * depth, (k + 1) * depth)
+            start = low.atom(_start(low, self.node, ref.items[own], places, str(k), places.outer, numbers[own]), "at")
+            found += [f"{start} + {j}" if j else start for j in range(each)]
+        return found
+
+    def read_before(self) -> None:
+        low, name = self.low, self.total.buffer.name
+        ref = low.ref(self.indices)
+        if isinstance(ref, Vector) and isinstance(self.new, Vector):
+            self.at = self._starts(ref)
+            self.before = [low.assign(f"{name}[{place}]", "before") for place in self.at]
+            return
+        self.new = low.solid(self.new)
+        size = product((*self.places.outer, *self.places.inner))
+        self.old = low.new_buffer(size, self.total.dtype, "before")
+        _walk(low, self.node, self.indices, self.places, lambda at, k: f"{self.old.name}[{k}] = {name}[{at}]")
+
+    def compare(self) -> None:
+        low, name = self.low, self.total.buffer.name
+        dims = (*self.places.outer, *self.places.inner)
+        outputs = self.node.outputs[1:]
+        if self.at is not None:
+            after = [low.assign(f"{name}[{place}]", "after") for place in self.at]
+            for output, values in zip(outputs, (self.before, self.new.items)):
+                items = tuple(low.assign(f"{a} == {b}", output.name) for a, b in zip(values, after))
+                low.define(output, Vector(bool_, items, dims) if dims else Scalar(items[0], bool_))
+            return
+        for output, values in zip(outputs, (self.old, self.new.buffer)):
+            found = low.new_buffer(product(dims), bool_, output.name)
+
+            def compared(at: str, k: str, found: Buffer = found, values: Buffer = values) -> str:
+                return f"{found.name}[{k}] = {values.name}[{k}] == {name}[{at}]"
+
+            _walk(low, self.node, self.indices, self.places, compared)
+            low.define(output, Array(found, dims))
 
 
 def _walk(low: Lowering, node: Node, indices: Value, places: Places, body: Callable[[str, str], str]) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from runtime import errors
+from runtime import dtypes, errors
 from runtime.dtypes import DType, as_dtype
 from runtime.ops.convert import convert_to_tensor, fill_holes, operands, shape_args, static_value
 from runtime.ops.creation import range as range_
@@ -19,7 +19,7 @@ from runtime.ops.late import late
 from runtime.ops.rules import blanks, brackets, dims, shape_attr
 from runtime.ops.segments import unsorted_segment_sum
 from runtime.ops.table import OpDef, Sample, register
-from runtime.shapes import TensorShape
+from runtime.shapes import TensorShape, element_count
 from runtime.tensor import Tensor
 from runtime.types import TensorType
 
@@ -187,32 +187,67 @@ SCATTER_ADD = register(
 )  # fmt: skip
 
 
-def _grad_scatter_extreme(op: Any, dy: Any) -> Sequence[Any]:
-    """To the tensor where it kept its element, to the updates that are the extreme; equal ones share."""
-    tensor, indices, updates = op.inputs
-    result = op.outputs[0]
-    kept = call("cast", call("equal", tensor, result), dtype=dy.dtype)
-    won = call("cast", call("equal", updates, call("gather_nd", result, indices)), dtype=dy.dtype)
-    ties = call("tensor_scatter_nd_add", kept, indices, won)
-    share = dy / call("maximum", ties, convert_to_tensor(1, dy.dtype))
-    return share * kept, None, call("gather_nd", share, indices) * won
+def _infer_extreme(label: str) -> Any:
+    update = _infer_update(label)
+
+    def infer(inputs: Sequence[Any], attrs: dict) -> tuple:
+        flags = TensorType(dtypes.bool_, inputs[2].shape)
+        return (*update(inputs, attrs), flags, flags)
+
+    return infer
+
+
+def _extreme_kernel(label: str, how: Any) -> Any:
+    def kernel(tensor: Any, indices: Any, updates: Any) -> tuple:
+        result = _scattered(np.array(tensor), how, indices, updates, label)
+        index = tuple(np.moveaxis(indices, -1, 0))
+        if not index:
+            tensor, whole, index = tensor[None], result[None], (np.zeros(indices.shape[:-1], np.int64),)
+        else:
+            whole = result
+        after = whole[index]
+        return result, np.asarray(tensor[index] == after), np.asarray(updates == after)
+
+    return kernel
+
+
+def _grad_scatter_extreme(op: Any, dy: Any, *others: Any) -> Sequence[Any]:
+    """To the tensor where it kept its element, to the updates that are the extreme; equal ones share.
+
+    Works on the elements at the index vectors alone, so that it costs as much as the op where `dy` is written in place.
+    """
+    _, indices, _ = op.inputs
+    kept, won = (call("cast", flags, dtype=dy.dtype) for flags in op.outputs[1:])
+    arrived = call("gather_nd", dy, indices)
+    if element_count((indices._shape or (None,))[:-1]) == 1:
+        ties = kept + won
+    else:
+        # Several vectors may lead to one element: the elements count who shares them, before they get their shares.
+        dy = call("tensor_scatter_nd_add", call("tensor_scatter_nd_update", dy, indices, kept), indices, won)
+        ties = call("gather_nd", dy, indices)
+    share = arrived / call("maximum", ties, convert_to_tensor(1, dy.dtype))
+    return call("tensor_scatter_nd_update", dy, indices, share * kept), None, share * won
 
 
 _EXTREMES = (
     Sample(((3, 2), (2, 1), (2, 2)), fixed={1: _ND}), Sample(((3, 2), (2, 2), (2,)), fixed={1: _PAIRS}),
+    Sample(((3, 2), (1, 1), (1, 2)), fixed={1: _ND[:1]}), Sample(((3, 2), (2,), ()), fixed={1: _PAIRS[0]}),
+    Sample(((3, 2), (3, 1), (3, 2)), fixed={1: np.array([[2], [0], [2]], np.int32)}),
 )  # fmt: skip
 SCATTER_MAX = register(
     OpDef(
-        "tensor_scatter_nd_max", _infer_update("TensorScatterMax"), _update_kernel("TensorScatterMax", np.maximum),
-        grad=_grad_scatter_extreme, label="TensorScatterMax", kinds="iuf", samples=_EXTREMES,
-        doc="A tensor with the larger of slices and updates at index vectors.",
+        "tensor_scatter_nd_max", _infer_extreme("TensorScatterMax"), _extreme_kernel("TensorScatterMax", np.maximum),
+        multiple=True, grad=_grad_scatter_extreme, label="TensorScatterMax", kinds="iuf", samples=_EXTREMES,
+        doc="A tensor with the larger of slices and updates at index vectors; for each element of the updates whether "
+        "the tensor had what is there now, and whether the update is it.",
     )
 )  # fmt: skip
 SCATTER_MIN = register(
     OpDef(
-        "tensor_scatter_nd_min", _infer_update("TensorScatterMin"), _update_kernel("TensorScatterMin", np.minimum),
-        grad=_grad_scatter_extreme, label="TensorScatterMin", kinds="iuf", samples=_EXTREMES,
-        doc="A tensor with the smaller of slices and updates at index vectors.",
+        "tensor_scatter_nd_min", _infer_extreme("TensorScatterMin"), _extreme_kernel("TensorScatterMin", np.minimum),
+        multiple=True, grad=_grad_scatter_extreme, label="TensorScatterMin", kinds="iuf", samples=_EXTREMES,
+        doc="A tensor with the smaller of slices and updates at index vectors; for each element of the updates whether "
+        "the tensor had what is there now, and whether the update is it.",
     )
 )  # fmt: skip
 
@@ -244,7 +279,7 @@ def scatter_nd(indices: Any, updates: Any, shape: Any, name: str | None = None) 
     return apply(SCATTER_ND, (convert_to_tensor(indices), convert_to_tensor(updates), *holes), {"shape": attr})
 
 
-def _scatter(row: OpDef, tensor: Any, indices: Any, updates: Any) -> Tensor:
+def _scatter(row: OpDef, tensor: Any, indices: Any, updates: Any) -> Any:
     x, values = operands(row.label, tensor, updates)
     return apply(row, (x, convert_to_tensor(indices), values))
 
@@ -274,13 +309,13 @@ def tensor_scatter_nd_sub(tensor: Any, indices: Any, updates: Any, name: str | N
 @late
 def tensor_scatter_nd_max(tensor: Any, indices: Any, updates: Any, name: str | None = None) -> Tensor:
     """A copy of `tensor` with the larger of slices and `updates` at the index vectors."""
-    return _scatter(SCATTER_MAX, tensor, indices, updates)
+    return _scatter(SCATTER_MAX, tensor, indices, updates)[0]
 
 
 @late
 def tensor_scatter_nd_min(tensor: Any, indices: Any, updates: Any, name: str | None = None) -> Tensor:
     """A copy of `tensor` with the smaller of slices and `updates` at the index vectors."""
-    return _scatter(SCATTER_MIN, tensor, indices, updates)
+    return _scatter(SCATTER_MIN, tensor, indices, updates)[0]
 
 
 class IndexedSlices:

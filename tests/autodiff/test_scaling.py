@@ -138,12 +138,37 @@ def windows_of_what_is_written(x: Any) -> Any:
     return ag.reduce_sum(x * x)
 
 
+def extremes(x: Any) -> Any:
+    made = ag.zeros_like(x)
+    for i in ag.range(1, x.shape[0]):
+        made = ag.tensor_scatter_nd_max(made, [[i]], [x[i] * x[i - 1]])
+        made = ag.tensor_scatter_nd_min(made, [[i], [i - 1]], [x[i] * made[i - 1], x[i]])
+    return ag.reduce_sum(made * made)
+
+
+def extremes_of_rows(x: Any) -> Any:
+    made = ag.zeros_like(x)
+    for i in ag.range(1, x.shape[0]):
+        made = ag.tensor_scatter_nd_max(made, [[i]], [x[i] * made[i - 1] + x[i - 1]])
+    return ag.reduce_sum(made * made)
+
+
+def extremes_in_branches(x: Any) -> Any:
+    made = ag.zeros_like(x)
+    for i in ag.range(1, x.shape[0]):
+        if x[i] > 0.3:
+            made = ag.tensor_scatter_nd_max(made, [[i]], [x[i] * x[i - 1]])
+            if x[i] < 0.6:
+                made = ag.tensor_scatter_nd_min(made, [[i - 1]], [x[i] * made[i]])
+    return ag.reduce_sum(made * made)
+
+
 @pytest.mark.parametrize(
     ("program", "rank"),
     [
         (rows_written, 2), (rows_in_rows, 2), (gathered, 2), (array_in_nest, 2), (array_recurrence, 1),
         (list_recurrence, 1), (stencil, 2), (bilateral, 2), (branches, 2), (branches_that_read, 2),
-        (windows_of_what_is_written, 1),
+        (windows_of_what_is_written, 1), (extremes, 1), (extremes_of_rows, 2), (extremes_in_branches, 1),
     ],
 )  # fmt: skip
 def test_other_accesses(program: Program, rank: int) -> None:

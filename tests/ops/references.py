@@ -169,8 +169,16 @@ def gather(x, indices, axis):
     return np.moveaxis(picked, range(count), range(axis, axis + count))
 
 
-def picked(x, indices):
-    return np.stack([x[tuple(i)] for i in indices])
+def extremes(choose, x, indices, updates):
+    result = x.copy()
+    vectors = np.ndindex(indices.shape[:-1])
+    places = [(k, (*map(int, indices[k]), ...)) for k in vectors]
+    for k, place in places:
+        result[place] = choose(result[place], updates[k])
+    kept, won = (np.zeros(updates.shape, bool) for _ in range(2))
+    for k, place in places:
+        kept[(*k, ...)], won[(*k, ...)] = x[place] == result[place], updates[k] == result[place]
+    return result, kept, won
 
 
 def row_update(buffer, i, value):
@@ -252,8 +260,8 @@ REFERENCES = {
     "scatter_nd": lambda indices, updates, *extra, shape: scattered(holes(shape, extra), indices, updates),
     "tensor_scatter_nd_update": lambda x, i, u: scattered(None, i, u, x, add=False),
     "tensor_scatter_nd_add": lambda x, i, u: scattered(None, i, u, x),
-    "tensor_scatter_nd_max": lambda x, i, u: scattered(None, i, np.maximum(u, picked(x, i)), x, False),
-    "tensor_scatter_nd_min": lambda x, i, u: scattered(None, i, np.minimum(u, picked(x, i)), x, False),
+    "tensor_scatter_nd_max": lambda x, i, u: extremes(np.maximum, x, i, u),
+    "tensor_scatter_nd_min": lambda x, i, u: extremes(np.minimum, x, i, u),
     "repeated_positions": lambda x: np.array([i for i, n in enumerate(x) for _ in range(n)], np.int32),
     "bitcast": lambda x, dtype: np.frombuffer(x.tobytes(), dtype.np).reshape(
         x.shape if x.itemsize == 1 else (*x.shape, x.itemsize)
