@@ -78,7 +78,8 @@ class Context(threading.local):
 
 
 ctx = Context()
-# Whether functions run as the Python they were made from: a word that machine code can read (`engine/shortcut.py`).
+# Whether functions run as the Python they were made from: a word that machine code can read
+# (`engine/fastcall/inline_cache.py`).
 eagerly = np.zeros(1, np.int64)
 
 

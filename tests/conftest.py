@@ -21,9 +21,9 @@ def pytest_addoption(parser):
 @pytest.fixture(autouse=True, scope="session")
 def shortcuts():
     """Users' functions take them when the background compiler has come to it, those of tests from their third call."""
-    from runtime.engine import shortcut
+    from runtime.engine.fastcall import inline_cache
 
-    shortcut.prepare()
+    inline_cache.prepare()
 
 
 @pytest.fixture(autouse=True)

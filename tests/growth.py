@@ -13,8 +13,8 @@ from collections.abc import Callable
 from typing import Any
 
 import autograph as ag
-from runtime.codegen import llvm_compiler
-from runtime.codegen.lower import lower
+from runtime.codegen.backends import llvm_backend
+from runtime.codegen.lower.lower_graph import lower
 from runtime.graph.ir import Graph
 from runtime.llvm.program import Program
 
@@ -74,7 +74,7 @@ def compiled(graphs: list[Graph]) -> int:
         nonlocal lines
         for graph in graphs:
             source = lower(graph)
-            program = Program(source.text, llvm_compiler._library())
+            program = Program(source.text, llvm_backend._library())
             lines += source.text.count("\n") + program.text("kernel", source.signature, "kernel").count("\n")
 
     return max(work(make)[0], lines)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 NOT_LOADED = [
-    "numba", "scipy", "runtime.codegen.lower", "runtime.engine.partition",
+    "numba", "scipy", "runtime.codegen.lower.lower_graph", "runtime.engine.partition",
     "runtime.llvm.program", "runtime.graph.drawing", "autograph.commands", "doctest", "unittest",
 ]  # fmt: skip
 

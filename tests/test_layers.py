@@ -22,9 +22,35 @@ BASE |= {"runtime.locks", "runtime.tracebacks"}
 VALUES = {*BASE, "runtime.tensor", "runtime.ops", "runtime.variable", "runtime.tensor_array", "runtime.generator"}
 VALUES |= {"runtime.ragged", "runtime.sparse"}
 VALUES |= {"runtime.staged_list", "runtime.list_methods", "runtime.array_api"}
-RUNTIME = {*VALUES, "runtime.graph", "runtime.autodiff", "runtime.engine"}
+RUNTIME = {*VALUES, "runtime.graph", "runtime.autodiff", "runtime.engine", "runtime.engine.fastcall"}
+# What the stages of the code generator may all use.
+LOWERED = {*BASE, "runtime.ops", "runtime.graph", "runtime.kernel_ir"}
+LOWERED |= {"runtime.codegen.kernel", "runtime.codegen.symbolic"}
 CONVERSION = {"autograph.errors", "autograph.syntax", "autograph.convert"}
 AUTOGRAPH = {*CONVERSION, "autograph.convert.api", "autograph.operators"}
+
+
+def _codegen(names: str) -> set[str]:
+    return {f"runtime.codegen.{name}" for name in names.split()}
+
+
+ROOMS_OF_CODEGEN: dict[str, set[str]] = {
+    "runtime.codegen.kernel": {*LOWERED, "runtime.llvm"},
+    "runtime.codegen.symbolic": LOWERED,
+    "runtime.codegen.passes": {*LOWERED, "runtime.codegen.lower", "runtime.llvm"},
+    "runtime.codegen.loops": {*LOWERED, "runtime.codegen.passes"},
+    "runtime.codegen.lower": {*LOWERED, *_codegen("passes loops op_lowerings")},
+    "runtime.codegen.op_lowerings": {*LOWERED, *_codegen("passes loops lower")},
+    "runtime.codegen.math": {"runtime.llvm"},
+    "runtime.codegen.cache": {*BASE, "runtime.llvm"},
+    "runtime.codegen.native_runtime": {"runtime.codegen.cache", "runtime.llvm"},
+    "runtime.codegen.kernel_library": {"runtime.codegen.backends.numba_backend", "runtime.llvm"},
+    "runtime.codegen.backends": {
+        *LOWERED, "runtime.llvm", *_codegen("passes lower math cache native_runtime backends.numba_backend")
+    },
+    "runtime.codegen.backends.numba_backend": {"runtime.llvm", *_codegen("kernel math cache native_runtime")},
+}  # fmt: skip
+USED_BY_ENGINE = _codegen("kernel passes lower cache native_runtime backends")
 
 ROOMS: dict[str, set[str]] = {
     # runtime: dtypes, shapes, types ← tensor ← ops ← graph ← autodiff; graph ← codegen ← engine
@@ -43,9 +69,14 @@ ROOMS: dict[str, set[str]] = {
     "runtime.autodiff": {*VALUES, "runtime.graph"},
     # What compiles kernels knows nothing of tensors and graphs.
     "runtime.kernel_ir": set(),
-    "runtime.llvm": {"runtime.kernel_ir"},
-    "runtime.codegen": {*BASE, "runtime.tensor", "runtime.ops", "runtime.graph", "runtime.kernel_ir", "runtime.llvm"},
-    "runtime.engine": {*VALUES, "runtime.graph", "runtime.autodiff", "runtime.codegen"},
+    "runtime.llvm": {"runtime.kernel_ir", "runtime.llvm.optimize"},
+    "runtime.llvm.optimize": {"runtime.kernel_ir", "runtime.llvm"},
+    # codegen: kernel, symbolic ← passes ← loops ← lower, op_lowerings ← backends; math and native_runtime know no
+    # graph.
+    "runtime.codegen": set(),
+    **ROOMS_OF_CODEGEN,
+    "runtime.engine": {*VALUES, "runtime.graph", "runtime.autodiff", *USED_BY_ENGINE},
+    "runtime.engine.fastcall": {*BASE, "runtime.tensor", "runtime.llvm", "runtime.engine", *USED_BY_ENGINE},
     # autograph: syntax ← convert; operators ← function. The passes know nothing of tensors; only the way in,
     # convert.api, brings them together with the operators that converted code calls.
     "autograph.errors": {"runtime.errors"},
@@ -53,12 +84,12 @@ ROOMS: dict[str, set[str]] = {
     "autograph.convert": {"autograph.errors", "autograph.syntax"},
     "autograph.operators": {"autograph.errors", "autograph.syntax", *RUNTIME},
     "autograph.convert.api": {*CONVERSION, "autograph.convert.kept", "autograph.operators", "runtime.tracebacks"},
-    "autograph.convert.kept": {"runtime.codegen"},
+    "autograph.convert.kept": {"runtime.codegen.cache"},
     "autograph.function": {*AUTOGRAPH, *RUNTIME},
     # `to-code` starts fast; only `graph` needs the rest of the project, and is imported when it is asked for.
     "autograph.commands": CONVERSION,
-    "autograph.commands.graph": {*AUTOGRAPH, *RUNTIME, "runtime.codegen", "autograph.function", "autograph.commands"},
-    "autograph.commands.cache": {"autograph.commands", "runtime.codegen"},
+    "autograph.commands.graph": {*AUTOGRAPH, *RUNTIME, *USED_BY_ENGINE, "autograph.function", "autograph.commands"},
+    "autograph.commands.cache": {"autograph.commands", "runtime.codegen.cache"},
     "autograph.commands.explain": {"autograph.commands", "autograph.commands.graph", "autograph.function"},
     "autograph.cli": {*CONVERSION, *(f"autograph.commands{n}" for n in ("", ".graph", ".cache", ".explain"))},
     "autograph.__main__": {"autograph.cli"},
@@ -93,9 +124,12 @@ THIRD_PARTY: dict[str, set[str]] = {
     "numpy": {room for room in ROOMS if room not in ("autograph.syntax", "autograph.convert")},
     "gast": {"autograph.syntax", "autograph.convert", "autograph.convert.api"},
     "astunparse": {"autograph.syntax"},
-    "numba": {"runtime.codegen", "runtime.engine"},
+    "numba": {"runtime.codegen.kernel_library", "runtime.codegen.backends.numba_backend"},
     "ml_dtypes": {"runtime.dtypes"},
-    "llvmlite": {"runtime.codegen", "runtime.engine", "runtime.llvm"},
+    "llvmlite": {
+        "runtime.llvm",
+        *_codegen("math cache native_runtime kernel_library backends.numba_backend"),
+    },  # fmt: skip
     "scipy": {"runtime.ops"},
 }
 

@@ -42,7 +42,10 @@ def test_a_level_limits_what_code_is_made_for():
     assert least.startswith("x86-64 ") and "'sse2'" in least and "sse3" not in least and "avx" not in least
     assert "avx512" not in run(code, AUTOGRAPH_PROCESSOR="x86-64-v3").stdout
     keys = {
-        run("from runtime.codegen.cache import platform_key; print(platform_key())", AUTOGRAPH_PROCESSOR=name).stdout
+        run(
+            "from runtime.codegen.cache.kernel_cache import platform_key as key; print(key())",
+            AUTOGRAPH_PROCESSOR=name,
+        ).stdout
         for name, _ in LEVELS.values()
     }
     assert len(keys) == len(LEVELS)  # kernels of one level aren't taken for those of another

@@ -22,8 +22,8 @@ from runtime.ops.dispatch import apply
 from runtime.ops.table import OpDef
 from tests.ops import pointwise
 
-# Functions that native code computes by formulas of its own (`runtime/codegen/vector_math.py`), or by the C library's,
-# and the interpreter by NumPy's or SciPy's; and how many units in the last place they may differ by.
+# Functions that native code computes by formulas of its own (`runtime/codegen/math/elementary_functions.py`), or by the
+# C library's, and the interpreter by NumPy's or SciPy's; and how many units in the last place they may differ by.
 ELEMENTARY = {
     "acos": 3, "acosh": 3, "asin": 3, "asinh": 3, "atan": 3, "atan2": 4, "atanh": 3, "cos": 3, "cosh": 3, "erf": 3,
     "exp": 3, "expm1": 3, "log": 4, "log1p": 3, "pow": 3, "sigmoid": 4, "sin": 3, "sinh": 3, "softplus": 3, "tan": 4,

@@ -16,8 +16,8 @@ import numpy as np
 import scipy.special
 from numba import njit
 
-from runtime.codegen.lower import lower
-from runtime.codegen.native import load
+from runtime.codegen.backends.call_stub import load
+from runtime.codegen.lower.lower_graph import lower
 from runtime.dtypes import DType, float32
 from runtime.ops.dispatch import call
 from tests.codegen.compare import build, typed

@@ -6,8 +6,8 @@ import sys
 from typing import Any
 
 from autograph.commands.files import UsageError
-from runtime.codegen import cache_room
-from runtime.codegen.cache import cache_dir, why_unusable
+from runtime.codegen.cache import eviction
+from runtime.codegen.cache.kernel_cache import cache_dir, why_unusable
 
 
 def run(options: Any) -> int:
@@ -17,10 +17,10 @@ def run(options: Any) -> int:
 
 def _info() -> int:
     try:
-        bound = cache_room.bound()
+        bound = eviction.bound()
     except ValueError as error:
         raise UsageError(str(error)) from None
-    found = cache_room.entries()
+    found = eviction.entries()
     kernels = [entry for name, entry in found.items() if name.startswith("k_")]
     size = sum(entry.size for entry in found.values())
     ready = sum(any(name.endswith(".code") for name in entry.files) for entry in kernels)
@@ -28,12 +28,12 @@ def _info() -> int:
     print(f"folder     {cache_dir()}{f' ({problem})' if problem else ''}")
     print(f"kernels    {len(kernels)} ({ready} with compiled code)")
     print(f"size       {size} bytes ({_mebibytes(size)} of {_mebibytes(bound)}, AUTOGRAPH_CACHE_SIZE)")
-    print(f"versions   {cache_room.versions()}")
+    print(f"versions   {eviction.versions()}")
     return 0
 
 
 def _clear() -> int:
-    kernels, size, failed = cache_room.clear()
+    kernels, size, failed = eviction.clear()
     print(f"removed {kernels} kernel{'' if kernels == 1 else 's'}, {size} bytes, from {cache_dir()}")
     for line in failed:
         print(f"autograph: cannot remove {line}", file=sys.stderr)

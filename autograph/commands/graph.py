@@ -16,8 +16,8 @@ from autograph.commands.files import UsageError, read, split
 from autograph.errors import AutographError
 from autograph.function.polymorphic import Function
 from runtime import dtypes
-from runtime.codegen.lower import lower
-from runtime.codegen.source import NotNative
+from runtime.codegen.kernel.source import NotNative
+from runtime.codegen.lower.lower_graph import lower
 from runtime.errors import OperatorNotAllowedInGraphError, OpError
 from runtime.graph.passes.custom_gradients import without_custom_gradients
 from runtime.graph.passes.pipeline import optimize

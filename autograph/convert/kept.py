@@ -3,7 +3,8 @@
 A program that calls a large library converts hundreds of the library's functions, of which each takes milliseconds, and
 they are the same in every process. What is kept is found by a hash of all that the conversion depends on: the
 function's own code with its lines and columns, what the names around it mean as far as the passes ask, and the text of
-the passes. Like kernels it is read only from files that nobody else can write (`runtime/codegen/private_files.py`).
+the passes. Like kernels it is read only from files that nobody else can write
+(`runtime/codegen/cache/private_files.py`).
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any
 
-from runtime.codegen import cache
+from runtime.codegen.cache import kernel_cache
 
 _THIRD_PARTY = ("site-packages", "dist-packages")
 _FACTS = (
@@ -35,19 +36,19 @@ def is_third_party(function: FunctionType) -> bool:
 def place(code: CodeType, facts: Any) -> Path:
     """The file for the converted form of some code. facts: what else the conversion depends on."""
     parts = repr((_passes(), _described(code), facts)).encode()
-    return cache.kernel_folder() / f"f_{hashlib.sha256(parts).hexdigest()[:24]}.function"
+    return kernel_cache.kernel_folder() / f"f_{hashlib.sha256(parts).hexdigest()[:24]}.function"
 
 
 def read(path: Path) -> CodeType | None:
     """The converted code in a file; None where there is none."""
-    content = cache.read_kept(path)
+    content = kernel_cache.read_kept(path)
     found = None if content is None else marshal.loads(content)
     return found if isinstance(found, CodeType) else None
 
 
 def write(path: Path, code: CodeType) -> None:
     """Keeps converted code. Where nothing can be written, one warning for all says so."""
-    cache.write_kept(path, marshal.dumps(code))
+    kernel_cache.write_kept(path, marshal.dumps(code))
 
 
 @functools.cache

@@ -249,7 +249,7 @@ class ConcreteFunction:
 
         order: which of the tensors described are the first, the second and so on of the flat list of them.
         """
-        from runtime.engine import shortcut
+        from runtime.engine.fastcall import inline_cache
 
         structure, variables = self._result, self.variables
         written = [variables[index] for index in self._written]
@@ -259,10 +259,10 @@ class ConcreteFunction:
             description.lock(lock)
         is_tuple = type(structure) is tuple and not any(map(nest.is_nested, structure)) and not any(self._is_none)
         nothing = structure is None and self._is_none == [True]
-        pack: Any = None if self._single else tuple if is_tuple else shortcut.NOTHING if nothing else self._pack
+        pack: Any = None if self._single else tuple if is_tuple else inline_cache.NOTHING if nothing else self._pack
         extra, dtypes = [t._array for t in self._extra], [v.dtype for v in self.graph.outputs if v.is_tensor]
         assign = [v.take for v in written]
-        plan = shortcut.plan(self._kernel, description, order, extra, dtypes, assign, pack, otherwise, raising)
+        plan = inline_cache.plan(self._kernel, description, order, extra, dtypes, assign, pack, otherwise, raising)
         self._shortcut_made = self._shortcut_made or plan is not None
         return plan
 

@@ -140,9 +140,11 @@ class Function:
 
     def _shorten(self, concrete: ConcreteFunction, args: tuple, named: dict[str, Any], tensors: list[Any]) -> None:
         """Has later calls like this one answered by machine code, as soon as that is there."""
-        from runtime.engine import shortcut  # loads the code generator, which is there when something is settled
+        from runtime.engine.fastcall import (
+            inline_cache,  # loads the code generator, which is there when something is settled
+        )
 
-        if ctx.numerics is not None or not shortcut.ready() or not self._lock.acquire(blocking=False):
+        if ctx.numerics is not None or not inline_cache.ready() or not self._lock.acquire(blocking=False):
             return
         try:
             owner = self._owner()

@@ -1,4 +1,5 @@
-"""Which calls of a function take a shortcut (`runtime/engine/shortcut.py`), and how its calls are switched over to it.
+"""Which calls of a function take a shortcut (`runtime/engine/fastcall/inline_cache.py`), and how its calls are switched
+over to it.
 
 A call may take one where all its trace is one compiled kernel, and all that the trace depends on can be compared by
 machine code: tensors and variables by dtype and shape, Python values by identity, globals and closure variables that
@@ -43,11 +44,11 @@ class Shortcuts:
 
         args, named: as they are given. tensors: those that the function found in them, in its parameters' order.
         """
-        from runtime.engine import shortcut
+        from runtime.engine.fastcall import inline_cache
 
         if len(self._plans) >= MOST_PLANS:
             return None
-        description = shortcut.Description(len(args), tuple(named))
+        description = inline_cache.Description(len(args), tuple(named))
         found: list[list[EagerTensor]] = []  # of each argument
         shapes = {id(tensor): shape for tensor, shape in zip(tensors, concrete.shapes_like(tensors))}
         for argument in (*args, *named.values()):
@@ -65,7 +66,7 @@ class Shortcuts:
         if plan is None:
             return None
         self._plans.append(plan)
-        return shortcut.function(self._plans, otherwise)
+        return inline_cache.function(self._plans, otherwise)
 
 
 def _order(parameters: Arguments, count: int, names: Sequence[str], tensors: Sequence[int]) -> list[int]:

@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from runtime.codegen import compile as kernels
+from runtime.codegen.backends import driver as kernels
 
 # Python runs one thread at a time: a compiler that starts at once would make the call that asks for it take twice as
 # long, and hold the lock that a running loop needs to compile itself (`pacing.py`). What it makes serves later calls

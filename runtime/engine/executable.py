@@ -16,9 +16,9 @@ from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
 from runtime import errors
-from runtime.codegen import recall
-from runtime.codegen.compile import check_environment, compiling, interrupts_wait
-from runtime.codegen.source import NotNative
+from runtime.codegen.backends import graph_cache
+from runtime.codegen.backends.driver import check_environment, compiling, interrupts_wait
+from runtime.codegen.kernel.source import NotNative
 from runtime.collecting import rarely
 from runtime.engine import background, settings
 from runtime.engine.pacing import FixedPace, Loop, Pace
@@ -57,7 +57,7 @@ def finished(work: Compilation) -> Call | None:
 
 
 def _recalled(graph: Graph) -> Call | None:
-    found = recall.find(graph)
+    found = graph_cache.find(graph)
     return None if found is None else found.load(graph)
 
 
@@ -192,7 +192,7 @@ class Executable:
         with self._lock:
             if self._call is None:
                 self._call = call if call is not None else self._interpret
-        if recall.find(self.graph) is None:  # else processes to come take the kernel of the whole graph
+        if graph_cache.find(self.graph) is None:  # else processes to come take the kernel of the whole graph
             for loop in list(self._loops.values()):
                 loop.prepare()
         return False
@@ -234,9 +234,9 @@ class Executable:
 
 
 def _provide_blocks() -> None:
-    from runtime.codegen import blocks
+    from runtime.codegen.native_runtime import allocator
 
-    blocks.provide_to_kernels()
+    allocator.provide_to_kernels()
 
 
 def _compile_loop(told: set[str], graph: Graph) -> Call | None:

@@ -16,10 +16,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from runtime.codegen import llvm_compiler, recall, threads
-from runtime.codegen.compile import Record, record_of
-from runtime.codegen.lower import lower, why_interpreted
-from runtime.codegen.source import KernelSource, NotNative
+from runtime.codegen.backends import graph_cache, llvm_backend
+from runtime.codegen.backends.driver import Record, record_of
+from runtime.codegen.kernel.source import KernelSource, NotNative
+from runtime.codegen.lower.lower_graph import lower, why_interpreted
+from runtime.codegen.passes import parallelize
 from runtime.engine import settings
 from runtime.engine.executable import Executable
 from runtime.engine.partition import parts, why_left_out
@@ -126,7 +127,7 @@ def explain(title: str, executable: Executable, traced: Graph) -> Section:
     section = Section(title, _tier(executable), list(_loops(graph, traced)))
     shared: dict[str, Kernel] = {}
     for native, part in parts(graph):
-        key = recall.description(part) if native else None
+        key = graph_cache.description(part) if native else None
         if key is not None and key in shared:
             shared[key].times += 1
             continue
@@ -192,7 +193,7 @@ def _kernel(part: Graph) -> Kernel:
         nest = Nest(
             [n.op.name for n in nodes], _spans(nodes), space, _sum(_bytes(v) for v in values),
             _sum([_count(space)], work), (sum(_width(v) for v in values), work),
-            threads.thread_count() if report.threaded else 1, around[nodes[0]], report.loop == last,
+            parallelize.thread_count() if report.threaded else 1, around[nodes[0]], report.loop == last,
         )  # fmt: skip
         last = report.loop
         nests.append(nest)
@@ -208,8 +209,8 @@ def _kernel(part: Graph) -> Kernel:
         else:
             nests.append(_alone(node, loop))
     record = record_of(source)
-    known = llvm_compiler.available() and (record is None or record.compiler == llvm_compiler.NAME)
-    lanes = llvm_compiler.lanes(source) if known else []
+    known = llvm_backend.available() and (record is None or record.compiler == llvm_backend.NAME)
+    lanes = llvm_backend.lanes(source) if known else []
     return Kernel(record.name if record else "", nests, scalars, small, record, source, lanes)
 
 

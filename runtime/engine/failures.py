@@ -6,10 +6,10 @@ import warnings
 from typing import Any
 
 from runtime import errors
-from runtime.codegen import cache
-from runtime.codegen.compile import compile_kernel
-from runtime.codegen.lower import lower
-from runtime.codegen.source import NotNative
+from runtime.codegen.backends.driver import compile_kernel
+from runtime.codegen.cache import kernel_cache
+from runtime.codegen.kernel.source import NotNative
+from runtime.codegen.lower.lower_graph import lower
 from runtime.graph.ir import Graph, Node, Substitution, copy_nodes
 from runtime.graph.spans import describe_span
 from runtime.graph.unrolled import unrolled_in
@@ -106,5 +106,7 @@ def _text(graph: Graph) -> str | None:
         source = lower(graph)
     except Exception:  # the failure that is being told
         return None
-    paths = [cache.text_file(cache.kernel_name(source.text, each.key)) for each in (source, source.hurried())]
+    paths = [
+        kernel_cache.text_file(kernel_cache.kernel_name(source.text, each.key)) for each in (source, source.hurried())
+    ]
     return next((str(path) for path in paths if path.exists()), None)

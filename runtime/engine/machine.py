@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from runtime.codegen.threads import thread_count
+from runtime.codegen.passes.parallelize import thread_count
 
 _BYTES = 32 << 20
 _SIZE = 512

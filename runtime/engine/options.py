@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from runtime.codegen import threads
+from runtime.codegen.passes import parallelize
 from runtime.engine import settings
 from runtime.graph.passes import options as passes
 from runtime.ops.random import STREAMS
@@ -45,7 +45,7 @@ def get_intra_op_parallelism_threads() -> int:
 
     NumPy's linear algebra has threads of its own.
     """
-    return threads.chosen_thread_count()
+    return parallelize.chosen_thread_count()
 
 
 def get_inter_op_parallelism_threads() -> int:
@@ -59,7 +59,7 @@ def set_intra_op_parallelism_threads(num_threads: int) -> None:
     Results don't depend on it. It holds for functions that are compiled already, too. Raises ValueError for negative
     numbers.
     """
-    threads.set_thread_count(num_threads)
+    parallelize.set_thread_count(num_threads)
 
 
 def set_inter_op_parallelism_threads(num_threads: int) -> None:

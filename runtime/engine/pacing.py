@@ -5,8 +5,8 @@ its native form: what that costs is at most some two and a half times what the b
 are interpreted for long mostly go on. It waits while the compiler's thread runs Python code, since Python runs one
 thread at a time and two would only hinder each other. While LLVM works, which takes longer, it is interpreted, and may
 end so.
-Where an earlier process has left the native form on disk (`codegen/recall.py`) it is taken almost at once: of loops on
-their own only those are kept for which that pays, in graphs that are no kernel as a whole.
+Where an earlier process has left the native form on disk (`codegen/backends/graph_cache.py`) it is taken almost at
+once: of loops on their own only those are kept for which that pays, in graphs that are no kernel as a whole.
 
 Of loops in one another the outermost is taken, which brings the inner ones with it; but the innermost first where a
 single run of it takes so long. A recursive function is a loop whose trips are its calls. Time is that of the thread, as
@@ -22,8 +22,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from runtime.codegen import recall
-from runtime.codegen.compile import hurrying
+from runtime.codegen.backends import graph_cache
+from runtime.codegen.backends.driver import hurrying
 from runtime.collecting import rarely
 from runtime.engine import background
 from runtime.graph.ir import Graph, Node, Substitution, copy_nodes
@@ -58,7 +58,7 @@ class Loop:
     def patience(self, spent: float) -> float:
         """Seconds to interpret it before it is compiled, after so many that it has been."""
         if self._kept is None and spent > _GLANCE:
-            self._kept = recall.find(self._graph()) is not None
+            self._kept = graph_cache.find(self._graph()) is not None
         if self._kept:
             return _GLANCE
         return _SHARE * (self._cost + (0.0 if "runtime.engine.partition" in sys.modules else _STARTING))

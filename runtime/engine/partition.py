@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from runtime.codegen import recall
-from runtime.codegen.compile import afterwards, counters
-from runtime.codegen.lower import is_native, lower
-from runtime.codegen.native import load
+from runtime.codegen.backends import graph_cache
+from runtime.codegen.backends.call_stub import load
+from runtime.codegen.backends.driver import afterwards, counters
+from runtime.codegen.lower.lower_graph import is_native, lower
 from runtime.engine import failures
 from runtime.engine.pieces import pieces
 from runtime.engine.repetition import alike, is_constant
@@ -52,7 +52,7 @@ def compilation(
     if all(is_native(node) for node in graph.nodes) and (whole or _weight(graph.nodes) <= SEGMENT_LIMIT):
         source = lower(graph).hurried() if whole else lower(graph)
         call = load(source)
-        afterwards(lambda: recall.keep(graph, source))
+        afterwards(lambda: graph_cache.keep(graph, source))
         return call
     if whole:
         return None
@@ -185,7 +185,7 @@ class _Step:
                 value.name = None
         self.part.outputs = [mapping[v] for v in self.outputs]
         # Equal parts are one kernel; one that can't be told from others has none that is equal.
-        self.description = recall.description(self.part) or str(id(self))
+        self.description = graph_cache.description(self.part) or str(id(self))
         self.call: Call = lambda inputs: interpret(self.part, inputs, pace() if pace is not None else None)
 
     def operations(self) -> int:

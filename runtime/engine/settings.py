@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from runtime.codegen.compile import Counters, counters
+from runtime.codegen.backends.driver import Counters, counters
 from runtime.engine import background
 
 _default: bool | None = None

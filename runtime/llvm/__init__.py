@@ -13,10 +13,10 @@ leaves the rest to LLVM, by way of llvmlite, which is numba's own back end. What
     writer.py       a function being written: blocks, temporaries, variables
     expressions.py  expressions as instructions
     statements.py   statements, returns, loops
-    ways_out.py     loops that a flag ends leave at once
-    lane_loops.py   loops whose trips can run side by side, in the lanes of vectors
-    lane_code.py    those loops as instructions
-    lane_pace.py    whether they are faster in lanes, found out as they run
+    optimize/jump_threading.py         loops that a flag ends leave at once
+    optimize/outer_loop_plan.py        loops whose trips can run side by side, in the lanes of vectors
+    optimize/outer_loop_vectorize.py   those loops as instructions
+    optimize/version_select.py         whether they are faster in lanes, found out as they run
     memory.py       arrays: allocation and counting of references
     threads.py      parts of a nest on threads of their own
     wrapper.py      what Python calls: arguments from objects, results to objects

@@ -9,7 +9,8 @@ loop took half as long again. NumPy's large arrays begin 16 bytes into a page; n
 little before another one of ours.
 
 Small blocks come from malloc. Large ones come from the functions in a table, which the linker knows as
-`autograph_blocks`: one that takes a number of bytes, one that gives a block back (`codegen/blocks.py`).
+`autograph_blocks`: one that takes a number of bytes, one that gives a block back
+(`codegen/native_runtime/allocator.py`).
 
 An argument's owner lies on the wrapper's stack, with a count that never falls to zero, and names the Python object.
 Counting needs no atomic instructions: until a kernel returns, only its own thread knows its arrays; the threads of a

@@ -1,4 +1,5 @@
-"""Matrix products of floats, as `codegen/products.py` has them: functions that the linker knows by these names."""
+"""Matrix products of floats, as `codegen/native_runtime/gemm.py` has them: functions that the linker knows by these
+names."""
 
 from __future__ import annotations
 

@@ -10,8 +10,9 @@ from typing import Any
 
 from runtime.kernel_ir.parsing import parse
 from runtime.kernel_ir.types import Array, Scalar, Tuple, Type, Unsupported, signature
-from runtime.llvm import arithmetic, calls, interrupts, memory, statements, ways_out, wrapper
+from runtime.llvm import arithmetic, calls, interrupts, memory, statements, wrapper
 from runtime.llvm.infer import Types
+from runtime.llvm.optimize import jump_threading
 from runtime.llvm.writer import HINTS, OUT_OF_MEMORY, ArrayValue, Value, Writer, part_types, parts
 
 _SUPPORT = {"@interrupted": interrupts.SUPPORT}
@@ -41,7 +42,7 @@ class Library:
     functions   name → definition
     constants   numbers of the module, by name
     formulas    gives name → something with `symbol(size)`, `module(size)` and `attributes(size)`, see
-                `codegen/lane_functions.py`; called when a kernel wants one
+                `codegen/math/vector_functions.py`; called when a kernel wants one
     """
 
     def __init__(self, text: str, formulas: Callable[[], Mapping[str, Any]]) -> None:
@@ -104,7 +105,7 @@ class Program:
     def __init__(self, text: str, library: Library) -> None:
         own = [node for node in parse(text).body if isinstance(node, ast.FunctionDef)]
         for node in own:
-            ways_out.shorten(node)
+            jump_threading.shorten(node)
         self.functions = collections.ChainMap({node.name: node for node in own}, library.functions)  # type: ignore[arg-type]
         self.constants = library.constants
         self._joins = all(f"lib.{name}(" in text for name in calls.JOINED)
@@ -264,8 +265,8 @@ class Program:
         return name not in self.functions and name in self._formulas()
 
     def joined_arguments(self, function: ast.FunctionDef) -> frozenset[str]:
-        """What a function asks several formulas about that have a joint one (`codegen/lane_functions.py`), outside of
-        nests: there LLVM makes vectors of calls, but of none with several results."""
+        """What a function asks several formulas about that have a joint one (`codegen/math/vector_functions.py`),
+        outside of nests: there LLVM makes vectors of calls, but of none with several results."""
         if not self._joins:
             return frozenset()
         asked: dict[str, set[str]] = {}

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from runtime.kernel_ir.types import BOOL, Scalar, Tuple, Unsupported
-from runtime.llvm import lane_code, memory
+from runtime.llvm import memory
 from runtime.llvm.arithmetic import cast
 from runtime.llvm.expressions import call, condition, element, typed, value
+from runtime.llvm.optimize import outer_loop_vectorize
 from runtime.llvm.writer import BY_TWO, MASKED_ROW, ROW, ArrayValue, Value, Writer, literal, parts
 
 
@@ -113,7 +114,7 @@ def _while(w: Writer, node: ast.While) -> None:
     if w.lanes is not None and w.lanes.plan.divides(node):
         w.lanes.while_(node)
         return
-    if lane_code.write(w, block, node):
+    if outer_loop_vectorize.write(w, block, node):
         return
     test, body, after = w.label(), w.label(), w.label()
     w.block(test)
@@ -198,7 +199,8 @@ def _gives_totals_only(function: ast.FunctionDef) -> bool:
 
 
 def _pace_hint(node: ast.For) -> str | None:
-    """Two vectors a trip where the divider has much to do: some divisions may then be done elsewhere (`divider.py`)."""
+    """Two vectors a trip where the divider has much to do: some divisions may then be done elsewhere
+    (`optimize/divide_by_newton.py`)."""
     parts = [part for statement in node.body for part in ast.walk(statement)]
     if any(isinstance(part, (ast.For, ast.While)) for part in parts):
         return None

@@ -16,7 +16,8 @@ import llvmlite.binding as llvm
 import numpy as np
 
 from runtime.kernel_ir.types import SCALARS, Unsupported
-from runtime.llvm import divider, processor
+from runtime.llvm import processor
+from runtime.llvm.optimize import divide_by_newton
 
 _FASTCALL = 0x80  # METH_FASTCALL: self, an array of arguments, their number
 _KEYWORDS = 0x02  # METH_KEYWORDS: and the names of those that have one
@@ -99,7 +100,7 @@ def machine_code(text: str, modules: Iterable[str], level: int = 2, quick: bool 
         if later:
             module.link_in(_parsed(later))
             _inline(module, builder)
-        if divider.may_change("".join([text, *modules])):
+        if divide_by_newton.may_change("".join([text, *modules])):
             module = _relieved(module, builder)
     return bytes(machine.emit_object(module))
 
@@ -129,8 +130,8 @@ def _optimise_quickly(module: Any, builder: Any) -> None:
 
 
 def _relieved(module: Any, builder: Any) -> Any:
-    """An optimised module with fewer divisions (`divider.py`)."""
-    changed = divider.relieved(str(module))
+    """An optimised module with fewer divisions (`optimize/divide_by_newton.py`)."""
+    changed = divide_by_newton.relieved(str(module))
     if changed is None:
         return module
     module = _parsed(changed)

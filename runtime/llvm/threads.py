@@ -1,6 +1,8 @@
-"""Nests whose parts run on several threads, as `codegen/threading_library.py` has them for numba.
+"""Nests whose parts run on several threads, as `codegen/backends/numba_backend/threading_library.py` has them for
+numba.
 
-Which threads: those of `codegen/workers.py`, whose function the linker knows as `autograph_run_parts`.
+Which threads: those of `codegen/native_runtime/thread_pool.py`, whose function the linker knows as
+`autograph_run_parts`.
 """
 
 from __future__ import annotations

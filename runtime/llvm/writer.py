@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from runtime.kernel_ir.types import BOOL, FLOAT32, INT64, Array, Scalar, Tuple, Type, Unsupported
-from runtime.llvm import lane_loops
+from runtime.llvm.optimize import outer_loop_plan
 
 OUT_OF_MEMORY = 1
 
@@ -109,8 +109,8 @@ class Writer:
         self.loops: list[tuple[str, str]] = []  # where `continue` and `break` go
         self.places: dict[str, Any] = {}
         self.arrays: list[str] = []  # variables that hold references
-        self.lanes: Any = None  # statements are written for lanes (lane_code.py)
-        self.plans = lane_loops.plans(types)
+        self.lanes: Any = None  # statements are written for lanes (optimize/outer_loop_vectorize.py)
+        self.plans = outer_loop_plan.plans(types)
         self.joined: frozenset[str] = program.joined_arguments(types.function)
         self._finished = False
         if not direct:

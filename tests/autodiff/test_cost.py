@@ -11,7 +11,7 @@ import autograph as ag
 from benchmarks import loop_gradients
 from runtime.autodiff.checkpoints import Replay
 from runtime.autodiff.vjp import build_vjp
-from runtime.codegen.native import load
+from runtime.codegen.backends.call_stub import load
 from runtime.context import ctx
 from runtime.engine import partition
 from runtime.engine.partition import segments

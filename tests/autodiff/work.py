@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 import autograph as ag
-from runtime.codegen.lower import lower
+from runtime.codegen.lower.lower_graph import lower
 from runtime.graph.ir import Graph
 from runtime.graph.passes.pipeline import optimize
 

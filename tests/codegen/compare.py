@@ -10,8 +10,8 @@ import numpy as np
 import runtime.ops.api  # noqa: F401  all rows of the table
 import runtime.ops.growable  # noqa: F401
 import runtime.ops.stack  # noqa: F401
-from runtime.codegen.lower import lower
-from runtime.codegen.native import load
+from runtime.codegen.backends.call_stub import load
+from runtime.codegen.lower.lower_graph import lower
 from runtime.dtypes import DType
 from runtime.graph.builder import Builder
 from runtime.graph.interpreter import interpret

@@ -9,7 +9,7 @@ import threading
 
 import pytest
 
-from runtime.codegen import blocks
+from runtime.codegen.native_runtime import allocator
 
 MIB = 1 << 20
 keeping = pytest.mark.skipif(sys.platform != "linux", reason="blocks are kept on Linux only")
@@ -17,7 +17,7 @@ keeping = pytest.mark.skipif(sys.platform != "linux", reason="blocks are kept on
 
 @pytest.fixture
 def memory():
-    take, give = blocks.provide()
+    take, give = allocator.provide()
     yield ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_size_t)(take), ctypes.CFUNCTYPE(None, ctypes.c_void_p)(give)
 
 
@@ -52,7 +52,7 @@ def test_what_waits_is_bounded(memory):
         ctypes.memset(block, 1, 100 * MIB)
     for block in taken:
         give(block)
-    assert waiting() - before <= blocks.KEPT + 16 * MIB
+    assert waiting() - before <= allocator.KEPT + 16 * MIB
     # Sizes that nobody asks for any more make room.
     small = [take(30 * MIB) for _ in range(9)]
     for block in small:
@@ -66,7 +66,7 @@ def test_what_cannot_be(memory):
     give(None)
     block = take(0)
     give(block)
-    give(take(3 * blocks.KEPT))
+    give(take(3 * allocator.KEPT))
 
 
 def test_no_two_callers_share_a_block(memory):

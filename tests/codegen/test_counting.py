@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 import autograph as ag
-from runtime.codegen.known import Known, literal_of, result_of
-from runtime.codegen.lower import lower
+from runtime.codegen.lower.lower_graph import lower
+from runtime.codegen.symbolic.ranges import Known, literal_of, result_of
 from runtime.dtypes import int32, int64, uint8
 from runtime.graph.passes.pipeline import optimize
 from tests.codegen.compare import check, run_both

@@ -107,8 +107,8 @@ def test_errors_leave_no_memory_behind() -> None:
     """Early returns release what the kernel holds."""
     import resource
 
-    from runtime.codegen.lower import lower
-    from runtime.codegen.native import load
+    from runtime.codegen.backends.call_stub import load
+    from runtime.codegen.lower.lower_graph import lower
 
     def leaky(x: Any, i: Any) -> Any:
         return call("gather", call("concat", x, x, axis=0), i, axis=0)

@@ -11,10 +11,10 @@ import pytest
 
 import autograph as ag
 from runtime import errors
-from runtime.codegen import native, recall
-from runtime.codegen.compile import afterwards
-from runtime.codegen.lower import lower
-from runtime.codegen.polynomials import Polynomial, product
+from runtime.codegen.backends import call_stub, graph_cache
+from runtime.codegen.backends.driver import afterwards
+from runtime.codegen.lower.lower_graph import lower
+from runtime.codegen.symbolic.polynomial import Polynomial, product
 from runtime.engine import executable, partition
 from tests.codegen.compare import check
 from tests.graph.tracing import simplified, traced
@@ -187,13 +187,13 @@ def test_the_check_of_an_index_that_may_be_wrong_stays() -> None:
 
 def count_kernels(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     texts: list[str] = []
-    compiled = native.compile_kernel
+    compiled = call_stub.compile_kernel
 
     def counting(source: Any) -> Any:
         texts.append(source.text)
         return compiled(source)
 
-    monkeypatch.setattr(native, "compile_kernel", counting)
+    monkeypatch.setattr(call_stub, "compile_kernel", counting)
     return texts
 
 
@@ -227,7 +227,7 @@ def test_a_kernel_that_an_earlier_process_made_finds_the_other_one() -> None:
     graph = simplified(traced(ag.function(rolled), ROW))
     executable.finished(partition.compilation(graph, None, set()))
     afterwards(lambda: None)
-    found = recall.find(graph)
+    found = graph_cache.find(graph)
     assert found is not None and found.source.unfit is not None and found.source.general is None
     run = found.load(graph)
     assert run is not None

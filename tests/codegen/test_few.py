@@ -9,8 +9,8 @@ import pytest
 
 import autograph as ag
 from runtime import dtypes
-from runtime.codegen import few
-from runtime.codegen.lower import is_native, lower
+from runtime.codegen.loops import scalarize
+from runtime.codegen.lower.lower_graph import is_native, lower
 from runtime.graph.builder import emit_while, trace_region
 from runtime.ops.dispatch import apply, call
 from runtime.ops.table import OPS
@@ -192,7 +192,7 @@ def samples_of_small_tensors(dtype: Any) -> list[tuple[Any, Any, list[Any]]]:
                 continue
             arrays = operands(sample, dtype, random)
             graph = traced(op, sample.attrs, arrays, unknown=False)
-            if graph is not None and few._is_supported(graph.nodes[-1]) and is_native(graph.nodes[-1]):
+            if graph is not None and scalarize._is_supported(graph.nodes[-1]) and is_native(graph.nodes[-1]):
                 own.append((op, sample.attrs, arrays))
         found += own if FULL else own[:1]
     return found
@@ -204,7 +204,7 @@ def test_rows(dtype: Any) -> None:
     names = {op.name for op, _, _ in found}
     if dtype is dtypes.float32:
         others = {"stop_gradient", "ensure_shape", "reduce_any", "reduce_all"}  # of no samples, or of booleans
-        assert few._MOVES | few._REDUCED | {"matmul", "slice_add"} <= names | others
+        assert scalarize._MOVES | scalarize._REDUCED | {"matmul", "slice_add"} <= names | others
     for start in range(0, len(found), 40):
         batch = found[start : start + 40]
         flat_arrays = [array for _, _, arrays in batch for array in arrays]

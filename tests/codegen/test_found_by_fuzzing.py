@@ -69,7 +69,7 @@ def test_a_row_that_few_variables_hold_is_scattered_as_a_whole() -> None:
 
 def test_the_least_of_few_integers_is_found_by_a_short_text() -> None:
     """It doubled with each element: a kernel of 80 kB, which took minutes to compile."""
-    from runtime.codegen.lower import lower
+    from runtime.codegen.lower.lower_graph import lower
 
     @ag.function(jit_compile=True)
     def program(a: Any, n: Any) -> Any:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from runtime.codegen import lowering
+from runtime.codegen.lower import state
 from tests.fuzz_kernels.compare import at_most, difference, shrink
 from tests.fuzz_kernels.generate import make
 from tests.fuzz_kernels.program import Program, Statement
@@ -42,13 +42,13 @@ def test_most_programs_are_valid_and_use_much() -> None:
 
 
 def test_a_difference_is_seen_and_made_small(monkeypatch: pytest.MonkeyPatch) -> None:
-    expression = lowering.Lowering.expression
+    expression = state.Lowering.expression
 
     def wrong(self: Any, node: Any, *rest: Any, **options: Any) -> str:
         right = expression(self, node, *rest, **options)
         return f"({right} + 1)" if node.op.name == "maximum" else right
 
-    monkeypatch.setattr(lowering.Lowering, "expression", wrong)
+    monkeypatch.setattr(state.Lowering, "expression", wrong)
     lines = ["x1 = a * 2", "x2 = ag.maximum(x1, 3)", "x3 = x2 - a", "x4 = ag.reduce_sum(a)"]
     loop = Statement("for i0 in ag.range(3):", [Statement("x3 = x3 + x2"), Statement("x1 = x1 + 1")])
     program = Program({"a": "np.arange(4)", "n": "np.int32(2)"}, [*map(Statement, lines), loop], ["x3", "x4"])

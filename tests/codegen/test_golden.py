@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import runtime.ops.operators  # noqa: F401
-from runtime.codegen.lower import lower
+from runtime.codegen.lower.lower_graph import lower
 from runtime.dtypes import float32, int32
 from runtime.graph.builder import emit_while, trace_region
 from runtime.ops.dispatch import call

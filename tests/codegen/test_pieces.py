@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import autograph as ag
-from runtime.codegen.lower import lower
+from runtime.codegen.lower.lower_graph import lower
 from runtime.graph.interpreter import interpret
 from tests.codegen.compare import check
 from tests.graph.tracing import simplified, traced

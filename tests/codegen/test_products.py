@@ -1,4 +1,5 @@
-"""Matrix products of `runtime/codegen/products.py`: values, edges, any number of threads, all sizes of vectors."""
+"""Matrix products of `runtime/codegen/native_runtime/gemm.py`: values, edges, any number of threads, all sizes of
+vectors."""
 
 import ctypes
 import itertools
@@ -8,7 +9,7 @@ import numpy as np
 import pytest
 
 import autograph as ag
-from runtime.codegen import products, workers
+from runtime.codegen.native_runtime import gemm, thread_pool
 from runtime.llvm import target
 from runtime.llvm.threads import RUN
 
@@ -38,8 +39,8 @@ def _function(address: int):
 def product(request):
     """a, b, whether they are stored the other way round, threads → a @ b, for one type and size of vectors."""
     name, size = request.param
-    code = target.machine_code(products.code(name, size), (), level=0)
-    (address,) = target.link(code, [products.SYMBOLS[name]], {RUN: workers.provide()})
+    code = target.machine_code(gemm.code(name, size), (), level=0)
+    (address,) = target.link(code, [gemm.SYMBOLS[name]], {RUN: thread_pool.provide()})
     function = _function(address)
 
     def compute(a, b, flip_a, flip_b, threads):

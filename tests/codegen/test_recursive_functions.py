@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import autograph as ag
-from runtime.codegen import recursion
-from runtime.codegen.lower import lower, why_interpreted
+from runtime.codegen.lower import recursion
+from runtime.codegen.lower.lower_graph import lower, why_interpreted
 from runtime.graph.ir import Graph
 
 INT = ag.TensorSpec([], ag.int32)

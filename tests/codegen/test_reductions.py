@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import autograph as ag
-from runtime.codegen import threads
-from runtime.codegen.lower import lower
+from runtime.codegen.lower.lower_graph import lower
+from runtime.codegen.passes import parallelize
 from tests.codegen.compare import build, check, typed
 
 # Large enough for threads, at sizes that no part divides.
@@ -21,7 +21,7 @@ NUMBERS = {
 @pytest.fixture(autouse=True)
 def restored():
     yield
-    threads.set_thread_count(0)
+    parallelize.set_thread_count(0)
 
 
 def text_of(function, *specs):
@@ -46,7 +46,7 @@ def test_floats(name, shape):
     f = ag.function(program, jit_compile=True)
     found = []
     for count in (1, 2, 5):
-        threads.set_thread_count(count)
+        parallelize.set_thread_count(count)
         found.append(f(x))
     exact = program(ag.cast(x, ag.float64))  # NumPy's own sums of columns lose digits
     agree(found[0], exact, 2e-5)
@@ -255,7 +255,7 @@ def test_few_columns(shape, dtype):
     f = ag.function(program, jit_compile=True)
     found = []
     for count in (1, 2, 5):
-        threads.set_thread_count(count)
+        parallelize.set_thread_count(count)
         found.append(f(ag.constant(x), ag.constant(y)))
     exact = program(ag.constant(x.astype(np.float64)), ag.constant(y.astype(np.float64)))
     agree(found[0][1:4], exact[1:4], 1e-4 if dtype is np.float32 else 1e-10)

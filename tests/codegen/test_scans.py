@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import autograph as ag
-from runtime.codegen import threads
-from runtime.codegen.lower import lower
+from runtime.codegen.lower.lower_graph import lower
+from runtime.codegen.passes import parallelize
 
 SHAPES = [(700, 1100), (3, 2, 2500), (1500, 3), (5, 7, 11), (1, 600_000), (4, 300_001), (300, 1, 2000), (2, 0), (0, 2)]
 
@@ -15,7 +15,7 @@ SHAPES = [(700, 1100), (3, 2, 2500), (1500, 3), (5, 7, 11), (1, 600_000), (4, 30
 @pytest.fixture(autouse=True)
 def restored():
     yield
-    threads.set_thread_count(0)
+    parallelize.set_thread_count(0)
 
 
 def values(shape, dtype):
@@ -55,7 +55,7 @@ def test_running_sums(shape, dtype):
     x = ag.cast(ag.constant(np.random.default_rng(0).integers(-9, 9, shape)), dtype)  # sums of floats are exact
     f = ag.function(program, jit_compile=True)
     for count in (1, 3):
-        threads.set_thread_count(count)
+        parallelize.set_thread_count(count)
         for ours, eager in zip(f(x), program(x), strict=True):
             np.testing.assert_array_equal(ours.numpy(), eager.numpy())
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import autograph as ag
-from runtime.codegen.lower import lower, why_interpreted
+from runtime.codegen.lower.lower_graph import lower, why_interpreted
 from tests.codegen.compare import build, check, run_both, typed
 
 FORMS = ["unsorted_segment_sum", "unsorted_segment_prod", "unsorted_segment_max", "unsorted_segment_min"]

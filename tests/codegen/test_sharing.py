@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import autograph as ag
-from runtime.codegen.lower import lower
+from runtime.codegen.lower.lower_graph import lower
 
 X = np.array([1.0, 2.0, 3.0], np.float32)
 

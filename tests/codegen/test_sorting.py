@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import autograph as ag
-from runtime.codegen.lower import why_interpreted
+from runtime.codegen.lower.lower_graph import why_interpreted
 from tests.codegen.compare import build, check, run_both, typed
 
 

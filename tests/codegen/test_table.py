@@ -12,7 +12,7 @@ import pytest
 
 import autograph  # noqa: F401  all rows of the table
 from runtime import dtypes
-from runtime.codegen.lower import EMITTERS, is_native
+from runtime.codegen.lower.lower_graph import EMITTERS, is_native
 from runtime.graph.builder import Builder
 from runtime.graph.interpreter import interpret
 from runtime.graph.ir import Graph

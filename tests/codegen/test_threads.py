@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 import autograph as ag
-from runtime.codegen import threads
-from runtime.codegen.lower import lower
+from runtime.codegen.lower.lower_graph import lower
+from runtime.codegen.passes import parallelize
 
 
 @pytest.fixture(autouse=True)
 def restored():
     yield
-    threads.set_thread_count(0)
+    parallelize.set_thread_count(0)
 
 
 def chain(x, y):
@@ -53,7 +53,7 @@ def test_results_do_not_depend_on_the_number_of_threads(program, shape):
     given = arrays(shape)
     found = []
     for count in (1, 2, 3, 64, 1000):
-        threads.set_thread_count(count)
+        parallelize.set_thread_count(count)
         found.append([r.numpy().tobytes() for r in f(*given)])
     assert all(each == found[0] for each in found)
     for ours, eager in zip(f(*given), program(*given)):

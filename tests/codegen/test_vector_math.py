@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 from numba import njit
 
-import runtime.codegen.library as lib
-from runtime.codegen import formulas, lane_functions, lane_steps, lanes, numba_formulas
+import runtime.codegen.kernel_library.functions as lib
+from runtime.codegen.backends.numba_backend import math_intrinsics
+from runtime.codegen.math import function_table, vector_builder, vector_functions, vector_intrinsics
 from runtime.dtypes import float32, float64
 from tests.vector_math import FUNCTIONS, native, slice_of, worst_of
 
@@ -219,7 +220,7 @@ def test_same_bits_in_vectors_and_alone(dtype: str) -> None:
         np.testing.assert_array_equal(function(x), alone, err_msg=name)
 
 
-def _scaled(m: lanes.Math, x: lanes.Lane) -> lanes.Lane:
+def _scaled(m: vector_builder.Math, x: vector_builder.Lane) -> vector_builder.Lane:
     """1.2345678 times 2 to the power of the integer x."""
     return m.ldexp(m.number(1.2345678), m.nearest(x, 1.0)[1] - m.bits_of(1.5 * 2.0**m.mantissa))
 
@@ -229,9 +230,9 @@ def _scaled(m: lanes.Math, x: lanes.Lane) -> lanes.Lane:
 def test_powers_of_two_are_rounded_once(dtype: str, in_one: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """With the processor's instruction, if it has one, and in two steps."""
     if not in_one:
-        monkeypatch.setattr(lanes, "_scales", lambda: False)
-    monkeypatch.setattr(lane_functions, "FORMULAS", {})
-    function = numba_formulas._intrinsic(lane_functions.Function("scaled", _scaled))
+        monkeypatch.setattr(vector_builder, "_scales", lambda: False)
+    monkeypatch.setattr(vector_functions, "FORMULAS", {})
+    function = math_intrinsics._intrinsic(vector_functions.Function("scaled", _scaled))
 
     def kernel(x: Any, out: Any) -> None:
         for i in range(x.size):
@@ -259,15 +260,15 @@ def test_tables_are_the_same_without_instructions(
     dtype: str, features: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What one instruction looks up or multiplies here, several do on older processors, to the same bits."""
-    if not set(features) <= lane_steps._features():
+    if not set(features) <= vector_intrinsics._features():
         pytest.skip("instructions that this processor lacks")
     with np.errstate(all="ignore"):
         x = np.concatenate([np.linspace(-120, 120, 1003), spread()]).astype(dtype)
         wanted = {name: native(name, TYPES[dtype])(x) for name in ("exp", "tanh", "sigmoid")}
-    monkeypatch.setattr(lane_steps, "_features", lambda: frozenset(features))
+    monkeypatch.setattr(vector_intrinsics, "_features", lambda: frozenset(features))
     for name, right in wanted.items():
-        monkeypatch.setattr(lane_functions, "FORMULAS", {})
-        function = numba_formulas._intrinsic(lane_functions.Function(name, formulas.FORMULAS[name].formula))
+        monkeypatch.setattr(vector_functions, "FORMULAS", {})
+        function = math_intrinsics._intrinsic(vector_functions.Function(name, function_table.FORMULAS[name].formula))
 
         out = np.empty(x.size, dtype)
         njit(f"void({dtype}[::1], {dtype}[::1])", error_model="numpy")(_over(function))(x, out)

@@ -11,7 +11,7 @@ import threading
 
 import pytest
 
-from runtime.codegen import workers
+from runtime.codegen.native_runtime import thread_pool
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the threads are POSIX threads")
 
@@ -20,7 +20,7 @@ ENTRY = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
 
 def run(each, count, limit):
     """Calls each(number) for all parts; gives what the calls gave, in the order of their ends."""
-    function = ctypes.CFUNCTYPE(None, ENTRY, ctypes.c_void_p, *[ctypes.c_int64] * 3)(workers.provide())
+    function = ctypes.CFUNCTYPE(None, ENTRY, ctypes.c_void_p, *[ctypes.c_int64] * 3)(thread_pool.provide())
     records = (ctypes.c_int64 * max(count, 1))(*range(count))
     found = []
 
@@ -32,7 +32,7 @@ def run(each, count, limit):
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 300])
-@pytest.mark.parametrize("count", [0, 1, 2, 7, 100, workers.MOST_PARTS, workers.MOST_PARTS + 1])
+@pytest.mark.parametrize("count", [0, 1, 2, 7, 100, thread_pool.MOST_PARTS, thread_pool.MOST_PARTS + 1])
 def test_every_part_runs_once(count, limit):
     assert sorted(run(lambda number: number, count, limit)) == list(range(count))
 

@@ -11,7 +11,7 @@ import pytest
 
 import autograph as ag
 from autograph.convert import api
-from runtime.codegen import cache
+from runtime.codegen.cache import kernel_cache
 
 LIBRARY = '''
 limit = 10.0
@@ -89,7 +89,7 @@ def run(module):
 def test_another_load_converts_nothing(library, conversions):
     first = run(library())
     assert sorted(conversions) == ["__call__", "helper", "sign"]
-    assert len(list(cache.kernel_folder().glob("f_*.function"))) == 3
+    assert len(list(kernel_cache.kernel_folder().glob("f_*.function"))) == 3
     conversions.clear()
     assert run(library()) == first == [[27.0, 1.0], [12.0, 1.0]]
     assert conversions == []
@@ -105,7 +105,7 @@ def test_what_has_changed_is_converted_anew(library, conversions):
     run(library(LIBRARY + "\n\ndef max(x, y):\n    return x if x > y else y\n"))
     assert sorted(conversions) == ["__call__", "helper", "max", "sign"]
     conversions.clear()
-    for path in cache.kernel_folder().glob("f_*.function"):
+    for path in kernel_cache.kernel_folder().glob("f_*.function"):
         path.write_bytes(path.read_bytes()[:-3])
     with_damage = run(library())
     assert with_damage[0] == [27.0, 1.0] and sorted(conversions) == ["__call__", "helper", "sign"]
@@ -135,7 +135,7 @@ def test_the_users_functions_are_not_kept(library):
         return -x
 
     assert float(f(ag.constant(-1.0))) == 1.0
-    assert not list(cache.kernel_folder().glob("f_*"))
+    assert not list(kernel_cache.kernel_folder().glob("f_*"))
 
 
 def test_another_process_converts_nothing(library, tmp_path):

@@ -15,9 +15,9 @@ import pytest
 
 from autograph.cli import main
 from runtime import errors
-from runtime.codegen import cache, cache_room, private_files
-from runtime.codegen.compile import compile_kernel, record_of
-from runtime.codegen.source import KernelSource
+from runtime.codegen.backends.driver import compile_kernel, record_of
+from runtime.codegen.cache import eviction, kernel_cache, private_files
+from runtime.codegen.kernel.source import KernelSource
 from runtime.engine import background
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -69,7 +69,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder for kernels of this process."""
     assert background.worker.wait(600)  # for what the tests before have left it: it would go into this folder
     monkeypatch.setenv("AUTOGRAPH_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(cache, "_reasons", [])
+    monkeypatch.setattr(kernel_cache, "_reasons", [])
     return tmp_path / "kernels"
 
 
@@ -121,13 +121,13 @@ def test_code_that_can_not_be_read_is_compiled_again(
     for number, code in enumerate(contents, 1000 * (1 + (compiler == "numba"))):
         content = compiler.encode() + b"\n" + code
         source = kernel(number)
-        name = cache.kernel_name(source.text, source.signature)
-        assert cache.write_code(name, content)
+        name = kernel_cache.kernel_name(source.text, source.signature)
+        assert kernel_cache.write_code(name, content)
         assert compile_kernel(source)(os.getpid()) == number
         record = record_of(source)
         assert record is not None and not record.loaded
         assert record.note is not None and "could not be read" in record.note
-        assert cache.read_code(name) not in (None, content)
+        assert kernel_cache.read_code(name) not in (None, content)
 
 
 def test_other_versions_and_processors_have_other_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -136,34 +136,39 @@ def test_other_versions_and_processors_have_other_kernels(monkeypatch: pytest.Mo
     from runtime.llvm import processor
 
     def name() -> str:
-        cache.platform_key.cache_clear()
-        return cache.kernel_name("text", "(int64,)")
+        kernel_cache.platform_key.cache_clear()
+        return kernel_cache.kernel_name("text", "(int64,)")
 
     try:
         names = {name()}
         for owner, attribute, value in (
             (llvmlite, "__version__", "0.0.1"),
             (processor, "name", lambda: "abacus"),
-            (cache, "FORMAT", -1),
+            (kernel_cache, "FORMAT", -1),
         ):
             with monkeypatch.context() as patch:
                 patch.setattr(owner, attribute, value)
                 names.add(name())
         assert len(names) == 4
     finally:
-        cache.platform_key.cache_clear()
+        kernel_cache.platform_key.cache_clear()
+
+
+CALLED_OR_COMPILING = (
+    "codegen/kernel_library", "codegen/math", "codegen/backends/numba_backend", "kernel_ir", "llvm",
+)  # fmt: skip
 
 
 def test_a_change_of_any_file_changes_the_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of the compiler, and of what kernels call, in folders in folders as well: stale kernels would load silently."""
-    runtime = Path(cache.__file__).parents[1]
+    runtime = Path(kernel_cache.__file__).parents[2]
     for room in ("codegen", "kernel_ir", "llvm"):
         shutil.copytree(runtime / room, tmp_path / room, ignore=shutil.ignore_patterns("__pycache__"))
-    monkeypatch.setattr(cache, "__file__", str(tmp_path / "codegen" / "cache.py"))
+    monkeypatch.setattr(kernel_cache, "__file__", str(tmp_path / "codegen" / "cache" / "kernel_cache.py"))
 
     def key() -> str:
-        cache.platform_key.cache_clear()
-        return cache.platform_key()
+        kernel_cache.platform_key.cache_clear()
+        return kernel_cache.platform_key()
 
     def write(path: str, text: str) -> None:
         file = tmp_path / path
@@ -177,9 +182,20 @@ def test_a_change_of_any_file_changes_the_key(tmp_path: Path, monkeypatch: pytes
             ("kernel_ir/ir.py", "# changed"),
             ("llvm/optimize/lanes/plan.py", "width = 4"),
             ("llvm/optimize/lanes/plan.py", "# changed"),
-            ("codegen/library.py", "\nfrom runtime.codegen.tables.roots import ROOTS\n"),
+            ("codegen/kernel_library/functions.py", "\nfrom runtime.codegen.tables.roots import ROOTS\n"),
             ("codegen/tables/roots.py", "ROOTS = 1"),
             ("codegen/tables/roots.py", "# changed"),
+            ("codegen/tables/roots.py", "\nfrom runtime.codegen.tables import (\n    signs,\n    sines as s,\n)\n"),
+            ("codegen/tables/signs.py", "SIGNS = 1"),
+            ("codegen/tables/sines.py", "SINES = 1"),
+            ("codegen/tables/roots.py", "\nfrom runtime.codegen.tables import other, tangents\n"),
+            ("codegen/tables/tangents.py", "TANGENTS = 1"),
+            *[
+                (str(file.relative_to(tmp_path)), "# changed")
+                for room in CALLED_OR_COMPILING
+                for file in sorted((tmp_path / room).rglob("*.py"))
+                if file.name not in ("__init__.py", "compiler.py")
+            ],
         ):
             write(path, text)
             keys.append(key())
@@ -187,7 +203,7 @@ def test_a_change_of_any_file_changes_the_key(tmp_path: Path, monkeypatch: pytes
         write("codegen/tables/unrelated.py", "nothing = None")  # no kernel calls it
         assert key() == keys[-1]
     finally:
-        cache.platform_key.cache_clear()
+        kernel_cache.platform_key.cache_clear()
 
 
 def test_a_folder_that_can_not_be_made(tmp_path: Path) -> None:
@@ -224,14 +240,14 @@ def test_a_read_only_folder_that_is_filled_serves_without_a_warning(filled: Path
 
 
 def test_a_disk_that_is_full_after_the_text(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write = cache.write_atomically
+    write = kernel_cache.write_atomically
 
     def full(path: Path, content: bytes) -> None:
         if path.suffix == ".code":
             raise OSError(28, "No space left on device")
         write(path, content)
 
-    monkeypatch.setattr(cache, "write_atomically", full)
+    monkeypatch.setattr(kernel_cache, "write_atomically", full)
     first, second = kernel(1), kernel(2)
     with pytest.warns(errors.CacheWarning, match="No space left on device.*AUTOGRAPH_CACHE_DIR") as caught:
         assert compile_kernel(first)(os.getpid()) == 1
@@ -244,7 +260,7 @@ def test_a_disk_that_is_full_after_the_text(here: Path, monkeypatch: pytest.Monk
 KILLED = (
     """
 import os, signal
-from runtime.codegen import cache
+from runtime.codegen.cache import kernel_cache
 {patch}
 """
     + PROGRAM
@@ -271,7 +287,7 @@ def test_kill_9_while_a_file_is_written(filled: Path, tmp_path: Path, suffix: st
     os.utime(left[0], (time.time() - 7200,) * 2)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("AUTOGRAPH_CACHE_DIR", str(tmp_path))
-        assert cache_room.make_room("k_0") > 0
+        assert eviction.make_room("k_0") > 0
     assert not left[0].exists()
     assert run(PROGRAM, tmp_path).split() == [expected, "0", "1"]
 
@@ -307,13 +323,13 @@ def test_kernels_unused_for_longest_make_room(here: Path, monkeypatch: pytest.Mo
     names = fill(here, 10)
     monkeypatch.setenv("AUTOGRAPH_CACHE_SIZE", "8K")
     os.utime(here / f"{names[0]}.code")  # used just now
-    cache_room.make_room(names[1])  # as if it had just been written
-    left = set(cache_room.entries())
+    eviction.make_room(names[1])  # as if it had just been written
+    left = set(eviction.entries())
     assert {names[0], names[1], names[9]} <= left
     assert names[2] not in left and names[3] not in left
-    assert sum(entry.size for entry in cache_room.entries().values()) <= 0.9 * 8192
-    assert all(len(entry.files) == 2 for entry in cache_room.entries().values())
-    assert cache_room.make_room(names[1]) == 0
+    assert sum(entry.size for entry in eviction.entries().values()) <= 0.9 * 8192
+    assert all(len(entry.files) == 2 for entry in eviction.entries().values())
+    assert eviction.make_room(names[1]) == 0
 
 
 def test_writing_keeps_the_bound(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -321,17 +337,17 @@ def test_writing_keeps_the_bound(here: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("AUTOGRAPH_CACHE_SIZE", "32K")
     source = kernel(3)
     compile_kernel(source)
-    found = cache_room.entries()
-    assert cache.kernel_name(source.text, source.signature) in found
+    found = eviction.entries()
+    assert kernel_cache.kernel_name(source.text, source.signature) in found
     assert sum(entry.size for entry in found.values()) <= 32 << 10
 
 
 def test_reading_counts_as_use(here: Path) -> None:
     (name,) = fill(here, 1)
-    assert cache.write_code(name, b"content")
-    os.utime(cache.code_file(name), (1e9, 1e9))
-    assert cache.read_code(name) == b"content"
-    assert cache_room.entries()[name].used > 1.1e9
+    assert kernel_cache.write_code(name, b"content")
+    os.utime(kernel_cache.code_file(name), (1e9, 1e9))
+    assert kernel_cache.read_code(name) == b"content"
+    assert eviction.entries()[name].used > 1.1e9
 
 
 @pytest.mark.parametrize(
@@ -340,7 +356,7 @@ def test_reading_counts_as_use(here: Path) -> None:
 )
 def test_sizes(monkeypatch: pytest.MonkeyPatch, text: str, size: int) -> None:
     monkeypatch.setenv("AUTOGRAPH_CACHE_SIZE", text)
-    assert cache_room.bound() == size
+    assert eviction.bound() == size
 
 
 def test_the_command(here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture) -> None:
@@ -373,12 +389,12 @@ def test_the_command_says_what_keeps_the_folder_from_being_used(
     assert main(["cache", "info"]) == 0
     assert capsys.readouterr().out.startswith(f"folder     {tmp_path / 'new'}\n")
     monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK)
-    assert cache.why_unusable() == f"{tmp_path} can't be written"
+    assert kernel_cache.why_unusable() == f"{tmp_path} can't be written"
 
 
 def test_a_home_that_no_shell_has_put_in(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AUTOGRAPH_CACHE_DIR", "~/kernels of mine")
-    assert cache.cache_dir() == Path.home() / "kernels of mine"
+    assert kernel_cache.cache_dir() == Path.home() / "kernels of mine"
 
 
 def test_the_command_says_what_stays(
@@ -400,7 +416,7 @@ def test_the_command_says_what_stays(
 
 
 def test_importing_does_not_load_numba(tmp_path: Path) -> None:
-    program = "import runtime.engine, runtime.codegen.lower, sys; print('numba' in sys.modules)"
+    program = "import runtime.engine, runtime.codegen.lower.lower_graph, sys; print('numba' in sys.modules)"
     assert run(program, tmp_path) == "False"
 
 

@@ -18,9 +18,11 @@ import pytest
 
 from autograph.cli import main
 from runtime import errors
-from runtime.codegen import cache, cache_room, private_files, recall, resident
-from runtime.codegen.compile import compile_kernel, record_of
-from runtime.codegen.source import KernelSource
+from runtime.codegen.backends import graph_cache
+from runtime.codegen.backends.driver import compile_kernel, record_of
+from runtime.codegen.cache import eviction, kernel_cache, private_files
+from runtime.codegen.kernel.source import KernelSource
+from runtime.codegen.native_runtime import jit_module
 from runtime.engine import background
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "geteuid"), reason="Windows has no such owners and permission bits")
@@ -35,7 +37,7 @@ def base(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A cache folder of this process that isn't there yet."""
     assert background.worker.wait(600)  # for what the tests before have left it: it would go into this folder
     monkeypatch.setenv("AUTOGRAPH_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setattr(cache, "_reasons", [])
+    monkeypatch.setattr(kernel_cache, "_reasons", [])
     return tmp_path / "cache"
 
 
@@ -54,8 +56,8 @@ def stored(base: Path) -> tuple[str, KernelSource]:
     """A kernel's name and source, whose files are on disk."""
     source, number = kernel()
     assert compile_kernel(source)(os.getpid()) == number
-    name = cache.kernel_name(source.text, source.signature)
-    assert cache.code_file(name).exists()
+    name = kernel_cache.kernel_name(source.text, source.signature)
+    assert kernel_cache.code_file(name).exists()
     return name, source
 
 
@@ -105,7 +107,7 @@ def test_folders_and_files_are_for_this_user_only(tmp_path: Path, base: Path, um
     before = os.umask(umask)
     try:
         stored(base)
-        resident.machine_code("resident", "define i64 @trust_of_files() {\n  ret i64 1\n}\n")
+        jit_module.machine_code("resident", "define i64 @trust_of_files() {\n  ret i64 1\n}\n")
     finally:
         os.umask(before)
     found = sorted(base.rglob("*"))
@@ -131,7 +133,7 @@ def shared_like_tmp(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def is_a_link(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    elsewhere = cache.cache_dir().parent / f"elsewhere_{path.name}"
+    elsewhere = kernel_cache.cache_dir().parent / f"elsewhere_{path.name}"
     path.rename(elsewhere)
     path.symlink_to(elsewhere)
 
@@ -159,7 +161,9 @@ def unsafe(request, base: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, K
     """A kernel on disk that may not be read, why, and what is unsafe."""
     which, spoil, why = request.param
     name, source = stored(base)
-    path = {"folder": base / "kernels", "base": base, "parent": base.parent, "file": cache.code_file(name)}[which]
+    path = {"folder": base / "kernels", "base": base, "parent": base.parent, "file": kernel_cache.code_file(name)}[
+        which
+    ]
     spoil(path, monkeypatch)
     return name, source, why, path
 
@@ -167,16 +171,16 @@ def unsafe(request, base: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, K
 def test_what_others_may_write_is_not_read(unsafe, monkeypatch: pytest.MonkeyPatch) -> None:
     name, source, why, path = unsafe
     with one_warning(f"{path}: .*{why}"):
-        assert cache.read_code(name) is None
-        assert cache.read_code(name) is None
-    reason = cache.why_unusable()
+        assert kernel_cache.read_code(name) is None
+        assert kernel_cache.read_code(name) is None
+    reason = kernel_cache.why_unusable()
     assert path.suffix == ".code" or (reason is not None and str(path) in reason)
 
 
 def test_kernels_stay_in_memory_and_files_as_they_are(unsafe, base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     name, source, why, path = unsafe
     if path.suffix == ".code":
-        monkeypatch.setattr("runtime.codegen.compile._entries", {})  # as in another process
+        monkeypatch.setattr("runtime.codegen.backends.driver._entries", {})  # as in another process
         wanted = [(source, int(source.text.rsplit("+ ")[1]))]
     else:
         wanted = [kernel(), kernel()]
@@ -196,7 +200,7 @@ def test_the_command_leaves_what_is_not_ours_alone(unsafe, base: Path, capsys: p
     before = files(base)
     assert main(["cache", "clear"]) == 1
     assert f"autograph: cannot remove {path}: " in capsys.readouterr().err
-    assert cache_room.make_room("k_0") == 0
+    assert eviction.make_room("k_0") == 0
     assert files(base) == before
     assert main(["cache", "info"]) == 0
     assert f"({path}: " in capsys.readouterr().out
@@ -208,16 +212,16 @@ def test_other_files_with_code_are_held_to_the_same(base: Path, monkeypatch: pyt
     monkeypatch.setenv("AUTOGRAPH_COMPILER", compiler)
     name, source = stored(base)
     text = "define i64 @trust_of_other_files() {\n  ret i64 1\n}\n"
-    code = resident.machine_code("resident", text)
+    code = jit_module.machine_code("resident", text)
     (kept,) = (base / "kernels").glob("resident_*.code")
-    assert cache.write_kept(recall._file("g_1"), b"an entry")
-    assert cache.read_kept(recall._file("g_1")) == b"an entry"
+    assert kernel_cache.write_kept(graph_cache._file("g_1"), b"an entry")
+    assert kernel_cache.read_kept(graph_cache._file("g_1")) == b"an entry"
     kept.write_bytes(b"somebody else's")
     os.chmod(base / "kernels", 0o777)
-    monkeypatch.setattr("runtime.codegen.compile._entries", {})
+    monkeypatch.setattr("runtime.codegen.backends.driver._entries", {})
     with one_warning("any user can write to it"):
-        assert cache.read_kept(recall._file("g_1")) is None
-        assert resident.machine_code("resident", text) == code
+        assert kernel_cache.read_kept(graph_cache._file("g_1")) is None
+        assert jit_module.machine_code("resident", text) == code
         compile_kernel(source)
     record = record_of(source)
     assert record is not None and not record.loaded
@@ -226,10 +230,10 @@ def test_other_files_with_code_are_held_to_the_same(base: Path, monkeypatch: pyt
 
 def test_a_named_pipe_does_not_keep_the_reader_waiting(base: Path) -> None:
     name, _ = stored(base)
-    cache.code_file(name).unlink()
-    os.mkfifo(cache.code_file(name), 0o600)
+    kernel_cache.code_file(name).unlink()
+    os.mkfifo(kernel_cache.code_file(name), 0o600)
     with one_warning("is not a regular file"):
-        assert cache.read_code(name) is None
+        assert kernel_cache.read_code(name) is None
 
 
 # --- what is read ----------------------------------------------------------------------------------------------------
@@ -241,10 +245,10 @@ def test_a_folder_in_a_shared_one_whose_entries_only_their_owners_rename(
     """As in /tmp."""
     name, _ = stored(base)
     base.parent.chmod(0o1777)
-    assert cache.read_code(name) is not None
+    assert kernel_cache.read_code(name) is not None
     base.parent.chmod(0o777)
     with one_warning(f"{base.parent}: any user can write to it"):
-        assert cache.read_code(name) is None
+        assert kernel_cache.read_code(name) is None
 
 
 def test_a_link_of_the_users_to_the_folder(base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -254,10 +258,10 @@ def test_a_link_of_the_users_to_the_folder(base: Path, tmp_path: Path, monkeypat
         link = tmp_path / "links" / str(number)
         link.symlink_to(target)
         monkeypatch.setenv("AUTOGRAPH_CACHE_DIR", str(link))
-        assert cache.read_code(name) is not None
+        assert kernel_cache.read_code(name) is not None
     given_away(link, monkeypatch)
     with one_warning(f"{link}: it belongs to user 54321"):
-        assert cache.read_code(name) is None
+        assert kernel_cache.read_code(name) is None
 
 
 def test_links_that_lead_nowhere(base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -274,10 +278,10 @@ def test_folders_of_a_group_with_one_member(base: Path, monkeypatch: pytest.Monk
     name, _ = stored(base)
     base.parent.chmod(0o775)
     monkeypatch.setattr(private_files, "_is_private_group", lambda group: group == base.parent.stat().st_gid)
-    assert cache.read_code(name) is not None
+    assert kernel_cache.read_code(name) is not None
     monkeypatch.setattr(private_files, "_is_private_group", lambda group: False)
     with one_warning(f"{base.parent}: its group can write to it"):
-        assert cache.read_code(name) is None
+        assert kernel_cache.read_code(name) is None
 
 
 @pytest.mark.parametrize(
@@ -303,8 +307,8 @@ def test_private_groups(monkeypatch: pytest.MonkeyPatch, name: str, members: lis
 
 def test_damage_in_a_safe_folder_is_still_mended(base: Path) -> None:
     name, _ = stored(base)
-    cache.code_file(name).write_bytes(b"damaged")
-    assert cache.read_code(name) is None and not cache.code_file(name).exists()
+    kernel_cache.code_file(name).write_bytes(b"damaged")
+    assert kernel_cache.read_code(name) is None and not kernel_cache.code_file(name).exists()
 
 
 def test_files_of_others_in_the_folder_are_not_counted_or_removed(base: Path) -> None:
@@ -312,8 +316,8 @@ def test_files_of_others_in_the_folder_are_not_counted_or_removed(base: Path) ->
     stored(base)
     mine = base / "kernels" / "fast_fourier.cu"
     mine.write_text("the user's own")
-    assert "fast_fourier.cu" not in cache_room.entries()
-    cache_room.clear()
+    assert "fast_fourier.cu" not in eviction.entries()
+    eviction.clear()
     assert [path.name for path in (base / "kernels").iterdir()] == [mine.name]
 
 
@@ -322,20 +326,20 @@ def test_without_owners_files_are_still_written_and_read(base: Path, monkeypatch
     monkeypatch.setattr(private_files, "_HAS_OWNERS", False)
     monkeypatch.setattr(private_files, "_NO_FOLLOW", 0)
     name, _ = stored(base)
-    assert cache.read_code(name) is not None
-    assert cache_room.entries()
-    cache_room.clear()
+    assert kernel_cache.read_code(name) is not None
+    assert eviction.entries()
+    eviction.clear()
     assert not base.exists()
-    assert cache.read_code(name) is None
+    assert kernel_cache.read_code(name) is None
 
 
 # --- other users, really ---------------------------------------------------------------------------------------------
 
 AS_USER = """
 import os, sys, warnings
-from runtime.codegen import cache
-from runtime.codegen.compile import compile_kernel, record_of
-from runtime.codegen.source import KernelSource
+from runtime.codegen.cache import kernel_cache
+from runtime.codegen.backends.driver import compile_kernel, record_of
+from runtime.codegen.kernel.source import KernelSource
 
 def kernel(number):
     return KernelSource("test", f"def kernel(x):\\n    return x + {number}\\n", "(int64,)", (), ())

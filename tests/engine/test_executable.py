@@ -179,7 +179,7 @@ def test_a_short_program_does_not_wait_for_all_kernels_of_a_long_one(monkeypatch
 
     monkeypatch.setattr(partition, "load", noting)
     monkeypatch.setattr(partition, "alike", lambda graph, runs: None)
-    monkeypatch.setattr(partition.recall, "description", lambda graph: str(id(graph)))  # nothing is shared
+    monkeypatch.setattr(partition.graph_cache, "description", lambda graph: str(id(graph)))  # nothing is shared
     long, short = Executable(build(various, [F32])), Executable(build(brief, [F32]))
     monkeypatch.setattr(Executable, "gain", lambda self: 1.0 if self is short else 0.1)
     long([np.float32(0.5)])
@@ -308,7 +308,7 @@ def test_errors_of_the_compiler_become_a_warning(monkeypatch: Any) -> None:
 def test_a_failing_compilation_is_told_once(monkeypatch: Any) -> None:
     """Not again for the graphs of its gradient and its loops on their own, in which it fails for the same cause."""
     import autograph as ag
-    from runtime.codegen import lowering
+    from runtime.codegen.lower import state
 
     def broken_form(low: Any, node: Any) -> Any:
         raise ZeroDivisionError("a mistake")
@@ -320,7 +320,7 @@ def test_a_failing_compilation_is_told_once(monkeypatch: Any) -> None:
         return x
 
     monkeypatch.delenv("AUTOGRAPH_STRICT", raising=False)
-    monkeypatch.setitem(lowering.EMITTERS, "cumsum", broken_form)
+    monkeypatch.setitem(state.EMITTERS, "cumsum", broken_form)
     monkeypatch.setattr(pacing.Loop, "patience", lambda loop, spent: 0.0)
     x = ag.constant([1.0, 2.0])
     with pytest.warns(errors.CompilationWarning) as caught:
@@ -392,7 +392,7 @@ def test_effects_of_native_parts_keep_their_order() -> None:
 def test_the_warning_is_a_report(monkeypatch: Any) -> None:
     """Where the form of an op has a mistake, and where numba refuses a text."""
     import autograph as ag
-    from runtime.codegen import lowering
+    from runtime.codegen.lower import state
 
     monkeypatch.delenv("AUTOGRAPH_STRICT", raising=False)
 
@@ -406,7 +406,7 @@ def test_the_warning_is_a_report(monkeypatch: Any) -> None:
 
     x = ag.constant([1.0, 2.0])
     with monkeypatch.context() as patch:
-        patch.setitem(lowering.EMITTERS, "cumsum", lambda low, node: broken_form(low, node))
+        patch.setitem(state.EMITTERS, "cumsum", lambda low, node: broken_form(low, node))
         with pytest.warns(errors.CompilationWarning) as caught:
             expected = f(x)
     text = str(caught[0].message)
@@ -418,7 +418,7 @@ def test_the_warning_is_a_report(monkeypatch: Any) -> None:
     def g(x: Any) -> Any:
         return ag.tanh(ag.cumsum(x)) * 0.31416
 
-    monkeypatch.setattr(lowering.Lowering, "expression", lambda self, node, operands: f"no_such_name_{node.op.name}")
+    monkeypatch.setattr(state.Lowering, "expression", lambda self, node, operands: f"no_such_name_{node.op.name}")
     with pytest.warns(errors.CompilationWarning) as caught:
         np.testing.assert_allclose(g(x).numpy(), expected.numpy(), rtol=1e-4)
     text = str(caught[0].message)

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import autograph as ag
-from runtime.codegen import recall
-from runtime.codegen.compile import compiling
-from runtime.codegen.lower import lower
-from runtime.codegen.native import load
+from runtime.codegen.backends import graph_cache
+from runtime.codegen.backends.call_stub import load
+from runtime.codegen.backends.driver import compiling
+from runtime.codegen.lower.lower_graph import lower
 from runtime.dtypes import float32, float64
 from runtime.engine import Executable, pacing, wait_for_background
 from runtime.graph import interpreter
@@ -149,7 +149,7 @@ def test_a_loop_that_would_have_gained_is_there_for_the_next_process(monkeypatch
     assert run([np.int32(0)])[0] == 6 * 3
     assert wait_for_background(60)
     assert found == [], "the kernel of the whole graph is there"
-    monkeypatch.setattr(recall, "keep", lambda graph, source: None)  # as of graphs that are several kernels
+    monkeypatch.setattr(graph_cache, "keep", lambda graph, source: None)  # as of graphs that are several kernels
     run = Executable(build(nested(8, 3), [I32]))
     assert run([np.int32(0)])[0] == 8 * 3
     assert wait_for_background(60)

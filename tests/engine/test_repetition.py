@@ -205,7 +205,7 @@ def test_an_operation_on_very_many_values_stays_on_the_interpreter_where_a_graph
 
 def test_a_long_compilation_says_so_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(partition, "_LONG", 50)
-    monkeypatch.setattr(partition.recall, "description", lambda graph: str(id(graph)))  # nothing is shared
+    monkeypatch.setattr(partition.graph_cache, "description", lambda graph: str(id(graph)))  # nothing is shared
 
     @ag.function
     def unrolled(x: Any) -> Any:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import autograph as ag
-from runtime.codegen.lower import lower
+from runtime.codegen.lower.lower_graph import lower
 from runtime.graph.passes.commits import insert_commits
 from runtime.graph.structural import COMMIT
 

@@ -11,7 +11,7 @@ import pytest
 
 import autograph as ag
 from autograph.cli import main
-from runtime.codegen import lowering
+from runtime.codegen.lower import state
 from runtime.engine import machine as machines
 from runtime.engine import wait_for_background
 from runtime.engine.machine import Machine
@@ -225,7 +225,7 @@ def test_a_fault_of_the_compiler_is_told(monkeypatch):
         raise KeyError("broken on purpose")
 
     monkeypatch.delenv("AUTOGRAPH_STRICT", raising=False)
-    monkeypatch.setitem(lowering.EMITTERS, "cumsum", broken)
+    monkeypatch.setitem(state.EMITTERS, "cumsum", broken)
     f = ag.function(lambda x: ag.cumsum(x) + 1, jit_compile=True)
     x = ag.ones([3])
     with pytest.warns(CompilationWarning):

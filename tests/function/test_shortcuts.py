@@ -1,5 +1,5 @@
-"""Calls answered by machine code (`runtime/engine/shortcut.py`) are those of `Function.__call__`, and other calls reach
-it."""
+"""Calls answered by machine code (`runtime/engine/fastcall/inline_cache.py`) are those of `Function.__call__`, and
+other calls reach it."""
 
 import collections
 import gc
@@ -15,9 +15,9 @@ import pytest
 import autograph as ag
 from autograph.function import shortcuts
 from runtime import dtypes
-from runtime.engine import shortcut
+from runtime.engine.fastcall import inline_cache
 
-pytestmark = pytest.mark.skipif(not shortcut.prepare(), reason="no machine code on this platform")
+pytestmark = pytest.mark.skipif(not inline_cache.prepare(), reason="no machine code on this platform")
 
 
 def is_short(function):

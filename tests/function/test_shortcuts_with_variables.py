@@ -1,4 +1,4 @@
-"""Functions that read and assign variables, answered by machine code (`runtime/engine/shortcut.py`)."""
+"""Functions that read and assign variables, answered by machine code (`runtime/engine/fastcall/inline_cache.py`)."""
 
 import gc
 import os
@@ -10,10 +10,10 @@ import pytest
 
 import autograph as ag
 from runtime import locks
-from runtime.engine import shortcut
+from runtime.engine.fastcall import inline_cache
 from tests.function.test_shortcuts import compiled, is_short, same, settled
 
-pytestmark = pytest.mark.skipif(not shortcut.prepare(), reason="no machine code on this platform")
+pytestmark = pytest.mark.skipif(not inline_cache.prepare(), reason="no machine code on this platform")
 
 
 def test_reads():

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import autograph as ag
-from runtime.codegen.lower import lower
-from runtime.codegen.native import load
+from runtime.codegen.backends.call_stub import load
+from runtime.codegen.lower.lower_graph import lower
 from runtime.graph.passes import options
 from runtime.graph.verify import verify
 from tests.graph.tracing import F32, I32, MATRIX, ops

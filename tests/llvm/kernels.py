@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
-from runtime.codegen import llvm_compiler, numba_compiler
-from runtime.codegen.source import KernelSource
+from runtime.codegen.backends import llvm_backend
+from runtime.codegen.backends.numba_backend import compiler as numba_compiler
+from runtime.codegen.kernel.source import KernelSource
 
-HEAD = "import math\n\nimport numpy as np\n\nimport runtime.codegen.library as lib\n\n\n"
-needed = pytest.mark.skipif(not llvm_compiler.available(), reason="this machine or this Python has numba only")
+HEAD = "import math\n\nimport numpy as np\n\nimport runtime.codegen.kernel_library.functions as lib\n\n\n"
+needed = pytest.mark.skipif(not llvm_backend.available(), reason="this machine or this Python has numba only")
 
 
 def source(text: str, signature: str) -> tuple[str, KernelSource]:
@@ -23,7 +24,7 @@ def source(text: str, signature: str) -> tuple[str, KernelSource]:
 
 
 def ours(text: str, signature: str) -> Callable[..., Any]:
-    return llvm_compiler.compile(*source(text, signature))[0]
+    return llvm_backend.compile(*source(text, signature))[0]
 
 
 def numbas(text: str, signature: str) -> Callable[..., Any]:

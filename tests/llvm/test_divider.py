@@ -1,4 +1,4 @@
-"""Divisions and roots by multiplication (`runtime/llvm/divider.py`): the bits of the divider's."""
+"""Divisions and roots by multiplication (`runtime/llvm/optimize/divide_by_newton.py`): the bits of the divider's."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ import re
 import numpy as np
 import pytest
 
-from runtime.codegen import llvm_compiler
-from runtime.llvm import divider, target
+from runtime.codegen.backends import llvm_backend
+from runtime.llvm import target
+from runtime.llvm.optimize import divide_by_newton
 from tests.llvm.kernels import needed, source
 
 pytestmark = needed
 
 TEXT = """import math
 import numpy as np
-import runtime.codegen.library as lib
+import runtime.codegen.kernel_library.functions as lib
 
 def kernel(x, y):
     n = x.shape[0]
@@ -54,16 +55,16 @@ def pairs(dtype: type) -> tuple[np.ndarray, np.ndarray]:
 def compiled(text: str, signature: str, monkeypatch: pytest.MonkeyPatch) -> tuple[object, list[str]]:
     """A kernel, and the changed text of its module, if it has been changed."""
     changed: list[str] = []
-    original = divider.relieved
+    original = divide_by_newton.relieved
 
     def noting(module: str) -> str | None:
         found = original(module)
         changed.extend([found] if found is not None else [])
         return found
 
-    monkeypatch.setattr(target.divider, "relieved", noting)
+    monkeypatch.setattr(target.divide_by_newton, "relieved", noting)
     name, kernel = source(text, signature)
-    return llvm_compiler.compile(name, kernel)[0], changed
+    return llvm_backend.compile(name, kernel)[0], changed
 
 
 @pytest.mark.parametrize("chosen", [None, (2, 0)])
@@ -72,10 +73,10 @@ def test_quotients_are_the_dividers(
     dtype: type, chosen: tuple[int, int] | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if chosen is not None:
-        monkeypatch.setattr(divider, "_chosen", lambda divisions, roots, block: chosen)
+        monkeypatch.setattr(divide_by_newton, "_chosen", lambda divisions, roots, block: chosen)
     name = np.dtype(dtype).name
     kernel, changed = compiled(TEXT.format(dtype=name), f"({name}[::1], {name}[::1])", monkeypatch)
-    assert bool(changed) == divider._is_known()
+    assert bool(changed) == divide_by_newton._is_known()
     x, y = pairs(dtype)
     with np.errstate(all="ignore"):
         expected = x / y, np.sqrt(x)
@@ -110,10 +111,10 @@ def hard_roots(dtype: type) -> np.ndarray:
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_roots_are_the_dividers(dtype: type, chosen: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
     """Of float32 all: two powers of two hold every significand."""
-    monkeypatch.setattr(divider, "_chosen", lambda divisions, roots, block: chosen)
+    monkeypatch.setattr(divide_by_newton, "_chosen", lambda divisions, roots, block: chosen)
     name = np.dtype(dtype).name
     kernel, changed = compiled(TEXT.format(dtype=name), f"({name}[::1], {name}[::1])", monkeypatch)
-    if not divider._is_known():
+    if not divide_by_newton._is_known():
         pytest.skip("only for AVX-512")
     assert "@autograph_root_" in changed[0]
     x = np.concatenate(
@@ -132,7 +133,7 @@ def test_roots_are_the_dividers(dtype: type, chosen: tuple[int, int], monkeypatc
 
 def test_divisions_are_moved_where_the_divider_is_the_floor(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of two quotients and two roots a trip one root: all of them would make the units for products the slower ones."""
-    if not divider._is_known():
+    if not divide_by_newton._is_known():
         pytest.skip("only for AVX-512")
     _, changed = compiled(TEXT.format(dtype="float32"), "(float32[::1], float32[::1])", monkeypatch)
     (text,) = changed

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtime.codegen import llvm_compiler
-from runtime.llvm import lane_code, ways_out
+from runtime.codegen.backends import llvm_backend
+from runtime.llvm.optimize import jump_threading, outer_loop_vectorize
 from tests.llvm.kernels import needed, ours, source
 from tests.llvm.lane_programs import SIZES, Program, arguments, bits
 
@@ -23,17 +23,17 @@ def both(text: str, signature: str) -> tuple[Callable[..., Any], Callable[..., A
     """The kernel with lanes and without them, and whether there are any."""
     name, kernel = source(text, signature)
     written: list[bool] = []
-    original = lane_code.write
+    original = outer_loop_vectorize.write
 
     def noting(*arguments: Any) -> bool:
         written.append(original(*arguments))
         return written[-1]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lane_code, "write", noting)
-        lanes = llvm_compiler.compile(f"{name}_lanes", kernel)[0]
-        patch.setattr(lane_code, "write", lambda *arguments: False)
-        alone = llvm_compiler.compile(f"{name}_alone", kernel)[0]
+        patch.setattr(outer_loop_vectorize, "write", noting)
+        lanes = llvm_backend.compile(f"{name}_lanes", kernel)[0]
+        patch.setattr(outer_loop_vectorize, "write", lambda *arguments: False)
+        alone = llvm_backend.compile(f"{name}_alone", kernel)[0]
     return lanes, alone, any(written)
 
 
@@ -202,7 +202,7 @@ def test_a_loop_that_a_flag_ends_leaves_where_it_did(swapped: bool) -> None:
     run = ours(text, "(float64[::1], float64, int64)")
     function = ast.parse(text).body[0]
     assert isinstance(function, ast.FunctionDef)
-    ways_out.shorten(function)
+    jump_threading.shorten(function)
     assert any(isinstance(part, ast.Break) for part in ast.walk(function))
     x = np.arange(10.0)
     assert [tuple(run(x, y, 10)) for y in (0.0, 4.0, 9.0, 11.0)] == [(0, 1), (4, 5), (9, 10), (-1, 10)]
@@ -223,7 +223,7 @@ def test_a_flag_that_may_not_end_the_loop_stays_a_flag(change: tuple[str, str]) 
     )
     function = ast.parse(text.replace(*change)).body[0]
     assert isinstance(function, ast.FunctionDef)
-    ways_out.shorten(function)
+    jump_threading.shorten(function)
     assert not any(isinstance(part, ast.Break) for part in ast.walk(function))
 
 

@@ -14,7 +14,7 @@ import pytest
 
 import autograph as ag
 from runtime import dtypes, errors
-from runtime.codegen.lower import is_native
+from runtime.codegen.lower.lower_graph import is_native
 from runtime.dtypes import DType
 from runtime.graph.builder import Builder
 from runtime.graph.interpreter import interpret

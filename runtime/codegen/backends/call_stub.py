@@ -1,0 +1,209 @@
+"""A compiled graph as a function of a list of values: arguments in, kernel, results out.
+
+The glue is generated as text too, since a loop over descriptors would cost more than many kernels do:
+
+    def call(arguments):
+        x, n = arguments
+        status, result = entry(x, n)
+        if status:
+            error = failure(status)
+            if error is None:  # Ctrl-C, and the user's handler wants to go on
+                return call(arguments)
+            raise error
+        return [float32(result)]
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from runtime.codegen.backends import llvm_backend
+from runtime.codegen.backends.driver import compile_kernel, record_of
+from runtime.codegen.kernel.source import KernelSource, Slot
+from runtime.codegen.passes.parallelize import ThreadCount, thread_count
+from runtime.context import commit
+from runtime.ops.random import Borrowed
+from runtime.ops.stack import Stack, Store
+
+NativeCall = Callable[[Sequence[Any]], "list[Any]"]
+
+
+def load(source: KernelSource) -> NativeCall:
+    """Compiles (or finds) the kernel and gives a function from the graph's inputs to its outputs.
+
+    Inputs are arrays, NumPy scalars, stacks and None for tokens, as for the interpreter.
+    """
+    entry = compile_kernel(source)
+    record = record_of(source)
+    return glue(source, entry, record is not None and record.compiler == llvm_backend.NAME)
+
+
+def glue(source: KernelSource, entry: Callable[..., Any], gives_numpy: bool) -> NativeCall:
+    """The function for a kernel's entry point. gives_numpy: scalars come as NumPy's, but for int64."""
+    space: dict[str, Any] = {"entry": entry, "contiguous": _contiguous, "Stack": Stack, "Store": Store}
+    names = [f"a{i}" for i in range(len(source.inputs))]
+    passed: list[str] = []
+    for name, slot in zip(names, source.inputs):
+        passed += _argument(name, slot, space)
+    borrowed: Borrowed | None = None
+    for index, constant in enumerate(source.constants):
+        if isinstance(constant, ThreadCount):
+            space["thread_count"] = thread_count
+            passed.append("thread_count()")
+        elif isinstance(constant, Borrowed):
+            borrowed = constant
+            passed.append("streams")
+        else:
+            space[f"c{index}"] = constant
+            passed.append(f"c{index}")
+    targets: list[str] = []
+    results: list[str] = []
+    for index, slot in enumerate(source.outputs):
+        if index in source.passed:
+            results.append(names[source.passed[index]])
+            continue
+        parts, text = _result(index, slot, space, gives_numpy)
+        targets += parts
+        results.append(text)
+    commits: list[str] = []
+    for index, (variable, slot) in enumerate(source.kept.items()):
+        # After a success too: the kernel may be a part of a graph that fails later.
+        space[f"variable{index}"], space["commit"] = variable, commit
+        targets += [f"set{index}", f"kept{index}"]
+        commits += [
+            f"    if set{index}:",
+            f"        commit({_result(index, slot, space, gives_numpy, 'kept')[1]}, variable{index})",
+        ]
+    parameters = "arguments" if borrowed is None else "arguments, streams"
+    lines = [f"def call({parameters}):"]
+    if names:
+        lines.append(f"    {', '.join(names)}{',' if len(names) == 1 else ''} = arguments")
+    call = f"entry({', '.join(passed)})"
+    if targets:
+        # An interrupt while numba makes Python objects of the results reaches Python as a SystemError.
+        lines += ["    try:", "        results = " + call, "    except SystemError as error:"]
+        lines += ["        raise error.__cause__ or error from None", "    except MemoryError as error:"]
+        lines += ["        raise out_of_memory(error) from None"]
+        space["out_of_memory"] = source.out_of_memory
+        call = "results"
+    if source.errors:
+        details = [f"d{i}" for i in range(source.details)]
+        lines.append(f"    {', '.join(['status', *details, *targets])} = {call}")
+        lines += commits
+        if source.unfit is not None:
+            elsewhere = "general(arguments)" if borrowed is None else "None"
+            lines += [f"    if status == {source.unfit}:", f"        return {elsewhere}"]
+            space["general"] = _General(source)
+        lines.append("    if status:")
+        lines.append(f"        error = failure(status, ({''.join(d + ', ' for d in details)}))")
+        lines.append("        if error is None:")
+        lines.append(f"            return call({parameters})")
+        lines.append("        raise error from None")
+        space["failure"] = lambda status, details: failure(source, status, details)
+    else:
+        lines.append(f"    {', '.join(targets)} = {call}" if targets else f"    {call}")
+        lines += commits
+    lines.append(f"    return [{', '.join(results)}]")
+    # Named after this file, so that tracebacks leave the glue out as they do the rest of the project.
+    exec(compile("\n".join(lines), f"{__file__}: call of {source.name}", "exec"), space)
+    call = space["call"]
+    if borrowed is not None:
+        return _with_streams(call, borrowed, space.get("general"))
+    if gives_numpy:
+        call.kernel = Kernel(source, entry)
+    return call
+
+
+class _General:
+    """The kernel for calls that one which assumes something of sizes doesn't fit: made when there is one."""
+
+    def __init__(self, source: KernelSource) -> None:
+        self._source = source
+        self._lock = threading.Lock()
+        self._call: NativeCall | None = None
+
+    def __call__(self, arguments: Sequence[Any]) -> list[Any]:
+        call = self._call
+        if call is None:
+            with self._lock:
+                if self._call is None:
+                    assert self._source.general is not None
+                    self._call = load(self._source.general())
+                call = self._call
+        return call(arguments)
+
+
+def _with_streams(call: Callable[..., Any], borrowed: Borrowed, general: _General | None) -> NativeCall:
+    """A call that draws random numbers: never by a shortcut, which knows no locks of streams. What was drawn before a
+    size turned out not to fit is drawn again."""
+
+    def drawing(arguments: Sequence[Any]) -> list[Any]:
+        with borrowed.lent() as streams:
+            start = None if general is None else streams.copy()
+            results = call(arguments, streams)
+            if results is None:
+                streams[:] = start
+        return results if results is not None or general is None else general(arguments)
+
+    # Why there is no shortcut, for `explain`.
+    drawing.by_python = "which lends the streams of its random numbers"  # type: ignore[attr-defined]
+    return drawing
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """What a call comes down to, for `engine/fastcall/inline_cache.py`: its attribute `kernel`."""
+
+    source: KernelSource
+    entry: Callable[..., Any]
+
+
+def failure(source: KernelSource, status: int, details: Sequence[int]) -> Exception | None:
+    """The error of a kernel's status; None for Ctrl-C, where the user's handler wants to go on: then the kernel is to
+    run again."""
+    return source.errors[status - 1].exception(details)
+
+
+def _argument(name: str, slot: Slot, space: dict[str, Any]) -> list[str]:
+    if slot.kind == "token":
+        return []
+    if slot.kind == "scalar":
+        return [name]
+    if slot.kind == "stack":
+        parts = [f"{name}.store.data", f"{name}.top"]
+        return [*parts, f"{name}.store.dims", f"{name}.dims_top"] if slot.rank else parts
+    assert slot.dtype is not None
+    dtype = f"np_{slot.dtype.name}"
+    space[dtype] = slot.dtype.np
+    return [f"({name} if {name}.flags.c_contiguous and {name}.dtype is {dtype} else contiguous({name}, {dtype}))"]
+
+
+def _result(index: int, slot: Slot, space: dict[str, Any], gives_numpy: bool, base: str = "r") -> tuple[list[str], str]:
+    """Names that a kernel's result is unpacked to, and the expression of the output."""
+    name = f"{base}{index}"
+    if slot.kind == "token":
+        return [], "None"
+    if slot.kind == "array":
+        return [name], name
+    assert slot.dtype is not None
+    if slot.kind == "scalar":
+        if gives_numpy and slot.dtype.name != "int64":
+            return [name], name
+        kind = f"to_{slot.dtype.name}"
+        space[kind] = slot.dtype.np.type
+        return [name], f"{kind}({name})"
+    # The buffers may be those of an argument, so a later push must copy: a store that claims to be used otherwise.
+    if slot.rank:
+        parts = [f"{name}_data", f"{name}_top", f"{name}_dims", f"{name}_dims_top"]
+        return parts, f"Stack(Store({parts[0]}, {parts[2]}, -1, -1), {parts[1]}, {parts[3]}, {slot.rank})"
+    space["no_dims"] = np.empty(0, np.int64)
+    return [f"{name}_data", f"{name}_top"], f"Stack(Store({name}_data, no_dims, -1, -1), {name}_top, 0, 0)"
+
+
+def _contiguous(array: Any, dtype: np.dtype) -> np.ndarray:
+    return np.require(array, dtype, ["C_CONTIGUOUS", "ALIGNED"])

@@ -1,0 +1,277 @@
+"""Kernel text to machine code: through the cache on disk, once per process and text.
+
+Two compilers take the same text: `llvm_backend.py`, in some 20 ms, and, for what that one refuses,
+`backends/numba_backend/compiler.py`, which knows more of Python. AUTOGRAPH_COMPILER=llvm or numba allows one of them
+only.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from runtime import errors
+from runtime.codegen.backends import llvm_backend
+from runtime.codegen.backends.numba_backend import compiler as numba_compiler
+from runtime.codegen.cache import eviction, kernel_cache
+from runtime.codegen.kernel.source import KernelSource, Unreadable
+
+
+@dataclass
+class Counters:
+    """What compiling did in this process."""
+
+    compiled: int = 0  # kernels that were compiled
+    loaded: int = 0  # kernels whose code came from the cache on disk
+    shared: int = 0  # requests that a kernel of this process answered
+
+
+@dataclass(frozen=True)
+class Record:
+    """How a kernel came into this process: its file (None: in memory only), whether its code was on disk, the seconds
+    that took, what was wrong with the cache, if anything was, and which compiler made it."""
+
+    name: str
+    path: Path | None
+    loaded: bool
+    seconds: float
+    note: str | None
+    compiler: str = "numba"
+
+
+counters = Counters()
+records: dict[str, Record] = {}
+_entries: dict[str, Callable[..., Any]] = {}
+_locks: dict[str, threading.Lock] = {}
+_lock = threading.Lock()
+# Held while a compiler works. A fork waits for it: see engine/background.py.
+compiling = threading.RLock()
+
+
+class Compiler(Protocol):
+    """What the modules of compilers offer."""
+
+    NAME: str
+    Refused: type[Exception]  # the compiler doesn't know something in the text
+
+    def available(self) -> bool: ...
+
+    def compile(
+        self, name: str, source: KernelSource, outside: Callable[[], None]
+    ) -> tuple[Callable[..., Any], bytes | None]:
+        """The entry point, and the compiled form for the disk, if there is one. Calls `outside` where what is left to
+        do, but for an instant, leaves Python to other threads."""
+
+    def load(self, name: str, source: KernelSource, code: bytes) -> Callable[..., Any]:
+        """The entry point from the compiled form. Raises `Unreadable` where that isn't what the compiler wrote."""
+
+
+def _compilers() -> list[Compiler]:
+    """Those to be tried, in order. Raises InvalidArgumentError where AUTOGRAPH_COMPILER is none of them."""
+    return [each for each in _chosen() if os.environ.get("AUTOGRAPH_COMPILER") or each.available()]
+
+
+def _chosen() -> list[Compiler]:
+    """Those that the environment allows, whether they work here or not, which loads them."""
+    both: list[Any] = [llvm_backend, numba_compiler]
+    chosen = os.environ.get("AUTOGRAPH_COMPILER")
+    if chosen and chosen not in [each.NAME for each in both]:
+        raise errors.InvalidArgumentError(
+            f"AUTOGRAPH_COMPILER={chosen} in the environment names no compiler; there are "
+            f"{' and '.join(each.NAME for each in both)}, and both are used where it isn't set"
+        )
+    return [each for each in both if not chosen or chosen == each.NAME]
+
+
+def check_environment() -> None:
+    """Raises InvalidArgumentError where a variable of the environment asks for what there isn't: the user's mistake,
+    which is to be told at a call and not by a report of the compiler's."""
+    _chosen()
+    try:
+        eviction.bound()
+    except ValueError as error:
+        raise errors.InvalidArgumentError(str(error)) from None
+
+
+def compile_kernel(source: KernelSource) -> Callable[..., Any]:
+    """The kernel's entry point: takes exactly the arguments of its signature, unchecked.
+
+    Raises KernelError when no compiler takes the text: an error of this project.
+    """
+    with compiling, interrupts_wait():
+        name = kernel_cache.kernel_name(source.text, source.key)
+    entry = _once(name, lambda: _load_or_compile(name, source))
+    assert entry is not None
+    return entry
+
+
+def recalled(name: str, text: str) -> Callable[..., Any] | None:
+    """The entry point of a kernel that our compiler made, from this process or from the disk; None where it is gone."""
+    return _once(name, lambda: _load_named(name, text))
+
+
+def _once(name: str, make: Callable[[], Callable[..., Any] | None]) -> Callable[..., Any] | None:
+    """A kernel's entry point, made unless this process has it."""
+    with _lock:
+        lock = _locks.setdefault(name, threading.Lock())
+    with lock:
+        entry = _entries.get(name)
+        if entry is not None:
+            counters.shared += 1
+            return entry
+        with compiling, interrupts_wait():
+            entry = make()
+        if entry is not None:
+            _entries[name] = entry
+        return entry
+
+
+def _load_named(name: str, text: str) -> Callable[..., Any] | None:
+    start = time.perf_counter()
+    content = kernel_cache.read_code(name) if kernel_cache.keep_text(name, text) else None
+    maker, _, code = (content or b"").partition(b"\n")
+    if maker != llvm_backend.NAME.encode():
+        return None
+    try:
+        entry = llvm_backend.entry(name, code)
+    except Unreadable:
+        kernel_cache.discard_code(name)  # it is compiled anew, which tells of it
+        return None
+    counters.loaded += 1
+    records[name] = Record(
+        name, kernel_cache.text_file(name), True, time.perf_counter() - start, None, llvm_backend.NAME
+    )
+    return entry
+
+
+class _Hurry(threading.local):
+    """What somebody who waits for this thread's kernel wants."""
+
+    outside: Callable[[], None] = staticmethod(lambda: None)
+    later: list[Callable[[], None]] | None = None
+
+
+_hurry = _Hurry()
+
+
+@contextlib.contextmanager
+def hurrying(outside: Callable[[], None]) -> Iterator[list[Callable[[], None]]]:
+    """Within it `outside` is called when this thread's compiler leaves Python to other threads. Gives a list of what is
+    to be done when the kernel has been handed out: files to be written."""
+    _hurry.outside, _hurry.later = outside, []
+    try:
+        yield _hurry.later
+    finally:
+        del _hurry.outside, _hurry.later
+
+
+def afterwards(work: Callable[[], None]) -> None:
+    """Does something that nobody should wait for: now, or later where this thread is in a hurry."""
+    if _hurry.later is None:
+        work()
+    else:
+        _hurry.later.append(work)
+
+
+@contextlib.contextmanager
+def interrupts_wait() -> Iterator[None]:
+    """Ctrl-C takes effect at the end of the block: in the middle of its work a compiler would be left half initialised,
+    and no kernel could be compiled in this process any more. And Python loses one that comes while it imports a module
+    (in a callback of its locks, where an error is only told)."""
+    handler = signal.getsignal(signal.SIGINT)
+    if handler is None or threading.current_thread() is not threading.main_thread():
+        yield  # other threads don't see the signal; None: the handler isn't Python's to set
+        return
+    waiting: list[int] = []
+    signal.signal(signal.SIGINT, lambda number, frame: waiting.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+        if waiting:
+            signal.raise_signal(signal.SIGINT)
+
+
+def record_of(source: KernelSource) -> Record | None:
+    """How the kernel of this text came here; None where nobody has asked for it yet."""
+    return records.get(kernel_cache.kernel_name(source.text, source.key))
+
+
+def forget_waiting() -> None:
+    """In a forked child: drops the locks of threads that exist only in the parent."""
+    global _lock
+    _lock = threading.Lock()
+    _locks.clear()
+
+
+def _load_or_compile(name: str, source: KernelSource) -> Callable[..., Any]:
+    start = time.perf_counter()
+    on_disk = kernel_cache.keep_text(name, source.text)
+    notes = [] if on_disk else [kernel_cache.memory_reason()]
+    found = _load(name, source, notes) if on_disk else None
+    code: bytes | None = None
+    if found is not None:
+        counters.loaded += 1
+        entry, compiler = found
+    else:
+        entry, compiler, code = _compile(name, source, notes)
+        counters.compiled += 1
+        if on_disk and code is None:
+            notes.append(f"{compiler} didn't give its compiled form")
+    path = kernel_cache.text_file(name) if on_disk else None
+    records[name] = Record(name, path, found is not None, time.perf_counter() - start, _joined(notes), compiler)
+    if on_disk and code is not None:
+        content = compiler.encode() + b"\n" + code
+        afterwards(lambda: _keep(name, content))
+    return entry
+
+
+def _keep(name: str, content: bytes) -> None:
+    if kernel_cache.write_code(name, content):
+        eviction.make_room(name)
+    else:
+        record = records[name]
+        records[name] = replace(record, note=_joined([record.note, kernel_cache.memory_reason()]))
+
+
+def _joined(notes: Sequence[str | None]) -> str | None:
+    return "; ".join(note for note in notes if note) or None
+
+
+def _load(name: str, source: KernelSource, notes: list[str | None]) -> tuple[Callable[..., Any], str] | None:
+    """The entry point from the code on disk, and who made it; None where there is none, or none that can be read."""
+    content = kernel_cache.read_code(name)
+    if content is None:
+        return None
+    maker, _, code = content.partition(b"\n")
+    for compiler in _compilers():
+        if compiler.NAME.encode() == maker:
+            try:
+                return compiler.load(name, source, code), compiler.NAME
+            except Unreadable as error:
+                kernel_cache.discard_code(name)
+                notes.append(f"its code on disk could not be read: {error}")
+    return None
+
+
+def _compile(name: str, source: KernelSource, notes: list[str | None]) -> tuple[Callable[..., Any], str, bytes | None]:
+    """The entry point, who made it, and the compiled form for the disk."""
+    refusals: list[str] = []
+    for compiler in _compilers():
+        try:
+            entry, code = compiler.compile(name, source, _hurry.outside)
+        except compiler.Refused as error:
+            refusals.append(f"{compiler.NAME} can't compile kernel {name} of '{source.name}': {error}")
+            if os.environ.get("AUTOGRAPH_STRICT") == "1":
+                break  # tests are to find what the faster compiler lacks
+            continue
+        notes += refusals
+        return entry, compiler.NAME, code
+    raise errors.KernelError("; ".join(refusals))

@@ -1,0 +1,98 @@
+"""Kernels by way of our own front end (`runtime.llvm`): machine code of an object file, kept as it is."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from runtime.codegen.kernel.source import KernelSource, Unreadable
+from runtime.codegen.native_runtime import allocator, gemm, thread_pool
+from runtime.llvm import Unsupported as Refused
+from runtime.llvm import target
+
+NAME = "llvm"
+# The library's functions that are plain Python.
+_TEXTS = ("functions.py", "algorithms.py", "philox.py")
+
+__all__ = ["NAME", "Refused", "available", "compile", "load"]
+
+
+@functools.cache
+def _symbols() -> dict[str, Callable[[], int]]:
+    """What kernels name besides NumPy's and the C library's functions, and how it is found."""
+    from runtime.llvm import memory, threads
+
+    return {
+        memory.BLOCKS: allocator.table,
+        threads.RUN: thread_pool.provide,
+        **{symbol: functools.partial(gemm.provide, name) for name, symbol in gemm.SYMBOLS.items()},
+    }
+
+
+def available() -> bool:
+    """Whether this machine and this Python are known to it."""
+    return target.available()
+
+
+@functools.cache
+def _library() -> Any:
+    from runtime.llvm.program import Library
+
+    folder = Path(__file__).parents[1] / "kernel_library"
+    texts = [(folder / name).read_text(encoding="utf-8") for name in _TEXTS]
+    return Library("\n".join(texts), _formulas)
+
+
+def _formulas() -> Mapping[str, Any]:
+    from runtime.codegen.math.function_table import FORMULAS
+
+    return FORMULAS
+
+
+def _steps(modules: Iterable[str]) -> str:
+    """What formulas leave open until loops are vectorised, as a module's text."""
+    from runtime.codegen.math import vector_intrinsics
+
+    return vector_intrinsics.definitions(modules)
+
+
+def compile(
+    name: str, source: KernelSource, outside: Callable[[], None] = lambda: None
+) -> tuple[Callable[..., Any], bytes | None]:
+    """The entry point, and the object file. Calls `outside` when only LLVM's work is left. Raises Refused for text
+    that isn't in its part of Python."""
+    from runtime.llvm.program import Program
+
+    program = Program(source.text, _library())
+    text = program.text("kernel", source.signature, name)
+    outside()
+    modules = program.modules.values()
+    code = target.machine_code(text, modules, quick=source.quick, later=_steps(modules) if modules else "")
+    return target.entry_point(code, name, _symbols()), code
+
+
+def lanes(source: KernelSource) -> list[int]:
+    """Of each loop of a kernel whose trips run side by side, how many do."""
+    from runtime.llvm.program import Program
+
+    program = Program(source.text, _library())
+    try:
+        program.text("kernel", source.signature, "kernel")
+    except Refused:
+        return []
+    return program.lanes
+
+
+def load(name: str, source: KernelSource, code: bytes) -> Callable[..., Any]:
+    """The entry point of an object file, for which the text isn't needed."""
+    return entry(name, code)
+
+
+def entry(name: str, code: bytes) -> Callable[..., Any]:
+    """The entry point of an object file. Raises Unreadable for what isn't one."""
+    try:
+        return target.entry_point(code, name, _symbols())
+    except RuntimeError as error:
+        raise Unreadable(str(error)) from error

@@ -1,0 +1,86 @@
+"""Kernels by way of numba, which is imported when the first of them is compiled."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from runtime.codegen.cache import kernel_cache
+from runtime.codegen.kernel.source import KernelSource, Unreadable
+from runtime.codegen.native_runtime import gemm
+
+NAME = "numba"
+# What code that another build of numba or LLVM has written can raise when it is unpickled and linked. The digest and
+# the versions leave only those that share a version number.
+_UNREADABLE = (
+    pickle.UnpicklingError, AttributeError, ImportError, EOFError, IndexError, KeyError, TypeError, ValueError,
+    AssertionError, RuntimeError, MemoryError,
+)  # fmt: skip
+
+
+class Refused(Exception):
+    """numba can't compile the text."""
+
+
+def available() -> bool:
+    return True
+
+
+def compile(
+    name: str, source: KernelSource, outside: Callable[[], None] = lambda: None
+) -> tuple[Callable[..., Any], bytes | None]:
+    """The entry point, and the compiled form for the disk; None where numba has lost it."""
+    import numba
+    from numba.core.errors import NumbaError
+    from numba.core.serialize import dumps
+
+    _provide(source)
+    function = kernel_cache.module_of(name, source.text).kernel
+    options = {"nogil": True, "error_model": "numpy", "boundscheck": False}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", category=numba.NumbaWarning)
+        try:
+            dispatcher = numba.njit(source.signature, **options)(function)
+        except (NumbaError, NotImplementedError, AssertionError, KeyError, TypeError) as error:
+            raise Refused(str(error)) from error
+    # The overload's entry point skips the dispatch on argument types, which are known to be right.
+    (overload,) = dispatcher.overloads.values()
+    if "@lib.recursive" in source.text:
+        # numba's compiled form of a function that calls itself doesn't hold that function, and crashes when loaded.
+        return overload.entry_point, None
+    try:
+        return overload.entry_point, dumps((numba.__version__, overload._reduce()))
+    except RuntimeError:
+        # LLVM hands the object code to a hook of llvmlite's, which can miss it while another thread drops a module.
+        # The kernel is sound; a later process compiles it again.
+        return overload.entry_point, None
+
+
+def load(name: str, source: KernelSource, code: bytes) -> Callable[..., Any]:
+    """The entry point from the compiled form."""
+    import numba
+    from numba.core.compiler import CompileResult
+    from numba.core.registry import cpu_target
+
+    _provide(source)
+    kernel_cache.module_of(name, source.text)  # which the compiled form names
+    context = cpu_target.target_context
+    context.refresh()
+    try:
+        version, content = pickle.loads(code)
+        if version != numba.__version__:
+            raise Unreadable(f"numba {version} wrote it, this is {numba.__version__}")
+        return CompileResult._rebuild(context, *content).entry_point
+    except _UNREADABLE as error:
+        raise Unreadable(f"{type(error).__name__}: {error}") from error
+
+
+def _provide(source: KernelSource) -> None:
+    """Makes the functions that the kernel names known to numba's linker."""
+    import llvmlite.binding
+
+    if "lib.matmul(" in source.text:
+        for name, symbol in gemm.SYMBOLS.items():
+            llvmlite.binding.add_symbol(symbol, gemm.provide(name))

@@ -1,0 +1,158 @@
+"""How much room the kernel cache takes: its bound, and what `autograph cache` shows and removes.
+
+A process that writes a kernel looks at the whole folder and, where it takes more than `AUTOGRAPH_CACHE_SIZE` (bytes, or
+with the suffix K, M or G; 512M by default), removes the files of those kernels that weren't used for longest, until 90%
+of the bound are left. Removing a file is one step for the system: a process that has it open reads on, one that
+misses it compiles.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import sys
+import time
+from dataclasses import dataclass
+
+from runtime.codegen.cache import private_files
+from runtime.codegen.cache.kernel_cache import FORMAT, KERNELS, cache_dir, kernel_folder
+
+DEFAULT_BOUND = 512 << 20
+_LEFT = 0.9
+_ABANDONED = 3600.0  # seconds after which a temporary file belongs to a process that was killed
+_OURS = re.compile(r"\.?[a-z]+_[0-9a-f]{24}\.")
+_KERNEL = re.compile(r"\.?(k_[0-9a-f]+)\.")
+_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+
+
+@dataclass
+class Entry:
+    """The files of one kernel: its size in bytes, and when it was used last (seconds)."""
+
+    files: list[str]
+    size: int = 0
+    used: float = 0.0
+
+
+def bound() -> int:
+    """How many bytes the cache may take. Raises ValueError when AUTOGRAPH_CACHE_SIZE is no size."""
+    text = os.environ.get("AUTOGRAPH_CACHE_SIZE", "").strip()
+    if not text:
+        return DEFAULT_BOUND
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMG]?)(?:i?B)?", text, re.IGNORECASE)
+    if found is None:
+        raise ValueError(f"AUTOGRAPH_CACHE_SIZE must be a number of bytes, or one like 200M or 2G, got {text!r}")
+    return int(float(found[1]) * _UNITS[found[2].upper()])
+
+
+def entries() -> dict[str, Entry]:
+    """The kernels on disk by name; what isn't a kernel's (temporary files, code that several share) stands under the
+    names of its files. Nothing where there is no folder, or none of ours."""
+    try:
+        with private_files.folder(cache_dir(), KERNELS) as folder:
+            return _entries(folder)
+    except OSError:
+        return {}
+
+
+def _entries(folder: private_files.Folder) -> dict[str, Entry]:
+    found: dict[str, Entry] = {}
+    for name in os.listdir(folder.path if folder.handle is None else folder.handle):
+        if not _OURS.match(name):
+            continue
+        try:
+            status = folder.status(name)
+        except OSError:
+            continue  # another process has removed it
+        kernel = None if name.startswith(".") else _KERNEL.match(name)
+        entry = found.setdefault(kernel[1] if kernel else name, Entry([]))
+        entry.files.append(name)
+        entry.size += status.st_size
+        entry.used = max(entry.used, status.st_mtime)
+    return found
+
+
+def make_room(keep: str) -> int:
+    """Removes what is too much and gives the number of bytes that went; the kernel `keep` has just been written."""
+    try:
+        most = bound()
+    except ValueError:
+        most = DEFAULT_BOUND  # changed since the call that checked it: a background thread has nobody to tell
+    try:
+        with private_files.folder(cache_dir(), KERNELS) as folder:
+            return _made_room(folder, most, keep)
+    except OSError:
+        return 0  # nothing of ours, or nothing that may be touched
+
+
+def _made_room(folder: private_files.Folder, most: int, keep: str) -> int:
+    found = _entries(folder)
+    total = sum(entry.size for entry in found.values())
+    removed = 0
+    now = time.time()
+    for name, entry in found.items():
+        if name.startswith(".") and now - entry.used > _ABANDONED:
+            removed += _remove(folder, entry)
+    if total - removed <= most:
+        return removed
+    for name, entry in sorted(found.items(), key=lambda item: item[1].used):
+        if total - removed <= most * _LEFT:
+            break
+        if name != keep and not name.startswith("."):
+            removed += _remove(folder, entry)
+    return removed
+
+
+def _remove(folder: private_files.Folder, entry: Entry) -> int:
+    gone = 0
+    # The code first: text without code is compiled, code without text would only take room.
+    for name in sorted(entry.files, key=lambda each: not each.endswith(".code")):
+        with contextlib.suppress(OSError):
+            size = folder.status(name).st_size
+            folder.remove(name)
+            gone += size
+    return gone
+
+
+def clear() -> tuple[int, int, list[str]]:
+    """Removes all kernels: how many went, their bytes, and what couldn't be removed (path and reason)."""
+    kernels = size = 0
+    failed: list[str] = []
+    try:
+        with private_files.folder(cache_dir(), KERNELS) as folder:
+            for name, entry in _entries(folder).items():
+                whole = True
+                for file in entry.files:
+                    try:
+                        bytes_here = folder.status(file).st_size
+                        folder.remove(file)
+                        size += bytes_here
+                    except FileNotFoundError:
+                        continue
+                    except OSError as error:
+                        failed.append(f"{folder.path / file}: {error.strerror}")
+                        whole = False
+                kernels += whole and name.startswith("k_")
+    except private_files.Untrusted as error:
+        return 0, 0, [f"{error.path}: {error.why}"]
+    except OSError:
+        return 0, 0, []  # there is no folder
+    for path in (kernel_folder(), cache_dir()):
+        with contextlib.suppress(OSError):  # not empty
+            path.rmdir()
+    return kernels, size, failed
+
+
+def versions() -> str:
+    """What kernels of this process are made for."""
+    import llvmlite
+    import numpy
+
+    from runtime.llvm import processor
+
+    python = ".".join(map(str, sys.version_info[:2]))
+    return (
+        f"cache format {FORMAT}, llvmlite {llvmlite.__version__}, numpy {numpy.__version__}, Python {python}, "
+        f"processor {processor.name()}"
+    )

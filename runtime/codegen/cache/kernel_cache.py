@@ -1,0 +1,288 @@
+"""Kernel files on disk: one readable module per kernel text, beside the machine code that was made of it.
+
+    <cache>/kernels/k_3f2a….py    the text, named by its hash with everything that compiled code depends on
+    <cache>/kernels/k_3f2a….code  a line with the format and a digest, one with the compiler's name, its compiled form
+    <cache>/kernels/g_7c01….index the kernel of a graph, see `backends/graph_cache.py`
+
+Each file is written under a temporary name and renamed, so processes may share the folder and be killed at any moment.
+What doesn't match its digest is removed and built again. Where nothing can be written (a read-only file system, a full
+disk), or somebody else could have written what is there (`private_files.py`), kernels live in memory only, and one
+warning says so. `eviction.py` keeps the folder within its bound.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import importlib.util
+import linecache
+import os
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+from runtime import errors
+from runtime.codegen.cache import private_files
+from runtime.tracebacks import warn
+
+# Raise when generated code changes its meaning without changing its text, or files their form.
+FORMAT = 3
+KERNELS = "kernels"
+_MAGIC = b"autograph kernel"
+# Modules at whose top numba is imported hold functions that kernels call.
+_CALLED_BY_KERNELS = re.compile(rb"^(from|import) (numba|llvmlite)\b", re.MULTILINE)
+_NAME = re.compile(rb"\w+")
+_IMPORTED = re.compile(rb"^from runtime\.codegen(?:\.([\w.]+))? import (\([^)]*\)|.*)", re.MULTILINE)
+
+
+def cache_dir() -> Path:
+    """The folder for kernels: `AUTOGRAPH_CACHE_DIR`, or the platform's user cache folder."""
+    chosen = os.environ.get("AUTOGRAPH_CACHE_DIR")
+    if chosen:
+        return Path(chosen).expanduser()  # where no shell has seen it
+    if sys.platform == "win32":
+        base = os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local"
+    elif sys.platform == "darwin":
+        base = Path.home() / "Library" / "Caches"
+    else:
+        base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "autograph-numba"
+
+
+def kernel_folder() -> Path:
+    """Where the files lie."""
+    return cache_dir() / KERNELS
+
+
+@functools.cache
+def platform_key() -> str:
+    """What compiled code depends on besides its text: versions, the processor, and the functions that kernels call."""
+    import numpy
+
+    texts = _modules_in(Path(__file__).parents[1])
+    naming = {name: text for name, text in texts.items() if b"numba" in text or b"llvmlite" in text}  # found fast
+    called = {name for name, text in naming.items() if _CALLED_BY_KERNELS.search(text)}
+    # And what they import: tables of numbers, say.
+    found = called
+    while found:
+        named = {name.decode() for each in found for line in _IMPORTED.findall(texts[each]) for name in _modules(*line)}
+        found = named & texts.keys() - called
+        called |= found
+    contents = [texts[name] for name in sorted(called)]
+    for room in ("kernel_ir", "llvm"):
+        compiler_texts = _modules_in(Path(__file__).parents[2] / room)
+        contents += [compiler_texts[name] for name in sorted(compiler_texts)]
+    library = hashlib.sha256(b"".join(contents))
+    compiler, processor, features = machine()
+    parts = (
+        FORMAT, compiler, numpy.__version__, sys.version_info[:2], processor, features, library.hexdigest(),
+    )  # fmt: skip
+    return repr(parts)
+
+
+def _modules(package: bytes, names: bytes) -> list[bytes]:
+    """The modules that `from package import names` may be of: the package, or some in it. (Of `a as b` and comments,
+    more than there are: what isn't a module is left out.)"""
+    found = _NAME.findall(names)
+    return [package, *(package + b"." + name for name in found)] if package else found
+
+
+def source_files(folder: str | Path) -> Iterator[os.DirEntry[str]]:
+    """The Python files in a folder and the folders in it, in an order that stays. (By `Path.rglob` it takes twice as
+    long, and the first native call waits for it.)"""
+    try:
+        with os.scandir(folder) as files:
+            entries = sorted(files, key=lambda each: each.name)
+    except FileNotFoundError:
+        return
+    for entry in entries:
+        if entry.is_dir() and entry.name != "__pycache__":
+            yield from source_files(entry.path)
+        elif entry.name.endswith(".py"):
+            yield entry
+
+
+def _modules_in(folder: Path) -> dict[str, bytes]:
+    """The texts of the modules in a package, by their names in it: `cache`, `lower.loops`."""
+    start = len(str(folder)) + 1
+    found: dict[str, bytes] = {}
+    for file in source_files(folder):
+        with open(file.path, "rb") as opened:
+            found[file.path[start:-3].replace(os.sep, ".")] = opened.read()
+    return found
+
+
+def machine() -> tuple[str, str, str]:
+    """The version of llvmlite, the processor, and a hash of what that can do."""
+    import llvmlite
+
+    from runtime.llvm import processor
+
+    return llvmlite.__version__, processor.name(), hashlib.sha256(processor.flags().encode()).hexdigest()
+
+
+def kernel_name(text: str, signature: str) -> str:
+    """The name of a kernel's module: a hash of all that its compiled code depends on."""
+    key = "\0".join((text, signature, platform_key()))
+    return "k_" + hashlib.sha256(key.encode()).hexdigest()[:24]
+
+
+def keep_text(name: str, text: str) -> bool:
+    """Writes a kernel's text to its file; whether its compiled code may be kept beside it."""
+    try:
+        _written(name, text)
+    except OSError as error:
+        in_memory_only(error)
+        return False
+    return True
+
+
+def module_of(name: str, text: str) -> ModuleType:
+    """The kernel's module: from its file, or from memory where that can't be kept."""
+    try:
+        path = _written(name, text)
+    except OSError:
+        return _module_in_memory(name, text)
+    spec = importlib.util.spec_from_file_location(f"autograph_kernels.{name}", path)
+    assert spec is not None
+    module = importlib.util.module_from_spec(spec)
+    # numba finds the module by its name when it loads compiled code.
+    sys.modules[module.__name__] = module
+    # Python's own bytecode cache goes by time stamps; compile what stands in the file.
+    exec(compile(text, str(path), "exec"), module.__dict__)
+    return module
+
+
+def _module_in_memory(name: str, text: str) -> ModuleType:
+    filename = f"<kernel {name}>"
+    module = ModuleType(f"autograph_kernels.{name}")
+    linecache.cache[filename] = (len(text), None, text.splitlines(True), filename)
+    exec(compile(text, filename, "exec"), module.__dict__)
+    return module
+
+
+def _written(name: str, text: str) -> Path:
+    path, content = text_file(name), text.encode()
+    with private_files.folder(cache_dir(), KERNELS, make=True) as folder:
+        with contextlib.suppress(FileNotFoundError):
+            if folder.read(path.name) == content:
+                return path
+        folder.write(path.name, content)  # absent or damaged
+    return path
+
+
+def text_file(name: str) -> Path:
+    """The readable file of a kernel."""
+    return kernel_folder() / f"{name}.py"
+
+
+def code_file(name: str) -> Path:
+    """The file with a kernel's machine code."""
+    return kernel_folder() / f"{name}.code"
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Replaces a file of the folder in one step. Raises OSError, and leaves nothing behind then."""
+    with private_files.folder(cache_dir(), KERNELS, make=True) as folder:
+        folder.write(path.name, content)
+
+
+# --- machine code ----------------------------------------------------------------------------------------------------
+
+
+def _header(content: bytes) -> bytes:
+    return b"%s %d %s\n" % (_MAGIC, FORMAT, hashlib.sha256(content).hexdigest().encode())
+
+
+def read_code(name: str) -> bytes | None:
+    """A kernel's compiled form, None where there is none. What isn't what was written is removed."""
+    return read_kept(code_file(name))
+
+
+def read_kept(path: Path) -> bytes | None:
+    """What `write_kept` wrote, None where there is no such file. What isn't what was written is removed."""
+    try:
+        with private_files.folder(cache_dir(), KERNELS) as folder:
+            whole = folder.read(path.name, used=True)  # what is used stays when room is made
+            head, _, content = whole.partition(b"\n")
+            if head + b"\n" != _header(content):
+                folder.remove(path.name)
+                return None
+    except private_files.Untrusted as error:
+        in_memory_only(error)
+        return None
+    except OSError:
+        return None
+    return content
+
+
+def write_code(name: str, content: bytes) -> bool:
+    """Keeps a kernel's compiled form; False (and one warning per process) where it can't be written."""
+    return write_kept(code_file(name), content)
+
+
+def write_kept(path: Path, content: bytes) -> bool:
+    """Writes a file with its digest; False (and one warning per process) where it can't be written."""
+    try:
+        write_atomically(path, _header(content) + content)
+    except OSError as error:
+        in_memory_only(error)
+        return False
+    return True
+
+
+def discard_code(name: str) -> None:
+    """Removes a kernel's compiled form."""
+    # Another process may be faster, or the folder read-only by now: compiling anew doesn't need the file gone.
+    with contextlib.suppress(OSError), private_files.folder(cache_dir(), KERNELS) as folder:
+        folder.remove(code_file(name).name)
+
+
+def why_unusable() -> str | None:
+    """What keeps the folder from being used: something that isn't a folder, one that may not be read or written, or
+    that somebody else may write to; None where nothing does, or where it may be made."""
+    folder = kernel_folder()
+    for place in (folder, *folder.parents):
+        if place.is_dir():
+            missing = [word for word, mode in (("read", os.R_OK), ("written", os.W_OK)) if not os.access(place, mode)]
+            if missing:
+                return f"{place} can't be {' or '.join(missing)}"
+            break
+        if place.exists():
+            return f"{place} is not a folder"
+    try:
+        with private_files.folder(cache_dir(), KERNELS):
+            return None
+    except FileNotFoundError:
+        return None
+    except private_files.Untrusted as error:
+        return f"{error.path}: {error.why}"
+    except OSError as error:
+        return f"{error.filename}: {error.strerror}"
+
+
+_reasons: list[str] = []  # why kernels live in memory only, the first one told
+
+
+def memory_reason() -> str | None:
+    """Why kernels of this process weren't kept on disk; None where they were."""
+    return _reasons[0] if _reasons else None
+
+
+def in_memory_only(error: OSError) -> None:
+    """Warns once that the folder can't be written, or isn't to be read."""
+    if isinstance(error, private_files.Untrusted):
+        reason = f"{error.path}: {error.strerror}"
+        fix = error.fix
+    else:
+        reason = f"{cache_dir()}: {error.strerror or error}"
+        fix = "AUTOGRAPH_CACHE_DIR names another folder"
+    _reasons.append(reason)
+    if len(_reasons) == 1:
+        warn(
+            f"compiled kernels are kept in memory only, so the next process compiles them again ({reason}); {fix}",
+            errors.CacheWarning,
+        )

@@ -1,0 +1,407 @@
+"""What generated kernels call: memory helpers, reassociable sums, conversions. Compiled together with the kernel.
+
+Imported by kernel files only, since it needs numba. The intrinsics are single machine operations; everything else is
+plain numba code.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import njit, types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from runtime.codegen.backends.numba_backend.math_intrinsics import INTRINSICS
+from runtime.codegen.backends.numba_backend.threading_library import here, in_threads, part, recursive  # noqa: F401  for kernels
+from runtime.codegen.kernel_library.algorithms import (  # noqa: F401  for kernels
+    cholesky,
+    merge_runs,
+    order_of_row,
+    place_in,
+    solved,
+    substituted,
+    top_of_row,
+)
+from runtime.codegen.kernel_library.philox import (  # noqa: F401  for kernels
+    draw_classes,
+    fill_permutation,
+    fill_truncated,
+    fill_words,
+    random_words,
+)
+from runtime.llvm.products import SYMBOLS
+
+globals().update(INTRINSICS)  # for kernels: lib.exp and so on
+
+_take_lock = types.ExternalFunction("PyGILState_Ensure", types.int32())
+_give_lock = types.ExternalFunction("PyGILState_Release", types.void(types.int32))
+_interrupt_occurred = types.ExternalFunction("PyOS_InterruptOccurred", types.int32())
+
+
+@njit
+def interrupted() -> Any:
+    """Whether the user has pressed Ctrl-C since the last question; always false outside of the main thread."""
+    state = _take_lock()
+    occurred = _interrupt_occurred()
+    _give_lock(state)
+    return occurred != 0
+
+
+@intrinsic
+def flat(typing_context: Any, array: Any) -> Any:
+    """A C-contiguous array's elements as one dimension, without a copy."""
+    line = types.Array(array.dtype, 1, "C")
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        source = context.make_array(signature.args[0])(context, builder, arguments[0])
+        return _array_struct(context, builder, line, source, [source.nitems])
+
+    return line(array), generate
+
+
+@intrinsic
+def shaped(typing_context: Any, dims: Any, line: Any) -> Any:
+    """A flat buffer as an array of the given dimensions, without a copy."""
+    array = types.Array(line.dtype, len(dims), "C")
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        source = context.make_array(signature.args[1])(context, builder, arguments[1])
+        sizes = [
+            context.cast(builder, size, type_, types.intp)
+            for size, type_ in zip(cgutils.unpack_tuple(builder, arguments[0]), signature.args[0])
+        ]
+        return _array_struct(context, builder, array, source, sizes)
+
+    return array(dims, line), generate
+
+
+def _array_struct(context: Any, builder: Any, type_: Any, source: Any, sizes: list) -> Any:
+    target = context.make_array(type_)(context, builder)
+    target.data = source.data
+    target.itemsize = source.itemsize
+    target.meminfo = source.meminfo
+    strides = [source.itemsize]
+    for size in reversed(sizes[1:]):
+        strides.insert(0, builder.mul(strides[0], size))
+    count = context.get_constant(types.intp, 1)
+    for size in sizes:
+        count = builder.mul(count, size)
+    target.nitems = count
+    target.shape = cgutils.pack_array(builder, sizes)
+    target.strides = cgutils.pack_array(builder, strides)
+    value = target._getvalue()
+    context.nrt.incref(builder, type_, value)
+    return value
+
+
+def _reassociable(instruction: str) -> Any:
+    def function(typing_context: Any, total: Any, value: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            value_ = context.cast(builder, arguments[1], signature.args[1], signature.args[0])
+            return getattr(builder, instruction)(arguments[0], value_, flags=("reassoc", "nsz"))
+
+        return total(total, value), generate
+
+    function.__name__ = instruction
+    return intrinsic(function)
+
+
+# Accumulation steps whose order the machine may choose, so that loops over them use vector registers.
+add = _reassociable("fadd")
+mul = _reassociable("fmul")
+
+
+def _extreme(name: str) -> Any:
+    """llvm.maximum and llvm.minimum: NaN if either is NaN, and the order doesn't matter; of two zeros either."""
+
+    def function(typing_context: Any, a: Any, b: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            element = context.get_value_type(a)
+            declared = builder.module.declare_intrinsic(
+                f"llvm.{name}", [element], ir.FunctionType(element, [element, element])
+            )
+            return builder.call(declared, arguments, fastmath=("nsz",))
+
+        return a(a, a), generate
+
+    function.__name__ = name
+    return intrinsic(function)
+
+
+maximum = _extreme("maximum")
+minimum = _extreme("minimum")
+
+
+@intrinsic
+def bits(typing_context: Any, value: Any) -> Any:
+    """The bits of a float, as float64, in an integer: how a number travels with an error status."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        wide = context.cast(builder, arguments[0], signature.args[0], types.float64)
+        return builder.bitcast(wide, ir.IntType(64))
+
+    return types.int64(value), generate
+
+
+@njit(nogil=True)
+def all_true(buffer: Any) -> bool:
+    for i in range(buffer.size):  # noqa: SIM110  numba has no `all`
+        if not buffer[i]:
+            return False
+    return True
+
+
+@njit(nogil=True)
+def nonfinite_scalar(x: Any) -> int:
+    """0: finite; 1: NaN; 2: infinite."""
+    return 1 if x != x else 2 if x - x != 0 else 0
+
+
+@njit(nogil=True)
+def nonfinite(buffer: Any) -> int:
+    """What there is besides finite numbers: 0 nothing, 1 NaN, 2 infinities, 3 both."""
+    found = 0
+    for i in range(buffer.size):
+        x = buffer[i]
+        if x - x != 0:
+            found |= 1 if x != x else 2
+    return found
+
+
+@njit(nogil=True)
+def copied(buffer: Any, used: int) -> Any:
+    """The first `used` elements in a buffer of their own."""
+    result = np.empty(used, buffer.dtype)
+    for i in range(used):
+        result[i] = buffer[i]
+    return result
+
+
+@njit(nogil=True)
+def grown(buffer: Any, used: int, needed: int) -> Any:
+    """A buffer with room for `needed` elements that holds the first `used` ones of `buffer`."""
+    result = np.empty(max(needed, 2 * buffer.size, 16), buffer.dtype)
+    for i in range(used):
+        result[i] = buffer[i]
+    return result
+
+
+# Floats to integers, for every value: what lies out of range, and NaN, becomes the smallest integer of the width that
+# the processor converts to, as in NumPy on the same machine.
+
+
+@njit(nogil=True)
+def to_int64(x: Any) -> Any:
+    return np.int64(x) if x >= -9223372036854775808.0 and x < 9223372036854775808.0 else np.int64(-(2**63))
+
+
+@njit(nogil=True)
+def to_int32(x: Any) -> Any:
+    return np.int32(x) if x > -2147483649.0 and x < 2147483648.0 else np.int32(-(2**31))
+
+
+@njit(nogil=True)
+def to_int16(x: Any) -> Any:
+    return np.int16(to_int32(x))
+
+
+@njit(nogil=True)
+def to_int8(x: Any) -> Any:
+    return np.int8(to_int32(x))
+
+
+@njit(nogil=True)
+def to_uint8(x: Any) -> Any:
+    return np.uint8(to_int32(x))
+
+
+@njit(nogil=True)
+def to_uint16(x: Any) -> Any:
+    return np.uint16(to_int32(x))
+
+
+@njit(nogil=True)
+def to_uint32(x: Any) -> Any:
+    return np.uint32(to_int64(x))
+
+
+@njit(nogil=True)
+def to_uint64(x: Any) -> Any:
+    if x < 9223372036854775808.0:
+        return np.uint64(to_int64(x))
+    return np.uint64(to_int64(x - 9223372036854775808.0)) + np.uint64(2**63)
+
+
+@njit(nogil=True)
+def _other_size(buffer: Any, used: int, size: int) -> Any:
+    result = np.empty(size, buffer.dtype)
+    kept = min(used, size)
+    for i in range(kept):
+        result[i] = buffer[i]
+    for i in range(kept, size):
+        result[i] = 0
+    return result
+
+
+@njit(nogil=True)
+def resized(buffer: Any, used: int, size: int) -> Any:
+    """A buffer of `size` elements that starts with the first `used` ones of `buffer`; zeros follow."""
+    if size == buffer.size:
+        return buffer
+    return _other_size(buffer, used, size)
+
+
+@njit(nogil=True)
+def capacity(rows: int, needed: int, size: int) -> int:
+    """How many rows a growable array gets: `size` while that is enough, else at least twice as many as before."""
+    return size if needed <= size else max(needed, 2 * rows)
+
+
+# --- slices and ranges -----------------------------------------------------------------------------------------------
+
+
+@njit(nogil=True)
+def clamped(position: int, size: int) -> int:
+    """A bound of a forward slice, which may count from the end, as a position in [0, size]."""
+    if position < 0:
+        position += size
+    return min(max(position, 0), size)
+
+
+@njit(nogil=True)
+def slice_start(start: int, missing: bool, step: int, size: int) -> int:
+    """Where a slice begins, as Python's `slice.indices` says."""
+    low, high = (0, size) if step > 0 else (-1, size - 1)
+    if missing:
+        return low if step > 0 else high
+    if start < 0:
+        start += size
+    return min(max(start, low), high)
+
+
+@njit(nogil=True)
+def slice_count(start: int, stop: int, missing: bool, step: int, size: int) -> int:
+    """How many elements a slice from `start` (as `slice_start` gives it) has."""
+    low, high = (0, size) if step > 0 else (-1, size - 1)
+    if missing:
+        stop = high if step > 0 else low
+    else:
+        if stop < 0:
+            stop += size
+        stop = min(max(stop, low), high)
+    if step > 0:
+        return max((stop - start + step - 1) // step, 0)
+    return max((start - stop - step - 1) // -step, 0)
+
+
+@njit(nogil=True)
+def int_range_length(start: Any, limit: Any, delta: Any) -> Any:
+    return -((np.int64(start) - np.int64(limit)) // np.int64(delta))
+
+
+@njit(nogil=True)
+def float_range_length(start: Any, limit: Any, delta: Any) -> Any:
+    """In the precision of the bounds; -1 where the count isn't finite."""
+    count = np.float64(np.ceil(abs((limit - start) / delta)))
+    return np.int64(count) if count < 9.2e18 else np.int64(-1)
+
+
+# --- matrix products -------------------------------------------------------------------------------------------------
+
+# Products with fewer multiplications than this run as plain loops: a call costs more than that.
+_SMALL_PRODUCT = 4096
+# Numbers that are worth a loop of vectors.
+_WIDE = 8
+
+
+@njit(nogil=True)
+def int_matmul(
+    a: Any,
+    a0: int,
+    b: Any,
+    b0: int,
+    out: Any,
+    out0: int,
+    rows: int,
+    inner: int,
+    columns: int,
+    flip_a: bool,
+    flip_b: bool,
+) -> None:
+    """out = a @ b for flat row-major matrices from the given places on; `flip`: stored the other way round.
+
+    The loops run along rows of `b` and `out`, so that the innermost one is contiguous.
+    """
+    if columns == 1 and flip_a and rows >= _WIDE:
+        # Along rows of `a`: each sum has its terms in the same order as below.
+        for i in range(rows):
+            out[out0 + i] = 0
+        for k in range(inner):
+            factor = b[b0 + k]
+            for i in range(rows):
+                out[out0 + i] += a[a0 + k * rows + i] * factor
+        return
+    for i in range(rows):
+        for j in range(columns):
+            out[out0 + i * columns + j] = 0
+        for k in range(inner):
+            factor = a[a0 + k * rows + i] if flip_a else a[a0 + i * inner + k]
+            if flip_b:
+                for j in range(columns):
+                    out[out0 + i * columns + j] += factor * b[b0 + j * inner + k]
+            else:
+                for j in range(columns):
+                    out[out0 + i * columns + j] += factor * b[b0 + k * columns + j]
+
+
+@njit(nogil=True)
+def matmul(
+    a: Any,
+    a0: int,
+    b: Any,
+    b0: int,
+    out: Any,
+    out0: int,
+    rows: int,
+    inner: int,
+    columns: int,
+    flip_a: bool,
+    flip_b: bool,
+    threads: int,
+) -> None:
+    """The same for floats, by tiles (`native_runtime/gemm.py`) when it is worth it."""
+    if rows * inner * columns < _SMALL_PRODUCT or rows == 0 or columns == 0 or inner == 0:
+        int_matmul(a, a0, b, b0, out, out0, rows, inner, columns, flip_a, flip_b)
+    else:
+        _product(a, a0, b, b0, out, out0, rows, inner, columns, flip_a, flip_b, threads)
+
+
+@intrinsic
+def _product(
+    typing_context: Any, a: Any, a0: Any, b: Any, b0: Any, out: Any, out0: Any, rows: Any, inner: Any, columns: Any,
+    flip_a: Any, flip_b: Any, threads: Any,
+) -> Any:  # fmt: skip
+    arguments_ = (a, a0, b, b0, out, out0, rows, inner, columns, flip_a, flip_b, threads)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        number = context.get_value_type(types.int64)
+        pointer = ir.IntType(8).as_pointer()
+
+        def place(position: int) -> Any:
+            array = context.make_array(signature.args[position])(context, builder, arguments[position])
+            return builder.bitcast(builder.gep(array.data, [arguments[position + 1]]), pointer)
+
+        def integer(position: int) -> Any:
+            return context.cast(builder, arguments[position], signature.args[position], types.int64)
+
+        flips = builder.or_(integer(9), builder.shl(integer(10), number(1)))
+        function_type = ir.FunctionType(ir.VoidType(), [pointer] * 3 + [number] * 5)
+        function = cgutils.get_or_insert_function(builder.module, function_type, SYMBOLS[str(out.dtype)])
+        sizes = [integer(position) for position in (6, 7, 8)]
+        builder.call(function, [place(0), place(2), place(4), *sizes, flips, integer(11)])
+        return context.get_dummy_value()
+
+    return types.void(*arguments_), generate

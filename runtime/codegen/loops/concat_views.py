@@ -1,0 +1,366 @@
+"""Arrays made of others side by side (concatenations, padded arrays), and the nests that read them without a copy.
+
+    %p = pad(%x, 1)                                y[0] = 0.0 + u[0]
+    %y = add(%p, %u)                    →          for i in range(1, n_1):
+                                                       y[i] = x[i - 1] + u[i]
+                                                   y[n_1] = 0.0 + u[n_1]
+
+A joined array is not printed where it stands. An elementwise nest over its dimensions is cut where pieces meet, if it
+is known how their places compare: each part of the nest reads one piece. A stencil, which looks at an array and at the
+same array moved by a place, is then one nest. What nothing but the joined array uses is computed in its part of the
+nest, or right in its place in memory. Everything else that asks for the array has it in memory first (`written`).
+
+An elementwise group that was taken over in this way, and the memory that pieces lie in, are left alone until the array
+has been read for the last time: whatever writes to memory has everything printed before (`Fusion.flush_all`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+from runtime.codegen.kernel.values import Array, Dims, Scalar, Spread, Vector, Virtual, product
+from runtime.codegen.loops.access import Access, Loop
+from runtime.codegen.passes.parallelize import is_large
+from runtime.codegen.symbolic.polynomial import ZERO, Polynomial
+from runtime.dtypes import DType
+from runtime.graph.ir import Value
+
+# Nodes times parts of a nest: the text of each part has them all.
+_LONGEST = 240
+
+
+@dataclass(frozen=True, eq=False)
+class Joined:
+    """Pieces along `axis`: (length, what stands for it)."""
+
+    dtype: DType
+    dims: Dims
+    axis: int
+    pieces: tuple[tuple[Polynomial, Any], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Computed:
+    """A value of an elementwise group that nothing else uses, and nothing has printed."""
+
+    value: Value
+    group: Any
+    dims: Dims
+
+
+def piece_of(low: Any, value: Value) -> Any:
+    """What stands for a value as a piece of a joined array: no copy is made of it, if that can be."""
+    found = low.region.env[value]
+    if isinstance(found, Joined):
+        return found
+    group = low.fusion.taken(value)
+    if group is not None:
+        return Computed(value, group, group.dims)
+    ref = low.ref(value)
+    return low.array(value) if isinstance(ref, (Scalar, Spread, Vector)) else ref
+
+
+def sliced(low: Any, piece: Any, box: _Box) -> Any:
+    """The part of a piece that lies in a box, which lies in the piece; None where that is to be in memory first."""
+    dims = tuple(low.extents.atom(end - begin) for begin, end in box)
+    if isinstance(piece, Scalar) or (isinstance(piece, Virtual) and piece.uniform):
+        return piece if isinstance(piece, Scalar) else replace(piece, dims=dims)
+    if box == whole(low, piece.dims):
+        return piece
+    if isinstance(piece, Joined):
+        return _sliced(low, piece, box, dims)
+    if not isinstance(piece, Array):
+        return None
+    for axis, (begin, end) in enumerate(box):
+        if (begin, end) != (ZERO, low.extents.of(piece.dims[axis])):
+            piece = part(low, piece, axis, low.extents.atom(begin, "start"), dims[axis])
+    return piece
+
+
+def _sliced(low: Any, joined: Joined, box: _Box, dims: Dims) -> Any:
+    pieces, start = [], ZERO
+    try:
+        for length, piece in joined.pieces:
+            stop = start + length
+            begin, end = box[joined.axis]
+            if not (_is_before(low, stop, begin) or _is_before(low, end, start)):
+                first, last = _in_order(low, (begin, start))[1], _in_order(low, (end, stop))[0]
+                own = [*box[: joined.axis], (first - start, last - start), *box[joined.axis + 1 :]]
+                found = sliced(low, piece, own)
+                if found is None:
+                    return None
+                pieces.append((last - first, found))
+            start = stop
+    except _Undecided:
+        return None
+    if len(pieces) == 1 and not isinstance(pieces[0][1], Computed):
+        return pieces[0][1]
+    return Joined(joined.dtype, dims, joined.axis, tuple(pieces)) if pieces else None
+
+
+# --- in memory -------------------------------------------------------------------------------------------------------
+
+
+def written(low: Any, joined: Joined, base: str | None) -> Array:
+    """The joined array in memory of its own."""
+    out = Array(low.new_buffer(product(joined.dims), joined.dtype, base), joined.dims)
+    _write(low, out, joined)
+    return out
+
+
+def _write(low: Any, place: Array, piece: Any) -> None:
+    if isinstance(piece, Joined):
+        start, atom = ZERO, low.extents.atom
+        for length, each in piece.pieces:
+            _write(low, part(low, place, piece.axis, atom(start, "start"), atom(length)), each)
+            start = start + length
+    elif isinstance(piece, Computed):
+        low.fusion.print_into(piece.group, piece.value, place)
+    else:
+        low.copy_into(place, piece)
+
+
+def part(low: Any, whole: Array, axis: int, start: str, size: str) -> Array:
+    """The block of `size` from `start` on along an axis."""
+    strides = low.strides(whole)
+    dims = (*whole.dims[:axis], size, *whole.dims[axis + 1 :])
+    offset = "" if start == "0" else start if strides[axis] == "1" else f"{start} * {strides[axis]}"
+    if whole.offset != "0":
+        offset = f"{whole.offset} + {offset}" if offset else whole.offset
+    contiguous = whole.strides is None and all(d == "1" for d in whole.dims[:axis])
+    return Array(whole.buffer, dims, None if contiguous else strides, low.atom(offset or "0", "at"), whole=False)
+
+
+# --- in nests --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Bound:
+    """What an operand is in one part of a nest: element i of the nest is element i - shift of `ref`, which broadcasts
+    to `dims`."""
+
+    ref: Any
+    dims: Dims
+    shift: tuple[Polynomial, ...]
+    inner: dict[Value, _Bound] | None = None  # of a computed piece: what its group reads
+
+
+def can_read(nest: Any, joined: Joined) -> bool:
+    """Whether a nest may be cut into parts for this operand."""
+    low, nodes = nest.low, nest.group.nodes
+    if nest.group.axes is not None or joined.dims != nest.dims or is_large(nodes):
+        return False
+    return _is_simple(low, joined)
+
+
+def _is_simple(low: Any, piece: Any) -> bool:
+    """Whether all that a piece is made of can be read with other indices."""
+    if isinstance(piece, Joined):
+        return all(_is_simple(low, each) for _, each in piece.pieces)
+    if isinstance(piece, Computed):
+        found = _outside(low, piece.group).values()
+        return all(_broadcasts(ref, piece.dims) and _is_simple(low, ref) for ref in found)
+    return isinstance(piece, (Array, Virtual, Scalar))
+
+
+def _broadcasts(ref: Any, dims: Dims) -> bool:
+    """Whether it is known while tracing along which dimensions a value is repeated."""
+    if isinstance(ref, Joined):
+        return ref.dims == dims
+    return isinstance(ref, Scalar) or all(own in ("1", d) for own, d in zip(ref.dims[::-1], dims[::-1]))
+
+
+def _outside(low: Any, group: Any) -> dict[Value, Any]:
+    """What a group reads."""
+    found: dict[Value, Any] = {}
+    for node in group.nodes:
+        for value in node.inputs:
+            if value not in group.members and value not in found:
+                ref = low.region.env[value]
+                ref = ref if isinstance(ref, Joined) else low.ref(value)
+                ref = low.array(value) if isinstance(ref, Vector) else ref
+                found[value] = ref.source if isinstance(ref, Spread) else ref
+    return found
+
+
+def fits(nest: Any, operands: dict[Value, Joined]) -> bool:
+    """Whether it is known where the nest is to be cut, and the text of all its parts is short enough."""
+    low = nest.low
+    bound = _bind(low, operands, nest.dims, (ZERO,) * len(nest.dims))
+    try:
+        parts = sum(1 for _ in _parts(low, bound, whole(low, nest.dims)))
+    except _Undecided:
+        return False
+    return parts * (len(nest.group.nodes) + 1) <= _LONGEST
+
+
+def print_parts(nest: Any, operands: dict[Value, Joined], stores: Any) -> None:
+    """Prints the parts of a nest, each with its loops. `stores` prints the body."""
+    low = nest.low
+    everywhere, atom = whole(low, nest.dims), low.extents.atom
+    texts = dict(nest.texts)
+    bound = _bind(low, operands, nest.dims, (ZERO,) * len(everywhere))
+    for box, found in _parts(low, bound, everywhere):
+        nest.texts = dict(texts)
+        nest.loops = loops = []
+        for axis, (begin, end) in enumerate(box):
+            loop = Loop((axis,), nest.dims[axis], False, atom(begin, "start"))
+            if (end - begin).number != 1:
+                loop.index = low.index_name(axis)
+                if (begin, end) != everywhere[axis]:
+                    loop.bounds = f"{atom(begin, 'start')}, {atom(end, 'stop')}"
+            loops.append(loop)
+        running = [loop for loop, (begin, end) in zip(loops, box) if (end - begin).number != 1]
+        readers = {value: _reader(nest, each) for value, each in found.items()}
+
+        def body() -> None:
+            nest.offsets = {}
+            for value, reader in readers.items():  # noqa: B023
+                nest.texts[value] = reader()
+            stores()
+
+        _print_loops(low, running, body)
+
+
+def _print_loops(low: Any, loops: Sequence[Loop], body: Any) -> None:
+    if not loops:
+        body()
+        return
+    with low.nested() as block:
+        _print_loops(low, loops[1:], body)
+    low.line(f"for {loops[0].index} in range({loops[0].range}):")
+    low.block.append(block)
+
+
+def _bind(low: Any, operands: dict[Value, Any], dims: Dims, shift: tuple[Polynomial, ...]) -> dict[Value, _Bound]:
+    return {value: _bound(low, ref, dims, shift) for value, ref in operands.items()}
+
+
+def _bound(low: Any, ref: Any, dims: Dims, shift: tuple[Polynomial, ...]) -> _Bound:
+    inner = _bind(low, _outside(low, ref.group), ref.dims, shift) if isinstance(ref, Computed) else None
+    return _Bound(ref, dims, shift, inner)
+
+
+def _all(bound: dict[Value, _Bound]) -> Iterator[_Bound]:
+    for each in bound.values():
+        yield each
+        yield from _all(each.inner or {})
+
+
+_Box = list[tuple[Polynomial, Polynomial]]
+
+
+class _Undecided(Exception):
+    """It isn't known how two places compare."""
+
+
+def whole(low: Any, dims: Dims) -> _Box:
+    """From where to where an array of these dimensions goes, along each axis."""
+    return [(ZERO, low.extents.of(d)) for d in dims]
+
+
+def _is_before(low: Any, a: Polynomial, b: Polynomial) -> bool:
+    """Whether a place is at most another one."""
+    extents = low.extents
+    if extents.is_least(b - a, assume=False):
+        return True
+    if extents.is_least(a - b, assume=False):
+        return False
+    if extents.is_least(b - a):
+        return True
+    if extents.is_least(a - b):
+        return False
+    raise _Undecided
+
+
+def _in_order(low: Any, places: Iterable[Polynomial]) -> list[Polynomial]:
+    found: list[Polynomial] = []
+    for place in places:
+        found.insert(sum(_is_before(low, each, place) for each in found), place)
+    return found
+
+
+def _parts(low: Any, bound: dict[Value, _Bound], box: _Box) -> Iterator[tuple[_Box, dict[Value, _Bound]]]:
+    """The parts in which no operand is joined any more, with what the operands are there."""
+    axis = next((each.ref.axis for each in _all(bound) if isinstance(each.ref, Joined)), None)
+    if axis is None:
+        yield box, bound
+        return
+    begin, end = box[axis]
+    cuts = dict.fromkeys((begin, end))
+    for each in _all(bound):
+        if isinstance(each.ref, Joined) and each.ref.axis == axis:
+            place = each.shift[axis]
+            for length, _ in each.ref.pieces:
+                place = place + length
+                if not (_is_before(low, place, begin) or _is_before(low, end, place)):
+                    cuts[place] = None
+    for first, last in pairwise(_in_order(low, cuts)):
+        chosen = {value: _chosen(low, each, axis, first, last) for value, each in bound.items()}
+        yield from _parts(low, chosen, [*box[:axis], (first, last), *box[axis + 1 :]])
+
+
+def _chosen(low: Any, bound: _Bound, axis: int, first: Polynomial, last: Polynomial) -> _Bound:
+    """What an operand is in a part, which may be empty, from `first` to `last`."""
+    if bound.inner is not None:
+        return replace(bound, inner={v: _chosen(low, each, axis, first, last) for v, each in bound.inner.items()})
+    if not isinstance(bound.ref, Joined) or bound.ref.axis != axis:
+        return bound
+    start = bound.shift[axis]
+    for length, piece in bound.ref.pieces:
+        if _is_before(low, start, first) and _is_before(low, last, start + length):
+            shift = (*bound.shift[:axis], start, *bound.shift[axis + 1 :])
+            own = piece.dims if isinstance(piece, (Joined, Computed)) else _dims_of_piece(low, bound.ref, length)
+            return _bound(low, piece, own, shift)  # where that is joined again, the part is cut again
+        start = start + length
+    raise _Undecided
+
+
+def _dims_of_piece(low: Any, joined: Joined, length: Polynomial) -> Dims:
+    return (*joined.dims[: joined.axis], low.extents.atom(length), *joined.dims[joined.axis + 1 :])
+
+
+def _reader(nest: Any, bound: _Bound) -> Any:
+    """Prints what is the same for a whole part; gives a function that prints the rest and gives an element's text."""
+    low = nest.low
+    if bound.inner is not None:
+        inner = type(nest)(low, bound.ref.group)
+        inner.loops = nest.loops
+        readers = {value: _reader(nest, each) for value, each in bound.inner.items()}
+
+        def computed() -> str:
+            inner.texts = {value: reader() for value, reader in readers.items()}
+            inner.print_body({}, {})
+            return inner.texts[bound.ref.value]
+
+        return computed
+    if isinstance(bound.ref, Scalar):
+        return lambda: bound.ref.text
+    access = Access(low, _moved(low, bound, nest.dims), nest.dims)
+    return lambda: access.text(nest.loops, nest.name_offset)
+
+
+def _moved(low: Any, bound: _Bound, dims: Dims) -> Any:
+    """An operand as an array over the dimensions of a nest, of which it fills a part."""
+    ref, atom = bound.ref, low.extents.atom
+    lead = len(dims) - len(ref.dims)
+    repeated = [own == "1" and wide != "1" for own, wide in zip(ref.dims, bound.dims[lead:])]
+    shift = [ZERO if fixed else each for fixed, each in zip(repeated, bound.shift[lead:])]
+    if isinstance(ref, Virtual):
+        element = ref.element
+
+        def moved(indices: Sequence[str]) -> str:
+            places = zip(indices[lead:], repeated, shift)
+            return element(["0" if fixed else f"({i} - {atom(s)})" if s != ZERO else i for i, fixed, s in places])
+
+        return Virtual(ref.dtype, dims, element if ref.uniform else moved, ref.uniform)
+    strides = ["0" if fixed else stride for fixed, stride in zip(repeated, low.strides(ref))]
+    text = ref.offset
+    for each, stride in zip(shift, strides):
+        if each != ZERO and stride != "0":
+            text += f" - {atom(each)}" + ("" if stride == "1" else f" * {stride}")
+    place = low.atom(text.removeprefix("0 "), "at") if text != "0" else text
+    return Array(ref.buffer, dims, ("0",) * lead + tuple(strides), place, whole=False)

@@ -1,0 +1,299 @@
+"""Prints a fusion group as one loop nest.
+
+    group over (n, m):  %a = add(%x[n, m], %b[m]);  %s = reduce_sum(%a, axis=1)
+
+        s = np.empty(n, np.float32)
+        for i in range(n):
+            total = 0.0
+            for j in range(m):
+                total = lib.add(total, x[i * m + j] + b[j])
+            s[i] = np.float32(total)
+
+Neighbouring dimensions that every operand walks through in memory order (or doesn't depend on) become one loop:
+operands of one shape give a single flat loop. A dimension that may be 1 or n at run time gets a step of 0 or 1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from runtime.codegen.kernel import spelling
+from runtime.codegen.kernel.values import Array, Buffer, Dims, Scalar, Vector, product
+from runtime.codegen.loops.access import Access, Loop
+from runtime.codegen.loops.concat_views import Joined, can_read, fits, print_parts
+from runtime.codegen.loops.reduction_nest import print_reductions
+from runtime.codegen.loops.reductions import REDUCING
+from runtime.codegen.passes.buffer_reuse import last_buffer
+from runtime.codegen.passes.loop_fusion import place
+from runtime.codegen.passes.parallelize import is_costly, is_large
+from runtime.graph.ir import Node, Value
+from runtime.graph.passes import options
+
+_INLINE_LIMIT = 72
+_LIGHT = frozenset({"add", "subtract", "multiply"})  # take less time than a store and a load
+# Elements of rows whose length the text says: in large nests, and in loops, where small tensors are written out.
+_SHORT_ROW, _SMALL_ROW = 32, 8
+
+
+def broadcast_dims(low: Any, a: Dims, b: Dims, node: Node) -> Dims:
+    """The atoms of a broadcast; prints a run-time check where dimensions aren't known to fit."""
+    if a == b or not b:
+        return a
+    rank = max(len(a), len(b))
+    left = ("1",) * (rank - len(a)) + a
+    right = ("1",) * (rank - len(b)) + b
+    return tuple(_broadcast_dim(low, x, y, node) for x, y in zip(left, right))
+
+
+def _broadcast_dim(low: Any, a: str, b: str, node: Node) -> str:
+    if a == b or b == "1":
+        return a
+    if a == "1":
+        return b
+    if low.extents.are_equal(a, b):
+        return a
+    for scope in low.broadcasts:
+        if (a, b) in scope:
+            return scope[a, b]
+    known = set(low.static.values())
+    message = "Incompatible shapes: dimensions {0} and {1} don't broadcast " + f"[Op:{node.op.label}]"
+    if a in known or b in known:
+        fixed, other = (a, b) if a in known else (b, a)
+        low.fail_when(
+            f"{other} != {fixed} and {other} != 1", "InvalidArgumentError", message, node, (a, b), node.op.label
+        )
+        both = fixed
+    else:
+        low.fail_when(
+            f"{a} != {b} and {a} != 1 and {b} != 1", "InvalidArgumentError", message, node, (a, b), node.op.label
+        )
+        both = low.assign(f"{b} if {a} == 1 else {a}", "n")
+    low.broadcasts[-1][a, b] = low.broadcasts[-1][b, a] = both
+    return both
+
+
+class Nest:
+    """One fusion group on its way into text."""
+
+    def __init__(self, low: Any, group: Any) -> None:
+        self.low = low
+        self.group = group
+        self.dims: Dims = group.dims
+        self.texts: dict[Value, str] = {}
+        self.offsets: dict[str, str] = {}
+        self.accesses: dict[Value, Access] = {}
+        self.joined: dict[Value, Joined] = {}
+        self.loops: list[Loop] = []
+
+    # --- planning ------------------------------------------------------------------------------------------------
+
+    def print(self) -> None:
+        low = self.low
+        reductions = [n for n in self.group.nodes if n.op.name in REDUCING]
+        stored = [n for n in self.group.nodes if n not in reductions and self._is_needed(n.outputs[0])]
+        self._read_all()
+        again = [n for n in stored if reductions and self._is_made_again(n)]
+        stored = [n for n in stored if n not in again]
+        self.plan_loops()
+        last = None if reductions or self.joined else last_buffer(self)
+        buffers = {n: last if last and n is self.group.nodes[-1] else self.new_buffer(n, self.dims) for n in stored}
+        places = {n: Array(buffer, self.dims) for n, buffer in buffers.items()}
+        if reductions:
+            print_reductions(self, reductions, places)
+        else:
+            self._print_elements(places)
+        low.fusion.literals = {}
+        for node, array in places.items():
+            low.define(node.outputs[0], array)
+        for node in again:
+            low.fusion.again(node, self.dims)
+
+    def print_into(self, value: Value, place: Array) -> None:
+        """Prints an elementwise group of which nothing but `value` is wanted, in the elements of `place`."""
+        self._read_all()
+        target = Array(place.buffer, self.dims, place.strides, place.offset, whole=False)
+        self.accesses[value] = Access(self.low, target, self.dims)
+        self.plan_loops()
+        del self.accesses[value]
+        self._print_elements({value.node: target})  # type: ignore[dict-item]
+        self.low.fusion.literals = {}
+
+    def _read_all(self) -> None:
+        for node in self.group.nodes:
+            for value in node.inputs:
+                if value not in self.group.members:
+                    self._read(value)
+        if self.joined and not fits(self, self.joined):
+            values, self.joined = list(self.joined), {}
+            for value in values:
+                self.low.ref(value)
+                self._read(value)
+
+    def _print_elements(self, places: dict[Node, Array]) -> None:
+        if self.joined:
+            print_parts(self, self.joined, lambda: self.print_body(places, {}))
+        else:
+            self.print_nest(self.loops, lambda: self.print_body(places, {}))
+
+    def new_buffer(self, node: Node, dims: Dims) -> Buffer:
+        value = node.outputs[0]
+        return self.low.new_buffer(product(dims), value.dtype, value.name)
+
+    def _is_needed(self, value: Value) -> bool:
+        region = self.low.region
+        inside = set(self.group.nodes)
+        return value in region.outputs or any(u not in inside and u in region.live for u in region.users.get(value, ()))
+
+    def _is_made_again(self, node: Node) -> bool:
+        """Whether later nests compute the value once more: a sum or product of an array's elements and their rows'
+        values. (Beside functions like exp a store costs nothing, and brings the memory for the result near.)"""
+        value, low = node.outputs[0], self.low
+        if node.op.name not in _LIGHT or not value.dtype.is_floating or value in low.region.outputs:
+            return False
+        if not options.get("remapping") or len(self.dims) - 1 not in (self.group.axes or ()):
+            return False
+        if is_costly(self.group.nodes) or any(operand in self.group.members for operand in node.inputs):
+            return False
+        large = [v for v in node.inputs if v in self.accesses and self.accesses[v].ref.dims == self.dims]
+        users = low.region.users.get(value, ())
+        return len(large) == 1 and all(user.op.is_elementwise or user.op.name in REDUCING for user in users)
+
+    def _read(self, value: Value) -> None:
+        if value in self.accesses or value in self.texts or value in self.joined:
+            return
+        found = self.low.region.env[value]
+        if isinstance(found, Joined) and can_read(self, found):
+            self.joined[value] = found
+            return
+        ref = self.low.ref(value)
+        if isinstance(ref, Scalar):
+            self.texts[value] = self.low.scalar_name(value)
+            return
+        if isinstance(ref, Vector):
+            ref = self.low.array(value)
+        self.accesses[value] = Access(self.low, ref, self.dims)
+
+    def plan_loops(self) -> None:
+        axes = self.group.axes or ()
+        runs: list[list[int]] = []
+        for axis in range(len(self.dims)):
+            if (
+                runs
+                and (axis in axes) == (axis - 1 in axes)
+                and all(access.may_merge(axis - 1) for access in self.accesses.values())
+            ):
+                runs[-1].append(axis)
+            else:
+                runs.append([axis])
+        for run in runs:
+            size = product([self.dims[a] for a in run])
+            self.loops.append(Loop(tuple(run), size, run[0] in axes))
+        depth = 0
+        for loop in self.loops:
+            if loop.size != "1":
+                loop.index = self.low.index_name(depth)
+                depth += 1
+                if not loop.size.isidentifier():
+                    loop.size = self.low.assign(loop.size, "n") if not loop.size.isdigit() else loop.size
+        self._write_out_short_rows(depth)
+
+    def _write_out_short_rows(self, running: int) -> None:
+        """Writes the length of short rows into the text of a large nest, or of one in a loop.
+
+        Of very short ones LLVM makes vectors of several rows; of the others vectors that fit, without a loop over what
+        is left (`llvm/statements.py` says which): half of the time or less.
+        """
+        last = self.loops[-1] if self.loops else None
+        if running < 2 or last is None or last.index == "0":
+            return
+        large = is_large(self.group.nodes)
+        if not (self.low.region.in_loop or large):
+            return
+        if self.group.axes is not None and not last.reduced and not large:
+            return  # columns
+        sizes = [(self.dims[axis], self._known_size(axis)) for axis in last.axes]  # two may have one name
+        count = math.prod(size for _, size in sizes)
+        if 0 < count <= (_SHORT_ROW if large else _SMALL_ROW):
+            last.size = str(count)
+            self.low.fusion.literals = {name: str(size) for name, size in sizes}
+
+    def _known_size(self, axis: int) -> int:
+        return next((size for size, atom in self.low.static.items() if atom == self.dims[axis]), _SHORT_ROW + 1)
+
+    # --- printing ------------------------------------------------------------------------------------------------
+
+    def print_nest(self, loops: Sequence[Loop], body: Callable[[], None]) -> None:
+        """Prints loops that nothing else of this group is inside of."""
+        running = [loop for loop in loops if loop.index != "0"]
+        if not running:
+            body()
+            return
+        with self.low.nested() as block:
+            self.print_loops(running[1:], body)
+        place(self.low, running[0].index, running[0].size, block, is_large(self.group.nodes))
+
+    def print_loops(self, loops: Sequence[Loop], body: Callable[[], None]) -> None:
+        running = [loop for loop in loops if loop.index != "0"]
+        if not running:
+            body()
+            return
+        head, rest = running[0], running[1:]
+        with self.low.nested() as block:
+            self.print_loops(rest, body)
+        self.low.line(f"for {head.index} in range({head.range}):")
+        self.low.block.append(block or ["pass"])
+
+    def name_offset(self, text: str) -> str:
+        if text.isidentifier() or text.isdigit():
+            return text
+        name = self.offsets.get(text)
+        if name is None:
+            name = self.offsets[text] = self.low.assign(text, "at")
+        return name
+
+    def print_body(self, places: dict[Node, Array], totals: dict[Node, Callable[[str], None]]) -> None:
+        self.offsets = {}
+        for node in self.group.nodes:
+            if node in totals:
+                totals[node](self._named(node.inputs[0]))
+                continue
+            text = self._expression(node)
+            value = node.outputs[0]
+            if node in places:
+                if not text.isidentifier() and self.low.region.uses[value] > 1:
+                    text = self.low.assign(text, f"{value.name or 'v'}_{self._suffix()}")
+                place = Access(self.low, places[node], self.dims).offset(self.loops, self.name_offset)
+                self.low.line(f"{places[node].buffer.name}[{place}] = {spelling.strip(text)}")
+            elif self.low.region.uses[value] > 1 or len(text) > _INLINE_LIMIT:
+                text = self.low.assign(text, f"{value.name or 'v'}_{self._suffix()}")
+            self.texts[value] = text
+
+    def _suffix(self) -> str:
+        return next((loop.index for loop in reversed(self.loops) if loop.index != "0"), "0")
+
+    def _operand(self, value: Value) -> str:
+        text = self.texts.get(value)
+        if text is None:
+            text = self.accesses[value].text(self.loops, self.name_offset)
+            users = [u for u in self.low.region.users[value] if u in self.group.nodes]
+            uses = sum(u.inputs.count(value) for u in users)
+            if uses > 1 and not text.isidentifier():
+                ref = self.accesses[value].ref
+                base = ref.buffer.name if isinstance(ref, Array) else "v"
+                text = self.low.assign(text, f"{base.removesuffix('_flat')}_{self._suffix()}")
+            self.texts[value] = text
+        return text
+
+    def _named(self, value: Value) -> str:
+        text = self._operand(value)
+        if not text.isidentifier():
+            text = self.texts[value] = self.low.assign(text, f"v_{self._suffix()}")
+        return text
+
+    def _expression(self, node: Node) -> str:
+        low = self.low
+        if node.outputs[0].dtype.is_integer:
+            low.check_operands(node, self._named)
+        return low.expression(node, [self._operand(v) for v in node.inputs])

@@ -1,0 +1,108 @@
+"""How reductions accumulate: start value, step and result, as text.
+
+Sums and products of float32 accumulate in float64; of float64 in float64. `lib.add` may be reassociated, so the
+machine keeps several partial sums in vector registers: as accurate as blocked summation, and as fast as memory. Sums
+over few elements, rows that are known to be short and parts of large arrays, are in float32: at most 64 terms fall on
+one of 64 partial sums (32 on a column's), and the error stays within 72 units in the last place of the sum of absolute
+values (worst case; a few are usual). Products are not: one of a part may overflow where that of all doesn't.
+Integers accumulate in 64 bits and wrap at the end, which is the same as wrapping at each step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from runtime import dtypes
+from runtime.codegen.kernel import spelling
+from runtime.dtypes import DType
+
+Step = Callable[[str, str, DType], str]
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """start(dtype) gives the neutral element; step(accumulator, value name, accumulator dtype) the next one."""
+
+    start: Callable[[DType], object]
+    step: Step
+    wide: bool = False  # accumulates in 64 bits
+    sums: bool = False
+    mean: bool = False
+
+
+def _lowest(dtype: DType) -> object:
+    if dtype.is_floating:
+        return -np.inf
+    return False if dtype.is_bool else np.iinfo(dtype.np).min
+
+
+def _highest(dtype: DType) -> object:
+    if dtype.is_floating:
+        return np.inf
+    return True if dtype.is_bool else np.iinfo(dtype.np).max
+
+
+def _arithmetic(sign: str, function: str) -> Step:
+    def step(total: str, value: str, dtype: DType) -> str:
+        if dtype.is_floating:
+            return f"lib.{function}({total}, {value})"
+        return spelling.narrow(f"({total} {sign} {spelling.type_name(dtype)}({value}))", dtype)
+
+    return step
+
+
+def _extreme(sign: str) -> Step:
+    def step(best: str, value: str, dtype: DType) -> str:
+        if dtype.is_floating:
+            # NaN wins, as in NumPy.
+            return f"lib.{'maximum' if sign == '>' else 'minimum'}({best}, {value})"
+        return f"({value} if {value} {sign} {best} else {best})"
+
+    return step
+
+
+def _joined(sign: str) -> Step:
+    """Of truth values; `or` and `and` would be branches."""
+    return lambda total, value, dtype: f"({total} {sign} {value if value.isidentifier() else f'({value})'})"
+
+
+REDUCTIONS: dict[str, Reduction] = {
+    "reduce_sum": Reduction(lambda dtype: 0, _arithmetic("+", "add"), wide=True, sums=True),
+    "reduce_mean": Reduction(lambda dtype: 0, _arithmetic("+", "add"), wide=True, sums=True, mean=True),
+    "reduce_prod": Reduction(lambda dtype: 1, _arithmetic("*", "mul"), wide=True),
+    "sum_to_shape_of": Reduction(lambda dtype: 0, _arithmetic("+", "add"), wide=True, sums=True),
+    "reduce_max": Reduction(_lowest, _extreme(">")),
+    "reduce_min": Reduction(_highest, _extreme("<")),
+    "reduce_any": Reduction(lambda dtype: False, _joined("|")),
+    "reduce_all": Reduction(lambda dtype: True, _joined("&")),
+}
+
+
+# Positions of extremes -> (the extreme, the comparison that says what is a better one).
+EXTREMES = {"argmax": ("reduce_max", ">"), "argmin": ("reduce_min", "<")}
+REDUCING = frozenset({*REDUCTIONS, *EXTREMES})
+
+# Elements of a row that is short.
+SHORT = 4096
+
+
+def accumulator(reduction: Reduction, dtype: DType, short: bool = False) -> DType:
+    """The dtype in which values of `dtype` are accumulated; `short`: over few elements."""
+    if not reduction.wide or dtype.name == "uint64" or (short and reduction.sums and dtype.name == "float32"):
+        return dtype
+    return dtypes.float64 if dtype.is_floating else dtypes.int64
+
+
+def result(reduction: Reduction, total: str, count: str, dtype: DType, short: bool = False) -> str:
+    """The reduction's value from what was accumulated over `count` elements."""
+    own = accumulator(reduction, dtype, short)
+    if reduction.mean and dtype.is_floating:
+        total = f"({total} / {spelling.type_name(own)}({count}))"
+    elif reduction.mean:
+        # Sums wrap before they are divided, as in eager execution; the quotient rounds towards zero.
+        wrapped = total if own is dtype else f"{spelling.type_name(dtype)}({total})"
+        return f"{spelling.type_name(dtype)}(np.trunc({wrapped} / {count}))"
+    return total if own is dtype else f"{spelling.type_name(dtype)}({spelling.strip(total)})"

@@ -1,0 +1,317 @@
+"""Small tensors in loops as single numbers: a product of 2 x 2 matrices is eight multiplications, not a loop nest.
+
+    while index < n:                                 while index < n:
+        for i in range(2):                               state_0 = a * state + b * state_1
+            for j in range(2):                →          state_1 = c * state + d * state_1
+                a_1[i] += w[i * 2 + j] * state[j]        ...
+
+In the regions of a `while`, an op on tensors of few elements whose shapes are static is printed element by element. Ops
+that only move elements run their NumPy kernel on arrays of text, so they leave no trace. An operand that lies in memory
+is read once; a result that is wanted in memory is written there (`Lowering.solid`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from runtime.codegen.kernel import spelling
+from runtime.codegen.kernel.names import is_literal
+from runtime.codegen.kernel.values import Array, Scalar, Spread, Vector, Virtual
+from runtime.codegen.loops.reductions import REDUCTIONS, accumulator, result
+from runtime.codegen.passes.buffer_reuse import Updates
+from runtime.dtypes import DType
+from runtime.graph.ir import Graph, Node, Value
+from runtime.graph.making import known_array
+from runtime.ops.table import OPS
+from runtime.shapes import element_count
+from runtime.types import TensorType
+
+# Elements of a tensor that counts as small, and statements that a region may get by it: compiling them takes time.
+LIMIT = 16
+BUDGET = 400
+
+# Their kernels give each element of the result from one of the operands, or 0.
+_MOVES = frozenset(
+    [
+        "reshape", "expand_dims", "squeeze", "transpose", "identity", "stop_gradient", "ensure_shape", "broadcast_to",
+        "broadcast_like", "stack", "unstack", "concat", "split", "reverse", "strided_slice", "slice_grad", "tile",
+    ]
+)  # fmt: skip
+_FILLED = {"zeros_like": 0, "ones_like": 1}
+_REDUCED = frozenset(REDUCTIONS)
+
+
+def is_small(value: Value) -> bool:
+    """Whether a value is a tensor of rank 1 or more with a few elements, of a shape known while tracing."""
+    count = _count(value)
+    return count is not None and bool(value.type.rank) and 0 < count <= LIMIT  # type: ignore[union-attr]
+
+
+def _count(value: Value) -> int | None:
+    return element_count(value.type.shape) if isinstance(value.type, TensorType) else None
+
+
+class Small:
+    """What is printed element by element in the loops of one kernel."""
+
+    def __init__(self, updates: Updates) -> None:
+        self._updates = updates
+        self._nodes: dict[Graph, frozenset[Node]] = {}
+        self._users: dict[Graph, dict[Value, list[Node]]] = {}
+        self._asked: dict[Value, bool] = {}
+        self._made: dict[Value, bool] = {}
+        self.printed: set[Node] = set()
+
+    def nodes(self, graph: Graph) -> frozenset[Node]:
+        """The nodes of a loop's region that are; none if the text would become long."""
+        if graph not in self._nodes:
+            found = {node for node in graph.nodes if _is_supported(node)}
+            _drop_mere_moves(graph, found)
+            self._nodes[graph] = frozenset(found if sum(map(_cost, found)) <= BUDGET else ())
+        return self._nodes[graph]
+
+    def keeps(self, node: Node, k: int, in_place: bool) -> bool:
+        """Whether carry `k` of a `while` is a few variables: the body works on its elements one by one."""
+        body = node.regions[1]
+        value, after = body.inputs[k], body.outputs[k]
+        if in_place or not is_small(value) or not is_small(after):
+            return False
+        return self.asks_for(body, value) and self._makes(body, after)
+
+    def asks_for(self, graph: Graph, value: Value) -> bool:
+        """Whether a node of a loop's region, or of the regions in it, works on the elements of a small value."""
+        known = self._asked.get(value)
+        if known is None:
+            known = self._asked[value] = any(
+                self._works_on(graph, user, value) for user in self._users_in(graph, value)
+            )
+        return known
+
+    def _works_on(self, graph: Graph, user: Node, value: Value) -> bool:
+        if user in self.nodes(graph):
+            return True
+        skipped = 1 if user.op.name == "cond" else 0
+        places = [p - skipped for p, v in enumerate(user.inputs) if v is value and p >= skipped]
+        return any(self.asks_for(region, region.inputs[p]) for region in user.regions for p in places)
+
+    def _users_in(self, graph: Graph, value: Value) -> list[Node]:
+        if graph not in self._users:
+            users = self._users[graph] = {}
+            for node in graph.nodes:
+                for each in dict.fromkeys(node.inputs):
+                    users.setdefault(each, []).append(node)
+        return self._users[graph].get(value, [])
+
+    def _makes(self, graph: Graph, value: Value) -> bool:
+        known = self._made.get(value)
+        if known is None:
+            known = self._made[value] = self._is_made(graph, value)
+        return known
+
+    def _is_made(self, graph: Graph, value: Value) -> bool:
+        node = value.node
+        if node is None or node.op.name == "stack_pop" or node in self.nodes(graph):
+            return True
+        k = node.outputs.index(value)
+        if node.op.name == "cond":
+            return all(self._makes(region, region.outputs[k]) for region in node.regions)
+        return node.op.name == "while" and self.keeps(node, k, k in self._updates.carries(node))
+
+
+def _drop_mere_moves(graph: Graph, found: set[Node]) -> None:
+    """Drops the ops that only move elements which nothing asks for one by one: as views they cost nothing."""
+    kept = set(graph.outputs)
+    for node in reversed(graph.nodes):
+        if node in found and node.op.name in _MOVES and not kept.intersection(node.outputs):
+            found.remove(node)
+        if node in found or node.regions:
+            kept.update(node.inputs)
+
+
+def _is_supported(node: Node) -> bool:
+    values = (*node.inputs, *node.outputs)
+    if node.regions or (not any(map(is_small, node.outputs)) and not any(map(is_small, node.inputs))):
+        return False
+    if any(_count(v) is None or not 0 < _count(v) <= LIMIT for v in values):  # type: ignore[operator]
+        return False
+    op, attrs = node.op, node.attrs
+    if "?" in repr(attrs.get("spec")) or None in (attrs.get("shape") or ()):
+        return False
+    if op.name == "matmul":
+        return all(v.type.rank == 2 for v in node.inputs)  # type: ignore[union-attr]
+    if op.is_elementwise:
+        return not op.checks_numbers(node.outputs[0].dtype)
+    return op.name in _MOVES or op.name in _FILLED or op.name in _REDUCED or op.name == "slice_add"
+
+
+def _cost(node: Node) -> int:
+    if node.op.name in _MOVES or node.op.name in _FILLED:
+        return 0
+    if node.op.name == "matmul":
+        rows, columns = node.inputs[0].shape[-2:]
+        return (_count(node.outputs[0]) or 1) * (rows if node.attrs["transpose_a"] else columns)
+    return max(_count(v) or 1 for v in (*node.inputs, *node.outputs))
+
+
+# --- printing --------------------------------------------------------------------------------------------------------
+
+
+def emit(low: Any, node: Node) -> None:
+    """Prints one of `Small.nodes`."""
+    low.few.printed.add(node)
+    name, attrs = node.op.name, node.attrs
+    outputs = node.outputs
+    dtype = outputs[0].dtype
+    if name in _FILLED:
+        text = spelling.literal(_FILLED[name], dtype)
+        define(low, outputs[0], np.full(outputs[0].shape, text, object))
+        return
+    arrays = [
+        np.empty(v.shape, object) if index in node.op.shape_only or (name == "sum_to_shape_of" and index == 1)
+        else items(low, v)
+        for index, v in enumerate(node.inputs)
+    ]  # fmt: skip
+    if name in _MOVES:
+        moved = node.op.kernel(*arrays, **attrs)
+        for output, each in zip(outputs, moved if isinstance(moved, (list, tuple)) else [moved]):
+            define(low, output, np.asarray(each, object))
+    elif name == "matmul":
+        define(low, outputs[0], _matmul(low, dtype, arrays[0], arrays[1], **attrs))
+    elif name == "slice_add":
+        define(low, outputs[0], _slice_add(low, dtype, *arrays, **attrs))
+    elif name in _REDUCED:
+        define(low, outputs[0], _reduced(low, node, arrays[0]))
+    else:
+        made = np.empty(outputs[0].shape, object)
+        for place, operands in zip(np.ndindex(made.shape), zip(*[a.flat for a in np.broadcast_arrays(*arrays)])):
+            made[place] = _named(low, low.expression(node, operands, alone=True))
+        define(low, outputs[0], made)
+
+
+def define(low: Any, value: Value, texts: Any) -> None:
+    """Binds a value to the texts of its elements; what a kernel filled up is 0."""
+    zero = spelling.literal(0, value.dtype)
+    flat = [_text(item, zero) for item in np.ravel(texts)]
+    low.define(value, vector(low, value, flat) if value.shape else Scalar(flat[0], value.dtype))
+
+
+def vector(low: Any, value: Value, texts: Any) -> Vector:
+    """What stands for a small value whose elements have these texts."""
+    return Vector(value.dtype, tuple(np.ravel(texts)), tuple(low.static_dim(d) for d in value.shape))
+
+
+def _text(item: Any, zero: str) -> str:
+    if isinstance(item, np.ndarray):  # a number that was assigned to an element
+        item = item[()]
+    if isinstance(item, str):
+        return item
+    assert item == 0
+    return zero
+
+
+def items(low: Any, value: Value, shape: Sequence[int] | None = None) -> Any:
+    """The elements of a small value as variables and literals: an object array of its shape (`shape`, where somebody
+    else knows it)."""
+    known = known_array(value)
+    if known is not None:
+        return np.array([spelling.literal(e, value.dtype) for e in known.flat], object).reshape(known.shape)
+    shape = value.shape if shape is None else shape
+    if not shape:
+        return np.array(low.scalar_name(value), object)
+    found = low.region.items.get(value)
+    if found is None:
+        found = low.region.items[value] = items_of(low, low.ref(value), shape)
+    return found
+
+
+def keep_elements(low: Any, value: Value) -> None:
+    """Makes a small value in memory a few variables, because its memory is going to be written to."""
+    low.define(value, vector(low, value, items(low, value)))
+
+
+def items_of(low: Any, ref: Any, shape: Sequence[int]) -> Any:
+    """The same for what stands for a value of that shape."""
+    if isinstance(ref, Vector):
+        return np.array(ref.items, object).reshape(shape)
+    if isinstance(ref, Spread):
+        own = tuple(
+            1 if d == "1" else size for d, size in zip(ref.source.dims, shape[len(shape) - len(ref.source.dims) :])
+        )
+        return np.broadcast_to(items_of(low, ref.source, own), shape)
+    made = np.empty(shape, object)
+    if isinstance(ref, Virtual) and ref.uniform:
+        made[...] = _named(low, ref.element([]))
+        return made
+    for number, place in enumerate(np.ndindex(*shape)):
+        if isinstance(ref, Virtual):
+            text = ref.element([str(i) for i in place])
+        else:
+            assert isinstance(ref, Array)
+            text = f"{ref.buffer.name}[{_offset(ref, place, number)}]"
+        made[place] = _named(low, text)
+    return made
+
+
+def _offset(ref: Array, place: Sequence[int], number: int) -> str:
+    if ref.strides is None:
+        terms = [str(number)] if number else []
+    else:
+        terms = [s if i == 1 else f"{i} * {s}" for i, s in zip(place, ref.strides) if i and s != "0"]
+    if ref.offset != "0":
+        terms.insert(0, ref.offset)
+    return " + ".join(terms) or "0"
+
+
+def _named(low: Any, text: str) -> str:
+    text = spelling.strip(text)
+    return text if text.isidentifier() or is_literal(text) else low.assign(text)
+
+
+def _matmul(low: Any, dtype: DType, a: Any, b: Any, transpose_a: bool, transpose_b: bool) -> Any:
+    a, b = a.T if transpose_a else a, b.T if transpose_b else b
+    made = np.empty((a.shape[0], b.shape[1]), object)
+    for i, j in np.ndindex(*made.shape):
+        terms = [spelling.narrow(f"({x} * {y})", dtype) for x, y in zip(a[i], b[:, j])]
+        text = terms[0]
+        for term in terms[1:]:
+            text = spelling.narrow(f"({text} + {term})", dtype)
+        made[i, j] = low.assign(text)
+    return made
+
+
+def _slice_add(low: Any, dtype: DType, total: Any, dy: Any, spec: Any) -> Any:
+    places = OPS["strided_slice"].kernel(np.arange(total.size).reshape(total.shape), spec=spec)
+    made = total.copy().reshape(-1)
+    for place, text in zip(np.ravel(places), np.broadcast_to(dy, np.shape(places)).flat):
+        made[place] = low.assign(spelling.narrow(f"({made[place]} + {text})", dtype))
+    return made.reshape(total.shape)
+
+
+def _reduced(low: Any, node: Node, array: Any) -> Any:
+    """Adds up (or the like) along the reduced axes, as a nest over a short row does."""
+    shape, reduction = node.outputs[0].shape, REDUCTIONS[node.op.name]
+    if node.op.name == "sum_to_shape_of":
+        wide = (1,) * (array.ndim - len(shape)) + tuple(shape)
+        axes = tuple(axis for axis, (size, own) in enumerate(zip(array.shape, wide)) if own == 1 and size != 1)
+    else:
+        wanted = node.attrs["axis"]
+        axes = tuple(range(array.ndim)) if wanted is None else tuple(axis % array.ndim for axis in wanted)
+    if not axes:
+        return array.reshape(shape)
+    kept = [axis for axis in range(array.ndim) if axis not in axes]
+    rows = array.transpose([*kept, *axes]).reshape(-1, int(np.prod([array.shape[axis] for axis in axes])))
+    dtype = node.inputs[0].dtype
+    own = accumulator(reduction, dtype, short=True)
+    made = []
+    for row in rows:
+        total = spelling.literal(np.asarray(reduction.start(own)).astype(own.np)[()], own)
+        for text in row:
+            # Named, because a minimum has its operand twice: nested, the text would double with each element.
+            total = _named(
+                low, reduction.step(total, text if own is dtype else spelling.convert(text, dtype, own), own)
+            )
+        made.append(low.assign(result(reduction, total, str(len(row)), dtype, short=True)))
+    return np.array(made, object).reshape(shape)

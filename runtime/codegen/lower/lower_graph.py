@@ -1,0 +1,291 @@
+"""Lowers a graph to the text of one Python function for numba.
+
+    graph f(x: float32[], n: int32[]):          def kernel(x, n):
+      %i, %y = while(0, x, n) ...         →         y = x
+                                                    i = np.int32(0)
+                                                    while i < n:
+                                                        y = y * np.float32(2.0)
+                                                        i = np.int32(i + np.int32(1))
+                                                    return y
+
+The text depends on dtypes, ranks and equal dimensions, never on the dimensions themselves: those are read from the
+arguments or passed as further ones. So equal subgraphs of different sizes give the same text, and share one kernel.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+from runtime import dtypes
+from runtime.codegen.kernel import spelling
+from runtime.codegen.kernel.names import words
+from runtime.codegen.kernel.source import (
+    Fail,
+    Kept,
+    KernelSource,
+    NotNative,
+    Slot,
+    Unfit,
+    signature_of,
+    slot_of,
+    tuple_of,
+)
+from runtime.codegen.kernel.values import TOKEN, Array, Buffer, Scalar, StackRef
+from runtime.codegen.lower import recursion
+from runtime.codegen.lower.recursion import complete, function_text, status_of
+from runtime.codegen.lower.state import EMITTERS, REFUSALS, Lowering
+from runtime.codegen.op_lowerings import (
+    checks,
+    concat,
+    control_flow,
+    effects,
+    factorizations,
+    gather,
+    linalg,
+    random,
+    reduce,
+    scan,
+    scatter,
+    segment,
+    slice,
+    sort,
+    stack,
+    view,
+)  # fmt: skip
+from runtime.codegen.passes.scalar_replacement import keep_in_registers
+from runtime.codegen.symbolic.polynomial import Polynomial
+from runtime.codegen.symbolic.shape_env import Assumed
+from runtime.dtypes import DType
+from runtime.graph.ir import Graph, Node, Value, copy_graph
+from runtime.graph.passes.explicit_captures import pass_all_captures
+from runtime.shapes import element_count
+from runtime.types import TensorType
+
+# Modules that fill the table of emitters by being imported.
+FORMS = (
+    checks, control_flow, effects, factorizations, gather, concat, linalg, random,
+    recursion, reduce, scan, scatter, segment, slice, sort, stack, view,
+)  # fmt: skip
+
+
+def is_native(node: Node) -> bool:
+    """Whether generated code has a form for the node and all that its regions hold."""
+    try:
+        _check_native(node)
+    except NotNative:
+        return False
+    return True
+
+
+def why_interpreted(node: Node) -> tuple[str, Node] | None:
+    """Why a node has no native form, and the node in it (or itself) that is the reason; None where it has one."""
+    try:
+        _check_native(node)
+    except NotNative as reason:
+        return str(reason), reason.node or node
+    return None
+
+
+# Blocks in one another that Python's grammar allows are 100; some are left for loops over arrays and checks.
+_DEEPEST = 90
+_BLOCKS = {"while": 2, "cond": 1}  # around what a region holds
+
+
+def _check_native(node: Node, depth: int = 0) -> None:
+    depth += _BLOCKS.get(node.op.name, 1 if node.regions else 0)
+    if depth > _DEEPEST:
+        raise NotNative(f"branches (each `elif` is one) and loops are nested more than {_DEEPEST} blocks deep", node)
+    if not (node.op.is_elementwise or node.op.name in EMITTERS):
+        raise NotNative(f"op '{node.op.name}' has no native form", node)
+    for value in (*node.inputs, *node.outputs):
+        try:
+            slot_of(value.type)
+        except NotNative as reason:
+            raise NotNative(f"op '{node.op.name}': {reason}", node) from None
+    refusal = REFUSALS[node.op.name](node) if node.op.name in REFUSALS else None
+    if refusal is not None:
+        raise NotNative(f"op '{node.op.name}': {refusal}", node)
+    for region in node.regions:
+        for value in region.inputs:
+            slot_of(value.type)
+        for inner in region.nodes:
+            _check_native(inner, depth)
+
+
+def lower(graph: Graph, assuming: bool = True) -> KernelSource:
+    """Prints the graph as one kernel. Raises NotNative, with the node, where something in it has no native form.
+
+    assuming: the kernel may leave calls with unusual sizes, like 0 and 1, to one that is printed when there are any.
+    """
+    for node in graph.nodes:
+        _check_native(node)
+    if any(node.op.name == "letrec" for node in graph.walk()):
+        graph = copy_graph(graph)
+        pass_all_captures(graph)
+    equal: dict[str, Polynomial] = {}
+    while True:
+        try:
+            return _lower(graph, Lowering(graph, assuming, equal))
+        except Assumed as found:
+            equal = {name: value.replaced(found.variable, found.value) for name, value in equal.items()}
+            equal[found.variable] = found.value
+
+
+def _lower(graph: Graph, low: Lowering) -> KernelSource:
+    parameters: list[str] = []
+    inputs = tuple(slot_of(v.type) for v in graph.inputs)
+    refs = [_declare_input(low, value, slot, parameters) for value, slot in zip(graph.inputs, inputs)]
+    results = low.emit_graph(graph, refs)
+    passed = {i: graph.inputs.index(v) for i, v in enumerate(graph.outputs) if v in graph.inputs}
+    outputs = tuple(slot_of(v.type) for v in graph.outputs)
+    returned: list[str] = []
+    blanks: list[str] = []
+    for index, (ref, slot) in enumerate(zip(results, outputs)):
+        if index not in passed:
+            _return_value(low, ref, slot, returned, blanks)
+    for function in low.functions:
+        low.constants += function.low.constants
+        low.reports += function.low.reports
+        low.parts += function.low.parts
+    unfit = _ask_for_sizes(low)
+    details = low.details
+    # Many results and many checks: what a failing kernel gives in their place is written once.
+    failed = low.names.fresh("failed") if len(blanks) > 3 and len(low.errors) > 1 else None
+
+    kept = [text for item in low.kept.values() for text in (item.flag, item.result())]
+
+    def format_fail(item: Any) -> str:
+        status = ", ".join(status_of(item, details))
+        if failed is not None:
+            status = f"({status}, )" if details == 0 else f"({status})"
+            return " + ".join([f"return {status}", failed, *([f"({', '.join(kept)})"] if kept else [])])
+        return f"return {tuple_of([status, *blanks, *kept])}"
+
+    if low.errors:
+        returned = ["0", *["0"] * details, *returned]
+    returned += kept
+    low.line(f"return {tuple_of(returned) if returned else '0'}")
+    keep_in_registers(low)
+    body = [f"{name} = {text}" for name, text in low.prologue.items()]
+    declared = [line for item in low.kept.values() for line in _declare_kept(low, item)]  # may need an empty buffer
+    body += [f"{name} = {spelling.allocate('0', dtype)}" for dtype, name in low.empty_buffers.items()]
+    body += declared
+    if failed is not None:
+        body.append(f"{failed} = ({tuple_of(blanks)})")
+    parameters += [name for name, _ in low.constants]
+    used = "\n".join(spelling.indented(low.block, 1, format_fail))
+    body = [text for text in body if _is_used(text.split(" = ")[0], used, body)]
+    head = [f"def kernel({', '.join(parameters)}):", *[spelling.INDENT + text for text in body]]
+    functions = [function_text(function, details) for function in low.functions]
+    parts = "".join(f"{part}\n\n\n" for part in [*low.parts, *functions])
+    text = f"{spelling.HEAD}\n\n{parts}" + "\n".join(head) + "\n" + used + "\n"
+    text = complete(text, low, details)
+    values = tuple(value for _, value in low.constants)
+    return KernelSource(
+        graph.name, text, signature_of(inputs, values), inputs, outputs, values, passed, tuple(low.errors), details,
+        {variable: item.slot for variable, item in low.kept.items()}, tuple(low.reports), _array_lines(graph),
+        frozenset(low.few.printed), unfit=unfit,
+        general=None if unfit is None else functools.partial(lower, graph, False),
+    )  # fmt: skip
+
+
+def _ask_for_sizes(low: Lowering) -> int | None:
+    """Prints the check that the arguments' sizes are as was assumed, and gives its status; None where nothing was."""
+    guards = low.extents.guards
+    if not guards:
+        return None
+    low.errors.append(Unfit("InvalidArgumentError", "", None))
+    low.block[:0] = [f"if {' or '.join(guards)}:", [Fail(len(low.errors), ())]]
+    return len(low.errors)
+
+
+def _array_lines(graph: Graph) -> tuple[Any, ...]:
+    """The user's lines that make arrays. Where sizes are known only at run time, any may be the largest."""
+    found: dict[Any, float] = {}
+    for node in graph.walk():
+        for value in node.outputs:
+            if node.span and not node.regions and isinstance(value.type, TensorType) and value.type.rank:
+                count = element_count(value.type.shape)
+                size = float("inf") if count is None else count * value.type.dtype.np.itemsize
+                found[node.span] = max(found.get(node.span, 0.0), size)
+    return tuple(sorted(found, key=lambda span: -found[span]))
+
+
+def _declare_kept(low: Lowering, kept: Kept) -> list[str]:
+    assert kept.slot.dtype is not None
+    blank = _empty_buffer(low, kept.slot.dtype) if kept.slot.rank else spelling.literal(0, kept.slot.dtype)
+    return [f"{kept.flag} = False", f"{kept.name} = {blank}", *[f"{name} = 0" for name in kept.dims]]
+
+
+def _is_used(name: str, text: str, others: Sequence[str]) -> bool:
+    return name in words(text) or any(name in words(other.split(" = ", 1)[1]) for other in others)
+
+
+def _declare_input(low: Lowering, value: Value, slot: Slot, parameters: list[str]) -> Any:
+    if slot.kind == "token":
+        return TOKEN
+    assert slot.dtype is not None
+    name = low.names.fresh(value.name or "x")
+    if slot.kind == "scalar":
+        parameters.append(name)
+        return Scalar(name, slot.dtype)
+    if slot.kind == "stack":
+        variables = [low.names.fresh(f"{name}_{part}") for part in ("data", "top", "dims", "dims_top")]
+        parameters += variables[: 4 if slot.rank else 2]
+        return StackRef(slot.dtype, slot.rank, variables[0], variables[2], variables[1], variables[3], shared=True)
+    if slot.rank == 1:
+        parameters.append(name)
+        buffer = name
+    else:
+        parameters.append(name)
+        buffer = low.names.fresh(f"{name}_flat")
+        low.prologue[buffer] = f"lib.flat({name})"
+    assert isinstance(value.type, TensorType)
+    assert value.type.shape is not None
+    dims: list[str] = []
+    for axis, size in enumerate(value.type.shape):
+        atom = low.static.get(size) if size is not None else None
+        if atom is None:
+            atom = low.names.fresh(f"{name}_d{axis}")
+            low.prologue[atom] = f"{name}.shape[{axis}]"
+            if size is not None:
+                low.static[size] = atom
+            else:
+                atom = low.extents.declare(atom)
+        dims.append(atom)
+    return Array(Buffer(buffer, slot.dtype), tuple(dims))
+
+
+def _return_value(low: Lowering, ref: Any, slot: Slot, returned: list[str], blanks: list[str]) -> None:
+    assert slot.kind == "token" or slot.dtype is not None
+    if slot.kind == "token":
+        return
+    dtype: DType = slot.dtype  # type: ignore[assignment]
+    if slot.kind == "scalar":
+        returned.append(spelling.strip(ref.text))
+        blanks.append(spelling.literal(0, dtype))
+        return
+    if slot.kind == "stack":
+        returned += ref.variables
+        blanks += [ref.data, "0"] if slot.rank == 0 else [ref.data, "0", ref.dims, "0"]
+        empty = _empty_buffer(low, dtype)
+        blanks[-len(ref.variables)] = empty
+        if slot.rank:
+            blanks[-2] = _empty_buffer(low, dtypes.int64)
+        return
+    solid = low.solid(ref)
+    if slot.rank == 1:
+        returned.append(solid.buffer.name)
+        blanks.append(_empty_buffer(low, dtype))
+    else:
+        returned.append(f"lib.shaped(({', '.join(solid.dims)}), {solid.buffer.name})")
+        blanks.append(f"lib.shaped(({', '.join('0' * slot.rank)}), {_empty_buffer(low, dtype)})")
+
+
+def _empty_buffer(low: Lowering, dtype: DType) -> str:
+    name = low.empty_buffers.get(dtype)
+    if name is None:
+        name = low.empty_buffers[dtype] = low.names.fresh(f"no_{dtype.name}")
+    return name

@@ -1,0 +1,306 @@
+"""Printed form of recursive functions: functions of the kernel's file, which call themselves.
+
+    %r = letrec(%n)                    @lib.recursive
+      fib(%m):                         def recursive_fib(depth, base, calls, m) -> "(int64, int32)":
+        ...                                ...
+        %a = call(%m - 1)      →           if depth >= 1000 or base - lib.here() > 4194304:
+        ...                                    return 1, np.int32(0)
+                                           status, r = recursive_fib(depth + 1, base, calls, np.int32(m - 1))
+                                           if status:
+                                               return status, np.int32(0)
+
+Each call gives a status, as kernels do; one that isn't 0 is handed on. A call first asks how deep it is: in calls, and
+in bytes of the stack, since it must never overflow. Every so many calls ask for Ctrl-C. Captures are arguments, and an
+array is passed and returned as its buffer and the dimensions that aren't known. What a function updates in place is its
+own: the caller hands over an array that it needs no more, or a copy. Other arrays it only reads; what it returns may be
+one of these.
+
+All functions take the constants that any of them needs; which those are, and how many numbers come with a status, is
+known when the kernel is complete: until then calls have marks in these places (`complete`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from runtime import dtypes
+from runtime.codegen.kernel import spelling
+from runtime.codegen.kernel.names import words
+from runtime.codegen.kernel.source import ErrorSite, Fail, Interruption, NotNative, numba_type, slot_of, tuple_of
+from runtime.codegen.kernel.values import TOKEN, Array, Buffer, Scalar
+from runtime.codegen.lower.state import REFUSALS, Lowering, emitter
+from runtime.codegen.passes.interrupt_polls import LIMIT
+from runtime.codegen.passes.scalar_replacement import keep_in_registers
+from runtime.graph.ir import Graph, Node, Value
+from runtime.recursion import DEEPEST, TOO_DEEP
+from runtime.types import TensorType, TokenType
+
+# Bytes of the stack that calls in calls may take. A thread has 8 MiB, of which Python may have used some.
+_ROOM = 4 << 20
+_TICKS_PER_CALL = 16
+_CONSTANTS = "constants__of_functions"
+
+
+@dataclass
+class Function:
+    """A recursive function and what is printed of it.
+
+    updates: the parameters that it updates in place. owned: by result, whether its memory is the caller's alone; what
+    holds at first is a guess. low: with the block of its body.
+    """
+
+    name: str
+    graph: Graph
+    updates: set[int]
+    depth: str
+    base: str
+    calls: str
+    owned: list[bool] = field(default_factory=list)
+    low: Any = None
+    parameters: list[str] = field(default_factory=list)
+    results: list[str] = field(default_factory=list)
+    blanks: list[str] = field(default_factory=list)
+
+
+def _why_not(node: Node) -> str | None:
+    for inner in (inner for region in node.regions for inner in region.walk()):
+        if inner.op.name == "commit":
+            return "a recursive function that assigns a variable before something that may fail has no native form"
+        if inner.op.name.startswith(("random_", "philox_")) and inner.op.effect:
+            return "a recursive function that draws random numbers has no native form"
+    return None
+
+
+REFUSALS["letrec"] = _why_not
+
+
+@emitter("letrec")
+def _letrec(low: Lowering, node: Node) -> None:
+    low.fusion.flush_all()
+    updates = low.updates.of_functions(node)
+    functions: dict[str, Function] = {}
+    for name, region in zip(node.attrs["functions"], node.regions):
+        text = f"recursive_{name}".replace("'", "_gradient")
+        function, depth, base, calls = [low.names.fresh(each) for each in (text, "depth", "base", "calls")]
+        owned = [True] * len(region.outputs)
+        functions[name] = Function(function, region, updates[name], depth, base, calls, owned)
+    visible = {**low.callable, **functions}
+    first = next(iter(functions.values()))
+    operands = _arguments(low, node, first)
+    while True:
+        saved = low.snapshot()
+        guessed = [each.owned for each in functions.values()]
+        for each in functions.values():
+            _print(low, each, visible, node)
+        if guessed == [each.owned for each in functions.values()]:
+            break
+        low.restore(saved)
+    around: Function | None = low.within
+    if around is None:
+        calls = low.new_buffer("1", dtypes.int64, "calls").name
+        low.line(f"{calls}[0] = 0")
+        _call(low, node, first, ["1", "lib.here()", calls], operands)
+    else:
+        _check_depth(low, node, around)
+        _call(low, node, first, [f"{around.depth} + 1", around.base, around.calls], operands)
+
+
+@emitter("call")
+def _call_inside(low: Lowering, node: Node) -> None:
+    function: Function | None = low.callable.get(node.attrs["function"])
+    around: Function | None = low.within
+    if function is None or around is None:
+        raise NotNative(f"'{node.attrs['function']}' is called outside of its letrec", node)
+    low.fusion.flush_all()
+    operands = _arguments(low, node, function)
+    _check_depth(low, node, around)
+    _call(low, node, function, [f"{around.depth} + 1", around.base, around.calls], operands)
+
+
+def _check_depth(low: Lowering, node: Node, around: Function) -> None:
+    site = ErrorSite("RecursionError", TOO_DEEP, node.span)
+    low.leave_when(f"{around.depth} >= {DEEPEST} or {around.base} - lib.here() > {_ROOM}", site)
+
+
+# --- calls ------------------------------------------------------------------------------------------------------------
+
+
+def _arguments(low: Lowering, node: Node, function: Function) -> list[tuple[list[str], list[Buffer]]]:
+    """For each operand the texts for its parameter, and the memory that it hands over."""
+    pairs = enumerate(zip(node.inputs, function.graph.inputs))
+    return [_argument(low, value, parameter, k in function.updates) for k, (value, parameter) in pairs]
+
+
+def _argument(low: Lowering, value: Value, parameter: Value, is_updated: bool) -> tuple[list[str], list[Buffer]]:
+    if isinstance(parameter.type, TokenType):
+        return [], []
+    if not isinstance(parameter.type, TensorType):
+        raise NotNative("a stack that is handed to a recursive function has no native form")
+    if not parameter.type.rank:
+        return [low.scalar_name(value)], []
+    array = low.array(value)
+    if is_updated and not low.may_overwrite(value):
+        array = low.copied(array)
+    assert parameter.type.shape is not None
+    sizes = [dim for dim, size in zip(array.dims, parameter.type.shape) if size is None]
+    return [array.buffer.name, *sizes], [array.buffer]
+
+
+def _call(low: Lowering, node: Node, function: Function, first: list[str], operands: Sequence[Any]) -> None:
+    arguments = [*first, *[text for texts, _ in operands for text in texts]]
+    memory = [buffer for _, buffers in operands for buffer in buffers]
+    status = low.names.fresh("status")
+    targets = [status, f"{status}__details"]
+    refs: list[Any] = []
+    for value, result, is_owned in zip(node.outputs, function.graph.outputs, function.owned):
+        if isinstance(result.type, TokenType):
+            refs.append(TOKEN)
+            continue
+        if not isinstance(result.type, TensorType) or result.type.shape is None:
+            raise NotNative("a stack that a recursive function returns has no native form")
+        name = low.names.fresh(value.name or "r")
+        targets.append(name)
+        if not result.type.rank:
+            refs.append(Scalar(name, result.dtype))
+            continue
+        dims = []
+        for axis, size in enumerate(result.type.shape):
+            dims.append(low.names.fresh(f"{name}_d{axis}") if size is None else low.static_dim(size))
+            targets += [dims[-1]] if size is None else []
+        buffer = Buffer(name, result.dtype, is_owned)
+        buffer.may_be(*memory)
+        memory.append(buffer)
+        refs.append(Array(buffer, tuple(dims)))
+    low.line(f"{', '.join(targets)} = {function.name}({', '.join([*arguments, _CONSTANTS])})")
+    low.line(f"if {status} != 0:")
+    low.block.append([Fail(status, ())])
+    for value, ref in zip(node.outputs, refs):
+        low.define(value, ref)
+
+
+# --- functions --------------------------------------------------------------------------------------------------------
+
+
+def _print(outer: Lowering, function: Function, visible: dict[str, Any], node: Node) -> None:
+    """Prints the body of a function."""
+    low = function.low = Lowering(function.graph)
+    low.names, low.errors, low.details = outer.names, list(outer.errors), outer.details
+    low.callable, low.within = visible, function
+    low.updates.parameters.update(outer.updates.parameters)
+    function.parameters, function.results, function.blanks = [], [], []
+    inputs = enumerate(function.graph.inputs)
+    refs = [_parameter(low, value, function.parameters, k in function.updates) for k, value in inputs]
+    low.line(f"{function.calls}[0] = {function.calls}[0] + {_TICKS_PER_CALL}")
+    low.line(f"if {function.calls}[0] > {LIMIT}:")
+    with low.nested() as lines:
+        low.line(f"{function.calls}[0] = 0")
+        low.leave_when("lib.interrupted()", Interruption("KeyboardInterrupt", "", node.span))
+    low.block.append(lines)
+    results = low.emit_graph(function.graph, refs, in_loop=True)
+    function.owned = [
+        _result(low, ref, value, function) and owned
+        for owned, ref, value in zip(function.owned, results, function.graph.outputs)
+    ]
+    if low.kept:
+        raise NotNative("a recursive function that assigns a variable before something that may fail")
+    outer.errors, outer.details = low.errors, low.details
+    outer.functions += [*low.functions, function]
+    low.functions = []
+
+
+def _parameter(low: Lowering, value: Value, parameters: list[str], is_updated: bool) -> Any:
+    slot = slot_of(value.type)
+    if slot.kind == "token":
+        return TOKEN
+    assert slot.dtype is not None
+    name = low.names.fresh(value.name or "x")
+    parameters.append(name)
+    if slot.kind == "scalar":
+        return Scalar(name, slot.dtype)
+    if slot.kind == "stack":
+        raise NotNative("a stack that is handed to a recursive function has no native form")
+    assert isinstance(value.type, TensorType)
+    assert value.type.shape is not None
+    dims: list[str] = []
+    for axis, size in enumerate(value.type.shape):
+        if size is not None:
+            dims.append(low.static_dim(size))
+        else:
+            atom = low.names.fresh(f"{name}_d{axis}")
+            parameters.append(atom)
+            dims.append(low.extents.declare(atom))
+    return Array(Buffer(name, slot.dtype, is_updated), tuple(dims))
+
+
+def _result(low: Lowering, ref: Any, value: Value, function: Function) -> bool:
+    """Adds what stands for a result; gives whether nobody else has its memory, but perhaps another result."""
+    slot = slot_of(value.type)
+    if slot.kind == "token":
+        return True
+    assert slot.dtype is not None
+    if slot.kind == "scalar":
+        function.results.append(spelling.strip(ref.text))
+        function.blanks.append(spelling.literal(0, slot.dtype))
+        return True
+    if slot.kind == "stack":
+        raise NotNative("a stack that a recursive function returns has no native form")
+    assert isinstance(value.type, TensorType)
+    assert value.type.shape is not None
+    array = low.solid(ref)
+    sizes = [dim for dim, size in zip(array.dims, value.type.shape) if size is None]
+    function.results += [array.buffer.name, *sizes]
+    empty = low.empty_buffers.get(slot.dtype)
+    if empty is None:
+        empty = low.empty_buffers[slot.dtype] = low.names.fresh(f"no_{slot.dtype.name}")
+    function.blanks += [empty, *["0"] * len(sizes)]
+    return array.buffer.owned
+
+
+def status_of(fail: Fail, details: int) -> list[str]:
+    """The status that a failing check returns, and the numbers that come with it."""
+    if isinstance(fail.code, str):
+        return [fail.code, *_details(fail.code, details)]
+    return [str(fail.code), *fail.details, *["0"] * (details - len(fail.details))]
+
+
+def _details(status: str, details: int) -> list[str]:
+    return [f"{status}__d{k}" for k in range(details)]
+
+
+def function_text(function: Function, details: int) -> str:
+    """The text of a function that is printed; `details` numbers come with each status."""
+    low = function.low
+    keep_in_registers(low)
+
+    def format_fail(item: Fail) -> str:
+        return f"return {tuple_of([*status_of(item, details), *function.blanks])}"
+
+    low.line(f"return {tuple_of(['0', *['0'] * details, *function.results])}")
+    prologue = [f"{name} = {text}" for name, text in low.prologue.items()]
+    prologue += [f"{name} = {spelling.allocate('0', dtype)}" for dtype, name in low.empty_buffers.items()]
+    body = "\n".join(spelling.indented(low.block, 1, format_fail))
+    used = words(body + "\n" + "\n".join(text.split(" = ", 1)[1] for text in prologue))
+    lines = [spelling.INDENT + text for text in prologue if text.split(" = ", 1)[0] in used]
+    own = [function.depth, function.base, function.calls]
+    head = f"def {function.name}({', '.join([*own, *function.parameters, _CONSTANTS])})"
+    types = ["int64"] * (1 + details)
+    for value in function.graph.outputs:
+        if not isinstance(value.type, TokenType):
+            assert isinstance(value.type, TensorType)
+            types.append(numba_type(value.dtype, min(value.type.rank or 0, 1)))
+            types += ["int64"] * sum(size is None for size in value.type.shape or ())
+    return "\n".join(["@lib.recursive", f'{head} -> "({", ".join(types)})":', *lines, body])
+
+
+def complete(text: str, low: Lowering, details: int) -> str:
+    """The text of a kernel with what calls of its functions have marks for."""
+    if not low.functions:
+        return text
+    names = [name for function in low.functions for name, _ in function.low.constants]
+    text = text.replace(f", {_CONSTANTS}", "".join(f", {name}" for name in names))
+    return re.sub(
+        r", (\w+)__details\b", lambda found: "".join(f", {name}" for name in _details(found[1], details)), text
+    )

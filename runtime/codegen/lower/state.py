@@ -1,0 +1,434 @@
+"""The state of printing one kernel, and the table of ops' printed forms.
+
+Rank-0 tensors are scalar expressions, arrays are flat buffers with their dimensions in variables (`kernel/values.py`);
+elementwise nodes gather in fusion groups (`loops/fusion.py`) that are printed when a value of theirs is needed
+elsewhere. Each op's form is a row of `EMITTERS`; elementwise ops need none.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from runtime import errors
+from runtime.codegen.kernel import spelling
+from runtime.codegen.kernel.names import Names, assigned, fill, is_literal
+from runtime.codegen.kernel.reports import NestReport
+from runtime.codegen.kernel.source import ErrorSite, Fail, Kept, NotNative
+from runtime.codegen.kernel.values import Array, Buffer, Dims, Ref, Scalar, Spread, Vector, Virtual, product
+from runtime.codegen.loops import scalarize
+from runtime.codegen.loops.concat_views import Joined, written
+from runtime.codegen.loops.copies import copy
+from runtime.codegen.loops.fusion import Fusion, Pending
+from runtime.codegen.passes.buffer_reuse import Updates
+from runtime.codegen.symbolic.dimensions import Sizes
+from runtime.codegen.symbolic.polynomial import Polynomial
+from runtime.codegen.symbolic.ranges import Known, checks, known_of, range_of, result_of
+from runtime.codegen.symbolic.shape_env import Assumed
+from runtime.dtypes import DType
+from runtime.graph.ir import Graph, Node, Value
+from runtime.graph.spans import with_op
+from runtime.graph.structural import ASSIGN
+from runtime.types import TensorType
+
+Emitter = Callable[["Lowering", Node], None]
+# op name -> how it is printed. Filled by the emit_* modules.
+EMITTERS: dict[str, Emitter] = {}
+# op name -> why a node of such an op has no form after all, or None.
+REFUSALS: dict[str, Callable[[Node], str | None]] = {}
+
+# Longest expression that is written where it is used instead of into a variable.
+_INLINE_LIMIT = 64
+
+
+def emitter(*names: str) -> Callable[[Emitter], Emitter]:
+    """Registers the form of the named ops."""
+
+    def add(function: Emitter) -> Emitter:
+        for name in names:
+            EMITTERS[name] = function
+        return function
+
+    return add
+
+
+class Region:
+    """What is known about the graph whose nodes are being printed."""
+
+    def __init__(self, graph: Graph, in_loop: bool = False, small: frozenset[Node] = frozenset()) -> None:
+        self.graph = graph
+        self.in_loop = in_loop
+        self.small = small  # nodes that are printed element by element
+        self.items: dict[Value, Any] = {}  # the elements of small values that were read from memory
+        self.env: dict[Value, Any] = {}
+        self.indices: dict[tuple[Value, str], str] = {}  # (index, dimension) -> the offset, which was checked
+        self.index = 0
+        self.last_use: dict[Value, float] = {}
+        self.uses: Counter[Value] = Counter()
+        self.users: dict[Value, list[Node]] = {}
+        for index, node in enumerate(graph.nodes):
+            for value in node.inputs[node.op is ASSIGN :]:  # an assignment doesn't read what it replaces
+                self.last_use[value] = index
+                self.uses[value] += 1
+                self.users.setdefault(value, []).append(node)
+        self.outputs = set(graph.outputs)
+        for value in graph.outputs:
+            self.last_use[value] = float("inf")
+            self.uses[value] += 1
+        self.live = _live_nodes(graph)
+
+
+def _live_nodes(graph: Graph) -> set[Node]:
+    needed = set(graph.outputs)
+    live: set[Node] = set()
+    for node in reversed(graph.nodes):
+        if node.must_stay or any(v in needed for v in node.outputs):
+            live.add(node)
+            needed.update(node.inputs)
+    return live
+
+
+class Lowering(Sizes):
+    """The state of printing one kernel."""
+
+    def __init__(self, graph: Graph, assuming: bool = False, equal: dict[str, Polynomial] | None = None) -> None:
+        super().__init__(assuming, equal or {})
+        self.graph = graph
+        self.names = Names()
+        self.block: list[Any] = []
+        self.errors: list[ErrorSite] = []
+        self.details = 0
+        self.prologue: dict[str, str] = {}  # variable -> expression over the parameters
+        self.broadcasts: list[dict[tuple[str, str], str]] = [{}]  # per open block: (a, b) -> their broadcast
+        self.updates = Updates()
+        self.varying: dict[Node, set[int]] = {}  # of each loop the carries whose shapes were seen to change
+        self.few = scalarize.Small(self.updates)
+        self.region: Region = Region(graph)
+        self.fusion = Fusion(self)
+        self.index_names: list[str] = []  # loop variables by depth
+        self.empty_buffers: dict[DType, str] = {}
+        self.parts: list[str] = []  # functions that threads run
+        self.functions: list[Any] = []  # recursive functions that were printed (see `recursion.py`)
+        self.callable: dict[str, Any] = {}  # by name, the functions that `call` nodes here may call
+        self.within: Any = None  # the recursive function that is being printed, if it is one
+        self.placed: Any = None  # the last nest, which the next may join (see `passes/loop_fusion.py`)
+        self.fresh: set[str] = set()  # buffers that are nothing but an allocation
+        self.reports: list[NestReport] = []  # what was printed as one nest, for `explain`
+        self.kept: dict[Any, Kept] = {}  # variable -> where the kernel keeps what was committed
+        self.in_step: dict[
+            Node, tuple[str, bool]
+        ] = {}  # commit -> memory that has its value, whether it is kept before
+
+    # --- text ----------------------------------------------------------------------------------------------------
+
+    def line(self, text: str) -> None:
+        self.block.append(text)
+
+    @contextlib.contextmanager
+    def nested(self) -> Iterator[list]:
+        """Collects what is printed meanwhile as a deeper block, which the caller places with `self.block.append`."""
+        outer, self.block = self.block, []
+        self.broadcasts.append({})
+        try:
+            yield self.block
+        finally:
+            self.hidden |= assigned(self.block)
+            self.broadcasts.pop()
+            self.block = outer
+
+    def assign(self, text: str, base: str | None = None) -> str:
+        """A new variable with this value."""
+        name = self.names.fresh(base)
+        self.line(f"{name} = {spelling.strip(text)}")
+        return name
+
+    def atom(self, text: str, base: str | None = "n") -> str:
+        """A dimension (or other integer) as a name or literal."""
+        text = spelling.strip(text)
+        return text if text.isidentifier() or text.isdigit() else self.assign(text, base)
+
+    def fail_when(
+        self, condition: str, error: str, message: str, node: Node, details: Sequence[str] = (), op: str | None = None,
+        dtypes: Sequence[DType] = (), summarize: int = 3,
+    ) -> None:  # fmt: skip
+        """Prints a check that leaves the kernel with an error. `details` are the integers that the message shows; those
+        that stand for other scalars (see `lib.bits`) have their dtype in `dtypes`."""
+        message = with_op(message, errors.BY_NAME[error], node)
+        self.leave_when(condition, ErrorSite(error, message, node.span, op, tuple(dtypes), summarize), details)
+
+    def leave_when(self, condition: str, site: ErrorSite, details: Sequence[str] = ()) -> None:
+        """Prints a return with a status that stands for `site`."""
+        self.errors.append(site)
+        self.details = max(self.details, len(details))
+        self.line(f"if {spelling.strip(condition)}:")
+        self.block.append([Fail(len(self.errors), tuple(details))])
+
+    # --- values --------------------------------------------------------------------------------------------------
+
+    def ref(self, value: Value) -> Ref:
+        """What stands for the value; what was going to compute it is printed now."""
+        found = self.region.env[value]
+        while isinstance(found, Pending):
+            self.fusion.flush(found.group)
+            found = self.region.env[value]
+        if isinstance(found, Joined):
+            found = written(self, found, value.name)
+            self.define(value, found)
+            found = self.region.env[value]
+        return found
+
+    def define(self, value: Value, ref: Any) -> None:
+        """Binds a value. Dimensions that its type knows replace those that were computed."""
+        if isinstance(ref, (Array, Spread, Virtual, Vector)) and isinstance(value.type, TensorType):
+            ref = self.with_dims(ref, self.type_dims(value.type, ref.dims))
+        if isinstance(ref, Array):
+            ref.buffer.values.append(value)
+        elif isinstance(ref, Spread):
+            ref.source.buffer.values.append(value)
+        self.region.env[value] = ref
+
+    def wait(self, value: Value, ref: Any) -> None:
+        """Binds a value to an array that is printed when it is asked for, if it is at all (see
+        `loops/concat_views.py`)."""
+        if isinstance(ref, Joined):
+            self.region.env[value] = self.fusion.joined[value] = ref
+        else:
+            self.define(value, ref)
+
+    def scalar(self, value: Value) -> str:
+        """The expression of a rank-0 value, closed (usable as an operand)."""
+        ref = self.ref(value)
+        assert isinstance(ref, Scalar), (value, ref)
+        return ref.text
+
+    def scalar_name(self, value: Value) -> str:
+        """The same as a variable or literal, for use in several places."""
+        ref = self.ref(value)
+        assert isinstance(ref, Scalar), (value, ref)
+        if ref.is_name or is_literal(ref.text):
+            return ref.text
+        name = self.assign(ref.text, value.name)
+        if ref.text in self.sizes:
+            self.sizes[name] = self.sizes[ref.text]
+        self.region.env[value] = replace(ref, text=name, known=known_of(ref))
+        return name
+
+    def index_name(self, depth: int) -> str:
+        """The variable of a loop over array elements; loops at the same depth share one."""
+        while len(self.index_names) <= depth:
+            self.index_names.append(self.names.fresh("ijklmnpq"[len(self.index_names) % 8]))
+        return self.index_names[depth]
+
+    def dims(self, value: Value) -> Dims:
+        """The dimension atoms of a value, without computing it."""
+        found = self.region.env[value]
+        return () if isinstance(found, Scalar) else found.dims
+
+    def array(self, value: Value) -> Array:
+        """The value as a contiguous array in memory."""
+        ref = self.ref(value)
+        solid = self.solid(ref, value.name)
+        if solid is not ref:
+            solid.buffer.values.append(value)
+            self.region.env[value] = solid
+        return solid
+
+    def solid(self, ref: Any, base: str | None = None) -> Array:
+        """A contiguous array in memory with the elements of `ref`."""
+        if isinstance(ref, Array) and ref.is_plain:
+            return ref
+        buffer = self.new_buffer(product(ref.dims) if not isinstance(ref, Scalar) else "1", ref.dtype, base)
+        if isinstance(ref, Scalar):
+            self.line(f"{buffer.name}[0] = {spelling.strip(ref.text)}")
+            return Array(buffer, ())
+        if isinstance(ref, Vector):
+            for index, item in enumerate(ref.items):
+                self.line(f"{buffer.name}[{index}] = {spelling.strip(item)}")
+        else:
+            self.copy_into(Array(buffer, ref.dims), ref)
+        return Array(buffer, ref.dims)
+
+    def new_buffer(self, size: str, dtype: DType, base: str | None = None) -> Buffer:
+        name = self.names.fresh(base or "a")
+        self.fresh.add(name)
+        self.line(f"{name} = {spelling.allocate(size, dtype)}")
+        return Buffer(name, dtype, owned=True)
+
+    def copy_into(self, target: Array, ref: Any, add: bool = False, dims: Dims | None = None) -> None:
+        """Prints a loop that writes (or adds) the elements of `ref` into those of `target` (see `loops/copies.py`)."""
+        copy(self, target, ref, add, dims)
+
+    def strides(self, array: Array) -> tuple[str, ...]:
+        """How far elements lie apart in the buffer, for each dimension."""
+        if array.strides is not None:
+            return array.strides
+        return tuple(self.atom(product(array.dims[axis + 1 :]), "stride") for axis in range(len(array.dims)))
+
+    def copied(self, array: Array, base: str | None = None) -> Array:
+        """The same elements in a buffer of this kernel's own."""
+        buffer = self.new_buffer(product(array.dims), array.dtype, base)
+        self.copy_into(Array(buffer, array.dims), array)
+        return Array(buffer, array.dims)
+
+    def snapshot(self) -> tuple:
+        """What must be forgotten when a piece of text is thrown away to be printed again."""
+        return (
+            self.names.snapshot(), list(self.errors), self.details, list(self.constants), dict(self.static),
+            dict(self.prologue), set(self.hidden), dict(self.empty_buffers), dict(self.sizes), list(self.index_names),
+            dict(self.kept), list(self.parts), set(self.fresh), list(self.reports), list(self.functions),
+            self.extents.snapshot(),
+        )  # fmt: skip
+
+    def restore(self, saved: tuple) -> None:
+        self.names.restore(saved[0])
+        self.placed = None
+        (
+            self.errors, self.details, self.constants, self.static, self.prologue, self.hidden, self.empty_buffers,
+            self.sizes, self.index_names, self.kept, self.parts, self.fresh, self.reports, self.functions,
+        ) = saved[1:-1]  # fmt: skip
+        self.extents.restore(saved[-1])
+
+    def may_overwrite(self, value: Value) -> bool:
+        """Whether the current node is the last to see the value's memory, which this kernel owns."""
+        return self._still_read(value) == []
+
+    def frees_memory_of(self, value: Value) -> bool:
+        """The same; parts of the memory that are read later are copied first, where nothing else is."""
+        readers = self._still_read(value)
+        if not readers:
+            return readers is not None
+        refs = [self.region.env[other] for other in readers]
+        if not all(isinstance(ref, Array) and not ref.whole for ref in refs):
+            return False
+        for other in readers:
+            scalarize.keep_elements(self, other) if self.region.in_loop and scalarize.is_small(other) else self.array(
+                other
+            )
+        for buffer in self.region.env[value].buffer.sharers:
+            buffer.values = [other for other in buffer.values if other not in readers]
+        return True
+
+    def _still_read(self, value: Value) -> list[Value] | None:
+        """The values in the value's memory that the current node, or one after it, reads besides the value itself; None
+        where the memory isn't this kernel's to overwrite, or the value is read again."""
+        ref = self.region.env[value]
+        if not isinstance(ref, Array) or not ref.is_plain or not ref.buffer.owned:
+            return None
+        region = self.region
+        current = region.graph.nodes[region.index]
+        found = [
+            other
+            for buffer in ref.buffer.sharers
+            for other in buffer.values
+            if region.last_use.get(other, -1) > region.index or (other is not value and other in current.inputs)
+        ]
+        return None if value in found or current.inputs.count(value) > 1 else list(dict.fromkeys(found))
+
+    # --- nodes ---------------------------------------------------------------------------------------------------
+
+    def emit_graph(self, graph: Graph, inputs: Sequence[Any], in_loop: bool = False) -> list[Any]:
+        """Prints a region's nodes here; gives the refs of its outputs (groups that compute them are printed)."""
+        outer = self.region
+        in_loop = in_loop or outer.in_loop
+        self.region = Region(graph, in_loop, self.few.nodes(graph) if in_loop else frozenset())
+        fusion, self.fusion = self.fusion, Fusion(self)
+        try:
+            for value, ref in zip(graph.inputs, inputs):
+                self.define(value, ref)
+            for index, node in enumerate(graph.nodes):
+                self.region.index = index
+                if node in self.region.live:
+                    self.fusion.keep_order(node)
+                    with _blaming(node):
+                        self.emit(node)
+            self.region.index = len(graph.nodes)
+            return [self.ref(v) for v in graph.outputs]
+        finally:
+            self.region, self.fusion = outer, fusion
+
+    def emit(self, node: Node) -> None:
+        form = EMITTERS.get(node.op.name)
+        if node in self.region.small:
+            scalarize.emit(self, node)
+        elif form is not None:
+            form(self, node)
+        elif node.op.is_elementwise:
+            self.emit_elementwise(node)
+        else:
+            raise NotNative(f"op '{node.op.name}' has no native form", node)
+
+    def emit_elementwise(self, node: Node) -> None:
+        output = node.outputs[0]
+        if output.type.rank:  # type: ignore[union-attr]
+            self.fusion.add(node)
+            return
+        known = None
+        if output.dtype.is_integer:
+            self.check_operands(node, self.scalar_name)
+            refs = [self.ref(v) for v in node.inputs]
+            known = result_of(node.op.name, [range_of(ref) for ref in refs], output.dtype)
+            known = self.extents.refined(node.op.name, refs, known, output.dtype)
+        self.define_scalar(node, self.expression(node, [self.scalar(v) for v in node.inputs], alone=True), known=known)
+
+    def check_operands(self, node: Node, name_of: Callable[[Value], str]) -> None:
+        """Prints the checks that an integer op's row asks for."""
+        known = [known_of(self.region.env[v]) for v in node.inputs]
+        if node.op.divisor is not None:
+            known[node.op.divisor] = self.extents.nonzero(known[node.op.divisor])
+        for value, wrong, message in checks(node, known):
+            self.fail_when(f"{name_of(value)} {wrong}", "InvalidArgumentError", message, node)
+
+    def expression(self, node: Node, operands: Sequence[str], alone: bool = False) -> str:
+        """The text of an elementwise op on the given operand texts, of exactly the output's dtype."""
+        output = node.outputs[0].dtype
+        sources = [v.dtype for v in node.inputs]
+        if node.op.name == "cast":
+            return spelling.convert(operands[0], sources[0], output)
+        text = fill(node.op.scalar, operands, sources, output)
+        if output.name == "int64" and node.op.name in ("floordiv", "truncatediv"):
+            # The one quotient that overflows: the processor traps on it, and numba makes it 0.
+            text = f"(-{operands[0]} if {operands[1]} == -1 else {text})"
+        for index, operand in enumerate(operands):
+            if not (operand.isidentifier() or is_literal(operand)) and text.count(operand) > operands.count(operand):
+                # The rule uses this operand more than once.
+                named = [*operands[:index], self.assign(operand, "t"), *operands[index + 1 :]]
+                return self.expression(node, named, alone)
+        return spelling.narrow(spelling.fast(text, output, alone), output)
+
+    def define_scalar(self, node: Node, text: str, pure: bool = True, known: Known | None = None) -> None:
+        """Binds a node's rank-0 output; short single-use expressions stay text. `pure`: doesn't read memory."""
+        value = node.outputs[0]
+        if not (pure and self.stays_text(value, text)):
+            text = self.assign(text, value.name)
+        self.define(value, Scalar(text, value.dtype, known))
+
+    def stays_text(self, value: Value, text: str) -> bool:
+        if text.isidentifier() or is_literal(text):
+            return True
+        region = self.region
+        if region.uses[value] != 1 or len(text) > _INLINE_LIMIT or value.name is not None:
+            return False
+        users = region.users.get(value)
+        if not users:
+            return True  # an output
+        user = users[0]
+        if user.op.is_elementwise:
+            rank = user.outputs[0].type.rank  # type: ignore[union-attr]
+            return rank == 0 and user in region.live
+        return user.op.name == "cond" and user.inputs[0] is value
+
+
+@contextlib.contextmanager
+def _blaming(node: Node) -> Iterator[None]:
+    """A mistake in the form of an op names the node: what is printed into a report later."""
+    try:
+        yield
+    except (NotNative, Assumed, errors.KernelError):
+        raise
+    except Exception as error:
+        failure = errors.KernelError(f"the form of op '{node.op.name}' failed: {type(error).__name__}: {error}")
+        failure.node = node
+        raise failure from error

@@ -1,0 +1,13 @@
+"""All functions over floats that kernels have of their own: name → how it is written (`lane_functions.Function`)."""
+
+from __future__ import annotations
+
+from runtime.codegen.math.elementary_functions import exp
+from runtime.codegen.math.power import pow
+from runtime.codegen.math.vector_functions import FORMULAS
+
+__all__ = ["FORMULAS"]
+
+# The modules are imported for what they add to it.
+assert exp is FORMULAS["exp"]
+assert pow is FORMULAS["pow"]

@@ -1,0 +1,228 @@
+"""Large blocks of memory for arrays, which are kept for the next array of about that size when they are given back.
+
+    void *autograph_take_block(size_t bytes)     as malloc
+    void autograph_give_block(void *block)       as free
+
+The C library gives large blocks back to the system at once, so that every array begins with pages that the system has
+to find and clear when they are first written to: 40 MB in 4 KiB pages take 10 ms, which is more than most kernels need
+for as many elements. Up to `KEPT` bytes wait here instead, in blocks of which each serves arrays that need at least
+four fifths of it. When a block doesn't fit any more, those that wait are given back: they are of sizes that nobody asks
+for. Fresh blocks are given to the system's huge pages (Linux), as NumPy does.
+
+Blocks are malloc's own: what is taken here may be freed by `free`, and the other way round. Safe in all threads: a
+block that waits is taken and put by one atomic exchange.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import sys
+from typing import Any
+
+from runtime.codegen.native_runtime.jit_module import link
+
+TAKE, GIVE = "autograph_take_block", "autograph_give_block"
+LEAST = 1 << 20  # bytes of a block that is worth keeping
+KEPT = 256 << 20
+_SLOTS = 8
+_HUGE_PAGES = 4 << 20  # bytes from which on huge pages are asked for
+_MADV_HUGEPAGE = 14
+
+_PLAIN = f"""
+declare ptr @malloc(i64)
+declare void @free(ptr)
+define ptr @{TAKE}(i64 %bytes) {{
+  %block = call ptr @malloc(i64 %bytes)
+  ret ptr %block
+}}
+define void @{GIVE}(ptr %block) {{
+  call void @free(ptr %block)
+  ret void
+}}
+"""
+
+_KEEPING = f"""
+@slots = internal global [{_SLOTS} x ptr] zeroinitializer
+@kept = internal global i64 0
+
+declare ptr @malloc(i64)
+declare void @free(ptr)
+declare i64 @malloc_usable_size(ptr)
+declare i32 @madvise(ptr, i64, i32)
+
+; A block that waits and serves %bytes, or null.
+define internal ptr @find(i64 %bytes) {{
+start:
+  %quarter = lshr i64 %bytes, 2
+  %most = add i64 %bytes, %quarter
+  br label %each
+each:
+  %number = phi i64 [ 0, %start ], [ %next, %following ]
+  %slot = getelementptr ptr, ptr @slots, i64 %number
+  %seen = load atomic ptr, ptr %slot monotonic, align 8
+  %empty = icmp eq ptr %seen, null
+  br i1 %empty, label %following, label %take
+take:
+  %block = atomicrmw xchg ptr %slot, ptr null acq_rel
+  %gone = icmp eq ptr %block, null
+  br i1 %gone, label %following, label %measure
+measure:
+  %size = call i64 @malloc_usable_size(ptr %block)
+  %enough = icmp uge i64 %size, %bytes
+  %little = icmp ule i64 %size, %most
+  %fits = and i1 %enough, %little
+  br i1 %fits, label %out, label %back
+back:
+  %exchange = cmpxchg ptr %slot, ptr null, ptr %block acq_rel monotonic
+  %put = extractvalue {{ ptr, i1 }} %exchange, 1
+  br i1 %put, label %following, label %drop
+drop:
+  %before = atomicrmw sub ptr @kept, i64 %size monotonic
+  call void @free(ptr %block)
+  br label %following
+following:
+  %next = add i64 %number, 1
+  %more = icmp ult i64 %next, {_SLOTS}
+  br i1 %more, label %each, label %none
+out:
+  %rest = atomicrmw sub ptr @kept, i64 %size monotonic
+  ret ptr %block
+none:
+  ret ptr null
+}}
+
+; Gives back all blocks that wait.
+define internal void @clear() {{
+start:
+  br label %each
+each:
+  %number = phi i64 [ 0, %start ], [ %next, %following ]
+  %slot = getelementptr ptr, ptr @slots, i64 %number
+  %block = atomicrmw xchg ptr %slot, ptr null acq_rel
+  %gone = icmp eq ptr %block, null
+  br i1 %gone, label %following, label %drop
+drop:
+  %size = call i64 @malloc_usable_size(ptr %block)
+  %before = atomicrmw sub ptr @kept, i64 %size monotonic
+  call void @free(ptr %block)
+  br label %following
+following:
+  %next = add i64 %number, 1
+  %more = icmp ult i64 %next, {_SLOTS}
+  br i1 %more, label %each, label %out
+out:
+  ret void
+}}
+
+; Lets a block wait. Whether there was room.
+define internal i1 @keep(ptr %block, i64 %size) {{
+start:
+  %before = atomicrmw add ptr @kept, i64 %size monotonic
+  %after = add i64 %before, %size
+  %room = icmp ule i64 %after, {KEPT}
+  br i1 %room, label %each, label %none
+each:
+  %number = phi i64 [ 0, %start ], [ %next, %following ]
+  %slot = getelementptr ptr, ptr @slots, i64 %number
+  %exchange = cmpxchg ptr %slot, ptr null, ptr %block acq_rel monotonic
+  %put = extractvalue {{ ptr, i1 }} %exchange, 1
+  br i1 %put, label %out, label %following
+following:
+  %next = add i64 %number, 1
+  %more = icmp ult i64 %next, {_SLOTS}
+  br i1 %more, label %each, label %none
+none:
+  %again = atomicrmw sub ptr @kept, i64 %size monotonic
+  ret i1 false
+out:
+  ret i1 true
+}}
+
+define noalias ptr @{TAKE}(i64 %bytes) {{
+  %large = icmp uge i64 %bytes, {LEAST}
+  br i1 %large, label %look, label %plain
+plain:
+  %small = call ptr @malloc(i64 %bytes)
+  ret ptr %small
+look:
+  %found = call ptr @find(i64 %bytes)
+  %none = icmp eq ptr %found, null
+  br i1 %none, label %fresh, label %out
+fresh:
+  %first = call ptr @malloc(i64 %bytes)
+  %missing = icmp eq ptr %first, null
+  br i1 %missing, label %retry, label %advise
+retry:
+  call void @clear()
+  %second = call ptr @malloc(i64 %bytes)
+  %lost = icmp eq ptr %second, null
+  br i1 %lost, label %out, label %advise
+advise:
+  %block = phi ptr [ %first, %fresh ], [ %second, %retry ]
+  %huge = icmp uge i64 %bytes, {_HUGE_PAGES}
+  br i1 %huge, label %ask, label %out
+ask:
+  %place = ptrtoint ptr %block to i64
+  %end = add i64 %place, %bytes
+  %beyond = add i64 %place, 4095
+  %begin = and i64 %beyond, -4096
+  %page = inttoptr i64 %begin to ptr
+  %length = sub i64 %end, %begin
+  %asked = call i32 @madvise(ptr %page, i64 %length, i32 {_MADV_HUGEPAGE})
+  br label %out
+out:
+  %result = phi ptr [ %found, %look ], [ null, %retry ], [ %block, %advise ], [ %block, %ask ]
+  ret ptr %result
+}}
+
+define void @{GIVE}(ptr %block) {{
+  %none = icmp eq ptr %block, null
+  br i1 %none, label %out, label %measure
+measure:
+  %size = call i64 @malloc_usable_size(ptr %block)
+  %large = icmp uge i64 %size, {LEAST}
+  %possible = icmp ule i64 %size, {KEPT}
+  %worthwhile = and i1 %large, %possible
+  br i1 %worthwhile, label %keep, label %free
+keep:
+  %kept = call i1 @keep(ptr %block, i64 %size)
+  br i1 %kept, label %out, label %room
+room:
+  call void @clear()
+  %second = call i1 @keep(ptr %block, i64 %size)
+  br i1 %second, label %out, label %free
+free:
+  call void @free(ptr %block)
+  br label %out
+out:
+  ret void
+}}
+"""
+
+
+@functools.cache
+def provide() -> tuple[int, int]:
+    """Makes both functions known to code that is linked from then on; their addresses."""
+    take, give = link(_KEEPING if sys.platform == "linux" else _PLAIN, TAKE, GIVE)
+    return take, give
+
+
+@functools.cache
+def _table() -> Any:
+    """The two functions as kernels find them: the C library's until `provide_to_kernels` puts ours there. As blocks are
+    malloc's own, some may be taken before, and given back afterwards."""
+    library = ctypes.CDLL(None)
+    plain = [ctypes.cast(getattr(library, name), ctypes.c_void_p).value for name in ("malloc", "free")]
+    return (ctypes.c_void_p * 2)(*plain)
+
+
+def table() -> int:
+    """The address of the table."""
+    return ctypes.addressof(_table())
+
+
+@functools.cache
+def provide_to_kernels() -> None:
+    """Compiles the functions, for which a running loop that waits for its kernel doesn't wait."""
+    _table()[:] = provide()

@@ -1,0 +1,55 @@
+"""Machine code that stays until the process ends, and that kernels find by the names of its functions."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+
+from runtime.codegen.cache import kernel_cache
+
+
+def machine_code(stem: str, text: str | Callable[[], str], level: int = 2, key: str = "") -> bytes:
+    """The object file of LLVM code: from the folder of kernels, or optimised at `level` and kept there. Where the text
+    itself takes long to make, `text` makes it, and `key` says all that it depends on."""
+    from runtime.llvm import target
+
+    named = key if callable(text) else text
+    name = f"{stem}_{hashlib.sha256((named + kernel_cache.platform_key()).encode()).hexdigest()[:24]}"
+    found = kernel_cache.read_code(name)
+    if found is None:
+        found = target.machine_code(text() if callable(text) else text, (), level)
+        kernel_cache.write_code(name, found)
+    return found
+
+
+def link(code: str, *names: str) -> list[int]:
+    """Takes LLVM code into the process, makes its functions `names` known to whatever is linked from then on; their
+    addresses.
+
+    The code is never taken out of memory: a thread may be in it, or an array may need it to be freed.
+    """
+    import llvmlite.binding as llvm
+
+    from runtime.llvm import target
+
+    kept = target.available()
+    addresses = target.link(machine_code("resident", code), names, {}) if kept else _compiled(code, names)
+    for name, address in zip(names, addresses):
+        llvm.add_symbol(name, address)
+    return addresses
+
+
+def _compiled(code: str, names: tuple[str, ...]) -> list[int]:
+    """The same where only numba's kernels run."""
+    import llvmlite.binding as llvm
+
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    module = llvm.parse_assembly(code)
+    module.verify()
+    machine = llvm.Target.from_default_triple().create_target_machine(opt=2)
+    engine = llvm.create_mcjit_compiler(module, machine)
+    engine.finalize_object()
+    addresses = [int(engine.get_function_address(name)) for name in names]
+    engine.detach()
+    return addresses

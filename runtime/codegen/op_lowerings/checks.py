@@ -1,0 +1,24 @@
+"""Printed form of `check_numerics`: its operand itself, after a check."""
+
+from __future__ import annotations
+
+from runtime.codegen.kernel.values import Scalar
+from runtime.codegen.lower.state import Lowering, emitter
+from runtime.graph.ir import Node
+from runtime.ops.numerics import NONFINITE, words
+
+
+@emitter("check_numerics")
+def _check(low: Lowering, node: Node) -> None:
+    (value,) = node.inputs
+    # What was to be computed before is computed before: its errors come first.
+    low.fusion.flush_all()
+    if isinstance(low.ref(value), Scalar):
+        name = low.scalar_name(value)
+        found = low.assign(f"lib.nonfinite_scalar({name})", "found")
+    else:
+        found = low.assign(f"lib.nonfinite({low.array(value).buffer.name})", "found")
+    for kind in NONFINITE:
+        message = words(node.attrs["message"], kind)
+        low.fail_when(f"{found} == {kind}", "InvalidArgumentError", message, node, (), "check_numerics")
+    low.define(node.outputs[0], low.ref(value))

@@ -1,0 +1,233 @@
+"""Printed forms of ops that put arrays together or take them apart: pieces are copied into views, or are views."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from runtime.codegen.kernel import spelling
+from runtime.codegen.kernel.values import Array, Scalar, Spread, Vector, Virtual, product
+from runtime.codegen.loops.concat_views import Joined, part, piece_of
+from runtime.codegen.lower.state import Lowering, emitter
+from runtime.codegen.op_lowerings.view import bind
+from runtime.codegen.symbolic.polynomial import ZERO, Polynomial
+from runtime.graph.ir import Node
+
+# Vectors of scalars up to this length stay variables.
+_FEW = 16
+# Pieces of an array that nests read where they lie.
+_MANY = 4
+
+
+def _need_equal(low: Lowering, node: Node, got: str, wanted: str) -> None:
+    if not low.extents.are_equal(got, wanted):
+        message = f"Dimensions {{0}} and {{1}} must be equal [Op:{node.op.label}]"
+        low.fail_when(f"{got} != {wanted}", "InvalidArgumentError", message, node, (got, wanted), node.op.label)
+
+
+def _few_items(refs: Sequence[Any]) -> tuple[str, ...] | None:
+    """The elements of vectors one after another, if nothing has to be stored for them."""
+    if not all(isinstance(ref, Vector) for ref in refs):
+        return None
+    items = tuple(item for ref in refs for item in ref.items)
+    return items if len(items) <= _FEW else None
+
+
+def _is_static(node: Node) -> bool:
+    """Whether all sizes are known while tracing, and there are elements."""
+    if not node.outputs[0].type.rank or 0 in (node.outputs[0].shape or (0,)):  # type: ignore[union-attr]
+        return False
+    return all(None not in v.shape for v in (*node.inputs, *node.outputs))
+
+
+def _may_wait(low: Lowering, node: Node) -> bool:
+    """Whether what is joined need not be put together here."""
+    return _is_static(node) or (low.extents.assuming and not _has_nothing(node))
+
+
+def _has_nothing(node: Node) -> bool:
+    return any(not v.type.rank or 0 in v.shape for v in (*node.inputs, *node.outputs))  # type: ignore[union-attr]
+
+
+def _added(low: Lowering, atoms: Sequence[str]) -> str:
+    """The sum of dimensions."""
+    return low.extents.atom(sum(map(low.extents.of, atoms), ZERO), text=low.of_arguments(" + ".join(atoms)))
+
+
+@emitter("concat")
+def _concat(low: Lowering, node: Node) -> None:
+    axis = node.attrs["axis"]
+    few = all(isinstance(low.region.env[v], Vector) for v in node.inputs)
+    if _may_wait(low, node) and len(node.inputs) <= _MANY and not few:
+        shapes = [low.dims(v) for v in node.inputs]
+        for shape in shapes[1:]:
+            for position, (got, wanted) in enumerate(zip(shape, shapes[0])):
+                if position != axis:
+                    _need_equal(low, node, got, wanted)
+        lengths = [low.extents.of(shape[axis]) for shape in shapes]
+        total = _added(low, [shape[axis] for shape in shapes])
+        sizes = low.type_dims(node.outputs[0].type, (*shapes[0][:axis], total, *shapes[0][axis + 1 :]))  # type: ignore[arg-type]
+        pieces = tuple((length, piece_of(low, v)) for length, v in zip(lengths, node.inputs) if length != ZERO)
+        low.wait(node.outputs[0], Joined(node.outputs[0].dtype, sizes, axis, pieces))
+        return
+    refs: list[Any] = [low.ref(v) for v in node.inputs]
+    dims = list(refs[0].dims)
+    for ref in refs[1:]:
+        for position, (got, wanted) in enumerate(zip(ref.dims, dims)):
+            if position != axis:
+                _need_equal(low, node, got, wanted)
+    items = _few_items(refs) if axis == 0 else None
+    if items is not None:
+        rows = sum(v.shape[0] for v in node.inputs)
+        low.define(node.outputs[0], Vector(refs[0].dtype, items, (low.static_dim(rows), *dims[1:])))
+        return
+    dims[axis] = _added(low, [ref.dims[axis] for ref in refs])
+    out = Array(low.new_buffer(product(dims), node.outputs[0].dtype, node.outputs[0].name), tuple(dims))
+    start = "0"
+    for position, ref in enumerate(refs):
+        low.copy_into(part(low, out, axis, start, ref.dims[axis]), ref)
+        if position < len(refs) - 1:
+            start = ref.dims[axis] if start == "0" else low.atom(f"{start} + {ref.dims[axis]}", "start")
+    low.define(node.outputs[0], out)
+
+
+@emitter("stack")
+def _stack(low: Lowering, node: Node) -> None:
+    axis = node.attrs["axis"]
+    output = node.outputs[0]
+    refs: list[Any] = [low.ref(v) for v in node.inputs]
+    count = low.static_dim(len(refs))
+    if isinstance(refs[0], Scalar):
+        items = tuple(low.scalar_name(v) for v in node.inputs)
+        vector = Vector(output.dtype, items, (count,))
+        low.define(output, vector if len(items) <= _FEW else low.solid(vector, output.name))
+        return
+    for ref in refs[1:]:
+        for got, wanted in zip(ref.dims, refs[0].dims):
+            _need_equal(low, node, got, wanted)
+    together = _few_items(refs) if axis == 0 else None
+    if together is not None:
+        low.define(output, Vector(output.dtype, together, (count, *refs[0].dims)))
+        return
+    dims = (*refs[0].dims[:axis], count, *refs[0].dims[axis:])
+    out = Array(low.new_buffer(product(dims), output.dtype, output.name), dims)
+    for index, ref in enumerate(refs):
+        low.copy_into(_slice_at(low, out, axis, str(index)), ref)
+    low.define(output, out)
+
+
+def _slice_at(low: Lowering, array: Array, axis: int, index: str) -> Array:
+    found = part(low, array, axis, index, "1")
+    dims = found.dims[:axis] + found.dims[axis + 1 :]
+    strides = None if found.strides is None else found.strides[:axis] + found.strides[axis + 1 :]
+    return replace(found, dims=dims, strides=strides)
+
+
+@emitter("unstack")
+def _unstack(low: Lowering, node: Node) -> None:
+    axis, number = node.attrs["axis"], node.attrs["num"]
+    ref: Any = low.ref(node.inputs[0])
+    if isinstance(ref, Vector) and len(ref.dims) == 1:
+        for output, item in zip(node.outputs, ref.items):
+            low.define(output, Scalar(item, output.dtype))
+        return
+    array = ref if isinstance(ref, Array) else low.array(node.inputs[0])
+    _need_equal(low, node, array.dims[axis], low.static_dim(number))
+    for index in range(number):
+        bind(low, node, _slice_at(low, array, axis, str(index)), index)
+
+
+@emitter("split")
+def _split(low: Lowering, node: Node) -> None:
+    axis, sizes = node.attrs["axis"], node.attrs["sizes"]
+    ref: Any = low.ref(node.inputs[0])
+    array = ref if isinstance(ref, Array) else low.array(node.inputs[0])
+    atoms = [low.static_dim(size) for size in sizes]
+    if node.inputs[0].shape[axis] is None:
+        total = low.atom(" + ".join(atoms))
+        message = "The sizes of a split add up to {1}, but the dimension is {0} [Op:Split]"
+        low.fail_when(
+            f"{array.dims[axis]} != {total}", "InvalidArgumentError", message, node, (array.dims[axis], total), "split"
+        )
+    start = "0"
+    for index, atom in enumerate(atoms):
+        low.define(node.outputs[index], part(low, array, axis, start, atom))
+        if index < len(atoms) - 1:
+            start = atom if start == "0" else low.atom(f"{start} + {atom}", "start")
+
+
+@emitter("tile")
+def _tile(low: Lowering, node: Node) -> None:
+    """Copies next to each other: the operand broadcast to (m0, d0, m1, d1, ...)."""
+    source, output = node.inputs[0], node.outputs[0]
+    ref = low.ref(source)
+    if isinstance(ref, Scalar):
+        low.define(output, ref)
+        return
+    holes = iter(node.inputs[1:])
+    old = low.dims(source)
+    factors = []
+    for factor in node.attrs["multiples"]:
+        if factor is None:
+            atom = low.size_of(next(holes))
+            message = "Expected multiples >= 0, got {0} [Op:Tile]"
+            low.fail_when(f"{atom} < 0", "InvalidArgumentError", message, node, (atom,), "tile")
+            factors.append(atom)
+        else:
+            factors.append(low.static_dim(factor))
+    dims = tuple(low.atom(product((f, d))) for f, d in zip(factors, old))
+    if isinstance(ref, Virtual) and ref.uniform:
+        low.define(output, Virtual(ref.dtype, dims, ref.element, uniform=True))
+        return
+    wide = tuple(atom for pair in zip(factors, old) for atom in pair)
+    narrow = tuple(atom for d in old for atom in ("1", d))
+    buffer = low.new_buffer(product(dims), output.dtype, output.name)
+    low.copy_into(Array(buffer, wide), Spread(replace(low.array(source), dims=narrow), wide))
+    low.define(output, Array(buffer, dims))
+
+
+def _join_padded(low: Lowering, node: Node) -> None:
+    (source,), output = node.inputs, node.outputs[0]
+    text = spelling.literal(node.attrs["constant_values"], output.dtype)
+    found, sizes, atom = piece_of(low, source), list(map(low.extents.of, low.dims(source))), low.extents.atom
+    for axis, (before, after) in reversed(list(enumerate(node.attrs["paddings"]))):
+        lengths = (Polynomial.of(before), sizes[axis], Polynomial.of(after))
+        sizes[axis] = sum(lengths, ZERO)
+        rows = [tuple(atom(d) for d in (*sizes[:axis], n, *sizes[axis + 1 :])) for n in lengths]
+        edge = [Virtual(output.dtype, dims, lambda indices: text, uniform=True) for dims in rows]
+        pieces = zip(lengths, (edge[0], found, edge[2]))
+        dims = low.type_dims(output.type, [atom(d) for d in sizes])  # type: ignore[arg-type]
+        if before or after:
+            found = Joined(output.dtype, dims, axis, tuple((n, each) for n, each in pieces if n != ZERO))
+    if isinstance(found, Joined):
+        low.wait(output, found)
+    else:
+        low.define(output, low.ref(source))
+
+
+@emitter("pad")
+def _pad(low: Lowering, node: Node) -> None:
+    source, output = node.inputs[0], node.outputs[0]
+    paddings = node.attrs["paddings"]
+    if _may_wait(low, node) and 0 not in source.shape:
+        _join_padded(low, node)
+        return
+    ref = low.ref(source)
+    if isinstance(ref, Scalar):
+        low.define(output, ref)
+        return
+    old = low.dims(source)
+    dims = tuple(
+        d if (a, b) == (0, 0) else _added(low, [low.static_dim(a), d, low.static_dim(b)])
+        for d, (a, b) in zip(old, paddings)
+    )
+    dims = low.type_dims(output.type, dims)  # type: ignore[arg-type]
+    text = spelling.literal(node.attrs["constant_values"], output.dtype)
+    out = low.solid(Virtual(output.dtype, dims, lambda indices: text, uniform=True), output.name)
+    view = out
+    for axis, (before, _) in enumerate(paddings):
+        view = part(low, view, axis, low.static_dim(before), old[axis])
+    strides = low.strides(out)
+    low.copy_into(replace(view, strides=strides), ref)
+    low.define(output, out)

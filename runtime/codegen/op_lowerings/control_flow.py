@@ -1,0 +1,470 @@
+"""Printed forms of control flow and variable assignment.
+
+    %i, %h = while(%i0, %h0) test(...) body(...)        i = i0
+                                                        h = h0
+                                                →       while i < n:
+                                                            ...
+                                                            h = a_1
+                                                            i = i + 1
+
+A loop's carries are variables; an array carry is its buffer variable and, where the loop may change its shape,
+variables for dimensions. The body is printed under the guess that shapes don't change, and once more where the guess
+was wrong; that is remembered when a loop around is printed once more.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from runtime.codegen.kernel import spelling
+from runtime.codegen.kernel.names import is_literal, words
+from runtime.codegen.kernel.values import TOKEN, Array, Buffer, Scalar, StackRef, Vector, Virtual
+from runtime.codegen.loops.scalarize import is_small, items, items_of, vector
+from runtime.codegen.lower.counted_loops import Counter, counted_loop, counter_of
+from runtime.codegen.lower.state import Lowering, emitter
+from runtime.codegen.op_lowerings.effects import keep_in_step
+from runtime.codegen.passes.hoist_allocations import hoist_allocations
+from runtime.codegen.passes.interrupt_polls import interruptible
+from runtime.codegen.passes.strip_mine import LONGEST, in_chunks, stacks_of_one_scalar_a_trip
+from runtime.graph.ir import Node, Value
+from runtime.graph.updates import UPDATES
+from runtime.types import StackType, TensorType, TokenType
+
+
+@emitter("assign")
+def _assign(low: Lowering, node: Node) -> None:
+    low.define(node.outputs[0], low.ref(node.inputs[1]))
+
+
+# --- cond ------------------------------------------------------------------------------------------------------------
+
+
+@emitter("cond")
+def _cond(low: Lowering, node: Node) -> None:
+    predicate = spelling.strip(low.scalar(node.inputs[0]))
+    operands = [_held(low, v, may_pass=True) for v in node.inputs[1:]]
+    low.fusion.flush_all()
+    small = {k for k, v in enumerate(node.outputs) if low.region.in_loop and _is_wanted_small(low, node, k, v)}
+    variables = [_result_variables(low, v, k in small) for k, v in enumerate(node.outputs)]
+    blocks: list[list] = []
+    results: list[list[Any]] = []
+    for region in node.regions:
+        with low.nested() as block:
+            refs = low.emit_graph(region, [_for_branch(r) for r in operands])
+            refs = [_branch_result(low, r, v, k in small) for k, (r, v) in enumerate(zip(refs, node.outputs))]
+        blocks.append(block)
+        results.append(refs)
+    variables = [_kept_variable(operands, pair) or names for names, pair in zip(variables, zip(*results))]
+    outside = [_result_dims(low, value, pair) for value, pair in zip(node.outputs, zip(*results))]
+    for block, refs in zip(blocks, results):
+        for names, dims, ref in zip(variables, outside, refs):
+            block += [f"{a} = {spelling.strip(b)}" for a, b in _assignments(names, dims, ref)]
+    _print_branches(low, predicate, blocks)
+    joined = [
+        _joined(value, names, dims, pair)
+        for value, names, dims, pair in zip(node.outputs, variables, outside, zip(*results))
+    ]
+    _keep_shared(joined, results)
+    for value, ref in zip(node.outputs, joined):
+        low.define(value, ref)
+
+
+def _keep_shared(after: Sequence[Any], results: Sequence[Sequence[Any]]) -> None:
+    """What is the same memory at the end of one way through a node may be so after it."""
+    arrays = [k for k, ref in enumerate(after) if isinstance(ref, Array)]
+    for refs in results:
+        for k in arrays:
+            for j in arrays[: arrays.index(k)]:
+                if refs[j].buffer in refs[k].buffer.sharers:
+                    after[k].buffer.may_be(after[j].buffer)
+
+
+def _is_wanted_small(low: Lowering, node: Node, k: int, value: Value) -> bool:
+    """Whether a result becomes a few variables: what reads it wants its elements, and no branch writes in memory."""
+    made = [region.outputs[k].node for region in node.regions]
+    if not is_small(value) or any(each is not None and each.op.name in UPDATES for each in made):
+        return False
+    return value in low.region.outputs or low.few.asks_for(low.region.graph, value)
+
+
+def _branch_result(low: Lowering, ref: Any, value: Value, small: bool) -> Any:
+    if small:
+        return vector(low, value, items_of(low, ref, value.shape))
+    return low.solid(ref, value.name) if _is_array(value) else ref
+
+
+def _kept_variable(operands: Sequence[Any], pair: Sequence[Any]) -> tuple[str] | None:
+    """The variable of an operand's memory that both branches give back, written to or not."""
+    if not all(isinstance(ref, Array) for ref in pair):
+        return None
+    then, other = (ref.buffer.name for ref in pair)
+    known = {operand.buffer.name for operand in operands if isinstance(operand, Array)}
+    return (then,) if then == other and then in known else None
+
+
+def _print_branches(low: Lowering, predicate: str, blocks: list[list]) -> None:
+    then, other = blocks
+    if then:
+        low.line(f"if {predicate}:")
+        low.block.append(then)
+        if other:
+            low.line("else:")
+            low.block.append(other)
+    elif other:
+        low.line(f"if not {_negatable(predicate)}:")
+        low.block.append(other)
+
+
+def _negatable(text: str) -> str:
+    return text if text.isidentifier() else f"({text})"
+
+
+def _held(low: Lowering, value: Value, may_pass: bool = False) -> Any:
+    """An operand of a region: scalars in variables, arrays in memory, so that nothing is computed again inside."""
+    ref = low.ref(value)
+    if isinstance(ref, Scalar):
+        return ref if _is_plain(ref.text) else replace(ref, text=low.scalar_name(value))
+    if (isinstance(ref, Virtual) and not ref.uniform) or (isinstance(ref, Array) and ref.strides is not None):
+        ref = low.array(value)
+    return _inside(ref, may_pass and low.may_overwrite(value))
+
+
+def _is_plain(text: str) -> bool:
+    return text.isidentifier() or is_literal(text)
+
+
+def _inside(ref: Any, owned: bool = False) -> Any:
+    """The same value, as a region sees it, which must not write into an array unless it may own it."""
+    if isinstance(ref, Array):
+        return replace(ref, buffer=Buffer(ref.buffer.name, ref.dtype, owned, outside=ref.buffer))
+    if isinstance(ref, StackRef):
+        return replace(ref, shared=True)
+    return ref
+
+
+def _for_branch(ref: Any) -> Any:
+    """Each branch tracks by itself what it does with a buffer that it may overwrite."""
+    if isinstance(ref, Array):
+        return replace(ref, buffer=Buffer(ref.buffer.name, ref.dtype, ref.buffer.owned, ref.buffer.outside))
+    return ref
+
+
+def _is_array(value: Value) -> bool:
+    return isinstance(value.type, TensorType) and bool(value.type.rank)
+
+
+def _result_variables(low: Lowering, value: Value, small: bool = False) -> tuple[str, ...]:
+    base = value.name or "r"
+    if small:
+        return tuple(low.names.fresh(base) for _ in range(math.prod(value.shape)))
+    if isinstance(value.type, TokenType):
+        return ()
+    if isinstance(value.type, StackType):
+        parts = ("data", "top") if not value.type.element.rank else ("data", "top", "dims", "dims_top")
+        return tuple(low.names.fresh(f"{base}_{part}") for part in parts)
+    return (low.names.fresh(base),)
+
+
+def _result_dims(low: Lowering, value: Value, pair: Sequence[Any]) -> list[str]:
+    """Atoms of a result's dimensions, or fresh variables where the branches differ."""
+    if not _is_array(value) or isinstance(pair[0], Vector):
+        return []
+    dims = []
+    for size, then, other in zip(value.type.shape, pair[0].dims, pair[1].dims):  # type: ignore[union-attr,arg-type]
+        if size is not None:
+            dims.append(low.static_dim(size))
+        elif then == other and low.is_visible(then):
+            dims.append(then)
+        else:
+            dims.append(low.names.fresh(f"{value.name or 'r'}_d"))
+    return dims
+
+
+def _assignments(names: Sequence[str], dims: Sequence[str], ref: Any) -> list[tuple[str, str]]:
+    """What to assign to which variable so that (`names`, `dims`) stand for `ref`."""
+    if ref is TOKEN:
+        return []
+    if isinstance(ref, Scalar):
+        pairs = [(names[0], ref.text)]
+    elif isinstance(ref, StackRef):
+        pairs = list(zip(names, ref.variables))
+    elif isinstance(ref, Vector):
+        pairs = list(zip(names, ref.items))
+    else:
+        pairs = [(names[0], ref.buffer.name), *zip(dims, ref.dims)]
+    return [(a, b) for a, b in pairs if a != b and not a.isdigit()]
+
+
+def _joined(value: Value, names: Sequence[str], dims: Sequence[str], refs: Sequence[Any]) -> Any:
+    if isinstance(value.type, TokenType):
+        return TOKEN
+    if isinstance(value.type, StackType):
+        return stack_ref(value.type, names, any(r.shared for r in refs))
+    if not value.type.rank:
+        return Scalar(names[0], value.dtype)
+    if isinstance(refs[0], Vector):
+        return replace(refs[0], items=tuple(names))
+    buffer = Buffer(names[0], value.dtype, all(r.buffer.owned for r in refs))
+    buffer.may_be(*[origin for ref in refs for origin in ref.buffer.origins])
+    return Array(buffer, tuple(dims))
+
+
+def stack_ref(type_: StackType, names: Sequence[str], shared: bool) -> StackRef:
+    """A stack in variables named in the order data, top, dims, dims_top (rank 0: only two)."""
+    data, top, *rest = names
+    rank = type_.element.rank or 0
+    dims, dims_top = rest if rest else ("", "")
+    return StackRef(type_.element.dtype, rank, data, dims, top, dims_top, shared)
+
+
+def own_stack(low: Lowering, ref: StackRef) -> StackRef:
+    """The stack with buffers that no other handle sees."""
+    data = low.assign(f"lib.copied({ref.data}, {ref.top})", ref.data)
+    dims = low.assign(f"lib.copied({ref.dims}, {ref.dims_top})", ref.dims) if ref.rank else ""
+    return replace(ref, data=data, dims=dims, shared=False)
+
+
+# --- while -----------------------------------------------------------------------------------------------------------
+
+
+@emitter("while")
+def _while(low: Lowering, node: Node) -> None:
+    count = node.attrs["carries"]
+    wanted = low.updates.carries(node)
+    captures = [_capture(low, node, k) for k in range(count, len(node.inputs))]
+    small = {k for k in range(count) if low.few.keeps(node, k, k in wanted)}
+    pushes = any(isinstance(v.type, StackType) for v in node.outputs) and _pushes(node)
+    starts: list[Any] = [
+        vector(low, inside, items(low, value, inside.shape)) if k in small else _start(low, value, k in wanted, pushes)
+        for k, (value, inside) in enumerate(zip(node.inputs[:count], node.regions[1].inputs))
+    ]
+    low.fusion.flush_all()
+    # What the loop writes in place stays in its variable.
+    names = [
+        (start.buffer.name,)
+        if k in wanted and isinstance(start, Array)
+        else _result_variables(low, _named(node, k), k in small)
+        for k, start in enumerate(starts)
+    ]
+    filled = sorted(stacks_of_one_scalar_a_trip(node))
+    counter = None if filled else counter_of(low, node, starts, captures, lambda k: names[k][0])
+    entered: set[str] = set() if counter is None else {counter.name}
+    for k, (name, ref) in enumerate(zip(names, starts)):
+        if counter is not None and k == counter.index:
+            continue
+        for target, text in _assignments(name, (), ref) if not isinstance(ref, Array) else [(name[0], ref.buffer.name)]:
+            if target != text:
+                low.line(f"{target} = {spelling.strip(text)}")
+            entered.add(target)
+    kept = [keep_in_step(low, node, k, starts[k]) for k in sorted(wanted - small)]
+    varying = low.varying.setdefault(node, set())
+    while True:
+        saved = low.snapshot()
+        dims, entry = _carry_dims(low, node, starts, varying)
+        carries = [_carry(node, k, names[k], dims[k], starts[k], k in wanted) for k in range(count)]
+        for carry, start in zip(carries, starts):
+            if isinstance(carry, Array):
+                carry.buffer.outside = start.buffer
+        carries = [replace(c, reserved=True) if k in filled else c for k, c in enumerate(carries)]
+        if counter is not None:
+            carries[counter.index] = counter.inside()
+        with low.nested() as block:
+            results = _trip(low, node, block, carries, captures, wanted, counter)
+        wrong = {
+            k for k in range(count) if isinstance(results[k], Array) and k not in varying and results[k].dims != dims[k]
+        }
+        if not wrong:
+            break
+        low.restore(saved)
+        varying |= wrong
+    for target, text in entry:
+        low.line(f"{target} = {text}")
+    own = {
+        carry.buffer.name: k in wanted or not _is_array(node.inputs[k]) or low.may_overwrite(node.inputs[k])
+        for k, carry in enumerate(carries)
+        if isinstance(carry, Array) and k not in varying
+    }
+    entered.update(target for target, _ in entry)
+    low.block += hoist_allocations(low, block, own, entered)
+    if filled:
+        loop = in_chunks(low, _loop(block), [c for k, c in enumerate(carries) if k in filled])
+        interruptible(low, node, loop[1], LONGEST)
+    elif counter is not None:
+        loop = counted_loop(low, node, counter, block)
+    else:
+        interruptible(low, node, block)
+        loop = _loop(block)
+    low.block += loop
+    # What is kept for an error must not change with what comes after the loop.
+    low.block += [f"{name} = lib.copied({name}, {name}.size)" for name in kept if name]
+    for carry, result in zip(carries, results):
+        if isinstance(carry, Array):
+            carry.buffer.may_be(result.buffer)
+    for k, value in enumerate(node.outputs):
+        ref = _carry(node, k, names[k], dims[k], results[k], k in wanted)
+        if counter is not None and k == counter.index:
+            low.extents.has_counted(counter.name)
+            ref = counter.after()
+        if isinstance(ref, Array):
+            ref.buffer.may_be(*carries[k].buffer.origins)
+        low.define(value, ref)
+
+
+def _capture(low: Lowering, node: Node, k: int) -> Any:
+    """What the loop sees of a value from outside; a small one whose elements the body asks for is read before it."""
+    value = node.inputs[k]
+    if is_small(value) and low.few.asks_for(node.regions[1], node.regions[1].inputs[k]):
+        return vector(low, value, items(low, value))
+    return _held(low, value)
+
+
+def _named(node: Node, k: int) -> Value:
+    """The value whose name a carry's variable takes: the body's input."""
+    return node.regions[1].inputs[k]
+
+
+def _pushes(loop: Node) -> bool:
+    """Whether anything in a loop pushes on a stack."""
+    return any(inner.op.name == "stack_push" for inner in loop.regions[1].walk())
+
+
+def _start(low: Lowering, value: Value, overwritten: bool, pushes: bool) -> Any:
+    """A carry's first value; an array that the loop writes in place must be this loop's own."""
+    ref = low.ref(value)
+    if not _is_array(value):
+        if isinstance(ref, StackRef):
+            # Copied once here, so that no push inside the loop has to.
+            shared = ref.shared or low.region.uses[value] > 1
+            return own_stack(low, ref) if shared and pushes else replace(ref, shared=shared)
+        return ref
+    solid = low.array(value)
+    if overwritten and not low.frees_memory_of(value):
+        return low.copied(solid, value.name)
+    return solid
+
+
+def _carry_dims(
+    low: Lowering, node: Node, starts: Sequence[Any], varying: set[int]
+) -> tuple[list[tuple[str, ...]], list[tuple[str, str]]]:
+    """The dimension atoms of the carries inside the loop, and what to assign to new variables before it."""
+    dims: list[tuple[str, ...]] = []
+    entry: list[tuple[str, str]] = []
+    for k, start in enumerate(starts):
+        if not isinstance(start, Array):
+            dims.append(())
+            continue
+        atoms = []
+        for size, atom in zip(node.outputs[k].type.shape, start.dims):  # type: ignore[union-attr,arg-type]
+            if size is not None:
+                atom = low.static_dim(size)
+            elif k in varying:
+                name = low.names.fresh(f"{_named(node, k).name or 'r'}_d")
+                entry.append((name, atom))
+                atom = name
+            atoms.append(atom)
+        dims.append(tuple(atoms))
+    return dims, entry
+
+
+def _carry(node: Node, k: int, names: Sequence[str], dims: Sequence[str], like: Any, owned: bool) -> Any:
+    value = node.outputs[k]
+    if like is TOKEN:
+        return TOKEN
+    if isinstance(like, StackRef):
+        assert isinstance(value.type, StackType)
+        return stack_ref(value.type, names, like.shared)
+    if isinstance(like, Scalar):
+        return Scalar(names[0], value.dtype)
+    if isinstance(like, Vector):
+        return replace(like, items=tuple(names))
+    return Array(Buffer(names[0], value.dtype, owned), tuple(dims))
+
+
+def _trip(
+    low: Lowering, node: Node, block: list, carries: Sequence[Any], captures: Sequence[Any], wanted: set[int],
+    counter: Counter | None,
+) -> list[Any]:  # fmt: skip
+    """Prints test, exit, body and the assignment of the carries; gives the refs of the body's results. The test of a
+    loop that counts stands in its head."""
+    test, body = node.regions
+    if counter is None:
+        go = low.emit_graph(test, [*map(_inside, carries), *captures], in_loop=True)[0]
+        low.line(f"if not {_negatable(spelling.strip(go.text))}:")
+        block.append(["break"])
+    results = low.emit_graph(body, [*carries, *captures], in_loop=True)
+    results = [_branch_result(low, r, v, isinstance(c, Vector)) for r, v, c in zip(results, node.outputs, carries)]
+    for k in sorted(wanted):
+        # The next trip writes into it: no other carry may be the same memory.
+        mine = results[k].buffer
+        others = {each.buffer for j, each in enumerate(results) if isinstance(each, Array) and j != k}
+        if not mine.owned or others & mine.sharers:
+            results[k] = low.copied(results[k], node.outputs[k].name)
+    pairs: list[tuple[str, str]] = []
+    for k, (carry, ref) in enumerate(zip(carries, results)):
+        if counter is not None and k == counter.index:
+            pairs.append((counter.name, counter.advanced))
+        elif carry is not TOKEN:
+            names = _names_of(carry)
+            pairs += _assignments(names, carry.dims if isinstance(carry, Array) else (), ref)
+    for line in parallel_assignment(low, pairs):
+        low.line(line)
+    return results
+
+
+def _names_of(ref: Any) -> tuple[str, ...]:
+    if isinstance(ref, StackRef):
+        return ref.variables
+    if isinstance(ref, Vector):
+        return ref.items
+    return (ref.text if isinstance(ref, Scalar) else ref.buffer.name,)
+
+
+def parallel_assignment(low: Lowering, pairs: Sequence[tuple[str, str]]) -> list[str]:
+    """Lines that assign all texts to their variables at once: in an order that needs no temporary where there is one.
+
+    [(a, b), (b, a + b)]  →  b_1 = a + b;  a = b;  b = b_1
+    """
+    pending = {k: (target, spelling.strip(text)) for k, (target, text) in enumerate(pairs) if target != text}
+    reads = {k: words(text) for k, (_, text) in pending.items()}
+    readers: dict[str, set[int]] = {target: set() for target, _ in pending.values()}
+    for k, names in reads.items():
+        for name in names & readers.keys():
+            readers[name].add(k)
+    writers: dict[str, list[int]] = {}
+    for k, (target, _) in pending.items():
+        writers.setdefault(target, []).append(k)
+    ready = [k for k, (target, _) in pending.items() if readers[target] <= {k}]
+    order = iter(list(pending))
+    lines: list[str] = []
+    late: list[str] = []
+    while pending:
+        if ready:
+            k = heapq.heappop(ready)
+            target, text = pending.pop(k)
+            lines.append(f"{target} = {text}")
+        else:
+            k = next(k for k in order if k in pending)
+            target, text = pending.pop(k)
+            keep = low.names.fresh(f"{target}_next")
+            lines.append(f"{keep} = {text}")
+            late.append(f"{target} = {keep}")
+        for name in reads[k] & readers.keys():
+            readers[name].discard(k)
+            for other in writers[name]:
+                if other in pending and readers[name] <= {other} and other not in ready:
+                    heapq.heappush(ready, other)
+    return lines + late
+
+
+def _loop(block: list) -> list:
+    """`while True: if not (test): break` becomes `while test:` where the test is one expression."""
+    first = block[0]
+    if isinstance(first, str) and first.startswith("if not ") and block[1] == ["break"]:
+        test = spelling.strip(first[len("if not ") : -1])
+        rest = block[2:]
+        return [f"while {test}:", rest or ["pass"]]
+    return ["while True:", block]

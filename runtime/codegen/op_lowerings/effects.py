@@ -1,0 +1,104 @@
+"""Printed form of assertions and commits. Other effects (print, host calls) stay on the interpreter, but for random
+numbers (`random.py`)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from runtime import errors
+from runtime.codegen.kernel import spelling
+from runtime.codegen.kernel.source import Kept, Slot
+from runtime.codegen.kernel.values import TOKEN, Array, Scalar
+from runtime.codegen.lower.state import Lowering, emitter
+from runtime.codegen.passes.buffer_reuse import commits_in_step
+from runtime.dtypes import DType
+from runtime.graph.ir import Node, Value
+from runtime.types import TensorType
+
+
+@emitter("assert")
+def _assert(low: Lowering, node: Node) -> None:
+    condition, *data = node.inputs[:-1]
+    # What was to be computed before is computed before: its errors come first.
+    low.fusion.flush_all()
+    ref = low.ref(condition)
+    if isinstance(ref, Scalar):
+        holds = spelling.strip(ref.text)
+        negated = f"not {holds}" if holds.isidentifier() else f"not ({holds})"
+    else:
+        negated = f"not lib.all_true({low.array(condition).buffer.name})"
+    shown: list[str] = []
+    details: list[str] = []
+    dtypes: list[DType] = []
+    for value in data:
+        if isinstance(value.type.rank, int) and value.type.rank == 0:  # type: ignore[union-attr]
+            text = low.scalar_name(value)
+            details.append(f"lib.bits({text})" if value.dtype.is_floating else f"np.int64({text})")
+            shown.append(f"{{{len(dtypes)}}}")
+            dtypes.append(value.dtype)
+        else:
+            shown.append(f"<{value.type}>")
+    attrs = node.attrs
+    message = attrs["message"] or ("assertion failed" if _is_op_error(attrs["error"]) else "")
+    if shown:
+        separator = ": " if message and not message.endswith("=") else " "
+        message = (message + separator + ", ".join(shown)).lstrip()
+    low.fail_when(negated, attrs["error"], message, node, details, None, dtypes, attrs["summarize"])
+    for value in node.outputs:
+        low.define(value, TOKEN)
+
+
+@emitter("commit")
+def _commit(low: Lowering, node: Node) -> None:
+    # A later failure returns the value. What is to be computed before it may fail too, and must do so first.
+    low.fusion.flush_all()
+    (value,) = node.inputs
+    if isinstance(low.ref(value), Scalar):
+        kept = _kept_for(low, node.attrs["variable"], value)
+        low.line(f"{kept.name} = {spelling.strip(low.scalar(value))}")
+        low.line(f"{kept.flag} = True")
+        return
+    array = low.array(value)
+    memory, is_kept = low.in_step.get(node, ("", False))
+    if memory != array.buffer.name:
+        # Its buffer may be overwritten before the next commit, by the code around this region too.
+        mine = array.buffer.owned or bool(array.buffer.origins)
+        array = low.copied(array, _kept_for(low, node.attrs["variable"], value).name) if mine else array
+    elif is_kept:
+        return
+    _keep(low, node.attrs["variable"], value, array)
+
+
+def keep_in_step(low: Lowering, node: Node, k: int, start: Array) -> str | None:
+    """Prints before a loop that an error finds a variable in the carry's memory, if that always holds its value; gives
+    the name for it then."""
+    commits = commits_in_step(node.regions[1], k)
+    low.in_step.update({commit: (start.buffer.name, len(commits) == 1) for commit in commits})
+    return _keep(low, commits[0].attrs["variable"], node.inputs[k], start) if commits else None
+
+
+def _keep(low: Lowering, variable: Any, value: Value, array: Array) -> str:
+    """Prints that an error leaves the variable with what is in the array then; gives the name for it."""
+    kept = _kept_for(low, variable, value)
+    low.line(f"{kept.name} = {array.buffer.name}")
+    for name, dim in zip(kept.dims, array.dims):
+        low.line(f"{name} = {dim}")
+    low.line(f"{kept.flag} = True")
+    return kept.name
+
+
+def _kept_for(low: Lowering, variable: Any, value: Value) -> Kept:
+    kept = low.kept.get(variable)
+    if kept is None:
+        assert isinstance(value.type, TensorType)
+        assert value.type.rank is not None
+        rank = value.type.rank
+        name = low.names.fresh("kept")
+        dims = tuple(low.names.fresh(f"{name}_d{axis}") for axis in range(rank))
+        slot = Slot("array" if rank else "scalar", value.dtype, rank)
+        kept = low.kept[variable] = Kept(low.names.fresh(f"{name}_set"), name, dims, slot)
+    return kept
+
+
+def _is_op_error(name: str) -> bool:
+    return issubclass(errors.BY_NAME[name], errors.OpError)

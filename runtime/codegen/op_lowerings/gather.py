@@ -1,0 +1,277 @@
+"""Printed forms of reading and writing by computed positions, all checked: an index out of range leaves the kernel."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from runtime.codegen.kernel import spelling
+from runtime.codegen.kernel.values import Array, Buffer, Dims, Scalar, product
+from runtime.codegen.lower.state import Lowering, emitter
+from runtime.codegen.op_lowerings.slice import row_view, writable, write, zeros
+from runtime.codegen.op_lowerings.view import bind, filled
+from runtime.codegen.symbolic.ranges import index_of, is_below, known_of, learn_inside, outside
+from runtime.graph.ir import Node, Value
+
+
+def _any_array(low: Lowering, value: Value) -> Array:
+    ref = low.ref(value)
+    return ref if isinstance(ref, Array) else low.array(value)
+
+
+# --- gather and its adjoints -----------------------------------------------------------------------------------------
+
+
+@emitter("gather")
+def _gather(low: Lowering, node: Node) -> None:
+    params, indices = node.inputs
+    axis = node.attrs["axis"]
+    if not indices.type.rank:  # type: ignore[union-attr]
+        array = _any_array(low, params)
+        row = _checked(low, node, indices, array.dims[axis], "indices = {0} is not in [0, {1}) [Op:GatherV2]")
+        if axis == 0:
+            bind(low, node, row_view(low, array, row))
+            return
+        strides = low.strides(array)
+        offset = f"{row} * {strides[axis]}" if array.offset == "0" else f"{array.offset} + {row} * {strides[axis]}"
+        dims = array.dims[:axis] + array.dims[axis + 1 :]
+        view = Array(array.buffer, dims, strides[:axis] + strides[axis + 1 :], low.atom(offset, "at"), whole=False)
+        bind(low, node, view)
+        return
+    array, positions = low.array(params), low.array(indices)
+    dims = array.dims[:axis] + positions.dims + array.dims[axis + 1 :]
+    out = low.new_buffer(product(dims), array.dtype, node.outputs[0].name)
+
+    def body(source: str, target: str) -> str:
+        return f"{out.name}[{target}] = {array.buffer.name}[{source}]"
+
+    _walk(low, node, array.dims, positions, axis, "GatherV2", body)
+    low.define(node.outputs[0], Array(out, dims))
+
+
+def _checked(
+    low: Lowering, node: Node, index: Value, size: str, message: str, error: str = "InvalidArgumentError"
+) -> str:
+    """A rank-0 index as a 64-bit variable or literal; prints the check that it is in [0, size)."""
+    row, known = index_of(low, index, "row")
+    wrong = outside(low, row, known, size)
+    if wrong is not None:
+        low.fail_when(wrong, error, message, node, (row, size), node.op.label)
+        learn_inside(low, index, size)
+    return row
+
+
+def _walk(low: Lowering, node: Node, table: Dims, positions: Array, axis: int, label: str, body: Any) -> None:
+    """Prints loops over all slices that `positions` names along `axis` of an array with dimensions `table`.
+
+    `body(source, target)` gives the innermost statement from the place in the table and in the gathered array.
+    """
+    outer, inner = low.atom(product(table[:axis])), low.atom(product(table[axis + 1 :]))
+    count = low.atom(product(positions.dims))
+    names = [low.index_name(depth) for depth in range(3)]
+    block: list[Any] = []
+    with low.nested() as checks:
+        row = low.assign(f"np.int64({positions.buffer.name}[{names[0]}])", "row")
+        where, details = place_of(positions.dims, names[0], 2)
+        message = f"indices[{where}] = {{0}} is not in [0, {{1}}) [Op:{label}]"
+        low.fail_when(
+            f"{row} < 0 or {row} >= {table[axis]}",
+            "InvalidArgumentError",
+            message,
+            node,
+            (row, table[axis], *details),
+            label,
+        )
+    o, j = names[1], names[2]
+    base_source = row if outer == "1" else f"({o} * {table[axis]} + {row})"
+    base_target = names[0] if outer == "1" else f"({o} * {count} + {names[0]})"
+    if inner == "1":
+        innermost: list[Any] = [body(spelling.strip(base_source), spelling.strip(base_target))]
+    else:
+        innermost = [
+            f"for {j} in range({inner}):",
+            [body(f"{base_source} * {inner} + {j}", f"{base_target} * {inner} + {j}")],
+        ]
+    block = [*checks, *(innermost if outer == "1" else [f"for {o} in range({outer}):", innermost])]
+    low.line(f"for {names[0]} in range({count}):")
+    low.block.append(block)
+
+
+def place_of(dims: Dims, index: str, first: int) -> tuple[str, list[str]]:
+    """The position for a message (`{2},{3}`, numbered from `first` on) of a flat index, and the texts of its parts."""
+    parts = []
+    for axis in range(len(dims)):
+        rest = product(dims[axis + 1 :])
+        text = index if rest == "1" else f"{index} // ({rest})"
+        parts.append(text if axis == 0 else f"({text}) % {dims[axis]}")
+    return ",".join(f"{{{first + position}}}" for position in range(len(dims))), parts
+
+
+@emitter("gather_grad")
+def _gather_grad(low: Lowering, node: Node) -> None:
+    dims = filled(low, node, node.attrs["shape"], node.inputs[2:])
+    total = zeros(low, node, dims)
+    _scatter_add(low, node, total, node.inputs[1], node.inputs[0], "GatherGrad")
+
+
+@emitter("index_add")
+def _index_add(low: Lowering, node: Node) -> None:
+    # The operands come first: making the target writable may need their memory printed.
+    for value in node.inputs[1:]:
+        low.ref(value)
+    total = writable(low, node)
+    _scatter_add(low, node, total, node.inputs[1], node.inputs[2], "IndexAdd")
+
+
+def _scatter_add(low: Lowering, node: Node, total: Array, indices: Value, values: Value, label: str) -> None:
+    axis = node.attrs["axis"]
+    if not indices.type.rank:  # type: ignore[union-attr]
+        row = _checked(low, node, indices, total.dims[axis], f"indices = {{0}} is not in [0, {{1}}) [Op:{label}]")
+        strides = low.strides(total)
+        dims = total.dims[:axis] + total.dims[axis + 1 :]
+        view = Array(
+            total.buffer, dims, strides[:axis] + strides[axis + 1 :], low.atom(f"{row} * {strides[axis]}", "at")
+        )
+        write(low, node, row_view(low, total, row) if axis == 0 else view, values, add=True)
+    else:
+        source, positions = low.array(values), low.array(indices)
+
+        def body(place: str, origin: str) -> str:
+            into = f"{total.buffer.name}[{place}]"
+            text = spelling.narrow(f"({into} + {source.buffer.name}[{origin}])", total.dtype)
+            return f"{into} = {spelling.strip(text)}"
+
+        _walk(low, node, total.dims, positions, axis, label, body)
+    low.define(node.outputs[0], total)
+
+
+# --- rows ------------------------------------------------------------------------------------------------------------
+
+
+@emitter("row_update")
+def _row_update(low: Lowering, node: Node) -> None:
+    buffer, index, value = node.inputs
+    low.ref(value)
+    message = "index {0} is not in [0, {1}) [Op:RowUpdate]"
+    row = _checked(low, node, index, low.dims(buffer)[0], message, "InvalidArgumentError")
+    total = writable(low, node)
+    write(low, node, row_view(low, total, row), value)
+    low.define(node.outputs[0], total)
+
+
+@emitter("row_add")
+def _row_add(low: Lowering, node: Node) -> None:
+    low.ref(node.inputs[2])
+    _write_existing_row(low, node, writable(low, node), add=True)
+
+
+@emitter("row_grad")
+def _row_grad(low: Lowering, node: Node) -> None:
+    _write_existing_row(low, node, zeros(low, node, low.dims(node.inputs[0])))
+
+
+def _write_existing_row(low: Lowering, node: Node, total: Array, add: bool = False) -> None:
+    """Prints the write of a row, unless the array ends before it."""
+    _, index, value = node.inputs
+    value_ref = low.ref(value)
+    if isinstance(value_ref, Scalar):
+        low.scalar_name(value)
+    row, known = index_of(low, index, "row")
+    wrong = outside(low, row, known, total.dims[0])
+    with low.nested() as block:
+        write(low, node, row_view(low, total, row), value, add)
+    if wrong is None:
+        low.block += block
+    else:
+        low.line(f"if not ({wrong}):")
+        low.block.append(block)
+    low.define(node.outputs[0], total)
+
+
+@emitter("row")
+def _row(low: Lowering, node: Node) -> None:
+    array = _any_array(low, node.inputs[0])
+    size = low.size_of(node.inputs[2]) if len(node.inputs) > 2 else array.dims[0]
+    message = "Tried to read from index {0} but array size is: {1}"
+    row = _checked(low, node, node.inputs[1], size, message, "OutOfRangeError")
+    if size != array.dims[0] and outside(low, row, known_of(low.ref(node.inputs[1])), array.dims[0]) is not None:
+        output = node.outputs[0]
+        if output.type.rank == 0:  # type: ignore[union-attr]
+            found = low.assign(spelling.literal(0, array.dtype), output.name)
+            view = row_view(low, array, row)
+            low.line(f"if {row} < {array.dims[0]}:")
+            low.block.append([f"{found} = {view.buffer.name}[{view.offset}]"])
+            low.define(output, Scalar(found, array.dtype))
+            return
+        array = _resized(low, low.solid(array), low.atom(f"max({size}, {array.dims[0]})"), output.name)
+    bind(low, node, row_view(low, array, row))
+
+
+# --- growable arrays -------------------------------------------------------------------------------------------------
+
+
+@emitter("array_write")
+def _array_write(low: Lowering, node: Node) -> None:
+    buffer, index, value, size = node.inputs
+    low.ref(value)
+    (row, known), least = index_of(low, index, "row"), low.size_of(size)
+    if known is None or not known.is_nonnegative:
+        message = "Tried to write to index {0}, which is negative"
+        low.fail_when(f"{row} < 0", "OutOfRangeError", message, node, (row,), node.op.label)
+    if node.attrs["fixed"] and not is_below(low, known, least):
+        message = "Tried to write to index {0} but array is not resizeable and size is: {1}"
+        low.fail_when(f"{row} >= {least}", "OutOfRangeError", message, node, (row, least), node.op.label)
+    learn_inside(low, index, least if node.attrs["fixed"] else None)
+    old = low.dims(buffer)
+    element = low.dims(value)
+    unequal = [f"{got} != {wanted}" for got, wanted in zip(old[1:], element) if got != wanted]
+    if unequal:
+        shapes = [str(tuple(f"{{{start + i}}}" for i in range(len(element)))) for start in (0, len(element))]
+        given, elements = (shape.replace("'", "") for shape in shapes)
+        message = f"A value of shape {given} can't be written to an array of elements of shape {elements}"
+        wrong = f"{old[0]} > 0 and ({' or '.join(unequal)})"
+        low.fail_when(wrong, "InvalidArgumentError", message, node, (*element, *old[1:]), node.op.label)
+    total = writable(low, node)
+    if node.attrs["fixed"] and least == old[0]:
+        write(low, node, row_view(low, total, row), value)
+        low.define(node.outputs[0], total)
+        return
+    length = low.atom(product(element), "length")
+    # Nobody else needs this memory, so its variable may hold what it grows to.
+    rows, data = low.assign(old[0], "rows"), total.buffer.name
+    capacity = low.names.fresh("capacity")
+    low.line(f"if {rows} < max({least}, {row} + 1):")
+    low.block.append([
+        f"{capacity} = lib.capacity({rows}, {row} + 1, {least})",
+        f"{data} = lib.resized({data}, {rows} * {length}, {capacity} * {length})",
+        f"{rows} = {capacity}",
+    ])  # fmt: skip
+    grown = Array(total.buffer, (rows, *element))
+    write(low, node, row_view(low, grown, row), value)
+    low.define(node.outputs[0], grown)
+
+
+@emitter("resize_rows")
+def _resize_rows(low: Lowering, node: Node) -> None:
+    array = low.array(node.inputs[0])
+    count = low.size_of(node.inputs[1])
+    if count == array.dims[0]:
+        low.define(node.outputs[0], array)
+        return
+    if not low.is_size(count):
+        count = low.assign(f"max({count}, 0)", "n")
+    if node.attrs["within"]:
+        count = low.assign(f"min({count}, {array.dims[0]})", "n")
+        low.define(node.outputs[0], Array(array.buffer, (count, *array.dims[1:]), None, array.offset, whole=False))
+        return
+    low.define(node.outputs[0], _resized(low, array, count, node.outputs[0].name))
+
+
+def _resized(low: Lowering, array: Array, count: str, name: str | None) -> Array:
+    """The first `count` rows of an array, with zeros for those that don't exist."""
+    length = low.atom(product(array.dims[1:]), "length")
+    data = low.assign(
+        f"lib.resized({array.buffer.name}, {array.dims[0]} * {length}, {count} * {length})", name or "rows"
+    )
+    resized = Buffer(data, array.dtype)
+    resized.may_be(array.buffer)
+    return Array(resized, (count, *array.dims[1:]))

@@ -1,0 +1,357 @@
+"""Printed forms of random numbers: words of Philox blocks (`kernel_library/philox.py`), and what becomes of them.
+
+%u = random_uniform() float32[]    →    first = streams[0]
+                                        streams[0] = first + 256
+                                        u = np.float32(lib.random_words(first, streams[1], streams[2], False) & …) * …
+
+A stream's state is three uint64: the number of its next block, the lower half first, and its key. The rows of
+`ops/stateless.py` get it as a value; those of `ops/random.py` have streams of their own, which a kernel borrows for a
+call (`ops.random.Borrowed`). The numbers are the interpreter's; of normal ones, whose logarithms, sines and cosines are
+our own, up to their last bits.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+from runtime import dtypes
+from runtime.codegen.kernel import spelling
+from runtime.codegen.kernel.values import TOKEN, Array, Buffer, Scalar, Vector, product
+from runtime.codegen.lower.state import REFUSALS, Lowering, emitter
+from runtime.codegen.passes.loop_fusion import place
+from runtime.codegen.passes.parallelize import is_large
+from runtime.dtypes import DType
+from runtime.graph.ir import Node, Value
+from runtime.ops.philox import BLOCKS, SMALLEST, STATELESS_KEY
+from runtime.ops.random import Borrowed
+from runtime.types import TokenType
+
+Words = Callable[[int], str]  # the text of a number's first word, of its second and so on
+
+_FLOATS = (
+    "random_uniform", "random_normal", "random_truncated_normal",
+    "philox_uniform", "philox_normal", "philox_truncated_normal",
+)  # fmt: skip
+_OTHERS = (
+    "random_integers", "random_state", "random_permutation", "philox_integers", "philox_full_integers", "philox_state",
+    "philox_permutation", "philox_categorical",
+)  # fmt: skip
+_FEW = 8  # numbers up to which each is a variable
+_AT_ONCE = 4096  # words that `lib.fill_words` makes
+_TURN = "6.283185307179586"
+
+
+def _refusal(node: Node) -> str | None:
+    output = node.outputs[0]
+    if node.op.name in _FLOATS and output.dtype.name not in ("float32", "float64"):
+        return f"random numbers of {output.dtype.name}"
+    if output.type.rank is None:  # type: ignore[union-attr]
+        return "random numbers of unknown rank"
+    return "a stream that belongs to no function" if node.op.effect and "site" not in node.attrs else None
+
+
+REFUSALS.update(dict.fromkeys([*_FLOATS, *_OTHERS], _refusal))
+
+
+# --- streams -------------------------------------------------------------------------------------------------------
+
+
+def _state(low: Lowering, value: Value) -> list[str]:
+    """The three words of a state, each as uint64."""
+    ref = low.ref(value)
+    items = ref.items if isinstance(ref, Vector) else [f"{low.array(value).buffer.name}[{i}]" for i in range(3)]
+    return [low.assign(f"np.uint64({item})", "word") for item in items]
+
+
+def _drawn(low: Lowering, node: Node, count: str) -> list[str]:
+    """The state of a function's own stream, which then goes on by `count` numbers."""
+    borrowed = next((value for _, value in low.constants if isinstance(value, Borrowed)), None)
+    if borrowed is None:
+        borrowed = Borrowed()
+        low.constants.append(("streams", borrowed))
+    at = 3 * borrowed.add(node)
+    words = [low.assign(f"streams[{at + i}]", "word") for i in range(3)]
+    low.line(f"streams[{at}] = {words[0]} + np.uint64({BLOCKS} * ({count}))")
+    low.line(f"streams[{at + 1}] = {words[1]} + np.uint64(streams[{at}] < {words[0]})")
+    return words
+
+
+def _dims(low: Lowering, node: Node, holes: Sequence[Value]) -> list[str]:
+    rest = iter(holes)
+    found = []
+    for size in node.attrs["shape"]:
+        if size is not None:
+            found.append(low.static_dim(size))
+            continue
+        dim = low.size_of(next(rest))
+        if not low.is_size(dim):
+            message = "Dimension {0} must be >= 0" + (" [Op:RandomUniform]" if node.op.effect else "")
+            low.fail_when(f"{dim} < 0", "InvalidArgumentError", message, node, (dim,))
+        found.append(dim)
+    return found
+
+
+# --- what words become -------------------------------------------------------------------------------------------
+
+
+def _word_count(dtype: DType) -> int:
+    """Words in a number."""
+    return 2 if dtype.np.itemsize == 8 else 1
+
+
+def _fraction(dtype: DType, words: Words, which: int = 0) -> str:
+    """A number in [0, 1), of those that words make, from the low bits of one word, or of two for float64."""
+    if dtype.name == "float32":
+        return f"(np.float32({words(which)} & np.uint64(0x7FFFFF)) * np.float32({2.0**-23!r}))"
+    upper, lower = words(2 * which), words(2 * which + 1)
+    return f"(np.float64((({upper} & np.uint64(0xFFFFF)) << np.uint64(32)) | {lower}) * {2.0**-52!r})"
+
+
+def _whole(dtype: DType, words: Words) -> str:
+    """All bits of a word, or of two for dtypes of 64 bits."""
+    if _word_count(dtype) == 1:
+        return f"np.uint32({words(0)})"
+    return f"({words(0)} | ({words(1)} << np.uint64(32)))"
+
+
+def _pair(low: Lowering, dtype: DType, words: Words, alone: bool) -> tuple[str, str]:
+    """Two normal numbers by the transform of Box and Muller, from two uniform ones; rounded where the interpreter
+    rounds."""
+    kind, factor = f"np.{dtype.name}", spelling.literal(-2.0, dtype)
+    least = spelling.literal(SMALLEST, dtype)
+    first = low.assign(_fraction(dtype, words), "first")
+    first = low.assign(f"{first} if {first} > {least} else {least}", "first")
+    logarithm = "math.log" if alone else "lib.log"
+    radius = low.assign(f"math.sqrt({factor} * {kind}({logarithm}(np.float64({first}))))", "radius")
+    angle = low.assign(f"np.float64({kind}({_TURN} * np.float64({_fraction(dtype, words, 1)})))", "angle")
+    return f"{kind}(lib.sin({angle})) * {radius}", f"{kind}(lib.cos({angle})) * {radius}"
+
+
+# --- numbers -----------------------------------------------------------------------------------------------------
+
+
+def _word_of(low: Lowering, state: Sequence[str], first: int = 0) -> Words:
+    """The words of a stream's first blocks, from one of them on."""
+    pairs: dict[int, str] = {}
+
+    def word(index: int) -> str:
+        pair, half = divmod(first + index, 2)
+        if pair not in pairs:
+            number, upper, key = state
+            if pair > 1:
+                number = low.assign(f"{number} + np.uint64({pair // 2})", "number")
+                upper = f"{upper} + np.uint64({number} < {state[0]})"
+            pairs[pair] = low.assign(f"lib.random_words({number}, {upper}, {key}, {pair % 2 == 1})", "pair")
+        return f"({pairs[pair]} >> np.uint64(32))" if half else f"({pairs[pair]} & np.uint64(0xFFFFFFFF))"
+
+    return word
+
+
+def _later(words: Words, first: int) -> Words:
+    return lambda index: words(first + index)
+
+
+def _is_few(low: Lowering, dims: Sequence[str]) -> int | None:
+    """How many numbers, where they are few: each is then a variable."""
+    sizes = [low.static_size(dim) for dim in dims]
+    if None in sizes:
+        return None
+    count = math.prod(size for size in sizes if size is not None)
+    return count if 0 < count <= _FEW else None
+
+
+def _words_at(words: Buffer, first: str) -> Words:
+    """The words of a buffer from a place on."""
+    return lambda index: f"np.uint64({words.name}[{first}{f' + {index}' if index else ''}])"
+
+
+def _words(low: Lowering, node: Node, state: Sequence[str], count: str) -> Buffer:
+    """A buffer of `count` random words."""
+    words = low.new_buffer(count, dtypes.uint32, "words")
+    row = low.index_name(0)
+    call = f"lib.fill_words({words.name}, {row} * {_AT_ONCE}, {', '.join(state)})"
+    low.placed = None
+    place(low, row, low.atom(f"({count} + {_AT_ONCE - 1}) // {_AT_ONCE}"), [call], is_large([node]))
+    low.placed = None  # what the function writes isn't seen in the text, so nothing else goes into this loop
+    return words
+
+
+def _define(
+    low: Lowering, node: Node, state: Sequence[str], dims: Sequence[str], text: Callable[[Words], str]
+) -> None:  # fmt: skip
+    """Binds numbers of which each is made of one word, or of two where the dtype has 64 bits."""
+    output = node.outputs[0]
+    if not dims:
+        low.define(output, Scalar(low.assign(text(_word_of(low, state)), output.name), output.dtype))
+        return
+    each, few = _word_count(output.dtype), _is_few(low, dims)
+    if few is not None:
+        word = _word_of(low, state)  # one for all numbers: two of one pair ask for it once
+        items = tuple(low.assign(text(_later(word, i * each)), output.name) for i in range(few))
+        low.define(output, Vector(output.dtype, items, tuple(dims)))
+        return
+    count = low.atom(product(dims))
+    words = _words(low, node, state, count if each == 1 else low.atom(f"2 * {count}"))
+    out, index = low.new_buffer(count, output.dtype, output.name), low.index_name(0)
+    element = text(_words_at(words, index if each == 1 else f"2 * {index}"))
+    place(low, index, count, [f"{out.name}[{index}] = {element}"], is_large([node]))
+    low.define(output, Array(out, tuple(dims)))
+
+
+def _opened(low: Lowering, node: Node, taken: int) -> tuple[list[str], list[str]]:
+    """The state that a node draws from, and the dimensions of what it draws. taken: how many operands aren't sizes."""
+    if not node.op.effect:
+        low.fusion.flush_all()
+        return _state(low, node.inputs[0]), _dims(low, node, node.inputs[taken:])
+    low.fusion.flush_all()
+    dims = _dims(low, node, [v for v in node.inputs[taken:] if not isinstance(v.type, TokenType)])
+    for value in node.outputs[1:]:
+        low.define(value, TOKEN)
+    return _drawn(low, node, product(dims)), dims
+
+
+@emitter("random_uniform", "philox_uniform")
+def _uniform(low: Lowering, node: Node) -> None:
+    state, dims = _opened(low, node, 0 if node.op.effect else 1)
+    _define(low, node, state, dims, lambda words: _fraction(node.outputs[0].dtype, words))
+
+
+@emitter("random_normal", "philox_normal")
+def _normal(low: Lowering, node: Node) -> None:
+    state, dims = _opened(low, node, 0 if node.op.effect else 1)
+    output = node.outputs[0]
+    dtype = output.dtype
+    if not dims:
+        first, _ = _pair(low, dtype, _word_of(low, state), True)
+        low.define(output, Scalar(low.assign(first, output.name), dtype))
+        return
+    few, each = _is_few(low, dims), 2 * _word_count(dtype)
+    if few is not None:
+        pairs = [_pair(low, dtype, _word_of(low, state, i * each), True) for i in range((few + 1) // 2)]
+        items = [low.assign(text, output.name) for pair in pairs for text in pair][:few]
+        low.define(output, Vector(dtype, tuple(items), tuple(dims)))
+        return
+    count = low.atom(product(dims))
+    words = _words(low, node, state, low.atom(f"({count} + {count} % 2) * {each // 2}"))
+    out, index = low.new_buffer(count, dtype, output.name), low.index_name(0)
+    with low.nested() as block:
+        first, second = _pair(low, dtype, _words_at(words, f"{each} * {index}"), False)
+        low.line(f"{out.name}[2 * {index}] = {first}")
+        low.line(f"{out.name}[2 * {index} + 1] = {second}")
+    place(low, index, low.atom(f"{count} // 2"), block, is_large([node]))
+    low.placed = None
+    size = low.static_size(count)
+    if size is None or size % 2:
+        with low.nested() as block:
+            first, _ = _pair(low, dtype, _words_at(words, f"({count} - 1) * {each // 2}"), False)
+            low.line(f"{out.name}[{count} - 1] = {first}")
+        low.line(f"if {count} % 2 == 1:")
+        low.block.append(block)
+    low.define(output, Array(out, tuple(dims)))
+
+
+@emitter("random_integers", "philox_integers")
+def _integers(low: Lowering, node: Node) -> None:
+    bounds = node.inputs[:2] if node.op.effect else node.inputs[1:3]
+    least, most = (low.scalar_name(v) for v in bounds)
+    output = node.outputs[0]
+    dtype = output.dtype
+    state, dims = _opened(low, node, 2 if node.op.effect else 3)
+    message = "Need minval < maxval, got {0} >= {1}" + (" [Op:RandomUniformInt]" if node.op.effect else "")
+    low.fail_when(
+        f"{least} >= {most}", "InvalidArgumentError", message, node, (f"np.int64({least})", f"np.int64({most})")
+    )
+    wide = "np.uint64" if dtype.np.itemsize == 8 else "np.uint32"
+    start = low.assign(f"{wide}({least})", "start")
+    size = low.assign(f"{wide}({wide}({most}) - {start})", "size")
+    _define(
+        low, node, state, dims,
+        lambda words: f"np.{dtype.name}({wide}({_whole(dtype, words)} % {size}) + {start})",
+    )  # fmt: skip
+
+
+@emitter("philox_full_integers")
+def _full_integers(low: Lowering, node: Node) -> None:
+    state, dims = _opened(low, node, 1)
+    dtype = node.outputs[0].dtype
+    _define(low, node, state, dims, lambda words: f"np.{dtype.name}({_whole(dtype, words)})")
+
+
+@emitter("philox_state")
+def _state_of_seeds(low: Lowering, node: Node) -> None:
+    ref = low.ref(node.inputs[0])
+    if isinstance(ref, Vector):
+        items = list(ref.items)
+    else:
+        array = low.array(node.inputs[0])
+        items = [f"{array.buffer.name}[{i}]" for i in range(2)]
+        if array.dims != (low.static_dim(2),):
+            message = "seed must have shape [2], got [{0}]"
+            low.fail_when(f"{array.dims[0]} != 2", "ValueError", message, node, (array.dims[0],))
+    seeds = [low.assign(f"np.uint64({item})", "seed") for item in items]
+    key = f"np.uint64({STATELESS_KEY:#x})"
+    mixed = [low.assign(f"lib.random_words({', '.join(seeds)}, {key}, {second})", "mixed") for second in (False, True)]
+    words = ("0", f"np.int64({mixed[1]})", f"np.int64({mixed[0]})")
+    low.define(node.outputs[0], Vector(dtypes.int64, words, (low.static_dim(3),)))
+
+
+@emitter("random_truncated_normal", "philox_truncated_normal")
+def _truncated(low: Lowering, node: Node) -> None:
+    state, dims = _opened(low, node, 0 if node.op.effect else 1)
+    output = node.outputs[0]
+    wide = output.dtype.name == "float64"
+    size = 2 if wide else 4
+    count, group = low.atom(product(dims)), low.index_name(0)
+    out = low.new_buffer(count, output.dtype, output.name)
+    call = f"lib.fill_truncated({out.name}, {group}, {wide}, {', '.join(state)})"
+    low.placed = None
+    place(low, group, low.atom(f"({count} + {size - 1}) // {size}"), [call], is_large([node]))
+    low.placed = None
+    low.define(output, Array(out, tuple(dims)) if dims else Scalar(f"{out.name}[0]", output.dtype))
+
+
+@emitter("random_permutation", "philox_permutation")
+def _permutation(low: Lowering, node: Node) -> None:
+    low.fusion.flush_all()
+    count = low.size_of(node.inputs[0 if node.op.effect else 1])
+    state = _drawn(low, node, count) if node.op.effect else _state(low, node.inputs[0])
+    output = node.outputs[0]
+    out = low.new_buffer(count, output.dtype, output.name)
+    low.line(f"lib.fill_permutation({out.name}, {', '.join(state)})")
+    low.placed = None
+    low.define(output, Array(out, (count,)))
+    for value in node.outputs[1:]:
+        low.define(value, TOKEN)
+
+
+@emitter("random_state")
+def _state_of_stream(low: Lowering, node: Node) -> None:
+    low.fusion.flush_all()
+    words = _drawn(low, node, f"np.int64({low.scalar_name(node.inputs[0])})")
+    low.define(node.outputs[0], Vector(dtypes.int64, tuple(f"np.int64({w})" for w in words), (low.static_dim(3),)))
+    for value in node.outputs[1:]:
+        low.define(value, TOKEN)
+
+
+@emitter("philox_categorical")
+def _categorical(low: Lowering, node: Node) -> None:
+    low.fusion.flush_all()
+    state, logits, output = _state(low, node.inputs[0]), low.array(node.inputs[1]), node.outputs[0]
+    count = low.size_of(node.inputs[2])
+    rows, classes = (low.atom(dim) for dim in logits.dims)
+    shown = "num_classes should be positive, got {0} [Op:Multinomial]"
+    low.fail_when(f"{classes} == 0 and {count} > 0", "InvalidArgumentError", shown, node, (classes,))
+    if not low.is_size(count):
+        shown = "num_samples should be nonnegative, got {0} [Op:Multinomial]"
+        low.fail_when(f"{count} < 0", "InvalidArgumentError", shown, node, (count,))
+    out, row = low.new_buffer(low.atom(f"{rows} * {count}"), output.dtype, output.name), low.index_name(0)
+    sums = low.new_buffer(low.atom(f"{rows} * {classes}"), dtypes.float64, "sums")
+    call = (
+        f"lib.draw_classes({logits.buffer.name}, {row} * {classes}, {classes}, {sums.name}, {out.name}, "
+        f"{row} * {count}, {count}, {', '.join(state)})"
+    )
+    low.placed = None
+    place(low, row, rows, [call], is_large([node]))
+    low.placed = None
+    low.define(output, Array(out, (rows, count)))

@@ -1,0 +1,101 @@
+"""Printed forms of the order of a row's elements, of the largest of them, and of picking along rows.
+
+%at = argsort(%x[n, m])             for i in range(n):
+                                →       lib.order_of_row(x, i * m, m, False, at, keys, other_keys, other_at)
+%y = take_along(%x[n, m], %at)  →   y[i * m + j] = x[i * m + at[i * m + j]]
+
+Only along the last axis, and rows that are known to be long neither: NumPy's functions serve for those.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from runtime import dtypes
+from runtime.codegen.kernel.values import Array, product
+from runtime.codegen.lower.state import REFUSALS, Lowering, emitter
+from runtime.codegen.op_lowerings.gather import place_of
+from runtime.codegen.passes.loop_fusion import place
+from runtime.codegen.passes.parallelize import is_large
+from runtime.graph.ir import Node
+
+_LONGEST = 1024  # of the rows that are sorted here: NumPy looks at digits instead of comparing
+
+
+def _refusal(node: Node) -> str | None:
+    first = node.inputs[0]
+    if first.dtype.kind not in "iuf":
+        return f"elements of {first.dtype.name}"
+    if first.type.rank is None or node.attrs["axis"] != first.type.rank - 1:  # type: ignore[union-attr]
+        return "another axis than the last"
+    if node.op.name == "argsort" and (first.shape[-1] or 0) > _LONGEST:
+        return "rows that NumPy sorts faster"
+    if node.op.name == "argsort" or first.type.rank == 1:  # type: ignore[union-attr]
+        return None
+    places = node.inputs[1]
+    if places.node is not None and places.node.op.name == "argsort" and places.node.inputs[0] is first:
+        return None
+    lead = first.shape[:-1]
+    return "leading dimensions that are not known to be equal" if lead != places.shape[:-1] or None in lead else None
+
+
+REFUSALS.update(dict.fromkeys(["argsort", "take_along"], _refusal))
+
+
+def _each_row(low: Lowering, node: Node, rows: str, call: Callable[[str], str]) -> None:
+    """Prints a loop over rows that calls a function of the library for each."""
+    row = low.index_name(0)
+    place(low, row, rows, [call(row)], is_large([node]))
+    low.placed = None  # what the function writes isn't seen in the text, so nothing else goes into this loop
+
+
+@emitter("argsort")
+def _argsort(low: Lowering, node: Node) -> None:
+    array, output = low.array(node.inputs[0]), node.outputs[0]
+    rows, length = low.atom(product(array.dims[:-1])), low.atom(array.dims[-1])
+    size = product(array.dims)
+    out, other = low.new_buffer(size, dtypes.int32, output.name), low.new_buffer(size, dtypes.int32, "other_at")
+    keys, other_keys = low.new_buffer(size, array.dtype, "keys"), low.new_buffer(size, array.dtype, "other_keys")
+    _each_row(
+        low, node, rows,
+        lambda row: f"lib.order_of_row({array.buffer.name}, {row} * {length}, {length}, {node.attrs['descending']}, "
+        f"{out.name}, {keys.name}, {other_keys.name}, {other.name})",
+    )  # fmt: skip
+    low.define(output, Array(out, array.dims))
+
+
+@emitter("top_few")
+def _top_few(low: Lowering, node: Node) -> None:
+    array, k = low.array(node.inputs[0]), node.attrs["k"]
+    rows, length = low.atom(product(array.dims[:-1])), low.atom(array.dims[-1])
+    dims = (*array.dims[:-1], str(k))
+    if k:
+        message = f"input must have at least k columns. Had {{0}}, needed {k}"
+        low.fail_when(f"{length} < {k}", "InvalidArgumentError", message, node, (length,), node.op.label)
+    values, places = (low.new_buffer(product(dims), output.dtype, output.name) for output in node.outputs)
+    _each_row(
+        low, node, rows,
+        lambda row: f"lib.top_of_row({array.buffer.name}, {row} * {length}, {length}, {values.name}, {places.name}, "
+        f"{row} * {k}, {k})",
+    )  # fmt: skip
+    for output, found in zip(node.outputs, (values, places)):
+        low.define(output, Array(found, dims))
+
+
+@emitter("take_along")
+def _take_along(low: Lowering, node: Node) -> None:
+    array, positions = low.array(node.inputs[0]), low.array(node.inputs[1])
+    rows, length, count = low.atom(product(positions.dims[:-1])), low.atom(array.dims[-1]), positions.dims[-1]
+    out = low.new_buffer(product(positions.dims), array.dtype, node.outputs[0].name)
+    i, j = low.index_name(0), low.index_name(1)
+
+    with low.nested() as block:
+        taken = low.assign(f"np.int64({positions.buffer.name}[{i} * {count} + {j}])", "taken")
+        where, details = place_of(positions.dims, f"({i} * {count} + {j})", 2)
+        message = f"indices[{where}] = {{0}} is not in [0, {{1}}) [Op:TakeAlong]"
+        wrong = f"{taken} < 0 or {taken} >= {length}"
+        low.fail_when(wrong, "InvalidArgumentError", message, node, (taken, length, *details), "TakeAlong")
+        low.line(f"{out.name}[{i} * {count} + {j}] = {array.buffer.name}[{i} * {length} + {taken}]")
+    low.line(f"for {i} in range({rows}):")
+    low.block.append([f"for {j} in range({count}):", block])
+    low.define(node.outputs[0], Array(out, positions.dims))

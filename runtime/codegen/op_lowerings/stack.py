@@ -1,0 +1,136 @@
+"""Printed forms of stacks: growing flat buffers with their tops in integer variables.
+
+    %s2 = stack_push(%s, %x)            if s_top + n > s_data.size:
+                                            s_data = lib.grown(s_data, s_top, s_top + n)
+                                →       for i in range(n):
+                                            s_data[s_top + i] = x[i]
+                                        s_top = s_top + n
+
+A handle's variables are only reused when no other handle can see them (`StackRef.shared`), since a push overwrites what
+an older handle may still hold above the top.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+from runtime.codegen.kernel import spelling
+from runtime.codegen.kernel.values import Array, Buffer, Scalar, StackRef, Vector, product
+from runtime.codegen.loops.scalarize import is_small
+from runtime.codegen.lower.state import Lowering, emitter
+from runtime.codegen.op_lowerings.control_flow import own_stack
+from runtime.dtypes import int64
+from runtime.graph.ir import Node, Value
+from runtime.shapes import is_static
+from runtime.types import StackType
+
+
+@emitter("stack_empty")
+def _empty(low: Lowering, node: Node) -> None:
+    output = node.outputs[0]
+    assert isinstance(output.type, StackType)
+    element = output.type.element
+    rank = element.rank or 0
+    base = output.name or "saved"
+    size = room = "0"
+    if node.inputs and is_static(element.shape):
+        count = low.scalar_name(node.inputs[0])
+        room = low.assign(f"max({count}, 0)", f"{base}_room")
+        size = low.atom(product((room, *[low.static_dim(d) for d in element.shape or () if d is not None])))
+    data = low.assign(spelling.allocate(size, element.dtype), f"{base}_data")
+    top = low.assign("0", f"{base}_top")
+    dims = low.assign(spelling.allocate(low.atom(product((room, str(rank)))), int64), f"{base}_dims") if rank else ""
+    dims_top = low.assign("0", f"{base}_dims_top") if rank else ""
+    low.define(output, StackRef(element.dtype, rank, data, dims, top, dims_top))
+
+
+def _handle(low: Lowering, value: Value) -> StackRef:
+    ref = low.ref(value)
+    assert isinstance(ref, StackRef)
+    return replace(ref, shared=True) if low.region.uses[value] > 1 else ref
+
+
+@emitter("stack_push")
+def _push(low: Lowering, node: Node) -> None:
+    value = node.inputs[1]
+    stack = _handle(low, node.inputs[0])
+    ref: Any = low.ref(value)
+    if stack.shared:
+        stack = own_stack(low, stack)
+    # New variables: the older handle may be a loop's carry, whose variables change at the end of the trip only.
+    top = stack.top
+    if isinstance(ref, Scalar) and stack.reserved:
+        low.line(f"{stack.data}[{stack.top}] = {spelling.strip(ref.text)}")
+        low.define(node.outputs[0], replace(stack, top=low.assign(f"{stack.top} + 1", stack.top), reserved=False))
+        return
+    data = low.assign(stack.data, stack.data)
+    if isinstance(ref, Scalar):
+        _reserve(low, data, top, f"{top} + 1")
+        low.line(f"{data}[{top}] = {spelling.strip(ref.text)}")
+        new_top = low.assign(f"{top} + 1", stack.top)
+        low.define(node.outputs[0], replace(stack, data=data, top=new_top))
+        return
+    size = low.atom(product(ref.dims))
+    new_top = low.assign(f"{top} + {size}", stack.top)
+    _reserve(low, data, top, new_top)
+    if isinstance(ref, Vector):
+        for number, item in enumerate(ref.items):
+            low.line(f"{data}[{top} + {number}] = {item}")
+    else:
+        low.copy_into(Array(Buffer(data, stack.dtype), ref.dims, None, top), ref)
+    dims = low.assign(stack.dims, stack.dims)
+    dims_top = low.assign(f"{stack.dims_top} + {stack.rank}", stack.dims_top)
+    _reserve(low, dims, stack.dims_top, dims_top)
+    for axis, atom in enumerate(ref.dims):
+        low.line(f"{dims}[{stack.dims_top} + {axis}] = {atom}")
+    low.define(node.outputs[0], replace(stack, data=data, top=new_top, dims=dims, dims_top=dims_top))
+
+
+def _reserve(low: Lowering, buffer: str, used: str, needed: str) -> None:
+    low.line(f"if {needed} > {buffer}.size:")
+    low.block.append([f"{buffer} = lib.grown({buffer}, {used}, {needed})"])
+
+
+@emitter("stack_pop")
+def _pop(low: Lowering, node: Node) -> None:
+    stack = _handle(low, node.inputs[0])
+    rest, value = node.outputs
+    message = "pop from an empty stack"
+    if not stack.rank:
+        low.fail_when(f"{stack.top} == 0", "IndexError", message, node)
+        top = low.assign(f"{stack.top} - 1", stack.top)
+        low.define(rest, replace(stack, top=top))
+        low.define(value, Scalar(low.assign(f"{stack.data}[{top}]", value.name), stack.dtype))
+        return
+    low.fail_when(f"{stack.dims_top} == 0", "IndexError", message, node)
+    dims_top = low.assign(f"{stack.dims_top} - {stack.rank}", stack.dims_top)
+    assert value.is_tensor
+    atoms = []
+    for axis, size in enumerate(value.shape):
+        atoms.append(
+            low.static_dim(size) if size is not None else low.assign(f"{stack.dims}[{dims_top} + {axis}]", "n")
+        )
+    size = low.atom(product(atoms))
+    top = low.assign(f"{stack.top} - {size}", stack.top)
+    if low.region.in_loop and is_small(value):
+        texts = [low.assign(f"{stack.data}[{top} + {number}]", value.name) for number in range(math.prod(value.shape))]
+        low.define(rest, replace(stack, top=top, dims_top=dims_top))
+        low.define(value, Vector(stack.dtype, tuple(texts), tuple(atoms)))
+        return
+    # A copy: the next push overwrites what lies above the top.
+    taken = low.new_buffer(size, stack.dtype, value.name)
+    view = Array(Buffer(stack.data, stack.dtype), tuple(atoms), None, top)
+    low.copy_into(Array(taken, tuple(atoms)), view)
+    low.define(rest, replace(stack, top=top, dims_top=dims_top))
+    low.define(value, Array(taken, tuple(atoms)))
+
+
+@emitter("stack_room")
+def _room(low: Lowering, node: Node) -> None:
+    share, size = (low.scalar_name(v) for v in node.inputs)
+    if node.attrs["message"]:
+        low.fail_when(f"{size} > {share}", "InvalidArgumentError", node.attrs["message"], node)
+    count = low.assign(f"max({share} // max({size}, 1), 1)", "room")
+    low.define(node.outputs[0], Scalar(count, int64))

@@ -1,0 +1,408 @@
+"""Printed forms of ops that only look at memory in another way, or fill it with what can be computed from an index.
+
+None of them copies: the result is another way to find an element, which the loops that use it have built in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from runtime import dtypes
+from runtime.codegen.kernel import spelling
+from runtime.codegen.kernel.values import Array, Buffer, Dims, Scalar, Spread, Vector, Virtual, product
+from runtime.codegen.loops.loop_nest import broadcast_dims
+from runtime.codegen.lower.state import Lowering, emitter
+from runtime.codegen.symbolic.ranges import number_of
+from runtime.dtypes import DType, int64
+from runtime.graph.ir import Node, Value
+
+_RANGE_ENDS = "Requires start <= limit when delta > 0, start >= limit when delta < 0 [Op:Range]"
+
+
+@emitter("constant")
+def _constant(low: Lowering, node: Node) -> None:
+    """Scalars are part of the text, arrays are passed as arguments."""
+    array = node.attrs["value"].array
+    dtype = dtypes.as_dtype(array.dtype)
+    if array.ndim == 0:
+        low.define(node.outputs[0], Scalar(spelling.literal(array[()], dtype), dtype))
+        return
+    name = low.names.fresh("c")
+    low.constants.append((name, np.ascontiguousarray(array)))
+    buffer = name
+    if array.ndim > 1:
+        buffer = low.names.fresh(f"{name}_flat")
+        low.prologue[buffer] = f"lib.flat({name})"
+    low.define(node.outputs[0], Array(Buffer(buffer, dtype), tuple(low.static_dim(d) for d in array.shape)))
+
+
+@emitter("identity", "stop_gradient")
+def _identity(low: Lowering, node: Node) -> None:
+    low.define(node.outputs[0], low.ref(node.inputs[0]))
+
+
+# --- reading shapes --------------------------------------------------------------------------------------------------
+
+
+@emitter("dim")
+def _dim(low: Lowering, node: Node) -> None:
+    define_size(low, node, low.dims(node.inputs[0])[node.attrs["axis"]])
+
+
+@emitter("size")
+def _size(low: Lowering, node: Node) -> None:
+    define_size(low, node, low.count(low.dims(node.inputs[0])))
+
+
+@emitter("rank")
+def _rank(low: Lowering, node: Node) -> None:
+    rank = node.inputs[0].type.rank  # type: ignore[union-attr]
+    low.define(node.outputs[0], Scalar(spelling.literal(rank, node.outputs[0].dtype), node.outputs[0].dtype))
+
+
+@emitter("shape")
+def _shape(low: Lowering, node: Node) -> None:
+    dtype = node.outputs[0].dtype
+    items = tuple(_size_text(low, atom, dtype) for atom in low.dims(node.inputs[0]))
+    low.define(node.outputs[0], Vector(dtype, items, (low.static_dim(len(items)),)))
+
+
+def define_size(low: Lowering, node: Node, atom: str) -> None:
+    """Binds a node's output to a dimension, so that using it as one again is seen to be the same."""
+    output = node.outputs[0]
+    text = _size_text(low, atom, output.dtype)
+    low.define(output, Scalar(text, output.dtype, low.extents.known_size(text, output.dtype)))
+
+
+def _size_text(low: Lowering, atom: str, dtype: DType) -> str:
+    text = spelling.literal(int(atom), dtype) if atom.isdigit() else spelling.convert(atom, int64, dtype)
+    low.sizes[text] = atom
+    return text
+
+
+# --- reshape and friends ---------------------------------------------------------------------------------------------
+
+
+def filled(low: Lowering, node: Node, shape: Sequence[int | None], holes: Sequence[Value]) -> Dims:
+    """The atoms of a shape attribute whose None entries are the given scalars; these are checked not to be negative."""
+    rest = iter(holes)
+    atoms = []
+    for size in shape:
+        if size is None:
+            atom = low.size_of(next(rest))
+            if not low.is_size(atom):
+                message = f"Dimension {{0}} must be >= 0 [Op:{node.op.label}]"
+                low.fail_when(f"{atom} < 0", "InvalidArgumentError", message, node, (atom,), node.op.label)
+        else:
+            atom = "-1" if size == -1 else low.static_dim(size)
+        atoms.append(atom)
+    return tuple(atoms)
+
+
+@emitter("reshape")
+def _reshape(low: Lowering, node: Node) -> None:
+    source = node.inputs[0]
+    old = low.dims(source)
+    new = _reshaped(low, node, old, _requested(low, node, old))
+    ref = low.ref(source)
+    if isinstance(ref, Scalar):
+        text = low.scalar_name(source)
+        ref = Virtual(ref.dtype, (), lambda indices: text, uniform=True)
+    if isinstance(ref, Virtual) and ref.uniform:
+        bind(low, node, Virtual(ref.dtype, new, ref.element, uniform=True))
+        return
+    if isinstance(ref, Array) and ref.strides is None:
+        bind(low, node, replace(ref, dims=new))
+        return
+    bind(low, node, replace(low.array(source), dims=new))
+
+
+_NO_SIZE = "A size of -1 can't be found out where others are 0 [Op:Reshape]"
+
+
+def _requested(low: Lowering, node: Node, old: Dims) -> Dims:
+    """The dimensions asked for. One given at run time may be -1, and is found out here."""
+    shape = node.attrs["shape"]
+    rest = iter(node.inputs[1:])
+    atoms, unknown = [], []
+    for position, size in enumerate(shape):
+        if size is not None:
+            atoms.append("-1" if size == -1 else low.static_dim(size))
+            continue
+        atom = low.size_of(next(rest))
+        if not low.is_size(atom):
+            least = 0 if -1 in shape else -1
+            message = f"Size {position} must be non-negative, not {{0}} [Op:Reshape]"
+            low.fail_when(f"{atom} < {least}", "InvalidArgumentError", message, node, (atom,), "Reshape")
+            unknown.append(position)
+        atoms.append(atom)
+    if -1 in shape or not unknown:
+        return tuple(atoms)
+    minus = " + ".join(f"({atoms[i]} == -1)" for i in unknown)
+    if len(unknown) > 1:
+        low.fail_when(
+            f"{minus} > 1", "InvalidArgumentError", "Only one input size may be -1 [Op:Reshape]", node, (), "Reshape"
+        )
+    # -1 times the others is minus the part that is known.
+    part = low.assign(
+        product([f"({a} if {a} != -1 else 1)" if i in unknown else a for i, a in enumerate(atoms)]), "part"
+    )
+    low.fail_when(f"{minus} == 1 and {part} == 0", "InvalidArgumentError", _NO_SIZE, node, (), "Reshape")
+    inferred = low.assign(f"{low.atom(product(old))} // {part} if {part} != 0 else 0", "n")
+    for i in unknown:
+        atoms[i] = low.assign(f"{atoms[i]} if {atoms[i]} != -1 else {inferred}", "n")
+    return tuple(atoms)
+
+
+def _reshaped(low: Lowering, node: Node, old: Dims, new: Dims) -> Dims:
+    """The new dimensions with -1 found out; prints a check where the number of elements might not fit."""
+    static = node.outputs[0].shape
+    left, right = sorted(d for d in old if d != "1"), sorted(d for d in new if d != "1")
+    if "-1" in new:
+        known = [d for d in new if d not in ("-1", "1")]
+        if known and not low.extents.is_least(low.extents.product(known) - 1):
+            low.fail_when(f"{low.count(known)} == 0", "InvalidArgumentError", _NO_SIZE, node, (), "Reshape")
+        rest = [d for d in old if d != "1"]
+        for d in known:
+            if d not in rest:
+                break
+            rest.remove(d)
+        else:
+            # The known dimensions are some of the old ones: the rest is what remains.
+            return tuple(low.count(rest) if d == "-1" else d for d in new)
+        total, part = low.atom(product(old)), low.atom(product(known))
+        size = low.assign(f"{total} // {part} if {part} != 0 else 0", "n")
+        message = "Input to reshape is a tensor with {0} values, but the requested shape requires a multiple of {1}"
+        low.fail_when(
+            f"{size} * {part} != {total}",
+            "InvalidArgumentError",
+            f"{message} [Op:Reshape]",
+            node,
+            (total, part),
+            "Reshape",
+        )
+        return tuple(size if d == "-1" else d for d in new)
+    if left != right and not (None not in static and None not in node.inputs[0].shape):
+        total, wanted = low.count(old), low.count(new)
+        if low.extents.are_equal(total, wanted):
+            return new
+        message = "Input to reshape is a tensor with {0} values, but the requested shape has {1} [Op:Reshape]"
+        low.fail_when(f"{total} != {wanted}", "InvalidArgumentError", message, node, (total, wanted), "Reshape")
+    return new
+
+
+def bind(low: Lowering, node: Node, ref: Any, index: int = 0) -> None:
+    """Binds an output; one of rank 0 is read from memory now."""
+    output = node.outputs[index]
+    if output.type.rank == 0 and not isinstance(ref, Scalar):  # type: ignore[union-attr]
+        if isinstance(ref, Virtual):
+            ref = Scalar(ref.element(()), ref.dtype)
+        else:
+            # Not as text: the memory may be written before the text is used.
+            ref = Scalar(low.assign(f"{ref.buffer.name}[{ref.offset}]", output.name), ref.dtype)
+    low.define(output, ref)
+
+
+@emitter("expand_dims")
+def _expand_dims(low: Lowering, node: Node) -> None:
+    ref: Any = low.ref(node.inputs[0])
+    axes = node.attrs["axis"]
+    if isinstance(ref, Scalar):
+        text = low.scalar_name(node.inputs[0])
+        ref = Virtual(ref.dtype, (), lambda indices: text, uniform=True)
+    elif isinstance(ref, Spread):
+        ref = low.array(node.inputs[0])
+    dims = list(ref.dims)
+    strides = list(ref.strides) if isinstance(ref, Array) and ref.strides is not None else None
+    for axis in axes:
+        dims.insert(axis, "1")
+        if strides is not None:
+            strides.insert(axis, "0")
+    if isinstance(ref, Virtual):
+        element = ref.element
+
+        def inner(indices: Sequence[str]) -> str:
+            return element([index for axis, index in enumerate(indices) if axis not in axes])
+
+        low.define(node.outputs[0], Virtual(ref.dtype, tuple(dims), inner, ref.uniform))
+        return
+    if isinstance(ref, Vector):
+        low.define(node.outputs[0], replace(ref, dims=tuple(dims)))
+        return
+    low.define(node.outputs[0], replace(ref, dims=tuple(dims), strides=None if strides is None else tuple(strides)))
+
+
+@emitter("squeeze")
+def _squeeze(low: Lowering, node: Node) -> None:
+    ref: Any = low.ref(node.inputs[0])
+    axes = node.attrs["axis"]
+    if not axes:
+        low.define(node.outputs[0], ref)
+        return
+    if isinstance(ref, (Vector, Spread)):
+        ref = low.array(node.inputs[0])
+    for axis in axes:
+        atom = ref.dims[axis]
+        if atom != "1":
+            message = f"Can not squeeze dim[{axis}], expected a dimension of 1, got {{0}} [Op:Squeeze]"
+            low.fail_when(f"{atom} != 1", "InvalidArgumentError", message, node, (atom,), "Squeeze")
+    kept = [axis for axis in range(len(ref.dims)) if axis not in axes]
+    dims = tuple(ref.dims[axis] for axis in kept)
+    if isinstance(ref, Virtual):
+        element, rank = ref.element, len(ref.dims)
+
+        def inner(indices: Sequence[str]) -> str:
+            rest = iter(indices)
+            return element([next(rest) if axis in kept else "0" for axis in range(rank)])
+
+        bind(low, node, Virtual(ref.dtype, dims, inner, ref.uniform))
+        return
+    strides = None if ref.strides is None else tuple(ref.strides[axis] for axis in kept)
+    bind(low, node, replace(ref, dims=dims, strides=strides))
+
+
+@emitter("transpose")
+def _transpose(low: Lowering, node: Node) -> None:
+    ref: Any = low.ref(node.inputs[0])
+    perm = node.attrs["perm"]
+    if perm == tuple(range(len(perm))):
+        low.define(node.outputs[0], ref)
+        return
+    if isinstance(ref, Virtual):
+        element = ref.element
+        inverse = sorted(range(len(perm)), key=perm.__getitem__)
+        low.define(
+            node.outputs[0],
+            Virtual(
+                ref.dtype,
+                tuple(ref.dims[p] for p in perm),
+                lambda indices: element([indices[i] for i in inverse]),
+                ref.uniform,
+            ),
+        )
+        return
+    if not isinstance(ref, Array):
+        ref = low.array(node.inputs[0])
+    strides = low.strides(ref)
+    moved = replace(ref, dims=tuple(ref.dims[p] for p in perm), strides=tuple(strides[p] for p in perm))
+    low.define(node.outputs[0], moved)
+
+
+@emitter("reverse")
+def _reverse(low: Lowering, node: Node) -> None:
+    array = low.ref(node.inputs[0])
+    if not isinstance(array, Array):
+        array = low.array(node.inputs[0])
+    strides = list(low.strides(array))
+    offset = [] if array.offset == "0" else [array.offset]
+    for axis in node.attrs["axis"]:
+        offset.append(f"({array.dims[axis]} - 1) * {strides[axis]}")
+        strides[axis] = low.assign(f"-{strides[axis]}", "stride")
+    start = low.atom(" + ".join(offset) or "0", "start")
+    low.define(node.outputs[0], replace(array, strides=tuple(strides), offset=start))
+
+
+# --- broadcasting ----------------------------------------------------------------------------------------------------
+
+
+@emitter("broadcast_to")
+def _broadcast_to(low: Lowering, node: Node) -> None:
+    spread(low, node, filled(low, node, node.attrs["shape"], node.inputs[1:]))
+
+
+@emitter("broadcast_like")
+def _broadcast_like(low: Lowering, node: Node) -> None:
+    spread(low, node, low.dims(node.inputs[1]))
+
+
+def spread(low: Lowering, node: Node, dims: Dims) -> None:
+    """Binds a node's output to its first operand, broadcast to `dims`."""
+    source = node.inputs[0]
+    own = low.dims(source)
+    wide = broadcast_dims(low, dims, own, node)
+    for wanted, got in zip(dims, wide):
+        if wanted != got:
+            message = f"Incompatible shapes: dimension {{0}} can't become {{1}} [Op:{node.op.label}]"
+            low.fail_when(f"{wanted} != {got}", "InvalidArgumentError", message, node, (got, wanted), node.op.label)
+    ref: Any = low.ref(source)
+    if not dims or own == dims:
+        low.define(node.outputs[0], ref)
+        return
+    if isinstance(ref, Scalar):
+        text = low.scalar_name(source)
+        low.define(node.outputs[0], Virtual(ref.dtype, dims, lambda indices: text, uniform=True))
+    elif isinstance(ref, Virtual) and ref.uniform:
+        low.define(node.outputs[0], Virtual(ref.dtype, dims, ref.element, uniform=True))
+    elif isinstance(ref, Spread):
+        low.define(node.outputs[0], Spread(ref.source, dims))
+    elif isinstance(ref, Array) and ref.strides is None:
+        low.define(node.outputs[0], Spread(ref, dims))
+    else:
+        low.define(node.outputs[0], Spread(low.array(source), dims))
+
+
+@emitter("zeros_like", "ones_like")
+def _constant_like(low: Lowering, node: Node) -> None:
+    output = node.outputs[0]
+    text = spelling.literal(0 if node.op.name == "zeros_like" else 1, output.dtype)
+    if not output.type.rank:  # type: ignore[union-attr]
+        low.define(output, Scalar(text, output.dtype))
+        return
+    low.define(output, Virtual(output.dtype, low.dims(node.inputs[0]), lambda indices: text, uniform=True))
+
+
+@emitter("ensure_shape")
+def _ensure_shape(low: Lowering, node: Node) -> None:
+    for atom, size in zip(low.dims(node.inputs[0]), node.attrs["shape"] or ()):
+        if size is not None and atom != low.static_dim(size):
+            message = f"A tensor has a dimension of {{0}} where {size} is expected. [Op:EnsureShape]"
+            wanted = low.static_dim(size)
+            low.fail_when(f"{atom} != {wanted}", "InvalidArgumentError", message, node, (atom,), "ensure_shape")
+    low.define(node.outputs[0], low.ref(node.inputs[0]))
+
+
+# --- ranges ----------------------------------------------------------------------------------------------------------
+
+
+@emitter("range")
+def _range(low: Lowering, node: Node) -> None:
+    output = node.outputs[0]
+    first, last, by = (number_of(low.ref(v)) for v in node.inputs)
+    size = None
+    if first is not None and last is not None and by and (last - first) * by >= 0:
+        size = low.static_dim(len(range(first, last, by)))
+        start, delta = (low.scalar(node.inputs[k]) for k in (0, 2))
+    elif (first, by) == (0, 1) and output.shape[0] is None:
+        start, delta = (low.scalar(node.inputs[k]) for k in (0, 2))
+        size = low.size_of(node.inputs[1])
+        if not low.is_size(size):
+            low.fail_when(f"{size} < 0", "InvalidArgumentError", _RANGE_ENDS, node, (), "range")
+    else:
+        start, limit, delta = (low.scalar_name(v) for v in node.inputs)
+        low.fail_when(f"{delta} == 0", "InvalidArgumentError", "Requires delta != 0 [Op:Range]", node, (), "range")
+    if size is None and output.shape[0] is not None:
+        size = low.static_dim(output.shape[0])
+    elif size is None:
+        low.fail_when(
+            f"({start} > {limit}) if {delta} > 0 else ({start} < {limit})",
+            "InvalidArgumentError",
+            _RANGE_ENDS,
+            node,
+            (),
+            "range",
+        )
+        kind = "float" if output.dtype.is_floating else "int"
+        size = low.assign(f"lib.{kind}_range_length({start}, {limit}, {delta})", "n")
+        if kind == "float":
+            message = "Requires a finite number of elements [Op:Range]"
+            low.fail_when(f"{size} < 0", "InvalidArgumentError", message, node, (), "range")
+    own = spelling.type_name(output.dtype)
+
+    def element(indices: Sequence[str]) -> str:
+        return spelling.narrow(f"({start} + {own}({indices[0]}) * {delta})", output.dtype)
+
+    low.define(output, Virtual(output.dtype, (size,), element))

@@ -1,0 +1,148 @@
+"""Loop nests that run on several threads.
+
+    for i in range(n):             @lib.part
+        a[i] = x[i] + 1.0          def part(first, last, a, x):
+                                       for i in range(first, last):
+                            →              a[np.uint64(i)] = x[np.uint64(i)] + 1.0
+
+                                   lib.in_threads(part, threads, n, (a, x))
+
+Indices are unsigned, because numba lets a negative one count from the end, which the machine can't do in vectors; of a
+loop that starts at 0 it knows that there are none.
+
+The outer loop of a nest is split into parts, which the threads of a pool take one by one
+(`native_runtime/thread_pool.py`). Each element is computed as before and by one thread, so that results don't depend on
+their number. That costs some 1 us, or 10 us if the threads have to be woken: only nests over tensors whose sizes are
+known while tracing, and large, are printed in this way. The text says that a nest is large, but not how large it is.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import os
+import sys
+import textwrap
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from runtime.codegen.kernel import spelling
+from runtime.graph.ir import Node, Value
+from runtime.kernel_ir.parsing import parse
+from runtime.shapes import element_count
+from runtime.types import TensorType
+
+# Work that is worth a thread: elements times operations.
+_LARGE = 1 << 19
+_FREE = frozenset({"np", "math", "lib", *dir(builtins)})
+# Operations that take ten times as long as an addition.
+_COSTLY = frozenset(
+    [
+        "exp", "expm1", "log", "log1p", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh",
+        "acosh", "atanh", "pow", "sigmoid", "softplus", "erf", "erfc", "lgamma", "atan2",
+        "random_uniform", "random_normal", "random_integers", "philox_uniform", "philox_normal", "philox_integers",
+        "philox_full_integers", "random_truncated_normal", "philox_truncated_normal", "philox_categorical",
+    ]
+)  # fmt: skip
+_chosen = 0
+_cores = 1
+_asked = float("-inf")
+
+
+class ThreadCount:
+    """Stands for the number of threads among the arguments of a kernel: read at each call."""
+
+
+def thread_count() -> int:
+    """How many threads a large nest runs on: what was set, or as many as this process has cores."""
+    return _chosen or _available()
+
+
+def chosen_thread_count() -> int:
+    """What was set; 0: as many as there are cores."""
+    return _chosen
+
+
+def set_thread_count(count: int) -> None:
+    """0 means as many as there are cores. Raises ValueError for negative numbers."""
+    global _chosen
+    if count < 0:
+        raise ValueError(f"the number of threads must not be negative, got {count}")
+    _chosen = count
+
+
+def _available() -> int:
+    """The cores that this process may use, asked for once a second: that takes longer than a small kernel."""
+    global _cores, _asked
+    now = time.monotonic()
+    if now >= _asked + 1.0:
+        _cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        _asked = now
+    return _cores
+
+
+def is_large(nodes: Sequence[Node]) -> bool:
+    """Whether a fusion group of these nodes does enough to be split."""
+    if sys.platform == "win32":
+        return False  # the threads are POSIX threads
+    count = max((_elements(v) for node in nodes for v in (*node.inputs, *node.outputs)), default=0)
+    return count * sum(10 if node.op.name in _COSTLY else 1 for node in nodes) >= _LARGE
+
+
+def is_costly(nodes: Sequence[Node]) -> bool:
+    """Whether a fusion group computes functions like exp."""
+    return any(node.op.name in _COSTLY for node in nodes)
+
+
+def _elements(value: Value) -> int:
+    return (element_count(value.type.shape) or 0) if isinstance(value.type, TensorType) else 0
+
+
+def split(low: Any, index: str, size: str, block: list) -> bool:
+    """Prints `for index in range(size): block` on threads. False, and nothing, where the block can't be taken out."""
+    tree = parsed(block)
+    if tree is None:
+        return False
+    names = [n for n in ast.walk(tree) if isinstance(n, ast.Name)]
+    own = {n.id for n in names if isinstance(n.ctx, ast.Store)} | {index}
+    used = sorted({n.id for n in names} - own - _FREE)
+    part = low.names.fresh("part")
+    head = [f"def {part}(first, last, {', '.join(used)}):", f"{spelling.INDENT}for {index} in range(first, last):"]
+    body = ast.unparse(_Unsigned().visit(tree))
+    low.parts.append("\n".join(["@lib.part", *head, textwrap.indent(body, spelling.INDENT * 2)]))
+    low.line(f"lib.in_threads({part}, {threads_of(low)}, {size}, ({', '.join(used)},))")
+    return True
+
+
+def threads_of(low: Any) -> str:
+    """The number of threads, in the text of a kernel."""
+    if not any(isinstance(value, ThreadCount) for _, value in low.constants):
+        low.constants.append(("threads", ThreadCount()))
+    return "threads"
+
+
+class _Unsigned(ast.NodeTransformer):
+    """Makes all indices unsigned."""
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
+        self.generic_visit(node)
+        unsigned = ast.Attribute(ast.Name("np", ast.Load()), "uint64", ast.Load())
+        node.slice = ast.Call(unsigned, [node.slice], [])
+        return node
+
+
+class _LeavesKernel(Exception):
+    """A block holds a return."""
+
+
+def parsed(block: list) -> ast.Module | None:
+    """A printed block as a syntax tree; None where it holds a return from the kernel."""
+
+    def refuse(item: Any) -> str:
+        raise _LeavesKernel
+
+    try:
+        return parse(textwrap.dedent("\n".join(spelling.indented(block, 1, refuse))))
+    except _LeavesKernel:
+        return None

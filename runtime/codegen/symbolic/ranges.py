@@ -1,0 +1,215 @@
+"""What is known of integers while a kernel is printed: between which numbers they lie, and below which dimension.
+
+    while i < 300:                       while i < 300:
+        if i < 0 or i >= n:                  total = total + a[i]
+            return 1, i, n         →         i = i + 1
+        total = total + a[i]
+        i = i + 1
+
+Literals, counters of loops (`lower/counted_loops.py`) and sums, products and remainders of those are known; the check
+that an index is in range, or a divisor isn't zero, is left out where that proves it. Text may depend on how a size
+compares, never on the size itself.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from runtime.codegen.symbolic.polynomial import Polynomial
+from runtime.dtypes import DType
+from runtime.graph.ir import Node, Value
+from runtime.ops.table import too_large
+
+_LITERAL = re.compile(r"(?:np\.u?int\d+)?\(?(-?\d+)\)?")
+
+
+@dataclass(frozen=True)
+class Known:
+    """low, high: the least and the greatest that a scalar can be.
+
+    below: a dimension atom that is greater. wide: the same number in 64 bits, as a variable that doesn't change while
+    the scalar can be seen, or an expression of such. form: this as a polynomial (see `shape_env.py`).
+    """
+
+    low: int
+    high: int
+    below: str | None = None
+    wide: str | None = None
+    form: Polynomial | None = None
+
+    @property
+    def is_nonnegative(self) -> bool:
+        return self.low >= 0
+
+
+def known_of(ref: Any) -> Known | None:
+    """What is known of the scalar that a ref stands for."""
+    known: Known | None = getattr(ref, "known", None)
+    if known is not None or not getattr(ref, "dtype", None) or not ref.dtype.is_integer:
+        return known
+    number = literal_of(getattr(ref, "text", ""))
+    return None if number is None else Known(number, number, None, str(number))
+
+
+def range_of(ref: Any) -> Known | None:
+    """What is known of the scalar that a ref stands for; of any integer what its dtype can hold."""
+    known, dtype = known_of(ref), getattr(ref, "dtype", None)
+    return Known(*limits(dtype)) if known is None and dtype is not None and dtype.is_integer else known
+
+
+def form_of(known: Known | None) -> Polynomial | None:
+    """The polynomial that an integer is."""
+    if known is None or known.form is not None:
+        return None if known is None else known.form
+    if known.low == known.high:
+        return Polynomial.of(known.low)
+    return Polynomial.of(known.wide) if known.wide is not None and known.wide.isidentifier() else None
+
+
+def number_of(ref: Any) -> int | None:
+    """The integer that a ref stands for, where that is known while printing."""
+    known = known_of(ref)
+    return known.low if known is not None and known.low == known.high else None
+
+
+def literal_of(text: str) -> int | None:
+    """The number that an integer literal names: `3`, `(-3)`, `np.int32(-3)`."""
+    found = _LITERAL.fullmatch(text)
+    return None if found is None else int(found[1])
+
+
+def limits(dtype: DType) -> tuple[int, int]:
+    """The least and the greatest number of an integer dtype."""
+    bits = dtype.size * 8
+    return (0, 2**bits - 1) if dtype.is_unsigned else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+
+
+def result_of(op: str, operands: list[Known | None], output: DType) -> Known | None:
+    """What is known of the result of an elementwise op, which wraps where it doesn't fit its dtype."""
+    rule = _RULES.get(op)
+    if rule is None or not output.is_integer or (op == "cast" and operands[0] is None):
+        return None
+    least, greatest = limits(output)
+    found: Known | None = rule(*(each or Known(least, greatest) for each in operands))
+    return found if found is not None and least <= found.low and found.high <= greatest else None
+
+
+def _add(a: Known, b: Known) -> Known:
+    return Known(a.low + b.low, a.high + b.high, None, _moved(a, b, "+") or _moved(b, a, "+") or _both(a, b, "+"))
+
+
+def _subtract(a: Known, b: Known) -> Known:
+    below = a.below if b.is_nonnegative else None
+    return Known(a.low - b.high, a.high - b.low, below, _moved(a, b, "-") or _both(a, b, "-"))
+
+
+def _moved(a: Known, b: Known, sign: str) -> str | None:
+    """The wide form of `a` plus or minus a literal."""
+    if b.low != b.high or b.low < 0 or a.wide is None or not a.wide.isidentifier():
+        return None
+    return f"{a.wide} {sign} {b.low}"
+
+
+def _both(a: Known, b: Known, sign: str) -> str | None:
+    """The wide form of a sum or difference of two variables."""
+    if a.wide is None or b.wide is None or not (a.wide.isidentifier() and b.wide.isidentifier()):
+        return None
+    return f"{a.wide} {sign} {b.wide}"
+
+
+def _multiply(a: Known, b: Known) -> Known:
+    corners = [x * y for x in (a.low, a.high) for y in (b.low, b.high)]
+    return Known(min(corners), max(corners))
+
+
+def _minimum(a: Known, b: Known) -> Known:
+    return Known(min(a.low, b.low), min(a.high, b.high), a.below or b.below)
+
+
+def _maximum(a: Known, b: Known) -> Known:
+    return Known(max(a.low, b.low), max(a.high, b.high))
+
+
+def _floormod(a: Known, b: Known) -> Known | None:
+    return Known(0, b.high - 1) if b.low > 0 else None
+
+
+def _floordiv(a: Known, b: Known) -> Known | None:
+    if b.low <= 0:
+        return None
+    corners = [x // y for x in (a.low, a.high) for y in (b.low, b.high)]
+    return Known(min(corners), max(corners), a.below if a.is_nonnegative else None)
+
+
+_RULES: dict[str, Callable[..., Known | None]] = {
+    "add": _add, "subtract": _subtract, "multiply": _multiply, "minimum": _minimum, "maximum": _maximum,
+    "floormod": _floormod, "floordiv": _floordiv, "cast": lambda a: a, "narrow": lambda a: a,
+}  # fmt: skip
+
+
+def outside(low: Any, index: str, known: Known | None, size: str) -> str | None:
+    """The condition that an index isn't in [0, size), as far as it isn't known to be; None where it can't be."""
+    parts = [] if known is not None and known.is_nonnegative else [f"{index} < 0"]
+    if not is_below(low, known, size):
+        parts.append(f"{index} >= {size}")
+    return " or ".join(parts) or None
+
+
+def is_below(low: Any, known: Known | None, size: str) -> bool:
+    """Whether a number is known to be less than a dimension."""
+    if known is None:
+        return False
+    static = low.static_size(size)
+    if known.below == size or (static is not None and known.high < static):
+        return True
+    return bool(low.extents.is_below(form_of(known), size))
+
+
+def may_be(known: Known | None, low: int | None, high: int) -> bool:
+    """Whether a number may lie between `low` (None: however small) and `high`."""
+    return known is None or (known.low <= high and (low is None or low <= known.high))
+
+
+def index_of(low: Any, value: Value, base: str) -> tuple[str, Known | None]:
+    """A rank-0 integer as a 64-bit variable or literal, and what is known of it."""
+    known = known_of(low.ref(value))
+    if known is not None and known.wide is not None:
+        name = known.wide if known.wide.isdigit() else low.atom(known.wide, base)
+    else:
+        name = low.assign(f"np.int64({low.scalar_name(value)})", base)
+    ref = low.region.env[value]
+    if known is None or known.wide != name:
+        low.region.env[value] = replace(ref, known=replace(known or Known(*limits(ref.dtype)), wide=name))
+    return name, known
+
+
+def learn_inside(low: Any, value: Value, size: str | None) -> None:
+    """Remembers what a check has shown: that the integer of which `index_of` was asked is in [0, size)."""
+    ref = low.region.env[value]
+    known = known_of(ref)
+    assert known is not None
+    low.region.env[value] = replace(ref, known=replace(known, low=max(known.low, 0), below=size or known.below))
+
+
+def checks(node: Node, known: Sequence[Known | None]) -> list[tuple[Value, str, str]]:
+    """The operands that an integer op's row wants checked, each with a comparison that is an error, and its words: a
+    divisor isn't zero, an exponent isn't negative, a number fits. `known`: what is known of the operands."""
+    op = node.op
+    found = []
+    if op.divisor is not None and may_be(known[op.divisor], 0, 0):
+        found.append((node.inputs[op.divisor], "== 0", f"Integer division by zero [Op:{op.label}]"))
+    if op.exponent is not None and may_be(known[op.exponent], None, -1) and not node.outputs[0].dtype.is_unsigned:
+        message = f"Integers to negative integer powers are not allowed [Op:{op.label}]"
+        found.append((node.inputs[op.exponent], "< 0", message))
+    if op.narrows:
+        source, least_greatest = node.inputs[0], limits(node.outputs[0].dtype)
+        given = known[0] or Known(*limits(source.dtype))
+        message = too_large(node.outputs[0].dtype)
+        if given.low < least_greatest[0]:
+            found.append((source, f"< {least_greatest[0]}", message))
+        if given.high > least_greatest[1]:
+            found.append((source, f"> {least_greatest[1]}", message))
+    return found

@@ -1,0 +1,266 @@
+"""Dimensions that only a call knows: which of them are equal, and how they compare.
+
+    u: float64[?], of n elements                        if n < 2: leave (Unfit)
+    u[1:-1] + u[2:]                                     a = np.empty(n - 2)
+                                                   →    for i in range(n - 2):
+                                                            a[i] = u[1 + i] + u[2 + i]
+
+Sizes are polynomials of the dimensions of the kernel's arguments, and one size has one name, so that equal sizes are
+seen to be. Where a shape hangs on how sizes compare (a slice may reach beyond an array that is shorter than usual; what
+broadcasts may have one element), it is *assumed* what holds for all but the smallest arrays. The kernel asks for that
+when it is entered, before it has done anything, and leaves what doesn't fit to another one, which is printed without
+assumptions when it is needed for the first time (`lower/lower_graph.py`).
+
+Indices in loops are polynomials too, of counters between bounds: `i * w + j` lies in an array of `h * w` elements.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from runtime.codegen.symbolic.polynomial import Polynomial, product
+from runtime.codegen.symbolic.ranges import Known, form_of, known_of, limits
+from runtime.dtypes import DType
+
+# A dimension is assumed to be at most this long where something depends on it.
+_USUAL = 256
+# From here on a number is the limit of a dtype rather than a place in an array.
+_HUGE = 2**30
+_TERMS, _DEGREE = 12, 2
+_FACTORS = 16  # whose sum times 2**58 fits 64 bits
+_DEPTH = 8  # of counters in one another
+
+
+class Assumed(Exception):
+    """Two dimensions of arguments were found to be meant as equal: the kernel is to be printed again with this."""
+
+    def __init__(self, variable: str, value: Polynomial) -> None:
+        super().__init__(variable)
+        self.variable = variable
+        self.value = value
+
+
+class Extents:
+    """What is known of the sizes of one kernel.
+
+    assuming: whether it may ask for something when it is entered. equal: variables that are assumed to be others.
+    """
+
+    def __init__(self, low: Any, assuming: bool, equal: dict[str, Polynomial]) -> None:
+        self.low = low
+        self.assuming = assuming
+        self.equal = equal
+        self.entry: dict[str, int] = {}  # dimensions of arguments, in order
+        self.least: dict[str, int] = {}  # of these
+        self.conditions: list[Polynomial] = []  # assumed not to be negative
+        self.values: dict[str, Polynomial] = {}  # of other names
+        self.names: dict[Polynomial, str] = {}
+        self.bounds: dict[str, tuple[Polynomial, Polynomial]] = {}  # of counters, whose loops are being printed
+
+    def snapshot(self) -> tuple:
+        return dict(self.values), dict(self.names), dict(self.bounds)
+
+    def restore(self, saved: tuple) -> None:
+        self.values, self.names, self.bounds = map(dict, saved)
+
+    # --- names ---------------------------------------------------------------------------------------------------
+
+    def declare(self, atom: str) -> str:
+        """Says that an atom is a dimension of an argument; gives what stands for it."""
+        self.entry[atom] = len(self.entry)
+        self.least[atom] = 0
+        value = self.equal.get(atom)
+        if value is None:
+            return atom
+        self.values[atom] = value
+        return self.atom(value)
+
+    def of(self, atom: str) -> Polynomial:
+        """The size that a dimension atom stands for."""
+        if atom.isdigit():
+            return Polynomial.of(int(atom))
+        size = self.low.static_size(atom)
+        if size is not None:
+            return Polynomial.of(size)
+        return self.values.get(atom) or Polynomial.of(atom)
+
+    def product(self, atoms: Any) -> Polynomial:
+        return product(map(self.of, atoms))
+
+    def atom(self, size: Polynomial, base: str = "n", text: str | None = None) -> str:
+        """The atom of a size, which isn't negative. text: an expression for it, where that is not to name numbers that
+        are sizes."""
+        low = self.low
+        if size.number is not None:
+            return str(low.static_dim(size.number))
+        if size.variable is not None:
+            return size.variable
+        name = self.names.get(size)
+        if name is not None and low.is_visible(name):
+            return name
+        if size.variables <= self.entry.keys():
+            name = low.names.fresh(base)
+            low.prologue[name] = text or size.text
+        else:
+            name = low.assign(text or size.text, base)
+        self.names[size], self.values[name] = name, size
+        return name
+
+    # --- what compares how ---------------------------------------------------------------------------------------
+
+    def is_least(self, size: Polynomial, assume: bool = True) -> bool:
+        """Whether it isn't negative; assumes so where that may be."""
+        if size.number is not None:
+            return size.number >= 0
+        if len(size.terms) > _TERMS or size.degree > _DEGREE + 1:
+            return False
+        rest = self._without_counters(size)
+        if rest is None:
+            return False
+        return self._is_shown(rest) or (assume and self.assuming and self._assume(rest))
+
+    def _without_counters(self, size: Polynomial) -> Polynomial | None:
+        """The least that it is over all values of the counters in it."""
+        for _ in range(_DEPTH):
+            inner = [name for name in self.bounds if name in size.variables]
+            if not inner:
+                return size
+            name = inner[-1]
+            factor = size.factor_of(name)
+            if factor is None:
+                return None
+            first, last = self.bounds[name]
+            if self.is_least(factor, assume=False):
+                size = size.replaced(name, first)
+            elif self.is_least(-factor, assume=False):
+                size = size.replaced(name, last)
+            else:
+                return None
+        return None
+
+    def _is_shown(self, size: Polynomial) -> bool:
+        if self._is_positive_sum(size):
+            return True
+        return any(self._is_positive_sum(size - condition) for condition in self.conditions)
+
+    def _is_positive_sum(self, size: Polynomial) -> bool:
+        for name in size.variables:
+            if name in self.least:
+                size = size.replaced(name, Polynomial.of(name) + self.least[name])
+            elif name not in self.low.sizes.values():
+                return False
+        return all(factor >= 0 for _, factor in size.terms)
+
+    def _assume(self, size: Polynomial) -> bool:
+        if not size.variables <= self.entry.keys() or size.degree > _DEGREE:
+            return False
+        (name,) = size.variables if len(size.variables) == 1 else (None,)
+        factor = size.factor_of(name) if name is not None else None
+        if name is not None and factor is not None and (factor.number or 0) > 0:
+            needed = -(size.constant // factor.number)  # type: ignore[operator]
+            if needed > _USUAL:
+                return False
+            self.least[name] = max(self.least[name], needed)
+            return True
+        if size.constant >= _HUGE:
+            # Such products must not wrap themselves.
+            if size.degree > 1 and sum(abs(factor) for names, factor in size.terms if names) > _FACTORS:
+                return False
+            for each in sorted(size.variables) if size.degree > 1 else []:
+                self._ask(Polynomial.of(2**29) - Polynomial.of(each))
+            self._ask(size)
+            return True
+        # One dimension is at least another one: they are mostly the same.
+        factors = sorted(factor for names, factor in size.terms if names)
+        if size.degree == 1 and factors == [-1, 1] and size.constant >= -_USUAL:
+            self._ask(size)
+            return True
+        return False
+
+    def _ask(self, size: Polynomial) -> None:
+        if not self._is_shown(size):
+            self.conditions.append(size)
+
+    def are_equal(self, a: str, b: str) -> bool:
+        """Whether two dimensions are one size. Raises Assumed where it is to be assumed that they are."""
+        if a == b:
+            return True
+        x, y = self.of(a), self.of(b)
+        difference = x - y
+        if difference.number is not None or not self.assuming or not difference.variables <= self.entry.keys():
+            return difference.number == 0
+        if difference.degree == 1 and sorted(factor for names, factor in difference.terms if names) == [-1, 1]:
+            for name in sorted(difference.variables, key=self.entry.__getitem__, reverse=True):
+                factor = difference.factor_of(name)
+                if factor is not None and factor.number is not None and name not in self.equal:
+                    rest = difference - Polynomial.of(name) * factor.number
+                    raise Assumed(name, rest * -factor.number)
+        return False
+
+    @property
+    def guards(self) -> list[str]:
+        """The conditions of which one must not hold for the kernel to fit."""
+        found = [f"{name} != {value.text}" for name, value in self.equal.items()]
+        found += [f"{name} < {least}" for name, least in self.least.items() if least > 0]
+        return found + [f"{size.text} < 0" for size in self.conditions]
+
+    # --- integers ------------------------------------------------------------------------------------------------
+
+    def known_size(self, text: str, dtype: DType) -> Known | None:
+        """What is known of a scalar that is the copy of a dimension."""
+        atom = self.low.sizes.get(text)
+        if atom is None or atom.isdigit() or self.low.static_size(atom) is not None:
+            return None
+        return Known(0, limits(dtype)[1], None, atom, self.of(atom))
+
+    def refined(self, op: str, refs: list[Any], known: Known | None, dtype: DType) -> Known | None:
+        """What is known of the result of an integer op, besides `known`."""
+        if op not in ("add", "subtract", "multiply", "floormod"):
+            return known
+        a, b = (form_of(known_of(ref)) for ref in refs)
+        if a is None or b is None:
+            return known
+        if op == "floormod":
+            return self._remainder(a, b) or known
+        if op == "multiply" and all(f.variables and f.variables <= self.entry.keys() for f in (a, b)):
+            # What is multiplied are mostly sizes.
+            self.is_least(a)
+            self.is_least(b)
+        form = a + b if op == "add" else a - b if op == "subtract" else a * b
+        if form.number is not None or len(form.terms) > _TERMS or form.degree > _DEGREE:
+            return known
+        least, greatest = limits(dtype)
+        if known is None:
+            if not (self.is_least(form - least) and self.is_least(Polynomial.of(greatest) - form)):
+                return None
+            known = Known(least, greatest)
+        if known.low < 0 and self.is_least(form, assume=False):
+            known = Known(0, known.high, known.below, known.wide)
+        return Known(known.low, known.high, known.below, form.text, form)
+
+    def _remainder(self, a: Polynomial, b: Polynomial) -> Known | None:
+        """What is known of `a % b` where `b` is greater than `a`, or than `-a`."""
+        number = a.number
+        if number is None or b.number is not None or not self.is_least(b - number - 1 if number >= 0 else b + number):
+            return None
+        form = a if number >= 0 else b + number
+        return Known(max(number, 0), number if number >= 0 else _HUGE * 2 - 1, None, form.text, form)
+
+    def nonzero(self, known: Known | None) -> Known | None:
+        """What is known of a divisor, if it is a size that is mostly not 0."""
+        form = form_of(known)
+        if known is None or known.low != 0 or form is None or not self.is_least(form - 1):
+            return known
+        return replace(known, low=1)
+
+    def is_below(self, form: Polynomial | None, size: str) -> bool:
+        """Whether an integer is known to be less than a dimension."""
+        return form is not None and self.is_least(self.of(size) - 1 - form)
+
+    def counts(self, counter: str, first: Polynomial, last: Polynomial) -> None:
+        """Says between which sizes a counter is while the body of its loop is being printed."""
+        self.bounds[counter] = (first, last)
+
+    def has_counted(self, counter: str) -> None:
+        self.bounds.pop(counter, None)
