@@ -120,7 +120,8 @@ class StagedList(ListMethods):
         self._buffers = self._settled()
         self._numbers = None
         count = int(self._size)
-        if ctx.recorders or count > min(len(buffer) for buffer in self._buffers):
+        is_text = any(buffer.dtype is dtypes.string for buffer in self._buffers)  # rows would be Python's own bytes
+        if ctx.recorders or is_text or count > min(len(buffer) for buffer in self._buffers):
             return [self[index] for index in range(count)]
         # No tape asks where they come from: rows of the arrays, without an operation for each.
         columns = [[EagerTensor(row, b.dtype) for row in b._array[:count]] for b in self._buffers]
@@ -338,20 +339,11 @@ class StagedList(ListMethods):
 
     def _position(self, index: Any, message: str) -> Any:
         """An index as a scalar tensor that counts from the start; checked against the size at run time."""
-        position: Any
         if type(index) is int or isinstance(index, np.integer):
             size = static_value(self._size)
             if size is not None and -int(size) <= index < int(size):
                 return convert_to_tensor(int(index) % int(size), dtypes.int32)
-            position = convert_to_tensor(int(index), dtypes.int32) if index >= 0 else self._size + int(index)
-        else:
-            given = convert_to_tensor(index)
-            if not given.dtype.is_integer:
-                raise TypeError(f"list indices must be integers or slices, not {given.dtype.name} tensors")
-            given = cast(given, dtypes.int32)
-            position = where(less(given, 0), given + self._size, given)
-        assert_op(logical_and(greater_equal(position, 0), less(position, self._size)), message, "IndexError")
-        return position
+        return checked_position(index, self._size, message)
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
@@ -400,6 +392,25 @@ class StagedList(ListMethods):
 
     def __repr__(self) -> str:
         return f"<list of {', '.join(str(each) for each in self.element_types)} with a size known at run time>"
+
+
+def checked_position(index: Any, size: Any, message: str) -> Tensor:
+    """An index of a list as a scalar tensor that counts from the start. Raises IndexError with the message, at run
+    time, where the list has no such item.
+
+    size: the list's, a scalar int32 tensor or a number. Raises TypeError unless the index is an integer.
+    """
+    position: Any
+    if type(index) is int or isinstance(index, np.integer):
+        position = convert_to_tensor(int(index), dtypes.int32) if index >= 0 else size + int(index)
+    else:
+        given = convert_to_tensor(index)
+        if not given.dtype.is_integer:
+            raise TypeError(f"list indices must be integers or slices, not {given.dtype.name} tensors")
+        given = cast(given, dtypes.int32)
+        position = where(less(given, 0), given + size, given)
+    assert_op(logical_and(greater_equal(position, 0), less(position, size)), message, "IndexError")
+    return position
 
 
 def _element(value: Any) -> Any:

@@ -368,8 +368,9 @@ class SymbolicTensor(Tensor):
     def __index__(self) -> int:
         raise self._no_value(
             "index",
-            "as the index of a list or tuple it works where that is written or assigned in the same function, or made "
-            "by list(x); or stack the items: ag.stack(x)[i]; a range needs no value: `range` of a converted function",
+            "as the index of a list or tuple it works where that is written or assigned in the same function, made by "
+            "list(x), or where its items are set; or stack the items: ag.stack(x)[i]; a range needs no value: `range` "
+            "of a converted function",
         )
 
     def __repr__(self) -> str:

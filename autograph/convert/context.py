@@ -44,7 +44,6 @@ class Context:
         self.shadowed = shadowed
         self.identifiers = _identifiers(tree)
         self.temporaries: set[str] = set()
-        self.run_over = _run_over(tree)
         self._taken: dict[Any, set[str]] = {}
         self._covered: dict[Any, set[str]] = {}
         # Facts about the user's own functions, before any pass has changed them.
@@ -123,12 +122,6 @@ class Context:
 
     def covered(self, function: Any) -> frozenset[str]:
         return frozenset(self._covered.get(function, ()))
-
-
-def _run_over(tree: Any) -> frozenset[str]:
-    """The variables of the user's loops and comprehensions."""
-    targets = [node.target for node in walk(tree) if isinstance(node, (gast.For, gast.comprehension))]
-    return frozenset(name.id for target in targets for name in walk(target) if isinstance(name, gast.Name))
 
 
 def _identifiers(tree: Any) -> frozenset[str]:

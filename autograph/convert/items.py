@@ -1,10 +1,13 @@
 """Items of Python lists and tuples whose index may be a tensor.
 
     y = [a, b, c][k]      →      y = ag__.item([a, b, c], k)
+    y = items[1:k]        →      y = ag__.items(items)[1:k]
+    box.items[k] = y      →      ag__.items(box.items)[k] = y
+    del items[k]          →      del ag__.items(items)[k]
 
-Only what is written as a list or tuple, or is a variable that such a thing was assigned to, is rewritten: nearly all
-other items are of tensors and dictionaries, and stay as they are. So do those at constants, slices, and the variables
-of loops and comprehensions: where these are tensors, the loop is staged, and sees to its lists.
+Read are nearly always items of tensors and dictionaries, which stay as they are: only what is written as a list or
+tuple is rewritten, or is a variable that such a thing was assigned to, or whose items the function sets. Items at
+constants stay as they are, too.
 """
 
 from __future__ import annotations
@@ -29,7 +32,7 @@ def lower(tree: Any, context: Context) -> Any:
             return is_sequence(node.left) or is_sequence(node.right)
         return is_display(node) or isinstance(node, gast.ListComp) or is_conversion(node, context)
 
-    return _Items(context, is_sequence, assigned_names(tree, is_sequence)).visit(tree)
+    return _Items(context, is_sequence, assigned_names(tree, is_sequence) | _changed_names(tree)).visit(tree)
 
 
 class _Items(ExpressionPass):
@@ -39,16 +42,23 @@ class _Items(ExpressionPass):
         self.sequences = sequences
 
     def visit_Subscript(self, node: Any) -> Any:
-        owner = node.value
+        owner, is_read = node.value, isinstance(node.ctx, gast.Load)
         is_known = owner.id in self.sequences if isinstance(owner, gast.Name) else self.is_sequence(owner)
-        may_stage = isinstance(node.ctx, gast.Load) and is_known and self.may_be_tensor(node.slice)
+        may_stage = (is_known or not is_read) and _may_be_tensor(node.slice)
         self.generic_visit(node)
         if not may_stage:
             return node
-        return templates.expression("ag__.item(owner, index)", at=head(node), owner=node.value, index=node.slice)
+        if is_read and not isinstance(node.slice, gast.Slice):
+            return templates.expression("ag__.item(owner, index)", at=head(node), owner=node.value, index=node.slice)
+        node.value = templates.expression("ag__.items(owner)", at=head(node.value), owner=node.value)
+        return node
 
-    def may_be_tensor(self, index: Any) -> bool:
-        if isinstance(index, (gast.Slice, gast.Tuple)):
-            return False
-        names = {each.id for each in walk(index) if isinstance(each, gast.Name)}
-        return bool(names - self.context.run_over)
+
+def _may_be_tensor(index: Any) -> bool:
+    return not isinstance(index, gast.Tuple) and any(isinstance(each, gast.Name) for each in walk(index))
+
+
+def _changed_names(tree: Any) -> frozenset[str]:
+    """The variables whose items a function sets or deletes."""
+    changed = [node for node in walk(tree) if isinstance(node, gast.Subscript) and not isinstance(node.ctx, gast.Load)]
+    return frozenset(node.value.id for node in changed if isinstance(node.value, gast.Name))

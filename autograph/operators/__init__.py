@@ -9,7 +9,7 @@ from autograph.operators.conditional import if_exp, if_stmt
 from autograph.operators.frames import own_names
 from autograph.operators.functional import filter_, map_
 from autograph.operators.immutable import install as _install
-from autograph.operators.items import item
+from autograph.operators.items import item, items
 from autograph.operators.logic import and_, compare, in_, is_none, is_not_none, not_, not_in, or_
 from autograph.operators.loops import for_stmt, while_stmt
 from autograph.operators.matching import match_stmt
@@ -44,6 +44,7 @@ __all__ = [
     "is_none",
     "is_not_none",
     "item",
+    "items",
     "list_comp",
     "list_display",
     "manager",

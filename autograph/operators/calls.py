@@ -35,6 +35,8 @@ Converter = Callable[[FunctionType], "Maker | None"]
 LIBRARIES = frozenset({"autograph", "runtime", "numpy", "scipy", "numba", "llvmlite", "gast", "astunparse"})
 _STANDARD = tuple({sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")})
 _THIRD_PARTY = ("site-packages", "dist-packages")
+# Methods of Python's lists that have a staged form.
+_STAGED_METHODS = frozenset({"extend", "insert", "pop", "sort"})
 
 _WARN = warnings.warn
 OVERLOADS[_WARN] = warn
@@ -115,7 +117,7 @@ def converted_form(callee: Any) -> Any:
         return overload
     if kind is BuiltinMethodType:
         owner = moved(callee.__self__)
-        if owner is None and type(callee.__self__) is list and callee.__name__ in ("sort", "extend"):
+        if owner is None and type(callee.__self__) is list and callee.__name__ in _STAGED_METHODS:
             return functools.partial(OVERLOADS[getattr(list, callee.__name__)], callee.__self__)
         return callee if owner is None else converted_form(getattr(owner, callee.__name__))
     if isinstance(callee, functools.partial):

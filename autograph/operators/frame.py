@@ -398,7 +398,8 @@ def end_trace(builder: Any, *outside: Any) -> None:
         label = labels.get(id(each.owner), labels.get(id(each.staged)))
         if label is not None:
             raise StagingError(
-                f"'{label}' is a list from outside of the function, and a branch or loop on tensors changes its length",
+                f"'{label}' is a list from outside of the function, and a branch or loop on tensors changes its "
+                "length, or an item at an index that is a tensor",
                 location=each.location,
                 cause="what it would hold afterwards are tensors that exist only inside of the function",
                 fix="make the list in the function and return it",

@@ -1,42 +1,174 @@
-"""Items of Python lists and tuples at an index that is a tensor."""
+"""Items of Python lists and tuples at an index that is a tensor.
+
+A list of numbers and tensors becomes a staged list when such an item is set, added or removed. Of other lists each item
+is exchanged under the condition that it is the one, as an ``if`` statement for each would do.
+"""
 
 from __future__ import annotations
 
+import builtins
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from autograph.errors import StagingTypeError, user_location
-from autograph.operators.containers import is_listed
+from autograph.operators.aliases import is_mutable
+from autograph.operators.builtins import OVERLOADS
+from autograph.operators.containers import become_staged, is_listed
+from autograph.operators.frame import Frame
+from autograph.operators.live import rebind
 from autograph.operators.raising import keeps_refusals
-from autograph.operators.symbolic import symbolic
+from autograph.operators.staged_if import stage_branches
+from autograph.operators.symbolic import is_tensorable, symbolic
 from runtime.context import ctx
-from runtime.staged_list import StagedList, moved
+from runtime.ops.compare import equal, less
+from runtime.staged_list import StagedList, checked_position, moved
+
+# By the builder of a loop's body: what the loop can reach.
+_reach: WeakKeyDictionary[Any, Frame] = WeakKeyDictionary()
+
+
+def note_reach(builder: Any, frame: Frame) -> None:
+    """Notes what the loop can reach whose body or test a builder is for."""
+    _reach[builder] = frame
 
 
 @keeps_refusals
-def item(items: Any, index: Any) -> Any:
-    """``items[index]``; at a symbolic tensor what the program chooses from a list or tuple of things of one kind."""
-    if type(index) is int or ctx.builder is None or type(items) not in (list, tuple) or symbolic(index) is None:
-        return items[index]
-    staged = moved(items)
+def item(owner: Any, index: Any) -> Any:
+    """``owner[index]``; at a symbolic tensor what the program chooses from a list or tuple."""
+    if type(index) is int or ctx.builder is None or type(owner) not in (list, tuple) or not _is_staged(index):
+        return owner[index]
+    staged = moved(owner)
     if staged is not None:
         return staged[index]
-    if _in_loop() and is_listed(items):
-        return items[index]  # the loop makes its lists staged, and does so once
+    if _is_loops(owner):
+        return owner[index]  # the loop makes its lists staged, and does so once
+    kind = type(owner).__name__
     try:
-        return StagedList(items)[index]
+        if type(index) is slice:
+            return StagedList(owner)[index]
+        position = checked_position(index, len(owner), f"{kind} index out of range")
+        if any(map(is_mutable, owner)):
+            return _chosen(owner, position, 0, len(owner))
+        return StagedList(owner).item(position)
     except (TypeError, ValueError) as error:
-        raise StagingTypeError(
-            f"a tensor is the index of a {type(items).__name__} whose items are not of one kind",
-            location=user_location(),
-            cause=f"which item it is, is known only at run time, so all need one dtype, shape and structure: {error}",
-            fix="choose with `if`, or ag.switch_case for functions; convert items with ag.cast",
-        ) from error
+        raise _unlike(owner, f"a tensor is the index of a {kind}", error) from error
 
 
-def _in_loop() -> bool:
-    builder = ctx.builder
-    while builder.parent is not None:
-        if builder.name in ("body", "test"):
+def items(owner: Any) -> Any:
+    """What ``owner[index] = value`` and ``del owner[index]`` change in place of ``owner``."""
+    return _Items(owner) if ctx.builder is not None and type(owner) is list else owner
+
+
+class _Items:
+    """The items of a Python list in a trace."""
+
+    __slots__ = ("owner",)
+
+    def __init__(self, owner: list[Any]) -> None:
+        self.owner = owner
+
+    def __getitem__(self, index: Any) -> Any:
+        return item(self.owner, index)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        _set_item(self.owner, index, value)
+
+    def __delitem__(self, index: Any) -> None:
+        _delete_item(self.owner, index)
+
+
+@keeps_refusals
+def _set_item(owner: list[Any], index: Any, value: Any) -> None:
+    staged = moved(owner)
+    if staged is not None:
+        staged[index] = value
+    elif type(index) is int or not _is_staged(index) or _is_loops(owner):
+        owner[index] = value
+    elif type(index) is slice:
+        _staged(owner, [] if isinstance(value, StagedList) else list(value))[index] = value
+    elif owner and all(map(is_tensorable, (*owner, value))):
+        _staged(owner, [value])[index] = value
+    else:
+        position = checked_position(index, len(owner), "list assignment index out of range")
+        for place in range(len(owner)):
+            _exchange(owner, place, value, equal(position, place))
+
+
+def _exchange(owner: list[Any], place: int, value: Any, condition: Any) -> None:
+    def exchanged() -> None:
+        owner[place] = value
+
+    stage_branches(condition, [exchanged, lambda: None], [], Frame.of(owner, value))
+
+
+@keeps_refusals
+def _delete_item(owner: list[Any], index: Any) -> None:
+    staged = moved(owner)
+    if staged is None and _is_staged(index) and not _is_loops(owner):
+        staged = _staged(owner)
+    del (owner if staged is None else staged)[index]
+
+
+@keeps_refusals
+def _pop(owner: list[Any], *arguments: Any) -> Any:
+    """``owner.pop(index)``."""
+    if len(arguments) != 1 or not _is_staged(arguments[0]) or _is_loops(owner):
+        return owner.pop(*arguments)
+    return _staged(owner).pop(arguments[0])
+
+
+@keeps_refusals
+def _insert(owner: list[Any], *arguments: Any) -> None:
+    """``owner.insert(index, value)``."""
+    if len(arguments) != 2 or not _is_staged(arguments[0]) or _is_loops(owner):
+        owner.insert(*arguments)
+    else:
+        _staged(owner, arguments[1:]).insert(*arguments)
+
+
+def _is_staged(index: Any) -> bool:
+    """Whether an index, or a bound of a slice, is known only when the program runs."""
+    if type(index) is slice:
+        return any(symbolic(each) is not None for each in (index.start, index.stop, index.step))
+    return symbolic(index) is not None
+
+
+def _is_loops(owner: Any) -> bool:
+    """Whether a list is one that a loop which is being traced makes staged, where an item is asked for in Python."""
+    builder = ctx.builder if is_listed(owner) else None
+    while builder is not None:
+        if builder in _reach and _reach[builder].is_outside(owner):
             return True
         builder = builder.parent
     return False
+
+
+def _staged(owner: list[Any], more: Any = ()) -> StagedList:
+    """The staged list that a list becomes. more: items that it will get."""
+    try:
+        staged = StagedList(owner, more)
+    except (TypeError, ValueError) as error:
+        raise _unlike(owner, "a list is changed at an index that is a tensor", error) from error
+    become_staged(owner, staged, rebind)
+    return staged
+
+
+def _chosen(owner: Any, position: Any, first: int, end: int) -> Any:
+    """One of the items from ``first`` to ``end``, as ``if`` statements choose it."""
+    if end - first == 1:
+        return owner[first]
+    middle = (first + end) // 2
+    branches = [lambda: _chosen(owner, position, first, middle), lambda: _chosen(owner, position, middle, end)]
+    return stage_branches(less(position, middle), branches, [], Frame.of(owner))
+
+
+def _unlike(owner: Any, what: str, error: Exception) -> StagingTypeError:
+    return StagingTypeError(
+        f"{what}, and the items are not of one kind",
+        location=user_location(),
+        cause=f"which item it is, is known only at run time, so all need one dtype, shape and structure: {error}",
+        fix="choose with `if`, or ag.switch_case for functions; convert items with ag.cast",
+    )
+
+
+OVERLOADS.update({builtins.list.pop: _pop, builtins.list.insert: _insert})

@@ -30,6 +30,8 @@ from runtime.ops.staged_text import StagedText
 _OWN = ("autograph", "runtime")
 # What Python raises for values that don't depend on tensors, and so whenever the program gets there.
 _CERTAIN = (IndexError, KeyError, ZeroDivisionError)
+# Operators do what Python does where nothing is staged, and so their errors are the user's.
+_STANDING_FOR_PYTHON = ("autograph.operators.items", __name__)
 _RAISE = dis.opmap["RAISE_VARARGS"]
 
 
@@ -187,6 +189,8 @@ def _raise_statement(error: BaseException) -> TracebackType | None:
     if isinstance(error, SystemExit):  # `sys.exit` is always meant, whoever has called it
         entries = [each for each in entries if not is_library_code(each.tb_frame.f_code, each.tb_frame.f_globals)]
         return entries[-1] if entries else None
+    while len(entries) > 1 and entries[-1].tb_frame.f_globals.get("__name__") in _STANDING_FOR_PYTHON:
+        entries.pop()
     frame = entries[-1].tb_frame
     is_raise = isinstance(error, _CERTAIN) or frame.f_code.co_code[entries[-1].tb_lasti] == _RAISE
     return entries[-1] if is_raise and not is_library_code(frame.f_code, frame.f_globals) else None

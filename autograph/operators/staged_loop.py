@@ -22,6 +22,7 @@ from autograph.operators.aliases import check_chosen, forget_chosen, is_exchange
 from autograph.operators.containers import ContentSlot, NeedsStagedList, is_list
 from autograph.operators.endless import refuse_endless
 from autograph.operators.frame import Frame
+from autograph.operators.items import note_reach
 from autograph.operators.loop_aliases import Copies, remember
 from autograph.operators.loop_memory import Memory, Settled
 from autograph.operators.loop_options import HasLimit, Options, before_loop, options_of
@@ -273,6 +274,7 @@ class Loop:
         values: list[Any] = []
 
         def traced(*tensors: Any) -> list[Any]:
+            note_reach(ctx.builder, self.frame)
             given = {leaf: leaf.holding(tensor) for leaf, tensor in zip(self.carried, tensors)}
             if name == "body":
                 self.given = list(given.values())

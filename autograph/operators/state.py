@@ -18,8 +18,9 @@ from typing import Any
 from autograph.errors import is_own_file
 from autograph.operators.attributes import attributes_of, identity
 from autograph.syntax.parse import python_ast
+from runtime.ops.staged_number import StagedNumber
 from runtime.staged_list import StagedList
-from runtime.tensor import Tensor
+from runtime.tensor import SymbolicTensor, Tensor
 from runtime.tensor_array import TensorArray
 from runtime.variable import Variable
 
@@ -149,8 +150,9 @@ class PathSlot(Slot):
         except (AttributeError, LookupError):
             return False
 
-    def is_beyond_list(self) -> bool:
-        """Whether this is an item that a list of Python's doesn't have, or a part of one.
+    def is_no_place(self) -> bool:
+        """Whether this is an item that a list of Python's doesn't have, or a part of one, or at an index that is known
+        only when the program runs.
 
         There is nothing to set; a list that gets the item has changed as a whole.
         """
@@ -158,8 +160,11 @@ class PathSlot(Slot):
             owner, key = self.owner(), self.key()
         except (AttributeError, LookupError) as error:
             return isinstance(error, IndexError)
-        is_item = self.kind == "[" and type(owner) is list and type(key) is int
-        return is_item and not -len(owner) <= key < len(owner)
+        if self.kind != "[" or type(owner) is not list:
+            return False
+        if type(key) is int:
+            return not -len(owner) <= key < len(owner)
+        return isinstance(key, (SymbolicTensor, StagedNumber, Variable))
 
     def get(self) -> Any:
         try:
@@ -247,9 +252,7 @@ def after_block(slot: Slot, before: Any) -> Any:
 def single_places(state: Iterable[Slot]) -> list[Slot]:
     """The slots that are state by themselves: no elements of staged lists, and none that a list doesn't have."""
     return [
-        slot
-        for slot in state
-        if not (isinstance(slot, PathSlot) and (slot.is_in_staged_list() or slot.is_beyond_list()))
+        slot for slot in state if not (isinstance(slot, PathSlot) and (slot.is_in_staged_list() or slot.is_no_place()))
     ]
 
 
