@@ -18,7 +18,7 @@ LONG_FILES: dict[str, str] = {}
 
 BASE = {"runtime.dtypes", "runtime.shapes", "runtime.types", "runtime.errors", "runtime.context", "runtime.spec"}
 BASE |= {"runtime.nest", "runtime.device", "runtime.composites", "runtime.collecting", "runtime.recursion"}
-BASE |= {"runtime.locks", "runtime.tracebacks"}
+BASE |= {"runtime.locks", "runtime.tracebacks", "runtime.pass_log"}
 VALUES = {*BASE, "runtime.tensor", "runtime.ops", "runtime.variable", "runtime.tensor_array", "runtime.generator"}
 VALUES |= {"runtime.ragged", "runtime.sparse"}
 VALUES |= {"runtime.staged_list", "runtime.list_methods", "runtime.array_api"}

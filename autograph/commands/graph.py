@@ -19,8 +19,6 @@ from runtime import dtypes
 from runtime.codegen.kernel.source import NotNative
 from runtime.codegen.lower.lower_graph import lower
 from runtime.errors import OperatorNotAllowedInGraphError, OpError
-from runtime.graph.passes.custom_gradients import without_custom_gradients
-from runtime.graph.passes.pipeline import optimize
 from runtime.spec import TensorSpec
 
 UNTRACEABLE = (AutographError, OpError, OperatorNotAllowedInGraphError, TypeError, ValueError)
@@ -61,7 +59,7 @@ def run(options: Any) -> int:
         print(concrete.graph.as_text(spans=options.lines), flush=True)
         return 0
     try:
-        print(lower(optimize(without_custom_gradients(concrete.graph))).text.rstrip(), flush=True)
+        print(lower(concrete.function.executable.graph).text.rstrip(), flush=True)
     except NotNative as error:
         print(
             f"autograph: {name} is no single kernel, it is split where something isn't native: {error}", file=sys.stderr

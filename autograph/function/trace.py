@@ -19,10 +19,8 @@ from runtime.context import ctx
 from runtime.dtypes import as_dtype
 from runtime.graph.builder import TOKEN, Builder
 from runtime.graph.ir import Value
-from runtime.graph.passes.commits import insert_commits
-from runtime.graph.passes.pipeline import optimize
+from runtime.graph.passes.pipeline import optimize, rewrite
 from runtime.ops.convert import convert_to_tensor
-from runtime.ops.random import number_draws
 from runtime.ops.staged_number import StagedNumber
 from runtime.spec import TensorSpec
 from runtime.staged_list import resolved
@@ -164,9 +162,9 @@ def _finish(
     graph.outputs = [*graph.outputs, *[builder.state[k] for k in written]]
     if TOKEN in builder.written:
         graph.outputs.append(builder.state[TOKEN])
-    number_draws(graph.walk())
+    rewrite("random streams", graph)
     optimize(graph)
-    commits = bool(written) and insert_commits(graph)
+    commits = bool(written) and rewrite("commits", graph)
     arguments = remembered(structure)
     for argument in nest.flatten(arguments):
         if isinstance(argument, VariableArgument):

@@ -20,8 +20,7 @@ from runtime.dtypes import as_dtype
 from runtime.engine.executable import Executable
 from runtime.errors import UnimplementedError
 from runtime.graph.ir import Graph
-from runtime.graph.passes.custom_gradients import without_custom_gradients
-from runtime.graph.passes.pipeline import optimize
+from runtime.graph.passes.pipeline import optimize, rewrite
 from runtime.graph.passes.silence import gives_by_effect
 from runtime.ops.dispatch import apply
 from runtime.ops.stack import EagerStack, Stack
@@ -42,7 +41,7 @@ class GraphFunction:
         self.graph = graph
         self.name = graph.name
         self.jit_compile = jit_compile
-        self.executable = Executable(without_custom_gradients(graph), jit_compile, told)
+        self.executable = Executable(rewrite("custom gradients", graph), jit_compile, told)
         self._dtypes = [getattr(v.type, "dtype", None) for v in graph.outputs]
         self._gradients: dict[tuple[int, ...], _Gradient] = {}
         self._lock = threading.Lock()

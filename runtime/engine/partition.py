@@ -18,10 +18,11 @@ from runtime.codegen.backends.driver import afterwards, counters
 from runtime.codegen.lower.lower_graph import is_native, lower
 from runtime.engine import failures
 from runtime.engine.pieces import pieces
-from runtime.engine.repetition import alike, is_constant
 from runtime.graph.interpreter import Accelerator, interpret
 from runtime.graph.ir import Graph, Node, Substitution, Value, copy_nodes
-from runtime.graph.passes.complex_parts import in_parts, is_complex
+from runtime.graph.passes.complex_parts import is_complex
+from runtime.graph.passes.pipeline import rewrite
+from runtime.graph.passes.repetition import is_constant
 
 Call = Callable[[Sequence[Any]], "list[Any]"]
 Compilation = Generator[None, None, "Call | None"]
@@ -45,7 +46,7 @@ def compilation(
     pace: makes an accelerator for each run of an interpreted part. told: what warnings have said of the function.
     whole: only as one kernel, which a running loop waits for. Raises NotNative or KernelError.
     """
-    split = in_parts(graph)
+    split = rewrite("complex parts", graph)
     if split is not None:
         call = yield from compilation(split, pace, told, whole)
         return None if call is None else _with_complex(graph, call)
@@ -73,7 +74,7 @@ def compilation(
 
 def parts(graph: Graph) -> list[tuple[bool, Graph]]:
     """The graphs that `compilation` makes of this one, in the order they run, and whether they are native."""
-    graph = in_parts(graph) or graph
+    graph = rewrite("complex parts", graph) or graph
     if all(is_native(node) for node in graph.nodes) and _weight(graph.nodes) <= SEGMENT_LIMIT:
         return [(True, graph)]
     return [(step.native, step.part) for step in _steps(graph, None)[2]]
@@ -81,7 +82,8 @@ def parts(graph: Graph) -> list[tuple[bool, Graph]]:
 
 def _steps(graph: Graph, pace: Callable[[], Accelerator] | None) -> tuple[Graph, list[Any], list[_Step]]:
     """The graph to be run in steps, values for inputs that it has beside the given graph's, and the steps."""
-    same = alike(graph, [nodes for native, nodes in _runs(graph) if native and _weight(nodes) > SEGMENT_LIMIT])
+    long = [nodes for native, nodes in _runs(graph) if native and _weight(nodes) > SEGMENT_LIMIT]
+    same = rewrite("repetitions", graph, long)
     graph, given = same or (graph, [])
     users = _users(graph)
     return graph, given, [_Step(graph, native, nodes, users, pace) for native, nodes in segments(graph)]

@@ -5,16 +5,16 @@
 A compiler's time grows faster than a kernel's length, and sixty layers of a network, or the trips of an unrolled loop,
 repeat the same few patterns. A piece starts at each costly node (a product, a loop, a branch: the anchors), and what
 isn't connected inside a piece comes apart: the updates of a hundred variables are a hundred small pieces with the same
-text. Where a pattern without anchors recurs (`repetition.py`), a piece is one repetition, or a few short ones. Names
-are left out of the pieces, because the text must not depend on them.
+text. Where a pattern without anchors recurs (`graph/passes/repetition.py`), a piece is one repetition, or a few short
+ones. Names are left out of the pieces, because the text must not depend on them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from runtime.engine.repetition import is_constant, stretches
 from runtime.graph.ir import Node, Value
+from runtime.graph.passes.repetition import is_constant, stretches
 
 ANCHORS = frozenset({"matmul", "while", "cond"})
 # Short repetitions share a piece up to so many nodes: a call costs as much as some small operations.

@@ -28,16 +28,23 @@ def type_of(op: Any) -> str:
     return _TYPES.get(op.name, op.label)
 
 
-def operation_names(graph: Any) -> dict[Any, str]:
-    """A unique name for each node of the graph and its regions, and for each graph input (a value)."""
-    taken: dict[str, int] = {}
-    names: dict[Any, str] = {}
+def operation_names(graph: Any, kept: dict[Any, str] | None = None) -> dict[Any, str]:
+    """A unique name for each node of the graph and its regions, and for each graph input (a value).
+
+    kept: names that nodes and inputs were given before and keep; new ones are added.
+    """
+    taken: dict[str, int] = dict.fromkeys(kept.values(), 0) if kept else {}
+    names: dict[Any, str] = dict(kept or {})
     _add_names(graph, names, taken)
+    if kept is not None:
+        kept.update(names)
     return names
 
 
 def _add_names(graph: Any, names: dict[Any, str], taken: dict[str, int], operands: Any = ()) -> None:
     for index, value in enumerate(graph.inputs):
+        if value in names:
+            continue
         name = value.name or ("capture" if hasattr(value.type, "dtype") else "token")
         if value.name is None and index < len(operands):  # an argument of a region: named after what it stands for
             outer = operands[index]
@@ -45,10 +52,11 @@ def _add_names(graph: Any, names: dict[Any, str], taken: dict[str, int], operand
         names[value] = _unique(name, taken)
     chosen = _from_source(graph)
     for node in graph.nodes:
-        given = node.name or ""
-        if not given or given.endswith("/"):
-            given += chosen.get(node) or node.op.name
-        names[node] = _unique(given, taken)
+        if node not in names:
+            given = node.name or ""
+            if not given or given.endswith("/"):
+                given += chosen.get(node) or node.op.name
+            names[node] = _unique(given, taken)
         for region in node.regions:
             _add_names(region, names, taken, node.inputs[1:] if node.op.name == "cond" else node.inputs)
 

@@ -19,9 +19,9 @@ from runtime.graph.names import operation_names, value_name
 REGIONS = {"cond": ("then", "else"), "while": ("test", "body")}
 
 
-def as_text(graph: Any, spans: bool = False) -> str:
-    """The graph as text; `spans` adds the user's file and line to each node."""
-    names = operation_names(graph)
+def as_text(graph: Any, spans: bool = False, kept: dict[Any, str] | None = None) -> str:
+    """The graph as text; `spans` adds the user's file and line to each node. kept: see `operation_names`."""
+    names = operation_names(graph, kept)
     lines: list[str] = []
 
     def name(value: Any) -> str:

@@ -18,7 +18,7 @@ import contextlib
 import os
 import random
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -212,10 +212,10 @@ def set_seed(seed: int | None) -> None:
     STREAMS.set_seed(None if seed is None else int(seed))
 
 
-def number_draws(nodes: Iterable[Any]) -> None:
+def number_draws(graph: Any) -> None:
     """Gives the random ops of a newly traced function their sites; those of functions inside it have theirs."""
     place = 0
-    for node in nodes:
+    for node in graph.walk():
         if node.op in DRAWS and "site" not in node.attrs:
             node.attrs = {**node.attrs, "site": Site(place)}
             place += node.attrs["seed"] is None

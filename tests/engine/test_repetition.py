@@ -13,10 +13,10 @@ import autograph as ag
 from runtime.dtypes import float32
 from runtime.engine import Executable, executable, kernel_counters, partition, wait_for_background
 from runtime.engine.pieces import pieces
-from runtime.engine.repetition import Stretch, alike, stretches
 from runtime.errors import CompilationWarning
 from runtime.graph.interpreter import interpret
 from runtime.graph.ir import Graph, Node
+from runtime.graph.passes.repetition import Stretch, alike, stretches
 from runtime.graph.verify import verify
 from runtime.ops.dispatch import call
 from tests.codegen.compare import build, typed

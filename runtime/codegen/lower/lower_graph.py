@@ -58,8 +58,8 @@ from runtime.codegen.passes.scalar_replacement import keep_in_registers
 from runtime.codegen.symbolic.polynomial import Polynomial
 from runtime.codegen.symbolic.shape_env import Assumed
 from runtime.dtypes import DType
-from runtime.graph.ir import Graph, Node, Value, copy_graph
-from runtime.graph.passes.explicit_captures import pass_all_captures
+from runtime.graph.ir import Graph, Node, Value
+from runtime.graph.passes.pipeline import rewrite
 from runtime.shapes import element_count
 from runtime.types import TensorType
 
@@ -121,9 +121,7 @@ def lower(graph: Graph, assuming: bool = True) -> KernelSource:
     """
     for node in graph.nodes:
         _check_native(node)
-    if any(node.op.name == "letrec" for node in graph.walk()):
-        graph = copy_graph(graph)
-        pass_all_captures(graph)
+    graph = rewrite("recursive captures", graph)
     equal: dict[str, Polynomial] = {}
     while True:
         try:

@@ -9,7 +9,7 @@ For those who want all that a call depends on among its operands: gradients, and
 
 from __future__ import annotations
 
-from runtime.graph.ir import Graph, Node, Value
+from runtime.graph.ir import Graph, Node, Value, copy_graph
 
 
 def pass_captures(node: Node) -> None:
@@ -20,11 +20,15 @@ def pass_captures(node: Node) -> None:
     node.attrs = {**node.attrs, "captures": 0}
 
 
-def pass_all_captures(graph: Graph) -> None:
-    """The same for all `letrec` nodes in a graph, inner ones too."""
+def with_captures_passed(graph: Graph) -> Graph:
+    """The graph itself if it has no `letrec` node, else a copy in which all of them, inner ones too, are like that."""
+    if not any(node.op.name == "letrec" for node in graph.walk()):
+        return graph
+    graph = copy_graph(graph)
     for node in list(graph.walk()):
         if node.op.name == "letrec":
             pass_captures(node)
+    return graph
 
 
 def _hand_on(graph: Graph, names: frozenset[str], captures: list[Value]) -> None:

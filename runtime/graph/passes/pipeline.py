@@ -1,24 +1,36 @@
-"""The list of graph passes, in order."""
+"""The list of graph passes, in order, and the list of rewrites that run by themselves.
+
+All of them run by `run_pass`, so that `autograph graph --passes` shows what they do.
+"""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from typing import Any
 
 from runtime.graph.ir import Graph
 from runtime.graph.passes import algebra, joins, moves, named_sums, options, strength_reduction
 from runtime.graph.passes.array_rows import reserve_rows
+from runtime.graph.passes.commits import insert_commits
 from runtime.graph.passes.common_subexpressions import merge_common_subexpressions
+from runtime.graph.passes.complex_parts import in_parts
 from runtime.graph.passes.conditionals import simplify_conditionals
 from runtime.graph.passes.constant_folding import fold_constants
+from runtime.graph.passes.custom_gradients import without_custom_gradients
 from runtime.graph.passes.dead_code import remove_dead_code
+from runtime.graph.passes.explicit_captures import with_captures_passed
 from runtime.graph.passes.late_operands import put_late_operands_last
 from runtime.graph.passes.loop_carries import prune_carries
 from runtime.graph.passes.loop_invariants import move_loop_invariants
 from runtime.graph.passes.product_hoisting import hoist_products
 from runtime.graph.passes.reduction_order import gather_reductions
+from runtime.graph.passes.repetition import alike
 from runtime.graph.passes.rules import Rule, apply_rules
 from runtime.graph.passes.shape_propagation import propagate_shapes
+from runtime.graph.printer import as_text
+from runtime.ops.random import number_draws
+from runtime.pass_log import run_pass
 
 Pass = Callable[[Graph], None]
 
@@ -77,12 +89,39 @@ REGION_PASSES: tuple[tuple[str, str, Pass], ...] = (
 LAST = (("dead code", "dead_code_elimination", remove_dead_code),)
 
 
+# name → rewrite. They aren't optimisations: each runs once, at the time that its line says.
+REWRITES: dict[str, Callable[..., Any]] = {
+    # When a function has been traced, before the passes: random ops get the places of their streams, in place.
+    "random streams": number_draws,
+    # After the passes, where the function assigns variables, in place; says whether it has added any.
+    "commits": insert_commits,
+    # When a graph is going to run and no longer to be differentiated; gives the graph itself or a copy, as those below.
+    "custom gradients": without_custom_gradients,
+    # When a graph is going to be compiled; None where there is nothing to do, as below.
+    "complex parts": in_parts,
+    # When it is too long for one kernel; gives the graph and the values of its further inputs.
+    "repetitions": alike,
+    # When a graph is lowered to a kernel.
+    "recursive captures": with_captures_passed,
+}
+
+
+def rewrite(name: str, graph: Graph, *arguments: Any) -> Any:
+    """What a rewrite of the list gives."""
+    change = REWRITES[name]
+    return run_pass("graph", name, lambda g: change(g, *arguments), graph, _text)
+
+
+def _text(graph: Graph, names: dict[Any, str]) -> str:
+    return as_text(graph, kept=names)
+
+
 def optimize(graph: Graph, check: Callable[[Graph, str], None] | None = None) -> Graph:
     """Runs the passes in place and gives the graph back. `check(graph, pass name)` runs after each, for tests."""
     middle = REGION_PASSES if any(node.regions for node in graph.nodes) else ()
     for name, option, run in (*PASSES, *middle, *LAST):
         if options.get(option):
-            run(graph)
+            run_pass("graph", name, run, graph, _text)
             if check is not None:
                 check(graph, name)
     return graph
