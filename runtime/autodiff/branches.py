@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from runtime.autodiff.calls import NodeCall, is_differentiable
+from runtime.autodiff.loops_in_branches import take_out_loops
 from runtime.autodiff.residuals import is_array, is_overwritten
 from runtime.autodiff.reverse import REGION_RULES, Cotangents, taken_sum, walk_back
 from runtime.autodiff.zeros import empty_like_type, exact_zeros_for
@@ -41,6 +42,12 @@ def adjoint_of_cond(
     node, wrap = call.node, call.builder.tensor
     known = call.known if isinstance(call, _Again) else {}
     overwritten = [is_array(v) and is_overwritten(v, ctx.builder) for v in node.inputs[1:]]
+    loop = getattr(ctx.builder, "loop", None)
+    if loop is not None and node.graph is loop.regions[1] and any(overwritten):
+        made = _take_out_loops(node, overwritten)
+        if len(made) > 1:
+            _walk_parts(made, call, arrived, tracked, sums)
+            return [None] * len(node.inputs)
     _hand_out(node, overwritten)
     captures = node.inputs[1:]
     wanted = [i for i, v in enumerate(captures) if is_differentiable(v.type) and tracked(wrap(v))]
@@ -71,6 +78,36 @@ def adjoint_of_cond(
     for index, result in zip(wanted, results):
         found[1 + index] = result
     return found
+
+
+def _take_out_loops(node: Node, overwritten: Sequence[bool]) -> list[Node]:
+    """Takes loops that work on arrays which are `overwritten` out of a branch in the body of a loop."""
+    if not any(inner.op.name == "while" for region in node.regions for inner in region.walk()):
+        return [node]
+    origins = Origins().of(node.graph)
+    made = take_out_loops(node, {origins[v] for v, is_so in zip(node.inputs[1:], overwritten) if is_so})
+    builder = ctx.builder
+    while builder is not None:
+        if hasattr(builder, "origins"):
+            builder.origins = Origins()
+        builder = builder.parent
+    return made
+
+
+def _walk_parts(
+    made: list[Node], call: NodeCall, arrived: Sequence[Any], tracked: Callable[[Any], bool], sums: Cotangents
+) -> None:
+    """Walks back what has become of a branch; the cotangents of its inputs are added to `sums`."""
+    calls = [NodeCall(node, call.builder) for node in made]
+    varied: set[Value] = set()
+    is_tracked = lambda t: t.value in varied or tracked(t)  # noqa: E731
+    for each in calls:
+        if any(map(is_tracked, each.inputs)):
+            varied.update(t.value for t in each.outputs if is_differentiable(t.type))
+    for output, cotangent in zip(call.outputs, arrived):
+        if cotangent is not None:
+            sums.add(output, cotangent)
+    walk_back(calls, sums, is_tracked)
 
 
 class _Again(NodeCall):

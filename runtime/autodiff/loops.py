@@ -323,7 +323,7 @@ class ForwardLoop:
         """How many trips there will be, or None: where `while i < n` counts up by one to an unchanged `n`, or
         `while i > n` down to it."""
         if "trips" not in self.added:
-            found = _limit_of(self.test)
+            found = limit_of(self.test)
             body, inputs, carries = self.body, self.node.inputs, self.node.attrs["carries"]
             if found is None or not _counts_by_one(body, found[0], found[2]):
                 return None
@@ -371,7 +371,7 @@ class ForwardLoop:
         return self.body.inputs[position]
 
 
-def _limit_of(test: Graph) -> tuple[int, int | ConstantArray, bool] | None:
+def limit_of(test: Graph) -> tuple[int, int | ConstantArray, bool] | None:
     """Of a test that is `i < n` or `i > n`: the positions of `i` and `n` among its inputs, or `n` itself where it is
     constant, and whether `i` is to stay below."""
     node = test.outputs[0].node

@@ -404,7 +404,7 @@ def index_of_axis(axis: int, rank: int) -> Spec:
 def _parts(value: Any) -> list[tuple[Any, Spec, Sequence[Any]]]:
     """What was added to zeros to make a cotangent in a graph, each with its slice; nothing where that isn't known."""
     node = value.value.node if type(value) is SymbolicTensor else None
-    if node is None or value._shape is None:
+    if node is None or value._shape is None or not node.inputs:
         return []
     first, *rest = [value.builder.tensor(v) for v in node.inputs]
     name, attrs = node.op.name, node.attrs

@@ -155,3 +155,24 @@ def test_common_subexpressions_that_a_branch_or_loop_captures(function: Any, com
         return tape.gradient(y, x)
 
     np.testing.assert_allclose(slope(ag.function(function, jit_compile=compiled)), slope(function), rtol=1e-12)
+
+
+def test_a_slice_that_a_loop_of_no_trips_replaces() -> None:
+    """Its cotangent is a constant, which was asked for the slices that it is made of."""
+
+    def program(x: Any, n: Any) -> Any:
+        w = x[1:3]
+        for _ in ag.range(0):
+            w = x[1:3]
+            for _ in ag.range(ag.maximum(n - 1, 0)):
+                w = ag.concat([w, [x[0]]], 0)
+        return ag.reduce_sum(x * x) + ag.reduce_sum(ag.cos(w))
+
+    def slope(x: Any, n: Any) -> Any:
+        with ag.GradientTape() as tape:
+            tape.watch(x)
+            y = program(x, n)
+        return tape.gradient(y, x)
+
+    x, n = ag.constant([1.0, 2.0, 3.0, 4.0], ag.float64), ag.constant(1)
+    np.testing.assert_allclose(ag.function(slope)(x, n), slope(x, n), rtol=1e-12)

@@ -70,6 +70,10 @@ class Library:
         return size if needed <= size else max(needed, 2 * rows)
 
     @staticmethod
+    def clamped(position: int, size: int) -> int:
+        return min(max(position + size if position < 0 else position, 0), size)
+
+    @staticmethod
     def add(total: Any, value: Any) -> Any:
         return total + value
 
