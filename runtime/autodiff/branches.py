@@ -294,6 +294,7 @@ def _add_output(node: Node, region: Graph, value: Value) -> None:
         type_ = TensorType(type_.dtype, None if type_.rank is None else (None,) * type_.rank)
     other.outputs.append(empty_like_type(other, type_))
     node.outputs.append(Value(type_, node.graph, node))
+    node.outputs[-1].grows = value.grows
     for graph in (region, other, node.graph):
         graph.program = None
 

@@ -6,49 +6,56 @@ of one array meet: there the shorter one gets zeros below.
 
     l.append(x)   dl has the rows of the array after the write
     stack(l)      dl has the rows of the array at this point
+
+Which arrays these are is found before the reverse walk: `mark_growing` follows each array that is written to through
+loops, branches, functions and stacks, to all values that may be the same array at another point of the program. Copies
+of graphs keep the marks.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-from runtime.graph.ir import Node, Value
+from runtime.graph.ir import Graph, Node, Value
+from runtime.ops import stack
 from runtime.ops.dispatch import apply, call
 from runtime.ops.growable import ARRAY_WRITE, RESIZE_ROWS
 from runtime.ops.table import OPS
-from runtime.types import TensorType
+from runtime.types import StackType, TensorType
+
+# Ops whose first result is their first operand, but for its elements: cotangents pass them with all of their rows.
+_SAME_ROWS = frozenset(["array_write", "cast", "identity", "ensure_shape", "row_add", "stack_add", "stack_zeros"])
 
 
-def is_growable(value: Value) -> bool:
-    """Whether the value is an array of unknown length that writes have made longer, or may yet."""
-    return _is_growable(value, set())
+def mark_growing(nodes: Iterable[Node]) -> None:
+    """Marks the values whose cotangents may have more rows than they have, in some nodes and their regions."""
+    same = _Same()
+    written: list[Value] = []
+    waiting: list[tuple[Iterable[Node], dict[str, Graph]]] = [(nodes, {})]
+    while waiting:
+        nodes, functions = waiting.pop()  # functions: those of the `letrec` nodes around, which the nodes may call
+        for node in nodes:
+            for one, other in _handed_on(node, functions):
+                same.join(one, other)
+            if node.op is ARRAY_WRITE:
+                written.append(node.outputs[0])
+            inside = functions
+            if node.op.name == "letrec":
+                inside = {**functions, **dict(zip(node.attrs["functions"], node.regions))}
+            waiting += [(region.nodes, inside) for region in node.regions]
+    if not written:
+        return
+    classes = {same.first(value) for value in written}
+    for value in same.values():
+        if same.first(value) in classes:
+            value.grows = True
 
 
-def _is_growable(value: Value, seen: set[Value]) -> bool:
+def has_longer_cotangents(value: Value) -> bool:
+    """Whether a value is an array of unknown length that was marked."""
     type_ = value.type
-    if value in seen or not isinstance(type_, TensorType) or (type_.shape is not None and type_.shape[:1] != (None,)):
-        return False
-    seen.add(value)
-    node = value.node
-    if node is None:
-        return any(_grows(user, value, seen) for user in value.graph.nodes if value in user.inputs)
-    if node.op is ARRAY_WRITE or node.op is RESIZE_ROWS:
-        return True
-    index = node.outputs.index(value)
-    if node.op.name == "while":
-        return _is_growable(node.regions[1].outputs[index], seen)
-    return node.op.name == "cond" and any(_is_growable(region.outputs[index], seen) for region in node.regions)
-
-
-def _grows(user: Node, value: Value, seen: set[Value]) -> bool:
-    """Whether a node that takes the value writes to it."""
-    if user.op is ARRAY_WRITE:
-        return user.inputs[0] is value
-    if user.op.name not in ("while", "cond"):
-        return False
-    inputs = user.inputs if user.op.name == "while" else user.inputs[1:]
-    inner = [own for region in user.regions for own, outer in zip(region.inputs, inputs) if outer is value]
-    return any(_is_growable(own, seen) for own in inner)
+    return value.grows and isinstance(type_, TensorType) and (type_.shape is None or type_.shape[:1] == (None,))
 
 
 def sum_by_rows(one: Any, other: Any) -> Any:
@@ -56,3 +63,59 @@ def sum_by_rows(one: Any, other: Any) -> Any:
     count = apply(OPS["maximum"], [call("dim", one, axis=0), call("dim", other, axis=0)])
     attrs = {"static": None, "within": False}
     return apply(OPS["add"], [apply(RESIZE_ROWS, (each, count), attrs) for each in (one, other)])
+
+
+class _Same:
+    """Classes of values that may be one array."""
+
+    def __init__(self) -> None:
+        self._next: dict[Value, Value] = {}
+
+    def join(self, one: Value, other: Value) -> None:
+        if isinstance(one.type, (TensorType, StackType)):
+            self._next[self.first(one)] = self.first(other)
+
+    def first(self, value: Value) -> Value:
+        """The value that stands for the class of one."""
+        known = self._next
+        while (following := known.setdefault(value, value)) is not value:
+            known[value] = value = known.setdefault(following, following)
+        return value
+
+    def values(self) -> Iterable[Value]:
+        return list(self._next)
+
+
+def _handed_on(node: Node, functions: dict[str, Graph]) -> Iterator[tuple[Value, Value]]:
+    """Pairs of a node's operands, its results and its regions' values that may be the same array."""
+    name = node.op.name
+    if name == "cond":
+        for region in node.regions:
+            yield from zip(region.inputs, node.inputs[1:])
+            yield from zip(region.outputs, node.outputs)
+    elif name == "while":
+        body = node.regions[1]
+        yield from zip(body.inputs, node.inputs)
+        yield from zip(body.outputs, body.inputs)
+        yield from zip(node.outputs, body.inputs)
+    elif name == "letrec":
+        # Captures come last; functions that use some take them as their last inputs.
+        captures = node.attrs["captures"]
+        for position, region in enumerate(node.regions):
+            if captures:
+                yield from zip(region.inputs[-captures:], node.inputs[len(node.inputs) - captures :])
+            if position == 0:
+                yield from zip(region.inputs, node.inputs[: len(node.inputs) - captures])
+                yield from zip(region.outputs, node.outputs)
+    elif name == "call":
+        called = functions.get(node.attrs["function"])
+        if called is not None:
+            yield from zip(called.inputs, node.inputs)
+            yield from zip(called.outputs, node.outputs)
+    elif node.op is stack.PUSH:
+        yield node.inputs[0], node.outputs[0]
+        yield node.inputs[1], node.outputs[0]
+    elif node.op is stack.POP:
+        yield from zip(node.outputs, [node.inputs[0]] * 2)
+    elif name in _SAME_ROWS:
+        yield node.inputs[0], node.outputs[0]

@@ -114,7 +114,7 @@ def _seeds(outputs: Sequence[Any], arrived: Sequence[Any]) -> list[Any]:
 
 def _adjoint_function(name: str, function: Graph) -> Builder:
     builder = Builder(name, ctx.builder)
-    parameters = [builder.add_input(v.type, v.name) for v in function.inputs]
+    parameters = [builder.graph.add_input_like(v) for v in function.inputs]
     arrived = [builder.add_input(v.type) for v in function.outputs if is_differentiable(v.type)]
     with builder:
         mapping = Substitution(zip(function.inputs, parameters))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
-from runtime.autodiff.buffers import is_growable, sum_by_rows
+from runtime.autodiff.buffers import has_longer_cotangents, sum_by_rows
 from runtime.autodiff.calls import EagerCall, NodeCall, is_differentiable, key_of
 from runtime.ops import stack
 from runtime.ops.dispatch import apply
@@ -36,8 +36,8 @@ class Cotangents:
         key = key_of(tensor)
         known = self.sums.get(key)
         if known is not None:
-            grows = type(tensor) is SymbolicTensor and is_growable(tensor.value)
-            cotangent = accumulate(known, cotangent, sum_by_rows if grows else None)
+            longer = type(tensor) is SymbolicTensor and has_longer_cotangents(tensor.value)
+            cotangent = accumulate(known, cotangent, sum_by_rows if longer else None)
         self.sums[key] = cotangent
 
     def get(self, tensor: Any) -> Any:
@@ -79,6 +79,7 @@ def walk_back(
 
     tracked   whether a tensor depends on a source: others get no cotangent
     keep      whether the cotangent of a call's output is wanted after the walk has passed the call
+    Of graphs with growable arrays `buffers.mark_growing` must know before.
     Raises LookupError for a call on the path whose op has no gradient.
     """
     for call in reversed(list(calls)):

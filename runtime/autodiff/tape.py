@@ -15,6 +15,7 @@ import numpy as np
 from runtime import nest
 from runtime.autodiff import rules  # noqa: F401 - adjoints of control flow
 from runtime.autodiff.breaks import Breaks, silent_rules
+from runtime.autodiff.buffers import mark_growing
 from runtime.autodiff.calls import EagerCall, NodeCall, is_differentiable, key_of
 from runtime.autodiff.jacobian import known_dims, rows_of_pullback
 from runtime.autodiff.reverse import Cotangents, walk_back, walk_back_eagerly
@@ -324,6 +325,7 @@ class GradientTape:
         if self.builder is None:
             walk_back_eagerly(self._calls, cotangents, self._tracked, keys)  # type: ignore[arg-type]
         else:
+            mark_growing([call.node for call in self._calls if isinstance(call, NodeCall)])
             walk_back(self._calls, cotangents, self.is_tracking, lambda t: key_of(t) in keys)
 
     def jacobian(

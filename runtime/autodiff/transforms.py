@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from runtime import nest
+from runtime.autodiff.buffers import mark_growing
 from runtime.autodiff.calls import NodeCall, is_differentiable
 from runtime.autodiff.custom import DECORATED, custom_gradient, watched_variables
 from runtime.autodiff.reverse import Cotangents, walk_back
@@ -66,6 +67,7 @@ def gradients(
     for target, seed in zip(targets, seeds):
         cotangents.add(target, call("ones_like", target) if seed is None else convert_to_tensor(seed, target.dtype))
     kept = set(sources)
+    mark_growing(nodes)
     calls = [NodeCall(n, builder) for n in nodes if stopped.isdisjoint(n.outputs)]
     walk_back(calls, cotangents, lambda t: builder.use(t) in varied, lambda t: builder.use(t) in kept)
     found = [cotangents.get(builder.tensor(v)) for v in sources]

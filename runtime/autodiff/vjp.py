@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from runtime.autodiff import late, rules  # noqa: F401 - adjoints of control flow, and of calls put off
+from runtime.autodiff.buffers import mark_growing
 from runtime.autodiff.calls import NodeCall, is_differentiable
 from runtime.autodiff.residuals import can_repeat
 from runtime.autodiff.reverse import Cotangents, walk_back
@@ -44,6 +45,7 @@ def build_vjp(graph: Graph, wanted: Sequence[int], outputs: Sequence[int]) -> Vj
     """
     forward = copy_graph(graph)
     forward.name = f"{graph.name} with residuals"
+    mark_growing(forward.nodes)
     builder = Builder(f"gradient of {graph.name}", None, [forward])
     varied = {forward.inputs[i] for i in wanted if is_differentiable(forward.inputs[i].type)}
     for node in forward.nodes:

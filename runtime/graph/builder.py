@@ -126,7 +126,7 @@ class Builder:
     def _capture(self, outer: Value) -> Value:
         own = self.captured.get(outer)
         if own is None:
-            own = self.captured[outer] = self.add_input(outer.type, outer.name)
+            own = self.captured[outer] = self.graph.add_input_like(outer)
             self.outside[own] = outer
         return own
 

@@ -45,7 +45,7 @@ _ids = itertools.count()
 class Value:
     """One SSA value. `node` is its defining node, or None for a graph input; `graph` is where it lives."""
 
-    __slots__ = ("id", "type", "name", "node", "graph")
+    __slots__ = ("id", "type", "name", "node", "graph", "grows")
 
     def __init__(self, type_: Type, graph: Graph, node: Node | None = None, name: str | None = None) -> None:
         self.id = next(_ids)
@@ -53,6 +53,7 @@ class Value:
         self.graph = graph
         self.node = node
         self.name = name
+        self.grows = False  # whether writes may make the array longer; gradients find out (autodiff/buffers.py)
 
     @property
     def dtype(self) -> Any:
@@ -131,6 +132,12 @@ class Graph:
     def add_input(self, type_: Type, name: str | None = None) -> Value:
         value = Value(type_, self, None, name)
         self.inputs.append(value)
+        return value
+
+    def add_input_like(self, other: Value) -> Value:
+        """An input that stands for a value of another graph."""
+        value = self.add_input(other.type, other.name)
+        value.grows = other.grows
         return value
 
     def add_node(
@@ -265,7 +272,7 @@ def copy_nodes(
         copy = target.add_node(node.op, [mapping[v] for v in node.inputs], dict(node.attrs), types, regions, node.span)
         copy.name = node.name
         for old, new in zip(node.outputs, copy.outputs):
-            new.name = old.name
+            new.name, new.grows = old.name, old.grows
             mapping[old] = new
 
 
@@ -274,7 +281,7 @@ def copy_graph(graph: Graph) -> Graph:
     copy = Graph(graph.name)
     mapping = Substitution()
     for value in graph.inputs:
-        mapping[value] = copy.add_input(value.type, value.name)
+        mapping[value] = copy.add_input_like(value)
     copy_nodes(graph.nodes, copy, mapping)
     copy.outputs = [mapping[v] for v in graph.outputs]
     return copy

@@ -99,6 +99,72 @@ def what_methods_rearrange(x: Any, n: Any) -> Any:
     return ag.reduce_sum(ag.stack(others) ** 2) + items[-1]
 
 
+def read_in_a_loop_then_given_to_a_branch_that_grows_it(x: Any, n: Any) -> Any:
+    """Nothing in the loop writes to the list; a branch after it does, in a branch."""
+    items = [x[0], x[1], x[2]]
+    for i in ag.range(n):
+        if i == 1:
+            items = [ag.sin(x[1]) * items[0]]
+    total = sum(items)
+    if total > -1.0:
+        if n > 0:
+            items.append(total * x[0])
+        else:
+            items[0] = total
+    return ag.reduce_sum(ag.stack(items) ** 2) + total * sum(items)
+
+
+def one_list_grows_by_another(x: Any, n: Any) -> Any:
+    """The one that is read is exchanged in a branch of the loop, and grows after it."""
+    taken, given = [x[0]], [x[1], x[2]]
+    for i in ag.range(n):
+        taken.extend(list(given))
+        if i > 1:
+            continue
+        given.insert(0, taken[-1] * x[0])
+    given.append(x[2] * taken[0])
+    return ag.reduce_sum(ag.stack(given) ** 3) + sum(taken)
+
+
+def slices_in_a_loop_that_is_left(x: Any, n: Any) -> Any:
+    items, seen = [x[0], x[1] * x[1]], [x[2]]
+    for i in ag.range(n):
+        if ag.reduce_any(ag.stack(items) > 2.0):
+            items = [v * 0.5 for v in items]
+        elif i == 3:
+            break
+        else:
+            seen.append(sum(items))
+            items += [x[0] * seen[-1]]
+        items.extend(list(seen))
+        items = items[1:]
+    return sum(items) * sum(seen)
+
+
+def in_a_loop_in_a_loop(x: Any, n: Any) -> Any:
+    found, rest = [x[0]], [x[1], x[0] * x[2]]
+    for i in ag.range(n):
+        found = rest[1:]
+        rest = rest + [x[2] * 0.5]
+        for j in ag.range(i):
+            found += [sum(rest) * x[1]]
+            if j == 2:
+                continue
+            found.reverse()
+    return ag.reduce_sum(ag.stack(found) ** 2) + sum(rest)
+
+
+def through_a_function_that_calls_itself(x: Any, n: Any) -> Any:
+    def fill(items: Any, left: Any) -> Any:
+        if left > 0:
+            items = fill(items[-2:] + [items[-1] * x[0]], left - 1)
+        return items
+
+    items = fill([x[0], x[1]], n)
+    items.append(sum(items) * x[2])
+    return ag.reduce_sum(ag.stack(items) ** 2)
+
+
 @pytest.mark.parametrize(
     "program, compiled",
     [
@@ -107,6 +173,11 @@ def what_methods_rearrange(x: Any, n: Any) -> Any:
         (sums_of_all_so_far, False), (sums_of_all_so_far, True), (same_start, False), (copies, False),
         (in_branches, False), (in_branches, True), (recurrence_in_an_array, False), (recurrence_in_an_array, True),
         (array_of_rows, False), (array_of_rows, True),
+        (read_in_a_loop_then_given_to_a_branch_that_grows_it, False),
+        (read_in_a_loop_then_given_to_a_branch_that_grows_it, True),
+        (one_list_grows_by_another, False), (one_list_grows_by_another, True),
+        (slices_in_a_loop_that_is_left, False), (slices_in_a_loop_that_is_left, True),
+        (in_a_loop_in_a_loop, False), (in_a_loop_in_a_loop, True), (through_a_function_that_calls_itself, False),
     ],
 )  # fmt: skip
 def test_lists_that_are_read_while_they_grow(program: Any, compiled: bool) -> None:
@@ -125,7 +196,8 @@ def test_lists_that_are_read_while_they_grow(program: Any, compiled: bool) -> No
     "program",
     [
         sums_of_all_so_far, same_start, copies, in_branches, recurrence_in_an_array, array_of_rows,
-        slices_that_get_an_item, what_methods_rearrange,
+        slices_that_get_an_item, what_methods_rearrange, read_in_a_loop_then_given_to_a_branch_that_grows_it,
+        one_list_grows_by_another, slices_in_a_loop_that_is_left, in_a_loop_in_a_loop,
     ],
 )  # fmt: skip
 def test_their_hessians(program: Any) -> None:

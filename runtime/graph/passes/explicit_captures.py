@@ -39,7 +39,7 @@ def _hand_on(graph: Graph, names: frozenset[str], captures: list[Value]) -> None
         elif any(_calls(inner, names) for region in node.regions for inner in region.walk()):
             node.inputs += captures
             for region in node.regions:
-                own = [region.add_input(v.type, v.name) for v in captures]
+                own = [region.add_input_like(v) for v in captures]
                 _hand_on(region, names, own)
             if node.op.name == "letrec":
                 node.attrs = {**node.attrs, "captures": node.attrs["captures"] + len(captures)}
