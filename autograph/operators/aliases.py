@@ -49,19 +49,23 @@ class _Chosen:
         self.originals = [(original, holders, held(original), False) for original, holders in originals]
         self.is_result = is_result
         self.is_read: bool | None = None  # whether the copy is in a variable that will be read
+        self.was_used = False  # when it was last looked at
+        self.has_parted = False  # an original has changed since then
 
     def look(self) -> bool:
         """Finds out which of the objects will be used again, now that all variables are set; False if it never matters.
 
         An original that no variable holds any more can't change; neither can the copy.
         """
+        self.has_parted = self.has_parted or (self.was_used and self.is_original_changed())
         if self.is_read is None:
             self.is_read = self.is_result or is_live(self.copy)
             found = [(*each[:3], is_live(each[0])) for each in self.originals]
             self.originals = [each for each in found if each[3] or is_held(each[0], each[1])]
         elif self.is_read and not self.is_result:
             self.is_read = is_live(self.copy)
-        return self.is_in_use() or self.is_broken()
+        self.was_used = self.is_in_use()
+        return self.was_used or self.is_broken()
 
     def is_in_use(self) -> bool:
         return bool(self.is_read) or is_held(self.copy, self.holders)
@@ -69,8 +73,13 @@ class _Chosen:
     def is_changed(self) -> bool:
         return not same(self.before, held(self.copy))
 
+    def is_original_changed(self) -> bool:
+        return any(not same(before, held(original)) for original, _, before, _ in self.originals)
+
     def is_broken(self, always_changing: Collection[int] = ()) -> bool:
         """Whether one of two has changed that Python would keep one."""
+        if self.has_parted:
+            return True
         changed = self.is_changed()
         for original, holders, before, is_read in self.originals:
             moving = id(original) in always_changing or not same(before, held(original))

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import dis
 import sys
+import threading
 from collections import deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from ctypes import c_int, py_object, pythonapi
@@ -34,6 +35,19 @@ _ALWAYS = ("JUMP_FORWARD", "JUMP_ABSOLUTE", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_I
 _TRACE = "autograph.function.trace"
 
 
+class _Pending(threading.local):
+    """What statements that are being traced use later, whether or not a variable holds it.
+
+    The context managers of `with` statements, the frames of generators among these, and the lists that loops run over.
+    """
+
+    def __init__(self) -> None:
+        self.objects: list[Any] = []
+
+
+pending = _Pending()
+
+
 def is_live(value: Any, in_loops_only: bool = False, without: Collection[str] = ()) -> bool:
     """Whether a local variable of a function that is being traced holds an object and may be read again.
 
@@ -50,7 +64,7 @@ def is_live(value: Any, in_loops_only: bool = False, without: Collection[str] = 
                 return True
         if any(_holds(frame.f_globals.get(name), value) for name in code.co_names):
             return True
-    return False
+    return not in_loops_only and any(_holds(each, value) for each in pending.objects)
 
 
 def is_read_in(blocks: Sequence[Block], value: Any, without: Collection[str] = ()) -> bool:
@@ -71,6 +85,8 @@ def rebind(old: Any, new: Any) -> None:
     Also in lists, dictionaries and objects that these hold.
     """
     seen: set[int] = set()
+    for each in pending.objects:
+        _exchange(each, old, new, _DEPTH, seen)
     for frame in _frames(sys._getframe(1)):
         variables = frame.f_locals
         names = [name for name, held in variables.items() if held is old]
@@ -97,7 +113,8 @@ def _exchange(held: Any, old: Any, new: Any, depth: int, seen: set[int]) -> None
 
 
 def _frames(frame: FrameType | None) -> Iterator[FrameType]:
-    """The frames of the functions that are being traced, the innermost first."""
+    """The frames of the functions that are being traced, the innermost first, and of generators that wait."""
+    yield from [each for each in pending.objects if isinstance(each, FrameType)]
     while frame is not None and frame.f_globals.get("__name__") != _TRACE:
         if not is_own_file(frame.f_code.co_filename):
             yield frame
@@ -162,7 +179,7 @@ def _read_in_expression(code: CodeType, here: int) -> frozenset[str]:
     found: set[str] = set()
     uses = _uses(code)
     for each in reversed([each for each in dis.get_instructions(code) if each.offset <= here]):
-        if each.opname == "POP_TOP" or each.opname.startswith("STORE_"):
+        if each.opname in ("POP_TOP", "YIELD_VALUE") or each.opname.startswith("STORE_"):
             break
         found |= {name for name, use in uses.get(each.offset, {}).items() if use == "read"}
     return frozenset(found)

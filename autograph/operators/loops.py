@@ -10,6 +10,7 @@ from autograph.errors import StagingError, user_location
 from autograph.operators.frame import Frame
 from autograph.operators.iterables import ListItems, Staged, staged
 from autograph.operators.iterators import taking_all_from, taking_from
+from autograph.operators.live import pending
 from autograph.operators.logic import and_
 from autograph.operators.raising import keeps_refusals
 from autograph.operators.staged_if import stage_branches
@@ -82,6 +83,9 @@ def for_stmt(iterable: Any, body: Block, test: Block | None = None, names: tuple
     rest, passed = None, 0
     builder = ctx.builder
     before = len(builder.graph.nodes) if builder is not None else 0
+    count = len(pending.objects)
+    if builder is not None and type(holder[0]) is list:
+        pending.objects.append(holder[0])
     try:
         if builder is None:
             _run_python(holder, body, test)
@@ -118,6 +122,7 @@ def for_stmt(iterable: Any, body: Block, test: Block | None = None, names: tuple
         return
     finally:
         holder.clear()
+        del pending.objects[count:]
     raise changed
 
 

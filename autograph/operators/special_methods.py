@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from contextlib import _GeneratorContextManager
 from types import FunctionType
 from typing import Any
 
+from autograph.operators import live
 from autograph.operators.calls import converted_form, maker_of
 from autograph.operators.items import item
 from autograph.operators.logic import compare, not_
@@ -96,7 +98,9 @@ def set_attribute(value: Any, owner: Any, name: str) -> None:
 def manager(owner: Any) -> Any:
     """What a ``with`` statement enters in place of ``owner``."""
     enter, leave = _users(owner, "__enter__"), _users(owner, "__exit__")
-    return owner if enter is None or leave is None else _Manager(owner, enter, leave)
+    if enter is not None and leave is not None:
+        return _Manager(owner, enter, leave)
+    return _Generator(owner) if ctx.builder is not None and type(owner) is _GeneratorContextManager else owner
 
 
 class _Manager:
@@ -106,10 +110,29 @@ class _Manager:
         self._owner, self._enter, self._leave = owner, enter, leave
 
     def __enter__(self) -> Any:
-        return self._enter(self._owner)
+        found = self._enter(self._owner)
+        live.pending.objects.append(self._owner)
+        return found
 
     def __exit__(self, *error: Any) -> Any:
+        live.pending.objects.pop()
         return self._leave(self._owner, *error)
+
+
+class _Generator:
+    """A context manager that a generator function has made, whose rest runs when it is left."""
+
+    def __init__(self, owner: Any) -> None:
+        self._owner = owner
+
+    def __enter__(self) -> Any:
+        found = self._owner.__enter__()
+        live.pending.objects.append(self._owner.gen.gi_frame)
+        return found
+
+    def __exit__(self, *error: Any) -> Any:
+        live.pending.objects.pop()
+        return self._owner.__exit__(*error)
 
 
 def _member(kind: type, name: str) -> Any:

@@ -1,0 +1,194 @@
+"""One of two names is changed while the other, which may be the same list or object, is still used: refused.
+
+And programs like these in which nothing can be told from Python: they agree with eager execution.
+"""
+
+from __future__ import annotations
+
+import contextlib
+
+import pytest
+
+import autograph as ag
+from autograph.errors import StagingError
+
+POINTS = [(0.9, 0.7, 0), (0.15, 0.05, 2)]
+
+
+class Box:
+    def __init__(self, v, items):
+        self.v = v
+        self.items = items
+
+
+class Adding:
+    """Changes the box when the `with` statement is left."""
+
+    def __init__(self, box):
+        self.box = box
+
+    def __enter__(self):
+        return self.box
+
+    def __exit__(self, *error):
+        self.box.v = self.box.v + 0.125
+
+
+@contextlib.contextmanager
+def adding(box):
+    yield box
+    box.v = box.v + 0.125
+
+
+@contextlib.contextmanager
+def lent(box):
+    yield box
+
+
+def plain(value):
+    return [plain(each) for each in value] if isinstance(value, (list, tuple)) else float(value)
+
+
+def given_up_before_the_next_condition(x, y, n):
+    """When the last branch is staged, nobody needs the copy any more."""
+    first = [-0.75]
+    other = first
+    if n == 0:
+        other = [1.0]
+    first += [x]
+    found = sum(other)
+    if y > 0.3:
+        found = found * 2.0
+    return found
+
+
+def in_a_match(x, y, n):
+    first = [-0.75]
+    second = first
+    third = second
+    match n:
+        case 0:
+            third = [1.0]
+    second += [x]
+    third = third[-3:] + [sum([v * x for v in third])]
+    first.extend([(x if y > 0.3 else x), x])
+    return sum(first), sum(third)
+
+
+def by_a_function_that_changes_a_variable(x, y, n):
+    first = [0.25, -0.75]
+    other = first
+
+    def change(z):
+        nonlocal first
+        first = [z]
+
+    if not n > 1 or x > 0.6:
+        change(x)
+    other.append(y)
+    first = first[1:]
+    other = [v for v in other if v > 0.1]
+    return first, len(other)
+
+
+def in_a_branch_that_is_the_rest_of_the_function(x, y, n):
+    items = [y, -0.75]
+    box = Box(y, items)
+    if any([v > 0.1 for v in items]):
+        items = sorted(items)
+        if x > 0.3:
+            return y
+    box.items.append(x)
+    return sum(items)
+
+
+def when_a_with_statement_is_left(x, y, n):
+    box = Box(y, [0.5])
+    with Adding(box) as box:
+        if n == 0:
+            box = Box(x, [1.0])
+    return box.v
+
+
+def when_a_generator_goes_on(x, y, n):
+    box = Box(y, [0.5])
+    with adding(box) as box:
+        if n == 0:
+            box = Box(x, [1.0])
+    return box.v
+
+
+def while_a_loop_runs_over_the_list(x, y, n):
+    items, found = [x, y, 0.5], 0.0
+    for v in items:
+        if y > 0.3:
+            items = [1.0, x, y]
+        items[2] = x
+        found = found * 0.5 + v
+    return found
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        given_up_before_the_next_condition, in_a_match, by_a_function_that_changes_a_variable,
+        in_a_branch_that_is_the_rest_of_the_function, when_a_with_statement_is_left, when_a_generator_goes_on,
+        while_a_loop_runs_over_the_list,
+    ],
+)  # fmt: skip
+def test_refused(program):
+    x, y, n = map(ag.constant, POINTS[0])
+    with pytest.raises(StagingError, match="also has another name"):
+        ag.function(program)(x, y, n)
+
+
+def a_generator_that_needs_nothing_more(x, y, n):
+    box = Box(y, [0.5])
+    with lent(box) as box:
+        if n == 0:
+            box = Box(x, [1.0])
+        box.v = x * 2.0
+    return box.v
+
+
+def a_list_that_only_a_context_manager_holds(x, y, n):
+    with contextlib.nullcontext([x, y]) as items:
+        for _ in ag.range(n):
+            items.append(x)
+    return items
+
+
+def a_list_that_grows_before_it_is_chosen(x, y, n):
+    first = [x]
+    other = first
+    first += [y]
+    if n == 0:
+        other = [1.0]
+    found = sum(other) + sum(first)
+    if y > 0.3:
+        found = found * 2.0
+    return found
+
+
+def a_loop_over_another_list(x, y, n):
+    items, found = [x, y, 0.5], 0.0
+    for v in list(items):
+        if y > 0.3:
+            items = [1.0, x, v]
+        items[2] = v
+        found = found * 0.5 + v
+    return [found, *items]
+
+
+@pytest.mark.parametrize("point", POINTS)
+@pytest.mark.parametrize(
+    "program",
+    [
+        a_generator_that_needs_nothing_more, a_list_that_only_a_context_manager_holds,
+        a_list_that_grows_before_it_is_chosen, a_loop_over_another_list,
+    ],
+)  # fmt: skip
+def test_as_in_python(program, point):
+    x, y, n = map(ag.constant, point)
+    expected = plain(program(x, y, n))
+    assert plain(ag.function(program)(x, y, n)) == pytest.approx(expected, abs=1e-6)
