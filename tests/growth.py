@@ -16,7 +16,6 @@ import autograph as ag
 from runtime.codegen.backends import llvm_backend
 from runtime.codegen.lower.lower_graph import lower
 from runtime.graph.ir import Graph
-from runtime.llvm.program import Program
 
 Construct = Callable[[int], str]
 
@@ -74,7 +73,7 @@ def compiled(graphs: list[Graph]) -> int:
         nonlocal lines
         for graph in graphs:
             source = lower(graph)
-            program = Program(source.text, llvm_backend._library())
+            program = llvm_backend.program(source)
             lines += source.text.count("\n") + program.text("kernel", source.signature, "kernel").count("\n")
 
     return max(work(make)[0], lines)

@@ -77,6 +77,17 @@ def parse_functions(text: str) -> list[Function]:
     return [function(node) for node in parse(text).body if isinstance(node, ast.FunctionDef)]
 
 
+def parse_constants(text: str) -> dict[str, bool | int | float]:
+    """The numbers that a module gives names to."""
+    found: dict[str, bool | int | float] = {}
+    for node in parse(text).body:
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant):
+            (target,) = node.targets
+            if isinstance(target, ast.Name) and isinstance(node.value.value, (bool, int, float)):
+                found[target.id] = node.value.value
+    return found
+
+
 def function(node: ast.FunctionDef) -> Function:
     """A definition. Its kind is told by its decorator, or its name."""
     if node.args.kwonlyargs or node.args.vararg or node.args.kwarg or node.args.defaults:

@@ -6,17 +6,13 @@ number that meets a vector stands in each lane.
 
 from __future__ import annotations
 
-import ast
-
 from runtime.kernel_ir.types import BOOL, FLOAT64, INT64, Scalar, Unsupported, met
 from runtime.llvm.writer import Value, Writer, literal
 
-_PLAIN = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.BitAnd: "and", ast.BitOr: "or", ast.BitXor: "xor"}
-_FLOAT_COMPARISONS = {
-    ast.Lt: "olt", ast.LtE: "ole", ast.Gt: "ogt", ast.GtE: "oge", ast.Eq: "oeq", ast.NotEq: "une",
-}  # fmt: skip
-_UNSIGNED = {ast.Lt: "ult", ast.LtE: "ule", ast.Gt: "ugt", ast.GtE: "uge", ast.Eq: "eq", ast.NotEq: "ne"}
-_COMPARISONS = {ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge", ast.Eq: "eq", ast.NotEq: "ne"}
+_INSTRUCTIONS = {"+": "add", "-": "sub", "*": "mul", "&": "and", "|": "or", "^": "xor"}
+_FLOAT_COMPARISONS = {"<": "olt", "<=": "ole", ">": "ogt", ">=": "oge", "==": "oeq", "!=": "une"}
+_UNSIGNED = {"<": "ult", "<=": "ule", ">": "ugt", ">=": "uge", "==": "eq", "!=": "ne"}
+_COMPARISONS = {"<": "lt", "<=": "le", ">": "gt", ">=": "ge", "==": "eq", "!=": "ne"}
 
 
 def cast(w: Writer, value: Value, target: Scalar) -> Value:
@@ -92,29 +88,29 @@ def chosen(w: Writer, condition: Value, yes: Value, no: Value) -> Value:
     )
 
 
-def binary(w: Writer, op: ast.operator, a: Value, b: Value, result: Scalar) -> Value:
+def binary(w: Writer, op: str, a: Value, b: Value, result: Scalar) -> Value:
     """An operator's result, of the type that `infer` says, in each lane."""
     first = _consecutive(w, op, a, b)
     a, b = level(w, a, b)
     result = result.times(a.type.lanes)
-    if isinstance(op, (ast.FloorDiv, ast.Mod)):
-        return _divided(w, isinstance(op, ast.Mod), a, b, result)
-    if isinstance(op, (ast.LShift, ast.RShift)):
-        return _shifted(w, isinstance(op, ast.LShift), a, b, result)
-    if isinstance(op, ast.Pow):
+    if op in ("//", "%"):
+        return _divided(w, op == "%", a, b, result)
+    if op in ("<<", ">>"):
+        return _shifted(w, op == "<<", a, b, result)
+    if op == "**":
         return _power(w, a, b, result)
     a, b = cast(w, a, result), cast(w, b, result)
-    if isinstance(op, ast.Div):
+    if op == "/":
         return Value(result, w.op(f"fdiv {result.ir} {a.text}, {b.text}"))
-    name = _PLAIN.get(type(op))
-    if name is None or (result.is_float and name in ("and", "or", "xor")):
-        raise Unsupported(f"the operator {type(op).__name__}")
+    name = _INSTRUCTIONS[op]
+    if result.is_float and name in ("and", "or", "xor"):
+        raise Unsupported(f"{op} of floats")
     return Value(result, w.op(f"{'f' if result.is_float else ''}{name} {result.ir} {a.text}, {b.text}"), first)
 
 
-def _consecutive(w: Writer, op: ast.operator, a: Value, b: Value) -> str | None:
+def _consecutive(w: Writer, op: str, a: Value, b: Value) -> str | None:
     """The first lane of a sum whose lanes go up by 1: that of such lanes and one number."""
-    if not isinstance(op, ast.Add) or (a.first is None) == (b.first is None):
+    if op != "+" or (a.first is None) == (b.first is None):
         return None
     line, number = (a, b) if a.first is not None else (b, a)
     if number.type != INT64 or line.type.times(1) != INT64:
@@ -122,10 +118,8 @@ def _consecutive(w: Writer, op: ast.operator, a: Value, b: Value) -> str | None:
     return w.op(f"add i64 {line.first}, {number.text}")
 
 
-def compare(w: Writer, op: ast.cmpop, a: Value, b: Value) -> Value:
+def compare(w: Writer, op: str, a: Value, b: Value) -> Value:
     """A comparison; false where either side is NaN, but for `!=`."""
-    if type(op) not in _COMPARISONS:
-        raise Unsupported(f"the comparison {type(op).__name__}")
     a, b = level(w, a, b)
     if {a.type.kind, b.type.kind} == {"i", "u"} and max(a.type.bits, b.type.bits) == 64:
         return _compare_mixed(w, op, a, b)
@@ -133,22 +127,22 @@ def compare(w: Writer, op: ast.cmpop, a: Value, b: Value) -> Value:
     result = BOOL.times(both.lanes)
     a, b = cast(w, a, both), cast(w, b, both)
     if both.is_float:
-        return Value(result, w.op(f"fcmp {_FLOAT_COMPARISONS[type(op)]} {both.ir} {a.text}, {b.text}"))
-    name = _COMPARISONS[type(op)]
+        return Value(result, w.op(f"fcmp {_FLOAT_COMPARISONS[op]} {both.ir} {a.text}, {b.text}"))
+    name = _COMPARISONS[op]
     sign = "" if name in ("eq", "ne") else "s" if both.is_signed else "u"
     return Value(result, w.op(f"icmp {sign}{name} {both.ir} {a.text}, {b.text}"))
 
 
-def _compare_mixed(w: Writer, op: ast.cmpop, a: Value, b: Value) -> Value:
+def _compare_mixed(w: Writer, op: str, a: Value, b: Value) -> Value:
     """int64 and uint64, which no type holds both: a number below zero is less than any other."""
     below = a.type.is_signed
     signed = a if below else b
     result = BOOL.times(signed.type.lanes)
     negative = Value(result, w.op(f"icmp slt {signed.type.ir} {signed.text}, {literal(0, signed.type).text}"))
     a, b = cast(w, a, INT64), cast(w, b, INT64)
-    unsigned = Value(result, w.op(f"icmp {_UNSIGNED[type(op)]} {a.type.ir} {a.text}, {b.text}"))
-    true_when_below = (ast.Lt, ast.LtE, ast.NotEq) if below else (ast.Gt, ast.GtE, ast.NotEq)
-    return chosen(w, negative, literal(isinstance(op, true_when_below), result), unsigned)
+    unsigned = Value(result, w.op(f"icmp {_UNSIGNED[op]} {a.type.ir} {a.text}, {b.text}"))
+    true_when_below = ("<", "<=", "!=") if below else (">", ">=", "!=")
+    return chosen(w, negative, literal(op in true_when_below, result), unsigned)
 
 
 def negated(w: Writer, value: Value, result: Scalar) -> Value:

@@ -6,7 +6,6 @@ operations, which the library writes as intrinsics for numba, are rows here.
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +15,6 @@ from runtime.kernel_ir.types import (
     FLOAT32,
     FLOAT64,
     INT64,
-    SCALARS,
     Array,
     Scalar,
     Tuple,
@@ -29,15 +27,20 @@ from runtime.llvm.writer import ArrayValue, Value, Writer, literal
 
 
 @dataclass(frozen=True)
-class Named:
-    """An argument that isn't a value: an element type, or a function."""
+class ElementType:
+    """An argument that names the type of an array's elements."""
 
-    dtype: Scalar | None = None
-    function: str | None = None
+    type: Scalar
 
 
-OperandType = Type | Named
-Operand = Any  # Value, ArrayValue, a tuple of them, Named
+@dataclass(frozen=True)
+class Function:
+    """An argument that names a function of the program."""
+
+    name: str
+
+
+Operand = Any  # Value, ArrayValue, a tuple of them, ElementType, Function
 
 
 @dataclass(frozen=True)
@@ -51,22 +54,16 @@ class Row:
     lanes: bool = False
 
 
-def row(program: Any, function: ast.expr) -> Row:
-    """What is known of a function as a kernel names it."""
-    if isinstance(function, ast.Name):
-        module, name = "lib", function.id  # the library's own functions name each other so
-        found = ROWS.get(("", name)) or ROWS.get((module, name))
-    elif isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name):
-        module, name = function.value.id, function.attr
-        found = ROWS.get((module, name))
-    else:
-        raise Unsupported(f"calling {ast.unparse(function)}")
+def row(program: Any, function: str) -> Row:
+    """What is known of a function by its name in the IR. The library's own functions name each other without `lib.`."""
+    module, dot, name = function.rpartition(".")
+    found = ROWS.get((module, name)) or (ROWS.get(("lib", name)) if not dot else None)
     if found is not None:
         return found
     if module == "math" and name in _C_FUNCTIONS:
         return _of_the_c_library(_C_FUNCTIONS[name])
-    if module != "lib":
-        raise Unsupported(f"the function {ast.unparse(function)}")
+    if module not in ("", "lib"):
+        raise Unsupported(f"the function {function}")
     if program.has_formula(name):
         return Row(_same_float, lambda w, operands, type_: w.program.vector_call(w, name, operands), lanes=True)
     return Row(
@@ -116,10 +113,6 @@ def _first(types: Sequence[Any]) -> Type:
 # --- rows ------------------------------------------------------------------------------------------------------------
 
 
-def _cast_to(target: Scalar) -> Row:
-    return Row(_fixed(target), lambda w, operands, type_: arithmetic.cast(w, operands[0], target), lanes=True)
-
-
 def _intrinsic(name: str, flags: str = "") -> Row:
     def code(w: Writer, operands: Sequence[Any], type_: Any) -> Value:
         return w.program.intrinsic(w, name, *(arithmetic.cast(w, operand, type_) for operand in operands), flags=flags)
@@ -141,11 +134,11 @@ def _abs(w: Writer, operands: Sequence[Any], type_: Scalar) -> Value:
         return w.program.intrinsic(w, "fabs", x)
     if not type_.is_signed:
         return x
-    below = arithmetic.compare(w, ast.Lt(), x, literal(0, x.type))
+    below = arithmetic.compare(w, "<", x, literal(0, x.type))
     return arithmetic.chosen(w, below, arithmetic.negated(w, x, x.type), x)
 
 
-def _chosen(op: ast.cmpop) -> Row:
+def _chosen(op: str) -> Row:
     """Python's `min` and `max`: the first of equals, and the first where a comparison with NaN is false."""
 
     def code(w: Writer, operands: Sequence[Any], type_: Scalar) -> Value:
@@ -196,10 +189,10 @@ def _interrupted(w: Writer, operands: Sequence[Any], type_: Any) -> Value:
 
 
 def _empty_type(types: Sequence[Any]) -> Array:
-    count, dtype = types
-    if not isinstance(count, Scalar) or count.is_float or dtype.dtype is None:
+    count, element = types
+    if not isinstance(count, Scalar) or count.is_float or not isinstance(element, ElementType):
         raise Unsupported("np.empty of this")
-    return Array(dtype.dtype)
+    return Array(element.type)
 
 
 def _empty(w: Writer, operands: Sequence[Any], type_: Array) -> ArrayValue:
@@ -231,7 +224,7 @@ def _shaped(w: Writer, operands: Sequence[Any], type_: Array) -> ArrayValue:
 def _in_threads(w: Writer, operands: Sequence[Any], type_: Any) -> None:
     part, count, size, arguments = operands
     types = [INT64, INT64, *(argument.type for argument in arguments)]
-    callee = w.program.function(part.function, types)
+    callee = w.program.function(part.name, types)
     if callee.allocates or callee.result is not None:
         raise Unsupported("a part of a nest that can fail")
     total, wanted = (arithmetic.cast(w, operand, INT64).text for operand in (size, count))
@@ -247,10 +240,9 @@ _C_FUNCTIONS = {
     )
 } | {"gamma": "tgamma"}  # fmt: skip
 
-JOINED = frozenset({"sin", "cos"})  # formulas of one number that have a joint one
+JOINED = frozenset({"lib.sin", "lib.cos"})  # formulas of one number that have a joint one
 
 ROWS: dict[tuple[str, str], Row] = {
-    **{("np", name): _cast_to(scalar) for name, scalar in SCALARS.items()},
     **{("np", name): _intrinsic(name) for name in ("floor", "ceil", "trunc", "rint", "sqrt")},
     **{("math", name): _intrinsic(name) for name in ("sqrt", "fabs", "copysign")},
     ("np", "copysign"): _intrinsic("copysign"),
@@ -259,8 +251,8 @@ ROWS: dict[tuple[str, str], Row] = {
     **{(module, "isnan"): _classified("uno", 0.0) for module in ("np", "math")},
     ("np", "empty"): Row(_empty_type, _empty, lambda types: True),
     ("", "abs"): Row(_first, _abs, lanes=True),
-    ("", "max"): _chosen(ast.Gt()),
-    ("", "min"): _chosen(ast.Lt()),
+    ("", "max"): _chosen(">"),
+    ("", "min"): _chosen("<"),
     ("lib", "flat"): Row(_flat_type, _flat),
     ("lib", "shaped"): Row(_shaped_type, _shaped),
     ("lib", "add"): _reassociable("fadd"),

@@ -2,133 +2,131 @@
 
 from __future__ import annotations
 
-import ast
+from collections.abc import Callable
 from typing import Any
 
+from runtime.kernel_ir import ir, print_python
 from runtime.kernel_ir.types import BOOL, INT64, Array, Scalar, Type, Unsupported
 from runtime.llvm import arithmetic, calls
 from runtime.llvm.writer import ArrayValue, Value, Writer, literal
 
-# Expressions of these are computed whether they are needed or not, so that a choice between them is one instruction.
-_CHEAP = (
-    ast.Name, ast.Constant, ast.Load, ast.UnaryOp, ast.USub, ast.Not, ast.BinOp, ast.Add, ast.Sub, ast.Mult, ast.BitAnd,
-    ast.BitOr, ast.BitXor, ast.Compare, ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq, ast.BoolOp, ast.And,
-    ast.Or, ast.Attribute,
-)  # fmt: skip
-_CASTS = frozenset({"int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64"})
-_MOST_CHEAP = 24  # nodes of a syntax tree
+_CHEAP_OPERATORS = frozenset({"+", "-", "*", "&", "|", "^", "not"})
+_MOST_CHEAP = 5  # instructions that are computed in vain rather than jumped over
+_OWN_TYPES = frozenset({"//", "%", "**"})  # operators whose operands keep their types
 
 
-def any_value(w: Writer, node: ast.expr) -> Value | ArrayValue:
+def any_value(w: Writer, item: ir.Expr) -> Value | ArrayValue:
     """The value of an expression."""
-    folded = w.types.constant(node)
+    folded = w.types.constant(item)
     if folded is not None:
-        return literal(folded, w.types.scalar(node))
-    writer: Any = _WRITERS.get(type(node))
+        return literal(folded, w.types.scalar(item))
+    writer = _WRITERS.get(type(item))
     if writer is None:
-        raise Unsupported(f"an expression {type(node).__name__}")
-    return writer(w, node)
+        raise Unsupported(f"{print_python.expression(item)} where a value is expected")
+    return writer(w, item)
 
 
-def value(w: Writer, node: ast.expr, type_: Scalar | None = None) -> Value:
-    """The value of an expression that is a number; of the type given, or its own."""
+def value(w: Writer, item: ir.Expr, type_: Scalar | None = None) -> Value:
+    """The value of an expression that is a number: as the type given, or as its own."""
     if type_ is not None:
-        folded = w.types.constant(node)
+        folded = w.types.constant(item)
         if folded is not None and (type_.is_float or not isinstance(folded, float)):
             return literal(folded, type_)
-    found = any_value(w, node)
+    found = any_value(w, item)
     if not isinstance(found, Value):
-        raise Unsupported(f"the array {ast.unparse(node)} where a number is expected")
+        raise Unsupported(f"the array {print_python.expression(item)} where a number is expected")
     return found if type_ is None else arithmetic.cast(w, found, type_)
 
 
-def array(w: Writer, node: ast.expr) -> ArrayValue:
+def array(w: Writer, item: ir.Expr) -> ArrayValue:
     """The value of an expression that is an array."""
-    found = any_value(w, node)
+    found = any_value(w, item)
     if not isinstance(found, ArrayValue):
-        raise Unsupported(f"the number {ast.unparse(node)} where an array is expected")
+        raise Unsupported(f"the number {print_python.expression(item)} where an array is expected")
     return found
 
 
-def typed(w: Writer, node: ast.expr, type_: Type) -> Value | ArrayValue:
+def typed(w: Writer, item: ir.Expr, type_: Type) -> Value | ArrayValue:
     """The value of an expression as a variable of this type holds it."""
-    return value(w, node, type_) if isinstance(type_, Scalar) else array(w, node)
+    return value(w, item, type_) if isinstance(type_, Scalar) else array(w, item)
 
 
-def condition(w: Writer, node: ast.expr) -> str:
+def condition(w: Writer, item: ir.Expr) -> str:
     """The operand of a truth value that decides where to go on."""
-    found = arithmetic.truth(w, value(w, node))
+    found = arithmetic.truth(w, value(w, item))
     if found.type.lanes > 1:
         raise Unsupported("a condition that differs between lanes")
     return found.text
 
 
-def _name(w: Writer, node: ast.Name) -> Value | ArrayValue:
-    if node.id not in w.places:
-        raise Unsupported(f"the name {node.id}")
-    return w.load(node.id)
+def _var(w: Writer, item: ir.Var) -> Value | ArrayValue:
+    if item.name not in w.places:
+        raise Unsupported(f"the name {item.name}")
+    return w.load(item.name)
 
 
-def _attribute(w: Writer, node: ast.Attribute) -> Value:
-    return Value(INT64, w.size(array(w, node.value)))
+def _size(w: Writer, item: ir.Size) -> Value:
+    return Value(INT64, w.size(array(w, item.array)))
 
 
-def _subscript(w: Writer, node: ast.Subscript) -> Value:
-    if isinstance(node.value, ast.Attribute):
-        dimension = w.types.constant(node.slice)
-        assert isinstance(dimension, int)
-        return Value(INT64, array(w, node.value.value).dims[dimension])
-    if w.lanes is not None and w.lanes.plan.differs(node.slice):
-        lanes: Value = w.lanes.elements(node)
+def _dim(w: Writer, item: ir.Dim) -> Value:
+    return Value(INT64, array(w, item.array).dims[item.axis])
+
+
+def _load(w: Writer, item: ir.Load) -> Value:
+    if w.lanes is not None and w.lanes.plan.differs(item.index):
+        lanes: Value = w.lanes.elements(item)
         return lanes
-    place = element(w, node)
-    kind = w.types.scalar(node)
+    place = element(w, item.array, item.index)
+    kind = w.types.scalar(item)
     loaded = w.op(f"load {kind.memory}, ptr {place}")
     return Value(kind, w.op(f"icmp ne i8 {loaded}, 0")) if kind == BOOL else Value(kind, loaded)
 
 
-def element(w: Writer, node: ast.Subscript) -> str:
-    """Where an array's element is."""
-    whole = array(w, node.value)
-    index = value(w, node.slice)
+def element(w: Writer, base: ir.Expr, position: ir.Expr) -> str:
+    """The address of an array's element."""
+    whole = array(w, base)
+    index = value(w, position)
     if index.type.is_float or index.type == BOOL:
         raise Unsupported("an index that isn't an integer")
-    if isinstance(w.types.constant(node.slice), int) and index.text.startswith("-"):
+    if index.text.startswith("-") and isinstance(w.types.constant(position), int):
         raise Unsupported("an index from the end")
     return w.element(whole, index)
 
 
-def _binary(w: Writer, node: ast.BinOp) -> Value:
-    result = w.types.scalar(node)
-    own = isinstance(node.op, (ast.FloorDiv, ast.Mod, ast.Pow))  # these look at the types of their operands
-    left, right = (value(w, side, result if result.is_float and not own else None) for side in (node.left, node.right))
-    return arithmetic.binary(w, node.op, left, right, result)
+def _binary(w: Writer, item: ir.Binary) -> Value:
+    result = w.types.scalar(item)
+    wanted = result if result.is_float and item.op not in _OWN_TYPES else None
+    left, right = value(w, item.left, wanted), value(w, item.right, wanted)
+    return arithmetic.binary(w, item.op, left, right, result)
 
 
-def _unary(w: Writer, node: ast.UnaryOp) -> Value:
-    operand = value(w, node.operand)
-    if isinstance(node.op, ast.Not):
+def _unary(w: Writer, item: ir.Unary) -> Value:
+    operand = value(w, item.operand)
+    if item.op == "not":
         return arithmetic.negation(w, operand)
-    if isinstance(node.op, ast.USub):
-        return arithmetic.negated(w, operand, w.types.scalar(node))
-    if isinstance(node.op, ast.Invert):
-        return arithmetic.inverted(w, operand, w.types.scalar(node))
+    if item.op == "-":
+        return arithmetic.negated(w, operand, w.types.scalar(item))
+    if item.op == "~":
+        return arithmetic.inverted(w, operand, w.types.scalar(item))
     return operand
 
 
-def _compare(w: Writer, node: ast.Compare) -> Value:
-    if len(node.ops) != 1:
-        raise Unsupported("a chain of comparisons")
-    return arithmetic.compare(w, node.ops[0], value(w, node.left), value(w, node.comparators[0]))
+def _compare(w: Writer, item: ir.Compare) -> Value:
+    return arithmetic.compare(w, item.op, value(w, item.left), value(w, item.right))
 
 
-def _bool_op(w: Writer, node: ast.BoolOp) -> Value:
-    if w.lanes is not None and w.lanes.plan.differs(node):
-        lanes: Value = w.lanes.bool_op(node)
+def _convert(w: Writer, item: ir.Convert) -> Value:
+    return arithmetic.cast(w, value(w, item.operand), item.target)
+
+
+def _logic(w: Writer, item: ir.Logic) -> Value:
+    if w.lanes is not None and w.lanes.plan.differs(item):
+        lanes: Value = w.lanes.logic(item)
         return lanes
-    is_and = isinstance(node.op, ast.And)
-    result = condition(w, node.values[0])
-    for operand in node.values[1:]:
+    is_and = item.op == "and"
+    result = condition(w, item.operands[0])
+    for operand in item.operands[1:]:
         if is_cheap(operand):
             other = condition(w, operand)
             # Unlike `and i1`, it doesn't look at the second operand unless it is needed.
@@ -146,22 +144,21 @@ def _bool_op(w: Writer, node: ast.BoolOp) -> Value:
     return Value(BOOL, result)
 
 
-def _if_exp(w: Writer, node: ast.IfExp) -> Value | ArrayValue:
-    if w.lanes is not None and w.lanes.plan.differs(node):
-        lanes: Value = w.lanes.if_exp(node)
+def _select(w: Writer, item: ir.Select) -> Value | ArrayValue:
+    if w.lanes is not None and w.lanes.plan.differs(item):
+        lanes: Value = w.lanes.select(item)
         return lanes
-    type_ = w.types.of(node)
-    if isinstance(type_, Array):
+    if isinstance(w.types.of(item), Array):
         raise Unsupported("a choice between arrays")
-    kind = w.types.scalar(node)
-    test = condition(w, node.test)
-    if is_cheap(node.body) and is_cheap(node.orelse):
-        yes, no = value(w, node.body, kind), value(w, node.orelse, kind)
+    kind = w.types.scalar(item)
+    test = condition(w, item.test)
+    if is_cheap(item.yes) and is_cheap(item.no):
+        yes, no = value(w, item.yes, kind), value(w, item.no, kind)
         return Value(kind, w.op(f"select i1 {test}, {kind.ir} {yes.text}, {kind.ir} {no.text}"))
     place = w.stack(kind.ir)
     yes_block, no_block, after = w.label(), w.label(), w.label()
     w.branch(test, yes_block, no_block)
-    for block, branch in ((yes_block, node.body), (no_block, node.orelse)):
+    for block, branch in ((yes_block, item.yes), (no_block, item.no)):
         w.block(block)
         w.line(f"store {kind.ir} {value(w, branch, kind).text}, ptr {place}")
         w.jump(after)
@@ -169,62 +166,68 @@ def _if_exp(w: Writer, node: ast.IfExp) -> Value | ArrayValue:
     return Value(kind, w.op(f"load {kind.ir}, ptr {place}"))
 
 
-def call(w: Writer, node: ast.Call) -> Any:
+def call(w: Writer, item: ir.Call) -> Any:
     """A call's result; None where there is none, a list of several."""
-    operands = [_operand(w, argument) for argument in node.args]
-    module, _, name = ast.unparse(node.func).partition(".") if w.joined else ("", "", "")
-    if module == "lib" and name in calls.JOINED and ast.unparse(node.args[0]) in w.joined:
-        joint: Value = w.program.joined_call(w, name, operands[0])
+    operands = [_argument(w, each) for each in item.arguments]
+    if w.joined and item.function in calls.JOINED and item.arguments[0] in w.joined:
+        joint: Value = w.program.joined_call(w, item.function, operands[0])
         return joint
-    row, type_ = calls.row(w.program, node.func), w.types.of(node)
+    row, type_ = w.program.row(item.function), w.types.result_of(item)
     if not row.lanes and any(isinstance(operand, Value) and operand.type.lanes > 1 for operand in operands):
         lanes: Value = w.lanes.one_by_one(row, operands, type_)
         return lanes
     return row.write(w, operands, type_)
 
 
-def _used(node: ast.Call, result: Value | ArrayValue | None) -> Value | ArrayValue:
+def _called(w: Writer, item: ir.Call) -> Value | ArrayValue:
+    result: Value | ArrayValue | None = call(w, item)
     if result is None:
-        raise Unsupported(f"the result of {ast.unparse(node)}")
+        raise Unsupported(f"the result of {print_python.expression(item)}")
     return result
 
 
-def _operand(w: Writer, node: ast.expr) -> calls.Operand:
+def _argument(w: Writer, item: ir.Expr) -> calls.Operand:
     """An argument: a value, several, an element type, or the name of a function."""
-    named = w.types.named(node)
+    named = w.types.named(item)
     if named is not None:
         return named
-    if isinstance(node, ast.Tuple):
-        return tuple(any_value(w, item) for item in node.elts)
-    return any_value(w, node)
+    if isinstance(item, ir.Tuple):
+        return tuple(any_value(w, each) for each in item.items)
+    return any_value(w, item)
 
 
-def is_cheap(node: ast.expr) -> bool:
-    """Whether computing an expression in vain costs little and does no harm."""
-    count = 0
-    for part in ast.walk(node):
-        count += 1
-        if isinstance(part, ast.Call):
-            if not is_cast(part):
-                return False
-        elif not isinstance(part, _CHEAP):
-            return False
-    return count <= _MOST_CHEAP
+def is_cheap(item: ir.Expr) -> bool:
+    """Whether an expression may be computed where it isn't needed: that costs little and does no harm."""
+    return _cost(item) <= _MOST_CHEAP
 
 
-def is_cast(node: ast.Call) -> bool:
-    """Whether a call is a number's conversion."""
-    return isinstance(node.func, ast.Attribute) and node.func.attr in _CASTS
+def _cost(item: ir.Expr) -> int:
+    """The number of instructions; more than `_MOST_CHEAP` where one of them may not be computed in vain."""
+    if isinstance(item, (ir.Var, ir.Const)):
+        return 0
+    if isinstance(item, (ir.Unary, ir.Binary)):
+        if item.op not in _CHEAP_OPERATORS:
+            return _TOO_MUCH
+    elif isinstance(item, ir.Convert):
+        if item.target == BOOL:
+            return _TOO_MUCH
+    elif not isinstance(item, (ir.Compare, ir.Logic, ir.Size)):
+        return _TOO_MUCH
+    return 1 + sum(_cost(operand) for operand in ir.operands(item))
 
 
-_WRITERS: dict[type, Any] = {
-    ast.Name: _name,
-    ast.Attribute: _attribute,
-    ast.Subscript: _subscript,
-    ast.BinOp: _binary,
-    ast.UnaryOp: _unary,
-    ast.Compare: _compare,
-    ast.BoolOp: _bool_op,
-    ast.IfExp: _if_exp,
-    ast.Call: lambda w, node: _used(node, call(w, node)),
+_TOO_MUCH = _MOST_CHEAP + 1
+
+_WRITERS: dict[type, Callable[[Writer, Any], Value | ArrayValue]] = {
+    ir.Var: _var,
+    ir.Size: _size,
+    ir.Dim: _dim,
+    ir.Load: _load,
+    ir.Binary: _binary,
+    ir.Unary: _unary,
+    ir.Compare: _compare,
+    ir.Convert: _convert,
+    ir.Logic: _logic,
+    ir.Select: _select,
+    ir.Call: _called,
 }

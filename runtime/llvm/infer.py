@@ -1,30 +1,30 @@
-"""What type each expression and each variable of a function has.
+"""Type inference: the type of each expression and each variable in a function, for given types of its parameters.
 
-The grammar of kernels, which is Python's but for what is missing:
+A variable has one type: the one in which all values that it is assigned meet (`unified`). Inference goes over the
+statements until no type changes; an expression in which something isn't known yet has the type None meanwhile. The
+library's functions are generic, so each is inferred once for each list of parameter types that it is called with. A
+function that calls itself declares what it returns.
 
-    module     = imports, functions
-    function   = [@lib.part | @njit | @lib.recursive] def name(parameters) [-> "(types)"]: statements
-    statement  = name = e | a[i] = e | a, b = c, d | a, b = f(e, ...) | name op= e | a[i] op= e | if | while
-                 | for name in range(...) | break | return e, ... | (1,) + failed | lib.f(...)
-    e          = name | number | True | False | np.inf | e op e | op e | e < e | e and e | not e | e if e else e
-                 | a[i] | a.size | a.shape[0] | f(e, ...)
+Where an expression in the IR states its type, inference must agree with it (checked with AUTOGRAPH_STRICT=1); without
+the check, the stated type is taken.
 
-A variable has one type: what all its values meet in. Types are found by going over the statements until nothing
-changes. An expression in which something isn't known yet has the type None. A function that calls itself says what it
-returns.
+A name may stand for a tuple: after `failed = (a, b)`, `return (1,) + failed` returns three values. Such a name is no
+variable: its items are written where it is used.
 """
 
 from __future__ import annotations
 
-import ast
+import os
+import struct
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from runtime.kernel_ir import ir, print_python
 from runtime.kernel_ir.types import (
     BOOL,
+    FLOAT32,
     FLOAT64,
     INT64,
-    SCALARS,
     UINT64,
     Array,
     Scalar,
@@ -36,32 +36,43 @@ from runtime.kernel_ir.types import (
 )
 from runtime.llvm import calls
 
-_CONSTANTS = {"inf": float("inf"), "nan": float("nan"), "pi": 3.141592653589793, "e": 2.718281828459045}
-_FOLDED = {
-    ast.Add: lambda a, b: a + b, ast.Sub: lambda a, b: a - b, ast.Mult: lambda a, b: a * b,
-    ast.Pow: lambda a, b: a**b, ast.LShift: lambda a, b: a << b,
+_FOLDED: dict[str, Callable[[int, int], int]] = {
+    "+": lambda a, b: a + b, "-": lambda a, b: a - b, "*": lambda a, b: a * b, "**": lambda a, b: a**b,
+    "<<": lambda a, b: a << b,
 }  # fmt: skip
+_LARGEST_SHIFT = 64
+_ZERO, _ONE = ir.Const(0, INT64), ir.Const(1, INT64)
 
 
-class Types:
-    """The types in one function for given types of its parameters."""
+class Inference:
+    """The types in one function for given types of its parameters.
 
-    def __init__(self, program: Any, function: ast.FunctionDef, parameters: Sequence[Type]) -> None:
+    variables   the type of each variable, in the order in which they are first assigned
+    assigned    the variables that are assigned a value, parameters among them or not
+    tuples      the names that stand for tuples, with the items
+    result      the type of what the function returns, a Tuple of several; None where it returns nothing
+    allocates   whether anything in it may fail for want of memory
+    """
+
+    def __init__(self, program: Any, function: ir.Function, parameters: Sequence[Type]) -> None:
+        if len(function.parameters) != len(parameters):
+            raise Unsupported(f"{function.name} takes {len(function.parameters)} arguments, not {len(parameters)}")
         self.program = program
         self.function = function
-        names = [a.arg for a in function.args.args]
-        if len(names) != len(parameters):
-            raise Unsupported(f"{function.name} takes {len(names)} arguments, not {len(parameters)}")
-        self.variables: dict[str, Type | None] = dict(zip(names, parameters))
-        self.parameters = tuple(names)
-        self.tuples: dict[str, list[ast.expr]] = {}
-        self._tuple_nodes: dict[str, ast.Assign] = {}
-        self.result: Type | None = None
-        self.allocates = False  # whether anything in it can fail
+        self.parameters = function.parameters
+        self.variables: dict[str, Type | None] = dict(zip(function.parameters, parameters))
         self.assigned: set[str] = set()
-        before = None
-        while before != (self.variables, self.result):
-            before = dict(self.variables), self.result
+        self.tuples: dict[str, tuple[ir.Expr, ...]] = {}
+        self.result: Type | None = None
+        self.allocates = False
+        self._tuple_statements: dict[str, ir.Statement] = {}
+        self._types: dict[int, tuple[ir.Expr, Type | None]] = {}  # by identity; holding the expression keeps it unique
+        self._failures: dict[ir.Statement, tuple[ir.Expr, ...]] = {}
+        self._settled, self._changed = False, True
+        while self._changed and not self._settled:
+            self._settled = True  # until a type is missing, or one that may have been looked at changes
+            self._changed = False
+            self._types.clear()
             self._block(function.body)
         unknown = [name for name, type_ in self.variables.items() if type_ is None]
         if unknown:
@@ -69,261 +80,364 @@ class Types:
 
     # --- statements --------------------------------------------------------------------------------------------------
 
-    def _block(self, body: Sequence[ast.stmt]) -> None:
-        for statement in body:
-            method: Callable[[Any], None] | None = getattr(self, f"_{type(statement).__name__}", None)
-            if method is None:
-                raise Unsupported(f"a statement {type(statement).__name__}")
-            method(statement)
+    def _block(self, block: ir.Block) -> None:
+        for item in block:
+            _STATEMENTS[type(item)](self, item)
 
-    def _Assign(self, node: ast.Assign) -> None:
-        (target,) = node.targets
-        if isinstance(target, ast.Name) and isinstance(node.value, (ast.Tuple, ast.BinOp)):
-            items = self.items(node.value)
-            if items is not None:
-                # A name for a list of values, which stand for themselves wherever it is used.
-                if self._tuple_nodes.setdefault(target.id, node) is not node or target.id in self.variables:
-                    raise Unsupported("a tuple that is assigned twice")
-                self.tuples[target.id] = items
-                return
-        if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Call):
-            type_ = self.of(node.value)
-            if type_ is not None:
-                if not isinstance(type_, Tuple) or len(type_.items) != len(target.elts):
-                    raise Unsupported("unpacking")
-                for name, item in zip(target.elts, type_.items):
-                    self._assign(name, item)
+    def _assign(self, item: ir.Assign) -> None:
+        value = item.value
+        if len(item.targets) == 1:
+            (name,) = item.targets
+            if type(value) is ir.Tuple or type(value) is ir.Binary:
+                items = self.items(value)
+                if items is not None:
+                    if self._tuple_statements.setdefault(name, item) is not item or name in self.variables:
+                        raise Unsupported("a tuple that is assigned twice")
+                    self.tuples[name] = items
+                    return
+            self._give(name, self.of(value))
             return
-        if isinstance(target, ast.Tuple):
-            values = self.items(node.value)
-            if values is None or len(target.elts) != len(values):
+        if type(value) is ir.Call:
+            type_ = self.of(value)
+            if type_ is None:
+                return  # the next round knows
+            if not isinstance(type_, Tuple) or len(type_.items) != len(item.targets):
                 raise Unsupported("unpacking")
-            for name, value in zip(target.elts, values):
-                self._assign(name, self.of(value))
+            for name, each in zip(item.targets, type_.items):
+                self._give(name, each)
             return
-        self._assign(target, self.of(node.value))
+        values = self.items(value)
+        if values is None or len(item.targets) != len(values):
+            raise Unsupported("unpacking")
+        for name, source in zip(item.targets, values):
+            self._give(name, self.of(source))
 
-    def _assign(self, target: ast.expr, type_: Type | None) -> None:
-        if isinstance(target, ast.Name):
-            self.assigned.add(target.id)
-            self.variables[target.id] = unified(self.variables.get(target.id), type_)
-        elif not isinstance(target, ast.Subscript):
-            raise Unsupported(f"assigning to {type(target).__name__}")
-
-    def _AugAssign(self, node: ast.AugAssign) -> None:
-        if isinstance(node.target, ast.Name):
-            read = ast.Name(node.target.id, ast.Load())
-            self._assign(node.target, self._operator(node.op, self.of(read), self.of(node.value)))
-
-    def _If(self, node: ast.If) -> None:
-        self._block(node.body)
-        self._block(node.orelse)
-
-    def _While(self, node: ast.While) -> None:
-        if node.orelse:
-            raise Unsupported("while-else")
-        self._block(node.body)
-
-    def _For(self, node: ast.For) -> None:
-        types = [self.of(bound) for bound in self.range(node)]
-        whole: Type | None = None
-        for type_ in types:
-            whole = unified(whole, type_)
-        self._assign(node.target, whole)
-        self._block(node.body)
-
-    def range(self, node: ast.For) -> list[ast.expr]:
-        """The arguments of the `range` that a loop goes over."""
-        call = node.iter
-        known = isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "range"
-        if not known or node.orelse or not isinstance(node.target, ast.Name):
-            raise Unsupported("a loop over something else than a range")
-        assert isinstance(call, ast.Call)
-        return call.args
-
-    def _Return(self, node: ast.Return) -> None:
-        if node.value is None:
+    def _give(self, name: str, type_: Type | None) -> None:
+        """Takes in that a variable is assigned a value of a type."""
+        self.assigned.add(name)
+        before = self.variables.setdefault(name, None)
+        if type_ is before or type_ == before:
             return
-        items = self.items(node.value)
+        after = self.variables[name] = unified(before, type_)
+        if after != before:
+            self._changed = True
+            self._settled = self._settled and before is None  # one that was None has been noticed where it was read
+
+    def _alloc(self, item: ir.Alloc) -> None:
+        size, element = self.of(item.size), item.element
+        if isinstance(element, ir.ElementType):
+            named = self._argument(element)
+            if named is None:
+                self._settled = False
+                return
+            element = named.type
+        if size is not None and (not isinstance(size, Scalar) or size.is_float):
+            raise Unsupported("an array of such a size")
+        self.allocates = True
+        self._give(item.name, Array(element))
+
+    def _store(self, item: ir.Store) -> None:
+        self.of(item.value)
+
+    def _if(self, item: ir.If) -> None:
+        self._block(item.body)
+        self._block(item.orelse)
+
+    def _while(self, item: ir.While) -> None:
+        self._block(item.body)
+
+    def _for(self, item: ir.For) -> None:
+        index: Type | None = None
+        for bound in self.bounds(item):
+            index = unified(index, self.of(bound))
+        self._give(item.index, index)
+        self._block(item.body)
+
+    @staticmethod
+    def bounds(item: ir.For) -> list[ir.Expr]:
+        """The bounds of a loop that decide about the type of its index: those that `range` doesn't assume anyway."""
+        if item.step != _ONE:
+            return [item.start, item.stop, item.step]
+        return [item.stop] if item.start == _ZERO else [item.start, item.stop]
+
+    def _return(self, item: ir.Return | ir.Fail) -> None:
+        values = self.returned(item)
+        if not values:
+            return
+        items = self.items(values[0]) if len(values) == 1 else values
         if items is None:
-            self.result = unified(self.result, self.of(node.value))
+            self.result = unified(self.result, self.of(values[0]))
             return
-        types = [self.of(item) for item in items]
+        types = [self.of(each) for each in items]
         known = tuple(type_ for type_ in types if type_ is not None)
-        if len(known) == len(types):  # else the next round tells
+        if len(known) == len(types):  # otherwise the next round knows
             self.result = unified(self.result, Tuple(known))
 
-    def _Expr(self, node: ast.Expr) -> None:
-        if isinstance(node.value, ast.Call):
-            self.of(node.value)
-        elif not isinstance(node.value, ast.Constant):
-            raise Unsupported("an expression as a statement")
+    def returned(self, item: ir.Return | ir.Fail) -> tuple[ir.Expr, ...]:
+        """The values with which a statement leaves the function."""
+        if isinstance(item, ir.Return):
+            return item.values
+        values = self._failures.get(item)
+        if values is None:
+            values = self._failures[item] = self.program.failure(self.function, item)
+        return values
 
-    def _Break(self, node: ast.Break) -> None:
+    def _run(self, item: ir.Run) -> None:
+        self._called(item.call)
+
+    def _nothing(self, item: ir.Statement) -> None:
         pass
-
-    _Continue = _Break
-    _Pass = _Break
 
     # --- expressions -------------------------------------------------------------------------------------------------
 
-    def items(self, node: ast.expr) -> list[ast.expr] | None:
-        """The expressions of a tuple that is written out: `a, b`, `(1,) + failed`; None for anything else."""
-        if isinstance(node, ast.Tuple):
-            return node.elts
-        if isinstance(node, ast.Name):
-            return self.tuples.get(node.id)
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
-            left = self.items(node.left)
-            right = self.items(node.right) if left is not None else None
+    def items(self, item: ir.Expr) -> tuple[ir.Expr, ...] | None:
+        """The items of an expression that is a tuple: `(a, b)`, `(1,) + failed`; None for anything else."""
+        kind = type(item)
+        if kind is ir.Tuple:
+            return item.items  # type: ignore[union-attr]
+        if kind is ir.Var:
+            return self.tuples.get(item.name)  # type: ignore[union-attr]
+        if isinstance(item, ir.Binary) and item.op == "+":
+            left = self.items(item.left)
+            right = self.items(item.right) if left is not None else None
             return left + right if left is not None and right is not None else None
-        if isinstance(node, ast.IfExp):
-            yes, no = self.items(node.body), self.items(node.orelse)
+        if isinstance(item, ir.Select):
+            yes, no = self.items(item.yes), self.items(item.no)
             if yes is not None and no is not None and len(yes) == len(no):
-                return [ast.IfExp(node.test, a, b) for a, b in zip(yes, no)]
+                return tuple(ir.Select(item.test, a, b) for a, b in zip(yes, no))
         return None
 
-    def of(self, node: ast.expr) -> Type | None:
+    def of(self, item: ir.Expr) -> Type | None:
         """The type of an expression as far as it is known."""
-        method: Callable[[Any], Type | None] | None = getattr(self, f"_of_{type(node).__name__}", None)
-        if method is None:
-            raise Unsupported(f"an expression {type(node).__name__}")
-        return method(node)
+        kind = type(item)
+        if kind is ir.Const:
+            return item.type
+        if kind is ir.Var:
+            found = self._var(item)  # type: ignore[arg-type]
+        else:
+            known = self._types.get(id(item))
+            if known is not None:
+                return known[1]
+            found = _EXPRESSIONS[kind](self, item)
+            if item.type is not None and found is not None and found is not item.type:
+                found = _agreed(item, found)
+            self._types[id(item)] = item, found
+        if found is None:
+            self._settled = False
+        return found
 
-    def scalar(self, node: ast.expr) -> Scalar:
-        """The type of a number, when all types are known."""
-        type_ = self.of(node)
+    def scalar(self, item: ir.Expr) -> Scalar:
+        """The type of a number, once all types are known."""
+        type_ = self.of(item)
         if not isinstance(type_, Scalar):
-            raise Unsupported(f"{ast.unparse(node)} where a number is expected")
+            raise Unsupported(f"{print_python.expression(item)} where a number is expected")
         return type_
 
-    def constant(self, node: ast.expr) -> bool | int | float | None:
-        """The value of an expression of literals; None where it isn't one."""
-        if isinstance(node, ast.Constant) and isinstance(node.value, (bool, int, float)):
-            return node.value
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in ("np", "math"):
-            return _CONSTANTS.get(node.attr)
-        if isinstance(node, ast.Name) and node.id not in self.variables:
-            return self.program.constants.get(node.id)
-        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-            value = self.constant(node.operand)
+    def constant(self, item: ir.Expr) -> bool | int | float | None:
+        """The value of a constant, or of a few operators on plain integers; None for any other expression."""
+        kind = type(item)
+        if kind is ir.Const:
+            return _rounded(item)  # type: ignore[arg-type]
+        if kind is ir.Var:
+            name = item.name  # type: ignore[union-attr]
+            return None if name in self.variables else self.program.constants.get(name)
+        if isinstance(item, ir.Binary):
+            return self._folded(item)
+        if isinstance(item, ir.Unary) and item.op == "-" and _is_plain(item.operand):
+            value = self.constant(item.operand)
             return None if value is None or isinstance(value, bool) else -value
-        if isinstance(node, ast.BinOp) and type(node.op) in _FOLDED:
-            a, b = self.constant(node.left), self.constant(node.right)
-            if type(a) is int and type(b) is int:
-                return _FOLDED[type(node.op)](a, b)
         return None
 
-    def _of_Constant(self, node: ast.expr) -> Type | None:
-        value = self.constant(node)
+    def _folded(self, item: ir.Binary) -> int | None:
+        if item.op not in _FOLDED or not _is_plain(item.left) or not _is_plain(item.right):
+            return None
+        a, b = self.constant(item.left), self.constant(item.right)
+        if type(a) is not int or type(b) is not int:
+            return None
+        if item.op in ("**", "<<") and not 0 <= b <= _LARGEST_SHIFT:
+            return None
+        value = _FOLDED[item.op](a, b)
+        # Other operators wrap around, as those of int64 do. Powers are how the library writes large constants: 2**63.
+        return value if -(2**63) <= value < (2**64 if item.op == "**" else 2**63) else None
+
+    def _literal(self, item: ir.Expr) -> Type | None:
+        """The type of a constant that isn't a `Const`; None where it is no constant."""
+        value = self.constant(item)
         if value is None:
-            raise Unsupported(f"the constant {ast.unparse(node)}")
+            return None
         if isinstance(value, bool):
             return BOOL
         if isinstance(value, float):
             return FLOAT64
         return INT64 if -(2**63) <= value < 2**63 else UINT64
 
-    def _of_Name(self, node: ast.Name) -> Type | None:
-        if node.id in self.variables:
-            return self.variables[node.id]
-        if node.id in self.program.constants:
-            return self._of_Constant(node)
-        return None  # assigned further down
+    def _var(self, item: ir.Var) -> Type | None:
+        if item.name in self.variables:
+            found = self.variables[item.name]
+            return found if item.type is None or found is None or found is item.type else _agreed(item, found)
+        return self._literal(item)  # None: it is assigned further down
 
-    def _of_Attribute(self, node: ast.Attribute) -> Type | None:
-        if self.constant(node) is not None:
-            return self._of_Constant(node)
-        if node.attr == "size":
-            return INT64
-        raise Unsupported(f"the attribute {ast.unparse(node)}")
+    def _size(self, item: ir.Size | ir.Dim) -> Type:
+        return INT64
 
-    def _of_Subscript(self, node: ast.Subscript) -> Type | None:
-        if isinstance(node.value, ast.Attribute) and node.value.attr == "shape":
-            if not isinstance(self.constant(node.slice), int):
-                raise Unsupported("a computed dimension")
-            return INT64
-        if isinstance(node.value, ast.Name) and node.value.id in self.tuples:
+    def element(self, array: ir.Expr) -> Scalar | None:
+        """The type of a flat array's elements."""
+        if isinstance(array, ir.Var) and array.name in self.tuples:
             raise Unsupported("an element of a tuple")
-        array = self.of(node.value)
-        if array is None:
+        type_ = self.of(array)
+        if type_ is None:
             return None
-        if not isinstance(array, Array) or array.rank != 1:
+        if not isinstance(type_, Array) or type_.rank != 1:
             raise Unsupported("an element of something else than a flat array")
-        return array.element
+        return type_.element
 
-    def _of_BinOp(self, node: ast.BinOp) -> Type | None:
-        if self.constant(node) is not None:
-            return self._of_Constant(node)
-        return self._operator(node.op, self.of(node.left), self.of(node.right))
+    def _load(self, item: ir.Load) -> Type | None:
+        return self.element(item.array)
 
-    def _operator(self, op: ast.operator, a: Type | None, b: Type | None) -> Type | None:
+    def _binary(self, item: ir.Binary) -> Type | None:
+        literal = self._literal(item)
+        if literal is not None:
+            return literal
+        a, b = self.of(item.left), self.of(item.right)
         if a is None or b is None:
             return None
         if not isinstance(a, Scalar) or not isinstance(b, Scalar):
             raise Unsupported("an operator of arrays")
-        if isinstance(op, ast.Div):
+        if item.op == "/":
             return arithmetic(a, b) if a.is_float or b.is_float else FLOAT64
-        if isinstance(op, (ast.BitAnd, ast.BitOr, ast.BitXor)) and a == b == BOOL:
+        if item.op in _BITWISE and a == b == BOOL:
             return BOOL
-        if isinstance(op, (ast.LShift, ast.RShift)):
+        if item.op in _SHIFTS:
             return UINT64 if a.kind == "u" else INT64
         return arithmetic(a, b)
 
-    def _of_UnaryOp(self, node: ast.UnaryOp) -> Type | None:
-        if self.constant(node) is not None:
-            return self._of_Constant(node)
-        if isinstance(node.op, ast.Not):
+    def _unary(self, item: ir.Unary) -> Type | None:
+        literal = self._literal(item)
+        if literal is not None:
+            return literal
+        if item.op == "not":
             return BOOL
-        type_ = self.of(node.operand)
+        type_ = self.of(item.operand)
         if type_ is None or (isinstance(type_, Scalar) and type_.is_float):
             return type_
         if not isinstance(type_, Scalar) or type_ == BOOL:
             raise Unsupported("an operator of a truth value or an array")
         return UINT64 if type_.kind == "u" else INT64
 
-    def _of_Compare(self, node: ast.Compare) -> Type | None:
+    def _compare(self, item: ir.Compare) -> Type:
         return BOOL
 
-    def _of_BoolOp(self, node: ast.BoolOp) -> Type | None:
-        types = [self.of(value) for value in node.values]
-        if any(type_ not in (None, BOOL) for type_ in types):
-            raise Unsupported("and/or of numbers")
+    def _logic(self, item: ir.Logic) -> Type:
+        for operand in item.operands:
+            if self.of(operand) not in (None, BOOL):
+                raise Unsupported("and/or of numbers")
         return BOOL
 
-    def _of_IfExp(self, node: ast.IfExp) -> Type | None:
-        return unified(self.of(node.body), self.of(node.orelse))
+    def _select(self, item: ir.Select) -> Type | None:
+        return unified(self.of(item.yes), self.of(item.no))
 
-    def _of_Call(self, node: ast.Call) -> Type | None:
-        if node.keywords:
-            raise Unsupported("an argument by name")
-        operands = [self._operand(argument) for argument in node.args]
-        if any(operand is None for operand in operands):
-            return None
-        known = [operand for operand in operands if operand is not None]
-        row = calls.row(self.program, node.func)
-        self.allocates |= row.allocates(known)
-        return row.type_of(known)
+    def _convert(self, item: ir.Convert) -> Type | None:
+        return item.target if self.of(item.operand) is not None else None
 
-    def _operand(self, node: ast.expr) -> calls.OperandType | None:
-        named = self.named(node)
+    def _call(self, item: ir.Call) -> Type | None:
+        known, found = self._called(item)
+        if known and found is None:
+            raise Unsupported(f"the result of {print_python.expression(item)}")
+        return found
+
+    def result_of(self, item: ir.Call) -> Type | None:
+        """The type of a call's result, once all types are known; None where it has none."""
+        known = self._types.get(id(item))
+        return known[1] if known is not None else self._called(item)[1]
+
+    def _called(self, item: ir.Call) -> tuple[bool, Type | None]:
+        """Whether the types of a call's arguments are known, and that of its result: None where there is none."""
+        types = [self._argument(each) for each in item.arguments]
+        if any(type_ is None for type_ in types):
+            self._settled = False
+            return False, None
+        row = self.program.row(item.function)
+        self.allocates |= row.allocates(types)
+        return True, row.type_of(types)
+
+    def _argument(self, item: ir.Expr) -> Any:
+        """The type of an argument, or what it names that isn't a value; None as long as it isn't known."""
+        named = self.named(item)
         if named is not None:
             return named
-        if isinstance(node, ast.Tuple):
-            types = [self.of(item) for item in node.elts]
+        if isinstance(item, ir.Tuple):
+            types = [self.of(each) for each in item.items]
             known = tuple(type_ for type_ in types if type_ is not None)
             return Tuple(known) if len(known) == len(types) else None
-        return self.of(node)
+        return None if isinstance(item, ir.ElementType) else self.of(item)
 
-    def named(self, node: ast.expr) -> calls.Named | None:
-        """What an argument names that isn't a value: an element type or a function of the program."""
-        if isinstance(node, ast.Name) and node.id in self.program.functions and node.id not in self.variables:
-            return calls.Named(function=node.id)
-        if not isinstance(node, ast.Attribute):
-            return None
-        if node.attr == "dtype":
-            array = self.of(node.value)
-            return calls.Named(dtype=array.element) if isinstance(array, Array) else None
-        if isinstance(node.value, ast.Name) and node.value.id == "np" and node.attr in SCALARS:
-            return calls.Named(dtype=SCALARS[node.attr])
-        return None
+    def named(self, item: ir.Expr) -> calls.ElementType | calls.Function | None:
+        """What an argument names that isn't a value: an element type, or a function of the program."""
+        kind = type(item)
+        if kind is ir.Var:
+            name = item.name  # type: ignore[union-attr]
+            return calls.Function(name) if name not in self.variables and name in self.program.functions else None
+        if isinstance(item, ir.ElementType):
+            array = self.of(item.array)
+            return calls.ElementType(array.element) if isinstance(array, Array) else None
+        return calls.ElementType(item.target) if isinstance(item, ir.Named) else None
+
+    def _no_value(self, item: ir.Expr) -> Type | None:
+        raise Unsupported(f"{print_python.expression(item)} where a value is expected")
+
+
+def _rounded(item: ir.Const) -> bool | int | float:
+    """A constant's value: one of float32 may be written with more digits than it has."""
+    if item.type != FLOAT32:
+        return item.value
+    try:
+        value: float = struct.unpack("f", struct.pack("f", item.value))[0]
+    except OverflowError:
+        value = float("inf") if item.value > 0 else float("-inf")
+    return value
+
+
+def _is_plain(item: ir.Expr) -> bool:
+    """Whether an expression may be an operand of one that is computed here: a constant as Python writes numbers."""
+    return type(item) is not ir.Const or item.type in (INT64, FLOAT64) or (item.type == UINT64 and item.value >= 2**63)
+
+
+def _agreed(item: ir.Expr, found: Type) -> Type:
+    """The type that an expression states, which should be the one that was found."""
+    stated = item.type
+    assert stated is not None
+    if stated != found and os.environ.get("AUTOGRAPH_STRICT") == "1":
+        raise AssertionError(f"{print_python.expression(item)} is stated to be {stated}, and is {found}")
+    return stated
+
+
+_BITWISE, _SHIFTS = frozenset({"&", "|", "^"}), frozenset({"<<", ">>"})
+
+_STATEMENTS: dict[type, Callable[[Inference, Any], None]] = {
+    ir.Assign: Inference._assign,
+    ir.Alloc: Inference._alloc,
+    ir.Store: Inference._store,
+    ir.For: Inference._for,
+    ir.While: Inference._while,
+    ir.If: Inference._if,
+    ir.Break: Inference._nothing,
+    ir.Continue: Inference._nothing,
+    ir.Run: Inference._run,
+    ir.Return: Inference._return,
+    ir.Fail: Inference._return,
+}
+_EXPRESSIONS: dict[type, Callable[[Inference, Any], Type | None]] = {
+    ir.Unary: Inference._unary,
+    ir.Binary: Inference._binary,
+    ir.Compare: Inference._compare,
+    ir.Logic: Inference._logic,
+    ir.Select: Inference._select,
+    ir.Convert: Inference._convert,
+    ir.Load: Inference._load,
+    ir.Size: Inference._size,
+    ir.Dim: Inference._size,
+    ir.Call: Inference._call,
+    ir.Tuple: Inference._no_value,
+    ir.ElementType: Inference._no_value,
+    ir.Named: Inference._no_value,
+}

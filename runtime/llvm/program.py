@@ -1,17 +1,17 @@
-"""A kernel's text, with what it uses of the library, as the text of one LLVM module."""
+"""A kernel's functions, with those of the library that they call, as the text of one LLVM module."""
 
 from __future__ import annotations
 
-import ast
 import collections
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from runtime.kernel_ir.parsing import parse
+from runtime.kernel_ir import ir
+from runtime.kernel_ir.parse_python import parse_constants, parse_functions
 from runtime.kernel_ir.types import Array, Scalar, Tuple, Type, Unsupported, signature
 from runtime.llvm import arithmetic, calls, interrupts, memory, statements, wrapper
-from runtime.llvm.infer import Types
+from runtime.llvm.infer import Inference
 from runtime.llvm.optimize import jump_threading
 from runtime.llvm.writer import HINTS, OUT_OF_MEMORY, ArrayValue, Value, Writer, part_types, parts
 
@@ -23,12 +23,11 @@ _WEIGHTS = '!0 = !{!"branch_weights", i32 1, i32 2000}'  # of branches that are 
 class Callee:
     """A function of the program for certain types of its parameters."""
 
-    name: str
+    function: ir.Function
     symbol: str
     parameters: tuple[Type, ...]
     result: Type | None = None
     allocates: bool = False
-    node: Any = None
 
     @property
     def direct(self) -> bool:
@@ -47,13 +46,8 @@ class Library:
 
     def __init__(self, text: str, formulas: Callable[[], Mapping[str, Any]]) -> None:
         rest, definitions = _definitions(text)
-        self.functions: Mapping[str, ast.FunctionDef] = _Parsed(definitions)
-        self.constants: dict[str, bool | int | float] = {}
-        for node in parse(rest).body:
-            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant):
-                (target,) = node.targets
-                if isinstance(target, ast.Name) and isinstance(node.value.value, (bool, int, float)):
-                    self.constants[target.id] = node.value.value
+        self.functions: Mapping[str, ir.Function] = _Parsed(definitions)
+        self.constants = parse_constants(rest)
         self.formulas = formulas
 
 
@@ -74,19 +68,18 @@ def _definitions(text: str) -> tuple[str, dict[str, str]]:
     return "".join(kept), definitions
 
 
-class _Parsed(Mapping[str, ast.FunctionDef]):
-    """Definitions by name, parsed when they are asked for: a kernel calls a few of some hundred."""
+class _Parsed(Mapping[str, ir.Function]):
+    """Functions by name, parsed when they are first asked for: a kernel calls a few of some hundred."""
 
     def __init__(self, texts: Mapping[str, str]) -> None:
         self._texts = texts
-        self._known: dict[str, ast.FunctionDef] = {}
+        self._known: dict[str, ir.Function] = {}
 
-    def __getitem__(self, name: str) -> ast.FunctionDef:
+    def __getitem__(self, name: str) -> ir.Function:
         found = self._known.get(name)
         if found is None:
-            (node,) = parse(self._texts[name]).body
-            assert isinstance(node, ast.FunctionDef)
-            found = self._known[name] = node
+            (found,) = parse_functions(self._texts[name])
+            self._known[name] = found
         return found
 
     def __contains__(self, name: object) -> bool:
@@ -99,31 +92,44 @@ class _Parsed(Mapping[str, ast.FunctionDef]):
         return len(self._texts)
 
 
-class Program:
-    """Takes in functions as they are called, and prints the module."""
+Failure = Callable[[ir.Function, ir.Fail], tuple[ir.Expr, ...]]
 
-    def __init__(self, text: str, library: Library) -> None:
-        own = [node for node in parse(text).body if isinstance(node, ast.FunctionDef)]
-        for node in own:
-            jump_threading.shorten(node)
-        self.functions = collections.ChainMap({node.name: node for node in own}, library.functions)  # type: ignore[arg-type]
+
+def _no_failure(function: ir.Function, item: ir.Fail) -> tuple[ir.Expr, ...]:
+    raise Unsupported(f"{function.name}, which isn't known to return a status")
+
+
+class Program:
+    """Takes in functions as they are called, and prints the module.
+
+    functions   those of the kernel; they stay as they are
+    failure     gives the values that a function returns for a `Fail` in it
+    modules     formulas that are used: symbol → the module to link
+    lanes       of each loop whose trips run side by side, how many do
+    """
+
+    def __init__(self, functions: Sequence[ir.Function], library: Library, failure: Failure = _no_failure) -> None:
+        own = {function.name: jump_threading.threaded(function) for function in functions}
+        self.functions = collections.ChainMap(own, library.functions)  # type: ignore[arg-type]
         self.constants = library.constants
-        self._joins = all(f"lib.{name}(" in text for name in calls.JOINED)
+        self.failure = failure
+        self.modules: dict[str, str] = {}
+        self.lanes: list[int] = []
         self._formulas = library.formulas
-        self.modules: dict[str, str] = {}  # formulas that are used: modules to link
-        self.lanes: list[int] = []  # of the loops in lanes, how many run
-        self._own = {node.name for node in own}
+        self._own = set(own)
         self._callees: dict[tuple[str, tuple[Any, ...]], Callee] = {}
+        self._rows: dict[str, calls.Row] = {}
         self._declarations: dict[str, None] = {}
         self._texts: list[str] = []
         self._support: dict[str, None] = {}
+        self._joins = calls.JOINED.issubset(name for function in own.values() for name in _called(function))
 
     def text(self, kernel: str, signature_text: str, symbol: str) -> str:
         """The module in which `symbol` is what Python calls for the function `kernel`."""
         parameters = signature(signature_text)
         callee = self.function(kernel, parameters)
-        node = self.functions[kernel]
-        entry = wrapper.text(symbol, callee, parameters, releases=_takes_long(node) or bool(self._own - {kernel}))
+        releases = _takes_long(callee.function) or bool(self._own - {kernel})
+        entry = wrapper.text(symbol, callee, parameters, releases)
         support = [memory.SUPPORT, wrapper.SUPPORT, *(_SUPPORT[name] for name in self._support)]
         return "\n".join([*self._declarations, *support, *self._texts, entry, _WEIGHTS, HINTS])
 
@@ -136,24 +142,31 @@ class Program:
         key = (name, tuple(parameters))
         callee = self._callees.get(key)
         if callee is None:
-            node = self.functions.get(name)
-            if node is None:
+            function = self.functions.get(name)
+            if function is None:
                 raise Unsupported(f"the function {name}")
-            callee = self._callees[key] = Callee(name, f"f{len(self._callees)}.{name}", tuple(parameters), node=node)
-            text = node.returns.value if isinstance(node.returns, ast.Constant) else None
-            declared = signature(text) if isinstance(text, str) else None
-            if declared is not None:  # it may call itself before that is known
-                callee.result, callee.allocates = Tuple(tuple(declared)), True
-            types = Types(self, node, parameters)
-            if declared is not None and types.result != callee.result:
-                raise Unsupported(f"{name}, which returns {types.result} and says {callee.result}")
+            callee = self._callees[key] = Callee(function, f"f{len(self._callees)}.{name}", tuple(parameters))
+            declared = None if function.returns is None else Tuple(tuple(signature(function.returns)))
+            if declared is not None:  # it may call itself before its result is inferred
+                callee.result, callee.allocates = declared, True
+            types = Inference(self, function, parameters)
+            if declared is not None and types.result != declared:
+                raise Unsupported(f"{name}, which returns {types.result} and says {declared}")
             callee.result, callee.allocates = types.result, types.allocates or callee.allocates
             self._texts.append(self._written(callee, types))
         return callee
 
-    def _written(self, callee: Callee, types: Types) -> str:
+    def row(self, name: str) -> calls.Row:
+        """What is known of a function by its name in the IR."""
+        found = self._rows.get(name)
+        if found is None:
+            found = self._rows[name] = calls.row(self, name)
+        return found
+
+    def _written(self, callee: Callee, types: Inference) -> str:
         w = Writer(self, types, callee.direct)
-        is_kernel = callee.name == "kernel"
+        function = callee.function
+        is_kernel = function.name == "kernel"
         declared: list[str] = []
         count = 0
         for name, type_ in zip(types.parameters, callee.parameters):
@@ -172,7 +185,7 @@ class Program:
         results = part_types(callee.result)
         if not callee.direct:
             declared += [f"ptr noalias %out{i}" for i in range(len(results))]
-        statements.block(w, callee.node.body)
+        statements.block(w, function.body)
         w.block("exit")
         for name in w.arrays:
             memory.drop(w, w.op(f"load ptr, ptr {w.places[name][0]}"))
@@ -186,7 +199,7 @@ class Program:
             (kind,) = results
             w.end(f"ret {kind} {w.op(f'load {kind}, ptr %result')}")
         # What makes arrays and fills them is called seldom, and written out at each call it would cost LLVM much time.
-        outlined = " noinline" if callee.allocates and not is_kernel and _loops(callee.node) else ""
+        outlined = " noinline" if callee.allocates and not is_kernel and _loops(function) else ""
         head = f"define internal {kind} @{callee.symbol}({', '.join(declared)}) nounwind{outlined} {{"
         return "\n".join([head, *w.entry, *w.lines, "}"])
 
@@ -264,28 +277,31 @@ class Program:
         """Whether a function of the library is a formula over floats."""
         return name not in self.functions and name in self._formulas()
 
-    def joined_arguments(self, function: ast.FunctionDef) -> frozenset[str]:
+    def joined_arguments(self, function: ir.Function) -> frozenset[ir.Expr]:
         """What a function asks several formulas about that have a joint one (`codegen/math/vector_functions.py`),
         outside of nests: there LLVM makes vectors of calls, but of none with several results."""
         if not self._joins:
             return frozenset()
-        asked: dict[str, set[str]] = {}
-        inside: set[str] = set()
+        asked: dict[ir.Expr, set[str]] = {}
+        inside: set[ir.Expr] = set()
 
-        def visit(node: ast.AST, is_nest: bool) -> None:
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in calls.JOINED:
-                text = ast.unparse(node.args[0])
-                asked.setdefault(text, set()).add(node.func.attr)
-                if is_nest:
-                    inside.add(text)
-            for part in ast.iter_child_nodes(node):
-                visit(part, is_nest or isinstance(node, ast.For))
+        def visit(block: ir.Block, is_nest: bool) -> None:
+            for item in block:
+                in_nest = is_nest or isinstance(item, ir.For)
+                for each in ir.expressions(item):
+                    if isinstance(each, ir.Call) and each.function in calls.JOINED:
+                        asked.setdefault(each.arguments[0], set()).add(each.function)
+                        if in_nest:
+                            inside.add(each.arguments[0])
+                for inner in ir.blocks(item):
+                    visit(inner, in_nest)
 
-        visit(function, False)
-        return frozenset(text for text, names in asked.items() if len(names) > 1 and text not in inside)
+        visit(function.body, False)
+        return frozenset(each for each, names in asked.items() if len(names) > 1 and each not in inside)
 
     def joined_call(self, w: Writer, name: str, operand: Value) -> Value:
         """A function's result from a call that gives another's, too: LLVM makes one of two such calls."""
+        name = name.rpartition(".")[2]
         joint, type_ = self._formulas()[name].joined, operand.type
         symbol = self._linked(joint, type_)
         both = f"{{{', '.join([type_.ir] * len(joint.names))}}}"
@@ -311,13 +327,21 @@ class Program:
         return Value(type_, w.op(f"call {type_.ir} @{symbol}({given}) {formula.attributes(type_.bits, type_.lanes)}"))
 
 
-def _loops(node: ast.FunctionDef) -> bool:
-    return any(isinstance(part, (ast.While, ast.For)) for part in ast.walk(node))
+def _loops(function: ir.Function) -> bool:
+    return any(isinstance(item, (ir.While, ir.For)) for item in ir.walk(function.body))
 
 
-_LOOPING = frozenset({"matmul", "int_matmul", "in_threads", "nonfinite", "all_true"})
+def _called(function: ir.Function) -> Iterator[str]:
+    """The names of what a function calls."""
+    for item in ir.walk(function.body):
+        for each in ir.expressions(item):
+            if isinstance(each, ir.Call):
+                yield each.function
 
 
-def _takes_long(node: ast.FunctionDef) -> bool:
+_LOOPING = frozenset({"lib.matmul", "lib.int_matmul", "lib.in_threads", "lib.nonfinite", "lib.all_true"})
+
+
+def _takes_long(function: ir.Function) -> bool:
     """Whether a kernel is worth giving up Python's lock: it loops, or calls a function that may."""
-    return _loops(node) or any(isinstance(part, ast.Attribute) and part.attr in _LOOPING for part in ast.walk(node))
+    return _loops(function) or not _LOOPING.isdisjoint(_called(function))

@@ -1,44 +1,44 @@
-"""Statements as instructions, and the function around them."""
+"""Statements as instructions."""
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from runtime.kernel_ir.types import BOOL, Scalar, Tuple, Unsupported
+from runtime.kernel_ir import ir
+from runtime.kernel_ir.types import BOOL, INT64, Scalar, Tuple, Unsupported
 from runtime.llvm import memory
 from runtime.llvm.arithmetic import cast
 from runtime.llvm.expressions import call, condition, element, typed, value
 from runtime.llvm.optimize import outer_loop_vectorize
-from runtime.llvm.writer import BY_TWO, MASKED_ROW, ROW, ArrayValue, Value, Writer, literal, parts
+from runtime.llvm.writer import BY_TWO, MASKED_ROW, ROW, ArrayValue, Value, Writer, parts
 
 
-def block(w: Writer, body: Sequence[ast.stmt]) -> None:
+def block(w: Writer, statements: Sequence[ir.Statement]) -> None:
     """Writes statements in order."""
-    for statement in body:
-        _WRITERS[type(statement)](w, statement)
+    for item in statements:
+        _WRITERS[type(item)](w, item)
 
 
-def _assign(w: Writer, node: ast.Assign) -> None:
-    (target,) = node.targets
-    if isinstance(target, ast.Name) and target.id in w.types.tuples:
-        return  # its elements stand for themselves
-    if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Call):
-        _assign_results(w, target.elts, node.value)
-    elif isinstance(target, ast.Tuple):
-        _assign_several(w, target.elts, w.types.items(node.value))
-    elif isinstance(target, ast.Name):
-        _to_variable(w, target.id, _for_variable(w, target.id, node.value))
-    else:
-        assert isinstance(target, ast.Subscript)
-        _to_element(w, target, node.value)
+# --- variables and elements ------------------------------------------------------------------------------------------
 
 
-def _for_variable(w: Writer, name: str, node: ast.expr) -> Value | ArrayValue:
+def _assign(w: Writer, item: ir.Assign) -> None:
+    if len(item.targets) > 1:
+        if isinstance(item.value, ir.Call):
+            _assign_results(w, item.targets, item.value)
+        else:
+            _assign_several(w, item.targets, w.types.items(item.value))
+        return
+    (name,) = item.targets
+    if name not in w.types.tuples:  # the items of a tuple are written where it is used
+        _to_variable(w, name, _for_variable(w, name, item.value))
+
+
+def _for_variable(w: Writer, name: str, item: ir.Expr) -> Value | ArrayValue:
     type_ = w.types.variables[name]
     assert type_ is not None
-    return typed(w, node, type_)
+    return typed(w, item, type_)
 
 
 def _to_variable(w: Writer, name: str, found: Value | ArrayValue) -> None:
@@ -48,96 +48,84 @@ def _to_variable(w: Writer, name: str, found: Value | ArrayValue) -> None:
         w.store(name, found)
 
 
-def _assign_several(w: Writer, targets: Sequence[ast.expr], values: Sequence[ast.expr]) -> None:
-    names = [target.id for target in targets if isinstance(target, ast.Name)]
-    if len(names) != len(targets):
-        raise Unsupported("unpacking into elements")
-    found = [_for_variable(w, name, node) for name, node in zip(names, values)]
-    sources = [node.id for node in values if isinstance(node, ast.Name)]
+def _assign_several(w: Writer, names: Sequence[str], values: Sequence[ir.Expr]) -> None:
+    found = [_for_variable(w, name, item) for name, item in zip(names, values)]
+    sources = [item.name for item in values if isinstance(item, ir.Var)]
     if sorted(names) == sorted(sources):  # an exchange: no reference comes or goes
-        for name, item in zip(names, found):
-            w.store(name, item)
+        for name, each in zip(names, found):
+            w.store(name, each)
         return
-    for item in found:
-        if isinstance(item, ArrayValue):
-            memory.take(w, item)
-    for name, item in zip(names, found):
-        if isinstance(item, ArrayValue):
-            item = ArrayValue(item.type, item.owner, item.data, item.dims, owned=True)
-        _to_variable(w, name, item)
+    for each in found:
+        if isinstance(each, ArrayValue):
+            memory.take(w, each)
+    for name, each in zip(names, found):
+        if isinstance(each, ArrayValue):
+            each = ArrayValue(each.type, each.owner, each.data, each.dims, owned=True)
+        _to_variable(w, name, each)
 
 
-def _assign_results(w: Writer, targets: Sequence[ast.expr], node: ast.Call) -> None:
-    for target, found in zip(targets, call(w, node)):
-        if not isinstance(target, ast.Name):
-            raise Unsupported("unpacking into elements")
-        kind = w.types.variables[target.id]
-        _to_variable(w, target.id, cast(w, found, kind) if isinstance(kind, Scalar) else found)
+def _assign_results(w: Writer, names: Sequence[str], item: ir.Call) -> None:
+    for name, found in zip(names, call(w, item)):
+        kind = w.types.variables[name]
+        _to_variable(w, name, cast(w, found, kind) if isinstance(kind, Scalar) else found)
 
 
-def _to_element(w: Writer, target: ast.Subscript, node: ast.expr) -> None:
-    kind = w.types.scalar(target)
-    found = value(w, node, kind)
-    place = element(w, target)
+def _alloc(w: Writer, item: ir.Alloc) -> None:
+    type_ = w.types.variables[item.name]
+    memory.assign(w, item.name, memory.empty(w, type_, value(w, item.size, INT64)))
+
+
+def _store(w: Writer, item: ir.Store) -> None:
+    kind = w.types.element(item.array)
+    found = value(w, item.value, kind)
+    place = element(w, item.array, item.index)
     text = w.op(f"zext i1 {found.text} to i8") if kind == BOOL else found.text
     w.line(f"store {kind.memory} {text}, ptr {place}")
 
 
-def _augment(w: Writer, node: ast.AugAssign) -> None:
-    if isinstance(node.target, ast.Name):
-        read: ast.expr = ast.Name(node.target.id, ast.Load())
-    else:
-        assert isinstance(node.target, ast.Subscript)
-        read = ast.Subscript(node.target.value, node.target.slice, ast.Load())
-    plain = ast.BinOp(read, node.op, node.value)
-    _assign(w, ast.Assign([node.target], plain))
+# --- branches and loops ----------------------------------------------------------------------------------------------
 
 
-def _if(w: Writer, node: ast.If) -> None:
-    if w.lanes is not None and w.lanes.plan.differs(node.test):
-        w.lanes.if_(node)
+def _if(w: Writer, item: ir.If) -> None:
+    if w.lanes is not None and w.lanes.plan.differs(item.test):
+        w.lanes.if_(item)
         return
     yes, no, after = w.label(), w.label(), w.label()
-    leaves = isinstance(node.body[-1], ast.Return)
-    w.branch(condition(w, node.test), yes, no if node.orelse else after, unlikely=leaves)
+    w.branch(condition(w, item.test), yes, no if item.orelse else after, unlikely=leaves(item.body))
     w.block(yes)
-    block(w, node.body)
+    block(w, item.body)
     w.jump(after)
-    if node.orelse:
+    if item.orelse:
         w.block(no)
-        block(w, node.orelse)
+        block(w, item.orelse)
         w.jump(after)
     w.block(after)
 
 
-def _while(w: Writer, node: ast.While) -> None:
-    if w.lanes is not None and w.lanes.plan.divides(node):
-        w.lanes.while_(node)
+def _while(w: Writer, item: ir.While) -> None:
+    if w.lanes is not None and w.lanes.plan.divides(item):
+        w.lanes.while_(item)
         return
-    if outer_loop_vectorize.write(w, block, node):
+    if outer_loop_vectorize.write(w, block, item):
         return
     test, body, after = w.label(), w.label(), w.label()
     w.block(test)
-    w.branch(condition(w, node.test), body, after)
+    w.branch(condition(w, item.test), body, after)
     w.block(body)
     w.loops.append((test, after))
-    block(w, node.body)
+    block(w, item.body)
     w.loops.pop()
     w.jump(test)
     w.block(after)
 
 
-def _for(w: Writer, node: ast.For) -> None:
-    assert isinstance(node.target, ast.Name)
-    name = node.target.id
-    kind = w.types.variables[name]
+def _for(w: Writer, item: ir.For) -> None:
+    kind = w.types.variables[item.index]
     assert isinstance(kind, Scalar)
     if kind.is_float:
         raise Unsupported("a range of floats")
-    bounds = w.types.range(node)
-    start = literal(0, kind) if len(bounds) == 1 else value(w, bounds[0], kind)
-    stop = value(w, bounds[min(len(bounds), 2) - 1], kind)
-    step = w.types.constant(bounds[2]) if len(bounds) == 3 else 1
+    start, stop = value(w, item.start, kind), value(w, item.stop, kind)
+    step = w.types.constant(item.step)
     if not isinstance(step, int) or step == 0:
         raise Unsupported("a range with a computed step")
     counter = w.stack(kind.ir)
@@ -148,16 +136,16 @@ def _for(w: Writer, node: ast.For) -> None:
     sign = "s" if kind.is_signed else "u"
     w.branch(w.op(f"icmp {sign}{'lt' if step > 0 else 'gt'} {kind.ir} {index}, {stop.text}"), body, after)
     w.block(body)
-    w.store(name, Value(kind, index))
+    w.store(item.index, Value(kind, index))
     w.loops.append((following, after))
-    block(w, node.body)
+    block(w, item.body)
     w.loops.pop()
     w.block(following)
     # With a step of 1 the index can't overflow: it is below the bound.
     flags = f" n{sign}w" if step == 1 else ""
     again = w.op(f"load {kind.ir}, ptr {counter}")
     w.line(f"store {kind.ir} {w.op(f'add{flags} {kind.ir} {again}, {step}')}, ptr {counter}")
-    hint = _row_hint(w, node, stop.text) or _pace_hint(node)
+    hint = _row_hint(w, item, stop.text) or _interleaving_hint(item)
     if hint:
         w.repeat(test, hint)
     else:
@@ -165,76 +153,89 @@ def _for(w: Writer, node: ast.For) -> None:
     w.block(after)
 
 
-# Elements of a row up to which it is written out, so that LLVM may make vectors of several rows.
-_WRITTEN_OUT = 4
+# Elements of a row up to which LLVM unrolls it, so that it may make vectors of several rows.
+_UNROLLED = 4
 _WIDE = 16  # elements that may fit a vector
 _TAKEN_TOGETHER = 32  # bytes of a row up to which totals of several rows are vectors
 
 
-def _row_hint(w: Writer, node: ast.For, count: str) -> str | None:
-    """What LLVM shall know of a loop along a row, in a part of a nest, whose length the text says."""
-    if not count.isdigit() or not _is_part(w.types.function) or int(count) <= _WRITTEN_OUT:
+def _row_hint(w: Writer, item: ir.For, count: str) -> str | None:
+    """What LLVM is told of a loop along a row whose length is a constant, in what one thread runs of a nest."""
+    function = w.types.function
+    if not count.isdigit() or function.kind != "part" or int(count) <= _UNROLLED:
         return None
-    if _gives_totals_only(w.types.function):
-        loads = [w.types.scalar(part) for part in ast.walk(node) if isinstance(part, ast.Subscript)]
-        if int(count) * max(((kind.bits + 7) // 8 for kind in loads), default=1) <= _TAKEN_TOGETHER:
+    statements = [item, *ir.walk(item.body)]
+    expressions = [each for statement in statements for each in ir.expressions(statement)]
+    if _reduces_rows(function):
+        sizes = [(w.types.scalar(each).bits + 7) // 8 for each in expressions if isinstance(each, (ir.Load, ir.Dim))]
+        stores = [statement for statement in statements if isinstance(statement, ir.Store)]
+        sizes += [(w.types.element(store.array).bits + 7) // 8 for store in stores]
+        if int(count) * max(sizes, default=1) <= _TAKEN_TOGETHER:
             return None
-    slow = any(isinstance(part, ast.Attribute) and w.program.has_formula(part.attr) for part in ast.walk(node))
+    slow = any(isinstance(each, ir.Call) and _is_formula(w, each.function) for each in expressions)
     left_over = int(count) % _WIDE
     return MASKED_ROW if slow and (int(count) < _WIDE or left_over > _WIDE // 2) else ROW
 
 
-def _is_part(function: ast.FunctionDef) -> bool:
-    """Whether it stands for a part of a nest that threads share."""
-    return any(isinstance(mark, ast.Attribute) and mark.attr == "part" for mark in function.decorator_list)
+def _is_formula(w: Writer, function: str) -> bool:
+    found: bool = "." in function and w.program.has_formula(function.rpartition(".")[2])
+    return found
 
 
-def _gives_totals_only(function: ast.FunctionDef) -> bool:
-    """Whether a part of a nest writes nothing along its rows."""
-    (rows,) = (statement for statement in function.body if isinstance(statement, ast.For))
-    inner = [part for statement in rows.body for part in ast.walk(statement) if isinstance(part, ast.For)]
-    return not any(
-        isinstance(part, ast.Subscript) and isinstance(part.ctx, ast.Store) for loop in inner for part in ast.walk(loop)
-    )
+def _reduces_rows(function: ir.Function) -> bool:
+    """Whether what one thread runs of a nest stores nothing along its rows."""
+    (rows,) = (item for item in function.body if isinstance(item, ir.For))
+    inner = [item for item in ir.walk(rows.body) if isinstance(item, ir.For)]
+    return not any(isinstance(item, ir.Store) for loop in inner for item in ir.walk(loop.body))
 
 
-def _pace_hint(node: ast.For) -> str | None:
-    """Two vectors a trip where the divider has much to do: some divisions may then be done elsewhere
-    (`optimize/divide_by_newton.py`)."""
-    parts = [part for statement in node.body for part in ast.walk(statement)]
-    if any(isinstance(part, (ast.For, ast.While)) for part in parts):
-        return None
-    divides = any(isinstance(part, ast.Div) for part in parts)
-    roots = any(isinstance(part, ast.Attribute) and part.attr == "sqrt" for part in parts)
+def _interleaving_hint(item: ir.For) -> str | None:
+    """Two vectors in each trip of a loop with both divisions and roots, so that some may be computed by Newton's
+    iteration meanwhile (`divide_by_newton.py`)."""
+    divides = roots = False
+    for statement in ir.walk(item.body):
+        if isinstance(statement, (ir.For, ir.While)):
+            return None
+        for each in ir.expressions(statement):
+            divides |= isinstance(each, ir.Binary) and each.op == "/"
+            roots |= isinstance(each, ir.Call) and each.function.endswith(".sqrt")
     return BY_TWO if divides and roots else None
 
 
-def _break(w: Writer, node: ast.Break) -> None:
+def _break(w: Writer, item: ir.Break) -> None:
     w.jump(w.loops[-1][1])
 
 
-def _continue(w: Writer, node: ast.Continue) -> None:
+def _continue(w: Writer, item: ir.Continue) -> None:
     w.jump(w.loops[-1][0])
 
 
-def _return(w: Writer, node: ast.Return) -> None:
-    if w.lanes is not None and w.lanes.alone_for(node):
+# --- leaving the function --------------------------------------------------------------------------------------------
+
+
+def leaves(body: ir.Block) -> bool:
+    """Whether a block ends with leaving the function."""
+    return bool(body) and isinstance(body[-1], (ir.Return, ir.Fail))
+
+
+def _return(w: Writer, item: ir.Return | ir.Fail) -> None:
+    if w.lanes is not None and w.lanes.must_run_alone(item):
         w.jump(w.lanes.alone)
         return
-    result = w.types.result
-    if node.value is not None:
-        items = w.types.items(node.value)
+    result, values = w.types.result, w.types.returned(item)
+    if values:
+        items = w.types.items(values[0]) if len(values) == 1 else values
         types = result.items if isinstance(result, Tuple) else (result,)
         position = 0
-        found = [typed(w, item, type_) for item, type_ in zip([node.value] if items is None else items, types)]
-        if any(isinstance(item, Value) and item.type.lanes > 1 for item in found):
+        found = [typed(w, each, type_) for each, type_ in zip(values if items is None else items, types)]
+        if any(isinstance(each, Value) and each.type.lanes > 1 for each in found):
             raise Unsupported("lanes in a result")
         if w.direct:
             w.line(f"store {found[0].type.ir} {found[0].text}, ptr %result")  # type: ignore[union-attr]
             w.jump("exit")
             return
-        for item in found:
-            position = _give(w, item, position)
+        for each in found:
+            position = _give(w, each, position)
     w.jump("exit")
 
 
@@ -249,22 +250,22 @@ def _give(w: Writer, item: Value | ArrayValue, position: int) -> int:
     return position + 2 + item.type.rank
 
 
-def _expression(w: Writer, node: ast.Expr) -> None:
-    if isinstance(node.value, ast.Call):
-        found = call(w, node.value)
-        if isinstance(found, ArrayValue) and found.owned:
-            memory.drop(w, found.owner)
+def _run(w: Writer, item: ir.Run) -> None:
+    found = call(w, item.call)
+    if isinstance(found, ArrayValue) and found.owned:
+        memory.drop(w, found.owner)
 
 
-_WRITERS: dict[type, Any] = {
-    ast.Assign: _assign,
-    ast.AugAssign: _augment,
-    ast.If: _if,
-    ast.While: _while,
-    ast.For: _for,
-    ast.Break: _break,
-    ast.Continue: _continue,
-    ast.Return: _return,
-    ast.Expr: _expression,
-    ast.Pass: lambda w, node: None,
+_WRITERS: dict[type, Callable[[Writer, Any], None]] = {
+    ir.Assign: _assign,
+    ir.Alloc: _alloc,
+    ir.Store: _store,
+    ir.If: _if,
+    ir.While: _while,
+    ir.For: _for,
+    ir.Break: _break,
+    ir.Continue: _continue,
+    ir.Run: _run,
+    ir.Return: _return,
+    ir.Fail: _return,
 }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import signal
 import threading
 from collections.abc import Callable
@@ -12,6 +11,8 @@ import numpy as np
 import pytest
 
 from runtime.codegen.backends import llvm_backend
+from runtime.kernel_ir import ir, print_python
+from runtime.kernel_ir.parse_python import parse_functions
 from runtime.llvm.optimize import jump_threading, outer_loop_vectorize
 from tests.llvm.kernels import needed, ours, source
 from tests.llvm.lane_programs import SIZES, Program, arguments, bits
@@ -200,10 +201,11 @@ def test_a_loop_that_a_flag_ends_leaves_where_it_did(swapped: bool) -> None:
     first, second = (kept, found) if swapped else (found, kept)
     text = SEARCH.format(sign="!=" if swapped else "==", first=first, second=second)
     run = ours(text, "(float64[::1], float64, int64)")
-    function = ast.parse(text).body[0]
-    assert isinstance(function, ast.FunctionDef)
-    jump_threading.shorten(function)
-    assert any(isinstance(part, ast.Break) for part in ast.walk(function))
+    (function,) = parse_functions(text)
+    before = print_python.function(function)
+    threaded = jump_threading.threaded(function)
+    assert any(isinstance(item, ir.Break) for item in ir.walk(threaded.body))
+    assert print_python.function(function) == before
     x = np.arange(10.0)
     assert [tuple(run(x, y, 10)) for y in (0.0, 4.0, 9.0, 11.0)] == [(0, 1), (4, 5), (9, 10), (-1, 10)]
     assert tuple(run(x, 4.0, 0)) == (-1, 0)
@@ -221,10 +223,8 @@ def test_a_flag_that_may_not_end_the_loop_stays_a_flag(change: tuple[str, str]) 
     text = SEARCH.format(
         sign="==", first="r = True\n            r_1 = index", second="r = done\n            r_1 = place"
     )
-    function = ast.parse(text.replace(*change)).body[0]
-    assert isinstance(function, ast.FunctionDef)
-    jump_threading.shorten(function)
-    assert not any(isinstance(part, ast.Break) for part in ast.walk(function))
+    (function,) = parse_functions(text.replace(*change))
+    assert jump_threading.threaded(function) is function
 
 
 @pytest.mark.parametrize("divisor", [1, 2, 3, 7, 8, 64, 100, 127])

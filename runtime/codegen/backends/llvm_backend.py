@@ -58,31 +58,37 @@ def _steps(modules: Iterable[str]) -> str:
     return vector_intrinsics.definitions(modules)
 
 
+def program(source: KernelSource) -> Any:
+    """A kernel, with the library for what it calls, to be translated. Raises Refused for text that isn't in the kernel
+    IR's part of Python."""
+    from runtime.kernel_ir.parse_python import parse_functions
+    from runtime.llvm.program import Program
+
+    return Program(parse_functions(source.text), _library())
+
+
 def compile(
     name: str, source: KernelSource, outside: Callable[[], None] = lambda: None
 ) -> tuple[Callable[..., Any], bytes | None]:
     """The entry point, and the object file. Calls `outside` when only LLVM's work is left. Raises Refused for text
     that isn't in its part of Python."""
-    from runtime.llvm.program import Program
-
-    program = Program(source.text, _library())
-    text = program.text("kernel", source.signature, name)
+    module = program(source)
+    text = module.text("kernel", source.signature, name)
     outside()
-    modules = program.modules.values()
+    modules = module.modules.values()
     code = target.machine_code(text, modules, quick=source.quick, later=_steps(modules) if modules else "")
     return target.entry_point(code, name, _symbols()), code
 
 
 def lanes(source: KernelSource) -> list[int]:
     """Of each loop of a kernel whose trips run side by side, how many do."""
-    from runtime.llvm.program import Program
-
-    program = Program(source.text, _library())
     try:
-        program.text("kernel", source.signature, "kernel")
+        module = program(source)
+        module.text("kernel", source.signature, "kernel")
     except Refused:
         return []
-    return program.lanes
+    widths: list[int] = module.lanes
+    return widths
 
 
 def load(name: str, source: KernelSource, code: bytes) -> Callable[..., Any]:

@@ -1,5 +1,7 @@
-"""Loops that a flag ends leave at once. Flags, in which `break` and `return` of the user's loops end up, make each trip
-wait for what decides about the next one, and a processor guesses at branches but not at choices.
+"""Jump threading: a loop that ends by a flag is left at once where the flag is set.
+
+`break` and `return` in the user's loops become flags. A flag makes each trip wait for what decides about the next one;
+a branch doesn't, as the processor predicts it.
 
     while i < n and not done:               while i < n and not done:
         if x[i] == y:                           if x[i] == y:
@@ -18,77 +20,87 @@ wait for what decides about the next one, and a processor guesses at branches bu
 
 from __future__ import annotations
 
-import ast
-import copy
-from collections.abc import Sequence
+from collections.abc import Iterable
+from dataclasses import replace
 
-_MOST = 24  # statements after the choice, which are there twice then
+from runtime.kernel_ir import ir
+from runtime.kernel_ir.types import BOOL
 
-
-def shorten(function: ast.FunctionDef) -> None:
-    """Changes the loops of a kernel in place."""
-    for node in ast.walk(function):
-        if isinstance(node, ast.While):
-            for flag in _flags(node.test):
-                if _shortened(node, flag):
-                    break
+_MOST = 24  # statements after the branch, which are duplicated
+_TRUE = ir.Const(True, BOOL)
 
 
-def _flags(test: ast.expr) -> list[str]:
-    """The names that end a loop when they are true."""
-    if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
-        return [flag for value in test.values for flag in _flags(value)]
-    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not) and isinstance(test.operand, ast.Name):
-        return [test.operand.id]
+def threaded(function: ir.Function) -> ir.Function:
+    """The function with such loops changed; itself, unchanged, where there are none."""
+    if not any(_flags(item.test) for item in ir.walk(function.body) if isinstance(item, ir.While)):
+        return function
+    result = replace(function, body=ir.copied(function.body))
+    is_changed = False
+    for item in ir.walk(result.body):
+        if isinstance(item, ir.While):
+            is_changed |= any(_thread(item, flag) for flag in _flags(item.test))
+    return result if is_changed else function
+
+
+def _flags(test: ir.Expr) -> list[str]:
+    """The variables that end a loop when they are true."""
+    if isinstance(test, ir.Logic) and test.op == "and":
+        return [flag for operand in test.operands for flag in _flags(operand)]
+    if isinstance(test, ir.Unary) and test.op == "not" and isinstance(test.operand, ir.Var):
+        return [test.operand.name]
     return []
 
 
-def _shortened(loop: ast.While, flag: str) -> bool:
+def _thread(loop: ir.While, flag: str) -> bool:
+    """Changes a loop in place for one of its flags, where that can be done."""
     body = loop.body
-    last = [s for s in body if _target(s) == flag]
-    if len(last) != 1 or _stores([loop], flag) != 1 or not isinstance(last[0].value, ast.Name):  # type: ignore[attr-defined]
+    updates = [item for item in body if _target(item) == flag]
+    if len(updates) != 1 or _assignments(body, flag) != 1:
         return False
-    new = last[0].value.id  # type: ignore[attr-defined]
-    for position, statement in enumerate(body[: body.index(last[0])]):
-        if not isinstance(statement, ast.If) or (_stores([statement], new), _stores([loop], new)) != (2, 2):
+    value = updates[0].value if isinstance(updates[0], ir.Assign) else None
+    if not isinstance(value, ir.Var):
+        return False
+    new = value.name
+    for position, item in enumerate(body[: body.index(updates[0])]):
+        if not isinstance(item, ir.If) or (_assignments([item], new), _assignments(body, new)) != (2, 2):
             continue
-        yes, no, test = statement.body, statement.orelse, statement.test
-        if not _is_set(yes, new):
-            yes, no, test = no, yes, ast.UnaryOp(ast.Not(), test)
-        rest = [s for s in body[position + 1 :] if not _is_about_ticks(s)]
-        if not _is_set(yes, new) or not _is_kept(no, new, flag) or len(rest) > _MOST:
+        yes, no, test = item.body, item.orelse, item.test
+        if not _sets(yes, new):
+            yes, no, test = no, yes, ir.Unary("not", test, BOOL)
+        rest = [each for each in body[position + 1 :] if not _counts_ticks(each)]
+        if not _sets(yes, new) or not _keeps(no, new, flag) or len(rest) > _MOST:
             return False
-        if not all(_target(s) for s in rest):
+        if not all(_target(each) for each in rest):
             return False
-        body[position : position + 1] = [ast.If(test, [*yes, *copy.deepcopy(rest), ast.Break()], []), *no]
+        body[position : position + 1] = [ir.If(test, [*yes, *ir.copied(rest), ir.Break()]), *no]
         return True
     return False
 
 
-def _target(statement: ast.stmt) -> str | None:
+def _target(item: ir.Statement) -> str | None:
     """The variable that a plain assignment is to."""
-    if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
-        return statement.targets[0].id
-    return None
+    return item.targets[0] if isinstance(item, ir.Assign) and len(item.targets) == 1 else None
 
 
-def _stores(nodes: Sequence[ast.AST], name: str) -> int:
-    parts = (part for node in nodes for part in ast.walk(node))
-    return sum(isinstance(part, ast.Name) and part.id == name and isinstance(part.ctx, ast.Store) for part in parts)
+def _assignments(block: Iterable[ir.Statement], name: str) -> int:
+    """How many statements of a block, and of the blocks in it, assign a variable."""
+    return sum(ir.targets(item).count(name) for item in ir.walk(block))
 
 
-def _is_set(body: Sequence[ast.stmt], name: str) -> bool:
-    """Whether statements make a variable true."""
-    values = [s.value for s in body if _target(s) == name]  # type: ignore[attr-defined]
-    return len(values) == 1 and isinstance(values[0], ast.Constant) and values[0].value is True
+def _sets(block: ir.Block, name: str) -> bool:
+    """Whether a block makes a variable true."""
+    return _values(block, name) == [_TRUE]
 
 
-def _is_kept(body: Sequence[ast.stmt], name: str, flag: str) -> bool:
-    """Whether they make it what the flag was."""
-    values = [s.value for s in body if _target(s) == name]  # type: ignore[attr-defined]
-    return len(values) == 1 and isinstance(values[0], ast.Name) and values[0].id == flag
+def _keeps(block: ir.Block, name: str, flag: str) -> bool:
+    """Whether a block makes a variable what the flag was."""
+    return _values(block, name) == [ir.Var(flag)]
 
 
-def _is_about_ticks(statement: ast.stmt) -> bool:
+def _values(block: ir.Block, name: str) -> list[ir.Expr]:
+    return [item.value for item in block if isinstance(item, ir.Assign) and item.targets == (name,)]
+
+
+def _counts_ticks(item: ir.Statement) -> bool:
     """Whether a statement counts, or asks, for Ctrl-C: a loop that ends needn't."""
-    return _target(statement) == "ticks" or (isinstance(statement, ast.If) and "ticks" in ast.unparse(statement.test))
+    return _target(item) == "ticks" or (isinstance(item, ir.If) and "ticks" in ir.variables(item.test))

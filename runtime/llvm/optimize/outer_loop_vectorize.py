@@ -1,8 +1,8 @@
-"""Loops in lanes as instructions: what `outer_loop_plan.py` has planned.
+"""Outer-loop vectorisation, the instructions: loops that `outer_loop_plan.py` has planned.
 
-A variable that differs between lanes has a second place, which holds a vector. Under a condition that differs, a mask
-says which lanes run; a variable that others see keeps its value in the lanes that don't. What only some lanes would pay
-for (loops, calls, elements of arrays) is jumped over where none does.
+A variable that differs between lanes has a second place on the stack, which holds a vector. Under a condition that
+differs, a mask says which lanes run; a variable that others see keeps its value in the lanes that don't. What only some
+lanes would pay for (loops, calls, elements of arrays) is jumped over where no lane needs it.
 
 Where a lane would leave the kernel with an error, nothing has been changed yet: the loop goes on by itself for one
 trip, and so comes to the first error in order.
@@ -10,16 +10,16 @@ trip, and so comes to the first error in order.
 
 from __future__ import annotations
 
-import ast
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from runtime.kernel_ir import ir
 from runtime.kernel_ir.types import BOOL, INT64, Scalar, Unsupported
 from runtime.llvm import arithmetic, processor
-from runtime.llvm.expressions import any_value, condition, is_cast, is_cheap, value
+from runtime.llvm.expressions import any_value, condition, is_cheap, value
 from runtime.llvm.optimize.outer_loop_plan import Plan, ends_loop
-from runtime.llvm.optimize.version_select import Pace
+from runtime.llvm.optimize.version_select import VersionSelect
 from runtime.llvm.writer import Value, Writer, literal
 
 
@@ -30,50 +30,52 @@ def _vector_bits() -> int:
     return 1024 if features.get("avx512f") else 256 if features.get("avx2") else 128
 
 
-_DEAR = (ast.While, ast.Subscript, ast.Return, ast.Pow, ast.Div)
+def _width(plan: Plan) -> int:
+    return max(_vector_bits() // plan.hot, 2)
 
 
-def _width(found: Plan) -> int:
-    return max(_vector_bits() // found.hot, 2)
+_COSTLY = (ir.While, ir.Store, ir.Return, ir.Fail, ir.Load, ir.Dim, ir.Call)
 
 
-def _is_plain(node: ast.AST) -> bool:
-    """Whether statements may as well be done in vain."""
-    if isinstance(node, ast.Call) and not is_cast(node):
+def _is_harmless(item: ir.Statement | ir.Expr) -> bool:
+    """Whether a statement or expression may be computed for no lane at all: that is cheaper than a branch."""
+    if isinstance(item, _COSTLY) or (isinstance(item, ir.Convert) and item.target == BOOL):
         return False
-    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.FloorDiv, ast.Mod)) and _names_something(node.right):
+    if isinstance(item, ir.Binary) and item.op in ("/", "**"):
         return False
-    return not isinstance(node, _DEAR) and all(_is_plain(part) for part in ast.iter_child_nodes(node))
+    if isinstance(item, ir.Binary) and item.op in ("//", "%") and ir.variables(item.right):
+        return False
+    if not all(_is_harmless(operand) for operand in ir.operands(item)):
+        return False
+    return not isinstance(item, ir.If) or all(_is_harmless(inner) for inner in (*item.body, *item.orelse))
 
 
-def _names_something(node: ast.expr) -> bool:
-    return any(isinstance(part, ast.Name) and part.id != "np" for part in ast.walk(node))
-
-
-Block = Callable[[Writer, Sequence[ast.stmt]], None]  # writes statements
+WriteBlock = Callable[[Writer, Sequence[ir.Statement]], None]
+_INTERRUPTED = ir.Call("lib.interrupted", ())
 
 
 class Lanes:
     """Statements being written for lanes.
 
     mask    which lanes run
-    inside  statements around these that only some lanes run, and the condition by which they do, innermost last
+    inside  the blocks around these statements that only some lanes run, and the condition of each, innermost last
     alone   where the loop runs one trip by itself
     """
 
-    def __init__(self, w: Writer, block: Block, found: Plan, width: int, first: Value, active: str, alone: str) -> None:
+    def __init__(
+        self, w: Writer, block: WriteBlock, plan: Plan, width: int, first: Value, active: str, alone: str
+    ) -> None:
         self.w = w
         self._block = block
-        self.plan = found
+        self.plan = plan
         self.width = width
-        self.inside: list[tuple[list[ast.stmt], Value]] = []
+        self.inside: list[tuple[ir.Block, Value]] = []
         self.alone = alone
-        self._questions = {
-            id(inner)
-            for statement in found.apart
-            for part in ast.walk(statement)
-            if isinstance(part, ast.If) and ast.unparse(part.test) == "lib.interrupted()"
-            for inner in part.body
+        self._interrupts = {
+            inner
+            for item in ir.walk(plan.parallel)
+            if isinstance(item, ir.If) and item.test == _INTERRUPTED
+            for inner in item.body
         }
         steps = "<" + ", ".join(f"i64 {lane}" for lane in range(width)) + ">"
         line, counts = INT64.times(width), arithmetic.spread(w, Value(INT64, active), width)
@@ -81,12 +83,12 @@ class Lanes:
         base = arithmetic.spread(w, first, width)
         self._index = Value(line, w.op(f"add {line.ir} {base.text}, {steps}"), first.text)
         self._places: dict[str, str] = {}
-        for name in sorted(found.varying - {found.index}):
+        for name in sorted(plan.varying - {plan.index}):
             type_ = w.types.variables[name]
             if not isinstance(type_, Scalar):
                 raise Unsupported("lanes of something else than numbers")
             self._places[name] = place = w.stack(type_.times(width).ir)
-            # Every lane holds some number, so that what is done in vain to those at rest has an answer.
+            # Every lane holds some number, so that what is computed in vain for idle lanes is defined.
             w.line(f"store {type_.times(width).ir} zeroinitializer, ptr {place}")
 
     def holds(self, name: str) -> bool:
@@ -116,12 +118,12 @@ class Lanes:
             found = arithmetic.chosen(w, among, found, self.load(name))
         w.line(f"store {found.type.ir} {found.text}, ptr {self._places[name]}")
 
-    def elements(self, node: ast.Subscript) -> Value:
+    def elements(self, item: ir.Load) -> Value:
         """The elements of an array at an index that differs between lanes."""
         w = self.w
-        whole: Any = any_value(w, node.value)
+        whole: Any = any_value(w, item.array)
         kind = whole.type.element
-        index = value(w, node.slice)
+        index = value(w, item.index)
         if index.type.is_float or index.type.kind == "b":
             raise Unsupported("an index that isn't an integer")
         memory = Scalar("uint8", "u", 8, self.width) if kind == BOOL else kind.times(self.width)
@@ -169,7 +171,7 @@ class Lanes:
         """The lanes of a mask where a condition holds; what it is in others doesn't matter."""
         return arithmetic.chosen(self.w, mask, condition, literal(False, mask.type))
 
-    def under(self, mask: Value, node: ast.expr, kind: Scalar, other: Value) -> Value:
+    def under(self, mask: Value, item: ir.Expr, kind: Scalar, other: Value) -> Value:
         """An expression in the lanes of a mask, `other` in the rest; not computed where there are none."""
         w = self.w
         place = w.stack(other.type.ir)
@@ -178,18 +180,18 @@ class Lanes:
         w.branch(self.any(mask), some, after)
         w.block(some)
         before, self.mask = self.mask, mask
-        found = arithmetic.cast(w, value(w, node), kind)
+        found = arithmetic.cast(w, value(w, item), kind)
         self.mask = before
         found = arithmetic.chosen(w, mask, found, other)
         w.line(f"store {found.type.ir} {found.text}, ptr {place}")
         w.block(after)
         return Value(other.type, w.op(f"load {other.type.ir}, ptr {place}"))
 
-    def bool_op(self, node: ast.BoolOp) -> Value:
+    def logic(self, item: ir.Logic) -> Value:
         """`and`, `or`: an operand is computed in the lanes whose answer it decides."""
-        w, is_and = self.w, isinstance(node.op, ast.And)
-        result = arithmetic.spread(w, arithmetic.truth(w, value(w, node.values[0])), self.width)
-        for operand in node.values[1:]:
+        w, is_and = self.w, item.op == "and"
+        result = arithmetic.spread(w, arithmetic.truth(w, value(w, item.operands[0])), self.width)
+        for operand in item.operands[1:]:
             if is_cheap(operand):
                 other = arithmetic.truth(w, value(w, operand))
                 sides = (other, literal(False, BOOL)) if is_and else (literal(True, BOOL), other)
@@ -199,34 +201,34 @@ class Lanes:
             result = self.under(self.among(self.mask, undecided), operand, BOOL, result)
         return result
 
-    def if_exp(self, node: ast.IfExp) -> Value:
+    def select(self, item: ir.Select) -> Value:
         w = self.w
-        kind = w.types.scalar(node)
-        test = arithmetic.spread(w, arithmetic.truth(w, value(w, node.test)), self.width)
-        if is_cheap(node.body) and is_cheap(node.orelse):
-            return arithmetic.chosen(w, test, value(w, node.body, kind), value(w, node.orelse, kind))
+        kind = w.types.scalar(item)
+        test = arithmetic.spread(w, arithmetic.truth(w, value(w, item.test)), self.width)
+        if is_cheap(item.yes) and is_cheap(item.no):
+            return arithmetic.chosen(w, test, value(w, item.yes, kind), value(w, item.no, kind))
         yes = self.among(self.mask, test)
         no = self.among(self.mask, arithmetic.negation(w, test))
-        found = self.under(no, node.orelse, kind, literal(0, kind.times(self.width)))
-        return self.under(yes, node.body, kind, found)
+        found = self.under(no, item.no, kind, literal(0, kind.times(self.width)))
+        return self.under(yes, item.yes, kind, found)
 
-    def if_(self, node: ast.If) -> None:
+    def if_(self, item: ir.If) -> None:
         """An `if` whose condition differs between lanes."""
         w = self.w
-        test = arithmetic.truth(w, value(w, node.test))
-        if isinstance(node.body[-1], ast.Return):
+        test = arithmetic.truth(w, value(w, item.test))
+        if item.body and isinstance(item.body[-1], (ir.Return, ir.Fail)):
             right = w.label()
             w.branch(self.any(self.among(self.mask, test)), self.alone, right, unlikely=True)
             w.block(right)
         else:
-            self._body(test, node.body)
-        if node.orelse:
-            self._body(arithmetic.negation(w, test), node.orelse)
+            self._body(test, item.body)
+        if item.orelse:
+            self._body(arithmetic.negation(w, test), item.orelse)
 
-    def _body(self, test: Value, body: list[ast.stmt]) -> None:
+    def _body(self, test: Value, body: ir.Block) -> None:
         w, after = self.w, None
         mask = self.among(self.mask, test)
-        if not all(_is_plain(statement) for statement in body):
+        if not all(_is_harmless(item) for item in body):
             some, after = w.label(), w.label()
             w.branch(self.any(mask), some, after)
             w.block(some)
@@ -238,7 +240,7 @@ class Lanes:
         if after is not None:
             w.block(after)
 
-    def while_(self, node: ast.While) -> None:
+    def while_(self, item: ir.While) -> None:
         """A loop that some lanes leave before others."""
         w = self.w
         place = w.stack(self.mask.type.ir)
@@ -247,84 +249,84 @@ class Lanes:
         before = self.mask
         w.block(test)
         self.mask = Value(before.type, w.op(f"load {before.type.ir}, ptr {place}"))
-        running = self.among(self.mask, arithmetic.truth(w, value(w, node.test)))
+        running = self.among(self.mask, arithmetic.truth(w, value(w, item.test)))
         w.branch(self.any(running), body, after)
         w.block(body)
         w.line(f"store {running.type.ir} {running.text}, ptr {place}")
         self.mask = running
-        self.inside.append((node.body, running))
-        for statement in node.body:
-            if ends_loop(statement):
-                self._leave(place, statement, after)
-                self.inside[-1] = node.body, self.mask
+        self.inside.append((item.body, running))
+        for inner in item.body:
+            if isinstance(inner, ir.If) and ends_loop(inner):
+                self._break(place, inner, after)
+                self.inside[-1] = item.body, self.mask
             else:
-                self._block(w, [statement])
+                self._block(w, [inner])
         self.inside.pop()
         w.repeat(test)
         w.block(after)
         self.mask = before
 
-    def _leave(self, place: str, node: Any, after: str) -> None:
+    def _break(self, place: str, item: ir.If, after: str) -> None:
         """Lanes leave a loop in the middle of a trip."""
         w, on = self.w, self.w.label()
-        left = arithmetic.truth(w, value(w, node.test))
-        if node.body[:-1]:
-            self._body(left, node.body[:-1])
+        left = arithmetic.truth(w, value(w, item.test))
+        if item.body[:-1]:
+            self._body(left, item.body[:-1])
         running = self.among(self.mask, arithmetic.negation(w, left))
         w.line(f"store {running.type.ir} {running.text}, ptr {place}")
         w.branch(self.any(running), on, after)
         w.block(on)
         self.mask = running
 
-    def alone_for(self, node: ast.Return) -> bool:
+    def must_run_alone(self, item: ir.Return | ir.Fail) -> bool:
         """Whether the loop has to run by itself to leave the kernel here: where only some lanes would, unless it is
         for Ctrl-C."""
-        return bool(self.inside) and id(node) not in self._questions
+        return bool(self.inside) and item not in self._interrupts
 
 
-def write(w: Writer, block: Block, node: ast.While) -> bool:
+def write(w: Writer, block: WriteBlock, item: ir.While) -> bool:
     """Writes a loop for lanes, its statements by `block`; False where it isn't one for them, or does something that
     lanes can't."""
-    found = w.plans.get(id(node))
-    if found is None or w.lanes is not None:
+    plan = w.plans.get(item)
+    if plan is None or w.lanes is not None:
         return False
     kept = w.mark()
     try:
-        _write(w, block, node, found)
+        _write(w, block, item, plan)
     except Unsupported:
         w.back_to(kept)
         return False
     finally:
         w.lanes = None
-    w.program.lanes.append(_width(found))
+    w.program.lanes.append(_width(plan))
     return True
 
 
-def _write(w: Writer, block: Block, node: ast.While, found: Plan) -> None:
-    width = _width(found)
+def _write(w: Writer, block: WriteBlock, item: ir.While, plan: Plan) -> None:
+    width = _width(plan)
     w.declare_new()
     test, start, together, each, done, alone, after = (w.label() for _ in range(7))
     w.block(test)
-    w.branch(condition(w, node.test), start, after)
+    w.branch(condition(w, item.test), start, after)
     w.block(start)
-    first = value(w, ast.Name(found.index, ast.Load()), INT64)
-    left = w.op(f"sub i64 {value(w, found.limit, INT64).text}, {first.text}")
+    first = value(w, ir.Var(plan.index), INT64)
+    left = w.op(f"sub i64 {value(w, plan.limit, INT64).text}, {first.text}")
     few = w.op(f"icmp slt i64 {left}, {width}")
     active = w.op(f"select i1 {few}, i64 {left}, i64 {width}")
-    pace = Pace(w)
-    pace.choose(active, together, alone)
+    versions = VersionSelect(w)
+    versions.choose(active, together, alone)
     w.block(together)
-    w.lanes = Lanes(w, block, found, width, first, active, alone)
-    block(w, found.apart)
-    taken = {name: _kept(w, name, width) for name in found.taken}
+    w.lanes = Lanes(w, block, plan, width, first, active, alone)
+    block(w, plan.parallel)
+    stored = {name: _stored(w, name, width) for name in plan.stored}
     w.lanes = None
     lane = w.stack("i64")
     w.line(f"store i64 0, ptr {lane}")
     w.block(each)
     at = w.op(f"load i64, ptr {lane}")
-    for name, place in taken.items():
-        w.store(name, _taken(w, name, place, at))
-    block(w, found.in_turn)
+    for name, place in stored.items():
+        w.store(name, _lane(w, name, place, at))
+    block(w, plan.serial)
     more = w.op(f"add i64 {at}, 1")
     w.line(f"store i64 {more}, ptr {lane}")
     again = w.label()
@@ -332,15 +334,15 @@ def _write(w: Writer, block: Block, node: ast.While, found: Plan) -> None:
     w.block(again)
     w.repeat(each)
     w.block(done)
-    pace.lanes_done()
+    versions.lanes_done()
     w.jump(test)
     w.block(alone)
-    block(w, node.body)
+    block(w, item.body)
     w.jump(test)
     w.block(after)
 
 
-def _kept(w: Writer, name: str, width: int) -> str:
+def _stored(w: Writer, name: str, width: int) -> str:
     """A variable's lanes in memory."""
     lanes: Any = w.load(name)
     kind = lanes.type.times(1)
@@ -351,7 +353,7 @@ def _kept(w: Writer, name: str, width: int) -> str:
     return place
 
 
-def _taken(w: Writer, name: str, place: str, lane: str) -> Value:
+def _lane(w: Writer, name: str, place: str, lane: str) -> Value:
     """One lane of them."""
     kind = w.types.variables[name]
     found = w.op(f"load {kind.memory}, ptr {w.op(f'getelementptr {kind.memory}, ptr {place}, i64 {lane}')}")

@@ -1,9 +1,9 @@
-"""Whether a loop's next trips run in lanes or by themselves: whichever was faster lately.
+"""Selection between two versions of a loop as it runs: trips in lanes, or trip by trip, whichever was faster lately.
 
 Where few lanes have work while the others wait, or where machines have no vector form of an operation, trips by
-themselves are faster. The text doesn't tell, so the loop takes the time: of its first runs, and of each `_EVERY` later
-ones, every other is timed in lanes and one trip by trip, and the rest go the way that took less. A run in lanes costs
-about the same for however few trips. Results are the same either way.
+themselves are faster. That can't be told from the code, so the loop takes the time: of its first runs, and of each
+`_EVERY` later ones, one is timed in lanes and one trip by trip, and the rest take the version that took less time. A
+run in lanes costs about the same for however few trips. Results are the same either way.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ _FIRST, _EVERY = 4, 64  # powers of two
 _CLOCK = "@llvm.readcyclecounter" if platform.machine() in ("x86_64", "AMD64") else "@llvm.readsteadycounter"
 
 
-class Pace:
-    """What a loop knows of its own speed: it lasts as long as the call of the kernel."""
+class VersionSelect:
+    """What a loop has measured of its two versions; forgotten when the kernel returns."""
 
     def __init__(self, w: Writer) -> None:
         self.w = w
@@ -30,7 +30,7 @@ class Pace:
         return place
 
     def choose(self, active: str, together: str, alone: str) -> None:
-        """Goes where the next `active` trips are to run. A run by itself comes here before each trip."""
+        """Jumps to the version that runs the next `active` trips. The version trip by trip comes here before each."""
         w = self.w
         on, ready, timed, decide, single = (w.label() for _ in range(5))
         rest = self._load(self._rest)
@@ -87,8 +87,8 @@ class Pace:
         return w.op(f"shl i64 {w.op(f'sub i64 {self._clock()}, {self._load(self._began)}')}, 6")
 
     def _learn(self, place: str, cost: str) -> None:
-        """Takes in a cost: at once where it is less than what was known, else little by little, since whatever else
-        the machine does in between counts as well."""
+        """Takes in a cost: at once where it is less than what was known, otherwise little by little, since it counts
+        whatever else the machine does meanwhile."""
         w = self.w
         known = self._load(place)
         more = w.op(f"add i64 {known}, {w.op(f'lshr i64 {known}, 2')}")
