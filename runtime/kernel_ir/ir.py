@@ -44,7 +44,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from runtime.kernel_ir.types import Scalar, Type
+from runtime.kernel_ir.types import BOOL, INT64, Scalar, Type, Unsupported
 
 # --- expressions -----------------------------------------------------------------------------------------------------
 
@@ -170,6 +170,9 @@ Expr = (
 )  # fmt: skip
 
 
+ZERO, ONE, TRUE = Const(0, INT64), Const(1, INT64), Const(True, BOOL)
+
+
 # --- statements ------------------------------------------------------------------------------------------------------
 
 
@@ -260,6 +263,16 @@ class Function:
     body: Block
     kind: str = "kernel"
     returns: str | None = None
+
+
+def range_bounds(call: Expr) -> tuple[Expr, Expr, Expr]:
+    """Start, stop and step of a call of `range`."""
+    if not isinstance(call, Call) or call.function != "range" or not 1 <= len(call.arguments) <= 3:
+        raise Unsupported("a loop over something else than a range")
+    first, *others = call.arguments
+    if not others:
+        return ZERO, first, ONE
+    return first, others[0], others[1] if len(others) == 2 else ONE
 
 
 # --- walks -----------------------------------------------------------------------------------------------------------

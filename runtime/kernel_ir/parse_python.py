@@ -42,6 +42,7 @@ from runtime.kernel_ir.ir import (
     Unary,
     Var,
     While,
+    range_bounds,
 )
 from runtime.kernel_ir.parsing import parse
 from runtime.kernel_ir.types import BOOL, FLOAT64, INT64, SCALARS, UINT64, Unsupported
@@ -55,7 +56,6 @@ _COMPARE = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "=="
 _NUMBERS = {"inf": float("inf"), "nan": float("nan"), "pi": 3.141592653589793, "e": 2.718281828459045}
 _MODULES = frozenset({"np", "math", "lib"})
 _MARKS = {"part": "part", "recursive": "recursive"}
-_ZERO, _ONE = Const(0, INT64), Const(1, INT64)
 
 
 @functools.lru_cache(maxsize=1 << 14)
@@ -145,14 +145,9 @@ def _augmented(node: ast.AugAssign) -> Statement:
 
 
 def _for(node: ast.For) -> Statement:
-    call = node.iter
-    if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "range") or node.orelse:
-        raise Unsupported("a loop over something else than a range")
-    bounds = [expression(each) for each in call.args]
-    if len(bounds) == 1:
-        bounds = [_ZERO, *bounds]
-    start, stop, *step = bounds
-    return For(_name(node.target), start, stop, step[0] if step else _ONE, block(node.body))
+    if node.orelse:
+        raise Unsupported("the else of a loop")
+    return For(_name(node.target), *range_bounds(expression(node.iter)), block(node.body))
 
 
 def _while(node: ast.While) -> Statement:

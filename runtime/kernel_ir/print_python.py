@@ -14,6 +14,8 @@ import math
 from collections.abc import Sequence
 
 from runtime.kernel_ir.ir import (
+    ONE,
+    ZERO,
     Alloc,
     Assign,
     Binary,
@@ -220,9 +222,9 @@ def _print_statement(printer: _Printer, item: Statement, depth: int, found: list
 
 def _bounds(printer: _Printer, item: For) -> str:
     """What `range` takes: what it would assume anyway is left out."""
-    if item.step != Const(1, INT64):
+    if item.step != ONE:
         return printer.listed([item.start, item.stop, item.step])
-    return printer.listed([item.stop] if item.start == Const(0, INT64) else [item.start, item.stop])
+    return printer.listed([item.stop] if item.start == ZERO else [item.start, item.stop])
 
 
 def function(item: Function) -> str:

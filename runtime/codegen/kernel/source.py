@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import signal
 import threading
 from collections.abc import Callable, Sequence
@@ -15,12 +14,12 @@ from runtime import errors
 from runtime.codegen.kernel.reports import NestReport
 from runtime.dtypes import DType
 from runtime.graph.spans import at_span, describe_span
+from runtime.kernel_ir import ir
 from runtime.ops.random import Borrowed
 from runtime.ops.text import format_tensor
 from runtime.types import StackType, TokenType, Type
 
 _LINES_SHOWN = 3
-_INNER_NEST = re.compile(r"^ {8,}for ", re.MULTILINE)  # inside of something else than the kernel itself
 
 
 _NATIVE_DTYPES = frozenset(
@@ -99,17 +98,6 @@ class Unfit(ErrorSite):
 
 
 @dataclass(frozen=True)
-class Fail:
-    """An early return with an error status; printed last, when it is known what a return looks like.
-
-    code: the status, or the variable that has it with as many details as there are, of a call that has failed.
-    """
-
-    code: int | str
-    details: tuple[str, ...]
-
-
-@dataclass(frozen=True)
 class Kept:
     """Variables of the kernel that hold what was last committed for an `ag.Variable`. flag: whether anything was."""
 
@@ -139,7 +127,8 @@ class KernelSource:
     small        the nodes on tensors of few elements that are printed element by element, for `explain`
     quick        whether it is to be compiled by few passes, because a running loop waits for it
     unfit        the status of sizes that the kernel wasn't printed for, or None
-    general      prints the kernel for those
+    general      lowers the kernel for those
+    functions    the kernel IR of the text; none where only the text is known
     kept         variables of which an error returns the value: reference -> slot (see `runtime.graph.passes.commits`)
     """
 
@@ -159,6 +148,7 @@ class KernelSource:
     quick: bool = False
     unfit: int | None = None
     general: Callable[[], KernelSource] | None = field(default=None, compare=False)
+    functions: tuple[ir.Function, ...] = field(default=(), compare=False, repr=False)
 
     @property
     def key(self) -> str:
@@ -169,8 +159,7 @@ class KernelSource:
         """The same for a running loop that waits for it. Few passes do for loops over numbers (1.8 times the time of
         all for the edit distance of `benchmarks`, 1.2 and mostly 1 for the others); nests over arrays in a loop are
         left to LLVM's vectors."""
-        nests = _INNER_NEST.search(self.text) is not None or "lib.in_threads(" in self.text
-        return replace(self, quick=not nests)
+        return replace(self, quick=not any(_has_inner_nest(each) for each in self.functions))
 
     def out_of_memory(self, error: MemoryError) -> Exception:
         """What is raised when the kernel can't allocate an array."""
@@ -181,6 +170,12 @@ class KernelSource:
         return errors.ResourceExhaustedError(
             f"Out of memory: an array that '{self.name}' makes can't be allocated{how_much}{places}"
         )
+
+
+def _has_inner_nest(function: ir.Function) -> bool:
+    """Whether a function has loops over elements inside of something else, or is one that threads run."""
+    inner = (inside for item in function.body for block in ir.blocks(item) for inside in ir.walk(block))
+    return function.kind == "part" or any(isinstance(item, ir.For) for item in inner)
 
 
 def numba_type(dtype: DType, rank: int) -> str:
@@ -225,15 +220,3 @@ def slot_of(type_: Type) -> Slot:
     if isinstance(type_, StackType):
         return Slot("stack", element.dtype, element.rank)
     return Slot("array" if element.rank else "scalar", element.dtype, element.rank)
-
-
-# From a longer display Python makes a list first, and of that the tuple, which numba doesn't know.
-_LONGEST_DISPLAY = 30
-
-
-def tuple_of(parts: list[str]) -> str:
-    """The text of a tuple of two or more expressions; of one, that alone."""
-    if len(parts) <= _LONGEST_DISPLAY:
-        return ", ".join(parts)
-    pieces = [parts[i : i + _LONGEST_DISPLAY] for i in range(0, len(parts), _LONGEST_DISPLAY)]
-    return " + ".join(f"({', '.join(piece)},)" for piece in pieces)

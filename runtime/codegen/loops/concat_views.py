@@ -231,8 +231,7 @@ def _print_loops(low: Any, loops: Sequence[Loop], body: Any) -> None:
         return
     with low.nested() as block:
         _print_loops(low, loops[1:], body)
-    low.line(f"for {loops[0].index} in range({loops[0].range}):")
-    low.block.append(block)
+    low.loop(loops[0].index, loops[0].range, block)
 
 
 def _bind(low: Any, operands: dict[Value, Any], dims: Dims, shift: tuple[Polynomial, ...]) -> dict[Value, _Bound]:

@@ -242,8 +242,7 @@ class Nest:
         head, rest = running[0], running[1:]
         with self.low.nested() as block:
             self.print_loops(rest, body)
-        self.low.line(f"for {head.index} in range({head.range}):")
-        self.low.block.append(block or ["pass"])
+        self.low.loop(head.index, head.range, block)
 
     def name_offset(self, text: str) -> str:
         if text.isidentifier() or text.isdigit():

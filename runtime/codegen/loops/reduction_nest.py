@@ -144,8 +144,7 @@ class _Reductions:
             text = self._result(node, f"{total.name}[{index}]")
             if text != f"{total.name}[{index}]":
                 out = low.new_buffer(size, node.outputs[0].dtype, node.outputs[0].name)
-                low.line(f"for {index} in range({size}):")
-                low.block.append([f"{out.name}[{index}] = {spelling.strip(text)}"])
+                low.loop(index, size, low.lines(f"{out.name}[{index}] = {spelling.strip(text)}"))
                 total = out
             self._define_array(node, total)
 
@@ -170,8 +169,7 @@ class _Reductions:
         with low.nested() as block:
             for node in self.nodes:
                 self._add(node, totals[node], f"{some[node].name}[{number}]", self._narrow(node), wide[node])
-        low.line(f"for {number} in range({parts}):")
-        low.block.append(block)
+        low.loop(number, parts, block)
         return totals
 
     def _columns_in_parts(self, running: Sequence[Loop], size: str) -> Buffers:
@@ -186,10 +184,9 @@ class _Reductions:
         with low.nested() as block:
             self._set_bounds(first, number, length)
             for node in self.nodes:
-                low.line(f"for {index} in range({size}):")
                 start = _reduction(node).start(self._narrow(node))
                 target = f"{some[node].name}[{number} * {size} + {index}]"
-                low.block.append([f"{target} = {spelling.literal(start, self._narrow(node))}"])
+                low.loop(index, size, low.lines(f"{target} = {spelling.literal(start, self._narrow(node))}"))
             self.short = True
             begin = low.assign(f"{number} * {size}", "at")
             if len(running) == 2 and running[1].size.isdigit() and not is_costly(self.nest.group.nodes):
@@ -204,10 +201,8 @@ class _Reductions:
                 with low.nested() as columns:
                     target, part = f"{totals[node].name}[{index}]", f"{some[node].name}[{number} * {size} + {index}]"
                     self._add(node, target, part, self._narrow(node), self._dtype(node))
-                low.line(f"for {index} in range({size}):")
-                low.block.append(columns)
-        low.line(f"for {number} in range({parts}):")
-        low.block.append(block)
+                low.loop(index, size, columns)
+        low.loop(number, parts, block)
         return totals
 
     def _rows_together(self, running: Sequence[Loop], some: Buffers, begin: str) -> None:
@@ -227,10 +222,8 @@ class _Reductions:
                 self.nest.print_loops([rows], lambda: self.nest.print_body(self.places, steps))
                 for node in self.nodes:
                     low.line(f"{places[node]} = {totals[node]}")
-            low.line(f"for {columns.index} in range({columns.range}):")
-            low.block.append(column)
-        low.line(f"for {first} in range({start}, {rest}, {_TOGETHER}):")
-        low.block.append(block)
+            low.loop(columns.index, columns.range, column)
+        low.loop(first, f"{start}, {rest}, {_TOGETHER}", block)
         self.nest.texts = known
         rows.bounds = f"{rest}, {end}"
 
@@ -273,8 +266,10 @@ class _Reductions:
             where = self.where[node] = self.low.assign("0", "place")
 
             def look(value: str) -> None:
-                self.low.line(f"if {value} {EXTREMES[node.op.name][1]} {total}:")
-                self.low.block.append([f"{total} = {value}", f"{where} = {self._position()}"])
+                self.low.branch(
+                    f"{value} {EXTREMES[node.op.name][1]} {total}",
+                    self.low.lines(f"{total} = {value}", f"{where} = {self._position()}"),
+                )
 
             return look
         step, dtype = REDUCTIONS[node.op.name].step, self._dtype(node)
@@ -293,8 +288,7 @@ class _Reductions:
             own = node.outputs[0].dtype
             self.where[node] = self.low.new_buffer(size, own, node.outputs[0].name).name
             lines.append(f"{self.where[node]}[{index}] = {spelling.literal(0, own)}")
-        self.low.line(f"for {index} in range({size}):")
-        self.low.block.append(lines)
+        self.low.loop(index, size, self.low.lines(*lines))
         return total
 
     def _place_of(self, node: Node) -> Access:

@@ -32,6 +32,7 @@ from runtime.codegen.symbolic.ranges import Known, form_of, known_of, limits
 from runtime.dtypes import DType
 from runtime.graph.ir import Graph, Node, Value
 from runtime.graph.making import known_array
+from runtime.kernel_ir import ir
 from runtime.types import TensorType
 
 # test op → (which operand counts, what the limit of a `<` or `>` is more than the other operand, the step's sign)
@@ -177,18 +178,19 @@ def _operand(test: Graph, value: Value, count: int, captures: Sequence[Any]) -> 
     return None
 
 
-def counted_loop(low: Lowering, node: Node, counter: Counter, block: list) -> list:
-    """The text of a loop with this body, which moves the counter at its end."""
+def counted_loop(low: Lowering, node: Node, counter: Counter, block: ir.Block) -> ir.Block:
+    """A loop with this body, which moves the counter at its end."""
     start, stop, name, limit, step = counter.start, counter.stop, counter.name, counter.limit, counter.step
     up = counter.is_up
     far, near = (limit, name) if up else (name, limit)
     ticks, least = ticks_of(node), min(abs(step.low), abs(step.high))
     most = max(0, stop.high - start.low if up else start.high - stop.low)
     cost = -(-ticks // least)
+    test = low.expr(counter.test)
     if most * cost <= LIMIT:
-        loop = [f"while {counter.test}:", block]
+        loop = ir.While(test, block)
         if not low.region.in_loop:
-            return loop
+            return [loop]
         low.prologue["ticks"] = "0"
         if start.low == start.high and stop.low == stop.high:
             spent = str(most * cost)
@@ -196,14 +198,13 @@ def counted_loop(low: Lowering, node: Node, counter: Counter, block: list) -> li
             spent = f"max({far} - {near}, 0) * {cost}"
         else:
             spent = f"max({far} - {near}, 0) // {step.wide if up else f'(-{step.wide})'} * {ticks}"
-        return [f"ticks = ticks + {spent}", *loop, *question(low, node)]
+        return [*low.lines(f"ticks = ticks + {spent}"), loop, question(low, node)]
     low.prologue["ticks"] = "0"
     part, end = low.names.fresh("part"), low.names.fresh("stop")
-    outer = [
+    inner = low.lines(
         f"{part} = min({far} - {near}, {LIMIT // cost})",
         f"ticks = ticks + {part} * {cost}",
         f"{end} = {name} {'+' if up else '-'} {part}",
-        f"while {name} {'<' if up else '>'} {end}:",
-        block,
-    ]
-    return [f"while {counter.test}:", [*outer, *question(low, node)]]
+    )
+    trips = ir.While(low.expr(f"{name} {'<' if up else '>'} {end}"), block)
+    return [ir.While(test, [*inner, trips, question(low, node)])]

@@ -15,14 +15,11 @@ arguments or passed as further ones. So equal subgraphs of different sizes give 
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
 from typing import Any
 
 from runtime import dtypes
 from runtime.codegen.kernel import spelling
-from runtime.codegen.kernel.names import words
 from runtime.codegen.kernel.source import (
-    Fail,
     Kept,
     KernelSource,
     NotNative,
@@ -30,11 +27,10 @@ from runtime.codegen.kernel.source import (
     Unfit,
     signature_of,
     slot_of,
-    tuple_of,
 )
 from runtime.codegen.kernel.values import TOKEN, Array, Buffer, Scalar, StackRef
 from runtime.codegen.lower import recursion
-from runtime.codegen.lower.recursion import complete, function_text, status_of
+from runtime.codegen.lower.recursion import complete, empty_buffers, expand_failures, function_of
 from runtime.codegen.lower.state import EMITTERS, REFUSALS, Lowering
 from runtime.codegen.op_lowerings import (
     checks,
@@ -60,6 +56,8 @@ from runtime.codegen.symbolic.shape_env import Assumed
 from runtime.dtypes import DType
 from runtime.graph.ir import Graph, Node, Value
 from runtime.graph.passes.pipeline import rewrite
+from runtime.kernel_ir import ir
+from runtime.kernel_ir.print_python import function as printed
 from runtime.shapes import element_count
 from runtime.types import TensorType
 
@@ -149,43 +147,35 @@ def _lower(graph: Graph, low: Lowering) -> KernelSource:
         low.parts += function.low.parts
     unfit = _ask_for_sizes(low)
     details = low.details
+    kept = [low.expr(text) for item in low.kept.values() for text in (item.flag, item.result())]
+    values = [low.expr(text) for text in returned]
+    status = [ir.ZERO] * (1 + details if low.errors else 0)
+    low.add(ir.Return((*status, *values, *kept) or (ir.ZERO,)))
+    keep_in_registers(low)
     # Many results and many checks: what a failing kernel gives in their place is written once.
     failed = low.names.fresh("failed") if len(blanks) > 3 and len(low.errors) > 1 else None
-
-    kept = [text for item in low.kept.values() for text in (item.flag, item.result())]
-
-    def format_fail(item: Any) -> str:
-        status = ", ".join(status_of(item, details))
-        if failed is not None:
-            status = f"({status}, )" if details == 0 else f"({status})"
-            return " + ".join([f"return {status}", failed, *([f"({', '.join(kept)})"] if kept else [])])
-        return f"return {tuple_of([status, *blanks, *kept])}"
-
-    if low.errors:
-        returned = ["0", *["0"] * details, *returned]
-    returned += kept
-    low.line(f"return {tuple_of(returned) if returned else '0'}")
-    keep_in_registers(low)
-    body = [f"{name} = {text}" for name, text in low.prologue.items()]
-    declared = [line for item in low.kept.values() for line in _declare_kept(low, item)]  # may need an empty buffer
-    body += [f"{name} = {spelling.allocate('0', dtype)}" for dtype, name in low.empty_buffers.items()]
-    body += declared
+    given = [low.expr(text) for text in blanks]
+    expand_failures(low.block, details, given if failed is None else [ir.Var(failed)], kept, joined=failed is not None)
+    start: ir.Block = [ir.Assign((name,), low.expr(text)) for name, text in low.prologue.items()]
+    declared = [item for each in low.kept.values() for item in _declare_kept(low, each)]  # may need an empty buffer
+    start += empty_buffers(low)
+    start += declared
     if failed is not None:
-        body.append(f"{failed} = ({tuple_of(blanks)})")
+        start.append(ir.Assign((failed,), ir.Tuple(tuple(given))))
     parameters += [name for name, _ in low.constants]
-    used = "\n".join(spelling.indented(low.block, 1, format_fail))
-    body = [text for text in body if _is_used(text.split(" = ")[0], used, body)]
-    head = [f"def kernel({', '.join(parameters)}):", *[spelling.INDENT + text for text in body]]
-    functions = [function_text(function, details) for function in low.functions]
-    parts = "".join(f"{part}\n\n\n" for part in [*low.parts, *functions])
-    text = f"{spelling.HEAD}\n\n{parts}" + "\n".join(head) + "\n" + used + "\n"
-    text = complete(text, low, details)
-    values = tuple(value for _, value in low.constants)
+    used = ir.mentioned(low.block)
+    read = {name for item in start for name in ir.variables(item)}
+    start = [item for item in start if ir.targets(item)[0] in used | read]
+    kernel = ir.Function("kernel", tuple(parameters), [*start, *low.block])
+    functions = [*low.parts, *[function_of(function, details) for function in low.functions], kernel]
+    complete(functions, low, details)
+    text = f"{spelling.HEAD}\n\n" + "\n\n\n".join(printed(each) for each in functions) + "\n"
+    constants = tuple(value for _, value in low.constants)
     return KernelSource(
-        graph.name, text, signature_of(inputs, values), inputs, outputs, values, passed, tuple(low.errors), details,
-        {variable: item.slot for variable, item in low.kept.items()}, tuple(low.reports), _array_lines(graph),
+        graph.name, text, signature_of(inputs, constants), inputs, outputs, constants, passed, tuple(low.errors),
+        details, {variable: item.slot for variable, item in low.kept.items()}, tuple(low.reports), _array_lines(graph),
         frozenset(low.few.printed), unfit=unfit,
-        general=None if unfit is None else functools.partial(lower, graph, False),
+        general=None if unfit is None else functools.partial(lower, graph, False), functions=tuple(functions),
     )  # fmt: skip
 
 
@@ -195,7 +185,7 @@ def _ask_for_sizes(low: Lowering) -> int | None:
     if not guards:
         return None
     low.errors.append(Unfit("InvalidArgumentError", "", None))
-    low.block[:0] = [f"if {' or '.join(guards)}:", [Fail(len(low.errors), ())]]
+    low.block.insert(0, ir.If(low.expr(" or ".join(guards)), [ir.Fail(len(low.errors))]))
     return len(low.errors)
 
 
@@ -211,14 +201,10 @@ def _array_lines(graph: Graph) -> tuple[Any, ...]:
     return tuple(sorted(found, key=lambda span: -found[span]))
 
 
-def _declare_kept(low: Lowering, kept: Kept) -> list[str]:
+def _declare_kept(low: Lowering, kept: Kept) -> ir.Block:
     assert kept.slot.dtype is not None
     blank = _empty_buffer(low, kept.slot.dtype) if kept.slot.rank else spelling.literal(0, kept.slot.dtype)
-    return [f"{kept.flag} = False", f"{kept.name} = {blank}", *[f"{name} = 0" for name in kept.dims]]
-
-
-def _is_used(name: str, text: str, others: Sequence[str]) -> bool:
-    return name in words(text) or any(name in words(other.split(" = ", 1)[1]) for other in others)
+    return low.lines(f"{kept.flag} = False", f"{kept.name} = {blank}", *[f"{name} = 0" for name in kept.dims])
 
 
 def _declare_input(low: Lowering, value: Value, slot: Slot, parameters: list[str]) -> Any:

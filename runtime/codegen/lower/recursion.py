@@ -21,20 +21,20 @@ known when the kernel is complete: until then calls have marks in these places (
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from runtime import dtypes
 from runtime.codegen.kernel import spelling
-from runtime.codegen.kernel.names import words
-from runtime.codegen.kernel.source import ErrorSite, Fail, Interruption, NotNative, numba_type, slot_of, tuple_of
+from runtime.codegen.kernel.source import ErrorSite, Interruption, NotNative, numba_type, slot_of
 from runtime.codegen.kernel.values import TOKEN, Array, Buffer, Scalar
 from runtime.codegen.lower.state import REFUSALS, Lowering, emitter
 from runtime.codegen.passes.interrupt_polls import LIMIT
 from runtime.codegen.passes.scalar_replacement import keep_in_registers
 from runtime.graph.ir import Graph, Node, Value
+from runtime.kernel_ir import ir
+from runtime.kernel_ir.types import INT64
 from runtime.recursion import DEEPEST, TOO_DEEP
 from runtime.types import TensorType, TokenType
 
@@ -175,8 +175,7 @@ def _call(low: Lowering, node: Node, function: Function, first: list[str], opera
         memory.append(buffer)
         refs.append(Array(buffer, tuple(dims)))
     low.line(f"{', '.join(targets)} = {function.name}({', '.join([*arguments, _CONSTANTS])})")
-    low.line(f"if {status} != 0:")
-    low.block.append([Fail(status, ())])
+    low.branch(f"{status} != 0", [ir.Fail(status)])
     for value, ref in zip(node.outputs, refs):
         low.define(value, ref)
 
@@ -194,11 +193,10 @@ def _print(outer: Lowering, function: Function, visible: dict[str, Any], node: N
     inputs = enumerate(function.graph.inputs)
     refs = [_parameter(low, value, function.parameters, k in function.updates) for k, value in inputs]
     low.line(f"{function.calls}[0] = {function.calls}[0] + {_TICKS_PER_CALL}")
-    low.line(f"if {function.calls}[0] > {LIMIT}:")
     with low.nested() as lines:
         low.line(f"{function.calls}[0] = 0")
         low.leave_when("lib.interrupted()", Interruption("KeyboardInterrupt", "", node.span))
-    low.block.append(lines)
+    low.branch(f"{function.calls}[0] > {LIMIT}", lines)
     results = low.emit_graph(function.graph, refs, in_loop=True)
     function.owned = [
         _result(low, ref, value, function) and owned
@@ -259,48 +257,75 @@ def _result(low: Lowering, ref: Any, value: Value, function: Function) -> bool:
     return array.buffer.owned
 
 
-def status_of(fail: Fail, details: int) -> list[str]:
+def expand_failures(
+    block: ir.Block, details: int, blanks: Sequence[ir.Expr], kept: Sequence[ir.Expr] = (), joined: bool = False
+) -> None:
+    """Makes each `Fail` a return: of its status, its details, and what stands for the results.
+
+    details: how many numbers come with each status. joined: `blanks` is one variable that holds them all.
+    """
+    for inside in ir.walk_blocks(block):
+        for position, item in enumerate(inside):
+            if isinstance(item, ir.Fail):
+                status = _status_of(item, details)
+                if joined:
+                    (name,) = blanks
+                    value: ir.Expr = ir.Binary("+", ir.Tuple(status), name)
+                    value = ir.Binary("+", value, ir.Tuple(tuple(kept))) if kept else value
+                    inside[position] = ir.Return((value,))
+                else:
+                    inside[position] = ir.Return((*status, *blanks, *kept))
+
+
+def _status_of(fail: ir.Fail, details: int) -> tuple[ir.Expr, ...]:
     """The status that a failing check returns, and the numbers that come with it."""
-    if isinstance(fail.code, str):
-        return [fail.code, *_details(fail.code, details)]
-    return [str(fail.code), *fail.details, *["0"] * (details - len(fail.details))]
+    if isinstance(fail.status, str):
+        return (ir.Var(fail.status), *[ir.Var(name) for name in _details(fail.status, details)])
+    return (ir.Const(fail.status, INT64), *fail.details, *[ir.ZERO] * (details - len(fail.details)))
 
 
 def _details(status: str, details: int) -> list[str]:
     return [f"{status}__d{k}" for k in range(details)]
 
 
-def function_text(function: Function, details: int) -> str:
-    """The text of a function that is printed; `details` numbers come with each status."""
+def empty_buffers(low: Lowering) -> ir.Block:
+    """The arrays without elements that a function needs."""
+    return low.lines(*[f"{name} = {spelling.allocate('0', dtype)}" for dtype, name in low.empty_buffers.items()])
+
+
+def function_of(function: Function, details: int) -> ir.Function:
+    """A recursive function when its body is complete; `details` numbers come with each status."""
     low = function.low
     keep_in_registers(low)
-
-    def format_fail(item: Fail) -> str:
-        return f"return {tuple_of([*status_of(item, details), *function.blanks])}"
-
-    low.line(f"return {tuple_of(['0', *['0'] * details, *function.results])}")
-    prologue = [f"{name} = {text}" for name, text in low.prologue.items()]
-    prologue += [f"{name} = {spelling.allocate('0', dtype)}" for dtype, name in low.empty_buffers.items()]
-    body = "\n".join(spelling.indented(low.block, 1, format_fail))
-    used = words(body + "\n" + "\n".join(text.split(" = ", 1)[1] for text in prologue))
-    lines = [spelling.INDENT + text for text in prologue if text.split(" = ", 1)[0] in used]
-    own = [function.depth, function.base, function.calls]
-    head = f"def {function.name}({', '.join([*own, *function.parameters, _CONSTANTS])})"
+    expand_failures(low.block, details, [low.expr(text) for text in function.blanks])
+    results = [low.expr(text) for text in function.results]
+    low.add(ir.Return((*[ir.ZERO] * (1 + details), *results)))
+    start: ir.Block = [ir.Assign((name,), low.expr(text)) for name, text in low.prologue.items()]
+    start += empty_buffers(low)
+    used = ir.mentioned(low.block).union(*(ir.variables(item) for item in start))
+    start = [item for item in start if ir.targets(item)[0] in used]
     types = ["int64"] * (1 + details)
     for value in function.graph.outputs:
         if not isinstance(value.type, TokenType):
             assert isinstance(value.type, TensorType)
             types.append(numba_type(value.dtype, min(value.type.rank or 0, 1)))
             types += ["int64"] * sum(size is None for size in value.type.shape or ())
-    return "\n".join(["@lib.recursive", f'{head} -> "({", ".join(types)})":', *lines, body])
+    parameters = (function.depth, function.base, function.calls, *function.parameters, _CONSTANTS)
+    return ir.Function(function.name, parameters, [*start, *low.block], "recursive", f"({', '.join(types)})")
 
 
-def complete(text: str, low: Lowering, details: int) -> str:
-    """The text of a kernel with what calls of its functions have marks for."""
+def complete(functions: Sequence[ir.Function], low: Lowering, details: int) -> None:
+    """Gives calls of recursive functions, and these, what is known only when the kernel is complete."""
     if not low.functions:
-        return text
+        return
     names = [name for function in low.functions for name, _ in function.low.constants]
-    text = text.replace(f", {_CONSTANTS}", "".join(f", {name}" for name in names))
-    return re.sub(
-        r", (\w+)__details\b", lambda found: "".join(f", {name}" for name in _details(found[1], details)), text
-    )
+    constants = [ir.Var(name) for name in names]
+    own = {function.name for function in low.functions}
+    for function in functions:
+        if function.kind == "recursive":
+            function.parameters = (*function.parameters[:-1], *names)
+        for item in ir.walk(function.body):
+            if isinstance(item, ir.Assign) and isinstance(item.value, ir.Call) and item.value.function in own:
+                item.value = ir.Call(item.value.function, (*item.value.arguments[:-1], *constants))
+                status, _, *results = item.targets
+                item.targets = (status, *_details(status, details), *results)

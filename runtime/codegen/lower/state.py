@@ -15,9 +15,9 @@ from typing import Any
 
 from runtime import errors
 from runtime.codegen.kernel import spelling
-from runtime.codegen.kernel.names import Names, assigned, fill, is_literal
+from runtime.codegen.kernel.names import Names, fill, is_literal
 from runtime.codegen.kernel.reports import NestReport
-from runtime.codegen.kernel.source import ErrorSite, Fail, Kept, NotNative
+from runtime.codegen.kernel.source import ErrorSite, Kept, NotNative
 from runtime.codegen.kernel.values import Array, Buffer, Dims, Ref, Scalar, Spread, Vector, Virtual, product
 from runtime.codegen.loops import scalarize
 from runtime.codegen.loops.concat_views import Joined, written
@@ -32,6 +32,8 @@ from runtime.dtypes import DType
 from runtime.graph.ir import Graph, Node, Value
 from runtime.graph.spans import with_op
 from runtime.graph.structural import ASSIGN
+from runtime.kernel_ir import ir
+from runtime.kernel_ir.parse_python import parse_block, parse_expression
 from runtime.types import TensorType
 
 Emitter = Callable[["Lowering", Node], None]
@@ -98,7 +100,7 @@ class Lowering(Sizes):
         super().__init__(assuming, equal or {})
         self.graph = graph
         self.names = Names()
-        self.block: list[Any] = []
+        self.block: ir.Block = []
         self.errors: list[ErrorSite] = []
         self.details = 0
         self.prologue: dict[str, str] = {}  # variable -> expression over the parameters
@@ -110,7 +112,7 @@ class Lowering(Sizes):
         self.fusion = Fusion(self)
         self.index_names: list[str] = []  # loop variables by depth
         self.empty_buffers: dict[DType, str] = {}
-        self.parts: list[str] = []  # functions that threads run
+        self.parts: list[ir.Function] = []  # functions that threads run
         self.functions: list[Any] = []  # recursive functions that were printed (see `recursion.py`)
         self.callable: dict[str, Any] = {}  # by name, the functions that `call` nodes here may call
         self.within: Any = None  # the recursive function that is being printed, if it is one
@@ -122,20 +124,45 @@ class Lowering(Sizes):
             Node, tuple[str, bool]
         ] = {}  # commit -> memory that has its value, whether it is kept before
 
-    # --- text ----------------------------------------------------------------------------------------------------
+    # --- statements ----------------------------------------------------------------------------------------------
+
+    def add(self, *statements: ir.Statement) -> None:
+        """Adds statements to the current block."""
+        self.block += statements
 
     def line(self, text: str) -> None:
-        self.block.append(text)
+        """Adds a statement that is given as text."""
+        self.block += parse_block(text)
+
+    def lines(self, *texts: str) -> ir.Block:
+        """Statements that are given as texts, for a block."""
+        return parse_block("\n".join(texts))
+
+    def expr(self, item: str | ir.Expr) -> ir.Expr:
+        """An expression that may be given as text."""
+        return parse_expression(item) if isinstance(item, str) else item
+
+    def for_each(self, index: str, bounds: str, body: ir.Block) -> ir.For:
+        """A loop; `bounds` is what Python's `range` takes."""
+        return ir.For(index, *ir.range_bounds(self.expr(f"range({bounds})")), body)
+
+    def loop(self, index: str, bounds: str, body: ir.Block) -> None:
+        """Adds a loop."""
+        self.add(self.for_each(index, bounds, body))
+
+    def branch(self, test: str | ir.Expr, body: ir.Block, orelse: ir.Block | None = None) -> None:
+        """Adds an `if`."""
+        self.add(ir.If(self.expr(test), body, orelse or []))
 
     @contextlib.contextmanager
-    def nested(self) -> Iterator[list]:
-        """Collects what is printed meanwhile as a deeper block, which the caller places with `self.block.append`."""
+    def nested(self) -> Iterator[ir.Block]:
+        """Collects the statements that are added meanwhile in a block, which the caller gives a place."""
         outer, self.block = self.block, []
         self.broadcasts.append({})
         try:
             yield self.block
         finally:
-            self.hidden |= assigned(self.block)
+            self.hidden |= ir.assigned(self.block)
             self.broadcasts.pop()
             self.block = outer
 
@@ -163,8 +190,7 @@ class Lowering(Sizes):
         """Prints a return with a status that stands for `site`."""
         self.errors.append(site)
         self.details = max(self.details, len(details))
-        self.line(f"if {spelling.strip(condition)}:")
-        self.block.append([Fail(len(self.errors), tuple(details))])
+        self.branch(condition, [ir.Fail(len(self.errors), tuple(self.expr(each) for each in details))])
 
     # --- values --------------------------------------------------------------------------------------------------
 

@@ -21,7 +21,7 @@ from dataclasses import replace
 from typing import Any
 
 from runtime.codegen.kernel import spelling
-from runtime.codegen.kernel.names import is_literal, words
+from runtime.codegen.kernel.names import is_literal
 from runtime.codegen.kernel.values import TOKEN, Array, Buffer, Scalar, StackRef, Vector, Virtual
 from runtime.codegen.loops.scalarize import is_small, items, items_of, vector
 from runtime.codegen.lower.counted_loops import Counter, counted_loop, counter_of
@@ -32,6 +32,7 @@ from runtime.codegen.passes.interrupt_polls import interruptible
 from runtime.codegen.passes.strip_mine import LONGEST, in_chunks, stacks_of_one_scalar_a_trip
 from runtime.graph.ir import Node, Value
 from runtime.graph.updates import UPDATES
+from runtime.kernel_ir import ir
 from runtime.types import StackType, TensorType, TokenType
 
 
@@ -50,7 +51,7 @@ def _cond(low: Lowering, node: Node) -> None:
     low.fusion.flush_all()
     small = {k for k, v in enumerate(node.outputs) if low.region.in_loop and _is_wanted_small(low, node, k, v)}
     variables = [_result_variables(low, v, k in small) for k, v in enumerate(node.outputs)]
-    blocks: list[list] = []
+    blocks: list[ir.Block] = []
     results: list[list[Any]] = []
     for region in node.regions:
         with low.nested() as block:
@@ -62,7 +63,7 @@ def _cond(low: Lowering, node: Node) -> None:
     outside = [_result_dims(low, value, pair) for value, pair in zip(node.outputs, zip(*results))]
     for block, refs in zip(blocks, results):
         for names, dims, ref in zip(variables, outside, refs):
-            block += [f"{a} = {spelling.strip(b)}" for a, b in _assignments(names, dims, ref)]
+            block += [ir.Assign((a,), low.expr(b)) for a, b in _assignments(names, dims, ref)]
     _print_branches(low, predicate, blocks)
     joined = [
         _joined(value, names, dims, pair)
@@ -106,21 +107,12 @@ def _kept_variable(operands: Sequence[Any], pair: Sequence[Any]) -> tuple[str] |
     return (then,) if then == other and then in known else None
 
 
-def _print_branches(low: Lowering, predicate: str, blocks: list[list]) -> None:
+def _print_branches(low: Lowering, predicate: str, blocks: list[ir.Block]) -> None:
     then, other = blocks
     if then:
-        low.line(f"if {predicate}:")
-        low.block.append(then)
-        if other:
-            low.line("else:")
-            low.block.append(other)
+        low.branch(predicate, then, other)
     elif other:
-        low.line(f"if not {_negatable(predicate)}:")
-        low.block.append(other)
-
-
-def _negatable(text: str) -> str:
-    return text if text.isidentifier() else f"({text})"
+        low.branch(ir.Unary("not", low.expr(predicate)), other)
 
 
 def _held(low: Lowering, value: Value, may_pass: bool = False) -> Any:
@@ -273,7 +265,7 @@ def _while(low: Lowering, node: Node) -> None:
         if counter is not None:
             carries[counter.index] = counter.inside()
         with low.nested() as block:
-            results = _trip(low, node, block, carries, captures, wanted, counter)
+            results = _trip(low, node, carries, captures, wanted, counter)
         wrong = {
             k for k in range(count) if isinstance(results[k], Array) and k not in varying and results[k].dims != dims[k]
         }
@@ -292,15 +284,16 @@ def _while(low: Lowering, node: Node) -> None:
     low.block += hoist_allocations(low, block, own, entered)
     if filled:
         loop = in_chunks(low, _loop(block), [c for k, c in enumerate(carries) if k in filled])
-        interruptible(low, node, loop[1], LONGEST)
+        interruptible(low, node, loop.body, LONGEST)
+        low.add(loop)
     elif counter is not None:
-        loop = counted_loop(low, node, counter, block)
+        low.add(*counted_loop(low, node, counter, block))
     else:
         interruptible(low, node, block)
-        loop = _loop(block)
-    low.block += loop
+        low.add(_loop(block))
     # What is kept for an error must not change with what comes after the loop.
-    low.block += [f"{name} = lib.copied({name}, {name}.size)" for name in kept if name]
+    for variable in filter(None, kept):
+        low.line(f"{variable} = lib.copied({variable}, {variable}.size)")
     for carry, result in zip(carries, results):
         if isinstance(carry, Array):
             carry.buffer.may_be(result.buffer)
@@ -385,7 +378,7 @@ def _carry(node: Node, k: int, names: Sequence[str], dims: Sequence[str], like: 
 
 
 def _trip(
-    low: Lowering, node: Node, block: list, carries: Sequence[Any], captures: Sequence[Any], wanted: set[int],
+    low: Lowering, node: Node, carries: Sequence[Any], captures: Sequence[Any], wanted: set[int],
     counter: Counter | None,
 ) -> list[Any]:  # fmt: skip
     """Prints test, exit, body and the assignment of the carries; gives the refs of the body's results. The test of a
@@ -393,8 +386,7 @@ def _trip(
     test, body = node.regions
     if counter is None:
         go = low.emit_graph(test, [*map(_inside, carries), *captures], in_loop=True)[0]
-        low.line(f"if not {_negatable(spelling.strip(go.text))}:")
-        block.append(["break"])
+        low.branch(ir.Unary("not", low.expr(go.text)), [ir.Break()])
     results = low.emit_graph(body, [*carries, *captures], in_loop=True)
     results = [_branch_result(low, r, v, isinstance(c, Vector)) for r, v, c in zip(results, node.outputs, carries)]
     for k in sorted(wanted):
@@ -410,8 +402,7 @@ def _trip(
         elif carry is not TOKEN:
             names = _names_of(carry)
             pairs += _assignments(names, carry.dims if isinstance(carry, Array) else (), ref)
-    for line in parallel_assignment(low, pairs):
-        low.line(line)
+    low.add(*parallel_assignment(low, pairs))
     return results
 
 
@@ -423,13 +414,14 @@ def _names_of(ref: Any) -> tuple[str, ...]:
     return (ref.text if isinstance(ref, Scalar) else ref.buffer.name,)
 
 
-def parallel_assignment(low: Lowering, pairs: Sequence[tuple[str, str]]) -> list[str]:
-    """Lines that assign all texts to their variables at once: in an order that needs no temporary where there is one.
+def parallel_assignment(low: Lowering, pairs: Sequence[tuple[str, str]]) -> ir.Block:
+    """Statements that assign all values to their variables at once: in an order that needs no temporary where there is
+    one.
 
     [(a, b), (b, a + b)]  →  b_1 = a + b;  a = b;  b = b_1
     """
-    pending = {k: (target, spelling.strip(text)) for k, (target, text) in enumerate(pairs) if target != text}
-    reads = {k: words(text) for k, (_, text) in pending.items()}
+    pending = {k: (target, low.expr(text)) for k, (target, text) in enumerate(pairs) if target != text}
+    reads = {k: ir.variables(value) for k, (_, value) in pending.items()}
     readers: dict[str, set[int]] = {target: set() for target, _ in pending.values()}
     for k, names in reads.items():
         for name in names & readers.keys():
@@ -439,32 +431,31 @@ def parallel_assignment(low: Lowering, pairs: Sequence[tuple[str, str]]) -> list
         writers.setdefault(target, []).append(k)
     ready = [k for k, (target, _) in pending.items() if readers[target] <= {k}]
     order = iter(list(pending))
-    lines: list[str] = []
-    late: list[str] = []
+    first: ir.Block = []
+    last: ir.Block = []
     while pending:
         if ready:
             k = heapq.heappop(ready)
-            target, text = pending.pop(k)
-            lines.append(f"{target} = {text}")
+            target, value = pending.pop(k)
+            first.append(ir.Assign((target,), value))
         else:
             k = next(k for k in order if k in pending)
-            target, text = pending.pop(k)
+            target, value = pending.pop(k)
             keep = low.names.fresh(f"{target}_next")
-            lines.append(f"{keep} = {text}")
-            late.append(f"{target} = {keep}")
+            first.append(ir.Assign((keep,), value))
+            last.append(ir.Assign((target,), ir.Var(keep)))
         for name in reads[k] & readers.keys():
             readers[name].discard(k)
             for other in writers[name]:
                 if other in pending and readers[name] <= {other} and other not in ready:
                     heapq.heappush(ready, other)
-    return lines + late
+    return first + last
 
 
-def _loop(block: list) -> list:
-    """`while True: if not (test): break` becomes `while test:` where the test is one expression."""
+def _loop(block: ir.Block) -> ir.While:
+    """`while True: if not test: break` becomes `while test:` where the test is one expression."""
     first = block[0]
-    if isinstance(first, str) and first.startswith("if not ") and block[1] == ["break"]:
-        test = spelling.strip(first[len("if not ") : -1])
-        rest = block[2:]
-        return [f"while {test}:", rest or ["pass"]]
-    return ["while True:", block]
+    if isinstance(first, ir.If) and len(first.body) == 1 and isinstance(first.body[0], ir.Break):
+        assert isinstance(first.test, ir.Unary)
+        return ir.While(first.test.operand, block[1:])
+    return ir.While(ir.TRUE, block)

@@ -87,8 +87,7 @@ def _each(low: Lowering, node: Node, matrices: Array, message: str, failed: Call
     if count == "1":
         low.block += block
     else:
-        low.line(f"for {index} in range({count}):")
-        low.block.append(block)
+        low.loop(index, count, block)
 
 
 @emitter("matrix_inverse")
@@ -178,12 +177,11 @@ def _of_pivots(
         swaps = low.assign(f"lib.solved({name}, {at}, {size}, {name}, 0, 0)", "swaps")
         totals = [low.assign(text, "total") for text in start(swaps, matrices.dtype)]
         # The elimination of a singular matrix stopped somewhere.
-        low.line(f"for {k} in range({size} if {swaps} >= 0 else 0):")
-        low.block.append(step(f"{name}[{at} + {k} * ({size} + 1)]", *totals))
+        body = low.lines(*step(f"{name}[{at} + {k} * ({size} + 1)]", *totals))
+        low.loop(k, f"{size} if {swaps} >= 0 else 0", body)
         for out, total in zip(outs, totals):
             low.line(f"{out.name}[{index}] = {total}")
-    low.line(f"for {index} in range({count}):")
-    low.block.append(block)
+    low.loop(index, count, block)
     for output, out in zip(node.outputs, outs):
         if dims:
             low.define(output, Array(out, dims))

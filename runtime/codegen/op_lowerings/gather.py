@@ -68,8 +68,7 @@ def _walk(low: Lowering, node: Node, table: Dims, positions: Array, axis: int, l
     outer, inner = low.atom(product(table[:axis])), low.atom(product(table[axis + 1 :]))
     count = low.atom(product(positions.dims))
     names = [low.index_name(depth) for depth in range(3)]
-    block: list[Any] = []
-    with low.nested() as checks:
+    with low.nested() as block:
         row = low.assign(f"np.int64({positions.buffer.name}[{names[0]}])", "row")
         where, details = place_of(positions.dims, names[0], 2)
         message = f"indices[{where}] = {{0}} is not in [0, {{1}}) [Op:{label}]"
@@ -84,16 +83,12 @@ def _walk(low: Lowering, node: Node, table: Dims, positions: Array, axis: int, l
     o, j = names[1], names[2]
     base_source = row if outer == "1" else f"({o} * {table[axis]} + {row})"
     base_target = names[0] if outer == "1" else f"({o} * {count} + {names[0]})"
-    if inner == "1":
-        innermost: list[Any] = [body(spelling.strip(base_source), spelling.strip(base_target))]
-    else:
-        innermost = [
-            f"for {j} in range({inner}):",
-            [body(f"{base_source} * {inner} + {j}", f"{base_target} * {inner} + {j}")],
-        ]
-    block = [*checks, *(innermost if outer == "1" else [f"for {o} in range({outer}):", innermost])]
-    low.line(f"for {names[0]} in range({count}):")
-    low.block.append(block)
+    with low.nested() as innermost:
+        if inner == "1":
+            low.line(body(spelling.strip(base_source), spelling.strip(base_target)))
+        else:
+            low.loop(j, inner, low.lines(body(f"{base_source} * {inner} + {j}", f"{base_target} * {inner} + {j}")))
+    low.loop(names[0], count, [*block, *(innermost if outer == "1" else [low.for_each(o, outer, innermost)])])
 
 
 def place_of(dims: Dims, index: str, first: int) -> tuple[str, list[str]]:
@@ -182,8 +177,7 @@ def _write_existing_row(low: Lowering, node: Node, total: Array, add: bool = Fal
     if wrong is None:
         low.block += block
     else:
-        low.line(f"if not ({wrong}):")
-        low.block.append(block)
+        low.branch(f"not ({wrong})", block)
     low.define(node.outputs[0], total)
 
 
@@ -198,8 +192,7 @@ def _row(low: Lowering, node: Node) -> None:
         if output.type.rank == 0:  # type: ignore[union-attr]
             found = low.assign(spelling.literal(0, array.dtype), output.name)
             view = row_view(low, array, row)
-            low.line(f"if {row} < {array.dims[0]}:")
-            low.block.append([f"{found} = {view.buffer.name}[{view.offset}]"])
+            low.branch(f"{row} < {array.dims[0]}", low.lines(f"{found} = {view.buffer.name}[{view.offset}]"))
             low.define(output, Scalar(found, array.dtype))
             return
         array = _resized(low, low.solid(array), low.atom(f"max({size}, {array.dims[0]})"), output.name)
@@ -239,12 +232,12 @@ def _array_write(low: Lowering, node: Node) -> None:
     # Nobody else needs this memory, so its variable may hold what it grows to.
     rows, data = low.assign(old[0], "rows"), total.buffer.name
     capacity = low.names.fresh("capacity")
-    low.line(f"if {rows} < max({least}, {row} + 1):")
-    low.block.append([
+    growth = low.lines(
         f"{capacity} = lib.capacity({rows}, {row} + 1, {least})",
         f"{data} = lib.resized({data}, {rows} * {length}, {capacity} * {length})",
         f"{rows} = {capacity}",
-    ])  # fmt: skip
+    )
+    low.branch(f"{rows} < max({least}, {row} + 1)", growth)
     grown = Array(total.buffer, (rows, *element))
     write(low, node, row_view(low, grown, row), value)
     low.define(node.outputs[0], grown)

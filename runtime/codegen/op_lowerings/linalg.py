@@ -73,8 +73,7 @@ def _batched(low: Lowering, a: Array, b: Array, out: str, batch: Dims, sizes: tu
             places.append(text if array.offset == "0" else f"{array.offset} + {text}")
         places.append(f"{index} * {lengths[2]}")
         low.line(_call(low, a, b, out, places, sizes, flips))
-    low.line(f"for {index} in range({count}):")
-    low.block.append(block)
+    low.loop(index, count, block)
 
 
 def _batch_place(low: Lowering, own: Dims, batch: Dims, index: str) -> str:

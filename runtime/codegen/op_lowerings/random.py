@@ -172,7 +172,7 @@ def _words(low: Lowering, node: Node, state: Sequence[str], count: str) -> Buffe
     row = low.index_name(0)
     call = f"lib.fill_words({words.name}, {row} * {_AT_ONCE}, {', '.join(state)})"
     low.placed = None
-    place(low, row, low.atom(f"({count} + {_AT_ONCE - 1}) // {_AT_ONCE}"), [call], is_large([node]))
+    place(low, row, low.atom(f"({count} + {_AT_ONCE - 1}) // {_AT_ONCE}"), low.lines(call), is_large([node]))
     low.placed = None  # what the function writes isn't seen in the text, so nothing else goes into this loop
     return words
 
@@ -195,7 +195,7 @@ def _define(
     words = _words(low, node, state, count if each == 1 else low.atom(f"2 * {count}"))
     out, index = low.new_buffer(count, output.dtype, output.name), low.index_name(0)
     element = text(_words_at(words, index if each == 1 else f"2 * {index}"))
-    place(low, index, count, [f"{out.name}[{index}] = {element}"], is_large([node]))
+    place(low, index, count, low.lines(f"{out.name}[{index}] = {element}"), is_large([node]))
     low.define(output, Array(out, tuple(dims)))
 
 
@@ -246,8 +246,7 @@ def _normal(low: Lowering, node: Node) -> None:
         with low.nested() as block:
             first, _ = _pair(low, dtype, _words_at(words, f"({count} - 1) * {each // 2}"), False)
             low.line(f"{out.name}[{count} - 1] = {first}")
-        low.line(f"if {count} % 2 == 1:")
-        low.block.append(block)
+        low.branch(f"{count} % 2 == 1", block)
     low.define(output, Array(out, tuple(dims)))
 
 
@@ -306,7 +305,7 @@ def _truncated(low: Lowering, node: Node) -> None:
     out = low.new_buffer(count, output.dtype, output.name)
     call = f"lib.fill_truncated({out.name}, {group}, {wide}, {', '.join(state)})"
     low.placed = None
-    place(low, group, low.atom(f"({count} + {size - 1}) // {size}"), [call], is_large([node]))
+    place(low, group, low.atom(f"({count} + {size - 1}) // {size}"), low.lines(call), is_large([node]))
     low.placed = None
     low.define(output, Array(out, tuple(dims)) if dims else Scalar(f"{out.name}[0]", output.dtype))
 
@@ -352,6 +351,6 @@ def _categorical(low: Lowering, node: Node) -> None:
         f"{row} * {count}, {count}, {', '.join(state)})"
     )
     low.placed = None
-    place(low, row, rows, [call], is_large([node]))
+    place(low, row, rows, low.lines(call), is_large([node]))
     low.placed = None
     low.define(output, Array(out, (rows, count)))

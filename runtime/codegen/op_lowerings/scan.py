@@ -76,8 +76,7 @@ class _Lines:
     def loop(self, index: str, bounds: str, body: Callable[[], None]) -> None:
         with self.low.nested() as block:
             body()
-        self.low.line(f"for {index} in range({bounds}):")
-        self.low.block.append(block)
+        self.low.loop(index, bounds, block)
 
 
 @emitter("cumsum", "cumprod")
@@ -165,8 +164,7 @@ def _extreme(low: Lowering, node: Node) -> None:
         def look(start: str, end: str) -> None:
             def element() -> None:
                 value = low.assign(f"{array.buffer.name}[{begin} + {lines.column}]", "value")
-                low.line(f"if {value} {sign} {best}:")
-                low.block.append([f"{best} = {value}", f"{where} = {lines.column}"])
+                low.branch(f"{value} {sign} {best}", low.lines(f"{best} = {value}", f"{where} = {lines.column}"))
 
             lines.loop(lines.column, f"{start}, {end}", element)
 
@@ -186,8 +184,7 @@ def _extreme(low: Lowering, node: Node) -> None:
             lines.loop(lines.column, f"{start}, {end}", element)
             with low.nested() as closely:
                 look(start, end)
-            low.line(f"if {top} != {best}:")
-            low.block.append(closely)
+            low.branch(f"{top} != {best}", closely)
 
         look("1", f"min({lines.length}, {_BLOCK})")
         lines.loop(lines.step, f"1, ({lines.length} + {_BLOCK} - 1) // {_BLOCK}", block)

@@ -238,10 +238,8 @@ def _walk(low: Lowering, node: Node, indices: Value, places: Places, body: Calla
             low.line(body(spelling.strip(start), i))
         else:
             at = low.atom(start, "at")
-            low.line(f"for {j} in range({inner}):")
-            low.block.append([body(f"{at} + {j}", f"{i} * {inner} + {j}")])
-    low.line(f"for {i} in range({count}):")
-    low.block.append(block)
+            low.loop(j, inner, low.lines(body(f"{at} + {j}", f"{i} * {inner} + {j}")))
+    low.loop(i, count, block)
 
 
 def _numbers(low: Lowering, indices: Value) -> list[Value | None]:

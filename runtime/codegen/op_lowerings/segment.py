@@ -73,13 +73,12 @@ def _segments(low: Lowering, node: Node) -> None:
         message = f"segment_ids[{where}] = {{0}} is out of range [0, {{1}})"
         low.fail_when(f"{segment} >= {count}", "InvalidArgumentError", message, node, (segment, count, *details))
         if inner == "1":
-            body: list = [joined(segment, i)]
+            body = low.lines(joined(segment, i))
         else:
-            body = [f"for {j} in range({inner}):", [joined(f"{segment} * {inner} + {j}", f"{i} * {inner} + {j}")]]
-        low.line(f"if {segment} >= 0:")
-        low.block.append(body)
-    low.line(f"for {i} in range({rows}):")
-    low.block.append(block)
+            row = low.lines(joined(f"{segment} * {inner} + {j}", f"{i} * {inner} + {j}"))
+            body = [low.for_each(j, inner, row)]
+        low.branch(f"{segment} >= 0", body)
+    low.loop(i, rows, block)
     low.define(node.outputs[0], Array(total.buffer, dims))
 
 
@@ -97,14 +96,14 @@ def _searchsorted(low: Lowering, node: Node) -> None:
         return f"{out.name}[{place}] = {spelling.type_name(output.dtype)}({text})"
 
     if len(sequence.dims) == 1:
-        low.line(f"for {i} in range({low.atom(product(values.dims))}):")
-        low.block.append([found("0", i)])
+        low.loop(i, low.atom(product(values.dims)), low.lines(found("0", i)))
     else:
         lead = sequence.dims[:-1]
         _check_lead(low, node, values.dims[:-1], lead, "Leading dim_size of both tensors must match")
         columns = low.atom(values.dims[-1])
-        low.line(f"for {i} in range({low.atom(product(lead))}):")
-        low.block.append([f"for {j} in range({columns}):", [found(f"{i} * {length}", f"{i} * {columns} + {j}")]])
+        with low.nested() as rows:
+            low.loop(j, columns, low.lines(found(f"{i} * {length}", f"{i} * {columns} + {j}")))
+        low.loop(i, low.atom(product(lead)), rows)
     low.define(output, Array(out, values.dims))
 
 

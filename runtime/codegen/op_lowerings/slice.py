@@ -197,8 +197,7 @@ def checked_index(low: Lowering, node: Node, part: Any, values: Iterator[Value],
             index, _ = index_of(low, value, "at")
         else:
             index = low.assign(f"np.int64({low.scalar_name(value)})", "at")
-            low.line(f"if {index} < 0:")
-            low.block.append([f"{index} += {size}"])
+            low.branch(f"{index} < 0", low.lines(f"{index} += {size}"))
         wrong = outside(low, index, known, size)
         if wrong is not None:
             low.fail_when(wrong, "InvalidArgumentError", message, node, (index,), "strided_slice")

@@ -45,7 +45,7 @@ REFUSALS.update(dict.fromkeys(["argsort", "take_along"], _refusal))
 def _each_row(low: Lowering, node: Node, rows: str, call: Callable[[str], str]) -> None:
     """Prints a loop over rows that calls a function of the library for each."""
     row = low.index_name(0)
-    place(low, row, rows, [call(row)], is_large([node]))
+    place(low, row, rows, low.lines(call(row)), is_large([node]))
     low.placed = None  # what the function writes isn't seen in the text, so nothing else goes into this loop
 
 
@@ -96,6 +96,5 @@ def _take_along(low: Lowering, node: Node) -> None:
         wrong = f"{taken} < 0 or {taken} >= {length}"
         low.fail_when(wrong, "InvalidArgumentError", message, node, (taken, length, *details), "TakeAlong")
         low.line(f"{out.name}[{i} * {count} + {j}] = {array.buffer.name}[{i} * {length} + {taken}]")
-    low.line(f"for {i} in range({rows}):")
-    low.block.append([f"for {j} in range({count}):", block])
+    low.loop(i, rows, [low.for_each(j, count, block)])
     low.define(node.outputs[0], Array(out, positions.dims))

@@ -89,8 +89,7 @@ def _push(low: Lowering, node: Node) -> None:
 
 
 def _reserve(low: Lowering, buffer: str, used: str, needed: str) -> None:
-    low.line(f"if {needed} > {buffer}.size:")
-    low.block.append([f"{buffer} = lib.grown({buffer}, {used}, {needed})"])
+    low.branch(f"{needed} > {buffer}.size", low.lines(f"{buffer} = lib.grown({buffer}, {used}, {needed})"))
 
 
 @emitter("stack_pop")

@@ -1,4 +1,4 @@
-"""Allocations that leave a loop: its trips write into the same memory again and again.
+"""Hoisting: allocations, sizes and offsets that are the same in each trip leave the loop.
 
     h = x                                       a = np.empty(n, np.float32)
     while i < m:                                h = lib.copied(x, x.size)
@@ -9,169 +9,176 @@
         i = i + 1                                   i = i + 1
 
 A buffer whose size the loop doesn't change and that no other name keeps is allocated once, before the loop. One that
-becomes a carry takes turns with the carry's old memory, which must then be the loop's own: its first value is copied.
-So do three or more, where a carry's old value becomes another carry (`before, x, a = x, a, before`).
-Sizes and offsets that are the same in each trip leave the loop too.
+becomes a loop-carried value takes turns with that value's old memory, which must then be the loop's own: its first
+value is copied. So do three or more, where a carried value becomes another one (`before, x, a = x, a, before`).
 """
 
 from __future__ import annotations
 
-import ast
-import re
 from collections import Counter
-from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
-from runtime.codegen.kernel.names import words
 from runtime.graph.passes import options
-from runtime.kernel_ir.parsing import parse
+from runtime.kernel_ir import ir
+from runtime.kernel_ir.types import FLOAT32, FLOAT64, INT32, INT64
 
-_ALLOCATION = re.compile(r"(\w+) = np\.empty\((.*)\)")
-_ASSIGNMENT = re.compile(r"(\w+(?:, \w+)*) (?:[-+*/|&]|//)?= ")
-_ALIAS = re.compile(r"(\w+) = (\w+)")
-_ARITHMETIC = frozenset(
-    [
-        "np.int32", "np.int64", "np.float32", "np.float64", "max", "min", "lib.clamped", "lib.slice_start",
-        "lib.slice_count",
-    ]
-)  # fmt: skip
-_PURE = (
-    ast.Name, ast.Constant, ast.BinOp, ast.UnaryOp, ast.Compare, ast.IfExp, ast.Call, ast.operator,
-    ast.unaryop, ast.cmpop, ast.expr_context,
-)  # fmt: skip
+# Functions of numbers that cannot fail and cost little.
+_ARITHMETIC = frozenset({"max", "min", "lib.clamped", "lib.slice_start", "lib.slice_count"})
+_CONVERSIONS = (INT32, INT64, FLOAT32, FLOAT64)
+_PURE = (ir.Var, ir.Const, ir.Binary, ir.Unary, ir.Compare, ir.Select, ir.Convert, ir.Call)
 # Functions of the library that read or write a buffer and don't keep it.
-_TRANSIENT = frozenset({"matmul", "solved", "in_threads", "all_true", "add_rows", "nonfinite"})
+_TRANSIENT = frozenset({"lib.matmul", "lib.solved", "lib.in_threads", "lib.all_true", "lib.add_rows", "lib.nonfinite"})
 
 
-def hoist_allocations(low: Any, block: list, owned: dict[str, bool], carried: set[str]) -> list[str]:
-    """Takes allocations out of the body of a loop, in place; gives the lines to print before the loop.
+def hoist_allocations(low: Any, block: ir.Block, owned: dict[str, bool], carried: set[str]) -> ir.Block:
+    """Takes allocations out of the body of a loop, in place; gives the statements that go before the loop.
 
-    owned: the buffer variables of the carries whose shape the loop keeps -> whether they hold memory of the kernel's
-    own from the start. carried: all variables that have a value when the loop begins.
+    owned: the buffer variables of the carried arrays whose shape the loop keeps -> whether they hold memory of the
+    kernel's own from the start. carried: all variables that have a value when the loop begins.
     """
     if not options.get("memory_optimization"):
         return []
     # What a variable holds after an error has another value before the loop, and keeps it when there are no trips.
     carried = carried | {name for kept in low.kept.values() for name in (kept.flag, kept.name, *kept.dims)}
-    mentions: dict[str, list[str]] = {}  # variable -> the lines that it stands in
-    targets: Counter[str] = Counter()
-    for text in _texts(block):
-        targets.update(_targets(text))
-        for name in words(text):
-            mentions.setdefault(name, []).append(text)
-    assigned = set(targets)
-    moved: list[str] = []
+    body = _Body(block)
+    assigned = set(body.targets)
+    moved: ir.Block = []
     for item in list(block):
-        if not isinstance(item, str):
-            continue
-        if _is_invariant(item, assigned):
-            (target,) = _targets(item)
-            if targets[target] == 1 and target not in carried:
+        if isinstance(item, ir.Assign) and _is_invariant(item, assigned):
+            (target,) = item.targets
+            if body.targets[target] == 1 and target not in carried:
                 block.remove(item)
                 moved.append(item)
                 assigned.discard(target)
             continue
-        found = _ALLOCATION.fullmatch(item)
-        if found is None or found[1] not in low.fresh or words(found[2]) & assigned:
+        if not isinstance(item, ir.Alloc) or item.name not in low.fresh or ir.variables(item.size) & assigned:
             continue
-        name = found[1]
-        if targets[name] != 1:
+        name = item.name
+        if body.targets[name] != 1:
             continue
-        texts = mentions[name]
-        aliases = [text for text in texts if (m := _ALIAS.fullmatch(text)) and m[2] == name]
-        if not all(_is_transient(name, text) for text in texts if text != item and text not in aliases):
+        users = [user for user in body.mentions[name] if user is not item]
+        aliases = [user for user in users if _alias_of(user) == name]
+        if not all(_is_transient(name, user) for user in users if user not in aliases):
             continue
-        if not aliases:
-            block.remove(item)
-            moved.append(item)
-            continue
-        chain = _handed_on(name, aliases, owned, block, mentions, targets)
-        if not chain:
-            continue
+        if aliases:
+            chain = _handed_on(name, aliases, owned, body)
+            if not chain:
+                continue
+            _take_turns(block, [*chain[::-1], name])
+        else:
+            chain = []
         block.remove(item)
-        turn = [*chain[::-1], name]
-        for carry, source in pairwise(turn[:-1]):
-            block.remove(f"{carry} = {source}")
-        block[block.index(f"{chain[0]} = {name}")] = f"{', '.join(turn)} = {', '.join([*turn[1:], turn[0]])}"
         moved.append(item)
-        moved += [f"{carry} = lib.copied({carry}, {carry}.size)" for carry in chain if not owned[carry]]
+        moved += [
+            ir.Assign((carry,), ir.Call("lib.copied", (ir.Var(carry), ir.Size(ir.Var(carry)))))
+            for carry in chain
+            if not owned[carry]
+        ]
     return moved
 
 
-def _is_invariant(text: str, assigned: set[str]) -> bool:
-    """Whether the line computes a number from what the loop doesn't change. No such line can fail."""
-    name, sign, right = text.partition(" = ")
-    if not sign or not name.isidentifier() or words(right) & assigned:
-        return False
-    statement = parse(right).body[0]
-    assert isinstance(statement, ast.Expr)
-    tree = statement.value
-    calls = {node.func for node in ast.walk(tree) if isinstance(node, ast.Call)}
-    if not all(ast.unparse(call) in _ARITHMETIC for call in calls):
-        return False
-    named = {inner for call in calls for inner in ast.walk(call)}
-    # A name alone may be a buffer, which another line writes to.
-    return not isinstance(tree, ast.Name) and all(isinstance(node, _PURE) or node in named for node in ast.walk(tree))
+class _Body:
+    """What is known of the statements in a loop's body, down to the innermost blocks."""
+
+    def __init__(self, block: ir.Block) -> None:
+        self.block = block
+        self.mentions: dict[str, list[ir.Statement]] = {}  # variable -> the statements that read or assign it
+        self.targets: Counter[str] = Counter()  # variable -> how often it is assigned
+        for item in ir.walk(block):
+            self.targets.update(ir.targets(item))
+            for name in ir.variables(item).union(ir.targets(item)):
+                self.mentions.setdefault(name, []).append(item)
+
+    def position(self, target: str, source: str) -> int | None:
+        """Where `target = source` stands in the body itself."""
+        for position, item in enumerate(self.block):
+            if _alias_of(item) == source and ir.targets(item) == (target,):
+                return position
+        return None
 
 
-def _handed_on(
-    name: str,
-    aliases: list[str],
-    owned: dict[str, bool],
-    block: list,
-    mentions: dict[str, list[str]],
-    targets: Counter[str],
-) -> list[str]:
-    """The carry that the buffer `name` becomes, the one that takes over that carry's memory, and so on: the memory of
-    the last is free when the trip is over. None where something else keeps any of it."""
+def _is_invariant(item: ir.Assign, assigned: set[str]) -> bool:
+    """Whether the statement computes a number from what the loop doesn't change. No such statement can fail."""
+    if len(item.targets) != 1 or ir.variables(item.value) & assigned:
+        return False
+    # A name alone may be a buffer, which another statement writes to.
+    return not isinstance(item.value, ir.Var) and all(_is_pure(each) for each in ir.subexpressions(item.value))
+
+
+def _is_pure(item: ir.Expr) -> bool:
+    if isinstance(item, ir.Call):
+        return item.function in _ARITHMETIC
+    if isinstance(item, ir.Convert):
+        return item.target in _CONVERSIONS
+    return isinstance(item, _PURE)
+
+
+def _take_turns(block: ir.Block, turn: list[str]) -> None:
+    """Has several buffers exchange their memory at the end of a trip, in the place of the assignments that hand it on.
+
+    turn: the carried variable that gives its memory first; the new buffer stands last.
+    """
+    body = _Body(block)
+    for carry, source in pairwise(turn[:-1]):
+        position = body.position(carry, source)
+        assert position is not None
+        del block[position]
+    position = body.position(turn[-2], turn[-1])
+    assert position is not None
+    block[position] = ir.Assign(tuple(turn), ir.Tuple(tuple(ir.Var(name) for name in [*turn[1:], turn[0]])))
+
+
+def _handed_on(name: str, aliases: list[ir.Statement], owned: dict[str, bool], body: _Body) -> list[str]:
+    """The carried variable that the buffer `name` becomes, the one that takes over that one's memory, and so on: the
+    memory of the last is free when the trip is over. Empty where something else keeps any of it."""
     chain: list[str] = []
-    before = last = name
+    before, last = name, -1
     while aliases:
-        carry = aliases[0].partition(" = ")[0]
-        own = f"{carry} = {before}"
-        if len(aliases) > 1 or own not in block or carry not in owned or carry in (name, *chain):
+        (carry,) = ir.targets(aliases[0])
+        position = body.position(carry, before)
+        if len(aliases) > 1 or position is None or carry not in owned or carry in (name, *chain):
             return []
-        if chain and block.index(own) > block.index(last):
+        if chain and position > last:
             return []
-        if targets[carry] != 1:
+        if body.targets[carry] != 1:
             return []
         chain.append(carry)
-        last = own
-        kept = [text for text in mentions[carry] if text != own and not _is_transient(carry, text)]
-        aliases = [text for text in kept if (found := _ALIAS.fullmatch(text)) and found[2] == carry]
+        last, own = position, body.block[position]
+        kept = [user for user in body.mentions[carry] if user is not own and not _is_transient(carry, user)]
+        aliases = [user for user in kept if _alias_of(user) == carry]
         if len(kept) != len(aliases):
             return []
         before = carry
     return chain
 
 
-def _texts(block: list) -> Iterator[str]:
-    for item in block:
-        if isinstance(item, str):
-            yield item
-        elif isinstance(item, list):
-            yield from _texts(item)
+def _alias_of(item: ir.Statement) -> str | None:
+    """The variable whose value the statement gives another name."""
+    if isinstance(item, ir.Assign) and len(item.targets) == 1 and isinstance(item.value, ir.Var):
+        return item.value.name
+    return None
 
 
-def _targets(text: str) -> list[str]:
-    """The variables that a line assigns or changes."""
-    found = _ASSIGNMENT.match(text)
-    if found is not None:
-        return found[1].split(", ")
-    return [text.split()[1]] if text.startswith("for ") else []
+def _is_transient(name: str, item: ir.Statement) -> bool:
+    """Whether the statement, without its blocks, only reads or writes elements of the buffer `name`."""
+    if name in ir.targets(item):
+        return False
+    return all(_keeps_no(name, each) for each in _outside_of_store(item))
 
 
-def _is_transient(name: str, text: str) -> bool:
-    """Whether the line only reads or writes elements of the buffer `name`."""
-    if name not in words(text):
-        return True
-    tree = parse(f"{text}\n    pass" if text.endswith(":") else text)
-    fine: set[ast.AST] = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Subscript):
-            fine.add(node.value)
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _TRANSIENT:
-            fine.update(node.args)
-            fine.update(inner for each in node.args if isinstance(each, ast.Tuple) for inner in each.elts)
-    return all(node in fine for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id == name)
+def _outside_of_store(item: ir.Statement) -> list[ir.Expr]:
+    """The expressions of a statement, but for the array that it stores to."""
+    return [item.index, item.value] if isinstance(item, ir.Store) else list(ir.operands(item))
+
+
+def _keeps_no(name: str, item: ir.Expr) -> bool:
+    """Whether an expression mentions a buffer only to read its elements."""
+    if isinstance(item, ir.Var):
+        return item.name != name
+    if isinstance(item, ir.Load):
+        return _keeps_no(name, item.index)
+    if isinstance(item, ir.Call) and item.function in _TRANSIENT:
+        inner = [each for arg in item.arguments for each in (arg.items if isinstance(arg, ir.Tuple) else (arg,))]
+        return all(isinstance(each, ir.Var) or _keeps_no(name, each) for each in inner)
+    return all(_keeps_no(name, each) for each in ir.operands(item))

@@ -18,6 +18,7 @@ from __future__ import annotations
 from runtime.codegen.kernel.source import Interruption
 from runtime.codegen.lower.state import Lowering
 from runtime.graph.ir import Graph, Node
+from runtime.kernel_ir import ir
 from runtime.types import TensorType
 
 # Ticks between two questions; a tick is about a nanosecond.
@@ -25,18 +26,18 @@ LIMIT = 1 << 24
 _ARRAY, _PRODUCT = 256, 4096
 
 
-def interruptible(low: Lowering, node: Node, block: list, trips: int = 1) -> None:
+def interruptible(low: Lowering, node: Node, block: ir.Block, trips: int = 1) -> None:
     """Adds the question to `block`, which runs `trips` trips of a `while` node."""
     low.prologue["ticks"] = "0"
-    block += [f"ticks = ticks + {trips * ticks_of(node)}", *question(low, node)]
+    block += [*low.lines(f"ticks = ticks + {trips * ticks_of(node)}"), question(low, node)]
 
 
-def question(low: Lowering, node: Node) -> list:
-    """The lines that ask when the ticks say so."""
-    with low.nested() as lines:
+def question(low: Lowering, node: Node) -> ir.If:
+    """Asks when the ticks say so."""
+    with low.nested() as body:
         low.line("ticks = 0")
         low.leave_when("lib.interrupted()", Interruption("KeyboardInterrupt", "", node.span))
-    return [f"if ticks > {LIMIT}:", lines]
+    return ir.If(low.expr(f"ticks > {LIMIT}"), body)
 
 
 def ticks_of(node: Node) -> int:

@@ -1,4 +1,4 @@
-"""Loop nests that run on several threads.
+"""Parallelisation: large loop nests run on several threads.
 
     for i in range(n):             @lib.part
         a[i] = x[i] + 1.0          def part(first, last, a, x):
@@ -7,8 +7,8 @@
 
                                    lib.in_threads(part, threads, n, (a, x))
 
-Indices are unsigned, because numba lets a negative one count from the end, which the machine can't do in vectors; of a
-loop that starts at 0 it knows that there are none.
+Indices are printed as unsigned, because numba lets a negative one count from the end, which the machine can't do in
+vectors; of a loop that starts at 0 it knows that there are none.
 
 The outer loop of a nest is split into parts, which the threads of a pool take one by one
 (`native_runtime/thread_pool.py`). Each element is computed as before and by one thread, so that results don't depend on
@@ -18,24 +18,19 @@ known while tracing, and large, are printed in this way. The text says that a ne
 
 from __future__ import annotations
 
-import ast
-import builtins
 import os
 import sys
-import textwrap
 import time
 from collections.abc import Sequence
 from typing import Any
 
-from runtime.codegen.kernel import spelling
 from runtime.graph.ir import Node, Value
-from runtime.kernel_ir.parsing import parse
+from runtime.kernel_ir import ir
 from runtime.shapes import element_count
 from runtime.types import TensorType
 
 # Work that is worth a thread: elements times operations.
 _LARGE = 1 << 19
-_FREE = frozenset({"np", "math", "lib", *dir(builtins)})
 # Operations that take ten times as long as an addition.
 _COSTLY = frozenset(
     [
@@ -99,50 +94,22 @@ def _elements(value: Value) -> int:
     return (element_count(value.type.shape) or 0) if isinstance(value.type, TensorType) else 0
 
 
-def split(low: Any, index: str, size: str, block: list) -> bool:
-    """Prints `for index in range(size): block` on threads. False, and nothing, where the block can't be taken out."""
-    tree = parsed(block)
-    if tree is None:
+def split(low: Any, index: str, size: str, block: ir.Block) -> bool:
+    """Adds `for index in range(size): block`, run on threads. False, and nothing, where the block may leave the
+    kernel."""
+    if any(isinstance(item, (ir.Return, ir.Fail)) for item in ir.walk(block)):
         return False
-    names = [n for n in ast.walk(tree) if isinstance(n, ast.Name)]
-    own = {n.id for n in names if isinstance(n.ctx, ast.Store)} | {index}
-    used = sorted({n.id for n in names} - own - _FREE)
+    used = [ir.Var(name) for name in sorted(ir.mentioned(block) - ir.assigned(block) - {index})]
     part = low.names.fresh("part")
-    head = [f"def {part}(first, last, {', '.join(used)}):", f"{spelling.INDENT}for {index} in range(first, last):"]
-    body = ast.unparse(_Unsigned().visit(tree))
-    low.parts.append("\n".join(["@lib.part", *head, textwrap.indent(body, spelling.INDENT * 2)]))
-    low.line(f"lib.in_threads({part}, {threads_of(low)}, {size}, ({', '.join(used)},))")
+    loop = ir.For(index, ir.Var("first"), ir.Var("last"), ir.ONE, block)
+    low.parts.append(ir.Function(part, ("first", "last", *(each.name for each in used)), [loop], kind="part"))
+    arguments = (ir.Var(part), ir.Var(threads_of(low)), low.expr(size), ir.Tuple(tuple(used)))
+    low.add(ir.Run(ir.Call("lib.in_threads", arguments)))
     return True
 
 
 def threads_of(low: Any) -> str:
-    """The number of threads, in the text of a kernel."""
+    """The number of threads, as a variable of a kernel."""
     if not any(isinstance(value, ThreadCount) for _, value in low.constants):
         low.constants.append(("threads", ThreadCount()))
     return "threads"
-
-
-class _Unsigned(ast.NodeTransformer):
-    """Makes all indices unsigned."""
-
-    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
-        self.generic_visit(node)
-        unsigned = ast.Attribute(ast.Name("np", ast.Load()), "uint64", ast.Load())
-        node.slice = ast.Call(unsigned, [node.slice], [])
-        return node
-
-
-class _LeavesKernel(Exception):
-    """A block holds a return."""
-
-
-def parsed(block: list) -> ast.Module | None:
-    """A printed block as a syntax tree; None where it holds a return from the kernel."""
-
-    def refuse(item: Any) -> str:
-        raise _LeavesKernel
-
-    try:
-        return parse(textwrap.dedent("\n".join(spelling.indented(block, 1, refuse))))
-    except _LeavesKernel:
-        return None

@@ -1,4 +1,4 @@
-"""Loops that push one scalar a trip: the room on the stacks is checked once for as many trips as fit.
+"""Strip-mining of loops that push one scalar a trip: the room on the stacks is checked once for as many trips as fit.
 
     while i < n:                                    while True:
         if s_top + 1 > s_data.size:                     room = min(s_data.size - s_top, 4194304)
@@ -22,6 +22,7 @@ from collections.abc import Sequence
 from runtime.codegen.kernel.values import StackRef
 from runtime.codegen.lower.state import Lowering
 from runtime.graph.ir import Node
+from runtime.kernel_ir import ir
 from runtime.types import StackType
 
 # Trips between two looks outside of the inner loop, however much room there is (see `interrupt_polls.py`).
@@ -49,16 +50,16 @@ def stacks_of_one_scalar_a_trip(node: Node) -> set[int]:
     }  # fmt: skip
 
 
-def in_chunks(low: Lowering, loop: list, stacks: Sequence[StackRef]) -> list:
-    """`loop` (its head and its block) inside a loop that makes room on `stacks`."""
-    head, block = loop
+def in_chunks(low: Lowering, loop: ir.While, stacks: Sequence[StackRef]) -> ir.While:
+    """`loop` inside a loop that makes room on `stacks`."""
     room = low.names.fresh("room")
     free = [f"{s.data}.size - {s.top}" for s in stacks]
-    test = head[len("while ") : -1]
-    inner = f"while {room} > 0:" if test == "True" else f"while {room} > 0 and ({test}):"
+    has_room = low.expr(f"{room} > 0")
+    test = has_room if loop.test == ir.TRUE else ir.Logic("and", (has_room, loop.test))
+    inner = ir.While(test, [*loop.body, *low.lines(f"{room} = {room} - 1")])
     smallest = f"min({', '.join([*free, str(LONGEST)])})"
-    outer: list = [f"{room} = {smallest}"]
-    outer += [inner, [*block, f"{room} = {room} - 1"], f"if {room} > 0:", ["break"]]
+    outer = [*low.lines(f"{room} = {smallest}"), inner, ir.If(has_room, [ir.Break()])]
     for s in stacks:
-        outer += [f"if {s.top} == {s.data}.size:", [f"{s.data} = lib.grown({s.data}, {s.top}, {s.top} + 1)"]]
-    return ["while True:", outer]
+        growth = low.lines(f"{s.data} = lib.grown({s.data}, {s.top}, {s.top} + 1)")
+        outer.append(ir.If(low.expr(f"{s.top} == {s.data}.size"), growth))
+    return ir.While(ir.TRUE, outer)
