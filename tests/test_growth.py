@@ -199,6 +199,22 @@ def late_variable(size: int) -> str:
     return nested("a = None", "a = x if a is None else a + 1.0", "x if a is None else a", size)
 
 
+def python_flags(size: int) -> str:
+    """Loops whose tests are Python's `True` before their first trip."""
+    lines = ["x = x * 0.9"]
+    for k in range(size):
+        lines = [f"go{k} = True", f"while go{k}:", *indent([*lines, "x = x - 0.1", f"go{k} = x > {k}.5"])]
+    return "\n".join(["def f(x, n):", *indent([*lines, "return x"]), ""])
+
+
+def endless_loops(size: int) -> str:
+    """Loops that only a `break` ends."""
+    lines = ["x = x * 0.9"]
+    for k in range(size):
+        lines = ["while True:", *indent([*lines, "x = x - 0.1", f"if x <= {k}.5:", "    break"])]
+    return "\n".join(["def f(x, n):", *indent([*lines, "return x"]), ""])
+
+
 # The adjoint of a branch runs the branch again, and that of the adjoint runs it again at each level.
 NESTS = {"second": QUADRATIC, "second compiled": QUADRATIC}
 # Several passes look at each loop with all that it holds.
@@ -269,6 +285,20 @@ def test_nested_loops_whose_types_settle_late(construct: Construct, traced: list
         counts.append(len(traced))
     assert growth(counts) < QUADRATIC
     assert counts[-1] <= 3 * 8 * 8
+
+
+@pytest.mark.parametrize("construct", [python_flags, endless_loops])
+def test_nested_loops_that_begin_as_pythons(construct: Construct, traced: list[str]) -> None:
+    """The first trip stands before the innermost loop, but not the first trips of all loops in one another."""
+    traces, nodes = [], []
+    for depth in (2, 4, 8):
+        traced.clear()
+        concrete = ag.function(load(construct(depth)), jit_compile=False).get_concrete_function(X, ONE)
+        traces.append(len(traced))
+        nodes.append(sum(1 for _ in concrete.graph.walk()))
+    assert growth(nodes) < MOST
+    assert growth(traces) < QUADRATIC
+    assert traces[-1] <= 3 * 8 * 8
 
 
 def test_the_same_nested_text_again() -> None:

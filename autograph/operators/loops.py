@@ -12,6 +12,7 @@ from autograph.operators.iterables import ListItems, Staged, staged
 from autograph.operators.iterators import taking_all_from, taking_from
 from autograph.operators.live import pending
 from autograph.operators.logic import and_
+from autograph.operators.peeling import start_of
 from autograph.operators.raising import keeps_refusals
 from autograph.operators.staged_if import stage_branches
 from autograph.operators.staged_while import stage_while
@@ -42,11 +43,16 @@ def while_stmt(test: Block, body: Block, names: tuple[str, ...] = ()) -> None:
                 body()
             return
         before, trips, cells = len(builder.graph.nodes), 0, test.__closure__ or ()
+        start = start_of(test, body, names)
+        if start is not None and start.stage_at_once():
+            return
         while True:
             probe = _Probe(builder, cells)
             going = test()
             staging = type(going) not in DECIDED and truth(going) is not None
             if staging or not going:
+                if staging and trips == 1 and start is not None and start.stage_again():
+                    return
                 if trips:
                     note_unrolled(builder, trips, len(builder.graph.nodes) - before)
                 if staging:
