@@ -160,14 +160,7 @@ from runtime.ops.api import (
 from runtime.ops.api import (
     slice_ as slice,
 )
-from runtime.ops.arithmetic import (
-    scalar_mul,
-    truncatemod,
-)
-from runtime.ops.assertions import (
-    assert_rank,
-)
-from runtime.ops.blocks import (
+from runtime.ops.arrays.miscellaneous import (
     batch_to_space,
     bitcast,
     broadcast_dynamic_shape,
@@ -181,16 +174,33 @@ from runtime.ops.blocks import (
     space_to_batch,
     unravel_index,
 )
-from runtime.ops.blocks import tuple_ as tuple
-from runtime.ops.complex_numbers import (
+from runtime.ops.arrays.miscellaneous import tuple_ as tuple
+from runtime.ops.arrays.scatter import (
+    IndexedSlices,
+    tensor_scatter_nd_max,
+    tensor_scatter_nd_min,
+    tensor_scatter_nd_sub,
+)
+from runtime.ops.arrays.segments import (
+    histogram_fixed_width,
+    histogram_fixed_width_bins,
+)
+from runtime.ops.arrays.sorting import (
+    argsort,
+    searchsorted,
+    sort,
+    unique,
+    unique_with_counts,
+)
+from runtime.ops.assertions import (
+    assert_rank,
+)
+from runtime.ops.elementwise.arithmetic import (
+    scalar_mul,
+    truncatemod,
+)
+from runtime.ops.elementwise.complex_numbers import (
     complex,
-)
-from runtime.ops.decompositions import (
-    eig,
-    eigvals,
-)
-from runtime.ops.einsum import (
-    einsum,
 )
 from runtime.ops.facts import (
     get_static_value,
@@ -200,36 +210,26 @@ from runtime.ops.facts import (
     register_tensor_conversion_function,
     timestamp,
 )
-from runtime.ops.initializers import (
+from runtime.ops.linalg.decompositions import (
+    eig,
+    eigvals,
+)
+from runtime.ops.linalg.einsum import (
+    einsum,
+)
+from runtime.ops.linalg.matrices import (
+    clip_by_global_norm,
+    clip_by_norm,
+)
+from runtime.ops.linalg.spectral import (
+    sqrtm as matrix_square_root,
+)
+from runtime.ops.random.initializers import (
     constant_initializer,
     ones_initializer,
     random_normal_initializer,
     random_uniform_initializer,
     zeros_initializer,
-)
-from runtime.ops.matrices import (
-    clip_by_global_norm,
-    clip_by_norm,
-)
-from runtime.ops.scatter import (
-    IndexedSlices,
-    tensor_scatter_nd_max,
-    tensor_scatter_nd_min,
-    tensor_scatter_nd_sub,
-)
-from runtime.ops.segments import (
-    histogram_fixed_width,
-    histogram_fixed_width_bins,
-)
-from runtime.ops.sorting import (
-    argsort,
-    searchsorted,
-    sort,
-    unique,
-    unique_with_counts,
-)
-from runtime.ops.spectral import (
-    sqrtm as matrix_square_root,
 )
 from runtime.ragged.api import (
     RaggedTensor,

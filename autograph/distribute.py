@@ -15,8 +15,8 @@ from typing import Any
 
 from autograph.operators.calls import converted_argument
 from runtime import nest
+from runtime.ops.arrays.reduce import reduce_mean, reduce_sum
 from runtime.ops.convert import convert_to_tensor
-from runtime.ops.reduce import reduce_mean, reduce_sum
 
 
 class ReduceOp(enum.Enum):

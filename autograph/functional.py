@@ -17,10 +17,10 @@ from runtime import composites, dtypes, nest
 from runtime.context import ctx
 from runtime.dtypes import DType
 from runtime.graph.builder import trace_region
-from runtime.ops.array import shape
+from runtime.ops.arrays.creation import zeros
+from runtime.ops.arrays.joining import concat, stack
+from runtime.ops.arrays.shape_ops import shape
 from runtime.ops.convert import convert_to_tensor, is_tensor_like
-from runtime.ops.creation import zeros
-from runtime.ops.joining import concat, stack
 from runtime.ragged.api import RaggedTensor, RaggedTensorSpec, ragged_stack
 from runtime.shapes import is_static
 from runtime.spec import TensorSpec

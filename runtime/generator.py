@@ -11,11 +11,11 @@ import numpy as np
 from runtime import dtypes
 from runtime.context import init_scope
 from runtime.dtypes import DTypeLike
-from runtime.ops import philox, stateless
+from runtime.ops.arrays.creation import zeros_like
 from runtime.ops.convert import convert_to_tensor, int_list, static_value
-from runtime.ops.creation import zeros_like
 from runtime.ops.dispatch import call
-from runtime.ops.random import state_for
+from runtime.ops.random import philox, stateless
+from runtime.ops.random.stateful import state_for
 from runtime.ops.rules import dims, product
 from runtime.tensor import Tensor
 from runtime.variable import Variable

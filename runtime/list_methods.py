@@ -9,19 +9,19 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from runtime import dtypes, errors
-from runtime.ops.arithmetic import maximum, minimum
-from runtime.ops.array import expand_dims
-from runtime.ops.compare import equal, less, where
+from runtime.ops.arrays.gather import gather
+from runtime.ops.arrays.joining import concat
+from runtime.ops.arrays.rearrange import reverse, tile
+from runtime.ops.arrays.reduce import argmax, reduce_all, reduce_any, reduce_sum
+from runtime.ops.arrays.shape_ops import expand_dims
+from runtime.ops.arrays.sorting import argsort
 from runtime.ops.control import assert_op
 from runtime.ops.convert import convert_to_tensor, is_tensor_like, static_value
 from runtime.ops.dispatch import call
-from runtime.ops.elementwise import cast
-from runtime.ops.gather import gather
+from runtime.ops.elementwise.arithmetic import maximum, minimum
+from runtime.ops.elementwise.compare import equal, less, where
+from runtime.ops.elementwise.elementary import cast
 from runtime.ops.growable import growable
-from runtime.ops.joining import concat
-from runtime.ops.rearrange import reverse, tile
-from runtime.ops.reduce import argmax, reduce_all, reduce_any, reduce_sum
-from runtime.ops.sorting import argsort
 from runtime.ops.staged_number import StagedNumber
 from runtime.tensor import Tensor
 

@@ -12,7 +12,6 @@ from typing import Any
 
 from runtime import dtypes, errors, shapes
 from runtime.dtypes import DType
-from runtime.ops import sets
 from runtime.ops.api import (
     add,
     boolean_mask,
@@ -39,9 +38,10 @@ from runtime.ops.api import (
 from runtime.ops.api import range as range_
 from runtime.ops.api import reduce_max as dense_max
 from runtime.ops.api import shape as shape_of
+from runtime.ops.arrays import sets
+from runtime.ops.arrays.segments import unsorted_segment_max, unsorted_segment_sum
+from runtime.ops.arrays.sorting import argsort, unique
 from runtime.ops.convert import static_value
-from runtime.ops.segments import unsorted_segment_max, unsorted_segment_sum
-from runtime.ops.sorting import argsort, unique
 from runtime.spec import TensorSpec
 from runtime.tensor import Tensor
 

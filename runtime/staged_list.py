@@ -20,13 +20,13 @@ from runtime import dtypes, errors, nest
 from runtime.context import ctx
 from runtime.dtypes import DType
 from runtime.list_methods import ListMethods
-from runtime.ops.compare import greater_equal, less, logical_and, where
+from runtime.ops.arrays.joining import concat, stack
 from runtime.ops.control import assert_op
 from runtime.ops.convert import convert_to_tensor, has_dtype, is_tensor_like, static_value
 from runtime.ops.dispatch import apply, call
-from runtime.ops.elementwise import cast
+from runtime.ops.elementwise.compare import greater_equal, less, logical_and, where
+from runtime.ops.elementwise.elementary import cast
 from runtime.ops.growable import ARRAY_WRITE, ROW, first_rows, growable
-from runtime.ops.joining import concat, stack
 from runtime.ops.staged_number import StagedNumber, as_dtype, is_number, storage
 from runtime.ops.values import common_default, default_of
 from runtime.shapes import widen

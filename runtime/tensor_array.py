@@ -13,12 +13,12 @@ import numpy as np
 
 from runtime import dtypes, errors
 from runtime.context import ctx
-from runtime.ops.array import reshape, shape
+from runtime.ops.arrays.creation import zeros
+from runtime.ops.arrays.joining import concat
+from runtime.ops.arrays.shape_ops import reshape, shape
 from runtime.ops.convert import convert_to_tensor, static_value
-from runtime.ops.creation import zeros
 from runtime.ops.dispatch import apply, call
 from runtime.ops.growable import ARRAY_WRITE, ROW, first_rows, growable
-from runtime.ops.joining import concat
 from runtime.ops.rules import dims
 from runtime.shapes import Shape, TensorShape, as_shape
 from runtime.tensor import SymbolicTensor, Tensor

@@ -21,18 +21,18 @@ from runtime.context import ctx, init_scope
 from runtime.device import VariableAggregation, VariableSynchronization
 from runtime.dtypes import DType, DTypeLike
 from runtime.locks import one_at_a_time
-from runtime.ops import scatter
 from runtime.ops.api import add, subtract
-from runtime.ops.assignment import change_in_place, sliced_update
+from runtime.ops.arrays import scatter
+from runtime.ops.arrays.assignment import change_in_place, sliced_update
+from runtime.ops.arrays.joining import stack
+from runtime.ops.arrays.scatter import IndexedSlices
+from runtime.ops.arrays.segments import unsorted_segment_prod
+from runtime.ops.arrays.slicing import getitem
 from runtime.ops.control import assert_op
 from runtime.ops.convert import convert_to_tensor
 from runtime.ops.dispatch import call
-from runtime.ops.joining import stack
 from runtime.ops.operators import install
 from runtime.ops.rules import dims, shape_attr
-from runtime.ops.scatter import IndexedSlices
-from runtime.ops.segments import unsorted_segment_prod
-from runtime.ops.slicing import getitem
 from runtime.shapes import Shape, TensorShape, as_shape, format_shape, merge
 from runtime.tensor import EagerTensor, SymbolicTensor, Tensor, TensorReference
 from runtime.types import TensorType

@@ -19,12 +19,13 @@ LONG_FILES: dict[str, str] = {}
 BASE = {"runtime.dtypes", "runtime.shapes", "runtime.types", "runtime.errors", "runtime.context", "runtime.spec"}
 BASE |= {"runtime.nest", "runtime.device", "runtime.composites", "runtime.collecting", "runtime.recursion"}
 BASE |= {"runtime.locks", "runtime.tracebacks", "runtime.pass_log"}
-VALUES = {*BASE, "runtime.tensor", "runtime.ops", "runtime.variable", "runtime.tensor_array", "runtime.generator"}
+OPS = {"runtime.ops", *(f"runtime.ops.{n}" for n in "elementwise arrays linalg random signal strings nn numpy".split())}
+VALUES = {*BASE, "runtime.tensor", *OPS, "runtime.variable", "runtime.tensor_array", "runtime.generator"}
 VALUES |= {"runtime.ragged", "runtime.sparse"}
 VALUES |= {"runtime.staged_list", "runtime.list_methods", "runtime.array_api"}
 RUNTIME = {*VALUES, "runtime.graph", "runtime.autodiff", "runtime.engine", "runtime.engine.fastcall"}
 # What the stages of the code generator may all use.
-LOWERED = {*BASE, "runtime.ops", "runtime.graph", "runtime.kernel_ir"}
+LOWERED = {*BASE, *OPS, "runtime.graph", "runtime.kernel_ir"}
 LOWERED |= {"runtime.codegen.kernel", "runtime.codegen.symbolic"}
 CONVERSION = {"autograph.errors", "autograph.syntax", "autograph.convert"}
 AUTOGRAPH = {*CONVERSION, "autograph.convert.api", "autograph.operators"}
@@ -33,6 +34,18 @@ AUTOGRAPH = {*CONVERSION, "autograph.convert.api", "autograph.operators"}
 def _codegen(names: str) -> set[str]:
     return {f"runtime.codegen.{name}" for name in names.split()}
 
+
+def _ops(names: str) -> set[str]:
+    return {*BASE, "runtime.tensor", "runtime.ops", *(f"runtime.ops.{name}" for name in names.split())}
+
+
+ROOMS_OF_OPS: dict[str, set[str]] = {
+    "runtime.ops.elementwise": _ops(""),
+    "runtime.ops.arrays": _ops("elementwise"),
+    **{f"runtime.ops.{name}": _ops("elementwise arrays") for name in ("linalg", "random", "signal", "strings")},
+    "runtime.ops.nn": _ops("elementwise arrays linalg random"),
+    "runtime.ops.numpy": _ops("elementwise arrays linalg signal"),
+}
 
 ROOMS_OF_CODEGEN: dict[str, set[str]] = {
     "runtime.codegen.kernel": {*LOWERED, "runtime.llvm"},
@@ -56,16 +69,18 @@ ROOMS: dict[str, set[str]] = {
     # runtime: dtypes, shapes, types ← tensor ← ops ← graph ← autodiff; graph ← codegen ← engine
     **dict.fromkeys(BASE, BASE),
     "runtime.tensor": BASE,
-    "runtime.ops": {*BASE, "runtime.tensor"},
-    "runtime.variable": {*BASE, "runtime.tensor", "runtime.ops"},
-    "runtime.generator": {*BASE, "runtime.tensor", "runtime.ops", "runtime.variable"},
-    "runtime.tensor_array": {*BASE, "runtime.tensor", "runtime.ops"},
-    "runtime.list_methods": {*BASE, "runtime.tensor", "runtime.ops"},
-    "runtime.array_api": {*BASE, "runtime.tensor", "runtime.ops", "runtime.variable"},
-    "runtime.sparse": {*BASE, "runtime.tensor", "runtime.ops"},
-    "runtime.ragged": {*BASE, "runtime.tensor", "runtime.ops", "runtime.sparse"},
-    "runtime.staged_list": {*BASE, "runtime.tensor", "runtime.ops", "runtime.list_methods"},
-    "runtime.graph": {*BASE, "runtime.tensor", "runtime.ops"},
+    # ops: elementwise ← arrays ← linalg, random, signal, strings ← nn, numpy; api and operators bring them together
+    "runtime.ops": {*BASE, "runtime.tensor", *OPS},
+    **ROOMS_OF_OPS,
+    "runtime.variable": {*BASE, "runtime.tensor", *OPS},
+    "runtime.generator": {*BASE, "runtime.tensor", *OPS, "runtime.variable"},
+    "runtime.tensor_array": {*BASE, "runtime.tensor", *OPS},
+    "runtime.list_methods": {*BASE, "runtime.tensor", *OPS},
+    "runtime.array_api": {*BASE, "runtime.tensor", *OPS, "runtime.variable"},
+    "runtime.sparse": {*BASE, "runtime.tensor", *OPS},
+    "runtime.ragged": {*BASE, "runtime.tensor", *OPS, "runtime.sparse"},
+    "runtime.staged_list": {*BASE, "runtime.tensor", *OPS, "runtime.list_methods"},
+    "runtime.graph": {*BASE, "runtime.tensor", *OPS},
     "runtime.autodiff": {*VALUES, "runtime.graph"},
     # What compiles kernels knows nothing of tensors and graphs.
     "runtime.kernel_ir": set(),
@@ -130,7 +145,7 @@ THIRD_PARTY: dict[str, set[str]] = {
         "runtime.llvm",
         *_codegen("math cache native_runtime kernel_library backends.numba_backend"),
     },  # fmt: skip
-    "scipy": {"runtime.ops"},
+    "scipy": {*OPS},
 }
 
 
@@ -281,7 +296,8 @@ class TestTheReaderItself:
         assert find_circle({"a": {"b", "c"}, "b": {"c"}, "c": set()}) == []
 
     def test_rooms_of_packages_and_modules(self):
-        assert room_of("runtime.ops.arithmetic") == "runtime.ops"
+        assert room_of("runtime.ops.elementwise.arithmetic") == "runtime.ops.elementwise"
+        assert room_of("runtime.ops.table") == "runtime.ops"
         assert room_of("runtime.tensor") == "runtime.tensor"
         assert room_of("autograph") == "autograph"
         assert room_of("autograph.nowhere") is None

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from runtime import nest
-from runtime.ops import philox
+from runtime.ops.random import philox
 from runtime.spec import TensorSpec
 from runtime.tensor import EagerTensor
 

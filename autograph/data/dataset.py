@@ -21,7 +21,7 @@ from runtime import composites, dtypes, nest
 from runtime.errors import InvalidArgumentError
 from runtime.ops.control import assert_op
 from runtime.ops.convert import convert_to_tensor
-from runtime.ops.elementwise import cast
+from runtime.ops.elementwise.elementary import cast
 from runtime.spec import TensorSpec
 from runtime.tensor import SymbolicTensor, Tensor
 

@@ -30,12 +30,12 @@ from autograph.data.elements import (
 from autograph.data.rows import has_spans, number_of_rows, ragged_spec_of_leaf
 from runtime import composites, dtypes, nest
 from runtime.context import ctx
-from runtime.ops.arithmetic import maximum, minimum
-from runtime.ops.array import ensure_shape
-from runtime.ops.array import shape as shape_of
+from runtime.ops.arrays.creation import range as tensor_range
+from runtime.ops.arrays.shape_ops import ensure_shape
+from runtime.ops.arrays.shape_ops import shape as shape_of
 from runtime.ops.convert import convert_to_tensor
-from runtime.ops.creation import range as tensor_range
-from runtime.ops.elementwise import cast
+from runtime.ops.elementwise.arithmetic import maximum, minimum
+from runtime.ops.elementwise.elementary import cast
 from runtime.spec import TensorSpec
 from runtime.tensor import EagerTensor
 

@@ -15,8 +15,8 @@ from autograph.data.blocks import Blocks, Leaves, Order
 from autograph.data.elements import as_element, call, joined_spec, row_spec, rows_of
 from autograph.data.plans import INFINITE, UNKNOWN, Follower, Plan
 from runtime import dtypes, nest
-from runtime.ops import philox
-from runtime.ops.random import STREAMS
+from runtime.ops.random import philox
+from runtime.ops.random.stateful import STREAMS
 from runtime.spec import TensorSpec
 
 _AT_ONCE = 256

@@ -26,13 +26,13 @@ from runtime.dtypes import (
 from runtime.dtypes import (
     bool_ as bool,
 )
-from runtime.ops.blocks import (
+from runtime.ops.arrays.miscellaneous import (
     saturate_cast,
 )
-from runtime.ops.complex_numbers import (
+from runtime.ops.elementwise.complex_numbers import (
     complex,
 )
-from runtime.ops.elementwise import (
+from runtime.ops.elementwise.elementary import (
     cast,
 )
 

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from runtime.ops.numpy_protocol import from_dlpack, to_dlpack
+from runtime.ops.numpy.protocol import from_dlpack, to_dlpack
 
 __all__ = ["from_dlpack", "to_dlpack"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runtime.ops.numpy_namespace import functions
+from runtime.ops.numpy.namespace import functions
 
 globals().update(functions)
 __all__ = sorted(functions)

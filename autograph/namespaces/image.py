@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runtime.ops.convolution import extract_patches
-from runtime.ops.images import adjust_contrast
+from runtime.ops.nn.convolution import extract_patches
+from runtime.ops.nn.images import adjust_contrast
 
 __all__ = ["adjust_contrast", "extract_patches"]

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from runtime.ops.text_parts import decode_raw
+from runtime.ops.strings.string_split import decode_raw
 
 __all__ = ["decode_raw"]

@@ -11,7 +11,7 @@ from runtime.ops.api import (
     tensordot,
     trace,
 )  # fmt: skip
-from runtime.ops.decompositions import (
+from runtime.ops.linalg.decompositions import (
     eig,
     eigh_tridiagonal,
     eigvals,
@@ -23,15 +23,24 @@ from runtime.ops.decompositions import (
     tridiagonal_matmul,
     tridiagonal_solve,
 )
-from runtime.ops.diagonals import (
+from runtime.ops.linalg.diagonals import (
     diag,
     diag_part,
     set_diag,
 )
-from runtime.ops.einsum import (
+from runtime.ops.linalg.einsum import (
     einsum,
 )
-from runtime.ops.factor import (
+from runtime.ops.linalg.matrices import (
+    band_part,
+    cross,
+    global_norm,
+    normalize,
+)
+from runtime.ops.linalg.matrix_products import (
+    adjoint,
+)
+from runtime.ops.linalg.solvers import (
     cholesky,
     cholesky_solve,
     det,
@@ -43,19 +52,7 @@ from runtime.ops.factor import (
     solve,
     triangular_solve,
 )
-from runtime.ops.linalg import (
-    adjoint,
-)
-from runtime.ops.matrices import (
-    band_part,
-    cross,
-    global_norm,
-    normalize,
-)
-from runtime.ops.nn import (
-    l2_normalize,
-)
-from runtime.ops.spectral import (
+from runtime.ops.linalg.spectral import (
     eigh,
     eigvalsh,
     expm,
@@ -65,6 +62,9 @@ from runtime.ops.spectral import (
     svd,
     tensor_diag,
     tensor_diag_part,
+)
+from runtime.ops.nn.nn_ops import (
+    l2_normalize,
 )
 
 __all__ = [

@@ -65,37 +65,15 @@ from runtime.ops.api import (
 from runtime.ops.api import (
     floormod as mod,
 )
-from runtime.ops.arithmetic import (
-    accumulate_n,
-    multiply_no_nan,
-    reciprocal_no_nan,
-    scalar_mul,
-    truncatemod,
-)
-from runtime.ops.complex_numbers import (
-    angle,
-    conj,
-    imag,
-    real,
-)
-from runtime.ops.linalg import (
-    matmul,
-)  # fmt: skip
-from runtime.ops.nn import (
-    l2_normalize,
-    log_softmax,
-    softmax,
-    softsign,
-)  # fmt: skip
-from runtime.ops.reduce import (
+from runtime.ops.arrays.reduce import (
     is_non_decreasing,
     is_strictly_increasing,
     reduce_euclidean_norm,
 )
-from runtime.ops.scan import (
+from runtime.ops.arrays.scan import (
     cumulative_logsumexp,
 )
-from runtime.ops.segments import (
+from runtime.ops.arrays.segments import (
     bincount,
     confusion_matrix,
     segment_max,
@@ -111,12 +89,25 @@ from runtime.ops.segments import (
     unsorted_segment_sum,
     zero_fraction,
 )
-from runtime.ops.sorting import (
+from runtime.ops.arrays.sorting import (
     in_top_k,
     invert_permutation,
     top_k,
 )
-from runtime.ops.special import (
+from runtime.ops.elementwise.arithmetic import (
+    accumulate_n,
+    multiply_no_nan,
+    reciprocal_no_nan,
+    scalar_mul,
+    truncatemod,
+)
+from runtime.ops.elementwise.complex_numbers import (
+    angle,
+    conj,
+    imag,
+    real,
+)
+from runtime.ops.elementwise.special import (
     bessel_i0,
     bessel_i0e,
     bessel_i1,
@@ -139,6 +130,15 @@ from runtime.ops.special import (
     xlogy,
     zeta,
 )
+from runtime.ops.linalg.matrix_products import (
+    matmul,
+)  # fmt: skip
+from runtime.ops.nn.nn_ops import (
+    l2_normalize,
+    log_softmax,
+    softmax,
+    softsign,
+)  # fmt: skip
 from runtime.ragged.api import (
     abs,
     add,

@@ -8,12 +8,22 @@ from runtime.ops.api import (
     softplus,
     tanh,
 )  # fmt: skip
-from runtime.ops.blocks import (
+from runtime.ops.arrays.miscellaneous import (
     depth_to_space,
     space_to_batch,
     space_to_depth,
 )
-from runtime.ops.convolution import (
+from runtime.ops.arrays.segments import (
+    zero_fraction,
+)
+from runtime.ops.arrays.sorting import (
+    in_top_k,
+    top_k,
+)
+from runtime.ops.elementwise.special import (
+    log_sigmoid,
+)
+from runtime.ops.nn.convolution import (
     avg_pool,
     avg_pool1d,
     avg_pool2d,
@@ -34,8 +44,8 @@ from runtime.ops.convolution import (
     pool,
     separable_conv2d,
 )
-from runtime.ops.morphology import atrous_conv2d, dilation2d, erosion2d
-from runtime.ops.nn import (
+from runtime.ops.nn.morphology import atrous_conv2d, dilation2d, erosion2d
+from runtime.ops.nn.nn_ops import (
     batch_normalization,
     bias_add,
     crelu,
@@ -54,18 +64,8 @@ from runtime.ops.nn import (
     weighted_cross_entropy_with_logits,
     weighted_moments,
 )  # fmt: skip
-from runtime.ops.nn import local_response_normalization as lrn
-from runtime.ops.segments import (
-    zero_fraction,
-)
-from runtime.ops.sorting import (
-    in_top_k,
-    top_k,
-)
-from runtime.ops.special import (
-    log_sigmoid,
-)
-from runtime.ops.statistics import max_pool_with_argmax, normalize_moments, sufficient_statistics
+from runtime.ops.nn.nn_ops import local_response_normalization as lrn
+from runtime.ops.nn.statistics import max_pool_with_argmax, normalize_moments, sufficient_statistics
 from runtime.ragged.api import (
     dropout,
     elu,

@@ -22,7 +22,7 @@ from runtime.generator import (
     stateless_truncated_normal,
     stateless_uniform,
 )
-from runtime.ops.random import (
+from runtime.ops.random.stateful import (
     normal,
     set_seed,
     shuffle,

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from runtime.ops.cepstra import inverse_mdct, linear_to_mel_weight_matrix, mdct, mfccs_from_log_mel_spectrograms
-from runtime.ops.fourier import (
+from runtime.ops.signal.fourier import (
     dct,
     fft,
     fft2d,
@@ -21,7 +20,8 @@ from runtime.ops.fourier import (
     rfft2d,
     rfft3d,
 )
-from runtime.ops.signals import (
+from runtime.ops.signal.mfcc import inverse_mdct, linear_to_mel_weight_matrix, mdct, mfccs_from_log_mel_spectrograms
+from runtime.ops.signal.stft import (
     frame,
     hamming_window,
     hann_window,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from runtime.ops.segments import sparse_segment_mean as segment_mean
-from runtime.ops.segments import sparse_segment_sqrt_n as segment_sqrt_n
-from runtime.ops.segments import sparse_segment_sum as segment_sum
+from runtime.ops.arrays.segments import sparse_segment_mean as segment_mean
+from runtime.ops.arrays.segments import sparse_segment_sqrt_n as segment_sqrt_n
+from runtime.ops.arrays.segments import sparse_segment_sum as segment_sum
 from runtime.sparse import (
     SparseTensor,
     from_dense,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runtime.ops.special import (
+from runtime.ops.elementwise.special import (
     bessel_i0,
     bessel_i0e,
     bessel_i1,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runtime.ops.text_joins import format, unicode_transcode, unsorted_segment_join
+from runtime.ops.strings.string_join import format, unicode_transcode, unsorted_segment_join
 from runtime.ragged.api import (
     as_string,
     join,

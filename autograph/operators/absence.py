@@ -24,9 +24,9 @@ from autograph.errors import Location, StagingError
 from autograph.operators.structure import flatten, map_leaves
 from runtime.context import ctx
 from runtime.errors import NoneValueError, UnsetAttributeError, UnsetItemError, UnsetVariableError
-from runtime.ops.compare import logical_not
 from runtime.ops.control import assert_op
 from runtime.ops.convert import convert_to_tensor
+from runtime.ops.elementwise.compare import logical_not
 from runtime.ops.staged_number import StagedNumber
 from runtime.tensor import SymbolicTensor
 

@@ -24,14 +24,23 @@ from autograph.operators.live import rebind
 from autograph.operators.symbolic import condition, symbolic, truth
 from runtime import dtypes, nest
 from runtime.context import ctx
-from runtime.ops.arithmetic import maximum, minimum
-from runtime.ops.array import shape as shape_of
+from runtime.ops.arrays.gather import gather
+from runtime.ops.arrays.reduce import (
+    argmax,
+    argmin,
+    reduce_all,
+    reduce_any,
+    reduce_max,
+    reduce_min,
+    reduce_prod,
+    reduce_sum,
+)
+from runtime.ops.arrays.shape_ops import shape as shape_of
+from runtime.ops.arrays.sorting import argsort, sort
 from runtime.ops.control import assert_op
 from runtime.ops.convert import convert_to_tensor, static_value
-from runtime.ops.elementwise import cast
-from runtime.ops.gather import gather
-from runtime.ops.reduce import argmax, argmin, reduce_all, reduce_any, reduce_max, reduce_min, reduce_prod, reduce_sum
-from runtime.ops.sorting import argsort, sort
+from runtime.ops.elementwise.arithmetic import maximum, minimum
+from runtime.ops.elementwise.elementary import cast
 from runtime.ops.staged_number import computed, is_number
 from runtime.staged_list import StagedList, moved
 from runtime.tensor import Tensor

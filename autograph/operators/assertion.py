@@ -12,7 +12,7 @@ from runtime.context import ctx
 from runtime.errors import FailedAssertion
 from runtime.ops.control import assert_op, raise_op
 from runtime.ops.convert import is_tensor_like
-from runtime.ops.staged_text import StagedText
+from runtime.ops.strings.staged_string import StagedText
 
 
 def failed(message: Any = "") -> AssertionError:

@@ -17,17 +17,17 @@ from autograph.operators.math_functions import MATH
 from autograph.operators.symbolic import condition, symbolic, visible
 from runtime import dtypes
 from runtime.context import ctx
-from runtime.ops.arithmetic import maximum
-from runtime.ops.array import reshape
-from runtime.ops.array import shape as shape_of
-from runtime.ops.compare import where
+from runtime.ops.arrays.shape_ops import reshape
+from runtime.ops.arrays.shape_ops import shape as shape_of
 from runtime.ops.control import assert_op
 from runtime.ops.control import print_ as staged_print
 from runtime.ops.convert import convert_to_tensor
-from runtime.ops.elementwise import cast
-from runtime.ops.elementwise import round as round_tensor
+from runtime.ops.elementwise.arithmetic import maximum
+from runtime.ops.elementwise.compare import where
+from runtime.ops.elementwise.elementary import cast
+from runtime.ops.elementwise.elementary import round as round_tensor
 from runtime.ops.staged_number import StagedNumber, as_storage, is_number, kind_of
-from runtime.ops.staged_text import StagedText
+from runtime.ops.strings.staged_string import StagedText
 from runtime.ops.values import common_default, default_of
 from runtime.staged_list import StagedList, moved
 

@@ -17,10 +17,10 @@ from autograph.operators.state import LocalSlot
 from autograph.operators.symbolic import condition, symbolic
 from runtime import composites, dtypes, nest
 from runtime.context import ctx
-from runtime.ops.compare import equal
 from runtime.ops.control import Assert
 from runtime.ops.convert import convert_to_tensor
-from runtime.ops.elementwise import cast
+from runtime.ops.elementwise.compare import equal
+from runtime.ops.elementwise.elementary import cast
 from runtime.tensor_array import TensorArray
 
 

@@ -20,7 +20,7 @@ from autograph.operators.raising import keeps_refusals
 from autograph.operators.staged_if import stage_branches
 from autograph.operators.symbolic import is_tensorable, symbolic
 from runtime.context import ctx
-from runtime.ops.compare import equal, less
+from runtime.ops.elementwise.compare import equal, less
 from runtime.staged_list import StagedList, checked_position, moved
 
 # By the builder of a loop's body: what the loop can reach.

@@ -15,11 +15,11 @@ from autograph.operators.symbolic import symbolic
 from runtime import dtypes
 from runtime.context import ctx
 from runtime.errors import OperatorNotAllowedInGraphError
-from runtime.ops.arithmetic import floordiv, maximum, minimum
-from runtime.ops.array import shape as shape_of
+from runtime.ops.arrays.shape_ops import shape as shape_of
 from runtime.ops.control import assert_op
 from runtime.ops.convert import convert_to_tensor, has_dtype, is_tensor_like, operands, static_value
-from runtime.ops.elementwise import cast, ceil
+from runtime.ops.elementwise.arithmetic import floordiv, maximum, minimum
+from runtime.ops.elementwise.elementary import cast, ceil
 from runtime.ops.staged_number import StagedNumber
 from runtime.staged_list import StagedList, moved
 from runtime.tensor import EagerTensor, SymbolicTensor

@@ -16,7 +16,7 @@ from runtime import dtypes, nest
 from runtime.context import ctx
 from runtime.dtypes import DType
 from runtime.ops.convert import convert_to_tensor, has_dtype, is_tensor_like
-from runtime.ops.elementwise import cast
+from runtime.ops.elementwise.elementary import cast
 from runtime.ops.staged_number import StagedNumber
 from runtime.staged_list import Numbers, StagedList
 from runtime.tensor_array import TensorArray

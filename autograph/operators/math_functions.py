@@ -15,8 +15,8 @@ from autograph.operators.symbolic import symbolic
 from runtime import dtypes
 from runtime.ops import api
 from runtime.ops.convert import convert_to_tensor, is_tensor_like
-from runtime.ops.elementwise import cast
-from runtime.ops.special import lgamma
+from runtime.ops.elementwise.elementary import cast
+from runtime.ops.elementwise.special import lgamma
 from runtime.ops.staged_number import StagedNumber, as_storage, is_number, kind_of
 from runtime.tensor import Tensor
 

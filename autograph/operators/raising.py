@@ -25,7 +25,7 @@ from runtime import nest
 from runtime.context import ctx
 from runtime.ops.control import raise_op
 from runtime.ops.convert import is_tensor_like
-from runtime.ops.staged_text import StagedText
+from runtime.ops.strings.staged_string import StagedText
 
 _OWN = ("autograph", "runtime")
 # What Python raises for values that don't depend on tensors, and so whenever the program gets there.

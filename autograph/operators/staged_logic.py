@@ -26,9 +26,9 @@ from runtime import dtypes
 from runtime.context import ctx
 from runtime.dtypes import DType
 from runtime.graph.builder import Region, emit_cond, trace_region
-from runtime.ops.compare import equal, logical_and, logical_not, logical_or
+from runtime.ops.arrays.reduce import reduce_all, reduce_any
 from runtime.ops.convert import convert_to_tensor, is_tensor_like
-from runtime.ops.reduce import reduce_all, reduce_any
+from runtime.ops.elementwise.compare import equal, logical_and, logical_not, logical_or
 from runtime.ops.staged_number import StagedNumber, storage
 from runtime.staged_list import StagedList
 

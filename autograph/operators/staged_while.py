@@ -22,7 +22,7 @@ from autograph.operators.state import Block, LocalSlot, Slot, single_places
 from runtime import dtypes
 from runtime.errors import OperatorNotAllowedInGraphError
 from runtime.ops.convert import convert_to_tensor
-from runtime.ops.elementwise import cast
+from runtime.ops.elementwise.elementary import cast
 from runtime.staged_list import moved
 
 

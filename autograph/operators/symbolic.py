@@ -14,10 +14,10 @@ from autograph.operators.structure import flatten
 from runtime import dtypes
 from runtime.context import ctx
 from runtime.dtypes import DType
-from runtime.ops.array import reshape
-from runtime.ops.compare import logical_and, not_equal
+from runtime.ops.arrays.creation import zeros
+from runtime.ops.arrays.shape_ops import reshape
 from runtime.ops.convert import convert_to_tensor, has_dtype, is_tensor_like
-from runtime.ops.creation import zeros
+from runtime.ops.elementwise.compare import logical_and, not_equal
 from runtime.ops.staged_number import StagedNumber, is_number, kind_of, storage
 from runtime.ops.values import common_default, default_of
 from runtime.staged_list import StagedList, moved

@@ -13,8 +13,8 @@ from typing import Any
 from autograph.operators.symbolic import symbolic, visible
 from runtime import dtypes
 from runtime.context import ctx
-from runtime.ops.elementwise import cast
-from runtime.ops.staged_text import StagedText
+from runtime.ops.elementwise.elementary import cast
+from runtime.ops.strings.staged_string import StagedText
 
 # A conversion of the ``%`` operator: the key, flags, width, precision and type.
 _CONVERSION = re.compile(r"%(?:\((?P<key>[^)]*)\))?(?P<flags>[#0\- +]*)(?P<width>\d*)(?P<precision>\.\d*)?(?P<type>.)")

@@ -14,12 +14,14 @@ import numpy as np
 from runtime import dtypes
 from runtime.array_api.data_types import check_device, complex64, default_dtype
 from runtime.dtypes import DType, as_dtype
-from runtime.ops import broadcasting, elementwise, matrices
-from runtime.ops import creation as ops
-from runtime.ops.array import known_rank
+from runtime.ops.arrays import broadcasting
+from runtime.ops.arrays import creation as ops
+from runtime.ops.arrays.shape_ops import known_rank
 from runtime.ops.convert import convert_to_tensor, is_tensor_like
 from runtime.ops.dispatch import call
-from runtime.ops.numpy_protocol import from_dlpack as _from_dlpack
+from runtime.ops.elementwise import elementary
+from runtime.ops.linalg import matrices
+from runtime.ops.numpy.protocol import from_dlpack as _from_dlpack
 from runtime.tensor import Tensor
 
 
@@ -36,7 +38,7 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | 
             return tensor
         if copy is False:
             raise ValueError(f"asarray(copy=False) can't convert {tensor.dtype.name} to {wanted.name} without a copy.")
-        return elementwise.cast(tensor, wanted)
+        return elementary.cast(tensor, wanted)
     if copy is False:
         raise ValueError(f"asarray(copy=False): an array can't share the memory of a {type(obj).__name__}.")
     if hasattr(obj, "__dlpack__") and not isinstance(obj, (np.ndarray, np.generic)):
@@ -45,7 +47,7 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | 
         obj = np.asarray(obj)
     if _holds_tensors(obj):
         tensor = convert_to_tensor(obj)
-        return tensor if wanted in (None, tensor.dtype) else elementwise.cast(tensor, wanted)
+        return tensor if wanted in (None, tensor.dtype) else elementary.cast(tensor, wanted)
     if wanted is None and not isinstance(obj, (np.ndarray, np.generic)):
         wanted = _default(np.asarray(obj))
     if wanted is None:

@@ -9,8 +9,8 @@ import numpy as np
 
 from runtime import dtypes as _dtypes
 from runtime.dtypes import DType, as_dtype
-from runtime.ops import elementwise
 from runtime.ops.convert import convert_to_tensor, is_tensor_like
+from runtime.ops.elementwise import elementary
 from runtime.tensor import Tensor
 
 bool = _dtypes.bool_
@@ -77,7 +77,7 @@ def astype(x: Any, dtype: Any, /, *, copy: builtins.bool = True, device: Any = N
     source, target = convert_to_tensor(x), as_dtype(dtype)
     if source.dtype.is_complex and target.is_floating:
         raise TypeError(f"astype from {source.dtype.name} to {target.name} loses the imaginary part; use real(x).")
-    return source if source.dtype is target else elementwise.cast(source, target)
+    return source if source.dtype is target else elementary.cast(source, target)
 
 
 def can_cast(from_: Any, to: Any, /) -> builtins.bool:

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from runtime import dtypes
-from runtime.ops import arithmetic, compare, complex_numbers, elementwise
-from runtime.ops import broadcasting as shapes
+from runtime.ops.arrays import broadcasting as shapes
 from runtime.ops.convert import convert_to_tensor, is_tensor_like
 from runtime.ops.dispatch import call
-from runtime.ops.numpy_ufuncs import common, find
+from runtime.ops.elementwise import arithmetic, compare, complex_numbers, elementary
+from runtime.ops.numpy.ufuncs import common, find
 from runtime.tensor import Tensor
 
 # The standard's name → NumPy's universal function, for which `numpy_ufuncs` has the op.
@@ -80,7 +80,7 @@ def _parts(test: Callable[[Tensor], Tensor], join: Callable[..., Tensor], x: Any
     tensor = convert_to_tensor(x)
     if tensor.dtype.is_complex:
         return join(test(complex_numbers.real(tensor)), test(complex_numbers.imag(tensor)))
-    return test(elementwise.cast(tensor, dtypes.float32) if tensor.dtype.kind in "biu" else tensor)
+    return test(elementary.cast(tensor, dtypes.float32) if tensor.dtype.kind in "biu" else tensor)
 
 
 def isfinite(x: Any, /) -> Tensor:
@@ -118,7 +118,7 @@ def sign(x: Any, /) -> Tensor:
     """-1, 0 or 1 for each element, NaN for NaN; z / abs(z) for complex numbers."""
     tensor = convert_to_tensor(x)
     if tensor.dtype.is_unsigned:
-        return elementwise.cast(tensor > 0, tensor.dtype)
+        return elementary.cast(tensor > 0, tensor.dtype)
     return arithmetic.sign(tensor)
 
 
@@ -129,9 +129,9 @@ def round(x: Any, /) -> Tensor:
         return tensor
     if tensor.dtype.is_complex:
         return complex_numbers.complex(
-            elementwise.rint(complex_numbers.real(tensor)), elementwise.rint(complex_numbers.imag(tensor))
+            elementary.rint(complex_numbers.real(tensor)), elementary.rint(complex_numbers.imag(tensor))
         )
-    return elementwise.rint(tensor)
+    return elementary.rint(tensor)
 
 
 def clip(x: Any, /, min: Any = None, max: Any = None) -> Tensor:
@@ -140,7 +140,7 @@ def clip(x: Any, /, min: Any = None, max: Any = None) -> Tensor:
 
     def bound(value: Any) -> Tensor:
         given = value if is_tensor_like(value) else convert_to_tensor(value, tensor.dtype)
-        return given if given.dtype is tensor.dtype else elementwise.cast(given, tensor.dtype)
+        return given if given.dtype is tensor.dtype else elementary.cast(given, tensor.dtype)
 
     if tensor.dtype is dtypes.bool_:
         raise TypeError("clip takes numbers, not bools.")

@@ -15,9 +15,10 @@ from runtime import dtypes
 from runtime.array_api.data_types import check_device
 from runtime.array_api.manipulation import _axes, moveaxis
 from runtime.dtypes import as_dtype
-from runtime.ops import complex_numbers, elementwise, fourier
-from runtime.ops.array import known_rank
+from runtime.ops.arrays.shape_ops import known_rank
 from runtime.ops.convert import convert_to_tensor
+from runtime.ops.elementwise import complex_numbers, elementary
+from runtime.ops.signal import fourier
 from runtime.tensor import Tensor
 
 _COMPLEX = {"float32": dtypes.complex64, "float64": dtypes.complex128}
@@ -29,7 +30,7 @@ def _as_complex(x: Any) -> Tensor:
         return tensor
     if tensor.dtype.name not in _COMPLEX:
         raise TypeError(f"Fourier transforms take floating-point numbers, not {tensor.dtype.name}; use astype.")
-    return elementwise.cast(tensor, _COMPLEX[tensor.dtype.name])
+    return elementary.cast(tensor, _COMPLEX[tensor.dtype.name])
 
 
 def _factor(points: int, norm: str, inverse: bool) -> float:

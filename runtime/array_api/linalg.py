@@ -10,24 +10,15 @@ import numpy as np
 from runtime import dtypes
 from runtime.array_api.manipulation import _axes, moveaxis, stack
 from runtime.array_api.statistics import sum as _sum
-from runtime.ops import (
-    arithmetic,
-    array,
-    compare,
-    complex_numbers,
-    decompositions,
-    elementwise,
-    factor,
-    matrices,
-    reduce,
-    spectral,
-)
-from runtime.ops import linalg as ops
-from runtime.ops.array import known_rank
+from runtime.ops.arrays import reduce, shape_ops
+from runtime.ops.arrays.shape_ops import known_rank
 from runtime.ops.convert import convert_to_tensor
 from runtime.ops.dispatch import call
-from runtime.ops.numpy_functions import matrix_power as _np_matrix_power
-from runtime.ops.numpy_ufuncs import common, find
+from runtime.ops.elementwise import arithmetic, compare, complex_numbers, elementary
+from runtime.ops.linalg import decompositions, matrices, solvers, spectral
+from runtime.ops.linalg import matrix_products as ops
+from runtime.ops.numpy.array_functions import matrix_power as _np_matrix_power
+from runtime.ops.numpy.ufuncs import common, find
 from runtime.tensor import Tensor
 
 
@@ -107,7 +98,7 @@ def outer(x1: Any, x2: Any, /) -> Tensor:
     a, b = common(convert_to_tensor(x1), convert_to_tensor(x2))
     if known_rank(a, "outer") != 1 or known_rank(b, "outer") != 1:
         raise ValueError(f"outer takes vectors, not arrays of shapes {a.shape} and {b.shape}.")
-    return array.expand_dims(a, 1) * b
+    return shape_ops.expand_dims(a, 1) * b
 
 
 def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Tensor:
@@ -128,7 +119,7 @@ def diagonal(x: Any, /, *, offset: int = 0) -> Tensor:
     tensor = convert_to_tensor(x)
     rows, columns = tensor.shape[-2], tensor.shape[-1]
     if rows is not None and columns is not None and not -rows < offset < columns:
-        return tensor[..., :0, 0] if rows and columns else array.reshape(tensor, [*tensor.shape[:-2], 0])
+        return tensor[..., :0, 0] if rows and columns else shape_ops.reshape(tensor, [*tensor.shape[:-2], 0])
     return matrices.diagonal_of(tensor, offset)
 
 
@@ -139,12 +130,12 @@ def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Tensor:
 
 def det(x: Any, /) -> Tensor:
     """The determinants of square matrices."""
-    return factor.det(x)
+    return solvers.det(x)
 
 
 def slogdet(x: Any, /) -> slogdet_result:
     """The signs of determinants and the logarithms of their absolute values."""
-    found = factor.slogdet(x)
+    found = solvers.slogdet(x)
     # Of complex numbers the logarithm has an imaginary part of 0.
     size = found.log_abs_determinant
     return slogdet_result(found.sign, complex_numbers.real(size) if size.dtype.is_complex else size)
@@ -152,7 +143,7 @@ def slogdet(x: Any, /) -> slogdet_result:
 
 def inv(x: Any, /) -> Tensor:
     """The inverses of square matrices. Raises InvalidArgumentError for one that has none."""
-    return factor.inv(x)
+    return solvers.inv(x)
 
 
 def pinv(x: Any, /, *, rtol: Any = None) -> Tensor:
@@ -163,7 +154,7 @@ def pinv(x: Any, /, *, rtol: Any = None) -> Tensor:
     inverse = compare.where(s > cut, arithmetic.reciprocal(s), call("zeros_like", s))
     v = ops.adjoint(vh) if tensor.dtype.is_complex else matrix_transpose(vh)
     uh = ops.adjoint(u) if tensor.dtype.is_complex else matrix_transpose(u)
-    scaled = v * elementwise.cast(array.expand_dims(inverse, -2), v.dtype)
+    scaled = v * elementary.cast(shape_ops.expand_dims(inverse, -2), v.dtype)
     return ops.matmul(scaled, uh)
 
 
@@ -172,9 +163,9 @@ def _cutoff(x: Tensor, s: Tensor, rtol: Any, what: str) -> Tensor:
         longest = max(int(x.shape[-2] or 0), int(x.shape[-1] or 0))
         rtol = longest * _epsilon(x)
     limit = convert_to_tensor(rtol, None if isinstance(rtol, Tensor) else s.dtype)
-    limit = elementwise.cast(limit, s.dtype)
+    limit = elementary.cast(limit, s.dtype)
     if known_rank(limit, what):
-        limit = array.expand_dims(limit, -1)
+        limit = shape_ops.expand_dims(limit, -1)
     if s.shape[-1] == 0:
         return limit
     return limit * reduce.reduce_max(s, -1, keepdims=True)
@@ -188,7 +179,7 @@ def solve(x1: Any, x2: Any, /) -> Tensor:
     """The solution of `x1 @ x = x2`; `x2` is a vector, or matrices whose columns are right-hand sides."""
     matrix, rhs = common(convert_to_tensor(x1), convert_to_tensor(x2))
     if known_rank(rhs, "solve") == 1:
-        return array.squeeze(_solve(matrix, array.expand_dims(rhs, -1)), [-1])
+        return shape_ops.squeeze(_solve(matrix, shape_ops.expand_dims(rhs, -1)), [-1])
     return _solve(matrix, rhs)
 
 
@@ -199,12 +190,12 @@ def _solve(matrix: Tensor, rhs: Tensor) -> Tensor:
         shape = (*batch, *value.shape[-2:])
         return value if tuple(value.shape) == shape else call("broadcast_to", value, shape=shape)
 
-    return factor.solve(widened(matrix), widened(rhs))
+    return solvers.solve(widened(matrix), widened(rhs))
 
 
 def cholesky(x: Any, /, *, upper: bool = False) -> Tensor:
     """The lower triangle whose product with its adjoint is `x`, or the upper one."""
-    made = factor.cholesky(x)
+    made = solvers.cholesky(x)
     if not upper:
         return made
     return ops.adjoint(made) if made.dtype.is_complex else matrix_transpose(made)
@@ -257,7 +248,7 @@ def matrix_rank(x: Any, /, *, rtol: Any = None) -> Tensor:
     """The int64 number of singular values above `rtol` times the largest."""
     tensor = convert_to_tensor(x)
     s = svdvals(tensor)
-    return reduce.reduce_sum(elementwise.cast(s > _cutoff(tensor, s, rtol, "matrix_rank"), dtypes.int64), -1)
+    return reduce.reduce_sum(elementary.cast(s > _cutoff(tensor, s, rtol, "matrix_rank"), dtypes.int64), -1)
 
 
 def matrix_power(x: Any, n: int, /) -> Tensor:
@@ -272,15 +263,15 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: flo
     places = tuple(range(rank)) if axis is None else _axes(axis, rank, "vector_norm")
     size = arithmetic.abs(tensor)
     if not places:
-        return size if ord != 0 else elementwise.cast(tensor != 0, size.dtype)
+        return size if ord != 0 else elementary.cast(tensor != 0, size.dtype)
     if ord == 2:
-        return elementwise.sqrt(reduce.reduce_sum(size * size, places, keepdims))
+        return elementary.sqrt(reduce.reduce_sum(size * size, places, keepdims))
     if ord == math.inf:
         return reduce.reduce_max(size, places, keepdims)
     if ord == -math.inf:
         return reduce.reduce_min(size, places, keepdims)
     if ord == 0:
-        return reduce.reduce_sum(elementwise.cast(tensor != 0, size.dtype), places, keepdims)
+        return reduce.reduce_sum(elementary.cast(tensor != 0, size.dtype), places, keepdims)
     if ord == 1:
         return reduce.reduce_sum(size, places, keepdims)
     return arithmetic.pow(reduce.reduce_sum(arithmetic.pow(size, ord), places, keepdims), 1.0 / ord)
@@ -291,7 +282,7 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Tenso
     tensor = convert_to_tensor(x)
     size = arithmetic.abs(tensor)
     if ord == "fro":
-        found = elementwise.sqrt(reduce.reduce_sum(size * size, (-2, -1)))
+        found = elementary.sqrt(reduce.reduce_sum(size * size, (-2, -1)))
     elif ord == "nuc":
         found = reduce.reduce_sum(svdvals(tensor), -1)
     elif ord in (2, -2):
@@ -301,7 +292,7 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Tenso
         found = (reduce.reduce_max if ord in (1, math.inf) else reduce.reduce_min)(sums, -1)
     else:
         raise ValueError(f"matrix_norm(ord={ord!r}): it is 'fro', 'nuc', 1, -1, 2, -2, inf or -inf.")
-    return array.expand_dims(array.expand_dims(found, -1), -1) if keepdims else found
+    return shape_ops.expand_dims(shape_ops.expand_dims(found, -1), -1) if keepdims else found
 
 
 __all__ = [

@@ -9,20 +9,21 @@ import numpy as np
 
 from runtime import dtypes
 from runtime.array_api.creation import asarray
-from runtime.ops import array, compare, complex_numbers, elementwise, joining, rearrange, reduce, scan, sorting
-from runtime.ops import gather as gathering
-from runtime.ops.array import known_rank
-from runtime.ops.blocks import repeat as repeat_rows
+from runtime.ops.arrays import gather as gathering
+from runtime.ops.arrays import joining, rearrange, reduce, scan, shape_ops, sorting
+from runtime.ops.arrays.miscellaneous import repeat as repeat_rows
+from runtime.ops.arrays.shape_ops import known_rank
 from runtime.ops.convert import convert_to_tensor
 from runtime.ops.dispatch import call
-from runtime.ops.numpy_functions import FUNCTIONS, flat
-from runtime.ops.numpy_functions import argsort as np_argsort
-from runtime.ops.numpy_functions import moveaxis as np_moveaxis
-from runtime.ops.numpy_functions import take as np_take
-from runtime.ops.numpy_shapes import flip as np_flip
-from runtime.ops.numpy_shapes import nonzero as np_nonzero
-from runtime.ops.numpy_shapes import roll as np_roll
-from runtime.ops.numpy_ufuncs import common, truth
+from runtime.ops.elementwise import compare, complex_numbers, elementary
+from runtime.ops.numpy.array_functions import FUNCTIONS, flat
+from runtime.ops.numpy.array_functions import argsort as np_argsort
+from runtime.ops.numpy.array_functions import moveaxis as np_moveaxis
+from runtime.ops.numpy.array_functions import take as np_take
+from runtime.ops.numpy.shape_functions import flip as np_flip
+from runtime.ops.numpy.shape_functions import nonzero as np_nonzero
+from runtime.ops.numpy.shape_functions import roll as np_roll
+from runtime.ops.numpy.ufuncs import common, truth
 from runtime.tensor import Tensor
 
 _INDEX = dtypes.int64
@@ -112,7 +113,7 @@ def permute_dims(x: Any, /, axes: Sequence[int]) -> Tensor:
 def reshape(x: Any, /, shape: Any, *, copy: bool | None = None) -> Tensor:
     """The elements of `x` in another shape; one length may be -1. `copy` has no effect: tensors are immutable."""
     wanted = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
-    return array.reshape(convert_to_tensor(x), wanted)
+    return shape_ops.reshape(convert_to_tensor(x), wanted)
 
 
 def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Tensor:
@@ -179,7 +180,7 @@ def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Tensor:
     tensor, places = convert_to_tensor(x), convert_to_tensor(indices)
     (at,) = _axes(axis, known_rank(tensor, "take_along_axis"), "take_along_axis")
     length = tensor.shape[at]
-    places = elementwise.cast(places, _INDEX)
+    places = elementary.cast(places, _INDEX)
     places = compare.where(places < 0, places + convert_to_tensor(length, _INDEX), places)
     shapes: list[Any] = [
         tuple(1 if axis_of == at else n for axis_of, n in enumerate(t.shape)) for t in (tensor, places)
@@ -201,10 +202,10 @@ def _extreme(function: Any, x: Any, axis: int | None, keepdims: bool, what: str)
     rank = known_rank(tensor, what)
     if axis is None:
         place = function(flat(tensor))
-        return array.reshape(place, [1] * rank) if keepdims else place
+        return shape_ops.reshape(place, [1] * rank) if keepdims else place
     (at,) = _axes(axis, rank, what)
     place = function(tensor, at)
-    return array.expand_dims(place, at) if keepdims else place
+    return shape_ops.expand_dims(place, at) if keepdims else place
 
 
 def argmax(x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
@@ -221,7 +222,7 @@ def count_nonzero(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Ten
     """The number of elements that aren't zero, as int64, over `axis` or over all."""
     tensor = convert_to_tensor(x)
     places = None if axis is None else _axes(axis, known_rank(tensor, "count_nonzero"), "count_nonzero")
-    return reduce.reduce_sum(elementwise.cast(truth(tensor), _INDEX), places, keepdims)
+    return reduce.reduce_sum(elementary.cast(truth(tensor), _INDEX), places, keepdims)
 
 
 def nonzero(x: Any, /) -> tuple[Tensor, ...]:
@@ -242,7 +243,7 @@ def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None)
         sequence = gathering.gather(sequence, sorter)
     rank = known_rank(values, "searchsorted")
     found = sorting.searchsorted(sequence, flat(values), side, _INDEX)
-    return found if rank == 1 else array.reshape(found, values.shape)
+    return found if rank == 1 else shape_ops.reshape(found, values.shape)
 
 
 # --- sorting -------------------------------------------------------------------------------------------------------
@@ -264,9 +265,7 @@ def sort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = 
     tensor = convert_to_tensor(x)
     (at,) = _axes(axis, known_rank(tensor, "sort"), "sort")
     if tensor.dtype is dtypes.bool_:
-        return elementwise.cast(
-            sort(elementwise.cast(tensor, dtypes.int8), axis=at, descending=descending), dtypes.bool_
-        )
+        return elementary.cast(sort(elementary.cast(tensor, dtypes.int8), axis=at, descending=descending), dtypes.bool_)
     ordered = sorting.sort(tensor, at)
     return np_flip(ordered, at) if descending else ordered
 
@@ -302,7 +301,7 @@ def unique_all(x: Any, /) -> unique_all_result:
     tensor = convert_to_tensor(x)
     line = flat(tensor)
     # The positions at which a sorted run of equal elements begins. NaN is unlike itself, so each begins a run.
-    plain = elementwise.cast(line, dtypes.int8) if line.dtype is dtypes.bool_ else line
+    plain = elementary.cast(line, dtypes.int8) if line.dtype is dtypes.bool_ else line
     order = _order(plain)
     ordered = gathering.gather(plain, order)
     one = convert_to_tensor([True])
@@ -310,12 +309,12 @@ def unique_all(x: Any, /) -> unique_all_result:
     begins = joining.concat([one[: min(1, size)] if size is not None else one, ordered[1:] != ordered[:-1]], 0)
     starts = flat(np_nonzero(begins)[0])
     values = gathering.gather(gathering.gather(line, order), starts)
-    run = scan.cumsum(elementwise.cast(begins, _INDEX), 0) - 1
+    run = scan.cumsum(elementary.cast(begins, _INDEX), 0) - 1
     inverse = gathering.gather(run, np_argsort(order))
-    total = convert_to_tensor(size if size is not None else array.size(line), _INDEX)
-    ends = joining.concat([starts[1:], array.reshape(total, [1])[: min(1, size)]], 0)
+    total = convert_to_tensor(size if size is not None else shape_ops.size(line), _INDEX)
+    ends = joining.concat([starts[1:], shape_ops.reshape(total, [1])[: min(1, size)]], 0)
     return unique_all_result(
-        values, gathering.gather(order, starts), array.reshape(inverse, tensor.shape), ends - starts
+        values, gathering.gather(order, starts), shape_ops.reshape(inverse, tensor.shape), ends - starts
     )
 
 
@@ -347,8 +346,8 @@ def unique_values(x: Any, /) -> Tensor:
 def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Tensor:
     """Whether each element of `x1` is among those of `x2`, or isn't if `invert`."""
     first, second = common(asarray(x1), asarray(x2))
-    line = array.reshape(second, [-1])
-    there = reduce.reduce_any(compare.equal(array.expand_dims(first, -1), line), -1)
+    line = shape_ops.reshape(second, [-1])
+    there = reduce.reduce_any(compare.equal(shape_ops.expand_dims(first, -1), line), -1)
     return compare.logical_not(there) if invert else there
 
 

@@ -9,13 +9,14 @@ from runtime import dtypes
 from runtime.array_api.data_types import default_dtype
 from runtime.array_api.manipulation import _axes, concat
 from runtime.dtypes import DType, as_dtype
-from runtime.ops import array, compare, elementwise, reduce, scan
-from runtime.ops.array import known_rank
+from runtime.ops.arrays import reduce, scan, shape_ops
+from runtime.ops.arrays.shape_ops import known_rank
 from runtime.ops.convert import convert_to_tensor
 from runtime.ops.dispatch import call
-from runtime.ops.numpy_functions import var as np_var
-from runtime.ops.numpy_shapes import diff as np_diff
-from runtime.ops.numpy_ufuncs import floating, truth
+from runtime.ops.elementwise import compare, elementary
+from runtime.ops.numpy.array_functions import var as np_var
+from runtime.ops.numpy.shape_functions import diff as np_diff
+from runtime.ops.numpy.ufuncs import floating, truth
 from runtime.tensor import Tensor
 
 
@@ -33,7 +34,7 @@ def _sum_dtype(x: Tensor, dtype: Any) -> DType:
 
 
 def _cast(x: Tensor, dtype: DType) -> Tensor:
-    return x if x.dtype is dtype else elementwise.cast(x, dtype)
+    return x if x.dtype is dtype else elementary.cast(x, dtype)
 
 
 def sum(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
@@ -75,7 +76,7 @@ def var(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool 
 
 def std(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
     """The standard deviation over `axis`: the root of `var`."""
-    return elementwise.sqrt(var(x, axis=axis, correction=correction, keepdims=keepdims))
+    return elementary.sqrt(var(x, axis=axis, correction=correction, keepdims=keepdims))
 
 
 def _running(function: Callable[..., Tensor], initial: int, x: Any, axis: Any, dtype: Any, include: bool) -> Tensor:
@@ -115,7 +116,7 @@ def diff(x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: 
             key[at], other[at] = slice(1, None), slice(None, -1)
             joined = compare.not_equal(joined[tuple(key)], joined[tuple(other)])
         return joined
-    return np_diff(array.identity(joined), n, at)
+    return np_diff(shape_ops.identity(joined), n, at)
 
 
 __all__ = [

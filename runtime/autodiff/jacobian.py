@@ -17,10 +17,10 @@ from runtime import dtypes
 from runtime.context import ctx
 from runtime.graph.builder import Builder, emit_while, join_types, trace_region
 from runtime.graph.ir import Graph
-from runtime.ops.array import reshape
-from runtime.ops.broadcasting import broadcast_to
+from runtime.ops.arrays.broadcasting import broadcast_to
+from runtime.ops.arrays.creation import range as range_
+from runtime.ops.arrays.shape_ops import reshape
 from runtime.ops.convert import convert_to_tensor
-from runtime.ops.creation import range as range_
 from runtime.ops.dispatch import apply, call
 from runtime.ops.growable import ARRAY_WRITE
 from runtime.ops.rules import dims

@@ -24,7 +24,7 @@ from runtime.context import ctx, init_scope
 from runtime.ops.control import result_types, results_of
 from runtime.ops.convert import convert_to_tensor
 from runtime.ops.dispatch import apply
-from runtime.ops.elementwise import cast
+from runtime.ops.elementwise.elementary import cast
 from runtime.ops.table import OpDef, register
 from runtime.tensor import EagerTensor, Tensor
 from runtime.types import TensorType

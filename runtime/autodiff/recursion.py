@@ -30,7 +30,7 @@ from runtime.graph.passes.dead_code import remove_dead_code
 from runtime.graph.passes.explicit_captures import pass_captures
 from runtime.graph.passes.silence import gives_by_effect, silenced
 from runtime.graph.spans import at_span
-from runtime.ops.array import ensure_shape
+from runtime.ops.arrays.shape_ops import ensure_shape
 from runtime.types import TensorType, TokenType
 
 

@@ -22,8 +22,8 @@ from runtime.autodiff.reverse import Cotangents, walk_back, walk_back_eagerly
 from runtime.autodiff.zeros import zeros_for
 from runtime.context import ctx
 from runtime.graph.callers import user_span
-from runtime.ops.array import reshape
-from runtime.ops.broadcasting import broadcast_to
+from runtime.ops.arrays.broadcasting import broadcast_to
+from runtime.ops.arrays.shape_ops import reshape
 from runtime.ops.convert import convert_to_tensor
 from runtime.ops.dispatch import apply, call
 from runtime.ops.table import OPS

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from runtime.codegen.passes import parallelize
 from runtime.engine import settings
 from runtime.graph.passes import options as passes
-from runtime.ops.random import STREAMS
+from runtime.ops.random.stateful import STREAMS
 from runtime.tracebacks import warn
 
 

@@ -2,30 +2,87 @@
 
 from __future__ import annotations
 
-from runtime.ops import (
-    assignment,
-    blocks,
-    complex_numbers,
-    convolution,
-    decompositions,
-    diagonals,
-    einsum,
-    factor,
-    images,
-    matrices,
-    nn,
-    numerics,
-    operators,
-    random,
-    segments,
-    sorting,
-    special,
-    spectral,
-    stateless,
-    text_parts,
-    text_rows,
+from runtime.ops import numerics, operators
+from runtime.ops.arrays import assignment, miscellaneous, segments, sorting
+from runtime.ops.arrays.broadcasting import broadcast_static_shape, broadcast_to
+from runtime.ops.arrays.creation import (
+    eye,
+    fill,
+    linspace,
+    meshgrid,
+    ones,
+    ones_like,
+    range,
+    zeros,
+    zeros_like,
 )  # fmt: skip
-from runtime.ops.arithmetic import (
+from runtime.ops.arrays.gather import (
+    boolean_mask,
+    gather,
+    one_hot,
+    row_update,
+)  # fmt: skip
+from runtime.ops.arrays.joining import concat, split, stack, unstack
+from runtime.ops.arrays.rearrange import pad, reverse, roll, tile
+from runtime.ops.arrays.reduce import (
+    argmax,
+    argmin,
+    count_nonzero,
+    reduce_all,
+    reduce_any,
+    reduce_logsumexp,
+    reduce_max,
+    reduce_mean,
+    reduce_min,
+    reduce_prod,
+    reduce_std,
+    reduce_sum,
+    reduce_variance,
+)  # fmt: skip
+from runtime.ops.arrays.scan import (
+    cumprod,
+    cumsum,
+)  # fmt: skip
+from runtime.ops.arrays.scatter import (
+    gather_nd,
+    scatter_nd,
+    tensor_scatter_nd_add,
+    tensor_scatter_nd_update,
+)  # fmt: skip
+from runtime.ops.arrays.shape_ops import (
+    ensure_shape,
+    expand_dims,
+    identity,
+    rank,
+    reshape,
+    shape,
+    size,
+    squeeze,
+    stop_gradient,
+    transpose,
+)  # fmt: skip
+from runtime.ops.arrays.slicing import (
+    slice_,
+    strided_slice,
+)  # fmt: skip
+from runtime.ops.control import (
+    Assert,
+    assert_equal,
+    assert_greater,
+    assert_greater_equal,
+    assert_less,
+    assert_less_equal,
+    assert_none_equal,
+    assert_op,
+    numpy_function,
+    print_,
+)  # fmt: skip
+from runtime.ops.convert import (
+    constant,
+    convert_to_tensor,
+)  # fmt: skip
+from runtime.ops.elementwise import complex_numbers, special
+from runtime.ops.elementwise.arithmetic import (
     abs,
     add,
     add_n,
@@ -49,20 +106,7 @@ from runtime.ops.arithmetic import (
     truediv,
     truncatediv,
 )  # fmt: skip
-from runtime.ops.array import (
-    ensure_shape,
-    expand_dims,
-    identity,
-    rank,
-    reshape,
-    shape,
-    size,
-    squeeze,
-    stop_gradient,
-    transpose,
-)  # fmt: skip
-from runtime.ops.broadcasting import broadcast_static_shape, broadcast_to
-from runtime.ops.compare import (
+from runtime.ops.elementwise.compare import (
     bitwise_and,
     bitwise_or,
     bitwise_xor,
@@ -84,34 +128,7 @@ from runtime.ops.compare import (
     right_shift,
     where,
 )  # fmt: skip
-from runtime.ops.control import (
-    Assert,
-    assert_equal,
-    assert_greater,
-    assert_greater_equal,
-    assert_less,
-    assert_less_equal,
-    assert_none_equal,
-    assert_op,
-    numpy_function,
-    print_,
-)  # fmt: skip
-from runtime.ops.convert import (
-    constant,
-    convert_to_tensor,
-)  # fmt: skip
-from runtime.ops.creation import (
-    eye,
-    fill,
-    linspace,
-    meshgrid,
-    ones,
-    ones_like,
-    range,
-    zeros,
-    zeros_like,
-)  # fmt: skip
-from runtime.ops.elementwise import (
+from runtime.ops.elementwise.elementary import (
     acos,
     acosh,
     asin,
@@ -142,14 +159,9 @@ from runtime.ops.elementwise import (
     tanh,
     trunc,
 )  # fmt: skip
-from runtime.ops.gather import (
-    boolean_mask,
-    gather,
-    one_hot,
-    row_update,
-)  # fmt: skip
-from runtime.ops.joining import concat, split, stack, unstack
-from runtime.ops.linalg import (
+from runtime.ops.linalg import decompositions, diagonals, einsum, matrices, solvers, spectral
+from runtime.ops.linalg.matrices import norm
+from runtime.ops.linalg.matrix_products import (
     diag,
     diag_part,
     matmul,
@@ -158,42 +170,14 @@ from runtime.ops.linalg import (
     tensordot,
     trace,
 )  # fmt: skip
-from runtime.ops.matrices import norm
-from runtime.ops.rearrange import pad, reverse, roll, tile
-from runtime.ops.reduce import (
-    argmax,
-    argmin,
-    count_nonzero,
-    reduce_all,
-    reduce_any,
-    reduce_logsumexp,
-    reduce_max,
-    reduce_mean,
-    reduce_min,
-    reduce_prod,
-    reduce_std,
-    reduce_sum,
-    reduce_variance,
-)  # fmt: skip
-from runtime.ops.scan import (
-    cumprod,
-    cumsum,
-)  # fmt: skip
-from runtime.ops.scatter import (
-    gather_nd,
-    scatter_nd,
-    tensor_scatter_nd_add,
-    tensor_scatter_nd_update,
-)  # fmt: skip
-from runtime.ops.slicing import (
-    slice_,
-    strided_slice,
-)  # fmt: skip
+from runtime.ops.nn import convolution, images, nn_ops
+from runtime.ops.random import stateful, stateless
+from runtime.ops.strings import string_ops, string_split
 
 __all__ = [
-    "assignment", "blocks", "complex_numbers", "convolution", "decompositions", "diagonals", "einsum", "factor",
-    "images", "matrices", "nn", "numerics", "operators", "random", "segments", "sorting", "special", "spectral",
-    "stateless", "text_parts", "text_rows",
+    "assignment", "complex_numbers", "convolution", "decompositions", "diagonals", "einsum", "images", "matrices",
+    "miscellaneous", "nn_ops", "numerics", "operators", "segments", "solvers", "sorting", "special", "spectral",
+    "stateful", "stateless", "string_ops", "string_split",
     "Assert", "abs", "acos", "acosh", "add", "add_n", "argmax", "argmin", "asin", "asinh", "assert_equal",
     "assert_greater", "assert_greater_equal", "assert_less", "assert_less_equal", "assert_none_equal", "assert_op",
     "atan", "atan2", "atanh", "bitwise_and", "bitwise_or", "bitwise_xor", "boolean_mask", "broadcast_static_shape",

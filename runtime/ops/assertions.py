@@ -11,11 +11,11 @@ import numpy as np
 
 from runtime import dtypes
 from runtime.dtypes import DType, DTypeLike
+from runtime.ops.arrays.reduce import reduce_all
 from runtime.ops.control import assert_op
 from runtime.ops.convert import convert_to_tensor, is_tensor_like, operands, static_value
 from runtime.ops.dispatch import call
 from runtime.ops.late import late
-from runtime.ops.reduce import reduce_all
 from runtime.shapes import format_shape
 from runtime.tensor import Tensor
 

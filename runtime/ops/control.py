@@ -18,12 +18,12 @@ import numpy as np
 
 from runtime import dtypes, errors, nest
 from runtime.context import ctx, init_scope
+from runtime.ops.arrays.reduce import reduce_all
 from runtime.ops.convert import convert_to_tensor, is_tensor_like, operands
 from runtime.ops.dispatch import apply, call
-from runtime.ops.reduce import reduce_all
-from runtime.ops.staged_text import Formatted, StagedText
+from runtime.ops.strings.staged_string import Formatted, StagedText
+from runtime.ops.strings.tensor_format import format_tensor
 from runtime.ops.table import OpDef, Sample, register
-from runtime.ops.text import format_tensor
 from runtime.tensor import EagerTensor, Tensor
 from runtime.types import TensorType
 

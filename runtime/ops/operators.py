@@ -13,12 +13,14 @@ import numpy as np
 
 from runtime import dtypes
 from runtime.context import ctx
-from runtime.ops import arithmetic, compare, linalg, numpy_methods, numpy_protocol
-from runtime.ops.array import ensure_shape
+from runtime.ops.arrays.shape_ops import ensure_shape
+from runtime.ops.arrays.slicing import getitem
 from runtime.ops.convert import convert_to_tensor, is_tensor_like, operands, quick_operand, quick_scalar
 from runtime.ops.dispatch import apply, call
-from runtime.ops.numpy_ufuncs import Promotion, common, find
-from runtime.ops.slicing import getitem
+from runtime.ops.elementwise import arithmetic, compare
+from runtime.ops.linalg import matrix_products
+from runtime.ops.numpy import array_methods, protocol
+from runtime.ops.numpy.ufuncs import Promotion, common, find
 from runtime.ops.table import OPS
 from runtime.shapes import as_shape, broadcast
 from runtime.tensor import EagerTensor, SymbolicTensor, Tensor
@@ -149,7 +151,7 @@ def _comparable(value: Any) -> bool:
 
 def _matmul(x: Any, y: Any) -> Tensor:
     if not Promotion.enabled:
-        return linalg.matmul(x, y)
+        return matrix_products.matmul(x, y)
     product: Any = find(np.matmul, "__call__")  # vectors, too
     return product(x, y)
 
@@ -203,8 +205,8 @@ def install(cls: type) -> None:
         setattr(cls, f"__r{name}__", _method(reflected))
     for name, function in {**_COMPARISONS, **_UNARY, "getitem": _getitem}.items():
         setattr(cls, f"__{name}__", _method(function))
-    numpy_protocol.install(cls)
-    numpy_methods.install(cls)
+    protocol.install(cls)
+    array_methods.install(cls)
 
 
 def _method(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -213,7 +215,7 @@ def _method(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @mark
 def _getitem(self: Any, key: Any) -> Tensor:
-    """Indexing; see `runtime.ops.slicing.getitem`."""
+    """Indexing; see `runtime.ops.arrays.slicing.getitem`."""
     try:
         return getitem(self if isinstance(self, Tensor) else convert_to_tensor(self), key)
     except leaving():

@@ -1,7 +1,7 @@
 """Public functions that take ragged tensors as well as tensors, under TensorFlow's names.
 
-The elementwise functions of the op table know by themselves (`runtime.ops.define`); the ones here look at their
-arguments first, and hand ragged ones to the functions of this room.
+The elementwise functions of the op table know by themselves (`runtime.ops.elementwise.define`); the ones here look at
+their arguments first, and hand ragged ones to the functions of this room.
 """
 
 from __future__ import annotations
@@ -11,8 +11,11 @@ from collections.abc import Callable
 from typing import Any
 
 from runtime import dtypes
-from runtime.ops import api, blocks, nn, reduce, text_rows
-from runtime.ops.scatter import IndexedSlices
+from runtime.ops import api
+from runtime.ops.arrays import miscellaneous, reduce
+from runtime.ops.arrays.scatter import IndexedSlices
+from runtime.ops.nn import nn_ops
+from runtime.ops.strings import string_ops
 from runtime.ragged import arrays, reductions
 from runtime.ragged.constant import constant, ragged_range, ragged_stack
 from runtime.ragged.convert import from_sparse, to_sparse
@@ -174,35 +177,35 @@ identity = _values_too(api.identity)
 ones_like = _on_values(api.ones_like)
 one_hot = _on_values(api.one_hot)
 round = _elementwise(api.round)
-saturate_cast = _on_values(blocks.saturate_cast)
+saturate_cast = _on_values(miscellaneous.saturate_cast)
 sign = _elementwise(api.sign)
 squared_difference = _elementwise(api.squared_difference)
 stop_gradient = _on_values(api.stop_gradient)
 truediv = _elementwise(api.truediv)
 where = _elementwise(api.where)
 zeros_like = _on_values(api.zeros_like)
-dropout = _on_values(nn.dropout)
-elu = _elementwise(nn.elu)
-embedding_lookup = _on_values(nn.embedding_lookup)
-gelu = _elementwise(nn.gelu)
-leaky_relu = _elementwise(nn.leaky_relu)
-relu6 = _elementwise(nn.relu6)
-selu = _elementwise(nn.selu)
-silu = _elementwise(nn.silu)
+dropout = _on_values(nn_ops.dropout)
+elu = _elementwise(nn_ops.elu)
+embedding_lookup = _on_values(nn_ops.embedding_lookup)
+gelu = _elementwise(nn_ops.gelu)
+leaky_relu = _elementwise(nn_ops.leaky_relu)
+relu6 = _elementwise(nn_ops.relu6)
+selu = _elementwise(nn_ops.selu)
+silu = _elementwise(nn_ops.silu)
 
-as_string = _on_values(text_rows.as_string)
+as_string = _on_values(string_ops.as_string)
 join = _on_values(api.strings_join)
-length = _on_values(text_rows.length)
-lower = _on_values(text_rows.lower)
-regex_full_match = _on_values(text_rows.regex_full_match)
-regex_replace = _on_values(text_rows.regex_replace)
-strip = _on_values(text_rows.strip)
-substr = _on_values(text_rows.substr)
-to_hash_bucket = _on_values(text_rows.to_hash_bucket)
-to_hash_bucket_fast = _on_values(text_rows.to_hash_bucket_fast)
-to_hash_bucket_strong = _on_values(text_rows.to_hash_bucket_strong)
-to_number = _on_values(text_rows.to_number)
-upper = _on_values(text_rows.upper)
+length = _on_values(string_ops.length)
+lower = _on_values(string_ops.lower)
+regex_full_match = _on_values(string_ops.regex_full_match)
+regex_replace = _on_values(string_ops.regex_replace)
+strip = _on_values(string_ops.strip)
+substr = _on_values(string_ops.substr)
+to_hash_bucket = _on_values(string_ops.to_hash_bucket)
+to_hash_bucket_fast = _on_values(string_ops.to_hash_bucket_fast)
+to_hash_bucket_strong = _on_values(string_ops.to_hash_bucket_strong)
+to_number = _on_values(string_ops.to_number)
+upper = _on_values(string_ops.upper)
 
 __all__ = [
     "abs", "add", "also_ragged", "as_string", "boolean_mask", "cast", "clip_by_value", "concat", "constant", "divide",

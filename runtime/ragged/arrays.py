@@ -23,8 +23,8 @@ from runtime.ops.api import (
 )
 from runtime.ops.api import range as range_
 from runtime.ops.api import shape as shape_of
-from runtime.ops.segments import unsorted_segment_sum
-from runtime.ops.sorting import argsort
+from runtime.ops.arrays.segments import unsorted_segment_sum
+from runtime.ops.arrays.sorting import argsort
 from runtime.ragged import partition
 from runtime.ragged.elementwise import check_same_rows
 from runtime.ragged.indexing import gather_rows

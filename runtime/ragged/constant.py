@@ -8,7 +8,7 @@ import numpy as np
 
 from runtime import dtypes
 from runtime.ops.api import cast, convert_to_tensor, floordiv, maximum, reshape, sign
-from runtime.ops.blocks import repeat
+from runtime.ops.arrays.miscellaneous import repeat
 from runtime.ragged import partition
 from runtime.ragged.arrays import stack_rows
 from runtime.ragged.partition import INT, as_index

@@ -18,7 +18,7 @@ from runtime.ops.api import (
     tile,
     where,
 )
-from runtime.ops.blocks import repeat
+from runtime.ops.arrays.miscellaneous import repeat
 from runtime.ops.convert import static_value
 from runtime.ragged import partition
 from runtime.ragged.elementwise import coordinates

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from runtime import errors
-from runtime.ops import arithmetic, compare
 from runtime.ops.api import assert_op, convert_to_tensor, equal, gather, gather_nd, reduce_all, reshape, shape, stack
 from runtime.ops.api import range as range_
 from runtime.ops.convert import static_value
+from runtime.ops.elementwise import arithmetic, compare
 from runtime.ragged import partition
 from runtime.ragged.partition import INT
 from runtime.ragged.tensor import RaggedTensor
@@ -204,7 +204,7 @@ _install(
         ("__pos__", lambda self: self),
         ("__invert__", lambda self: apply_elementwise(
             compare.logical_not if self.dtype.kind == "b" else compare.invert, self)),
-        # What the functions of `runtime.ops.define` call when they meet a ragged tensor.
+        # What the functions of `runtime.ops.elementwise.define` call when they meet a ragged tensor.
         ("__ag_elementwise__", staticmethod(apply_elementwise)),
     ]
 )  # fmt: skip

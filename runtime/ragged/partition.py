@@ -27,9 +27,9 @@ from runtime.ops.api import (
     subtract,
 )
 from runtime.ops.api import range as range_
-from runtime.ops.blocks import repeat
+from runtime.ops.arrays.miscellaneous import repeat
+from runtime.ops.arrays.segments import unsorted_segment_sum
 from runtime.ops.convert import static_value
-from runtime.ops.segments import unsorted_segment_sum
 from runtime.tensor import Tensor
 
 INT = dtypes.int64

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from typing import Any
 
 from runtime import dtypes
-from runtime.ops import reduce
 from runtime.ops.api import cast, concat, convert_to_tensor, expand_dims, maximum, reduce_max, sqrt, square, where
-from runtime.ops.segments import (
+from runtime.ops.arrays import reduce
+from runtime.ops.arrays.segments import (
     unsorted_segment_max,
     unsorted_segment_min,
     unsorted_segment_prod,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from runtime.ops import text_joins, text_rows
 from runtime.ops.api import convert_to_tensor, ensure_shape, fill, reduce_prod, shape, size, stack
 from runtime.ops.dispatch import apply
-from runtime.ops.text_parts import string_parts
+from runtime.ops.strings import string_join, string_ops
+from runtime.ops.strings.string_split import string_parts
 from runtime.ragged.tensor import RaggedTensor
 
 
@@ -66,10 +66,10 @@ def unicode_encode(
 ) -> Any:
     """Strings from code points along the last dimension, which may be ragged."""
     if not isinstance(input, RaggedTensor):
-        return text_rows.unicode_encode(input, output_encoding, errors, replacement_char)
+        return string_ops.unicode_encode(input, output_encoding, errors, replacement_char)
     if isinstance(input.values, RaggedTensor):
         return input.with_values(unicode_encode(input.values, output_encoding, errors, replacement_char))
-    return stack([text_rows.unicode_encode(row, output_encoding, errors, replacement_char) for row in input])
+    return stack([string_ops.unicode_encode(row, output_encoding, errors, replacement_char) for row in input])
 
 
 def reduce_join(
@@ -77,15 +77,15 @@ def reduce_join(
 ) -> Any:
     """Strings joined over axes (all by default); the last dimension of a ragged tensor is joined row by row."""
     if not isinstance(inputs, RaggedTensor):
-        return text_rows.reduce_join(inputs, axis, keepdims, separator)
+        return string_ops.reduce_join(inputs, axis, keepdims, separator)
     rank = inputs.shape.rank or 0
     if axis is None:
-        return text_rows.reduce_join(inputs.flat_values, None, keepdims, separator)
+        return string_ops.reduce_join(inputs.flat_values, None, keepdims, separator)
     if axis % rank != rank - 1:
         raise ValueError(f"reduce_join of ragged strings goes over their last dimension, got axis {axis}")
     if isinstance(inputs.values, RaggedTensor):
         return inputs.with_values(reduce_join(inputs.values, -1, keepdims, separator))
-    return stack([text_rows.reduce_join(row, 0, keepdims, separator) for row in inputs])
+    return stack([string_ops.reduce_join(row, 0, keepdims, separator) for row in inputs])
 
 
 def unicode_split_with_offsets(
@@ -135,11 +135,11 @@ def ngrams(
         inner = ngrams(rows.values, ngram_width, separator, pad_values, padding_width, preserve_short_sequences)
         return rows.with_values(inner)
     if not isinstance(rows, RaggedTensor) and rows.shape.rank == 1:
-        return apply(text_joins.NGRAMS, (rows, stack([0, size(rows)])), attrs)[0]
+        return apply(string_join.NGRAMS, (rows, stack([0, size(rows)])), attrs)[0]
     if not isinstance(rows, RaggedTensor):
         rows = RaggedTensor.from_tensor(rows, ragged_rank=rows.shape.rank - 1)
         return ngrams(rows, ngram_width, separator, pad_values, padding_width, preserve_short_sequences)
-    values, splits = apply(text_joins.NGRAMS, (rows.values, rows.row_splits), attrs)
+    values, splits = apply(string_join.NGRAMS, (rows.values, rows.row_splits), attrs)
     return RaggedTensor.from_row_splits(values, splits, validate=False)
 
 
@@ -149,8 +149,8 @@ def _bytes(text: Any) -> bytes:
 
 def unicode_script(input: Any, name: str | None = None) -> Any:
     if isinstance(input, RaggedTensor):
-        return input.with_flat_values(text_rows.unicode_script(input.flat_values))
-    return text_rows.unicode_script(input)
+        return input.with_flat_values(string_ops.unicode_script(input.flat_values))
+    return string_ops.unicode_script(input)
 
 
-unicode_script.__doc__ = text_rows.unicode_script.__doc__
+unicode_script.__doc__ = string_ops.unicode_script.__doc__

@@ -31,8 +31,8 @@ from runtime.ops.api import (
     stack,
 )
 from runtime.ops.api import range as range_
-from runtime.ops.blocks import sequence_mask
-from runtime.ops.segments import unsorted_segment_sum
+from runtime.ops.arrays.miscellaneous import sequence_mask
+from runtime.ops.arrays.segments import unsorted_segment_sum
 from runtime.ragged import partition
 from runtime.ragged.partition import INT, as_index
 from runtime.ragged.spec import RaggedTensorSpec

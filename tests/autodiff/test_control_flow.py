@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-import runtime.ops.array
-import runtime.ops.elementwise
+import runtime.ops.arrays.shape_ops
+import runtime.ops.elementwise.elementary
 import runtime.ops.operators  # noqa: F401 - installs + and * on tensors
 from runtime.ops.dispatch import call
 from runtime.types import StackType

@@ -10,7 +10,7 @@ import pytest
 
 import autograph as ag
 from runtime.dtypes import float32, float64, int32
-from runtime.ops.powers import power_text
+from runtime.ops.elementwise.powers import power_text
 
 TYPES = {"float32": float32, "float64": float64}
 SHORT = [1, 2, 3, 4, 5, 6, -1, -2, -3, 0.5, -0.5, 1.5, 2.5]

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import autograph as ag
-from runtime.ops import philox
+from runtime.ops.random import philox
 
 FLOATS = [ag.float32, ag.float64]
 # One number, few, an odd number of them, several of `fill_words`, enough for threads.

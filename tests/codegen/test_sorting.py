@@ -65,7 +65,7 @@ def test_other_axes_stay_on_the_interpreter():
 
 @pytest.mark.parametrize("places", [[[0, 2, 1], [1, 1, 0]], [[0, 3, 1], [1, 1, 0]], [[0, 2, 1], [1, -1, 0]]])
 def test_picking_along_rows(places):
-    from runtime.ops.sorting import take_along
+    from runtime.ops.arrays.sorting import take_along
 
     graph = build(lambda x, i: take_along(x, i, 1), [typed(ag.float32, 2, 3), typed(ag.int32, 2, 3)])
     assert not any(map(why_interpreted, graph.nodes))

@@ -16,7 +16,7 @@ import pytest
 
 import autograph as ag
 from runtime.engine import background, pacing, settings, wait_for_background
-from runtime.ops.random import STREAMS
+from runtime.ops.random.stateful import STREAMS
 
 X = np.linspace(-1.5, 1.2, 37).astype(np.float32)
 M = np.sin(np.arange(24 * 37, dtype=np.float32)).reshape(24, 37)

@@ -5,7 +5,7 @@ import pytest
 import autograph as ag
 from runtime.engine import settings
 from runtime.graph.passes import options as passes
-from runtime.ops.random import STREAMS
+from runtime.ops.random.stateful import STREAMS
 
 
 @pytest.fixture(autouse=True)

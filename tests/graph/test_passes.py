@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-import runtime.ops.array
-import runtime.ops.elementwise
+import runtime.ops.arrays.shape_ops
+import runtime.ops.elementwise.elementary
 import runtime.ops.operators  # noqa: F401 - the three register the ops used here
 from runtime.context import ctx
 from runtime.graph.builder import Builder, emit_cond, emit_while, trace_region

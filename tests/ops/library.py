@@ -10,8 +10,9 @@ from scipy import fft, linalg, special
 
 # Modules of `runtime.ops` whose rows stay on the interpreter, except for those with a scalar text.
 FAMILIES = (
-    "special", "sorting", "segments", "factor", "spectral", "einsum", "patches", "blocks", "text_rows", "stateless",
-    "text_parts", "images", "assignment", "fourier", "complex_numbers", "incomplete_gamma", "decompositions",
+    "special", "sorting", "segments", "solvers", "spectral", "einsum", "patches", "miscellaneous", "string_ops",
+    "stateless", "string_split", "images", "assignment", "fourier", "complex_numbers", "incomplete_gamma",
+    "decompositions",
 )  # fmt: skip
 
 

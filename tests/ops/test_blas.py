@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import autograph as ag
-from runtime.ops import blas
+from runtime.ops.linalg import blas
 
 
 @pytest.fixture

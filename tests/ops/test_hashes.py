@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import autograph as ag
-from runtime.ops import hashes
+from runtime.ops.strings import hashes
 
 STRINGS = [b"", b"abc", b"hello world", b"x" * 20, b"x" * 50, b"x" * 200]
 BUCKETS = 1000003

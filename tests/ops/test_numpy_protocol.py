@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import autograph as ag
-from runtime.ops import numpy_ufuncs
-from runtime.ops.numpy_functions import FUNCTIONS
+from runtime.ops.numpy import ufuncs
+from runtime.ops.numpy.array_functions import FUNCTIONS
 
 A = np.array([[1.5, -2.0, 0.5], [0.25, 3.0, -1.0]])
 B = np.array([[0.5, 1.0, -2.5], [2.0, 0.75, 1.25]])
@@ -144,7 +144,7 @@ def test_like_numpy(name):
     assert_same(staged(*[ag.constant(a) for a in arrays]), expected)
 
 
-@pytest.mark.parametrize("ufunc", list(numpy_ufuncs.UFUNCS), ids=lambda u: u.__name__)
+@pytest.mark.parametrize("ufunc", list(ufuncs.UFUNCS), ids=lambda u: u.__name__)
 def test_ufuncs(ufunc):
     name = ufunc.__name__
     bits = name in ("left_shift", "right_shift", "bitwise_and", "bitwise_or", "bitwise_xor", "invert", "bitwise_not",
@@ -296,4 +296,4 @@ def test_a_symbolic_tensor_has_no_array():
 
 def test_there_are_many():
     assert len(FUNCTIONS) > 100
-    assert len(numpy_ufuncs.names()) > 60
+    assert len(ufuncs.names()) > 60

@@ -8,8 +8,8 @@ import pytest
 from scipy import special, stats
 
 import autograph as ag
-from runtime.ops import philox
-from runtime.ops.random import STREAMS
+from runtime.ops.random import philox
+from runtime.ops.random.stateful import STREAMS
 from tests.ops.random_numbers import ANSWERS, draws
 
 TENSORFLOW = json.loads(ANSWERS.read_text(encoding="utf-8"))

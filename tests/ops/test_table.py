@@ -21,8 +21,8 @@ from tests.ops.library import FAMILIES as LIBRARY_FAMILIES
 from tests.ops.references import REFERENCES, SAME_AS_NUMPY, TESTED_ELSEWHERE
 
 FAMILIES = (
-    "arithmetic", "array", "broadcasting", "compare", "control", "creation", "elementwise", "gather", "joining",
-    "linalg", "random", "rearrange", "reduce", "scan", "scatter", "slicing",
+    "arithmetic", "shape_ops", "broadcasting", "compare", "control", "creation", "elementary", "gather", "joining",
+    "matrix_products", "stateful", "rearrange", "reduce", "scan", "scatter", "slicing",
     *LIBRARY_FAMILIES,
 )  # fmt: skip
 # Rows of the families of public ops; structural rows, stacks and growable arrays have their own tests.

@@ -27,7 +27,7 @@ from runtime.codegen.backends.driver import compile_kernel, record_of
 from runtime.codegen.kernel.source import KernelSource, Slot
 from runtime.codegen.passes.parallelize import ThreadCount, thread_count
 from runtime.context import commit
-from runtime.ops.random import Borrowed
+from runtime.ops.random.stateful import Borrowed
 from runtime.ops.stack import Stack, Store
 
 NativeCall = Callable[[Sequence[Any]], "list[Any]"]

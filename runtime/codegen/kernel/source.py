@@ -15,8 +15,8 @@ from runtime.codegen.kernel.reports import NestReport
 from runtime.dtypes import DType
 from runtime.graph.spans import at_span, describe_span
 from runtime.kernel_ir import ir
-from runtime.ops.random import Borrowed
-from runtime.ops.text import format_tensor
+from runtime.ops.random.stateful import Borrowed
+from runtime.ops.strings.tensor_format import format_tensor
 from runtime.types import StackType, TokenType, Type
 
 _LINES_SHOWN = 3

@@ -1,5 +1,5 @@
-"""The part of the library that makes random numbers: blocks of Philox4x32-10 (`ops/philox.py`) as machine integers.
-Imported by kernel files only.
+"""The part of the library that makes random numbers: blocks of Philox4x32-10 (`ops/random/philox.py`) as machine
+integers. Imported by kernel files only.
 
 low, high: the two halves of the number of a stream's block; key: the stream's. All uint64.
 """

@@ -5,9 +5,9 @@
                                         u = np.float32(lib.random_words(first, streams[1], streams[2], False) & …) * …
 
 A stream's state is three uint64: the number of its next block, the lower half first, and its key. The rows of
-`ops/stateless.py` get it as a value; those of `ops/random.py` have streams of their own, which a kernel borrows for a
-call (`ops.random.Borrowed`). The numbers are the interpreter's; of normal ones, whose logarithms, sines and cosines are
-our own, up to their last bits.
+`ops/random/stateless.py` get it as a value; those of `ops/random/stateful.py` have streams of their own, which a kernel
+borrows for a call (`ops.random.Borrowed`). The numbers are the interpreter's; of normal ones, whose logarithms, sines
+and cosines are our own, up to their last bits.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from runtime.codegen.passes.loop_fusion import place
 from runtime.codegen.passes.parallelize import is_large
 from runtime.dtypes import DType
 from runtime.graph.ir import Node, Value
-from runtime.ops.philox import BLOCKS, SMALLEST, STATELESS_KEY
-from runtime.ops.random import Borrowed
+from runtime.ops.random.philox import BLOCKS, SMALLEST, STATELESS_KEY
+from runtime.ops.random.stateful import Borrowed
 from runtime.types import TokenType
 
 Words = Callable[[int], str]  # the text of a number's first word, of its second and so on

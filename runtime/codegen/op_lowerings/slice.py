@@ -142,7 +142,7 @@ def write(low: Lowering, node: Node, view: Array, value: Value, add: bool = Fals
 
 
 def slice_view(low: Lowering, node: Node, array: Array, spec: Sequence[tuple], holes: Sequence[Value]) -> Array:
-    """The part of `array` that a spec (see runtime/ops/slicing.py) selects; prints the checks of its indices."""
+    """The part of `array` that a spec (see runtime/ops/arrays/slicing.py) selects; prints the checks of its indices."""
     values: Iterator[Value] = iter(holes)
     strides = low.strides(array)
     dims: list[str] = []

@@ -29,7 +29,7 @@ from runtime.graph.passes.repetition import alike
 from runtime.graph.passes.rules import Rule, apply_rules
 from runtime.graph.passes.shape_propagation import propagate_shapes
 from runtime.graph.printer import as_text
-from runtime.ops.random import number_draws
+from runtime.ops.random.stateful import number_draws
 from runtime.pass_log import run_pass
 
 Pass = Callable[[Graph], None]

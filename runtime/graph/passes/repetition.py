@@ -21,8 +21,8 @@ import numpy as np
 
 from runtime import dtypes
 from runtime.graph.ir import Graph, Node, Substitution, Value, copy_nodes
-from runtime.ops.array import ENSURE_SHAPE
-from runtime.ops.slicing import HOLE
+from runtime.ops.arrays.shape_ops import ENSURE_SHAPE
+from runtime.ops.arrays.slicing import HOLE
 from runtime.types import TensorType
 
 # A pattern counts from so many repetitions on: fewer share too little to make up for the cuts between them.

@@ -1,0 +1,1 @@
+"""Arrays: making, reshaping, joining and indexing them, reductions and scans, order, segments, sets."""

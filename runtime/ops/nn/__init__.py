@@ -1,0 +1,1 @@
+"""Functions of neural networks and of images: convolution, pooling, activations, losses, morphology."""

@@ -1,0 +1,345 @@
+"""Convolution and pooling (`ag.nn`), written with windows (`patches`) and products of matrices.
+
+Arguments are TensorFlow's: strides and dilations as one number, one per space dimension, or one per dimension; padding
+"SAME", "VALID" or explicit pairs; data_format with channels last (the default) or second ("NCHW").
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from runtime import dtypes, errors
+from runtime.ops.arrays.joining import concat, split
+from runtime.ops.arrays.reduce import argmax, reduce_any, reduce_max, reduce_sum
+from runtime.ops.arrays.shape_ops import known_rank
+from runtime.ops.convert import check_kind, convert_to_tensor, operands, shape_args
+from runtime.ops.dispatch import call
+from runtime.ops.late import late
+from runtime.ops.linalg.einsum import einsum
+from runtime.ops.linalg.matrix_products import matmul
+from runtime.ops.nn.patches import Padding
+from runtime.ops.rules import brackets, dims, product, shape_attr
+from runtime.ops.table import OPS
+from runtime.tensor import Tensor
+
+
+def per_dimension(value: Any, count: int, what: str, channels_first: bool = False) -> tuple[int, ...]:
+    """One number per space dimension. Raises ValueError for other lengths and for a stride over batch or channels."""
+    if value is None:
+        return (1,) * count
+    entries = [int(v) for v in np.reshape(np.asarray(value), -1)]
+    if any(entry < 1 for entry in entries):
+        raise errors.InvalidArgumentError(f"{what} must be > 0, but got {entries}")
+    if len(entries) == 1:
+        return tuple(entries * count)
+    if len(entries) == count:
+        return tuple(entries)
+    if len(entries) == count + 2:
+        space = entries[2:] if channels_first else entries[1:-1]
+        if sorted(entries)[:2] != [1, 1] or math.prod(space) != math.prod(entries):
+            raise ValueError(f"{what} over batch or channels must be 1, got {entries}")
+        return tuple(space)
+    raise ValueError(f"{what} should be of length 1, {count} or {count + 2} but was {len(entries)}")
+
+
+def read_padding(padding: Any, count: int, channels_first: bool = False) -> Padding:
+    """The attribute of the rows. Raises ValueError for an unknown one."""
+    if isinstance(padding, str):
+        if padding.upper() not in ("SAME", "VALID"):
+            raise ValueError(
+                f"Value for attr 'padding' of {padding!r} is not in the list of allowed values: SAME, VALID"
+            )
+        return padding.upper()
+    pairs = [tuple(int(v) for v in pair) for pair in padding]
+    if len(pairs) == count + 2:
+        pairs = pairs[2:] if channels_first else pairs[1:-1]
+    if len(pairs) != count or any(len(p) != 2 or min(p) < 0 for p in pairs):
+        raise ValueError(f"padding should be 'SAME', 'VALID' or a pair for each of {count} dimensions, got {padding!r}")
+    return tuple((a, b) for a, b in pairs)
+
+
+def _is_first(data_format: Any) -> bool:
+    return data_format is not None and str(data_format).startswith("NC")
+
+
+def _to_last(x: Tensor, first: bool) -> Tensor:
+    if not first:
+        return x
+    rank = known_rank(x, "convolution")
+    return call("transpose", x, perm=(0, *range(2, rank), 1))
+
+
+def _from_last(x: Tensor, first: bool) -> Tensor:
+    if not first:
+        return x
+    rank = known_rank(x, "convolution")
+    return call("transpose", x, perm=(0, rank - 1, *range(1, rank - 1)))
+
+
+def _windows(x: Tensor, sizes: Any, strides: Any, rates: Any, padding: Padding, fill: Any = 0) -> Tensor:
+    return call("patches", x, sizes=sizes, strides=strides, rates=rates, padding=padding, fill=fill)
+
+
+def _kernel_sizes(filters: Tensor, count: int) -> tuple[int, ...]:
+    shape = filters._shape
+    if shape is None or len(shape) != count + 2 or None in shape[:count]:
+        raise ValueError(f"filters must have rank {count + 2} and known sizes, got shape {filters.shape}")
+    return shape[:count]  # type: ignore[return-value]
+
+
+def _convolve(x: Tensor, filters: Tensor, strides: Any, rates: Any, padding: Padding) -> Tensor:
+    """Channels last, one group."""
+    sizes = _kernel_sizes(filters, len(strides))
+    windows = _windows(x, sizes, strides, rates, padding)
+    *lead, elements, channels = dims(windows)
+    depth = dims(filters)[-1]
+    flat, extra = shape_attr([product(lead), product([elements, channels])])
+    matrix, more = shape_attr([product([elements, channels]), depth])
+    rows = call("reshape", windows, *extra, shape=flat)
+    result = matmul(rows, call("reshape", filters, *more, shape=matrix))
+    shape, extra = shape_attr([*lead, depth])
+    return call("reshape", result, *extra, shape=shape)
+
+
+@late
+def convolution(
+    input: Any, filters: Any, strides: Any = None, padding: Any = "VALID", data_format: str | None = None,
+    dilations: Any = None, name: str | None = None,
+) -> Tensor:  # fmt: skip
+    """Slides `filters` (*sizes, channels in, channels out) over `input` (batch, *space, channels).
+
+    With fewer channels in the filters the channels are divided into groups. Raises InvalidArgumentError when they don't
+    divide evenly.
+    """
+    x, w = operands("Conv2D", input, filters)
+    check_kind(OPS["exp"], x.dtype)
+    count = known_rank(w, "convolution") - 2
+    if known_rank(x, "convolution") != count + 2:
+        raise ValueError(f"input must be {count + 2}-dimensional for these filters, got shape {x.shape}")
+    first = _is_first(data_format)
+    x = _to_last(x, first)
+    attrs = (
+        per_dimension(strides, count, "strides", first), per_dimension(dilations, count, "dilations", first),
+        read_padding(padding, count, first),
+    )  # fmt: skip
+    channels, expected = x._shape[-1], w._shape[-2]  # type: ignore[index]
+    if channels is None or expected is None or channels == expected:
+        return _from_last(_convolve(x, w, *attrs), first)
+    if channels % expected or (w._shape[-1] or 0) % (channels // expected):  # type: ignore[index]
+        raise errors.InvalidArgumentError(
+            f"input depth must be evenly divisible by filter depth: {channels} vs {expected} [Op:Conv2D]", "convolution"
+        )
+    groups = channels // expected
+    parts = zip(split(x, groups, axis=-1), split(w, groups, axis=-1))
+    return _from_last(concat([_convolve(part, weights, *attrs) for part, weights in parts], -1), first)
+
+
+def _public(count: int) -> Callable[..., Tensor]:
+    def conv(
+        input: Any, filters: Any, strides: Any = 1, padding: Any = "VALID", data_format: str | None = None,
+        dilations: Any = None, name: str | None = None,
+    ) -> Tensor:  # fmt: skip
+        if known_rank(convert_to_tensor(filters), "conv") != count + 2:
+            raise ValueError(f"filters of conv{count}d must have rank {count + 2}")
+        return convolution(input, filters, strides, padding, data_format, dilations)
+
+    conv.__name__ = conv.__qualname__ = f"conv{count}d"
+    conv.__doc__ = f"`convolution` over {count} space dimension{'s' if count > 1 else ''}."
+    return late(conv)
+
+
+conv1d, conv2d, conv3d = _public(1), _public(2), _public(3)
+
+
+@late
+def conv_transpose(
+    input: Any, filters: Any, output_shape: Any, strides: Any, padding: Any = "SAME", data_format: str | None = None,
+    dilations: Any = None, name: str | None = None,
+) -> Tensor:  # fmt: skip
+    """The adjoint of `convolution` as a layer: from (batch, *space, channels out) to `output_shape`.
+
+    filters: (*sizes, channels of the result, channels of the input).
+    """
+    x, w = operands("Conv2DBackpropInput", input, filters)
+    count = known_rank(w, "conv_transpose") - 2
+    first = _is_first(data_format)
+    x = _to_last(x, first)
+    sizes = _kernel_sizes(w, count)
+    wide, holes = shape_args(output_shape)
+    if len(wide) == count:
+        # Only the space dimensions: batch and channels are those of the operands.
+        wide, holes = shape_args([dims(x)[0], *output_shape, dims(w)[-2]])
+        first_shape: Sequence[Any] = wide
+    else:
+        first_shape = (wide[0], *wide[2:], wide[1]) if first else wide
+    *lead, depth = dims(x)
+    channels = dims(w)[-2]
+    elements = math.prod(sizes)
+    flat, extra = shape_attr([product(lead), depth])
+    matrix, more = shape_attr([product([elements, channels]), depth])
+    rows = call("reshape", x, *extra, shape=flat)
+    spread = matmul(rows, call("reshape", w, *more, shape=matrix), transpose_b=True)
+    shape, extra = shape_attr([*lead, elements, channels])
+    windows = call("reshape", spread, *extra, shape=shape)
+    result = call(
+        "patches_grad", windows, *holes, shape=tuple(first_shape), sizes=sizes,
+        strides=per_dimension(strides, count, "strides", first),
+        rates=per_dimension(dilations, count, "dilations", first), padding=read_padding(padding, count, first),
+    )  # fmt: skip
+    return _from_last(result, first)
+
+
+def _public_transpose(count: int) -> Callable[..., Tensor]:
+    def transposed(
+        input: Any, filters: Any, output_shape: Any, strides: Any, padding: Any = "SAME",
+        data_format: str | None = None, dilations: Any = None, name: str | None = None,
+    ) -> Tensor:  # fmt: skip
+        return conv_transpose(input, filters, output_shape, strides, padding, data_format, dilations)
+
+    transposed.__name__ = transposed.__qualname__ = f"conv{count}d_transpose"
+    transposed.__doc__ = f"`conv_transpose` over {count} space dimension{'s' if count > 1 else ''}."
+    return late(transposed)
+
+
+conv1d_transpose, conv2d_transpose, conv3d_transpose = (_public_transpose(n) for n in (1, 2, 3))
+
+
+@late
+def depthwise_conv2d(
+    input: Any, filter: Any, strides: Any, padding: Any, data_format: str | None = None, dilations: Any = None,
+    name: str | None = None,
+) -> Tensor:  # fmt: skip
+    """Each channel with its own filters: (rows, columns, channels, multiplier) gives channels * multiplier channels."""
+    x, w = operands("DepthwiseConv2dNative", input, filter)
+    first = _is_first(data_format)
+    x = _to_last(x, first)
+    sizes = _kernel_sizes(w, 2)
+    windows = _windows(
+        x, sizes, per_dimension(strides, 2, "strides", first), per_dimension(dilations, 2, "dilations", first),
+        read_padding(padding, 2, first),
+    )  # fmt: skip
+    channels, multiplier = dims(w)[2:]
+    shape, extra = shape_attr([math.prod(sizes), channels, multiplier])
+    result = einsum("nhwkc,kcm->nhwcm", windows, call("reshape", w, *extra, shape=shape))
+    flat, extra = shape_attr([*dims(result)[:3], product([channels, multiplier])])
+    return _from_last(call("reshape", result, *extra, shape=flat), first)
+
+
+@late
+def separable_conv2d(
+    input: Any, depthwise_filter: Any, pointwise_filter: Any, strides: Any, padding: Any,
+    data_format: str | None = None, dilations: Any = None, name: str | None = None,
+) -> Tensor:  # fmt: skip
+    """`depthwise_conv2d`, then a 1 x 1 convolution."""
+    middle = depthwise_conv2d(input, depthwise_filter, strides, padding, data_format, dilations)
+    return conv2d(middle, pointwise_filter, 1, "VALID", data_format)
+
+
+# --- pooling -------------------------------------------------------------------------------------------------------
+
+
+def _pooled(input: Any, ksize: Any, strides: Any, padding: Any, data_format: Any, fill: Any, reduce: Any,
+            dilations: Any = 1) -> Tensor:  # fmt: skip
+    x = convert_to_tensor(input)
+    count = known_rank(x, "pool") - 2
+    first = _is_first(data_format)
+    x = _to_last(x, first)
+    windows = _windows(
+        x, per_dimension(ksize, count, "ksize", first), per_dimension(strides, count, "strides", first),
+        per_dimension(dilations, count, "dilations", first),
+        read_padding(padding, count, first), fill,
+    )  # fmt: skip
+    return _from_last(reduce(windows, count + 1, x), first)
+
+
+def _largest(windows: Tensor, axis: int, x: Tensor) -> Tensor:
+    """The first of the largest, so that its gradient goes to one element, as TensorFlow's does."""
+    if x.dtype.kind != "f":
+        return reduce_max(windows, axis)
+    nan = call("is_nan", windows)
+    # argmax leaves NaN out, a maximum doesn't.
+    places = [argmax(values, axis, output_type=dtypes.int32) for values in (nan, windows)]
+    best = call("expand_dims", call("select", reduce_any(nan, axis), *places), axis=(axis,))
+    return call("squeeze", call("take_along", windows, best, axis=axis), axis=(axis,))
+
+
+@late
+def max_pool(
+    input: Any, ksize: Any, strides: Any, padding: Any, data_format: str | None = None, name: str | None = None,
+    dilations: Any = 1,
+) -> Tensor:  # fmt: skip
+    """The largest element of each window. Shape (batch, *space, channels)."""
+    dtype = convert_to_tensor(input).dtype
+    lowest = -math.inf if dtype.kind == "f" else int(dtype.min)
+    return _pooled(input, ksize, strides, padding, data_format, lowest, _largest, dilations)
+
+
+def _average(windows: Tensor, axis: int, x: Tensor, attrs: Any) -> Tensor:
+    ones = call("ones_like", x[:1, ..., :1])
+    counts = reduce_sum(_windows(ones, *attrs), axis)
+    return reduce_sum(windows, axis) / counts
+
+
+@late
+def avg_pool(
+    input: Any, ksize: Any, strides: Any, padding: Any, data_format: str | None = None, name: str | None = None,
+    dilations: Any = 1,
+) -> Tensor:  # fmt: skip
+    """The mean of each window; what padding adds doesn't count."""
+    x = convert_to_tensor(input)
+    check_kind(OPS["exp"], x.dtype)
+    count = known_rank(x, "pool") - 2
+    first = _is_first(data_format)
+    attrs = (
+        per_dimension(ksize, count, "ksize", first), per_dimension(strides, count, "strides", first),
+        per_dimension(dilations, count, "dilations", first),
+        read_padding(padding, count, first),
+    )  # fmt: skip
+    return _pooled(
+        input,
+        ksize,
+        strides,
+        padding,
+        data_format,
+        0,
+        lambda windows, axis, t: _average(windows, axis, t, attrs),
+        dilations,
+    )
+
+
+@late
+def pool(
+    input: Any, window_shape: Any, pooling_type: str, strides: Any = None, padding: Any = "VALID",
+    data_format: str | None = None, dilations: Any = None, name: str | None = None,
+) -> Tensor:  # fmt: skip
+    """`max_pool` or `avg_pool`, by `pooling_type` "MAX" or "AVG". Raises ValueError for another."""
+    chosen = {"MAX": max_pool, "AVG": avg_pool}.get(str(pooling_type).upper())
+    if chosen is None:
+        raise ValueError(f"pooling_type must be 'MAX' or 'AVG', got {pooling_type!r}")
+    return chosen(
+        input, window_shape, 1 if strides is None else strides, padding, data_format,
+        dilations=1 if dilations is None else dilations,
+    )  # fmt: skip
+
+
+max_pool1d = max_pool2d = max_pool3d = max_pool
+avg_pool1d = avg_pool2d = avg_pool3d = avg_pool
+
+
+@late
+def extract_patches(images: Any, sizes: Any, strides: Any, rates: Any, padding: Any, name: str | None = None) -> Tensor:
+    """Windows of images, each flattened into the last dimension. Shape (batch, rows, columns, channels)."""
+    x = convert_to_tensor(images)
+    if known_rank(x, "extract_patches") != 4:
+        raise ValueError(f"images must be 4-dimensional, got shape {brackets(x._shape)}")
+    windows = _windows(
+        x, per_dimension(sizes, 2, "sizes"), per_dimension(strides, 2, "strides"), per_dimension(rates, 2, "rates"),
+        read_padding(padding, 2),
+    )  # fmt: skip
+    *lead, elements, channels = dims(windows)
+    shape, extra = shape_attr([*lead, product([elements, channels])])
+    return call("reshape", windows, *extra, shape=shape)

@@ -1,0 +1,91 @@
+"""Greyscale dilation and erosion of images, and convolution with holes, written with other ops.
+
+Haralick, Sternberg, Zhuang, "Image Analysis Using Mathematical Morphology" (1987).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from runtime.ops.arrays.rearrange import pad, reverse
+from runtime.ops.convert import convert_to_tensor, operands
+from runtime.ops.elementwise.arithmetic import maximum
+from runtime.ops.late import late
+from runtime.ops.nn.convolution import conv2d
+from runtime.tensor import Tensor
+
+
+def _pair(value: Sequence[int], what: str) -> tuple[int, int]:
+    if len(value) != 4 or value[0] != 1 or value[3] != 1:
+        raise ValueError(f"{what} must be [1, height, width, 1], got {value!r}")
+    return int(value[1]), int(value[2])
+
+
+@late
+def dilation2d(
+    input: Any, filters: Any, strides: Sequence[int], padding: str, data_format: str, dilations: Sequence[int],
+    name: str | None = None,
+) -> Tensor:  # fmt: skip
+    """The largest sum of image and filter in each window: max over (dy, dx) of input[y + dy, x + dx] + filters[dy, dx].
+
+    input: shape [batch, height, width, depth]. filters: [height, width, depth]. strides, dilations: [1, h, w, 1].
+    padding: "SAME" or "VALID"; what lies outside never counts. Where several sums are the largest, they share the
+    gradient. Raises ValueError for other options.
+    """
+    if data_format != "NHWC":
+        raise ValueError(f"Data formats other than NHWC are not yet supported. Received: data_format={data_format!r}")
+    x, weights = operands("Dilation2D", input, filters)
+    steps, rates = _pair(strides, "strides"), _pair(dilations, "dilations")
+    sizes, taps = x.shape.as_list(), weights.shape.as_list()
+    if len(sizes) != 4 or len(taps) != 3 or sizes[3] != taps[2]:
+        raise ValueError(
+            f"dilation2d needs [batch, height, width, depth] and [height, width, depth], got {sizes} and {taps}"
+        )
+    if None in sizes[1:3] or None in taps:  # then it is put off
+        raise ValueError(f"dilation2d needs images of known size, got shape {x.shape}")
+    margins, counts = [], []
+    for size, tap, step, rate in zip(sizes[1:3], taps, steps, rates):
+        reach = (tap - 1) * rate + 1  # type: ignore[operator]
+        if padding == "SAME":
+            count = -(-size // step)  # type: ignore[operator]
+            missing = max(0, (count - 1) * step + reach - size)  # type: ignore[operator]
+        elif padding == "VALID":
+            count, missing = (size - reach) // step + 1, 0  # type: ignore[operator]
+        else:
+            raise ValueError(f"padding must be 'SAME' or 'VALID', got {padding!r}")
+        margins.append([missing // 2, missing - missing // 2])
+        counts.append(count)
+    lowest = np.finfo(x.dtype.np).min if x.dtype.kind == "f" else np.iinfo(x.dtype.np).min
+    if any(map(any, margins)):
+        x = pad(x, [[0, 0], *margins, [0, 0]], constant_values=convert_to_tensor(lowest, x.dtype))
+    result: Any = None
+    for row in range(taps[0]):  # type: ignore[arg-type]
+        for column in range(taps[1]):  # type: ignore[arg-type]
+            places = [
+                slice(tap * rate, tap * rate + (count - 1) * step + 1, step)
+                for tap, rate, count, step in zip((row, column), rates, counts, steps)
+            ]
+            part = x[:, places[0], places[1]] + weights[row, column]
+            result = part if result is None else maximum(result, part)
+    return result
+
+
+@late
+def erosion2d(
+    value: Any, filters: Any, strides: Sequence[int], padding: str, data_format: str, dilations: Sequence[int],
+    name: str | None = None,
+) -> Tensor:  # fmt: skip
+    """The smallest difference of image and filter in each window: min over (dy, dx) of value[y + dy, x + dx] -
+    filters[-dy, -dx]. Arguments and errors are those of `dilation2d`."""
+    x, weights = operands("Dilation2D", value, filters)
+    return -dilation2d(-x, reverse(weights, [0, 1]), strides, padding, data_format, dilations)
+
+
+def atrous_conv2d(value: Any, filters: Any, rate: int, padding: str, name: str | None = None) -> Tensor:
+    """A convolution whose filter has `rate` - 1 holes between its elements. Raises ValueError for a rate below 1."""
+    if rate < 1:
+        raise ValueError(f"rate {rate} cannot be less than one")
+    return conv2d(value, filters, 1, padding, dilations=rate)

@@ -1,0 +1,1 @@
+"""Signal processing: Fourier and cosine transforms, short-time transforms and windows, cepstral coefficients."""
