@@ -526,6 +526,8 @@ def moved(value: Any) -> StagedList | None:
 def resolved(value: Any) -> Any:
     """A structure as a function returns it: with the staged lists that Python lists in it have become."""
     kind = type(value)
+    if kind is Moved:  # from an iterator over the Python list
+        raise TypeError(_MOVED)
     if kind is StagedList:
         return value.fitting([None] * len(value.element_types))
     if kind is list:

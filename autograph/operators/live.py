@@ -12,12 +12,14 @@ variable is read on some way from where each of them stands.
 from __future__ import annotations
 
 import dis
+import gc
 import sys
 import threading
 from collections import deque
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, ItemsView, Iterator, KeysView, Mapping, Sequence, ValuesView
 from ctypes import c_int, py_object, pythonapi
-from types import CodeType, FrameType, FunctionType, MethodType, ModuleType
+from functools import partial
+from types import BuiltinFunctionType, CodeType, FrameType, FunctionType, GeneratorType, MethodType, ModuleType
 from typing import Any
 
 from autograph.errors import is_own_file
@@ -30,6 +32,9 @@ _DEPTH = 16
 _MOST_OBJECTS = 500
 # Instances of their classes hold nothing of a program's.
 _OTHERS = ("builtins", "numpy", "autograph", "runtime")
+# Of iterators and the like that are not the program's own the garbage collector knows what they hold.
+_COMPREHENSIONS = "autograph.operators.comprehensions"
+_WITH_REFERENTS = ("builtins", "collections", "_collections", "functools", "itertools", _COMPREHENSIONS)
 _ENDS = ("RETURN_VALUE", "RETURN_CONST", "RAISE_VARARGS", "RERAISE")
 _ALWAYS = ("JUMP_FORWARD", "JUMP_ABSOLUTE", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT")
 _TRACE = "autograph.function.trace"
@@ -148,14 +153,23 @@ def _holds(held: Any, value: Any) -> bool:
 
 
 def _places(held: Any) -> Any:
-    """What an object consists of: a list, tuple or dictionary itself, the attributes of others. None for values."""
+    """What an object consists of: a list, tuple or dictionary itself, the attributes of others. None for values.
+
+    Of iterators and views, what they run over or look at.
+    """
     kind = type(held)
     if kind in (list, tuple, deque) or isinstance(held, dict):
         return held
     if kind is FunctionType:
         return tuple([read_cell(cell) for cell in held.__closure__ or ()])
-    if kind is MethodType:
-        return (held.__self__, held.__func__)
+    if kind in (MethodType, BuiltinFunctionType):
+        return (held.__self__, getattr(held, "__func__", None))
+    if kind is GeneratorType:
+        return tuple(held.gi_frame.f_locals.values()) if held.gi_frame is not None else ()
+    if isinstance(held, tuple):
+        return tuple(held)
+    if kind.__module__ in _WITH_REFERENTS and isinstance(held, (partial, KeysView, ValuesView, ItemsView, Iterator)):
+        return tuple(gc.get_referents(held))
     if isinstance(held, (type, ModuleType)) or kind.__module__.partition(".")[0] in _OTHERS:
         return None
     return attributes_of(held)

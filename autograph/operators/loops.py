@@ -90,7 +90,7 @@ def for_stmt(iterable: Any, body: Block, test: Block | None = None, names: tuple
     builder = ctx.builder
     before = len(builder.graph.nodes) if builder is not None else 0
     count = len(pending.objects)
-    if builder is not None and type(holder[0]) is list:
+    if builder is not None:
         pending.objects.append(holder[0])
     try:
         if builder is None:

@@ -5,13 +5,16 @@ And programs like these in which nothing can be told from Python: they agree wit
 
 from __future__ import annotations
 
+import collections
 import contextlib
+import functools
 
 import pytest
 
 import autograph as ag
 from autograph.errors import StagingError
 
+Named = collections.namedtuple("Named", ["items"])
 POINTS = [(0.9, 0.7, 0), (0.15, 0.05, 2)]
 
 
@@ -128,12 +131,89 @@ def while_a_loop_runs_over_the_list(x, y, n):
     return found
 
 
+def while_a_loop_runs_over_its_pairs(x, y, n):
+    items, found = [x, y], 0.0
+    for v, w in zip(items, [1.0, 2.0]):
+        if y > 0.3:
+            items = [1.0, 0.5]
+        items[1] = x * 2.0
+        found = found * 0.5 + v * w
+    return found
+
+
+def an_iterator(x, y, n):
+    items = [x, y]
+    rest = iter(items)
+    if y > 0.3:
+        items = [1.0, 0.5]
+    items[0] = x * 2.0
+    return next(rest), items
+
+
+def a_view(x, y, n):
+    table = {"a": x}
+    values = table.values()
+    if y > 0.3:
+        table = {"a": y}
+    table["a"] = x * 2.0
+    return list(values)
+
+
+def a_generator(x, y, n):
+    def each():
+        yield from items
+
+    items = first = [x, y]
+    rest = each()
+    if y > 0.3:
+        first = [1.0, 0.5]
+    first[0] = x * 2.0
+    return sum(rest)
+
+
+def a_generator_expression(x, y, n):
+    items = [x, y]
+    rest = (v * 2.0 for v in items)
+    if y > 0.3:
+        items = [1.0, 0.5]
+    items[0] = x * 2.0
+    return sum(rest)
+
+
+def a_method_of_the_list(x, y, n):
+    items = [x, y]
+    note = items.append
+    if y > 0.3:
+        items = [1.0, 0.5]
+    note(x)
+    return sum(items)
+
+
+def a_partial(x, y, n):
+    items = [x, y]
+    total = functools.partial(sum, items)
+    if y > 0.3:
+        items = [1.0, 0.5]
+    items[0] = x * 2.0
+    return total()
+
+
+def a_named_tuple(x, y, n):
+    items = [x, y]
+    named = Named(items)
+    if y > 0.3:
+        items = [1.0, 0.5]
+    named.items[0] = x * 2.0
+    return sum(items)
+
+
 @pytest.mark.parametrize(
     "program",
     [
         given_up_before_the_next_condition, in_a_match, by_a_function_that_changes_a_variable,
         in_a_branch_that_is_the_rest_of_the_function, when_a_with_statement_is_left, when_a_generator_goes_on,
-        while_a_loop_runs_over_the_list,
+        while_a_loop_runs_over_the_list, while_a_loop_runs_over_its_pairs, an_iterator, a_view, a_generator,
+        a_generator_expression, a_method_of_the_list, a_partial, a_named_tuple,
     ],
 )  # fmt: skip
 def test_refused(program):
@@ -178,6 +258,19 @@ def a_loop_over_another_list(x, y, n):
         items[2] = v
         found = found * 0.5 + v
     return [found, *items]
+
+
+def test_an_iterator_over_a_list_that_becomes_staged():
+    @ag.function
+    def program(x, n):
+        items = [x]
+        rest = iter(items)
+        for _ in ag.range(n):
+            items.append(x)
+        return next(rest)
+
+    with pytest.raises(TypeError, match="this list was changed by a staged loop"):
+        program(ag.constant(0.5), ag.constant(2))
 
 
 @pytest.mark.parametrize("point", POINTS)
