@@ -32,9 +32,22 @@ _GRAPH_EXAMPLES = """\
 examples:
   autograph graph model.py:step --signature "x: float32[None, 3], n: int32"
   autograph graph model.py:step --signature "x: float32[...], training=True"
+  autograph graph model.py:step --signature "x: float64[8]" --passes
   autograph graph model.py:step --signature "x: float64[8]" --kernel
+  autograph graph model.py:step --signature "x: float64[8]" --gradient backward --asm
   autograph graph model.py:step --signature "x: float64[8]" --html step.html
 """
+
+
+# The stages after the graph, as `runtime/engine/stages.py` names them.
+_STAGES = {
+    "passes": "the graph as traced, and what each pass changes in it,",
+    "kernel": "the native code of each part, as Python,",
+    "kernel-passes": "what each pass over the kernel changes",
+    "llvm": "the kernel in LLVM's language",
+    "optimized-llvm": "the same after LLVM's passes",
+    "asm": "the kernel's assembly for this machine",
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -106,8 +119,8 @@ def _parser() -> argparse.ArgumentParser:
     convert.add_argument("--color", choices=("auto", "always", "never"), default="auto", help="colours of --diff")
     graph = commands.add_parser(
         "graph",
-        help="print the traced program of a function, or its native kernel",
-        description="Imports a file, traces a function of it and prints the program.",
+        help="print the traced program of a function, at each stage from the graph to machine code",
+        description="Imports a file, traces a function of it and prints the program at a stage of its compilation.",
         epilog=_GRAPH_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -119,8 +132,14 @@ def _parser() -> argparse.ArgumentParser:
         help="the arguments: `name: dtype[shape]` for tensors ([...] for any shape), `name=value` for Python values",
     )
     graph.add_argument("--lines", action="store_true", help="print the user's file and line behind each operation")
+    graph.add_argument(
+        "--gradient",
+        choices=("forward", "backward"),
+        help="take the gradient's program instead: forward computes the results and what backward needs",
+    )
     form = graph.add_mutually_exclusive_group()
-    form.add_argument("--kernel", action="store_true", help="print the generated kernel instead")
+    for stage, text in _STAGES.items():
+        form.add_argument(f"--{stage}", action="store_true", help=f"print {text} instead")
     form.add_argument("--dot", metavar="FILE", help="write the graph in Graphviz' language instead (- prints it)")
     form.add_argument("--svg", metavar="FILE", help="write a picture instead, where Graphviz is installed")
     form.add_argument("--html", metavar="FILE", help="write a page with foldable regions beside the source instead")

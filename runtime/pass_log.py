@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 # Makes a program's text. The dictionary is the printer's: it keeps names in it, so that a value has one name in all
-# texts of a recording.
+# texts of the program.
 Printer = Callable[[Any, dict[Any, Any]], str]
 
 
@@ -39,7 +39,10 @@ class Step:
 @dataclass
 class _Log:
     steps: list[Step] = field(default_factory=list)
-    names: dict[Any, Any] = field(default_factory=dict)
+    names: dict[int, tuple[Any, dict[Any, Any]]] = field(default_factory=dict)  # by id of a program, with it
+
+    def names_in(self, program: Any) -> dict[Any, Any]:
+        return self.names.setdefault(id(program), (program, {}))[1]
 
 
 _current: ContextVar[_Log | None] = ContextVar("pass_log", default=None)
@@ -62,11 +65,11 @@ def run_pass(level: str, name: str, change: Callable[[Any], Any], program: Any, 
     log = _current.get()
     if log is None:
         return change(program)
-    before = printer(program, log.names)
+    before = printer(program, log.names_in(program))
     result = change(program)
     first = result[0] if isinstance(result, tuple) else result
     after = first if isinstance(first, type(program)) else program
-    log.steps.append(Step(level, name, after, before, printer(after, log.names)))
+    log.steps.append(Step(level, name, after, before, printer(after, log.names_in(after))))
     return result
 
 

@@ -27,6 +27,26 @@ def wrong(x):
 def texts(x):
     return ag.strings.length(x)
 
+def mixed(x, n):
+    x = ag.exp(x)
+    while n > 0:
+        x = ag.ensure_shape(ag.numpy_function(abs, [x], ag.float32), [4])
+        for _ in ag.range(n):
+            x = x * 1.5
+        n -= 1
+    return ag.tanh(ag.exp(x))
+
+def repeated(x):
+    for _ in range(3):
+        x = ag.ensure_shape(ag.numpy_function(abs, [ag.tanh(x)], ag.float32), [4])
+    return x
+
+def integers(n):
+    return n + 1
+
+def redundant(x):
+    return -(-ag.exp(x)) + ag.exp(x)
+
 @ag.function(input_signature=[ag.TensorSpec([None], ag.float32), ag.TensorSpec([], ag.int32)])
 def signed(x, n):
     return x * ag.cast(n, ag.float32)
@@ -58,6 +78,88 @@ def test_graph(program, capsys):
     assert "def kernel(x, n):" in out
     assert "while n" in out
     compile(out, "kernel", "exec")
+
+
+def test_passes(program, capsys):
+    code, out, err = run(capsys, "graph", f"{program}:redundant", "--passes", "--signature", "x: float32")
+    assert (code, err) == (0, "")
+    first, *changes = out.strip().split("\n\n")
+    assert first.startswith("# before the passes\ngraph redundant(%x: float32[]):\n  %exp: float32[] = exp(%x)")
+    by_name = {text.partition("\n")[0]: text for text in changes}
+    assert "-   %exp_1: float32[] = exp(%x)" in by_name["# after common subexpressions"].splitlines()
+    assert {"# after rules", "# after dead code"} <= by_name.keys()
+    assert "    %exp: float32[] = exp(%x)" in changes[-1].splitlines()
+    code, out, err = run(capsys, "graph", f"{program}:texts", "--passes", "--signature", "x: string")
+    assert (code, err, out.rstrip().rpartition("\n")[2]) == (0, "", "# no pass changes it")
+
+
+def test_a_kernel_for_each_native_part(program, capsys):
+    """Between them, why operations stay on the interpreter; native loops in what stays, too."""
+    signature = ["--signature", "x: float32[4], n: int32"]
+    code, out, err = run(capsys, "graph", f"{program}:mixed", "--kernel", *signature)
+    assert (code, err) == (0, "")
+    heads = [line for line in out.splitlines() if line.startswith("#")]
+    assert heads == [
+        "# kernel 1",
+        "# on the interpreter: host_call  (program.py:26): op 'host_call' has no native form (so neither has the while "
+        "around it)",
+        "# kernel 2 (the loop, once it has run for a while)",
+        "# kernel 3",
+    ]
+    _, first, loop, last = out.split("\ndef kernel(")
+    assert "lib.exp" in first and "np.float32(1.5)" in loop and "lib.tanh" in last
+    compile(out, "kernels", "exec")
+    code, out, err = run(capsys, "graph", f"{program}:mixed", "--llvm", *signature)
+    assert (code, err) == (0, "")
+    assert [line for line in out.splitlines() if "kernel " in line and line.startswith("; ")] == [
+        "; kernel 1", heads[2].replace("#", ";"), "; kernel 3",
+    ]  # fmt: skip
+
+
+def test_equal_parts_are_shown_once(program, capsys):
+    _, out, _ = run(capsys, "graph", f"{program}:repeated", "--kernel", "--signature", "x: float32[4]")
+    assert [line for line in out.splitlines() if "# kernel" in line] == [
+        "# kernel 1", "# kernel 1 again", "# kernel 1 again",
+    ]  # fmt: skip
+    assert out.count("def kernel") == 1
+
+
+def test_llvm_and_assembly(program, capsys):
+    signature = ["--signature", "x: float32[None, 3], n: int32, scale=2.5"]
+    texts = {}
+    for stage in ("llvm", "optimized-llvm", "asm"):
+        code, texts[stage], err = run(capsys, "graph", f"{program}:step", f"--{stage}", *signature)
+        assert (code, err) == (0, "")
+    assert "%status = alloca i32" in texts["llvm"] and "define ptr @kernel(" in texts["llvm"]
+    assert "target triple" in texts["optimized-llvm"] and "%status = alloca" not in texts["optimized-llvm"]
+    assert "define ptr @kernel(" in texts["optimized-llvm"]
+    assert "kernel:\n" in texts["asm"] and "define" not in texts["asm"]
+
+
+def test_stages_of_the_other_compiler(program, capsys, monkeypatch):
+    monkeypatch.setenv("AUTOGRAPH_COMPILER", "numba")
+    command = ["graph", f"{program}:plain", "--signature", "x: float64[8]"]
+    code, out, err = run(capsys, *command, "--optimized-llvm")
+    assert (code, err, "define " in out) == (0, "", True)
+    code, out, err = run(capsys, *command, "--asm")
+    assert (code, err, ".globl" in out) == (0, "", True)
+    code, out, err = run(capsys, *command, "--llvm")
+    assert (code, out) == (1, "")
+    assert err == "autograph: numba has no llvm text of 'plain': numba gives its LLVM text only after optimisation\n"
+
+
+@pytest.mark.parametrize("stage", ["graph", "passes", "kernel", "llvm"])
+@pytest.mark.parametrize("gradient", ["forward", "backward"])
+def test_stages_of_gradients(program, capsys, stage, gradient):
+    options = [] if stage == "graph" else [f"--{stage}"]
+    signature = "x: float32[3], n: int32, scale=2.5"
+    command = ["graph", f"{program}:step", *options, "--gradient", gradient, "--signature", signature]
+    code, out, err = run(capsys, *command)
+    assert (code, err) == (0, "")
+    if stage in ("graph", "passes"):
+        assert ("graph gradient of step(" if gradient == "backward" else "graph step with residuals(") in out
+    else:
+        assert ("def kernel(" if stage == "kernel" else "define ptr @kernel(") in out
 
 
 def test_graph_as_a_picture_and_a_page(program, tmp_path, capsys, monkeypatch):
@@ -108,11 +210,21 @@ def test_of_a_function_with_a_signature_and_of_a_method(program, capsys, command
         ("step", "x: float32", 2, "can't be called so: missing a required argument"),
         ("wrong", "x: float32", 1, "wrong can't be traced: "),
         ("nothing", "", 2, "no function 'nothing'"),
+        (
+            "texts --kernel",
+            "x: string",
+            1,
+            "has no native kernel. On the interpreter: string_length  (program.py:21): "
+            "op 'string_length' has no native form",
+        ),
+        ("texts --asm", "x: string", 1, "'texts' has no native kernel. On the interpreter: string_length"),
+        ("integers --gradient backward", "n: int32", 1, "'integers' has no gradient: no floating-point result"),
         ("NUMBER", "", 2, "is no function"),
     ],
 )
 def test_graph_errors(program, capsys, name, signature, code, message):
-    found, out, err = run(capsys, "graph", f"{program}:{name}", "--signature", signature)
+    name, *options = name.split()
+    found, out, err = run(capsys, "graph", f"{program}:{name}", *options, "--signature", signature)
     assert (found, out) == (code, "")
     assert message in err
 
@@ -122,4 +234,9 @@ def test_graph_of_a_file_that_fails(tmp_path, capsys):
     path.write_text("1 / 0", encoding="utf-8")
     code, _, err = run(capsys, "graph", f"{path}:f")
     assert (code, err) == (2, f"autograph: {path} fails when it is run: ZeroDivisionError: division by zero\n")
-    assert run(capsys, "graph", "nowhere.py:f")[0] == 2
+    for options in ([], ["--passes"], ["--asm"]):
+        code, out, err = run(capsys, "graph", "nowhere.py:f", *options)
+        assert (code, out, err) == (2, "", "autograph: cannot read nowhere.py: no such Python file\n")
+    with pytest.raises(SystemExit):
+        run(capsys, "graph", f"{path}:f", "--kernel", "--asm")
+    assert "not allowed with argument" in capsys.readouterr().err

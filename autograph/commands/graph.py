@@ -1,4 +1,4 @@
-"""`autograph graph`: the traced program of a function, or the native kernel generated from it. Runs the file."""
+"""`autograph graph`: the program of a function at each stage of its compilation. Runs the file."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ from autograph.commands.files import UsageError, read, split
 from autograph.errors import AutographError
 from autograph.function.polymorphic import Function
 from runtime import dtypes
-from runtime.codegen.kernel.source import NotNative
-from runtime.codegen.lower.lower_graph import lower
+from runtime.engine.stages import STAGES, chosen
 from runtime.errors import OperatorNotAllowedInGraphError, OpError
 from runtime.spec import TensorSpec
 
@@ -41,30 +40,31 @@ def function_of(options: Any) -> tuple[str, Any, dict[str, Any]]:
 
 
 def run(options: Any) -> int:
-    """Prints the graph or kernel; exit code 1 where tracing fails or the program has no single kernel."""
+    """Prints a stage, or writes a picture or page; exit code 1 where tracing fails or there is nothing to show."""
     name, function, arguments = function_of(options)
+    traced = Function(function)
     try:
-        concrete = Function(function).get_concrete_function(**arguments)
+        concrete = traced.get_concrete_function(**arguments)
     except UNTRACEABLE as error:
         print(f"autograph: {name} can't be traced: {type(error).__name__}: {error}", file=sys.stderr)
+        return 1
+    stage = next((each for each in STAGES if getattr(options, each.replace("-", "_"), False)), "graph")
+    try:
+        if stage != "graph":
+            print(concrete.as_text(stage, options.gradient), flush=True)
+            return 0
+        graph = chosen(concrete.function, options.gradient).graph
+    except (LookupError, OpError, ValueError) as error:
+        print(f"autograph: {error}", file=sys.stderr)
         return 1
     for form, show in _FORMS.items():
         file = getattr(options, form)
         if file is not None:
             try:
-                return _write(show(concrete.graph), file)
+                return _write(show(graph), file)
             except FileNotFoundError as error:  # Graphviz is missing
                 raise UsageError(str(error)) from None
-    if not options.kernel:
-        print(concrete.graph.as_text(spans=options.lines), flush=True)
-        return 0
-    try:
-        print(lower(concrete.function.executable.graph).text.rstrip(), flush=True)
-    except NotNative as error:
-        print(
-            f"autograph: {name} is no single kernel, it is split where something isn't native: {error}", file=sys.stderr
-        )
-        return 1
+    print(graph.as_text(spans=options.lines), flush=True)
     return 0
 
 

@@ -111,6 +111,8 @@ class ConcreteFunction:
         self._origin: ConcreteFunction | None = None
         self._twins: dict[tuple, ConcreteFunction] = {}
         self.python_function: Any = None
+        # Of the function that made the trace: traces it once more, so that what its passes do can be seen.
+        self.retrace: Callable[[], Callable[[ConcreteFunction], ConcreteFunction] | None] = lambda: None
 
     # --- variables among the arguments ---------------------------------------------------------------------------
 
@@ -439,9 +441,32 @@ class ConcreteFunction:
              "Captures:", *(captures or ["  None"])]
         )  # fmt: skip
 
-    def as_text(self) -> str:
-        """The graph as text."""
-        return as_text(self.graph)
+    def as_text(self, stage: str = "graph", gradient: str | None = None) -> str:
+        """The program at a stage of its compilation, as text. Nothing runs.
+
+        Args:
+            stage: "graph": the graph that its passes have left. "passes": the graph as it was traced and after each
+                pass that changes it, changed lines marked with - and +; for this the function is traced again.
+                "kernel": the native code as Python. "kernel-passes": what each pass over the kernel changes. "llvm":
+                the kernel in LLVM's language. "optimized-llvm": the same after LLVM's passes. "asm": its assembly for
+                this machine. Where some operations stay on the interpreter, there is a kernel for each native part.
+            gradient: None: the function. "forward": the function with what its gradient needs. "backward": the
+                gradient by all inputs that are floating-point numbers, variables among them.
+
+        Raises ValueError for another stage, or where there is no gradient; UnimplementedError where nothing is native;
+        ReferenceError where the function can't be traced again because it, or an argument of its, is gone.
+        """
+        if (stage, gradient) == ("graph", None):
+            return as_text(self.graph)
+        from runtime.engine.stages import text_of  # loads the code generator
+
+        return text_of(stage, gradient, self.function, self._traced_again)
+
+    def _traced_again(self) -> GraphFunction:
+        retrace = self.retrace()
+        if retrace is None:
+            raise ReferenceError(f"the function that made the trace {self.graph.name!r} is gone, or made it otherwise")
+        return retrace(self).function
 
     def __str__(self) -> str:
         return f"ConcreteFunction {self.pretty_printed_signature()}"

@@ -20,7 +20,14 @@ from autograph.function.guards import broken, guards_of, settled
 from autograph.function.lifting import trace_once_or_twice
 from autograph.function.retracing import Reasons, explain, warn_when_frequent
 from autograph.function.shortcuts import Shortcuts
-from autograph.function.signature import Arguments, check_input_signature, checked_signature, key_of_call, relax
+from autograph.function.signature import (
+    Arguments,
+    WeakArgument,
+    check_input_signature,
+    checked_signature,
+    key_of_call,
+    relax,
+)
 from autograph.function.trace import trace
 from autograph.operators.builtins import STAGES_PRINTS
 from autograph.operators.calls import CONVERTING, is_library
@@ -181,7 +188,24 @@ class Function:
         self._note_reason(key, args, kwargs)
         guards = guards_of(self._python_function, args, lambda f: not is_library(f))
         args, kwargs = self._relaxed(args, kwargs)
+        concrete = self._run_trace(key, args, kwargs)
+        concrete.guards = settled(guards)
+        concrete.python_function = self._python_function
+        concrete.retrace = weakref.WeakMethod(self._trace_again)
+        concrete.checked = ctx.numerics is not None
+        self._trace_count += 1
+        self._latest = concrete
+        return concrete
 
+    def _trace_again(self, concrete: ConcreteFunction) -> ConcreteFunction:
+        """A second trace for the same arguments, to look at: nothing else uses it."""
+        args, kwargs = concrete.structured_input_signature
+        if any(isinstance(leaf, WeakArgument) for leaf in nest.flatten((args, kwargs))):
+            raise ReferenceError(f"an object that '{self._name}' was traced for is gone, so it can't be traced again")
+        with self._lock, rarely():
+            return self._run_trace(key_of_call(args, kwargs, []), args, kwargs)
+
+    def _run_trace(self, key: Any, args: tuple, kwargs: dict[str, Any]) -> ConcreteFunction:
         if inspect.isgeneratorfunction(self._python_function):
             raise UnsupportedError(
                 f"'{self._name}' is a generator function, and generators are not supported as traced functions",
@@ -199,7 +223,7 @@ class Function:
         prints = STAGES_PRINTS.set(bool(wanted) or STAGES_PRINTS.get())
         converting = CONVERTING.set(True if self._autograph else None)
         try:
-            concrete = trace_once_or_twice(run, is_first=self._trace_count == 0)
+            return trace_once_or_twice(run, is_first=self._trace_count == 0)
         except UnboundLocalError as error:
             name_assignment(error)
             raise
@@ -210,12 +234,6 @@ class Function:
             self._tracing.discard(key)
             STAGES_PRINTS.reset(prints)
             CONVERTING.reset(converting)
-        concrete.guards = settled(guards)
-        concrete.python_function = self._python_function
-        concrete.checked = ctx.numerics is not None
-        self._trace_count += 1
-        self._latest = concrete
-        return concrete
 
     def _note_reason(self, key: Any, args: tuple, kwargs: dict[str, Any]) -> None:
         if self._latest is None:

@@ -147,7 +147,7 @@ def explain(title: str, executable: Executable, traced: Graph) -> Section:
             if key is not None:
                 shared[key] = kernel
         else:
-            _stays(part, section.stays)
+            note_stays(part, section.stays)
     return section
 
 
@@ -237,7 +237,8 @@ def _surroundings(graph: Graph, loop: Span | None) -> Iterator[tuple[Node, Span 
             yield from _surroundings(region, node.span or ("", 0, "") if node.op.name == "while" else loop)
 
 
-def _stays(part: Graph, stays: list[Stay]) -> None:
+def note_stays(part: Graph, stays: list[Stay]) -> None:
+    """Adds what an interpreted part holds to `stays`, by reasons."""
     by_reason = {stay.reason: stay for stay in stays}
     for node in part.nodes:
         if node.op.name == "constant":

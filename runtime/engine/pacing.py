@@ -108,20 +108,25 @@ class Loop:
                 work()
 
     def _graph(self) -> Graph:
-        graph = Graph(f"loop of {self.node.graph.name}")
-        mapping = Substitution()
-        # What is carried has the type of every trip: it may begin with a shape that only the first one meets.
-        carried = self.node.outputs
-        types = [*(v.type for v in carried), *(v.type for v in self.node.inputs[len(carried) :])]
-        if self.node.op.name == "letrec":
-            types = [v.type for v in self.node.regions[0].inputs]
-        arguments = [graph.add_input(type_, v.name) for type_, v in zip(types, self.node.inputs)]
-        # By position: the same value may be several operands.
-        copy_nodes([self.node], graph, mapping)
-        (copy,) = graph.nodes
-        copy.inputs = arguments
-        graph.outputs = list(copy.outputs)
-        return graph
+        return graph_of_loop(self.node)
+
+
+def graph_of_loop(node: Node) -> Graph:
+    """A `while` or `letrec` node as a graph of its own."""
+    graph = Graph(f"loop of {node.graph.name}")
+    mapping = Substitution()
+    # What is carried has the type of every trip: it may begin with a shape that only the first one meets.
+    carried = node.outputs
+    types = [*(v.type for v in carried), *(v.type for v in node.inputs[len(carried) :])]
+    if node.op.name == "letrec":
+        types = [v.type for v in node.regions[0].inputs]
+    arguments = [graph.add_input(type_, v.name) for type_, v in zip(types, node.inputs)]
+    # By position: the same value may be several operands.
+    copy_nodes([node], graph, mapping)
+    (copy,) = graph.nodes
+    copy.inputs = arguments
+    graph.outputs = list(copy.outputs)
+    return graph
 
 
 def _cost(node: Node) -> float:

@@ -79,6 +79,20 @@ def machine_code(text: str, modules: Iterable[str], level: int = 2, quick: bool 
     """An object file of a module's text, linked with others, optimised for this machine at `level`, 0 to 3; quick:
     by few passes, see `_optimise_quickly`; later: a module of functions to be inlined when loops are vectorised. Raises
     Unsupported where LLVM refuses the text, which is an error of this room's."""
+    return bytes(_machine().emit_object(_optimised(text, modules, level, quick, later)))
+
+
+def optimised_text(text: str, modules: Iterable[str], quick: bool = False, later: str = "") -> str:
+    """The module that `machine_code` makes an object file of, as LLVM's text."""
+    return str(_optimised(text, modules, 2, quick, later))
+
+
+def assembly(text: str, modules: Iterable[str], quick: bool = False, later: str = "") -> str:
+    """The same as this machine's assembly."""
+    return str(_machine().emit_assembly(_optimised(text, modules, 2, quick, later)))
+
+
+def _optimised(text: str, modules: Iterable[str], level: int, quick: bool, later: str) -> Any:
     machine, modules = _machine(), list(modules)
     try:
         module = _parsed(text)
@@ -102,7 +116,7 @@ def machine_code(text: str, modules: Iterable[str], level: int = 2, quick: bool 
             _inline(module, builder)
         if divide_by_newton.may_change("".join([text, *modules])):
             module = _relieved(module, builder)
-    return bytes(machine.emit_object(module))
+    return module
 
 
 def _optimise_quickly(module: Any, builder: Any) -> None:

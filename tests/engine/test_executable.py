@@ -15,6 +15,7 @@ from runtime import errors
 from runtime.dtypes import float32, float64
 from runtime.engine import Executable, background, executable, kernel_counters, pacing, partition, wait_for_background
 from runtime.graph.interpreter import interpret
+from runtime.graph.passes import pipeline
 from runtime.ops.control import assert_op
 from runtime.ops.dispatch import call
 from tests.autodiff.graphs import I32, integer, while_loop
@@ -178,7 +179,7 @@ def test_a_short_program_does_not_wait_for_all_kernels_of_a_long_one(monkeypatch
         return call("sin", x) + 1.0
 
     monkeypatch.setattr(partition, "load", noting)
-    monkeypatch.setattr(partition, "alike", lambda graph, runs: None)
+    monkeypatch.setitem(pipeline.REWRITES, "repetitions", lambda graph, runs: None)
     monkeypatch.setattr(partition.graph_cache, "description", lambda graph: str(id(graph)))  # nothing is shared
     long, short = Executable(build(various, [F32])), Executable(build(brief, [F32]))
     monkeypatch.setattr(Executable, "gain", lambda self: 1.0 if self is short else 0.1)

@@ -72,6 +72,9 @@ class Compiler(Protocol):
     def load(self, name: str, source: KernelSource, code: bytes) -> Callable[..., Any]:
         """The entry point from the compiled form. Raises `Unreadable` where that isn't what the compiler wrote."""
 
+    def text(self, source: KernelSource, form: str) -> str:
+        """What it makes of a kernel, to be read: 'llvm' (as it is written), 'optimized-llvm' or 'asm'."""
+
 
 def _compilers() -> list[Compiler]:
     """Those to be tried, in order. Raises InvalidArgumentError where AUTOGRAPH_COMPILER is none of them."""
@@ -110,6 +113,18 @@ def compile_kernel(source: KernelSource) -> Callable[..., Any]:
     entry = _once(name, lambda: _load_or_compile(name, source))
     assert entry is not None
     return entry
+
+
+def text_of(source: KernelSource, form: str) -> str:
+    """What becomes of a kernel, to be read (see `Compiler.text`). Raises KernelError where no compiler can say."""
+    refusals: list[str] = []
+    with compiling, interrupts_wait():
+        for compiler in _compilers():
+            try:
+                return compiler.text(source, form)
+            except compiler.Refused as error:
+                refusals.append(f"{compiler.NAME} has no {form} text of '{source.name}': {error}")
+    raise errors.KernelError("; ".join(refusals))
 
 
 def recalled(name: str, text: str) -> Callable[..., Any] | None:

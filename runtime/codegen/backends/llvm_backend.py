@@ -16,7 +16,7 @@ NAME = "llvm"
 # The library's functions that are plain Python.
 _TEXTS = ("functions.py", "algorithms.py", "philox.py")
 
-__all__ = ["NAME", "Refused", "available", "compile", "load"]
+__all__ = ["NAME", "Refused", "available", "compile", "load", "text"]
 
 
 @functools.cache
@@ -89,6 +89,17 @@ def lanes(source: KernelSource) -> list[int]:
         return []
     widths: list[int] = module.lanes
     return widths
+
+
+def text(source: KernelSource, form: str) -> str:
+    """What becomes of a kernel, as text (see `Compiler.text`). Raises Refused."""
+    module = program(source)
+    written: str = module.text("kernel", source.signature, "kernel")
+    if form == "llvm":
+        return written
+    modules = module.modules.values()
+    show = target.assembly if form == "asm" else target.optimised_text
+    return show(written, modules, quick=source.quick, later=_steps(modules) if modules else "")
 
 
 def load(name: str, source: KernelSource, code: bytes) -> Callable[..., Any]:

@@ -32,9 +32,42 @@ def compile(
     name: str, source: KernelSource, outside: Callable[[], None] = lambda: None
 ) -> tuple[Callable[..., Any], bytes | None]:
     """The entry point, and the compiled form for the disk; None where numba has lost it."""
+    from numba.core.serialize import dumps
+
+    dispatcher = _compiled(name, source)
+    # The overload's entry point skips the dispatch on argument types, which are known to be right.
+    (overload,) = dispatcher.overloads.values()
+    if "@lib.recursive" in source.text:
+        # numba's compiled form of a function that calls itself doesn't hold that function, and crashes when loaded.
+        return overload.entry_point, None
+    try:
+        return overload.entry_point, dumps((_version(), overload._reduce()))
+    except RuntimeError:
+        # LLVM hands the object code to a hook of llvmlite's, which can miss it while another thread drops a module.
+        # The kernel is sound; a later process compiles it again.
+        return overload.entry_point, None
+
+
+def text(source: KernelSource, form: str) -> str:
+    """What becomes of a kernel, as text (see `Compiler.text`). Raises Refused: numba keeps no LLVM that isn't
+    optimised."""
+    if form == "llvm":
+        raise Refused("numba gives its LLVM text only after optimisation")
+    dispatcher = _compiled(f"shown_{hash(source.text) & 0xFFFFFFFF:08x}", source)
+    (signature,) = dispatcher.signatures
+    return str(dispatcher.inspect_asm(signature) if form == "asm" else dispatcher.inspect_llvm(signature))
+
+
+def _version() -> str:
+    import numba
+
+    return str(numba.__version__)
+
+
+def _compiled(name: str, source: KernelSource) -> Any:
+    """numba's dispatcher of a kernel. Raises Refused."""
     import numba
     from numba.core.errors import NumbaError
-    from numba.core.serialize import dumps
 
     _provide(source)
     function = kernel_cache.module_of(name, source.text).kernel
@@ -42,20 +75,9 @@ def compile(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", category=numba.NumbaWarning)
         try:
-            dispatcher = numba.njit(source.signature, **options)(function)
+            return numba.njit(source.signature, **options)(function)
         except (NumbaError, NotImplementedError, AssertionError, KeyError, TypeError) as error:
             raise Refused(str(error)) from error
-    # The overload's entry point skips the dispatch on argument types, which are known to be right.
-    (overload,) = dispatcher.overloads.values()
-    if "@lib.recursive" in source.text:
-        # numba's compiled form of a function that calls itself doesn't hold that function, and crashes when loaded.
-        return overload.entry_point, None
-    try:
-        return overload.entry_point, dumps((numba.__version__, overload._reduce()))
-    except RuntimeError:
-        # LLVM hands the object code to a hook of llvmlite's, which can miss it while another thread drops a module.
-        # The kernel is sound; a later process compiles it again.
-        return overload.entry_point, None
 
 
 def load(name: str, source: KernelSource, code: bytes) -> Callable[..., Any]:

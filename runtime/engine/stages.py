@@ -1,0 +1,204 @@
+"""The program of a function at each stage of its compilation, as text.
+
+    graph            the graph that its passes have left
+    passes           the graph as traced, and after each pass that changes it
+    kernel           the Python text of each native part
+    kernel-passes    what each pass over kernels changes
+    llvm             the kernels in LLVM's language, as they are written
+    optimized-llvm   the same after LLVM's passes
+    asm              assembly for this machine
+
+Nothing runs, and what is compiled to be shown isn't kept.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from runtime.autodiff.calls import is_differentiable
+from runtime.codegen.backends import driver
+from runtime.codegen.kernel.source import KernelSource, NotNative
+from runtime.codegen.lower.lower_graph import is_native, lower
+from runtime.engine.explain import Stay, note_stays
+from runtime.engine.explain_text import describe_stay
+from runtime.engine.function import GraphFunction
+from runtime.engine.pacing import graph_of_loop
+from runtime.engine.partition import parts
+from runtime.errors import UnimplementedError
+from runtime.graph.ir import Graph, Node
+from runtime.graph.passes.pipeline import rewrite
+from runtime.graph.printer import as_text
+from runtime.pass_log import Step, recorded
+
+# What begins a comment in the text of each stage.
+STAGES = {
+    "graph": "#",
+    "passes": "#",
+    "kernel": "#",
+    "kernel-passes": "#",
+    "llvm": ";",
+    "optimized-llvm": ";",
+    "asm": "#",
+}
+GRADIENTS = ("forward", "backward")
+
+
+def text_of(stage: str, gradient: str | None, function: GraphFunction, again: Callable[[], GraphFunction]) -> str:
+    """The text of a stage. gradient: None or one of `GRADIENTS`. again: traces the function anew.
+
+    Raises ValueError for another stage or where there is no gradient, UnimplementedError where nothing is native,
+    KernelError where no compiler can show the stage.
+    """
+    if stage not in STAGES:
+        raise ValueError(f"there is no stage {stage!r}; there are {', '.join(STAGES)}")
+    if gradient is not None and gradient not in GRADIENTS:
+        raise ValueError(f"gradient must be None or one of {', '.join(GRADIENTS)}, not {gradient!r}")
+    if stage == "passes":
+        return _passes(gradient, again)
+    function = chosen(function, gradient)
+    if stage == "graph":
+        return as_text(function.graph)
+    kernels = list(native_parts(function.executable.graph))
+    if not any(part.source for part in kernels):
+        raise UnimplementedError(_why_none(function.name, kernels))
+    return _kernels(stage, kernels)
+
+
+def chosen(function: GraphFunction, gradient: str | None) -> GraphFunction:
+    """The function itself, or the forward or backward part of its gradient by all that it can be differentiated by."""
+    if gradient is None:
+        return function
+    graph = function.graph
+    wanted = tuple([i for i, v in enumerate(graph.inputs) if is_differentiable(v.type)])
+    found = GraphFunction(graph, function.jit_compile).gradient(wanted)  # not among those of calls
+    if not found.vjp.results:
+        raise ValueError(
+            f"'{function.name}' has no gradient: no floating-point result depends on a floating-point input"
+        )
+    return found.forward if gradient == "forward" else found.backward
+
+
+# --- graphs ----------------------------------------------------------------------------------------------------------
+
+
+def _passes(gradient: str | None, again: Callable[[], GraphFunction]) -> str:
+    with recorded() as steps:
+        function = chosen(again(), gradient)
+        # Other functions may be traced on the way, and an own second trace follows one that has made variables.
+        own = (function.graph, function.executable.graph)
+        count = len(steps)
+        for native, part in parts(function.executable.graph):
+            if native:
+                rewrite("recursive captures", part)
+    found = [step for step in steps[:count] if step.program in own] + steps[count:]
+    changes = list(_changes(found)) or ["# no pass changes it"]
+    return "\n\n".join(["# before the passes\n" + found[0].before, *changes])
+
+
+def _changes(steps: Sequence[Step]) -> Iterator[str]:
+    for step in steps:
+        if step.is_change:
+            yield f"# after {step.name}\n{_marked(step)}"
+
+
+def _marked(step: Step) -> str:
+    """The text after a pass, with the lines that it has taken away, marked with -, and made, marked with +."""
+    before, after = step.before.splitlines(), step.after.splitlines()
+    lines: list[str] = []
+    for tag, start, stop, first, last in difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+        if tag == "equal":
+            lines += [f"  {line}" for line in after[first:last]]
+        else:
+            lines += [f"- {line}" for line in before[start:stop]]
+            lines += [f"+ {line}" for line in after[first:last]]
+    return "\n".join(line.rstrip() for line in lines)
+
+
+# --- kernels ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Part:
+    """A run of nodes: with a kernel, and what passes have done to it; or on the interpreter, and why."""
+
+    source: KernelSource | None
+    steps: list[Step] = field(default_factory=list)
+    stays: list[Stay] = field(default_factory=list)
+    is_loop: bool = False  # a loop in the interpreted part before it, which becomes native when it goes on
+
+
+def native_parts(graph: Graph) -> Iterator[Part]:
+    """The parts of a graph in the order that they run, each followed by the native loops in it, if it is
+    interpreted."""
+    for native, part in parts(graph):
+        if native:
+            yield _lowered(part)
+            continue
+        if not any(node.op.name != "constant" for node in part.nodes):
+            continue
+        stays: list[Stay] = []
+        note_stays(part, stays)
+        yield Part(None, stays=stays)
+        for node in part.nodes:
+            for loop in _native_loops(node):
+                yield _lowered(rewrite("complex parts", loop) or loop, is_loop=True)
+
+
+def _lowered(graph: Graph, is_loop: bool = False) -> Part:
+    try:
+        with recorded() as steps:
+            source = lower(graph)
+    except NotNative as error:  # the form of an op refuses these operands
+        nodes = [node for node in graph.nodes if node.op.name != "constant"]
+        spans = sorted(dict.fromkeys(node.span for node in nodes if node.span))
+        return Part(None, stays=[Stay(str(error), [node.op.name for node in nodes], spans)])
+    return Part(source, [step for step in steps if step.level == "kernel"], is_loop=is_loop)
+
+
+def _native_loops(node: Node) -> Iterator[Graph]:
+    """The outermost loops in the regions of an interpreted node that have a native form."""
+    for region in node.regions:
+        for inner in region.nodes:
+            if inner.op.name in ("while", "letrec") and is_native(inner):
+                yield graph_of_loop(inner)
+            else:
+                yield from _native_loops(inner)
+
+
+def _kernels(stage: str, kernels: Sequence[Part]) -> str:
+    if len(kernels) == 1:
+        return _text(stage, kernels[0])
+    comment = STAGES[stage]
+    texts: list[str] = []
+    numbers: dict[tuple[str, str], int] = {}
+    for part in kernels:
+        if part.source is None:
+            texts += [f"{comment} on the interpreter: {describe_stay(stay)}" for stay in part.stays]
+            continue
+        key = (part.source.text, part.source.key)
+        if key in numbers:
+            texts.append(f"{comment} kernel {numbers[key]} again")
+            continue
+        numbers[key] = len(numbers) + 1
+        what = " (the loop, once it has run for a while)" if part.is_loop else ""
+        texts.append(f"{comment} kernel {numbers[key]}{what}\n{_text(stage, part)}")
+    return "\n\n".join(texts)
+
+
+def _text(stage: str, part: Part) -> str:
+    assert part.source is not None
+    if stage == "kernel":
+        return part.source.text.rstrip()
+    if stage == "kernel-passes":
+        changes = list(_changes(part.steps)) or ["# no pass changes it"]
+        return "\n\n".join([*changes, f"# the kernel\n{part.source.text.rstrip()}"])
+    return driver.text_of(part.source, stage).rstrip()
+
+
+def _why_none(name: str, kernels: Sequence[Part]) -> str:
+    reasons = [describe_stay(stay) for part in kernels for stay in part.stays]
+    if not reasons:
+        return f"'{name}' has no native kernel: it computes nothing"
+    return f"'{name}' has no native kernel. On the interpreter: " + "; ".join(reasons)
