@@ -40,6 +40,7 @@ that theirs are found for each call (`runtime/llvm/infer.py`), and None stands f
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
@@ -63,6 +64,8 @@ class Const:
     type: Scalar
 
     def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
         return isinstance(other, Const) and self.type == other.type and repr(self.value) == repr(other.value)
 
     def __hash__(self) -> int:
@@ -285,30 +288,50 @@ _CHILDREN: dict[type, tuple[str, ...]] = {
     For: ("start", "stop", "step"), While: ("test",), If: ("test",), Break: (), Continue: (), Run: ("call",),
     Return: ("values",), Fail: ("details",),
 }  # fmt: skip
+_IS_EXPRESSION = frozenset({
+    Var, Const, Unary, Binary, Compare, Logic, Select, Convert, Load, Size, Dim, Call, Tuple, ElementType, Named,
+})  # fmt: skip
 _BLOCKS: dict[type, tuple[str, ...]] = {For: ("body",), While: ("body",), If: ("body", "orelse")}
 
 
-def operands(item: Expr | Statement) -> Iterator[Expr]:
+def _reader(names: tuple[str, ...]) -> Callable[[Any], tuple[Expr, ...]]:
+    """What gives the operands of one kind of expressions or statements."""
+    if names in (("operands",), ("arguments",), ("items",), ("values",), ("details",)):
+        return operator.attrgetter(*names)
+    if not names:
+        return lambda item: ()
+    read: Callable[[Any], Any] = operator.attrgetter(*names)
+    return read if len(names) > 1 else lambda item: (read(item),)
+
+
+_OPERANDS = {kind: _reader(names) for kind, names in _CHILDREN.items()}
+_OPERANDS[Alloc] = lambda item: (item.size,) if isinstance(item.element, Scalar) else (item.size, item.element)
+
+
+def operands(item: Expr | Statement) -> tuple[Expr, ...]:
     """The expressions directly in an expression or a statement; not those in a statement's blocks."""
-    for name in _CHILDREN[type(item)]:
-        found = getattr(item, name)
-        if isinstance(found, tuple):
-            yield from found
-        elif not isinstance(found, Scalar):
-            yield found
+    return _OPERANDS[type(item)](item)
 
 
-def subexpressions(item: Expr) -> Iterator[Expr]:
-    """The expression and all in it."""
-    yield item
-    for operand in operands(item):
-        yield from subexpressions(operand)
+def subexpressions(item: Expr) -> list[Expr]:
+    """The expression and all in it, each before its operands."""
+    found: list[Expr] = []
+    _collect(item, found)
+    return found
 
 
-def expressions(item: Statement) -> Iterator[Expr]:
+def expressions(item: Statement) -> list[Expr]:
     """All expressions in a statement, down to the smallest; not those in its blocks."""
-    for operand in operands(item):
-        yield from subexpressions(operand)
+    found: list[Expr] = []
+    for operand in _OPERANDS[type(item)](item):
+        _collect(operand, found)
+    return found
+
+
+def _collect(item: Expr, found: list[Expr]) -> None:
+    found.append(item)
+    for operand in _OPERANDS[type(item)](item):
+        _collect(operand, found)
 
 
 def blocks(item: Statement) -> list[Block]:
@@ -334,12 +357,12 @@ def walk_blocks(block: Block) -> Iterator[Block]:
 
 def variables(item: Expr | Statement) -> set[str]:
     """The names that an expression, or a statement without its blocks, reads."""
-    if isinstance(item, Var):
-        return {item.name}
-    found: set[str] = set()
-    for operand in operands(item):
-        found |= variables(operand)
-    return found
+    found: list[Expr] = []
+    if type(item) in _IS_EXPRESSION:
+        _collect(item, found)  # type: ignore[arg-type]
+    else:
+        found = expressions(item)  # type: ignore[arg-type]
+    return {each.name for each in found if type(each) is Var}
 
 
 def targets(item: Statement) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass, replace
 
 
@@ -19,7 +20,14 @@ class Scalar:
     bits: int
     lanes: int = 1
 
-    @property
+    # Types are compared and looked up for every instruction: name and lanes tell them apart.
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, Scalar) and self.name == other.name and self.lanes == other.lanes)
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    @functools.cached_property
     def ir(self) -> str:
         one = f"i{self.bits}" if self.kind != "f" else "float" if self.bits == 32 else "double"
         return one if self.lanes == 1 else f"<{self.lanes} x {one}>"
@@ -28,7 +36,7 @@ class Scalar:
         """A vector of as many of them."""
         return self if lanes == self.lanes else replace(self, lanes=lanes)
 
-    @property
+    @functools.cached_property
     def memory(self) -> str:
         return "i8" if self.kind == "b" else self.ir
 
@@ -37,11 +45,11 @@ class Scalar:
         """Bytes in an array."""
         return max(self.bits // 8, 1)
 
-    @property
+    @functools.cached_property
     def is_float(self) -> bool:
         return self.kind == "f"
 
-    @property
+    @functools.cached_property
     def is_signed(self) -> bool:
         return self.kind == "i"
 

@@ -24,6 +24,8 @@ def cast(w: Writer, value: Value, target: Scalar) -> Value:
         return value
     if source.lanes == 1 and source.kind in "iu" and value.text.lstrip("-").isdigit():
         whole = int(value.text)
+        if source.kind == "u":  # LLVM writes the upper half below zero
+            whole &= (1 << source.bits) - 1
         if target.kind in "iu" or (target.is_float and abs(whole) <= 1 << 24):
             return literal(whole, target)
     if target.kind == "b":

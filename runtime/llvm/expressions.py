@@ -12,15 +12,18 @@ from runtime.llvm.writer import ArrayValue, Value, Writer, literal
 
 _CHEAP_OPERATORS = frozenset({"+", "-", "*", "&", "|", "^", "not"})
 _MOST_CHEAP = 5  # instructions that are computed in vain rather than jumped over
+_MAY_BE_CONSTANT = frozenset({ir.Const, ir.Var, ir.Unary, ir.Binary})
 _OWN_TYPES = frozenset({"//", "%", "**"})  # operators whose operands keep their types
 
 
 def any_value(w: Writer, item: ir.Expr) -> Value | ArrayValue:
     """The value of an expression."""
-    folded = w.types.constant(item)
-    if folded is not None:
-        return literal(folded, w.types.scalar(item))
-    writer = _WRITERS.get(type(item))
+    kind = type(item)
+    if kind in _MAY_BE_CONSTANT:
+        folded = w.types.constant(item)
+        if folded is not None:
+            return literal(folded, w.types.scalar(item))
+    writer = _WRITERS.get(kind)
     if writer is None:
         raise Unsupported(f"{print_python.expression(item)} where a value is expected")
     return writer(w, item)
@@ -28,7 +31,7 @@ def any_value(w: Writer, item: ir.Expr) -> Value | ArrayValue:
 
 def value(w: Writer, item: ir.Expr, type_: Scalar | None = None) -> Value:
     """The value of an expression that is a number: as the type given, or as its own."""
-    if type_ is not None:
+    if type_ is not None and type(item) in _MAY_BE_CONSTANT:
         folded = w.types.constant(item)
         if folded is not None and (type_.is_float or not isinstance(folded, float)):
             return literal(folded, type_)

@@ -41,7 +41,6 @@ _FOLDED: dict[str, Callable[[int, int], int]] = {
     "<<": lambda a, b: a << b,
 }  # fmt: skip
 _LARGEST_SHIFT = 64
-_ZERO, _ONE = ir.Const(0, INT64), ir.Const(1, INT64)
 
 
 class Inference:
@@ -52,6 +51,7 @@ class Inference:
     tuples      the names that stand for tuples, with the items
     result      the type of what the function returns, a Tuple of several; None where it returns nothing
     allocates   whether anything in it may fail for want of memory
+    called      the names of what it calls
     """
 
     def __init__(self, program: Any, function: ir.Function, parameters: Sequence[Type]) -> None:
@@ -65,6 +65,7 @@ class Inference:
         self.tuples: dict[str, tuple[ir.Expr, ...]] = {}
         self.result: Type | None = None
         self.allocates = False
+        self.called: set[str] = set()
         self._tuple_statements: dict[str, ir.Statement] = {}
         self._types: dict[int, tuple[ir.Expr, Type | None]] = {}  # by identity; holding the expression keeps it unique
         self._failures: dict[ir.Statement, tuple[ir.Expr, ...]] = {}
@@ -138,12 +139,16 @@ class Inference:
 
     def _store(self, item: ir.Store) -> None:
         self.of(item.value)
+        self.element(item.array)
+        self.of(item.index)
 
     def _if(self, item: ir.If) -> None:
+        self.of(item.test)
         self._block(item.body)
         self._block(item.orelse)
 
     def _while(self, item: ir.While) -> None:
+        self.of(item.test)
         self._block(item.body)
 
     def _for(self, item: ir.For) -> None:
@@ -156,9 +161,9 @@ class Inference:
     @staticmethod
     def bounds(item: ir.For) -> list[ir.Expr]:
         """The bounds of a loop that decide about the type of its index: those that `range` doesn't assume anyway."""
-        if item.step != _ONE:
+        if item.step != ir.ONE:
             return [item.start, item.stop, item.step]
-        return [item.stop] if item.start == _ZERO else [item.start, item.stop]
+        return [item.stop] if item.start == ir.ZERO else [item.start, item.stop]
 
     def _return(self, item: ir.Return | ir.Fail) -> None:
         values = self.returned(item)
@@ -249,9 +254,10 @@ class Inference:
         return None
 
     def _folded(self, item: ir.Binary) -> int | None:
-        if item.op not in _FOLDED or not _is_plain(item.left) or not _is_plain(item.right):
+        if item.op not in _FOLDED or not _is_plain(item.right) or not _is_plain(item.left):
             return None
-        a, b = self.constant(item.left), self.constant(item.right)
+        b = self.constant(item.right)
+        a = self.constant(item.left) if type(b) is int else None
         if type(a) is not int or type(b) is not int:
             return None
         if item.op in ("**", "<<") and not 0 <= b <= _LARGEST_SHIFT:
@@ -278,6 +284,7 @@ class Inference:
         return self._literal(item)  # None: it is assigned further down
 
     def _size(self, item: ir.Size | ir.Dim) -> Type:
+        self.of(item.array)
         return INT64
 
     def element(self, array: ir.Expr) -> Scalar | None:
@@ -292,6 +299,7 @@ class Inference:
         return type_.element
 
     def _load(self, item: ir.Load) -> Type | None:
+        self.of(item.index)
         return self.element(item.array)
 
     def _binary(self, item: ir.Binary) -> Type | None:
@@ -315,9 +323,9 @@ class Inference:
         literal = self._literal(item)
         if literal is not None:
             return literal
+        type_ = self.of(item.operand)
         if item.op == "not":
             return BOOL
-        type_ = self.of(item.operand)
         if type_ is None or (isinstance(type_, Scalar) and type_.is_float):
             return type_
         if not isinstance(type_, Scalar) or type_ == BOOL:
@@ -325,6 +333,8 @@ class Inference:
         return UINT64 if type_.kind == "u" else INT64
 
     def _compare(self, item: ir.Compare) -> Type:
+        self.of(item.left)
+        self.of(item.right)
         return BOOL
 
     def _logic(self, item: ir.Logic) -> Type:
@@ -334,6 +344,7 @@ class Inference:
         return BOOL
 
     def _select(self, item: ir.Select) -> Type | None:
+        self.of(item.test)
         return unified(self.of(item.yes), self.of(item.no))
 
     def _convert(self, item: ir.Convert) -> Type | None:
@@ -356,6 +367,7 @@ class Inference:
         if any(type_ is None for type_ in types):
             self._settled = False
             return False, None
+        self.called.add(item.function)
         row = self.program.row(item.function)
         self.allocates |= row.allocates(types)
         return True, row.type_of(types)

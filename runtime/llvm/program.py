@@ -28,6 +28,7 @@ class Callee:
     parameters: tuple[Type, ...]
     result: Type | None = None
     allocates: bool = False
+    called: frozenset[str] = frozenset()
 
     @property
     def direct(self) -> bool:
@@ -122,13 +123,12 @@ class Program:
         self._declarations: dict[str, None] = {}
         self._texts: list[str] = []
         self._support: dict[str, None] = {}
-        self._joins = calls.JOINED.issubset(name for function in own.values() for name in _called(function))
 
     def text(self, kernel: str, signature_text: str, symbol: str) -> str:
         """The module in which `symbol` is what Python calls for the function `kernel`."""
         parameters = signature(signature_text)
         callee = self.function(kernel, parameters)
-        releases = _takes_long(callee.function) or bool(self._own - {kernel})
+        releases = _takes_long(callee) or bool(self._own - {kernel})
         entry = wrapper.text(symbol, callee, parameters, releases)
         support = [memory.SUPPORT, wrapper.SUPPORT, *(_SUPPORT[name] for name in self._support)]
         return "\n".join([*self._declarations, *support, *self._texts, entry, _WEIGHTS, HINTS])
@@ -153,6 +153,7 @@ class Program:
             if declared is not None and types.result != declared:
                 raise Unsupported(f"{name}, which returns {types.result} and says {declared}")
             callee.result, callee.allocates = types.result, types.allocates or callee.allocates
+            callee.called = frozenset(types.called)
             self._texts.append(self._written(callee, types))
         return callee
 
@@ -277,10 +278,10 @@ class Program:
         """Whether a function of the library is a formula over floats."""
         return name not in self.functions and name in self._formulas()
 
-    def joined_arguments(self, function: ir.Function) -> frozenset[ir.Expr]:
+    def joined_arguments(self, types: Inference) -> frozenset[ir.Expr]:
         """What a function asks several formulas about that have a joint one (`codegen/math/vector_functions.py`),
         outside of nests: there LLVM makes vectors of calls, but of none with several results."""
-        if not self._joins:
+        if not types.called.issuperset(calls.JOINED):
             return frozenset()
         asked: dict[ir.Expr, set[str]] = {}
         inside: set[ir.Expr] = set()
@@ -296,7 +297,7 @@ class Program:
                 for inner in ir.blocks(item):
                     visit(inner, in_nest)
 
-        visit(function.body, False)
+        visit(types.function.body, False)
         return frozenset(each for each, names in asked.items() if len(names) > 1 and each not in inside)
 
     def joined_call(self, w: Writer, name: str, operand: Value) -> Value:
@@ -331,17 +332,9 @@ def _loops(function: ir.Function) -> bool:
     return any(isinstance(item, (ir.While, ir.For)) for item in ir.walk(function.body))
 
 
-def _called(function: ir.Function) -> Iterator[str]:
-    """The names of what a function calls."""
-    for item in ir.walk(function.body):
-        for each in ir.expressions(item):
-            if isinstance(each, ir.Call):
-                yield each.function
-
-
 _LOOPING = frozenset({"lib.matmul", "lib.int_matmul", "lib.in_threads", "lib.nonfinite", "lib.all_true"})
 
 
-def _takes_long(function: ir.Function) -> bool:
+def _takes_long(kernel: Callee) -> bool:
     """Whether a kernel is worth giving up Python's lock: it loops, or calls a function that may."""
-    return _loops(function) or not _LOOPING.isdisjoint(_called(function))
+    return _loops(kernel.function) or not _LOOPING.isdisjoint(kernel.called)

@@ -111,7 +111,7 @@ class Writer:
         self.arrays: list[str] = []  # variables that hold references
         self.lanes: Any = None  # statements are written for lanes (optimize/outer_loop_vectorize.py)
         self.plans = outer_loop_plan.plans(types)
-        self.joined: frozenset[str] = program.joined_arguments(types.function)
+        self.joined: frozenset[str] = program.joined_arguments(types)
         self._finished = False
         if not direct:
             self.entry += ["  %status = alloca i32", "  store i32 0, ptr %status"]

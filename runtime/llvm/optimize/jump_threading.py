@@ -27,7 +27,6 @@ from runtime.kernel_ir import ir
 from runtime.kernel_ir.types import BOOL
 
 _MOST = 24  # statements after the branch, which are duplicated
-_TRUE = ir.Const(True, BOOL)
 
 
 def threaded(function: ir.Function) -> ir.Function:
@@ -89,7 +88,7 @@ def _assignments(block: Iterable[ir.Statement], name: str) -> int:
 
 def _sets(block: ir.Block, name: str) -> bool:
     """Whether a block makes a variable true."""
-    return _values(block, name) == [_TRUE]
+    return _values(block, name) == [ir.TRUE]
 
 
 def _keeps(block: ir.Block, name: str, flag: str) -> bool:

@@ -33,7 +33,6 @@ from runtime.kernel_ir.types import BOOL, INT64, Array, Scalar, Unsupported
 TICKS = "ticks"
 _LARGEST = 1500  # statements and expressions in a trip
 _FEWEST = 5  # trips: fewer would leave most lanes without work
-_ONE = ir.Const(1, INT64)
 
 
 class Uses:
@@ -199,7 +198,7 @@ def _counter(types: Any, loop: ir.While) -> str | None:
     steps = [item for item in loop.body if index.name in ir.assigned([item])]
     if len(steps) != 1 or not isinstance(steps[0], ir.Assign) or steps[0].targets != (index.name,):
         return None
-    if steps[0].value != ir.Binary("+", index, _ONE) or ir.variables(limit) & ir.assigned(loop.body):
+    if steps[0].value != ir.Binary("+", index, ir.ONE) or ir.variables(limit) & ir.assigned(loop.body):
         return None
     trips = types.constant(limit)
     if isinstance(trips, int) and trips < _FEWEST:
@@ -239,7 +238,7 @@ def _sums_taken_apart(types: Any, body: ir.Block) -> ir.Block:
             for addition in additions:
                 addition.targets = (partial.name,)
                 addition.value = ir.substituted(addition.value, {name: partial})
-            before.append(ir.Assign((partial.name,), ir.Const(0, INT64)))
+            before.append(ir.Assign((partial.name,), ir.ZERO))
             total: ir.Expr = ir.Binary("+", ir.Var(name), partial)
             after.append(ir.Assign((name,), total if type_ == INT64 else ir.Convert(type_, total)))
         result += [*before, item, *after]
