@@ -63,6 +63,7 @@ class StagedList(ListMethods):
     _numbers: Numbers
     origin: list[Any] | None = None  # the Python list that has become this one
     is_generator = False  # whether it stands for a generator, which has taken all of its items
+    taken_from: tuple[StagedList, tuple] | None = None  # the list that these came from, and its tensors at that time
 
     def __init__(self, items: Sequence[Any], more: Sequence[Any] = (), like: StagedList | None = None) -> None:
         items = [_element(item) for item in items]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from autograph.operators.iterables import Staged, staged
+from autograph.operators.iterables import Staged, refuse_outdated, staged
 from autograph.operators.loops import for_stmt
 from autograph.operators.unbound import run
 from runtime.context import ctx
@@ -34,6 +34,9 @@ def generator_exp(iterable: Any, python: Python, loop: Loop, keeps_variables: bo
         found = collect(iterable, loop)
         if isinstance(found, StagedList):
             found.is_generator = True
+            became = iterable if isinstance(iterable, StagedList) else moved(iterable)
+            if became is not None:
+                found.taken_from = became, became.__tf_flatten__()[1]
         return found
     if keeps_variables:
         return run(python, iterable)
@@ -87,6 +90,8 @@ def drained(iterable: Any) -> Any:
     """The list of the items of a staged iterable or a traced generator; anything else as it is."""
     if type(iterable) is TracedGenerator:
         return iterable.everything()
+    if isinstance(iterable, StagedList):
+        refuse_outdated(iterable)
     if isinstance(iterable, Staged):
         return collect(iterable, lambda found, item: found.append(item))
     return iterable

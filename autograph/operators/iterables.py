@@ -10,7 +10,7 @@ import builtins
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from autograph.errors import StagingTypeError, StagingValueError, user_location
+from autograph.errors import StagingError, StagingTypeError, StagingValueError, user_location
 from autograph.operators.symbolic import symbolic
 from runtime import dtypes
 from runtime.context import ctx
@@ -244,6 +244,7 @@ def staged(iterable: Any) -> Staged | None:
     """The staged form of what a ``for`` statement runs over, or None if Python can run over it."""
     kind = type(iterable)
     if kind is StagedList:
+        refuse_outdated(iterable)
         return ListItems(iterable)
     if kind is list:
         became = moved(iterable) if ctx.builder is not None else None
@@ -261,6 +262,19 @@ def staged(iterable: Any) -> Staged | None:
         return None if counted is None else counted(iterable)
     behind = _range_behind(tensor)
     return TensorItems(tensor) if behind is None else behind
+
+
+def refuse_outdated(items: StagedList) -> None:
+    """Raises StagingError for a generator whose items were taken from a list that has changed since."""
+    if items.is_generator and items.taken_from is not None:
+        source, before = items.taken_from
+        if any(one is not other for one, other in zip(source.__tf_flatten__()[1], before)):
+            raise StagingError(
+                "a generator over a list whose length is known only at run time, which has changed since",
+                location=user_location(),
+                cause="the items of such a generator are taken when it is made; Python's would see the change",
+                fix="use the generator before the change, or make a list of its items ([...] in place of (...))",
+            )
 
 
 def _range_behind(tensor: SymbolicTensor) -> StagedRange | None:

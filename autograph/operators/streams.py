@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from autograph.operators.conditional import if_exp
-from autograph.operators.iterables import SelfIterator
+from autograph.operators.iterables import SelfIterator, refuse_outdated
 from autograph.operators.iterators import taking_from
 from autograph.operators.logic import and_
 from autograph.operators.staged_while import stage_while
@@ -75,6 +75,7 @@ def next_(*arguments: Any) -> Any:
     if isinstance(iterator, SelfIterator):
         return next(iterator.rest(), *arguments[1:])
     if isinstance(iterator, StagedList) and iterator.is_generator:
+        refuse_outdated(iterator)
         if len(arguments) == 1:
             assert_op(iterator.size > 0, "the generator has no further item", "StopIteration")
             return iterator.pop(0)

@@ -273,6 +273,23 @@ def test_an_iterator_over_a_list_that_becomes_staged():
         program(ag.constant(0.5), ag.constant(2))
 
 
+@pytest.mark.parametrize(
+    "use", [sum, list, lambda items: next(items), lambda items: [v for v in items], lambda items: max(items)]
+)
+def test_a_generator_over_a_staged_list_that_has_changed_since(use):
+    @ag.function
+    def program(x, n):
+        items = [x]
+        for _ in ag.range(n):
+            items.append(x)
+        rest = (v * 2.0 for v in items)
+        items[0] = x * 3.0
+        return use(rest)
+
+    with pytest.raises(StagingError, match="has changed since"):
+        program(ag.constant(0.5), ag.constant(2))
+
+
 @pytest.mark.parametrize("point", POINTS)
 @pytest.mark.parametrize(
     "program",
