@@ -16,8 +16,8 @@ MOST = 20
 SLOW = {
     "tests/autodiff/test_random_programs.py": ["test_gradients_of_random_programs"],
     "tests/convert/test_cost.py": ["test_a_soak_stays_flat"],
-    "tests/engine/test_cache.py": ["test_processes_that_write_the_same_kernel", "test_kill_9_while_a_file_is_written"],
-    "tests/engine/test_load.py": ["test_calls_leave_nothing"],
+    "tests/engine/test_kernel_cache.py": ["test_processes_that_write_the_same_kernel",
+    "test_kill_9_while_a_file_is_written"], "tests/engine/test_load.py": ["test_calls_leave_nothing"],
     "tests/engine/test_processes.py": ["test_a_signal_while_a_kernel_is_compiled"],
     "tests/examples/test_implicit_newton.py": ["test_gradients_agree"],
     "tests/examples/test_kalman.py": ["test_derivatives_are_those_of_central_differences"],

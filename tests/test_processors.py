@@ -11,7 +11,7 @@ from runtime.llvm import processor
 from tests.processors import LEVELS, ROOT, available, environment
 
 X86 = platform.machine().lower() in ("x86_64", "amd64")
-SLICE = ["tests/graph/test_switches.py", "tests/llvm/test_lanes.py", "tests/test_docstrings.py", "-k"]
+SLICE = ["tests/graph/test_switches.py", "tests/llvm/test_outer_loops.py", "tests/test_docstrings.py", "-k"]
 SLICE.append("switch or lanes or math or linalg or nn or acos")
 
 

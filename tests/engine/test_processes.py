@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.engine.test_cache import ROOT, run
+from tests.engine.test_kernel_cache import ROOT, run
 
 
 def test_a_process_ends_while_a_kernel_is_compiled(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from runtime.llvm.infer import Inference
 from runtime.llvm.program import Program
 from tests.growth import work
 from tests.llvm.kernels import needed, ours
-from tests.llvm.test_lanes import SPIRAL
+from tests.llvm.test_outer_loops import SPIRAL
 
 pytestmark = needed
 

@@ -1,7 +1,7 @@
 """Functions of float32 and float64 for kernels, without branches, so that loops over them become vector code.
 
 At most 2 units in the last place over all numbers (erfc 4), with the special values of C99's Annex F; measured by
-`python -m tests.vector_math`. How they are written: `vector_builder.py`, `vector_functions.py`; coefficients:
+`python -m tests.elementary_functions`. How they are written: `vector_builder.py`, `vector_functions.py`; coefficients:
 `coefficients.py`.
 
 Reductions of arguments follow W. J. Cody and W. Waite, Software Manual for the Elementary Functions (1980): subtract a

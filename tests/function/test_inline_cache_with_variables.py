@@ -11,7 +11,7 @@ import pytest
 import autograph as ag
 from runtime import locks
 from runtime.engine.fastcall import inline_cache
-from tests.function.test_shortcuts import compiled, is_short, same, settled
+from tests.function.test_inline_cache import compiled, is_short, same, settled
 
 pytestmark = pytest.mark.skipif(not inline_cache.prepare(), reason="no machine code on this platform")
 

@@ -1,4 +1,5 @@
-"""The accuracy of the kernels' own functions: `python -m tests.vector_math [name ...]` goes over all 2**32 float32.
+"""The accuracy of the kernels' own functions: `python -m tests.elementary_functions [name ...]` goes over all 2**32
+float32.
 
 Each number goes through a compiled graph and is compared with NumPy's or SciPy's float64 function; what is printed is
 the largest error in units in the last place of the right result. `slice_of` is what the test suite takes of it.
@@ -100,7 +101,7 @@ def slice_of(step: int = 2039) -> Iterator[np.ndarray]:
 
 
 def main(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.vector_math", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tests.elementary_functions", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="name", help="functions, by default all of them")
     parser.add_argument("--step", type=int, default=1, help="take every STEP-th number only")
     options = parser.parse_args(arguments)

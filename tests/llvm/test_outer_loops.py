@@ -15,7 +15,7 @@ from runtime.kernel_ir import ir, print_python
 from runtime.kernel_ir.parse_python import parse_functions
 from runtime.llvm.optimize import jump_threading, outer_loop_vectorize
 from tests.llvm.kernels import needed, ours, source
-from tests.llvm.lane_programs import SIZES, Program, arguments, bits
+from tests.llvm.outer_loop_programs import SIZES, Program, arguments, bits
 
 pytestmark = needed
 

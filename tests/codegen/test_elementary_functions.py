@@ -16,7 +16,7 @@ import runtime.codegen.kernel_library.functions as lib
 from runtime.codegen.backends.numba_backend import math_intrinsics
 from runtime.codegen.math import function_table, vector_builder, vector_functions, vector_intrinsics
 from runtime.dtypes import float32, float64
-from tests.vector_math import FUNCTIONS, native, slice_of, worst_of
+from tests.elementary_functions import FUNCTIONS, native, slice_of, worst_of
 
 TYPES = {"float32": float32, "float64": float64}
 LIMITS = {"erfc": 4.0}  # in units in the last place; 2 for the others
@@ -24,7 +24,7 @@ LIMITS = {"erfc": 4.0}  # in units in the last place; 2 for the others
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_float32(name: str) -> None:
-    """`python -m tests.vector_math` does this with all 2**32 numbers."""
+    """`python -m tests.elementary_functions` does this with all 2**32 numbers."""
     error, place = worst_of(name, slice_of())
     assert error <= LIMITS.get(name, 2.0), place
 

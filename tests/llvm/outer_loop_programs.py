@@ -1,4 +1,5 @@
-"""Random kernels whose trips can run side by side, for tests of lanes: `python -m tests.llvm.lane_programs --count N`.
+"""Random kernels whose trips can run side by side, for tests of lanes: `python -m tests.llvm.outer_loop_programs
+--count N`.
 
 Each has a counting loop around loops and branches over numbers; what lanes compute must be, to the last bit, what the
 loop computes trip by trip.
@@ -165,7 +166,7 @@ def bits(result: Any) -> tuple[Any, ...]:
 
 
 def main() -> None:
-    from tests.llvm.test_lanes import both
+    from tests.llvm.test_outer_loops import both
 
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=200)

@@ -121,7 +121,7 @@ import os, sys
 sys.path[:0] = [{root!r}]
 import warnings
 warnings.simplefilter("ignore")  # Python 3.12 and later warn of forks with threads
-from tests.codegen.test_workers import run
+from tests.codegen.test_thread_pool import run
 def total(): return sum(run(lambda number: number, 50, 3))
 assert total() == 1225
 child = os.fork()
