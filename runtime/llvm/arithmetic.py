@@ -1,7 +1,7 @@
-"""Operators and conversions of numbers as instructions, with numba's meaning (error model of NumPy: no exceptions).
+"""Operators and conversions of numbers as instructions, as numba defines them (NumPy's error model: no exceptions).
 
-A number may be a vector of them (`lanes` of its type): every operator works on each lane for itself, and a single
-number that meets a vector stands in each lane.
+A number may be a vector (`lanes` of its type): every operator works on each lane, and a single number that meets a
+vector is broadcast to its lanes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _COMPARISONS = {"<": "lt", "<=": "le", ">": "gt", ">=": "ge", "==": "eq", "!=": 
 
 
 def cast(w: Writer, value: Value, target: Scalar) -> Value:
-    """A number as another type: integers wrap, floats are cut off, as machine instructions do."""
+    """A number as another type: integers wrap around, floats are truncated, as machine instructions do."""
     if target.lanes > value.type.lanes:
         return spread(w, cast(w, value, target.times(1)), target.lanes)
     source, target = value.type, target.times(value.type.lanes)
@@ -63,12 +63,14 @@ def spread(w: Writer, value: Value, lanes: int) -> Value:
 
 def level(w: Writer, *values: Value) -> list[Value]:
     """Numbers with as many lanes each as the widest of them."""
-    lanes = max(value.type.lanes for value in values)
-    return [spread(w, value, lanes) for value in values]
+    lanes = max([value.type.lanes for value in values])
+    return list(values) if lanes == 1 else [spread(w, value, lanes) for value in values]
 
 
 def common(a: Scalar, b: Scalar) -> Scalar:
-    """The type that numbers with as many lanes meet in."""
+    """The type in which numbers with as many lanes meet."""
+    if a is b:
+        return a
     return met(a.times(1), b.times(1)).times(a.lanes)
 
 
@@ -91,7 +93,7 @@ def chosen(w: Writer, condition: Value, yes: Value, no: Value) -> Value:
 
 
 def binary(w: Writer, op: str, a: Value, b: Value, result: Scalar) -> Value:
-    """An operator's result, of the type that `infer` says, in each lane."""
+    """An operator's result, of the type that was inferred, in each lane."""
     first = _consecutive(w, op, a, b)
     a, b = level(w, a, b)
     result = result.times(a.type.lanes)

@@ -1,7 +1,7 @@
-"""The functions that kernels call: what each gives for which types, and the instructions that stand for it.
+"""The functions that kernels call: the type of each one's result, and the instructions of a call.
 
 Functions of the library that are plain Python are translated like kernels (`program.py`). Those that are machine
-operations, which the library writes as intrinsics for numba, are rows here.
+operations, which the library has as intrinsics for numba, are in the table `BUILTINS` here.
 """
 
 from __future__ import annotations
@@ -44,9 +44,14 @@ Operand = Any  # Value, ArrayValue, a tuple of them, ElementType, Function
 
 
 @dataclass(frozen=True)
-class Row:
-    """type_of(types) is the type of the result, None where there is none; write(w, operands, type) its instructions;
-    allocates(types): whether it can fail for want of memory; lanes: whether operands may be vectors."""
+class CallRule:
+    """How a function is called.
+
+    type_of     gives the type of the result for those of the arguments; None where there is no result
+    write       writes the instructions: of a Writer, operands and the result's type
+    allocates   whether it may fail for want of memory, by the types of the arguments
+    lanes       whether operands may be vectors
+    """
 
     type_of: Callable[[Sequence[Any]], Type | None]
     write: Callable[[Writer, Sequence[Any], Any], Any]
@@ -54,19 +59,19 @@ class Row:
     lanes: bool = False
 
 
-def row(program: Any, function: str) -> Row:
-    """What is known of a function by its name in the IR. The library's own functions name each other without `lib.`."""
+def rule(program: Any, function: str) -> CallRule:
+    """The rule for a function by its name in the IR. The library's own functions name each other without `lib.`."""
     module, dot, name = function.rpartition(".")
-    found = ROWS.get((module, name)) or (ROWS.get(("lib", name)) if not dot else None)
+    found = BUILTINS.get((module, name)) or (BUILTINS.get(("lib", name)) if not dot else None)
     if found is not None:
         return found
     if module == "math" and name in _C_FUNCTIONS:
-        return _of_the_c_library(_C_FUNCTIONS[name])
+        return _c_library(_C_FUNCTIONS[name])
     if module not in ("", "lib"):
         raise Unsupported(f"the function {function}")
     if program.has_formula(name):
-        return Row(_same_float, lambda w, operands, type_: w.program.vector_call(w, name, operands), lanes=True)
-    return Row(
+        return CallRule(_same_float, lambda w, operands, type_: w.program.vector_call(w, name, operands), lanes=True)
+    return CallRule(
         lambda types: program.function(name, types).result,
         lambda w, operands, type_: w.program.call(w, name, operands),
         lambda types: bool(program.function(name, types).allocates),
@@ -110,22 +115,22 @@ def _first(types: Sequence[Any]) -> Type:
     return _scalars(types[:1])[0]
 
 
-# --- rows ------------------------------------------------------------------------------------------------------------
+# --- builtins --------------------------------------------------------------------------------------------------------
 
 
-def _intrinsic(name: str, flags: str = "") -> Row:
-    def code(w: Writer, operands: Sequence[Any], type_: Any) -> Value:
+def _intrinsic(name: str, flags: str = "") -> CallRule:
+    def write(w: Writer, operands: Sequence[Any], type_: Any) -> Value:
         return w.program.intrinsic(w, name, *(arithmetic.cast(w, operand, type_) for operand in operands), flags=flags)
 
-    return Row(_real, code, lanes=True)
+    return CallRule(_real, write, lanes=True)
 
 
-def _of_the_c_library(name: str) -> Row:
-    def code(w: Writer, operands: Sequence[Any], type_: Scalar) -> Value:
+def _c_library(name: str) -> CallRule:
+    def write(w: Writer, operands: Sequence[Any], type_: Scalar) -> Value:
         arguments = [arithmetic.cast(w, operand, type_) for operand in operands]
         return w.program.external(w, name + ("f" if type_ == FLOAT32 else ""), type_, arguments)
 
-    return Row(_real, code)
+    return CallRule(_real, write)
 
 
 def _abs(w: Writer, operands: Sequence[Any], type_: Scalar) -> Value:
@@ -138,38 +143,38 @@ def _abs(w: Writer, operands: Sequence[Any], type_: Scalar) -> Value:
     return arithmetic.chosen(w, below, arithmetic.negated(w, x, x.type), x)
 
 
-def _chosen(op: str) -> Row:
+def _chosen(op: str) -> CallRule:
     """Python's `min` and `max`: the first of equals, and the first where a comparison with NaN is false."""
 
-    def code(w: Writer, operands: Sequence[Any], type_: Scalar) -> Value:
+    def write(w: Writer, operands: Sequence[Any], type_: Scalar) -> Value:
         best, *others = (arithmetic.cast(w, operand, type_) for operand in operands)
         for other in others:
             best = arithmetic.chosen(w, arithmetic.compare(w, op, other, best), other, best)
         return best
 
-    return Row(_common, code, lanes=True)
+    return CallRule(_common, write, lanes=True)
 
 
-def _classified(comparison: str, value: float) -> Row:
+def _classified(comparison: str, value: float) -> CallRule:
     """A truth value from the size of a float."""
 
-    def code(w: Writer, operands: Sequence[Any], type_: Any) -> Value:
+    def write(w: Writer, operands: Sequence[Any], type_: Any) -> Value:
         x = arithmetic.cast(w, operands[0], _real([operands[0].type.times(1)]))
         size = w.program.intrinsic(w, "fabs", x)
         found = w.op(f"fcmp {comparison} {x.type.ir} {size.text}, {literal(value, x.type).text}")
         return Value(BOOL.times(x.type.lanes), found)
 
-    return Row(_fixed(BOOL), code, lanes=True)
+    return CallRule(_fixed(BOOL), write, lanes=True)
 
 
-def _reassociable(instruction: str) -> Row:
+def _reassociable(instruction: str) -> CallRule:
     """An accumulation step whose order the machine may choose, so that loops over it use vector registers."""
 
-    def code(w: Writer, operands: Sequence[Any], type_: Scalar) -> Value:
+    def write(w: Writer, operands: Sequence[Any], type_: Scalar) -> Value:
         total, value = operands[0], arithmetic.cast(w, operands[1], type_)
         return Value(type_, w.op(f"{instruction} reassoc nsz {type_.ir} {total.text}, {value.text}"))
 
-    return Row(_first, code)
+    return CallRule(_first, write)
 
 
 def _bits(w: Writer, operands: Sequence[Any], type_: Any) -> Value:
@@ -242,26 +247,26 @@ _C_FUNCTIONS = {
 
 JOINED = frozenset({"lib.sin", "lib.cos"})  # formulas of one number that have a joint one
 
-ROWS: dict[tuple[str, str], Row] = {
+BUILTINS: dict[tuple[str, str], CallRule] = {
     **{("np", name): _intrinsic(name) for name in ("floor", "ceil", "trunc", "rint", "sqrt")},
     **{("math", name): _intrinsic(name) for name in ("sqrt", "fabs", "copysign")},
     ("np", "copysign"): _intrinsic("copysign"),
     **{(module, "isfinite"): _classified("olt", float("inf")) for module in ("np", "math")},
     **{(module, "isinf"): _classified("oeq", float("inf")) for module in ("np", "math")},
     **{(module, "isnan"): _classified("uno", 0.0) for module in ("np", "math")},
-    ("np", "empty"): Row(_empty_type, _empty, lambda types: True),
-    ("", "abs"): Row(_first, _abs, lanes=True),
+    ("np", "empty"): CallRule(_empty_type, _empty, lambda types: True),
+    ("", "abs"): CallRule(_first, _abs, lanes=True),
     ("", "max"): _chosen(">"),
     ("", "min"): _chosen("<"),
-    ("lib", "flat"): Row(_flat_type, _flat),
-    ("lib", "shaped"): Row(_shaped_type, _shaped),
+    ("lib", "flat"): CallRule(_flat_type, _flat),
+    ("lib", "shaped"): CallRule(_shaped_type, _shaped),
     ("lib", "add"): _reassociable("fadd"),
     ("lib", "mul"): _reassociable("fmul"),
     ("lib", "maximum"): _intrinsic("maximum", "nsz "),
     ("lib", "minimum"): _intrinsic("minimum", "nsz "),
-    ("lib", "bits"): Row(_fixed(INT64), _bits),
-    ("lib", "here"): Row(_fixed(INT64), _here),
-    ("lib", "interrupted"): Row(_fixed(BOOL), _interrupted),
-    ("lib", "in_threads"): Row(_fixed(None), _in_threads),
-    ("lib", "_product"): Row(_fixed(None), products.write),
+    ("lib", "bits"): CallRule(_fixed(INT64), _bits),
+    ("lib", "here"): CallRule(_fixed(INT64), _here),
+    ("lib", "interrupted"): CallRule(_fixed(BOOL), _interrupted),
+    ("lib", "in_threads"): CallRule(_fixed(None), _in_threads),
+    ("lib", "_product"): CallRule(_fixed(None), products.write),
 }

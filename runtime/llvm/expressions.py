@@ -175,11 +175,11 @@ def call(w: Writer, item: ir.Call) -> Any:
     if w.joined and item.function in calls.JOINED and item.arguments[0] in w.joined:
         joint: Value = w.program.joined_call(w, item.function, operands[0])
         return joint
-    row, type_ = w.program.row(item.function), w.types.result_of(item)
-    if not row.lanes and any(isinstance(operand, Value) and operand.type.lanes > 1 for operand in operands):
-        lanes: Value = w.lanes.one_by_one(row, operands, type_)
+    rule, type_ = w.program.call_rule(item.function), w.types.result_of(item)
+    if not rule.lanes and any(isinstance(operand, Value) and operand.type.lanes > 1 for operand in operands):
+        lanes: Value = w.lanes.one_by_one(rule, operands, type_)
         return lanes
-    return row.write(w, operands, type_)
+    return rule.write(w, operands, type_)
 
 
 def _called(w: Writer, item: ir.Call) -> Value | ArrayValue:

@@ -368,9 +368,9 @@ class Inference:
             self._settled = False
             return False, None
         self.called.add(item.function)
-        row = self.program.row(item.function)
-        self.allocates |= row.allocates(types)
-        return True, row.type_of(types)
+        rule = self.program.call_rule(item.function)
+        self.allocates |= rule.allocates(types)
+        return True, rule.type_of(types)
 
     def _argument(self, item: ir.Expr) -> Any:
         """The type of an argument, or what it names that isn't a value; None as long as it isn't known."""

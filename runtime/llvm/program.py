@@ -119,7 +119,7 @@ class Program:
         self._formulas = library.formulas
         self._own = set(own)
         self._callees: dict[tuple[str, tuple[Any, ...]], Callee] = {}
-        self._rows: dict[str, calls.Row] = {}
+        self._rules: dict[str, calls.CallRule] = {}
         self._declarations: dict[str, None] = {}
         self._texts: list[str] = []
         self._support: dict[str, None] = {}
@@ -157,11 +157,11 @@ class Program:
             self._texts.append(self._written(callee, types))
         return callee
 
-    def row(self, name: str) -> calls.Row:
-        """What is known of a function by its name in the IR."""
-        found = self._rows.get(name)
+    def call_rule(self, name: str) -> calls.CallRule:
+        """How a function is called, by its name in the IR."""
+        found = self._rules.get(name)
         if found is None:
-            found = self._rows[name] = calls.row(self, name)
+            found = self._rules[name] = calls.rule(self, name)
         return found
 
     def _written(self, callee: Callee, types: Inference) -> str:

@@ -11,7 +11,7 @@ from runtime.llvm import memory
 from runtime.llvm.arithmetic import cast
 from runtime.llvm.expressions import call, condition, element, typed, value
 from runtime.llvm.optimize import outer_loop_vectorize
-from runtime.llvm.writer import BY_TWO, MASKED_ROW, ROW, ArrayValue, Value, Writer, parts
+from runtime.llvm.writer import INTERLEAVED, MASKED_ROW, ROW, ArrayValue, Value, Writer, parts
 
 
 def block(w: Writer, statements: Sequence[ir.Statement]) -> None:
@@ -199,7 +199,7 @@ def _interleaving_hint(item: ir.For) -> str | None:
         for each in ir.expressions(statement):
             divides |= isinstance(each, ir.Binary) and each.op == "/"
             roots |= isinstance(each, ir.Call) and each.function.endswith(".sqrt")
-    return BY_TWO if divides and roots else None
+    return INTERLEAVED if divides and roots else None
 
 
 def _break(w: Writer, item: ir.Break) -> None:

@@ -59,14 +59,14 @@ def literal(value: bool | int | float, type_: Scalar) -> Value:
 
 
 def parts(item: Value | ArrayValue) -> list[tuple[str, str]]:
-    """The machine values that a value consists of: types and operands."""
+    """The registers that a value takes: types and operands."""
     if isinstance(item, Value):
         return [(item.type.ir, item.text)]
     return [("ptr", item.owner), ("ptr", item.data), *(("i64", size) for size in item.dims)]
 
 
 def part_types(type_: Any) -> list[str]:
-    """The same of a type."""
+    """The types of the registers that a value of this type takes."""
     if isinstance(type_, Scalar):
         return [type_.ir]
     if isinstance(type_, Array):
@@ -76,9 +76,9 @@ def part_types(type_: Any) -> list[str]:
     return []
 
 
-# What LLVM is told of a loop: that it needn't unroll it or make vectors of it; that it is a row, which shall become
-# vectors rather than be written out; that what is left of the row shall be a vector too, in which some lanes are idle.
-LEFT_ALONE, ROW, MASKED_ROW, BY_TWO = "!10", "!20", "!21", "!30"
+# Metadata of loops. NOT_VECTORIZED: neither vectors nor unrolling. ROW: vectors, but no unrolling. MASKED_ROW: the
+# elements that are left over make a vector, too, in which some lanes are idle. INTERLEAVED: two vectors in each trip.
+NOT_VECTORIZED, ROW, MASKED_ROW, INTERLEAVED = "!10", "!20", "!21", "!30"
 HINTS = """
 !10 = distinct !{!10, !11, !12}
 !11 = !{!"llvm.loop.vectorize.enable", i1 false}
@@ -95,7 +95,7 @@ class Writer:
     """Writes one function.
 
     program  takes in what it calls
-    types    those of its variables (`infer.Types`)
+    types    those of its variables (`infer.Inference`)
     direct   it returns its result itself
     """
 
@@ -104,14 +104,14 @@ class Writer:
         self.types = types
         self.direct = direct
         self._count = 0
-        self.entry: list[str] = []  # the variables' places
+        self.entry: list[str] = []  # the variables on the stack
         self.lines: list[str] = []
         self.loops: list[tuple[str, str]] = []  # where `continue` and `break` go
         self.places: dict[str, Any] = {}
         self.arrays: list[str] = []  # variables that hold references
         self.lanes: Any = None  # statements are written for lanes (optimize/outer_loop_vectorize.py)
         self.plans = outer_loop_plan.plans(types)
-        self.joined: frozenset[str] = program.joined_arguments(types)
+        self.joined: frozenset[Any] = program.joined_arguments(types)
         self._finished = False
         if not direct:
             self.entry += ["  %status = alloca i32", "  store i32 0, ptr %status"]
@@ -121,18 +121,18 @@ class Writer:
         self.declare_new()
 
     def declare_new(self) -> None:
-        """Gives places to variables that have none."""
+        """Allocates the variables that have no place on the stack yet."""
         for name, type_ in self.types.variables.items():
             if name not in self.places:
                 assert type_ is not None
                 self._declare(name, type_)
 
     def mark(self) -> Any:
-        """Where the writing stands."""
+        """How far the function has been written."""
         return len(self.entry), len(self.lines), len(self.loops), self._finished
 
     def back_to(self, mark: Any) -> None:
-        """Takes back what was written since a mark."""
+        """Drops what was written since a mark."""
         entry, lines, loops, self._finished = mark
         del self.entry[entry:], self.lines[lines:], self.loops[loops:]
         self.lanes = None
@@ -169,8 +169,11 @@ class Writer:
 
     def op(self, text: str) -> str:
         """An instruction's result."""
-        name = self._name()
-        self.line(f"{name} = {text}")
+        self._count += 1
+        name = f"%t{self._count}"
+        if self._finished:
+            self.block(self.label())  # unreachable, which LLVM takes out
+        self.lines.append(f"  {name} = {text}")
         return name
 
     def label(self) -> str:
@@ -190,7 +193,7 @@ class Writer:
             self.lines.append(f"  br label %{label}")
         self._finished = True
 
-    def repeat(self, label: str, hint: str = LEFT_ALONE) -> None:
+    def repeat(self, label: str, hint: str = NOT_VECTORIZED) -> None:
         """Goes back to the beginning of a loop, with a word to LLVM about it."""
         if not self._finished:
             self.lines.append(f"  br label %{label}, !llvm.loop {hint}")

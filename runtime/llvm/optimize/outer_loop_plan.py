@@ -163,8 +163,10 @@ def plans(types: Any) -> dict[ir.Statement, Plan]:
 
 
 def _plan(types: Any, original: ir.While) -> Plan | None:
+    if not any(isinstance(item, ir.While) for item in ir.walk(original.body)):
+        return None
     index = _counter(types, original)
-    if index is None or not any(isinstance(item, ir.While) for item in ir.walk(original.body)):
+    if index is None:
         return None
     if sum(1 + sum(1 for _ in ir.expressions(item)) for item in ir.walk(original.body)) > _LARGEST:
         return None

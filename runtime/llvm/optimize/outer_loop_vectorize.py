@@ -142,8 +142,8 @@ class Lanes:
         found = Value(memory, w.op(f"call {memory.ir} {name}({pointer} {place}, i32 {kind.size}, {mask}, {kept})"))
         return arithmetic.truth(w, found) if kind == BOOL else Value(kind.times(self.width), found.text)
 
-    def one_by_one(self, row: Any, operands: list[Any], type_: Any) -> Value:
-        """A function of numbers that knows no lanes, called for each."""
+    def one_by_one(self, rule: Any, operands: list[Any], type_: Any) -> Value:
+        """A function of numbers that takes no vectors, called for each lane."""
         w = self.w
         if not isinstance(type_, Scalar) or not all(isinstance(operand, Value) for operand in operands):
             raise Unsupported("lanes as arguments of a function of arrays")
@@ -156,19 +156,19 @@ class Lanes:
                 if operand.type.lanes > 1:
                     operand = Value(one, w.op(f"extractelement {operand.type.ir} {operand.text}, i64 {lane}"))
                 given.append(operand)
-            answer = row.write(w, given, type_)
+            answer = rule.write(w, given, type_)
             found = w.op(f"insertelement {result} {found}, {type_.ir} {answer.text}, i64 {lane}")
         return Value(type_.times(self.width), found)
 
     # --- under conditions --------------------------------------------------------------------------------------------
 
     def any(self, mask: Value) -> str:
-        """Whether there is a lane in a mask."""
+        """Whether any lane is in a mask."""
         whole = self.w.op(f"bitcast {mask.type.ir} {mask.text} to i{self.width}")
         return self.w.op(f"icmp ne i{self.width} {whole}, 0")
 
     def among(self, mask: Value, condition: Value) -> Value:
-        """The lanes of a mask where a condition holds; what it is in others doesn't matter."""
+        """The lanes of a mask where a condition holds. The condition may be anything in the others."""
         return arithmetic.chosen(self.w, mask, condition, literal(False, mask.type))
 
     def under(self, mask: Value, item: ir.Expr, kind: Scalar, other: Value) -> Value:
@@ -226,6 +226,7 @@ class Lanes:
             self._body(arithmetic.negation(w, test), item.orelse)
 
     def _body(self, test: Value, body: ir.Block) -> None:
+        """Statements in the lanes where a test holds; jumped over where none does and they cost something."""
         w, after = self.w, None
         mask = self.among(self.mask, test)
         if not all(_is_harmless(item) for item in body):
