@@ -1,7 +1,8 @@
 """Which values are still needed, and which reads may find nothing.
 
 Backward data flow over the control flow graph, on bit sets. Where in doubt a name counts as live: names that a nested
-function reads or rebinds are live everywhere after its definition, names declared global or nonlocal everywhere, and
+function reads or rebinds are live everywhere after its definition (where it is only ever called by its name, before its
+calls), names declared global or nonlocal everywhere, and
 a path that a statement modifies (``self.h = ...``) is live after that statement, since the object may outlive it.
 
 Example::
@@ -17,8 +18,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+import gast
+
 from autograph.syntax.cfg import Graph, Point, build
-from autograph.syntax.scopes import Activities, own_scope
+from autograph.syntax.scopes import Activities, function_scope, own_scope
+from autograph.syntax.walk import walk
 
 
 @dataclass(frozen=True)
@@ -95,6 +99,59 @@ def maybe_unbound(function: Any) -> list[Any]:
     ]
 
 
+def _only_called(function: Any) -> dict[str, set[str]]:
+    """The nested functions that nothing but calls by their names can reach, and the names that each may read or rebind.
+
+    So they read these when they are called, and at no other time: they make no functions or generators themselves.
+    """
+    made: dict[str, list[Any]] = {}
+    called: set[Any] = set()
+    mentioned: list[Any] = []
+    for node in walk(function):
+        name = _defined(node)
+        if name is not None:
+            made.setdefault(name, []).append(node.value if isinstance(node, gast.Assign) else node)
+        elif isinstance(node, gast.Call):
+            called.add(node.func)
+        if isinstance(node, gast.Name):
+            mentioned.append(node)
+    targets = {node.targets[0] for node in walk(function) if isinstance(node, gast.Assign) and _defined(node)}
+    others = {node.id for node in mentioned if node not in called and node not in targets}
+    declared = {
+        name for node in walk(function) if isinstance(node, (gast.Global, gast.Nonlocal)) for name in node.names
+    }
+    scope = own_scope(function)
+    found = {}
+    for name, functions in made.items():
+        if (
+            name in scope.locals
+            and name not in others | declared | set(scope.params)
+            and all(map(_runs_at_once, functions))
+        ):
+            found[name] = set().union(*[function_scope(each).free for each in functions])
+    return found
+
+
+def _defined(node: Any) -> str | None:
+    """The name that a statement gives to a function that it makes."""
+    if isinstance(node, gast.FunctionDef):
+        return str(node.name)
+    is_lambda = isinstance(node, gast.Assign) and isinstance(node.value, gast.Lambda) and len(node.targets) == 1
+    return node.targets[0].id if is_lambda and isinstance(node.targets[0], gast.Name) else None
+
+
+_LATER = (
+    gast.FunctionDef, gast.AsyncFunctionDef, gast.Lambda, gast.ClassDef, gast.GeneratorExp, gast.Yield, gast.YieldFrom
+)  # fmt: skip
+
+
+def _runs_at_once(function: Any) -> bool:
+    """Whether all that a function does is done when its call has returned."""
+    if getattr(function, "decorator_list", ()):
+        return False
+    return not any(isinstance(node, _LATER) and node is not function for node in walk(function))
+
+
 class _Bits:
     """Sets of names as integers."""
 
@@ -131,6 +188,7 @@ class _Live:
             for name in path.names:
                 self.paths_with.setdefault(name, set()).add(str(path))
         self.always = self.bits.of(declared)
+        self.called = _only_called(graph.function)
         captured = self._captured(graph.points)
         self.live = self._solve(graph.points, captured)
 
@@ -145,7 +203,10 @@ class _Live:
 
     def _captured(self, points: list[Point]) -> dict[Point, int]:
         """The names that functions defined on some way to each point may read."""
-        made = {point: self.bits.of(point.effects.captured) for point in points}
+        made = {
+            point: 0 if _defined(point.node) in self.called else self.bits.of(self._with_calls(point.effects.captured))
+            for point in points
+        }
         arriving = dict.fromkeys(points, 0)
         pending = [point for point in points if made[point]]
         while pending:
@@ -157,14 +218,25 @@ class _Live:
                     pending.append(target)
         return arriving
 
+    def _with_calls(self, names: set[str]) -> set[str]:
+        """Names that are read, with those that functions read which are called by one of them."""
+        found, pending = set(names), list(names)
+        while pending:
+            for name in self.called.get(pending.pop(), ()):
+                if name not in found:
+                    found.add(name)
+                    pending.append(name)
+        return found
+
     def _solve(self, points: list[Point], captured: dict[Point, int]) -> dict[Point, int]:
         before: dict[Point, list[Point]] = {point: [] for point in points}
         reads: dict[Point, int] = {}
         kept: dict[Point, int] = {}
         for point in points:
             effects = point.effects
+            made = set() if _defined(point.node) in self.called else effects.captured
             reads[point] = captured[point] | self.bits.of(
-                {node.id for node in effects.reads} | effects.captured | {str(path) for path in effects.paths}
+                self._with_calls({node.id for node in effects.reads} | made) | {str(path) for path in effects.paths}
             )
             kept[point] = ~self._rebound(effects.bound | effects.unbound)
             for target in (*point.next, *point.raises):

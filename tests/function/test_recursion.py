@@ -275,6 +275,33 @@ def sum_of_fibs(n: Any) -> Any:
     return total
 
 
+def functions_made_in_a_loop(n: Any) -> Any:
+    total = 0
+    for k in ag.range(3):
+
+        def factorial(m: Any) -> Any:
+            return 1 if m <= 1 else m * factorial(m - 1)
+
+        def is_even(m: Any) -> Any:
+            return k if m == 0 else is_odd(m - 1)
+
+        def is_odd(m: Any) -> Any:
+            return -k if m == 0 else is_even(m - 1)
+
+        total = total + factorial(n % 4 + k) * is_even(n)
+    return total
+
+
+def functions_made_in_a_branch(n: Any) -> Any:
+    if n > 2:
+
+        def down(m: Any) -> Any:
+            return m if m <= 2 else down(m - 2) + 1
+
+        n = down(n)
+    return n
+
+
 def row_of_pascal(n: Any) -> Any:
     """Results of sizes that only a run knows."""
     if n == 0:
@@ -430,6 +457,8 @@ CASES = [
     (simpson, (np.float64(0), np.float64(3), np.float64(1e-6))), (simpson, (np.float64(0), np.float64(3), 1e-6)),
     (collatz, (np.int32(27), 0)), (fibonacci_pair, int32(10)), (calls_structures, int32(3, 1)),
     (root, (np.float32(1), np.int32(12))), (partitions_of, int32(7, 7)), (sum_of_fibs, int32(8)),
+    (functions_made_in_a_loop, int32(6)),
+    (functions_made_in_a_branch, int32(7)), (functions_made_in_a_branch, int32(1)),
     (row_of_pascal, int32(5)), (uses_closure, int32(10, 3)), (numbers_in_python, (np.float32(1), 5)),
     (mirrored, (np.float32([1, 2, 3, 4, 5]),)), (leading, (np.float32([1, 2, 1, 3, 4]),)),
     (tower, (np.float32(1),)), (raises, int32(6)), (with_try, int32(4)),

@@ -33,7 +33,15 @@ LIVE_AFTER = [
     ("def f(a, b):\n if a: b = 1\n return lambda: b", "b"),
     ("def f(a, b):\n if a: b = 1\n return lambda b: b", ""),
     ("def f(a, b):\n g = lambda: b\n if a: b = 1\n return g", "b g"),
-    ("def f(a, b):\n def g():\n  nonlocal b\n  b = 1\n if a: b = 1\n b = 2", "b"),
+    ("def f(a, b):\n def g():\n  nonlocal b\n  b = 1\n if a: b = 1\n h(g)", "b g"),
+    ("def f(a, b):\n def g():\n  nonlocal b\n  b = 1\n if a: b = 1\n b = 2", ""),
+    ("def f(a, b):\n def g(): return b\n if a: b = 1\n g()", "b g"),
+    ("def f(a, b):\n def g(): return b\n g()\n if a: b = 1", ""),
+    ("def f(a, b):\n def g(): return b\n def h(): return g()\n if a: b = 1\n h()", "b g h"),
+    ("def f(a, b):\n def g(): return b\n h = lambda: g()\n if a: b = 1\n return h", "b g h"),
+    ("def f(a, b):\n def g():\n  yield b\n c = g()\n if a: b = 1\n return c", "b c"),
+    ("def f(a, b):\n def g(): return lambda: b\n c = g()\n if a: b = 1\n return c", "b c"),
+    ("def f(a, b):\n @h\n def g(): return b\n if a: b = 1\n return h", "b"),
     ("def f(a):\n global b\n if a: b = 1", "b"),
     ("def f(a):\n nonlocal b\n if a: b = 1", "b"),
     ("def f(a, self):\n if a: self.h = 1", "self.h"),
@@ -77,6 +85,8 @@ def test_live_after(text, expected):
 
 
 LOOP_CARRIES = [
+    ("def f(n):\n for i in n:\n  def g(m): return i if m else g(m - 1)\n  h(g(i))\n return n", "n"),
+    ("def f(n):\n for i in n:\n  def g(m): return i if m else g(m - 1)\n  h(g)", "g i"),
     ("def f(n):\n i = s = 0\n while i < n:\n  t = i * 2\n  s += t\n  i += 1\n return s", "i n s"),
     ("def f(xs):\n s = 0\n for x in xs:\n  t = x\n  s += t\n return s", "s"),
     ("def f(xs):\n for x in xs:\n  with tape() as t:\n   y = g(x)\n  d = t.grad(y)", ""),
