@@ -417,3 +417,83 @@ def test_an_error_from_elsewhere_is_refused(program):
 def test_what_a_context_manager_would_swallow_is_refused(program):
     with pytest.raises(StagingError, match="around the condition would swallow it"):
         ag.function(program)(ag.constant(-1))
+
+
+def row_beyond(i):
+    rows = ag.constant([1.0, 2.0])
+    try:
+        return rows[i]
+    except (KeyError, ag.errors.InvalidArgumentError):
+        return ag.constant(-1.0)
+
+
+def item_beyond(i):
+    items = [1.0, 2.0]
+    try:
+        y = ag.constant(items[i])
+    except LookupError:
+        y = ag.constant(-1.0)
+    return y
+
+
+def failed_check(i):
+    try:
+        ag.debugging.assert_less(i, 2)
+    except Exception:
+        i = 0
+    return i
+
+
+def division_by_zero(i):
+    try:
+        return 7 // (i - 5)
+    except:  # noqa: E722
+        return i
+
+
+@pytest.mark.parametrize("jit", [False, True])
+@pytest.mark.parametrize("program", [row_beyond, item_beyond, failed_check, division_by_zero])
+def test_an_error_of_an_operation_says_why_it_is_not_caught(program, jit):
+    """In eager code the clause catches it."""
+    program(ag.constant(5))
+    with pytest.raises(
+        (IndexError, ag.errors.InvalidArgumentError), match="the `try` around this line was over"
+    ) as error:
+        ag.function(program, jit_compile=jit)(ag.constant(5))
+    assert f"in {program.__name__}" in str(error.value)
+
+
+def test_an_error_that_no_clause_would_catch_says_nothing_of_them():
+    @ag.function
+    def f(i):
+        try:
+            return ag.constant([1.0, 2.0])[i]
+        except TypeError:
+            return ag.constant(0.0)
+
+    with pytest.raises(ag.errors.InvalidArgumentError) as error:
+        f(ag.constant(5))
+    assert "the `try`" not in str(error.value)
+
+
+def test_a_try_around_the_definition_of_a_function_is_not_around_its_calls():
+    try:
+
+        @ag.function
+        def item(i):
+            return ag.constant([1.0, 2.0])[i]
+
+        @ag.function
+        def checked(x):
+            if x > 0:
+                raise ValueError(x)
+            return x
+
+    except Exception:
+        raise
+    with pytest.raises(ag.errors.InvalidArgumentError) as error:
+        item(ag.constant(5))
+    assert "the `try`" not in str(error.value)
+    with pytest.raises(ValueError, match="2"):
+        checked(ag.constant(2))
+    assert int(checked(ag.constant(-2))) == -2
