@@ -59,6 +59,10 @@ def recorded() -> Iterator[list[Step]]:
         _current.reset(token)
 
 
+def is_recording() -> bool:
+    return _current.get() is not None
+
+
 def run_pass(level: str, name: str, change: Callable[[Any], Any], program: Any, printer: Printer) -> Any:
     """`change(program)`, recorded. The program after it is what `change` gives (of a tuple, the first item), if that is
     of the program's class, else the program itself, changed in place."""

@@ -1,6 +1,7 @@
 """`ConcreteFunction.as_text(stage)`: the program at each stage of its compilation."""
 
 import gc
+import re
 
 import pytest
 
@@ -121,3 +122,53 @@ def test_functions_traced_on_the_way_are_left_out():
 
     text = outer.get_concrete_function(F).as_text("passes")
     assert "graph outer" in text and "graph inner" not in text
+
+
+def shrink(x, rate):
+    while ag.reduce_max(x) > 1.0:
+        x = x * (1.0 - rate)
+    return x
+
+
+def damped(x):
+    while x > 1.0:
+        x = ag.sin(x) * 0.5
+    return x
+
+
+def counted(x, n):
+    for _ in ag.range(n):
+        for _ in ag.range(n):
+            x = ag.tanh(x)
+    return x
+
+
+# function, specs, gradient, the passes that change its kernel, a line that the last of them makes
+KERNEL_PASSES = [
+    (shrink, [([1000], "f"), ([], "f")], None, ["hoist allocations", "interrupt polls"], "+     ticks = ticks + "),
+    (
+        shrink,
+        [([1000], "f"), ([], "f")],
+        "backward",
+        ["hoist allocations", "interrupt polls"],
+        "+     ticks = ticks + ",
+    ),
+    (counted, [([None], "f"), ([], "i")], None, ["hoist allocations", "hoist allocations"], "+ limit_1 = np.int64("),
+    (ag.nn.softmax, [([None, 64], "f")], None, ["loop fusion"] * 3 + ["scalar replacement"], "+     a_3 = max_1"),
+    (lambda x: ag.tanh(x) + 1.0, [([1 << 20], "f")], None, ["parallelization"], "+ lib.in_threads("),
+    (damped, [([], "f")], "forward", ["strip mining", "interrupt polls"], "+     ticks = ticks + "),
+]
+
+
+@pytest.mark.parametrize(("function", "specs", "gradient", "names", "line"), KERNEL_PASSES)
+def test_kernel_passes(function, specs, gradient, names, line):
+    dtypes = {"f": ag.float32, "i": ag.int32}
+    specs = [ag.TensorSpec(shape, dtypes[kind]) for shape, kind in specs]
+    concrete = ag.function(function).get_concrete_function(*specs)
+    text = concrete.as_text("kernel-passes", gradient)
+    passes, kernel = text.split("\n\n# the kernel\n")
+    assert kernel == concrete.as_text("kernel", gradient)
+    assert re.findall(r"^# after (.*)$", passes, re.MULTILINE) == names
+    assert [made for made in passes.rpartition("# after")[2].splitlines() if made.startswith(line)]
+    made = [each[2:].strip() for each in passes.rpartition("# after")[2].splitlines() if each.startswith("+ ")]
+    assert {each for each in made if "fail(" not in each} <= {each.strip() for each in kernel.splitlines()}

@@ -17,7 +17,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from runtime import dtypes
+from runtime import dtypes, pass_log
 from runtime.codegen.kernel import spelling
 from runtime.codegen.kernel.source import (
     Kept,
@@ -50,6 +50,7 @@ from runtime.codegen.op_lowerings import (
     stack,
     view,
 )  # fmt: skip
+from runtime.codegen.passes.recorded import run_on_kernel
 from runtime.codegen.passes.scalar_replacement import keep_in_registers
 from runtime.codegen.symbolic.polynomial import Polynomial
 from runtime.codegen.symbolic.shape_env import Assumed
@@ -122,9 +123,11 @@ def lower(graph: Graph, assuming: bool = True) -> KernelSource:
     graph = rewrite("recursive captures", graph)
     equal: dict[str, Polynomial] = {}
     while True:
+        start = pass_log.position()
         try:
             return _lower(graph, Lowering(graph, assuming, equal))
         except Assumed as found:
+            pass_log.forget(start)
             equal = {name: value.replaced(found.variable, found.value) for name, value in equal.items()}
             equal[found.variable] = found.value
 
@@ -151,7 +154,7 @@ def _lower(graph: Graph, low: Lowering) -> KernelSource:
     values = [low.expr(text) for text in returned]
     status = [ir.ZERO] * (1 + details if low.errors else 0)
     low.add(ir.Return((*status, *values, *kept) or (ir.ZERO,)))
-    keep_in_registers(low)
+    run_on_kernel("scalar replacement", keep_in_registers, low)
     # Many results and many checks: what a failing kernel gives in their place is written once.
     failed = low.names.fresh("failed") if len(blanks) > 3 and len(low.errors) > 1 else None
     given = [low.expr(text) for text in blanks]

@@ -31,6 +31,7 @@ from runtime.codegen.kernel.source import ErrorSite, Interruption, NotNative, nu
 from runtime.codegen.kernel.values import TOKEN, Array, Buffer, Scalar
 from runtime.codegen.lower.state import REFUSALS, Lowering, emitter
 from runtime.codegen.passes.interrupt_polls import LIMIT
+from runtime.codegen.passes.recorded import run_on_kernel
 from runtime.codegen.passes.scalar_replacement import keep_in_registers
 from runtime.graph.ir import Graph, Node, Value
 from runtime.kernel_ir import ir
@@ -296,7 +297,7 @@ def empty_buffers(low: Lowering) -> ir.Block:
 def function_of(function: Function, details: int) -> ir.Function:
     """A recursive function when its body is complete; `details` numbers come with each status."""
     low = function.low
-    keep_in_registers(low)
+    run_on_kernel("scalar replacement", keep_in_registers, low)
     expand_failures(low.block, details, [low.expr(text) for text in function.blanks])
     results = [low.expr(text) for text in function.results]
     low.add(ir.Return((*[ir.ZERO] * (1 + details), *results)))

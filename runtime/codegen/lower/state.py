@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from runtime import errors
+from runtime import errors, pass_log
 from runtime.codegen.kernel import spelling
 from runtime.codegen.kernel.names import Names, fill, is_literal
 from runtime.codegen.kernel.reports import NestReport
@@ -305,7 +305,7 @@ class Lowering(Sizes):
             self.names.snapshot(), list(self.errors), self.details, list(self.constants), dict(self.static),
             dict(self.prologue), set(self.hidden), dict(self.empty_buffers), dict(self.sizes), list(self.index_names),
             dict(self.kept), list(self.parts), set(self.fresh), list(self.reports), list(self.functions),
-            self.extents.snapshot(),
+            self.extents.snapshot(), pass_log.position(),
         )  # fmt: skip
 
     def restore(self, saved: tuple) -> None:
@@ -314,8 +314,9 @@ class Lowering(Sizes):
         (
             self.errors, self.details, self.constants, self.static, self.prologue, self.hidden, self.empty_buffers,
             self.sizes, self.index_names, self.kept, self.parts, self.fresh, self.reports, self.functions,
-        ) = saved[1:-1]  # fmt: skip
-        self.extents.restore(saved[-1])
+        ) = saved[1:-2]  # fmt: skip
+        self.extents.restore(saved[-2])
+        pass_log.forget(saved[-1])
 
     def may_overwrite(self, value: Value) -> bool:
         """Whether the current node is the last to see the value's memory, which this kernel owns."""

@@ -29,6 +29,7 @@ from runtime.codegen.lower.state import Lowering, emitter
 from runtime.codegen.op_lowerings.effects import keep_in_step
 from runtime.codegen.passes.hoist_allocations import hoist_allocations
 from runtime.codegen.passes.interrupt_polls import interruptible
+from runtime.codegen.passes.recorded import run_on_body, run_on_loop
 from runtime.codegen.passes.strip_mine import LONGEST, in_chunks, stacks_of_one_scalar_a_trip
 from runtime.graph.ir import Node, Value
 from runtime.graph.updates import UPDATES
@@ -281,9 +282,10 @@ def _while(low: Lowering, node: Node) -> None:
         if isinstance(carry, Array) and k not in varying
     }
     entered.update(target for target, _ in entry)
-    low.block += hoist_allocations(low, block, own, entered)
+    low.block += run_on_body("hoist allocations", lambda b: hoist_allocations(low, b, own, entered), block)
     if filled:
-        loop = in_chunks(low, _loop(block), [c for k, c in enumerate(carries) if k in filled])
+        stacks = [c for k, c in enumerate(carries) if k in filled]
+        loop = run_on_loop("strip mining", lambda each: in_chunks(low, each, stacks), _loop(block))
         interruptible(low, node, loop.body, LONGEST)
         low.add(loop)
     elif counter is not None:

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from runtime.codegen.kernel.source import Interruption
 from runtime.codegen.lower.state import Lowering
+from runtime.codegen.passes.recorded import note
 from runtime.graph.ir import Graph, Node
 from runtime.kernel_ir import ir
 from runtime.types import TensorType
@@ -29,7 +30,9 @@ _ARRAY, _PRODUCT = 256, 4096
 def interruptible(low: Lowering, node: Node, block: ir.Block, trips: int = 1) -> None:
     """Adds the question to `block`, which runs `trips` trips of a `while` node."""
     low.prologue["ticks"] = "0"
-    block += [*low.lines(f"ticks = ticks + {trips * ticks_of(node)}"), question(low, node)]
+    polls = [*low.lines(f"ticks = ticks + {trips * ticks_of(node)}"), question(low, node)]
+    note("interrupt polls", lambda: ([ir.While(ir.TRUE, block)], [ir.While(ir.TRUE, [*block, *polls])]))
+    block += polls
 
 
 def question(low: Lowering, node: Node) -> ir.If:

@@ -26,6 +26,7 @@ from typing import Any
 
 from runtime.codegen.kernel import spelling
 from runtime.codegen.passes import parallelize
+from runtime.codegen.passes.recorded import note
 from runtime.graph.passes import options
 from runtime.kernel_ir import ir
 
@@ -59,11 +60,18 @@ def place(low: Any, index: str, size: str, body: ir.Block, large: bool) -> None:
         between = low.block[before.end :]
         del low.block[before.start :], low.parts[before.parts :]
         low.block += between
-        body, large = [*before.body, *body], large or before.large
+        bodies = before.body, body, [*before.body, *body]
+        note("loop fusion", lambda: _before_and_after(between, [low.for_each(index, size, each) for each in bodies]))
+        body, large = bodies[2], large or before.large
     start, parts = len(low.block), len(low.parts)
     if not (large and parallelize.split(low, index, size, body)):
         low.loop(index, size, body)
     low.placed = Placed(low.block, start, len(low.block), index, size, body, large, parts)
+
+
+def _before_and_after(between: ir.Block, loops: Sequence[ir.For]) -> tuple[ir.Block, ir.Block]:
+    first, second, fused = loops
+    return [first, *between, second], [*between, fused]
 
 
 def _can_join(low: Any, before: Placed, index: str, size: str, body: ir.Block, large: bool) -> bool:

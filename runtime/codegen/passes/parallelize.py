@@ -24,6 +24,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+from runtime.codegen.passes.recorded import note
 from runtime.graph.ir import Node, Value
 from runtime.kernel_ir import ir
 from runtime.shapes import element_count
@@ -102,9 +103,12 @@ def split(low: Any, index: str, size: str, block: ir.Block) -> bool:
     used = [ir.Var(name) for name in sorted(ir.mentioned(block) - ir.assigned(block) - {index})]
     part = low.names.fresh("part")
     loop = ir.For(index, ir.Var("first"), ir.Var("last"), ir.ONE, block)
-    low.parts.append(ir.Function(part, ("first", "last", *(each.name for each in used)), [loop], kind="part"))
+    function = ir.Function(part, ("first", "last", *(each.name for each in used)), [loop], kind="part")
+    low.parts.append(function)
     arguments = (ir.Var(part), ir.Var(threads_of(low)), low.expr(size), ir.Tuple(tuple(used)))
-    low.add(ir.Run(ir.Call("lib.in_threads", arguments)))
+    run = ir.Run(ir.Call("lib.in_threads", arguments))
+    low.add(run)
+    note("parallelization", lambda: ([low.for_each(index, size, block)], [function, run]))
     return True
 
 
