@@ -48,7 +48,7 @@ class ConcreteFunction:
     """A traced function. Calling it runs the graph; it never traces.
 
     Attributes: `graph` (print it to read it), `structured_input_signature`, `structured_outputs`, `inputs`, `outputs`,
-    `variables`, `captured_inputs`, `name`.
+    `variables`, `captured_inputs`, `name`. `as_text(stage)` shows the program at each stage from the graph to assembly.
     """
 
     def __init__(

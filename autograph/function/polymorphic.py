@@ -339,7 +339,8 @@ class Function:
     def explain(self, *args: Any, html: str | os.PathLike | None = None, measure: bool = False, **kwargs: Any) -> str:
         """How the program for these arguments (values or `TensorSpec`s) runs: which loops were staged or unrolled, what
         is fused into which kernel, what stays on the interpreter and why, bytes and operations of each kernel beside
-        the least time that this machine needs for them, tier, compile time.
+        the least time that this machine needs for them, tier, compile time. The last lines say how to see the text of
+        each stage (`ConcreteFunction.as_text`).
 
         html: a file to write the same to, as a page with the source beside it. measure: whether to run the program a
         few times, where that has no effects, and to show the best time.

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import dis
 import functools
-import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import FrameType, TracebackType
@@ -21,10 +20,9 @@ from weakref import WeakKeyDictionary
 from autograph.errors import StagingError, user_location
 from autograph.operators.calls import is_library_code
 from autograph.operators.state import Slot
-from autograph.operators.swallowing import catches, handlers_around, swallower
+from autograph.operators.swallowing import catches, swallower, tries
 from runtime import nest
 from runtime.context import ctx
-from runtime.graph.spans import explain_uncaught
 from runtime.ops.control import raise_op
 from runtime.ops.convert import is_tensor_like
 from runtime.ops.strings.staged_string import StagedText
@@ -209,7 +207,7 @@ def _refuse_clauses(error: BaseException) -> None:
     frame: FrameType | None = sys._getframe(3)
     while frame is not None:
         if "ag__" in frame.f_code.co_freevars:
-            for handler in handlers_around(frame.f_code.co_filename, frame.f_lineno):
+            for handler in _handlers_around(frame.f_code.co_filename, frame.f_lineno):
                 if catches(handler, frame.f_globals, frame.f_locals, error):
                     raise StagingError(
                         f"{type(error).__name__} is raised under a condition on a tensor, and a `try` around the "
@@ -277,22 +275,6 @@ def check_refused(builder: Any) -> None:
         raise error
 
 
-def _why_uncaught(error: Exception, span: Any) -> str:
-    """What is said of an operation's error that a ``try`` around the operation would catch in eager code."""
-    filename, line, _ = span
-    types = {each.__name__ for each in type(error).__mro__}
-    if not any(_names(handler) & types for handler in handlers_around(filename, line)):
-        return ""
-    return (
-        "\n  cause: the `try` around this line was over when its function had been traced; an operation fails when the "
-        "program runs"
-        "\n  fix: catch it around the call of the function; or ask first, and `raise` in the `try`, which catches that"
-    )
-
-
-def _names(types: str) -> set[str]:
-    """The last parts of the names in the text of an ``except`` clause."""
-    return set(re.findall(r"\w+", types)) if types else {BaseException.__name__}
-
-
-explain_uncaught(_why_uncaught)
+def _handlers_around(filename: str, line: int) -> list[str]:
+    """The types that the ``except`` clauses around a line catch, as text; empty for a bare one."""
+    return [handler for first, last, handlers in tries(filename) if first <= line <= last for handler in handlers]

@@ -14,7 +14,6 @@ import ast
 import contextlib
 import dis
 import linecache
-from dataclasses import dataclass
 from functools import lru_cache
 from types import CodeType, FrameType, FunctionType
 from typing import Any
@@ -30,10 +29,8 @@ def swallower(frame: FrameType, error: BaseException, but_suppress: bool = False
     filename, line = frame.f_code.co_filename, frame.f_lineno
     for first, last, managers in _withs(filename):
         if first <= line <= last:
-            inner = [each for each in _tries_around(filename, line) if first <= each.first and each.last <= last]
-            if any(
-                catches(handler, frame.f_globals, frame.f_locals, error) for each in inner for handler in each.types
-            ):
+            inner = [each for each in tries(filename) if first <= each[0] <= line <= each[1] <= last]
+            if any(catches(handler, frame.f_globals, frame.f_locals, error) for each in inner for handler in each[2]):
                 continue
             for text, callee, arguments in managers:
                 if _swallows(callee, arguments, frame, error, but_suppress):
@@ -69,8 +66,8 @@ def _swallows(callee: str, arguments: list[str], frame: FrameType, error: BaseEx
         return False
     code = generator.__code__
     lines = [line for _, _, line in code.co_lines() if line is not None]
-    around = [each for each in _tries(code.co_filename) if min(lines) <= each.first and each.last <= max(lines)]
-    return any(catches(handler, generator.__globals__, {}, error) for each in around for handler in each.types)
+    around = [each for each in tries(code.co_filename) if min(lines) <= each[0] and each[1] <= max(lines)]
+    return any(catches(handler, generator.__globals__, {}, error) for each in around for handler in each[2])
 
 
 def _may_return_true(code: CodeType) -> bool:
@@ -84,42 +81,14 @@ def _may_return_true(code: CodeType) -> bool:
     return False
 
 
-@dataclass(frozen=True)
-class _Try:
-    """The body of a ``try`` statement.
-
-    first, last   its lines
-    types         what the clauses catch, as text; empty for a bare one
-    functions     the lines of the functions that are defined in it: they don't run there
-    """
-
-    first: int
-    last: int
-    types: list[str]
-    functions: list[tuple[int, int]]
-
-
-def handlers_around(filename: str, line: int) -> list[str]:
-    """The types that the ``except`` clauses around a line of a function catch, as text; empty for a bare one."""
-    return [handler for each in _tries_around(filename, line) for handler in each.types]
-
-
-def _tries_around(filename: str, line: int) -> list[_Try]:
-    around = [each for each in _tries(filename) if each.first <= line <= each.last]
-    return [each for each in around if not any(first <= line <= last for first, last in each.functions)]
-
-
 @lru_cache(maxsize=64)
-def _tries(filename: str) -> list[_Try]:
+def tries(filename: str) -> list[tuple[int, int, list[str]]]:
+    """The bodies of the ``try`` statements of a file: first and last line, and what the clauses catch, as text."""
     found = []
     for node in ast.walk(tree_of(filename)):
         if isinstance(node, ast.Try) and node.handlers:
             types = [ast.unparse(each.type) if each.type is not None else "" for each in node.handlers]
-            inside = [each for stmt in node.body for each in ast.walk(stmt)]
-            functions = [
-                _lines(each.body) for each in inside if isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef))
-            ]
-            found.append(_Try(*_lines(node.body), types, functions))
+            found.append((*_lines(node.body), types))
     return found
 
 

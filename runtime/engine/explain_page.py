@@ -19,6 +19,7 @@ from runtime.engine.explain_text import (
     describe_stay,
     measured,
     where,
+    where_to_see_more,
 )
 from runtime.engine.machine import Machine
 from runtime.graph.page import source_listing
@@ -38,7 +39,7 @@ section h2:first-child { margin-top: 0; }
        margin-right: .6em; }
 main { grid-template-columns: minmax(0, 1fr) minmax(0, 1fr); }
 pre em { float: right; font-style: normal; color: var(--faint); padding-left: 2rem; }
-header p.machine { font-size: .8rem; }
+header p.machine, p.more { font-size: .8rem; }
 """
 _SCRIPT = """
 const all = selector => [...document.querySelectorAll(selector)];
@@ -89,6 +90,7 @@ class _Page:
         yield f'<p class="machine">{html.escape(describe_machine(self.machine))}</p></header>\n<main>\n<section>\n'
         for section in self.report.sections:
             yield from self.section(section)
+        yield f'<p class="more">{html.escape(where_to_see_more(self.report))}</p>\n'
         yield "</section>\n<aside>\n"
         for filename, marks in self.marks.items():
             yield from source_listing(filename, self.files[filename], set(marks), marks)

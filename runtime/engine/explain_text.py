@@ -20,7 +20,18 @@ def to_text(report: Report, machine: Machine) -> str:
     lines += _wrap(describe_machine(machine), "  ")
     for section in report.sections:
         lines += ["", *_section(section, machine, len(report.sections) > 1)]
+    lines += ["", *_wrap(where_to_see_more(report), "  ")]
     return "\n".join(lines)
+
+
+def where_to_see_more(report: Report) -> str:
+    """How to see the program at each stage of its compilation."""
+    gradient = "; with --gradient forward or backward those of the gradient" if len(report.sections) > 1 else ""
+    return (
+        f"stages: autograph graph FILE.py:{report.name} shows the graph, with --passes what passes change in it, with "
+        "--kernel the generated Python, with --kernel-passes what passes change in that, with --llvm, --optimized-llvm "
+        f'or --asm what becomes of it{gradient}. In Python: get_concrete_function(...).as_text("kernel") and so on'
+    )
 
 
 def describe_machine(machine: Machine) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import linecache
-from collections.abc import Callable
 from typing import Any
 
 from runtime import errors
@@ -41,17 +40,6 @@ def note_span(error: BaseException, span: Any) -> None:
         error.add_note(f"{AT_SPAN[1:]}{describe_span(span)}")
 
 
-# What says of an error at a line of the user's why no `try` around the line catches it: `explain_uncaught`.
-_why_uncaught: Callable[[Exception, Any], str] = "".format
-
-
-def explain_uncaught(why: Callable[[Exception, Any], str]) -> None:
-    """Sets what gives the lines behind the message of an error that a program raises. The compiler does, which knows
-    the user's code."""
-    global _why_uncaught
-    _why_uncaught = why
-
-
 def at_span(error: Exception, span: Any) -> Exception:
     """The error with the user's line in its message; unchanged when it names one already, or when what it says isn't
     text and the class is the user's."""
@@ -61,7 +49,7 @@ def at_span(error: Exception, span: Any) -> Exception:
     said = str(error.args[0]) if isinstance(error, errors.OpError) else error.args[0]
     if not isinstance(said, str) or AT_SPAN in said:
         return error
-    message = f"{said}{AT_SPAN}{describe_span(span)}{_why_uncaught(error, span)}"
+    message = f"{said}{AT_SPAN}{describe_span(span)}"
     error.args = (message, *error.args[1:])
     if hasattr(error, "message"):
         error.message = message

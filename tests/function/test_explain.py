@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import autograph as ag
-from autograph.cli import main
+from autograph.cli import _STAGES, main
 from runtime.codegen.lower import state
 from runtime.engine import machine as machines
 from runtime.engine import wait_for_background
@@ -119,7 +119,7 @@ def test_gradients_have_sections_of_their_own():
         y = f(X)
     tape.gradient(y, X)
     text = f.explain(X)
-    titles = [line.partition(" --")[0] for line in text.splitlines() if " --" in line]
+    titles = [line.partition(" ---")[0] for line in text.splitlines() if " ---" in line]
     assert titles == ["the program", "forward, with what its gradient needs", "gradient"]
 
 
@@ -339,3 +339,23 @@ def test_python_values_are_arguments_too():
     lines = str(model.step.explain(X, 2, "a", rate=0.25)).splitlines()
     assert lines[0] == "step(x: float32[1000], rows=2, rate=0.25, name=None)"
     assert str(ag.function(lambda a, b: a * b).explain(3, True)).startswith("<lambda>(a=3, b=True)\n")
+
+
+def test_the_last_lines_name_the_stages(tmp_path):
+    """Each option that they name is one of the command line's, and each stage is there."""
+
+    @ag.function
+    def f(x):
+        return x * x
+
+    def named(text):
+        return set(re.findall(r"--([a-z-]+)", " ".join(text.split()).partition(" stages: ")[2]))
+
+    page = tmp_path / "page.html"
+    assert named(f.explain(X, html=page)) == {*_STAGES}
+    assert "autograph graph FILE.py:f shows the graph" in page.read_text(encoding="utf-8")
+    with ag.GradientTape() as tape:
+        tape.watch(X)
+        y = f(X)
+    tape.gradient(y, X)
+    assert named(f.explain(X)) == {*_STAGES, "gradient"}
