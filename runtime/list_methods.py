@@ -6,9 +6,10 @@ They see a list as its rows: one tensor per tensor of an element, along a new fi
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from runtime import dtypes, errors
+from runtime.list_elements import Elements
 from runtime.ops.arrays.gather import gather
 from runtime.ops.arrays.joining import concat
 from runtime.ops.arrays.rearrange import reverse, tile
@@ -34,7 +35,9 @@ class ListMethods:
     _numbers: Any
     _rows: Callable[[Any], Tensor]
     _parts: Callable[[Any], list[Tensor]]
+    elements: ClassVar[Elements]
     copy: Callable[[], Any]
+    clone: Callable[[], Any]
     rows: Callable[[], Tensor]
     wide_rows: Callable[[], Tensor]
     extend: Callable[[Any], None]
@@ -48,6 +51,7 @@ class ListMethods:
         self._size = call("dim", rows[0], axis=0)
 
     def _all_rows(self) -> list[Tensor]:
+        self.elements.settle(self)
         return [self._rows(buffer) for buffer in self._buffers]
 
     # --- single places ---------------------------------------------------------------------------------------------
@@ -55,6 +59,7 @@ class ListMethods:
     def _remove(self, position: Any) -> None:
         self._hold([concat([rows[:position], rows[position + 1 :]], 0) for rows in self._all_rows()])
         self._size = self._size - 1
+        self.elements.moved(self)
 
     def insert(self, index: Any, value: Any) -> None:
         """Puts an element before position `index`, which counts from the end when negative."""
@@ -67,6 +72,8 @@ class ListMethods:
             ]
         )
         self._size = self._size + 1
+        self.elements.moved(self)
+        self.elements.stored(self, value, before)
 
     def _boundary(self, index: Any) -> Any:
         """An index of a slice as a position from 0 to the size, a scalar int32 tensor."""
@@ -83,16 +90,19 @@ class ListMethods:
     def _set_slice(self, index: slice, values: Any) -> None:
         """Puts other elements in the place of a slice without a step, as many as there are."""
         start, stop = self._boundaries(index)
-        middle = self.copy()
+        middle = self.clone()
         middle.clear()
         middle.extend(values)  # may change the dtype of plain numbers
-        self._numbers = middle._numbers
         pairs = zip(self._all_rows(), middle._all_rows())
+        self._numbers = middle._numbers
         self._replace_rows([concat([cast(a[:start], b.dtype), b, cast(a[stop:], b.dtype)], 0) for a, b in pairs])
+        self.elements.moved(self)
+        self.elements.moved(middle)
 
     def _delete_slice(self, index: slice) -> None:
         start, stop = self._boundaries(index)
         self._replace_rows([concat([rows[:start], rows[stop:]], 0) for rows in self._all_rows()])
+        self.elements.moved(self)
 
     def _boundaries(self, index: slice) -> tuple[Any, Any]:
         if index.step is not None and static_value(convert_to_tensor(index.step)) != 1:
@@ -110,6 +120,7 @@ class ListMethods:
 
     def __imul__(self, times: Any) -> Any:
         self._replace_rows(self.__mul__(times)._buffers)
+        self.elements.moved(self)
         return self
 
     # --- order and search ------------------------------------------------------------------------------------------
@@ -117,10 +128,12 @@ class ListMethods:
     def clear(self) -> None:
         """Removes all elements."""
         self._size = convert_to_tensor(0, dtypes.int32)
+        self.elements.cleared(self)
 
     def reverse(self) -> None:
         """Reverses the order of the elements."""
         self._hold([reverse(rows, [0]) for rows in self._all_rows()])
+        self.elements.moved(self)
 
     def sort(self, *, key: Callable[[Any], Any] | None = None, reverse: bool = False) -> None:
         """Sorts the elements, which must be scalars. Raises UnimplementedError for a `key`, which takes a loop."""
@@ -133,6 +146,7 @@ class ListMethods:
     def reorder(self, order: Any) -> None:
         """Puts the elements at the indices in ``order`` in the place of the elements."""
         self._hold([gather(rows, order) for rows in self._all_rows()])
+        self.elements.moved(self)
 
     def _matches(self, value: Any) -> Tensor:
         """For each element whether it equals a value."""

@@ -12,13 +12,14 @@ What a function returns as a `StagedList` arrives outside as a Python list of te
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from runtime import dtypes, errors, nest
 from runtime.context import ctx
 from runtime.dtypes import DType
+from runtime.list_elements import Elements
 from runtime.list_methods import ListMethods
 from runtime.ops.arrays.joining import concat, stack
 from runtime.ops.control import assert_op
@@ -63,6 +64,7 @@ class StagedList(ListMethods):
     _numbers: Numbers
     origin: list[Any] | None = None  # the Python list that has become this one
     is_generator = False  # whether it stands for a generator, which has taken all of its items
+    elements: ClassVar[Elements] = Elements()
     taken_from: tuple[StagedList, tuple] | None = None  # the list that these came from, and its tensors at that time
 
     def __init__(self, items: Sequence[Any], more: Sequence[Any] = (), like: StagedList | None = None) -> None:
@@ -148,6 +150,11 @@ class StagedList(ListMethods):
         """Whether all elements came from Python numbers, whose dtype gives way to a tensor's."""
         return self._numbers is not None and None not in self._numbers
 
+    @property
+    def holds_containers(self) -> bool:
+        """Whether an element is a container, which Python would share with whoever reads it."""
+        return self._like is not None or bool(self.element_types[0].shape)
+
     def is_unchanged(self) -> bool:
         """Whether nothing has changed the list since it was made."""
         return all(a is b for a, b in zip(self._first, (*self._buffers, self._size)))
@@ -157,12 +164,14 @@ class StagedList(ListMethods):
 
     def rows(self) -> Tensor:
         """The elements as one tensor, along a new first axis."""
+        self.elements.settle(self)
         if self._like is not None:
             raise TypeError("the elements of this list are structures; take their parts out before stacking them")
         return self._rows(self._settled()[0])
 
     def wide_rows(self) -> Tensor:
         """The same with Python numbers in 64 bits."""
+        self.elements.settle(self)
         return self._rows(self._buffers[0])
 
     def _rows(self, buffer: Any) -> Tensor:
@@ -234,7 +243,7 @@ class StagedList(ListMethods):
         """
         if self._numbers is None:
             return self
-        made = self.copy()
+        made = self.clone()
         made._numbers = _numbers(numbers or [])
         made._buffers = [
             buffer if default is None
@@ -259,8 +268,14 @@ class StagedList(ListMethods):
 
     def append(self, value: Any) -> None:
         """Adds an element at the end."""
-        self._write(self._size, self._parts(value))
-        self._size = self._size + 1
+        position = self._size
+        self._write(position, self._parts(value))
+        self._size = position + 1
+        self.elements.stored(self, value, position)
+
+    def write_through(self, position: Any, value: Any) -> None:
+        """Has the element at a position that is known to lie in the list hold what its container holds now."""
+        self._write(position, self._parts(value))
 
     def _write(self, index: Any, parts: Sequence[Tensor]) -> None:
         attrs = {"fixed": False}
@@ -268,7 +283,10 @@ class StagedList(ListMethods):
 
     def extend(self, values: Any) -> None:
         """Adds the elements of a list, of a tensor along its first axis, or of a Python iterable."""
+        self.elements.settle(self)
         if isinstance(values, StagedList):
+            self.elements.settle(values)
+            self.elements.copied(values)
             own, values = self.alongside(values), values.alongside(self)
             self._take(own)
             buffers = [concat([self._rows(a), values._rows(b)], 0) for a, b in zip(self._buffers, values._buffers)]
@@ -301,18 +319,27 @@ class StagedList(ListMethods):
     def pop(self, index: Any = -1) -> Any:
         """Removes and gives an element, the last one by default. Raises IndexError when there is none, at run time."""
         assert_op(self._size > 0, "pop from empty list", "IndexError")
+        self.elements.settle(self)
         if type(index) is int and index == -1:
             last = self._size - 1
-            value = self._at(last)
+            value = self.elements.taken(self, self._at(last), last)
             self._size = last
             return value
         position = self._position(index, "pop index out of range")
-        value = self._at(position)
+        value = self.elements.taken(self, self._at(position), position)
         self._remove(position)
         return value
 
     def copy(self) -> StagedList:
         """A list of its own with the same elements."""
+        self.elements.settle(self)
+        self.elements.copied(self)
+        return self.clone()
+
+    __copy__ = copy
+
+    def clone(self) -> StagedList:
+        """The same list as another object."""
         made = StagedList.__new__(StagedList)
         made.restore(*self.__tf_flatten__())
         return made
@@ -330,13 +357,14 @@ class StagedList(ListMethods):
 
     def with_numbers(self, numbers: Numbers) -> StagedList:
         """A list with the same tensors that holds numbers with other defaults, or tensors."""
-        made = self.copy()
+        made = self.clone()
         made._numbers = numbers
         return made
 
     def item(self, position: Any) -> Any:
         """The element at a position that is known to lie in the list."""
-        return self._at(position)
+        self.elements.settle(self)
+        return self.elements.read(self, self._at(position), position)
 
     def _position(self, index: Any, message: str) -> Any:
         """An index as a scalar tensor that counts from the start; checked against the size at run time."""
@@ -349,14 +377,20 @@ class StagedList(ListMethods):
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
             return self._slice(index)
-        return self._at(self._position(index, "list index out of range"))
+        self.elements.settle(self)
+        position = self._position(index, "list index out of range")
+        return self.elements.read(self, self._at(position), position)
 
     def __setitem__(self, index: Any, value: Any) -> None:
         if isinstance(index, slice):
             self._set_slice(index, values=value)
             return
+        self.elements.settle(self)
         parts = self._parts(value)
-        self._write(self._position(index, "list assignment index out of range"), parts)
+        position = self._position(index, "list assignment index out of range")
+        self._write(position, parts)
+        self.elements.replaced(self, position)
+        self.elements.stored(self, value, position)
 
     def __delitem__(self, index: Any) -> None:
         if isinstance(index, slice):
@@ -530,6 +564,7 @@ def resolved(value: Any) -> Any:
     if kind is Moved:  # from an iterator over the Python list
         raise TypeError(_MOVED)
     if kind is StagedList:
+        value.elements.settle(value)
         return value.fitting([None] * len(value.element_types))
     if kind is list:
         staged = moved(value)

@@ -22,7 +22,7 @@ BASE |= {"runtime.locks", "runtime.tracebacks", "runtime.pass_log"}
 OPS = {"runtime.ops", *(f"runtime.ops.{n}" for n in "elementwise arrays linalg random signal strings nn numpy".split())}
 VALUES = {*BASE, "runtime.tensor", *OPS, "runtime.variable", "runtime.tensor_array", "runtime.generator"}
 VALUES |= {"runtime.ragged", "runtime.sparse"}
-VALUES |= {"runtime.staged_list", "runtime.list_methods", "runtime.array_api"}
+VALUES |= {"runtime.staged_list", "runtime.list_methods", "runtime.list_elements", "runtime.array_api"}
 RUNTIME = {*VALUES, "runtime.graph", "runtime.autodiff", "runtime.engine", "runtime.engine.fastcall"}
 # What the stages of the code generator may all use.
 LOWERED = {*BASE, *OPS, "runtime.graph", "runtime.kernel_ir"}
@@ -75,11 +75,12 @@ ROOMS: dict[str, set[str]] = {
     "runtime.variable": {*BASE, "runtime.tensor", *OPS},
     "runtime.generator": {*BASE, "runtime.tensor", *OPS, "runtime.variable"},
     "runtime.tensor_array": {*BASE, "runtime.tensor", *OPS},
-    "runtime.list_methods": {*BASE, "runtime.tensor", *OPS},
+    "runtime.list_elements": set(),
+    "runtime.list_methods": {*BASE, "runtime.tensor", *OPS, "runtime.list_elements"},
     "runtime.array_api": {*BASE, "runtime.tensor", *OPS, "runtime.variable"},
     "runtime.sparse": {*BASE, "runtime.tensor", *OPS},
     "runtime.ragged": {*BASE, "runtime.tensor", *OPS, "runtime.sparse"},
-    "runtime.staged_list": {*BASE, "runtime.tensor", *OPS, "runtime.list_methods"},
+    "runtime.staged_list": {*BASE, "runtime.tensor", *OPS, "runtime.list_elements", "runtime.list_methods"},
     "runtime.graph": {*BASE, "runtime.tensor", *OPS},
     "runtime.autodiff": {*VALUES, "runtime.graph"},
     # What compiles kernels knows nothing of tensors and graphs.

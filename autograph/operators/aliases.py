@@ -13,18 +13,17 @@ from __future__ import annotations
 import itertools
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import is_dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from autograph.errors import Location, StagingError, user_location
+from autograph.operators import elements
 from autograph.operators.live import is_live
-from autograph.operators.structure import children, is_frozen, is_opened
+from autograph.operators.structure import children, is_mutable
 from autograph.operators.symbolic import same_python_value
 from runtime.context import ctx
 from runtime.staged_list import StagedList, moved
 
-_MUTABLE = (list, dict, set, deque, bytearray, StagedList)
 # An attribute or item that held something: its dictionary or list, and the key in it. Of variables live.py knows.
 Holder = tuple[Any, Any]
 
@@ -163,13 +162,6 @@ _ended: WeakKeyDictionary[Any, list[_Chosen]] = WeakKeyDictionary()
 _changed: WeakKeyDictionary[Any, list[Any]] = WeakKeyDictionary()
 
 
-def is_mutable(value: Any) -> bool:
-    """Whether a container's items can be exchanged."""
-    kind = type(value)
-    has_fields = is_dataclass(kind) or is_opened(value)
-    return isinstance(value, _MUTABLE) or (has_fields and not is_frozen(value))
-
-
 def mutables(label: str, value: Any) -> list[tuple[str, Any]]:
     """The containers in a value that can change, with their labels, outer ones first."""
     return list(_mutables(label, value))
@@ -202,6 +194,7 @@ def chosen(
     """
     if not is_mutable(copy):
         return
+    elements.derived(copy, sides)
     known = _derivations.setdefault(_root(ctx.builder), _Derivations())
     known.found[id(canonical(copy))] = _Derivation(copy, sides, object() if statement is None else statement)
     found = [each for side in sides for original in side for each in (original, *origins(original))]
@@ -281,6 +274,7 @@ def look_at_chosen(builder: Any) -> None:
         for each in [each for each in _chosen[builder] if each.is_result][:-_MOST_RESULTS]:
             each.is_result = False
     _ended.pop(builder, None)  # what they may be has become part of what the statement has chosen
+    elements.end_statement()
 
 
 def check_chosen(builder: Any, always_changing: Collection[int] = ()) -> None:
@@ -288,6 +282,7 @@ def check_chosen(builder: Any, always_changing: Collection[int] = ()) -> None:
 
     always_changing: ids of containers that every iteration of the region changes, before or after a choice.
     """
+    elements.end_region(builder)
     ended = _chosen.pop(builder, [])
     for each in ended:
         if each.is_broken(always_changing):

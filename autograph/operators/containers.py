@@ -77,10 +77,10 @@ class ContentSlot(Slot):
 def contents(owner: Any) -> Any:
     """A copy of what a container holds; of a list that has become a staged one, the staged list's."""
     if isinstance(owner, StagedList):
-        return owner.copy()
+        return owner.clone()
     staged = moved(owner)
     if staged is not None:
-        return staged.copy()
+        return staged.clone()
     if isinstance(owner, list):
         return [_wrap(item) for item in owner]
     if isinstance(owner, dict):
@@ -93,9 +93,9 @@ def put(owner: Any, value: Any) -> None:
     if isinstance(owner, StagedList):
         owner.restore(*value.__tf_flatten__())
     elif isinstance(owner, (list, bytearray)):
-        owner[:] = [_unwrap(item) for item in value] if isinstance(owner, list) else value
+        owner[:] = [without_refs(item) for item in value] if isinstance(owner, list) else value
     elif isinstance(owner, dict):
-        _put_items(owner, {key: _unwrap(item) for key, item in value.items()})
+        _put_items(owner, {key: without_refs(item) for key, item in value.items()})
     else:
         owner.clear()
         owner.extend(value) if isinstance(owner, deque) else owner.update(value)
@@ -116,11 +116,12 @@ def _wrap(item: Any) -> Any:
     return rebuild(item, [_wrap(each) for _, each in items]) if is_frozen(item) else Ref(item)
 
 
-def _unwrap(item: Any) -> Any:
+def without_refs(item: Any) -> Any:
+    """An item of `contents` as the container holds it."""
     if isinstance(item, Ref):
         return item.held
     items = children(item) if is_frozen(item) else None
-    return item if items is None else rebuild(item, [_unwrap(each) for _, each in items])
+    return item if items is None else rebuild(item, [without_refs(each) for _, each in items])
 
 
 def unwrapped(item: Any) -> Any:
@@ -207,8 +208,9 @@ def staged_list(
     label: str, items: Sequence[Any], more: Sequence[Any] = (), like: StagedList | None = None
 ) -> StagedList:
     """A staged list of ``items``. Raises StagingTypeError when they, and those to come, can't share a type."""
+    items = [without_refs(item) for item in items]
     try:
-        return StagedList([_unwrap(item) for item in items], [_unwrap(item) for item in more], like)
+        made = StagedList(items, [without_refs(item) for item in more], like)
     except (TypeError, ValueError) as error:
         raise StagingTypeError(
             f"'{label}' gets or loses elements in a branch or loop on tensors, and they are not of one kind",
@@ -216,6 +218,8 @@ def staged_list(
             cause=f"its length is known only at run time, so all elements need one dtype, shape and structure: {error}",
             fix="keep unlike things in several lists, or convert them with ag.cast",
         ) from error
+    made.elements.made(made, items)
+    return made
 
 
 def convert(request: NeedsStagedList, replace: Callable[[Any, Any], None]) -> None:

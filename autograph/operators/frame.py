@@ -26,6 +26,7 @@ from autograph.operators.attributes import attributes_of, identity
 from autograph.operators.by_code import remembered
 from autograph.operators.calls import LIBRARIES, is_library
 from autograph.operators.containers import CONTAINERS, ContentSlot, Snapshot, contents, conversions
+from autograph.operators.elements import settle_elements
 from autograph.operators.iterators import outside
 from autograph.operators.live import rebind
 from autograph.operators.raising import check_refused
@@ -129,9 +130,13 @@ class Images:
 
 
 class Frame:
-    """The variables, attributes and containers that blocks can reach, as they were when this was made."""
+    """The variables, attributes and containers that blocks can reach, as they were when this was made.
 
-    def __init__(self, blocks: Sequence[Block]) -> None:
+    others: what they can reach besides.
+    """
+
+    def __init__(self, blocks: Sequence[Block], others: Sequence[Any] = ()) -> None:
+        settle_elements()
         direct = cells(blocks)
         self.blocks = blocks
         self.containers: list[Snapshot] = []
@@ -148,16 +153,14 @@ class Frame:
             self._reach(name, read_cell(cell), _DEPTH)
         for block in blocks:
             self._reach_globals(block.__code__, block.__globals__, _DEPTH)
+        for each in others:
+            self._reach("the list", each, _DEPTH)
         self._reach_waiting()
 
     @classmethod
     def of(cls, *values: Any) -> Frame:
         """What can be reached from some values."""
-        frame = cls(())
-        for value in values:
-            frame._reach("", value, _DEPTH)
-        frame._reach_waiting()
-        return frame
+        return cls((), values)
 
     def changed(self) -> list[Change]:
         """The state beyond the blocks' own variables that has changed."""
@@ -196,7 +199,8 @@ class Frame:
             owner = snapshot.owner
             if isinstance(owner, (list, dict, StagedList)) and snapshot.changed():
                 staged = moved(owner)
-                images.add(owner, (owner if staged is None else staged).copy())
+                copied = owner if staged is None else staged
+                images.add(owner, copied.clone() if isinstance(copied, StagedList) else copied.copy())
                 if isinstance(owner, list) and staged is not None:
                     images.became(staged, owner)
         for _, owner, attributes, before in self.objects:

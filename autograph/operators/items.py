@@ -11,13 +11,13 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from autograph.errors import StagingTypeError, user_location
-from autograph.operators.aliases import is_mutable
 from autograph.operators.builtins import OVERLOADS
 from autograph.operators.containers import become_staged, is_listed
 from autograph.operators.frame import Frame
 from autograph.operators.live import rebind
 from autograph.operators.raising import keeps_refusals
 from autograph.operators.staged_if import stage_branches
+from autograph.operators.structure import is_mutable
 from autograph.operators.symbolic import is_tensorable, symbolic
 from runtime.context import ctx
 from runtime.ops.elementwise.compare import equal, less
@@ -149,6 +149,7 @@ def _staged(owner: list[Any], more: Any = ()) -> StagedList:
         staged = StagedList(owner, more)
     except (TypeError, ValueError) as error:
         raise _unlike(owner, "a list is changed at an index that is a tensor", error) from error
+    staged.elements.made(staged, owner)
     become_staged(owner, staged, rebind)
     return staged
 

@@ -57,6 +57,11 @@ class Staged:
         return (self.item(index) for index in range(count))
 
     @property
+    def lists(self) -> list[StagedList]:
+        """The staged lists that its items are elements of, or made from."""
+        return []
+
+    @property
     def name(self) -> str:
         """What made it, in the user's words."""
         return f"{type(self).__name__.removeprefix('Staged').lower()}()"
@@ -90,6 +95,10 @@ class ListItems(Staged):
     def __init__(self, items: StagedList, start: int = 0) -> None:
         self.items = items
         self.start = start
+
+    @property
+    def lists(self) -> list[StagedList]:
+        return [self.items]
 
     def count(self) -> Any:
         return self.items.size - self.start if self.start else self.items.size
@@ -162,6 +171,10 @@ class StagedView(Staged):
     def count(self) -> Any:
         return self.source.count()
 
+    @property
+    def lists(self) -> list[StagedList]:
+        return self.source.lists
+
     def first_index(self) -> Any:
         return self.source.first_index()
 
@@ -203,6 +216,10 @@ class StagedZip(SelfIterator):
 
     def __init__(self, sources: list[Staged]) -> None:
         self.sources = sources
+
+    @property
+    def lists(self) -> list[StagedList]:
+        return [each for source in self.sources for each in source.lists]
 
     def count(self) -> Any:
         counts = [source.count() for source in self.sources]

@@ -72,6 +72,15 @@ def is_live(value: Any, in_loops_only: bool = False, without: Collection[str] = 
     return not in_loops_only and any(_holds(each, value) for each in pending.objects)
 
 
+def is_in_variable(value: Any) -> bool:
+    """Whether a local variable of a function that is being traced, or a global that it names, holds an object."""
+    return any(
+        any(_holds(held, value) for held in frame.f_locals.values())
+        or any(_holds(frame.f_globals.get(name), value) for name in frame.f_code.co_names)
+        for frame in _frames(sys._getframe(1))
+    ) or any(_holds(each, value) for each in pending.objects)
+
+
 def is_read_in(blocks: Sequence[Block], value: Any, without: Collection[str] = ()) -> bool:
     """Whether blocks that will run again read a variable that holds an object.
 

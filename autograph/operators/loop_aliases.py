@@ -36,6 +36,7 @@ from autograph.operators.aliases import (
 )
 from autograph.operators.attributes import attributes_of
 from autograph.operators.containers import ContentSlot
+from autograph.operators.elements import begin_iteration, end_iteration
 from autograph.operators.frame import Frame
 from autograph.operators.live import is_live, is_read_in
 from autograph.operators.loop_variables import Variable
@@ -74,6 +75,7 @@ class Copies:
         ]
         # What an iteration starts with outside: lists that are staged ones hold the loop's carries already.
         self.outside = [(owner, _inside(owner)) for owner in frame.owners()]
+        begin_iteration([each.start for each in self.copies])
         self.names = [each.slot.label for each in self.variables if hasattr(each.slot, "cell")]
 
     def check(self) -> dict[tuple[int, str], list[Any]]:
@@ -102,6 +104,8 @@ class Copies:
         for slot, label, value in ends:
             for each in {id(each): each for each in (value, *origins(value))}.values():
                 found[id(slot), label].append(each)
+        sides = [(each.initial, each.start, key in changed, found.get(key, [])) for key, each in copies.items()]
+        end_iteration(sides, moving, lambda value: self.frame.is_outside(canonical(value)))
         self._derive(ends, found)
         for key, each in copies.items():
             if key in changed and any(

@@ -206,7 +206,7 @@ def _stage_for(source: Staged, body: Block, test: Block | None, names: tuple[str
         index.set(position + 1)
 
     blocks = (body,) if test is None else (body, test)
-    stage_while(more, step, [index, *slots(names, blocks)], blocks)
+    stage_while(more, step, [index, *slots(names, blocks)], blocks, source.lists)
 
 
 class _Probe:

@@ -22,11 +22,11 @@ from autograph.operators.aliases import (
     check_chosen,
     chosen,
     current,
-    is_mutable,
     look_at_chosen,
     mutables,
 )
-from autograph.operators.containers import ContentSlot, become_staged, is_list, staged_list, unwrapped
+from autograph.operators.containers import ContentSlot, become_staged, is_list, staged_list, unwrapped, without_refs
+from autograph.operators.elements import begin_branch, settle_elements
 from autograph.operators.frame import Change, Frame, Images
 from autograph.operators.raising import (
     AlwaysRaises,
@@ -39,7 +39,15 @@ from autograph.operators.raising import (
     stage_raise,
 )
 from autograph.operators.state import UNSET, Block, PathSlot, Slot, after_block, single_places, slots
-from autograph.operators.structure import children, flatten, is_composite, open_class, rebuild, same_structure
+from autograph.operators.structure import (
+    children,
+    flatten,
+    is_composite,
+    is_mutable,
+    open_class,
+    rebuild,
+    same_structure,
+)
 from autograph.operators.symbolic import (
     common_dtype,
     common_number,
@@ -139,6 +147,7 @@ def _trace(name: str, branch: Callable[[], Any], facts: set[Any], state: Sequenc
 
     def function() -> list[Any]:
         ctx.builder.known |= facts
+        begin_branch({id(owner) for owner in frame.owners()})
         try:
             trace.result = branch()
         except Unfinished as error:
@@ -153,6 +162,7 @@ def _trace(name: str, branch: Callable[[], Any], facts: set[Any], state: Sequenc
                     trace.error = error
                 trace.raises = True
         check_refused(ctx.builder)
+        settle_elements()
         check_chosen(ctx.builder)
         trace.values = [after_block(slot, value) for slot, value in zip(state, before)]
         trace.places = [slot.place for slot in state]
@@ -286,12 +296,15 @@ class _Merge:
         elif type(values[0]) is type(values[1]):
             return self._aligned(values)
         made = []
-        for region, value, other in zip(self.regions, values, reversed(values)):
+        for region, images, value, other in zip(self.regions, self.images, values, reversed(values)):
             if type(value) is list:
                 with region.builder:
                     like = other if isinstance(other, StagedList) else None
+                    objects = [without_refs(item) for item in value]
                     try:
-                        value = staged_list(label, value, other if like is None else (), like)
+                        items = [images.inside(item) for item in objects]
+                        value = staged_list(label, items, other if like is None else (), like)
+                        value.elements.made(value, objects)
                     except StagingTypeError:
                         if label == RESULT:
                             return values

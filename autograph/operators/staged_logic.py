@@ -7,6 +7,7 @@ from typing import Any
 
 from autograph.errors import StagingTypeError, user_location
 from autograph.operators.deciding import decided
+from autograph.operators.elements import settle_elements
 from autograph.operators.frame import Frame
 from autograph.operators.raising import keeps_refusals
 from autograph.operators.staged_if import stage_branches
@@ -75,6 +76,7 @@ def _chain(first: Any, others: Sequence[Block], is_and: bool) -> Any:
     for other in others:
         # Only what is called can change variables.
         frame = Frame((other,)) if "converted_call" in other.__code__.co_names else None
+        settle_elements()
         operand = _Operand(result, other, word)
         region = trace_region(word, operand.traced)
         if frame is not None and frame.changes():

@@ -20,6 +20,7 @@ from autograph.errors import StagingError, StagingValueError, user_location
 from autograph.operators.absence import UNBOUND, absences, assert_present, no_iteration, plain, trial
 from autograph.operators.aliases import check_chosen, forget_chosen, is_exchanged, look_at_chosen
 from autograph.operators.containers import ContentSlot, NeedsStagedList, is_list
+from autograph.operators.elements import enter_loop, settle_elements
 from autograph.operators.endless import refuse_endless
 from autograph.operators.frame import Frame
 from autograph.operators.items import note_reach
@@ -278,10 +279,12 @@ class Loop:
             given = {leaf: leaf.holding(tensor) for leaf, tensor in zip(self.carried, tensors)}
             if name == "body":
                 self.given = list(given.values())
+            enter_loop(self.frame.blocks)
             for variable in self.variables:
                 variable.slot.set(variable.assemble(lambda leaf: given.get(leaf, leaf.init)))
             copies = Copies(self.variables, self.frame)
             outputs = function()
+            settle_elements()
             images = self.frame.images()
             values.extend(images.inside(after_block(variable.slot, variable.initial)) for variable in self.variables)
             self.unpinned = [slot for slot, value in self.before if slot in self.pinned and slot.get() is not value]

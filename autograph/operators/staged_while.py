@@ -23,22 +23,26 @@ from runtime import dtypes
 from runtime.errors import OperatorNotAllowedInGraphError
 from runtime.ops.convert import convert_to_tensor
 from runtime.ops.elementwise.elementary import cast
-from runtime.staged_list import moved
+from runtime.staged_list import StagedList, moved
 
 
 @keeps_refusals
 def stage_while(
-    test: Callable[[], Any], body: Callable[[], Any], state: Sequence[Slot], blocks: Sequence[Block]
+    test: Callable[[], Any],
+    body: Callable[[], Any],
+    state: Sequence[Slot],
+    blocks: Sequence[Block],
+    reached: Sequence[StagedList] = (),
 ) -> None:
     """Emits a ``while`` node for a loop in its current state, and sets the variables in ``state`` to its results.
 
-    blocks: the functions whose closure cells the loop may change.
+    blocks: the functions whose closure cells the loop may change. reached: lists that it may change besides.
     """
     read_only: list[tuple[list[Any], list[Any]]] = []
     plain_test, plain_body, counted = test, body, None
     memory = memory_of([block.__code__ for block in blocks])
     while True:
-        frame = Frame(blocks)
+        frame = Frame(blocks, [each for each in reached if each.holds_containers])
         try:
             Loop(test, body, single_places(state), frame, memory).stage()
         except HasLimit as found:

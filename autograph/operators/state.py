@@ -144,11 +144,11 @@ class PathSlot(Slot):
             return False
 
     def is_in_staged_list(self) -> bool:
-        """Whether this is an element of a staged list, whose contents are state as a whole."""
+        """Whether this is an element of a staged list, whose contents are state as a whole, or in one."""
         try:
-            return self.kind == "[" and isinstance(self.owner(), StagedList)
-        except (AttributeError, LookupError):
-            return False
+            return isinstance(self.owner(), StagedList) and self.kind == "["
+        except (AttributeError, LookupError) as error:
+            return isinstance(error, _InStagedList)
 
     def is_no_place(self) -> bool:
         """Whether this is an item that a list of Python's doesn't have, or a part of one, or at an index that is known
@@ -298,6 +298,8 @@ def _path_slot(name: str, root: str, steps: tuple[Any, ...], blocks: Sequence[Bl
     def walk(root: str, steps: tuple[Any, ...]) -> Any:
         value = lookup(root)
         for kind, key in steps:
+            if kind == "[" and isinstance(value, StagedList):
+                raise _InStagedList
             value = getattr(value, key) if kind == "." else value[key_of(key)]
         return value
 
@@ -306,6 +308,10 @@ def _path_slot(name: str, root: str, steps: tuple[Any, ...], blocks: Sequence[Bl
 
     kind, last = steps[-1]
     return PathSlot(name, lambda: walk(root, steps[:-1]), kind, lambda: key_of(last))
+
+
+class _InStagedList(LookupError):
+    """A path goes through an element of a staged list, which is no place: reading it gives a container made anew."""
 
 
 class _Reference:

@@ -12,13 +12,16 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+from collections import deque
 from collections.abc import Callable, Sequence
 from types import FunctionType, ModuleType
 from typing import Any
 from weakref import WeakSet
 
 from autograph.operators.state import UNSET
+from runtime.staged_list import StagedList
 
+_MUTABLE = (list, dict, set, deque, bytearray, StagedList)
 # Classes of the user's whose instances have been exchanged.
 _opened: WeakSet[type] = WeakSet()
 
@@ -98,6 +101,13 @@ def is_frozen(value: Any) -> bool:
     """Whether nothing can be assigned to a container of values: a tuple, or an instance of a frozen dataclass."""
     parameters = getattr(type(value), "__dataclass_params__", None)
     return isinstance(value, tuple) or (parameters is not None and parameters.frozen)
+
+
+def is_mutable(value: Any) -> bool:
+    """Whether a container's items can be exchanged."""
+    kind = type(value)
+    has_fields = dataclasses.is_dataclass(kind) or is_opened(value)
+    return isinstance(value, _MUTABLE) or (has_fields and not is_frozen(value))
 
 
 def is_composite(value: Any) -> bool:

@@ -1,6 +1,6 @@
 """Random Python programs: eager execution beside the staged function, with gradients, for as long as asked.
 
-    python -m tests.fuzz_programs [--minutes 10] [--seed 0] [--compiled-every 5]
+    python -m tests.fuzz_programs [--minutes 10] [--seed 0] [--compiled-every 5] [--rows]
 
 Each program is written from a seed of its own and run at five points: values, errors and gradients by its arguments
 must agree. Every fifth is also compiled (`jit_compile=True`) and run in the default mode until native code takes over.
@@ -19,6 +19,7 @@ import time
 import traceback
 
 from tests.fuzz_programs.compare import Difference, check, forget, shrink
+from tests.fuzz_programs.rows import random_rows_program
 from tests.fuzz_programs.writer import PRELUDE, random_program
 
 _PATIENCE = 900  # seconds for one program, after which the process ends with its stacks
@@ -31,12 +32,14 @@ def main() -> int:
     parser.add_argument("--compiled-every", type=int, default=5, metavar="N", help="0: never")
     parser.add_argument("--most", type=int, default=0, metavar="N", help="end after so many differences")
     parser.add_argument("--refusals", action="store_true", help="print a program for each kind of refusal")
+    parser.add_argument("--rows", action="store_true", help="programs with lists of lists, dictionaries, objects")
     options = parser.parse_args()
+    write = random_rows_program if options.rows else random_program
     end = time.monotonic() + 60.0 * options.minutes
     seed, counts, failed = options.seed, collections.Counter[str](), []
     while True:
         compiled = options.compiled_every > 0 and seed % options.compiled_every == 0
-        text = random_program(seed)
+        text = write(seed)
         faulthandler.dump_traceback_later(_PATIENCE, exit=True)
         try:
             verdict = re.sub(r"'[^']*'", "...", check(text, compiled))
