@@ -6,8 +6,8 @@
     del items[k]          →      del ag__.items(items)[k]
 
 Read are nearly always items of tensors and dictionaries, which stay as they are: only what is written as a list or
-tuple is rewritten, or is a variable that such a thing was assigned to, or whose items the function sets. Items at
-constants stay as they are, too.
+tuple is rewritten, or is a variable that such a thing was assigned to, or something whose items the function sets.
+Items at constants stay as they are, too.
 """
 
 from __future__ import annotations
@@ -32,19 +32,20 @@ def lower(tree: Any, context: Context) -> Any:
             return is_sequence(node.left) or is_sequence(node.right)
         return is_display(node) or isinstance(node, gast.ListComp) or is_conversion(node, context)
 
-    return _Items(context, is_sequence, assigned_names(tree, is_sequence) | _changed_names(tree)).visit(tree)
+    return _Items(context, is_sequence, assigned_names(tree, is_sequence), _changed(tree)).visit(tree)
 
 
 class _Items(ExpressionPass):
-    def __init__(self, context: Context, is_sequence: Any, sequences: frozenset[str]) -> None:
+    def __init__(self, context: Context, is_sequence: Any, sequences: frozenset[str], changed: frozenset[str]) -> None:
         super().__init__(context)
         self.is_sequence = is_sequence
         self.sequences = sequences
+        self.changed = changed
 
     def visit_Subscript(self, node: Any) -> Any:
         owner, is_read = node.value, isinstance(node.ctx, gast.Load)
         is_known = owner.id in self.sequences if isinstance(owner, gast.Name) else self.is_sequence(owner)
-        may_stage = (is_known or not is_read) and _may_be_tensor(node.slice)
+        may_stage = _may_be_tensor(node.slice) and (not is_read or is_known or self.is_changed(owner))
         self.generic_visit(node)
         if not may_stage:
             return node
@@ -53,12 +54,15 @@ class _Items(ExpressionPass):
         node.value = templates.expression("ag__.items(owner)", at=head(node.value), owner=node.value)
         return node
 
+    def is_changed(self, owner: Any) -> bool:
+        return bool(self.changed) and gast.dump(owner) in self.changed
+
 
 def _may_be_tensor(index: Any) -> bool:
     return not isinstance(index, gast.Tuple) and any(isinstance(each, gast.Name) for each in walk(index))
 
 
-def _changed_names(tree: Any) -> frozenset[str]:
-    """The variables whose items a function sets or deletes."""
-    changed = [node for node in walk(tree) if isinstance(node, gast.Subscript) and not isinstance(node.ctx, gast.Load)]
-    return frozenset(node.value.id for node in changed if isinstance(node.value, gast.Name))
+def _changed(tree: Any) -> frozenset[str]:
+    """The expressions, as text, whose items a function sets or deletes."""
+    items = [node for node in walk(tree) if isinstance(node, gast.Subscript)]
+    return frozenset(gast.dump(node.value) for node in items if not isinstance(node.ctx, gast.Load))

@@ -8,7 +8,7 @@ from typing import Any
 
 from autograph.errors import StagingTypeError, StagingValueError, user_location
 from autograph.operators.absence import NONE, UNBOUND, Absence, absences, guarded, no_iteration, plain
-from autograph.operators.containers import is_list, staged_list
+from autograph.operators.containers import is_list, staged_list, unwrapped
 from autograph.operators.state import UNSET, Slot
 from autograph.operators.structure import children, flatten, map_leaves, open_class, rebuild, same_structure
 from autograph.operators.symbolic import describe, is_tensorable, number_of, placeholder, type_of
@@ -262,10 +262,14 @@ def changes_kind(leaf: Leaf, result: Any) -> Exception:
     """The error for a variable that holds something after an iteration that can't be exchanged for what it held."""
     if open_class(leaf.init, result):
         return NeedsAttributes()
-    before, after = describe(leaf.init), describe(result)
+    held, result = unwrapped(leaf.init), unwrapped(result)
+    before, after = describe(held), describe(result)
     fix = f"give '{leaf.label}' a tensor before the loop, or don't set it in the loop"
-    if type(leaf.init) is type(result) and hasattr(result, "__dict__"):
-        kind = type(result).__name__
+    kind = type(result).__name__
+    if type(held) is type(result) and isinstance(result, (list, dict)):
+        before, after = f"one {kind}", "another one"
+        fix = f"set the items of '{leaf.label}' instead of exchanging it, or make it a tensor"
+    elif type(held) is type(result) and hasattr(result, "__dict__"):
         before, after = f"one {kind}", "another one"
         fix = f"set the attributes of '{leaf.label}' instead of exchanging it, or give both the same attributes"
     return StagingTypeError(
