@@ -41,19 +41,26 @@ class Ref:
     __hash__ = None  # type: ignore[assignment]
 
 
-class NeedsStagedList(Exception):
-    """Tracing found that a list must become a staged one: the trace is void, the list converts, and it starts again.
+@dataclass
+class ListRequest:
+    """A list that must become a staged one.
 
     place     the list itself, or the slot that holds it, when the variable was given another list
     items     elements that it will get, to learn their type from; like: a staged list with such elements
     """
 
-    def __init__(self, label: str, place: Any, items: Sequence[Any], like: StagedList | None = None) -> None:
-        super().__init__(label)
-        self.label = label
-        self.place = place
-        self.items = items
-        self.like = like
+    label: str
+    place: Any
+    items: Sequence[Any]
+    like: StagedList | None = None
+
+
+class NeedsStagedLists(Exception):
+    """Tracing found that lists must become staged ones: the trace is void, the lists convert, and it starts again."""
+
+    def __init__(self, requests: Sequence[ListRequest]) -> None:
+        super().__init__(*[request.label for request in requests])
+        self.requests = requests
 
 
 class ContentSlot(Slot):
@@ -222,7 +229,7 @@ def staged_list(
     return made
 
 
-def convert(request: NeedsStagedList, replace: Callable[[Any, Any], None]) -> None:
+def convert(request: ListRequest, replace: Callable[[Any, Any], None]) -> None:
     """Answers a request: makes the list staged and hands it to everything that held it."""
     place = request.place
     if isinstance(place, Slot):

@@ -192,6 +192,21 @@ class Frame:
         """
         return [(each.slot(), each.now) for each in self.changed() if not each.is_known(known)]
 
+    def far_slots(self, wanted: Collection[tuple[type[Slot], str]]) -> list[Slot]:
+        """The state beyond the blocks' own variables with these kinds and labels, where they tell which it is."""
+        slots = [slot for slot, _ in self._far_slots()]
+        kinds = (list, dict, StagedList)
+        slots += [ContentSlot(each.label, each.owner) for each in self.containers if isinstance(each.owner, kinds)]
+        for name, owner, attributes, _ in self.objects:  # what has no value yet
+            for kind, label in wanted:
+                key = label[len(name) + 1 :]
+                if kind is AttributeSlot and label == f"{name}.{key}" and key.isidentifier() and key not in attributes:
+                    slots.append(AttributeSlot(label, owner, attributes, key))
+        found: dict[tuple[type[Slot], str], list[Slot]] = {}
+        for slot in slots:
+            found.setdefault((type(slot), slot.label), []).append(slot)
+        return [each[0] for key, each in found.items() if key in wanted and len(each) == 1]
+
     def images(self) -> Images:
         """What is in the containers and objects that have changed, to be read when they have been put back."""
         images = Images()

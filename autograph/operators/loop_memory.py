@@ -1,9 +1,15 @@
-"""What settling a loop inside a loop has found, kept for the next trace of the outer loop's body.
+"""What tracing a loop has found out, kept for the next trace of it.
 
-A loop's body is traced until the types of what it carries no longer change. Were each loop in it settled anew in each
-of these traces, a nest of d loops would be traced some 3 ** d times. So a loop that starts from values of the same
-types as in the last trace starts with the types that it had in the end. That is a guess, which the trace confirms: the
-types settle at once, from captured values of the same types. Otherwise the loop is settled from the beginning.
+A loop's body is traced until the types of what it carries no longer change. Were each loop inside it settled by itself
+in each of these traces, a nest of d loops would trace its innermost body up to 3 ** d times. So
+
+- a loop starts from the types that its last trace ended with, for each variable that starts as it did then, and from
+  the other things that it found: state beyond its own variables, lists that must become staged;
+- where a body in it has been traced a few times already, a loop doesn't repeat its own trace: it goes on with results
+  of the types found so far, and the loop around it is traced again in any case.
+
+So all loops of a nest settle together, in as many traces as the slowest of them needs, whatever their depth. If that
+fails, they are settled again one by one, from the inside out: what is an error then is the program's.
 """
 
 from __future__ import annotations
@@ -18,45 +24,97 @@ from typing import Any
 
 from runtime.context import ctx
 
+# How often the bodies in a loop are traced before the loop leaves it to those around it to repeat the trace. Below it
+# only what has changed is traced again, which is less where a long body has a small loop in it.
+_AT_ONCE = 3
+
 
 @dataclass(frozen=True)
-class Settled:
-    """What a loop began with, and what was found.
-
-    leaves    for each leaf whether it is carried, its type, its default as a number, and whether it is still flexible
-    numbers   for each variable that is a staged list those of its elements
-    evidence  the types of what the last trace of the body captured and gave
-    """
+class Seen:
+    """A variable of a loop: what its types depended on before the first trace, and itself as the last trace left it."""
 
     start: Hashable
-    leaves: Sequence[tuple[bool, Any, Any, bool]]
-    numbers: Sequence[Any]
-    evidence: Hashable
+    variable: Any
 
 
 @dataclass
 class Memory:
-    """What is known of one loop, and of the loops in its body by their code, and which of several with it."""
+    """What is known of one loop, and of the loops in its body by their code, and which of several with it.
 
-    codes: Sequence[CodeType]  # of the loop's blocks
-    settled: Settled | None = None
+    codes     of the loop's blocks
+    outer     the memory of the loop around it
+    seen      its variables by their keys (see `key_of`)
+    found     the keys of state that the body changes through functions and objects
+    plain     the keys of variables whose Python numbers the body needs as such
+    lists     requests for the lists that must become staged, by their keys
+    has_index whether a tensor indexes a Python list in the loop
+    evidence  the types that the last trace of the body met: of what it captured, and of its results
+    traces    how often the body has been traced
+    is_open   whether a loop in the last trace of the body has gone on before its types had settled; was_open: in any
+    """
+
+    codes: Sequence[CodeType]
+    outer: Memory | None = None
+    seen: dict[Hashable, Seen] = field(default_factory=dict)
+    found: set[Hashable] = field(default_factory=set)
+    plain: set[Hashable] = field(default_factory=set)
+    lists: dict[Hashable, Any] = field(default_factory=dict)
+    has_index: bool = False
+    evidence: Any = None
+    traces: int = 0
+    is_open: bool = False
+    was_open: bool = False
+    settles_alone: bool = False
+    one_by_one: bool = False
     inner: dict[Hashable, Memory] = field(default_factory=dict)
     met: Counter[Hashable] = field(default_factory=Counter)  # loops in the trace of the body that is going on
     root: Any = None  # the builder of the function that is being traced
+    recorders: Sequence[Any] = ()  # the tapes that were open when the trace began
 
     @contextlib.contextmanager
     def of_body(self) -> Iterator[None]:
         """Within it the loop's body is traced."""
-        before, _open.memory = _open.memory, self
-        self.met, self.root = Counter(), _root()
+        before, alone = _open.memory, _open.alone
+        _open.memory, _open.alone = self, False
+        self.met, self.root, self.recorders = Counter(), _root(), ctx.recorders
+        self.traces, self.is_open = self.traces + 1, False
         try:
             yield
         finally:
-            _open.memory = before
+            _open.memory, _open.alone = before, alone
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the loops of the nest are settled one by one."""
+        return self.one_by_one or (self.outer is not None and self.outer.is_exact)
+
+    @property
+    def may_wait(self) -> bool:
+        """Whether the loop around may be traced again in this one's place.
+
+        Not where a tape has been opened since: it must see how the loop makes its results.
+        """
+        outer = self.outer
+        return outer is not None and not (self.settles_alone or self.is_exact) and ctx.recorders == outer.recorders
+
+    @property
+    def has_had_enough(self) -> bool:
+        """Whether a body in the loop, or its own, has been traced often."""
+        return self.traces >= _AT_ONCE or any(each.has_had_enough for each in self.inner.values())
+
+    def settle_one_by_one(self) -> None:
+        """Forgets what was found while loops went on with types that hadn't settled."""
+        self.one_by_one = True
+        self.forget()
+
+    def forget(self) -> None:
+        self.seen, self.found, self.lists, self.inner = {}, set(), {}, {}
+        self.has_index, self.evidence = False, None
 
 
 class _Open(threading.local):
     memory: Memory | None = None
+    alone: bool = False
 
 
 _open = _Open()
@@ -70,7 +128,19 @@ def memory_of(codes: Sequence[CodeType]) -> Memory:
     blocks = tuple(map(id, codes))  # by identity: see by_code.py
     key = blocks, outer.met[blocks]
     outer.met[blocks] += 1
-    return outer.inner.setdefault(key, Memory(codes))
+    found = outer.inner.setdefault(key, Memory(codes, outer))
+    found.settles_alone = _open.alone
+    return found
+
+
+@contextlib.contextmanager
+def settling_alone() -> Iterator[None]:
+    """Within it loops settle before they go on: whoever traces here looks at the types of their results."""
+    before, _open.alone = _open.alone, True
+    try:
+        yield
+    finally:
+        _open.alone = before
 
 
 def _root() -> Any:

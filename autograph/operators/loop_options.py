@@ -15,14 +15,6 @@ from runtime.graph.ir import Graph, Node, Substitution, Value, copy_nodes
 from runtime.tensor import SymbolicTensor
 
 
-class HasLimit(Exception):
-    """The body has set `maximum_iterations`: the loop must count."""
-
-    def __init__(self, limit: Any) -> None:
-        super().__init__(limit)
-        self.limit = limit
-
-
 class Options:
     """The options of one loop, as the last trace of its body has set them.
 

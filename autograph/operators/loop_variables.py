@@ -55,6 +55,15 @@ class Leaf:
         init = None if is_tensor_like(self.init) else (type(self.init), repr(self.init))
         return self.label, self.type, self.number, init, tuple(self.flags), self.absence is not None
 
+    def resume(self, before: Leaf) -> None:
+        """Takes the type that the same leaf had at the end of an earlier trace."""
+        self.carried, self.type, self.number = before.carried, before.type, before.number
+        self.flexible, self.guessed = before.flexible, False
+        for key, flag in before.flags.items():
+            if key not in self.flags:
+                assert flag.absence is not None
+                self.may_be_absent(flag.absence, flag.init)
+
     def carry(self, type_: TensorType, number: DType | None = None) -> None:
         self.carried, self.type, self.number = True, type_, number
 
@@ -117,15 +126,40 @@ class Variable:
         """Whether it holds a TensorArray without elements: their shape isn't known until the body has written one."""
         return any(leaf.init is UNSET and not leaf.carried for leaf in self.parts) and _holds_array(self.initial)
 
-    def guess(self) -> None:
-        """Chooses what is a carry before any trace."""
+    def guess(self, numbers: bool = True) -> None:
+        """Chooses what is a carry before any trace. numbers: whether Python's integers are."""
         for leaf in self.parts:
             if is_tensor_like(leaf.init):
                 leaf.carry_like(leaf.init)
-            elif type(leaf.init) in (int, bool):
+            elif numbers and type(leaf.init) in (int, bool):
                 # Counters and flags: nearly always changed, and then with this type. A wrong guess costs a trace.
                 leaf.carry_like(leaf.init)
                 leaf.guessed = True
+
+    @property
+    def lacks_value(self) -> bool:
+        """Whether it has no value, or None, as far as is known."""
+        return self.structure is UNSET or self.structure is None
+
+    def described(self) -> Hashable:
+        """All that is known of its types."""
+        if self.lacks_value:
+            return repr(self.structure)
+        return self.numbers, tuple(
+            [(each.described(), each.carried, each.guessed, each.flexible) for each in self.leaves]
+        )
+
+    def resume(self, before: Variable) -> None:
+        """Takes the types that the same variable, which started alike, had at the end of an earlier trace."""
+        if self.lacks_value:
+            self.structure = before.structure
+            self.parts = [Leaf(leaf.label, leaf.init) for leaf in before.parts]
+        elif len(self.parts) != len(before.parts):
+            return
+        for leaf, known in zip(self.parts, before.parts):
+            leaf.resume(known)
+        if before.numbers is not None:
+            self.numbers = before.numbers
 
     def adopt(self, value: Any) -> None:
         """Takes the structure of the value that the body gives to a variable that has none before the loop."""

@@ -31,8 +31,9 @@ from typing import Any
 from autograph.errors import StagingError, StagingTypeError, location_of, user_location
 from autograph.operators.absence import plain, returned
 from autograph.operators.calls import install_watcher
-from autograph.operators.containers import NeedsStagedList, Snapshot, convert
+from autograph.operators.containers import ListRequest, Snapshot, convert
 from autograph.operators.frame import Frame
+from autograph.operators.loop_memory import settling_alone
 from autograph.operators.loop_variables import identifier
 from autograph.operators.raising import forget_refused
 from autograph.operators.recurring import may_recur
@@ -77,7 +78,7 @@ class _Restart(BaseException):
         self,
         activation: Activation,
         parameters: dict[Path, TensorType],
-        request: NeedsStagedList | None = None,
+        request: ListRequest | None = None,
         is_widening: bool = False,
     ) -> None:
         self.activation = activation
@@ -497,7 +498,7 @@ class Recursion:
 
         outer = activation.builder
         try:
-            with frame.tracing():
+            with frame.tracing(), settling_alone():
                 return trace_region(self.name, body, types, self.labels())
         finally:
             activation.builder = outer
@@ -560,7 +561,7 @@ class Recursion:
         """A list whose length calls change becomes a staged one."""
         items, like = ((), now) if isinstance(now, StagedList) else (now, None)
         label = snapshot.label or "the list"
-        request = NeedsStagedList(label, snapshot.owner, items, like)
+        request = ListRequest(label, snapshot.owner, items, like)
         raise _Restart(self.activation, self.parameters, request)
 
     def state_tensors(self) -> list[Any]:

@@ -12,22 +12,32 @@ Which variables become carries, and with what types, is found by tracing:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any
 
 from autograph.errors import StagingError, StagingValueError, user_location
 from autograph.operators.absence import UNBOUND, absences, assert_present, no_iteration, plain, trial
 from autograph.operators.aliases import check_chosen, forget_chosen, is_exchanged, look_at_chosen
-from autograph.operators.containers import ContentSlot, NeedsStagedList, is_list
+from autograph.operators.containers import ContentSlot, ListRequest, NeedsStagedLists, is_list
 from autograph.operators.elements import enter_loop, settle_elements
 from autograph.operators.endless import refuse_endless
-from autograph.operators.frame import Frame
+from autograph.operators.frame import Frame, Images
 from autograph.operators.items import note_reach
+from autograph.operators.logic import and_
 from autograph.operators.loop_aliases import Copies, remember
-from autograph.operators.loop_memory import Memory, Settled
-from autograph.operators.loop_options import HasLimit, Options, before_loop, options_of
-from autograph.operators.loop_variables import Leaf, Variable, as_staged, changes_kind, first_outgrown, identifier
+from autograph.operators.loop_lists import remember_lists, with_any_contents
+from autograph.operators.loop_memory import Memory, Seen
+from autograph.operators.loop_options import Options, before_loop, options_of
+from autograph.operators.loop_variables import (
+    Leaf,
+    NeedsAttributes,
+    Variable,
+    as_staged,
+    changes_kind,
+    first_outgrown,
+    identifier,
+)
 from autograph.operators.raising import check_refused, forget_refused, refuse_handlers, refused, stage_raise
 from autograph.operators.state import UNSET, LocalSlot, Slot, after_block
 from autograph.operators.symbolic import (
@@ -52,6 +62,7 @@ from runtime.context import ctx
 from runtime.dtypes import DType
 from runtime.graph.builder import Region, emit_while, trace_region
 from runtime.ops.convert import convert_to_tensor
+from runtime.ops.elementwise.elementary import cast
 from runtime.ops.staged_number import StagedNumber, is_number, kind_of, storage
 from runtime.ops.values import common_default, default_of
 from runtime.shapes import as_shape, widen
@@ -77,19 +88,29 @@ class Loop:
         self.frame = frame
         contents = [each.slot() for each in frame.containers if isinstance(each.owner, StagedList)]
         state = [*state, *contents]
-        self.before = [(slot, slot.get()) for slot in state]
+        far = frame.far_slots(memory.found) if memory.found else []
+        places = {slot.place for slot in state}
+        self.before = [(slot, slot.get()) for slot in (*state, *[slot for slot in far if slot.place not in places])]
         # A variable that holds a list which the body only changes keeps it: other variables may hold it too.
-        self.pinned = [slot for slot, value in self.before if is_list(value) and frame.is_outside(value)]
-        self.variables = [Variable(slot) for slot in state if slot not in self.pinned]
+        self.pinned = [
+            slot
+            for slot, value in self.before
+            if is_list(value) and frame.is_outside(value) and key_of(slot) not in memory.found
+        ]
+        self.variables: list[Variable] = []
+        self.starts: dict[Variable, Hashable] = {}  # what the types of the variables depend on before any trace
+        self.is_resumed = False  # whether they started from types that an earlier trace has found
         self.ends: dict[tuple[int, str], list[Any]] = {}  # what variables may hold when an iteration ends
-        self.known = {slot.place for slot in state}
-        self.discovered: list[Slot] = []
-        self.unpinned: list[Slot] = []
+        self.known = {slot.place for slot, _ in self.before}
+        self.discovered: list[tuple[Slot, Any]] = []  # with the values after the body
+        self.unpinned: list[tuple[Slot, Any]] = []
         self.given: Sequence[Any] = ()
         self.ran: LocalSlot | None = None
-        self.grown: NeedsStagedList | None = None  # a list that must become staged, once all types have settled
-        for variable in self.variables:
-            variable.guess()
+        self.grown: list[ListRequest] = []  # lists that must become staged, once all types have settled
+        for slot, _ in self.before:
+            if slot not in self.pinned:
+                self.add(slot)
+        self.resume()
 
     @property
     def leaves(self) -> list[Leaf]:
@@ -99,12 +120,23 @@ class Loop:
     def carried(self) -> list[Leaf]:
         return [leaf for leaf in self.leaves if leaf.carried]
 
+    def add(self, slot: Slot) -> None:
+        variable = Variable(slot)
+        variable.guess(key_of(slot) not in self.memory.plain)
+        self.variables.append(variable)
+        self.starts[variable] = variable.described()
+
     # --- tracing ---------------------------------------------------------------------------------------------------
 
     def stage(self) -> None:
-        body, after = self.settle()
+        settled = self.settle()
+        if settled is None:
+            return
+        body, after = settled
+        if self.options.limit is not None:
+            self.count_trips(body, after)
         test = self.trace("test", lambda: [self.run_test()])[0]
-        if self.discovered or self.unpinned or self.grown is not None:
+        if self.discovered or self.unpinned or self.grown:
             raise StagingError(
                 "the condition of a loop on tensors changes state that it didn't change at first",
                 location=user_location(),
@@ -113,97 +145,164 @@ class Loop:
             )
         self.emit(test, body, after)
 
-    def settle(self) -> tuple[Region, dict[Leaf, Any]]:
-        """Traces the body until its types are stable; gives the last trace and the leaves' values after it."""
-        start = self.start()
-        before = self.memory.settled
-        settled = self.settle_as(before) if before is not None and before.start == start else None
-        if settled is None:
-            self.memory.settled = None
-            settled = self.settle_anew()
-            if start is not None and self.ran is None and len(self.leaves) == len(start):
-                leaves = [(leaf.carried, leaf.type, leaf.number, leaf.flexible) for leaf in self.leaves]
-                numbers = [variable.numbers for variable in self.variables]
-                self.memory.settled = Settled(start, leaves, numbers, self.evidence(*settled))
-        return settled
+    def settle(self) -> tuple[Region, dict[Leaf, Any]] | None:
+        """Traces the body until its types are stable; gives the last trace and the leaves' values after it.
 
-    def start(self) -> tuple[Any, ...] | None:
-        """What the types of the loop's variables depend on before any trace; None where they have no values yet."""
-        if any(variable.structure is UNSET or variable.structure is None for variable in self.variables):
-            return None
-        return tuple([(leaf.described(), leaf.carried, leaf.guessed, leaf.flexible) for leaf in self.leaves])
-
-    def evidence(self, body: Region, after: Mapping[Leaf, Any]) -> tuple[Any, ...]:
-        """The types that a trace of the body met: of what it captured, and of its results."""
-        results = [(number_of(each), type_of(each) if is_tensorable(each) else each) for each in after.values()]
-        return tuple(each.type for each in body.builder.captured), tuple(results)
-
-    def settle_as(self, before: Settled) -> tuple[Region, dict[Leaf, Any]] | None:
-        """One trace of the body with the types of an earlier one; None, and nothing changed, where they don't fit."""
-        leaves = self.leaves
-        first = [(leaf.carried, leaf.type, leaf.number, leaf.guessed, leaf.flexible) for leaf in leaves]
-        for leaf, (carried, type_, number, flexible) in zip(leaves, before.leaves):
-            leaf.carried, leaf.type, leaf.number = carried, type_, number
-            leaf.guessed, leaf.flexible = False, flexible
-        for variable, numbers in zip(self.variables, before.numbers):
-            variable.numbers = numbers
-        self.grown = None
-        try:
-            region, values = self.trace("body", self.run_body)
-            is_new = bool(self.discovered or self.unpinned)
-            after = None if is_new else self.compare(values, self.inputs(), region.builder)
-            is_plain = self.grown is None and self.options.limit is None and len(self.leaves) == len(leaves)
-            if after is not None and is_plain and self.evidence(region, after) == before.evidence:
-                return region, after
-        except Exception:
-            # If it is a mistake of the user's, the trace from the beginning meets it again.
-            forget_refused(ctx.builder)
-        self.discovered, self.unpinned, self.grown, self.ran = [], [], None, None
-        self.ends.clear()
-        self.variables = [Variable(variable.slot) for variable in self.variables]
-        for leaf, (carried, type_, number, guessed, flexible) in zip(self.leaves, first):
-            leaf.carried, leaf.type, leaf.number = carried, type_, number
-            leaf.guessed, leaf.flexible = guessed, flexible
-        return None
-
-    def settle_anew(self) -> tuple[Region, dict[Leaf, Any]]:
+        None where the loop around has to be traced again anyway: then this one has gone on with the types found so far.
+        """
         for _ in range(_ROUNDS):
-            self.grown = None
-            waiting = any(variable.structure is UNSET or variable.structure is None for variable in self.variables)
-            waiting |= any(variable.awaits_elements for variable in self.variables)
             try:
-                with trial(waiting) as errors:
-                    region, values = self.trace("body", self.run_body)
+                settled = self.attempt()
+            except (NeedsAttributes, NeedsStagedLists):
+                raise
             except Exception as error:
                 forget_refused(ctx.builder)
-                guesses = [leaf for leaf in self.leaves if leaf.guessed]
-                if not guesses:
-                    if isinstance(error, StagingError):
-                        refused(ctx.builder, error)
-                    raise
-                # The body needs the Python number itself: `s = 0; s += t` takes the dtype of t.
-                for leaf in guesses:
-                    leaf.carried = leaf.guessed = False
-                continue
-            for leaf in self.leaves:
-                leaf.guessed = False
-            if self.discovered or self.unpinned:
-                self.add_discovered()
-                continue
-            after = self.compare(values, self.inputs(), region.builder)
-            if after is not None:
-                if errors:
-                    raise errors[0]
-                if self.grown is not None:
-                    raise self.grown
-                if self.options.limit is not None:
-                    given = [each.tensor if isinstance(each, StagedNumber) else each for each in self.given]
-                    starts = {tensor.value: leaf.start for leaf, tensor in zip(self.carried, given)}
-                    raise HasLimit(before_loop(self.options.limit, region.builder, starts))
-                if not self.meets_invariants():
+                if self.may_try_again():
                     continue
-                return region, after
+                if isinstance(error, StagingError):
+                    refused(ctx.builder, error)
+                raise
+            if settled is not None or self.has_gone_on:
+                return settled
+        if self.may_settle_one_by_one():
+            return self.settle()
         raise StagingError("the types of this loop's variables never settle", location=user_location())
+
+    has_gone_on = False
+
+    def attempt(self) -> tuple[Region, dict[Leaf, Any]] | None:
+        """One trace of the body; gives it if nothing it was traced with has changed."""
+        memory = self.memory
+        self.grown = []
+        before = self.learned()
+        waiting = any(variable.lacks_value or variable.awaits_elements for variable in self.variables)
+        with trial(waiting) as errors:
+            region, values = self.trace("body", self.run_body)
+        for leaf in self.leaves:
+            leaf.guessed = False
+        may_wait = memory.may_wait and memory.has_had_enough
+        is_new = bool(self.discovered or self.unpinned)
+        if is_new:
+            values += self.add_discovered()
+            if not may_wait:
+                self.learn()
+                return None
+        after, stable = self.compare(values, self.inputs(), region.builder)
+        evidence = _evidence(region, after)
+        fits = self.has_fitting_start(evidence)
+        memory.evidence = evidence
+        if stable and not is_new and not memory.is_open:
+            if errors:
+                raise errors[0]
+            if self.grown and not may_wait:
+                raise NeedsStagedLists(self.grown)
+            if not self.grown and fits and self.meets_invariants():
+                self.learn()
+                return region, after
+        if fits:
+            self.learn()
+        else:
+            memory.forget()
+        if may_wait and (memory.is_open or self.grown or not fits or self.learned() != before):
+            self.go_on(region, after)
+        elif not fits:
+            self.begin_anew()
+        return None
+
+    def may_try_again(self) -> bool:
+        """Whether a trace that has failed may have failed for what it began with; begins with something else then."""
+        if self.memory.is_open:
+            return True
+        guessed = [variable for variable in self.variables if any(leaf.guessed for leaf in variable.leaves)]
+        for variable in guessed:
+            # The body needs the Python number itself: `s = 0; s += t` takes the dtype of t.
+            self.memory.plain.add(key_of(variable.slot))
+            for leaf in variable.leaves:
+                if leaf.guessed:
+                    leaf.carried = leaf.guessed = False
+        if guessed:
+            return True
+        if self.is_resumed:
+            self.memory.forget()
+            self.begin_anew()
+            return True
+        return self.may_settle_one_by_one()
+
+    def may_settle_one_by_one(self) -> bool:
+        """Whether loops in this one have gone on with types that weren't settled; begins again without that if so."""
+        memory = self.memory
+        if memory.may_wait or memory.is_exact or not memory.was_open:
+            return False
+        memory.settle_one_by_one()
+        self.begin_anew()
+        return True
+
+    # --- what an earlier trace has found ---------------------------------------------------------------------------
+
+    def resume(self) -> None:
+        """Starts from the types that the last trace of the loop ended with, where it started as it does now."""
+        for variable in self.variables:
+            seen = self.memory.seen.get(key_of(variable.slot))
+            if seen is None or seen.start != self.starts[variable]:
+                continue
+            lacked_value = variable.lacks_value
+            variable.resume(seen.variable)
+            if lacked_value and not variable.lacks_value:
+                self.need_check(variable)
+            self.is_resumed |= variable.described() != self.starts[variable]
+
+    def begin_anew(self) -> None:
+        """Drops the types that were found."""
+        self.discovered, self.unpinned, self.ran, self.is_resumed = [], [], None, False
+        self.ends.clear()
+        slots = [variable.slot for variable in self.variables if variable in self.starts]
+        self.variables, self.starts = [], {}
+        for slot in slots:
+            self.add(slot)
+
+    def learn(self) -> None:
+        """Remembers what is known now for the next trace of the loop."""
+        memory = self.memory
+        memory.seen = {
+            key_of(variable.slot): Seen(self.starts[variable], variable)
+            for variable in self.variables
+            if variable in self.starts
+        }
+
+    def learned(self) -> Hashable:
+        """All that is known of the types of the variables."""
+        return [(key_of(variable.slot), variable.described()) for variable in self.variables]
+
+    def has_fitting_start(self, evidence: Any) -> bool:
+        """Whether types that were found in an earlier trace, where the loop stood among other values, are as good here.
+
+        They are if what the body captures and gives has at most become less definite, as it does while types settle.
+        """
+        if not self.is_resumed:
+            return True
+        self.is_resumed = False
+        before = self.memory.evidence
+        if before is None:
+            return True
+        return evidence == before if self.memory.is_exact else _covers(evidence, before)
+
+    def go_on(self, body: Region, after: dict[Leaf, Any]) -> None:
+        """Gives the variables results of the types found so far: the loop around is going to be traced again."""
+        assert self.memory.outer is not None
+        self.has_gone_on = True
+        self.memory.outer.is_open = self.memory.outer.was_open = True
+        builder, inputs = ctx.builder, self.inputs()
+        for key in body.builder.written:
+            builder.write_state(key, builder.unknown(builder.read_state(key).type).value)
+        results: dict[Leaf, Any] = {}
+        for leaf in self.carried:
+            is_kept = leaf in after and (after[leaf] is inputs.get(leaf) or same_python_value(leaf.init, after[leaf]))
+            if not is_kept or leaf.init is UNSET:
+                results[leaf] = leaf.holding(builder.unknown(leaf.type))
+        self.finish(results)
+        remember_lists(self.memory, self.grown)
+        for request in self.grown:
+            with_any_contents(request, self.frame)
 
     def meets_invariants(self) -> bool:
         """Whether the carries have the shapes that `set_loop_options` demands; gives them these shapes if not."""
@@ -224,18 +323,19 @@ class Loop:
                     fits = False
         return fits
 
-    def add_discovered(self) -> None:
-        """State that the body changes through functions and objects is carried too."""
-        for slot in (*self.discovered, *self.unpinned):
+    def add_discovered(self) -> list[Any]:
+        """State that the body changes through functions and objects is carried too; gives the values after it."""
+        found = [*self.discovered, *self.unpinned]
+        for slot, _ in found:
             if slot in self.pinned:
                 self.pinned.remove(slot)
             else:
                 self.before.append((slot, slot.get()))
-            variable = Variable(slot)
-            variable.guess()
-            self.variables.append(variable)
+            self.add(slot)
+            self.memory.found.add(key_of(slot))
             self.known.add(slot.place)
         self.discovered, self.unpinned = [], []
+        return [value for _, value in found]
 
     def inputs(self) -> dict[Leaf, Any]:
         """What the carries were in the last trace of the body."""
@@ -287,8 +387,12 @@ class Loop:
             settle_elements()
             images = self.frame.images()
             values.extend(images.inside(after_block(variable.slot, variable.initial)) for variable in self.variables)
-            self.unpinned = [slot for slot, value in self.before if slot in self.pinned and slot.get() is not value]
-            self.discover()
+            self.unpinned = [
+                (slot, images.inside(slot.get()))
+                for slot, value in self.before
+                if slot in self.pinned and slot.get() is not value
+            ]
+            self.discover(images)
             if self.unpinned:
                 forget_chosen(ctx.builder)
             else:
@@ -307,7 +411,7 @@ class Loop:
             self.restore()
         return region, values
 
-    def discover(self) -> None:
+    def discover(self, images: Images) -> None:
         """Finds out what else has changed: more state, or a list that has grown."""
         self.discovered = []
         before = {id(snapshot.owner): snapshot.before for snapshot in self.frame.containers}
@@ -316,13 +420,11 @@ class Loop:
             if type(owner) is list and (isinstance(now, StagedList) or len(now) != len(before[id(owner)])):
                 self.must_be_staged(slot.label, owner, now)
             else:
-                self.discovered.append(slot)
+                self.discovered.append((slot, images.inside(now)))
 
     def must_be_staged(self, label: str, place: Any, now: Any) -> None:
-        if isinstance(now, StagedList):
-            self.grown = NeedsStagedList(label, place, (), now)
-        else:
-            self.grown = NeedsStagedList(label, place, now)
+        like = now if isinstance(now, StagedList) else None
+        self.grown.append(ListRequest(label, place, now if like is None else (), like))
 
     def restore(self) -> None:
         self.frame.restore()
@@ -332,8 +434,11 @@ class Loop:
 
     # --- types -----------------------------------------------------------------------------------------------------
 
-    def compare(self, values: list[Any], inputs: dict[Leaf, Any], builder: Any) -> dict[Leaf, Any] | None:
-        """The leaves' values after the body if the types agree with what it was traced with; else adjusts them."""
+    def compare(self, values: list[Any], inputs: dict[Leaf, Any], builder: Any) -> tuple[dict[Leaf, Any], bool]:
+        """The leaves' values after the body, and whether their types agree with what it was traced with.
+
+        Those that don't are adjusted.
+        """
         after: dict[Leaf, Any] = {}
         stable = True
         for variable, value in zip(list(self.variables), values):
@@ -369,7 +474,7 @@ class Loop:
                 for key, flag in leaf.flags.items():
                     after[flag] = next((each.present for each in ways if each.key == key), True)
                     stable &= self.settled(flag, after[flag], inputs.get(flag))
-        return after if stable else None
+        return after, stable
 
     def need_check(self, variable: Variable) -> None:
         """A Python value born in the loop may not be there after it: carry whether the body has run."""
@@ -432,6 +537,23 @@ class Loop:
 
     # --- emitting --------------------------------------------------------------------------------------------------
 
+    def count_trips(self, body: Region, after: dict[Leaf, Any]) -> None:
+        """Ends the loop after the number of iterations that its body has asked for: it carries how many there were."""
+        given = [each.tensor if isinstance(each, StagedNumber) else each for each in self.given]
+        starts = {tensor.value: leaf.start for leaf, tensor in zip(self.carried, given)}
+        found = before_loop(self.options.limit, body.builder, starts)
+        limit = cast(convert_to_tensor(found), dtypes.int32)
+        trips, test = LocalSlot("trips", convert_to_tensor(0, dtypes.int32)), self.test
+        self.add(trips)
+        (leaf,) = self.variables[-1].parts
+        value = body.builder.add_input(leaf.type, "trips")  # type: ignore[arg-type]
+        body.carries.append(value)
+        count = body.builder.tensor(value)
+        self.given = [*self.given, count]
+        with body.builder:
+            after[leaf] = count + 1
+        self.test = lambda: and_(trips.get() < limit, test)
+
     def emit(self, test: Region, body: Region, after: dict[Leaf, Any]) -> None:
         parent = ctx.builder
         inputs = self.inputs()
@@ -478,3 +600,25 @@ class Loop:
             if is_born and not (variable.slot.covered or variable.is_flagged()):
                 label = variable.slot.label
                 assert_present(self.ran.get(), UNBOUND, label, no_iteration(label))
+
+
+def key_of(slot: Slot) -> tuple[type[Slot], str]:
+    """What tells which variable a slot is, from one trace of a loop to the next."""
+    return type(slot), slot.label
+
+
+def _evidence(body: Region, after: Mapping[Leaf, Any]) -> tuple[Any, ...]:
+    """The types that a trace of a loop's body met: of what it captured, and of its results."""
+    results = [(leaf.label, type_of(value) if is_tensorable(value) else value) for leaf, value in after.items()]
+    return tuple(each.type for each in body.builder.captured), tuple(results)
+
+
+def _covers(evidence: Any, before: Any) -> bool:
+    """Whether the types in some evidence are those of another, or less definite."""
+    captured, results = evidence
+    others, earlier = before
+    if len(captured) != len(others):
+        return False
+    labels = dict(earlier)
+    pairs = [*zip(others, captured), *[(labels.get(label, each), each) for label, each in results]]
+    return all(widen(a.shape, b.shape) == b.shape for a, b in pairs if type(a) is type(b) is TensorType)

@@ -94,6 +94,10 @@ class Builder:
     def add_input(self, type_: Type, name: str | None = None) -> Value:
         return self.graph.add_input(type_, name)
 
+    def unknown(self, type_: Type) -> SymbolicTensor:
+        """A tensor of which only the type is known, for a trace that will be dropped: nothing makes it."""
+        return SymbolicTensor(Value(type_, self.graph), self)
+
     def use(self, tensor: Any) -> Value:
         """The value of this graph that stands for `tensor` (or outer value); captures it when it comes from outside.
 
