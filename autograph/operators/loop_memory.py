@@ -22,11 +22,18 @@ from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any
 
+from autograph.operators.state import Slot
 from runtime.context import ctx
 
+# What tells which variable a slot is, from one trace of a loop to the next.
+Key = tuple[type[Slot], str]
 # How often the bodies in a loop are traced before the loop leaves it to those around it to repeat the trace. Below it
 # only what has changed is traced again, which is less where a long body has a small loop in it.
 _AT_ONCE = 3
+
+
+def key_of(slot: Slot) -> Key:
+    return type(slot), slot.label
 
 
 @dataclass(frozen=True)
@@ -43,7 +50,7 @@ class Memory:
 
     codes     of the loop's blocks
     outer     the memory of the loop around it
-    seen      its variables by their keys (see `key_of`)
+    seen      its variables by their keys
     found     the keys of state that the body changes through functions and objects
     plain     the keys of variables whose Python numbers the body needs as such
     lists     requests for the lists that must become staged, by their keys
@@ -55,9 +62,9 @@ class Memory:
 
     codes: Sequence[CodeType]
     outer: Memory | None = None
-    seen: dict[Hashable, Seen] = field(default_factory=dict)
-    found: set[Hashable] = field(default_factory=set)
-    plain: set[Hashable] = field(default_factory=set)
+    seen: dict[Key, Seen] = field(default_factory=dict)
+    found: set[Key] = field(default_factory=set)
+    plain: set[Key] = field(default_factory=set)
     lists: dict[Hashable, Any] = field(default_factory=dict)
     has_index: bool = False
     evidence: Any = None

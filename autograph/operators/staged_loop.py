@@ -27,7 +27,7 @@ from autograph.operators.items import note_reach
 from autograph.operators.logic import and_
 from autograph.operators.loop_aliases import Copies, remember
 from autograph.operators.loop_lists import remember_lists, with_any_contents
-from autograph.operators.loop_memory import Memory, Seen
+from autograph.operators.loop_memory import Memory, Seen, key_of
 from autograph.operators.loop_options import Options, before_loop, options_of
 from autograph.operators.loop_variables import (
     Leaf,
@@ -271,7 +271,7 @@ class Loop:
 
     def learned(self) -> Hashable:
         """All that is known of the types of the variables."""
-        return [(key_of(variable.slot), variable.described()) for variable in self.variables]
+        return tuple([(key_of(variable.slot), variable.described()) for variable in self.variables])
 
     def has_fitting_start(self, evidence: Any) -> bool:
         """Whether types that were found in an earlier trace, where the loop stood among other values, are as good here.
@@ -600,11 +600,6 @@ class Loop:
             if is_born and not (variable.slot.covered or variable.is_flagged()):
                 label = variable.slot.label
                 assert_present(self.ran.get(), UNBOUND, label, no_iteration(label))
-
-
-def key_of(slot: Slot) -> tuple[type[Slot], str]:
-    """What tells which variable a slot is, from one trace of a loop to the next."""
-    return type(slot), slot.label
 
 
 def _evidence(body: Region, after: Mapping[Leaf, Any]) -> tuple[Any, ...]:

@@ -96,7 +96,7 @@ PROGRAMS = {
         after=["    ag.autograph.experimental.set_loop_options(maximum_iterations=2)", "    s{k} += x", "x = x + s{k}"],
     ),
     "indices of lists": dict(
-        first=["w = [1.0, 2.0, 3.0]", "s = 0"], innermost=["s = s + w[i0] * x"], result="s", loop="for i{k} in ag.range(n):"
+        first=["w = [1.0, 2.0, 3.0]", "s = 0"], innermost=["s = s + w[i0] * x"], result="s"
     ),
     "tapes": dict(
         innermost=["x = x * 0.9"],
@@ -176,7 +176,9 @@ MISTAKES = {
         first=["p = (x, x)"], before=["s{k} = 0"], innermost=["p = (x, x, x)"], after=["    s{k} += x"], result="p[0]"
     ),
     "names": dict(before=["s{k} = 0"], innermost=["x = unknown + x"], after=["    s{k} += x"]),
-    "late": dict(before=["s{k} = 0"], innermost=["x = x * 0.5"], after=["    s{k} += x", "x = x + ag.cast(s{k}, ag.int32)"]),
+    "late": dict(
+        before=["s{k} = 0"], innermost=["x = x * 0.5"], after=["    s{k} += x", "x = x + ag.cast(s{k}, ag.int32)"]
+    ),
     "numbers": dict(before=["c{k} = 0"], loop="while c{k} < n:", innermost=["x = x + y"], after=["    c{k} += 1"]),
 }  # fmt: skip
 
