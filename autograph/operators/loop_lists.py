@@ -8,10 +8,11 @@ from typing import Any
 
 from autograph.errors import StagingTypeError
 from autograph.operators.aliases import chosen
-from autograph.operators.containers import ListRequest, convert, is_listed
+from autograph.operators.containers import ListRequest, convert, is_listed, without_refs
 from autograph.operators.frame import Frame
 from autograph.operators.loop_memory import Memory
 from autograph.operators.state import Block, Slot
+from autograph.operators.structure import map_leaves
 from runtime.context import ctx
 from runtime.staged_list import StagedList, moved
 from runtime.types import TensorType
@@ -32,17 +33,20 @@ def stage_list(request: ListRequest, frame: Frame) -> StagedList | None:
 
 
 def remember_lists(memory: Memory, requests: Sequence[ListRequest]) -> None:
-    """Notes what the next trace of a loop begins with."""
+    """Notes what the next trace of a loop begins with; keeps no container of the program alive."""
     for request in requests:
-        memory.lists[_is_variable(request), request.label] = request
+        is_variable = isinstance(request.place, Slot)
+        like = None if request.like is None else request.like.clone()
+        items = [map_leaves(item, lambda leaf: leaf) for item in map(without_refs, request.items)]
+        memory.lists[is_variable, request.label] = ListRequest(request.label, None, items, like)
 
 
 def stage_known_lists(memory: Memory, frame: Frame, state: Sequence[Slot]) -> bool:
     """Makes the lists staged that an earlier trace of a loop has asked for; gives whether there were any."""
     count = 0
-    for request in memory.lists.values():
+    for (is_variable, _), request in memory.lists.items():
         places: list[Any] = [slot for slot in state if slot.label == request.label]
-        if not _is_variable(request):
+        if not is_variable:
             places = [each.owner for each in frame.containers if each.label == request.label]
         if len(places) == 1:
             count += stage_list(replace(request, place=places[0]), frame) is not None
@@ -78,7 +82,3 @@ def with_any_contents(request: ListRequest, frame: Frame) -> None:
     shapes = [None if buffer.type.shape is None else (None, *buffer.type.shape[1:]) for buffer in buffers]
     types = [TensorType(buffer.dtype, shape) for buffer, shape in zip(buffers, shapes)]
     staged.restore(kind, [ctx.builder.unknown(type_) for type_ in (*types, size.type)])
-
-
-def _is_variable(request: ListRequest) -> bool:
-    return isinstance(request.place, Slot)

@@ -22,7 +22,8 @@ from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any
 
-from autograph.operators.state import Slot
+from autograph.operators.state import UNSET, Slot
+from autograph.operators.structure import map_leaves
 from runtime.context import ctx
 
 # What tells which variable a slot is, from one trace of a loop to the next.
@@ -38,10 +39,23 @@ def key_of(slot: Slot) -> Key:
 
 @dataclass(frozen=True)
 class Seen:
-    """A variable of a loop: what its types depended on before the first trace, and itself as the last trace left it."""
+    """A variable of a loop as the last trace left it. It keeps no container of the program alive.
+
+    start      what its types depended on before the first trace
+    structure  what it got in the loop, if it had no value before
+    parts      its leaves; numbers: of a staged list those of its elements
+    """
 
     start: Hashable
-    variable: Any
+    structure: Any
+    parts: Sequence[Any]
+    numbers: Any
+
+    @classmethod
+    def of(cls, variable: Any, start: Hashable) -> Seen:
+        is_new = variable.initial is UNSET or variable.initial is None
+        structure = map_leaves(variable.structure, lambda leaf: leaf) if is_new else None
+        return cls(start, structure, variable.parts, variable.numbers)
 
 
 @dataclass
@@ -53,7 +67,7 @@ class Memory:
     seen      its variables by their keys
     found     the keys of state that the body changes through functions and objects
     plain     the keys of variables whose Python numbers the body needs as such
-    lists     requests for the lists that must become staged, by their keys
+    lists     requests for the lists that must become staged, by whether a variable is meant, and labels
     has_index whether a tensor indexes a Python list in the loop
     evidence  the types that the last trace of the body met: of what it captured, and of its results
     traces    how often the body has been traced
@@ -65,7 +79,7 @@ class Memory:
     seen: dict[Key, Seen] = field(default_factory=dict)
     found: set[Key] = field(default_factory=set)
     plain: set[Key] = field(default_factory=set)
-    lists: dict[Hashable, Any] = field(default_factory=dict)
+    lists: dict[tuple[bool, str], Any] = field(default_factory=dict)
     has_index: bool = False
     evidence: Any = None
     traces: int = 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -149,17 +149,17 @@ class Variable:
             [(each.described(), each.carried, each.guessed, each.flexible) for each in self.leaves]
         )
 
-    def resume(self, before: Variable) -> None:
-        """Takes the types that the same variable, which started alike, had at the end of an earlier trace."""
+    def resume(self, structure: Any, parts: Sequence[Leaf], numbers: Numbers) -> None:
+        """Takes what the same variable, which started alike, had at the end of an earlier trace."""
         if self.lacks_value:
-            self.structure = before.structure
-            self.parts = [Leaf(leaf.label, leaf.init) for leaf in before.parts]
-        elif len(self.parts) != len(before.parts):
+            self.structure = map_leaves(structure, lambda leaf: leaf)  # a container of its own
+            self.parts = [Leaf(leaf.label, leaf.init) for leaf in parts]
+        elif len(self.parts) != len(parts):
             return
-        for leaf, known in zip(self.parts, before.parts):
+        for leaf, known in zip(self.parts, parts):
             leaf.resume(known)
-        if before.numbers is not None:
-            self.numbers = before.numbers
+        if numbers is not None:
+            self.numbers = numbers
 
     def adopt(self, value: Any) -> None:
         """Takes the structure of the value that the body gives to a variable that has none before the loop."""

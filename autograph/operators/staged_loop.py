@@ -246,7 +246,7 @@ class Loop:
             if seen is None or seen.start != self.starts[variable]:
                 continue
             lacked_value = variable.lacks_value
-            variable.resume(seen.variable)
+            variable.resume(seen.structure, seen.parts, seen.numbers)
             if lacked_value and not variable.lacks_value:
                 self.need_check(variable)
             self.is_resumed |= variable.described() != self.starts[variable]
@@ -264,7 +264,7 @@ class Loop:
         """Remembers what is known now for the next trace of the loop."""
         memory = self.memory
         memory.seen = {
-            key_of(variable.slot): Seen(self.starts[variable], variable)
+            key_of(variable.slot): Seen.of(variable, self.starts[variable])
             for variable in self.variables
             if variable in self.starts
         }
