@@ -13,7 +13,9 @@ Nothing runs, and what is compiled to be shown isn't kept.
 
 from __future__ import annotations
 
+import bisect
 import difflib
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -43,6 +45,8 @@ STAGES = {
     "asm": "#",
 }
 GRADIENTS = ("forward", "backward")
+# Of more equal lines than this, only some are shown where they begin and end.
+_LONGEST, _AROUND = 40, 4
 
 
 def text_of(stage: str, gradient: str | None, function: GraphFunction, again: Callable[[], GraphFunction]) -> str:
@@ -100,20 +104,65 @@ def _passes(gradient: str | None, again: Callable[[], GraphFunction]) -> str:
 def _changes(steps: Sequence[Step]) -> Iterator[str]:
     for step in steps:
         if step.is_change:
-            yield f"# after {step.name}\n{_marked(step)}"
+            yield f"# after {step.name}\n{marked(step.before, step.after)}"
 
 
-def _marked(step: Step) -> str:
-    """The text after a pass, with the lines that it has taken away, marked with -, and made, marked with +."""
-    before, after = step.before.splitlines(), step.after.splitlines()
+def marked(text: str, changed: str) -> str:
+    """The changed text, with the lines that were taken away, marked with -, and those that were made, marked with +."""
+    before, after = text.splitlines(), changed.splitlines()
     lines: list[str] = []
-    for tag, start, stop, first, last in difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
-        if tag == "equal":
-            lines += [f"  {line}" for line in after[first:last]]
-        else:
-            lines += [f"- {line}" for line in before[start:stop]]
-            lines += [f"+ {line}" for line in after[first:last]]
+    start = first = 0
+    for stop, last, length in _equal_stretches(before, after):
+        lines += [f"- {line}" for line in before[start:stop]]
+        lines += [f"+ {line}" for line in after[first:last]]
+        start, first = stop + length, last + length
+        same = [f"  {line}" for line in after[last:first]]
+        if length > _LONGEST:
+            same[_AROUND:-_AROUND] = [f"  ... {length - 2 * _AROUND} lines"]
+        lines += same
     return "\n".join(line.rstrip() for line in lines)
+
+
+def _equal_stretches(before: Sequence[str], after: Sequence[str]) -> Iterator[tuple[int, int, int]]:
+    """Where stretches of equal lines begin in both texts, and their lengths; the last is that at the ends.
+
+    A patience diff: lines that each text has once, in the order that they have in both, are matched first, and what
+    lies between them then. difflib alone takes a time that grows with the square of the texts' length.
+    """
+    once = {line for line, count in Counter(before).items() if count == 1}
+    places = {line: at for at, line in enumerate(after)}
+    counts = Counter(after)
+    pairs = [(at, places[line]) for at, line in enumerate(before) if line in once and counts[line] == 1]
+    start = first = 0
+    stretches: list[list[int]] = []
+    for stop, last in [*_increasing(pairs), (len(before), len(after))]:
+        between = difflib.SequenceMatcher(None, before[start:stop], after[first:last], autojunk=False)
+        found = [(start + i, first + j, size) for i, j, size in between.get_matching_blocks()[:-1]]
+        for i, j, size in [*found, (stop, last, int(stop < len(before)))]:
+            if stretches and [stretches[-1][0] + stretches[-1][2], stretches[-1][1] + stretches[-1][2]] == [i, j]:
+                stretches[-1][2] += size
+            else:
+                stretches.append([i, j, size])
+        start, first = stop + 1, last + 1
+    return ((i, j, size) for i, j, size in stretches)
+
+
+def _increasing(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The longest selection of pairs whose second numbers increase, as the first ones do."""
+    ends: list[int] = []  # the last numbers of the best selections of each length
+    best: list[int] = []  # and their positions
+    links: list[int | None] = []
+    for position, (_, second) in enumerate(pairs):
+        length = bisect.bisect_left(ends, second)
+        links.append(best[length - 1] if length else None)
+        ends[length : length + 1] = [second]
+        best[length : length + 1] = [position]
+    chosen: list[tuple[int, int]] = []
+    at = best[-1] if best else None
+    while at is not None:
+        chosen.append(pairs[at])
+        at = links[at]
+    return chosen[::-1]
 
 
 # --- kernels ---------------------------------------------------------------------------------------------------------

@@ -2,12 +2,14 @@
 
 import gc
 import re
+import sys
+from random import Random
 
 import pytest
 
 import autograph as ag
 from autograph.cli import _STAGES
-from runtime.engine import kernel_counters
+from runtime.engine import kernel_counters, stages
 from runtime.engine.stages import GRADIENTS, STAGES
 
 F = ag.TensorSpec([], ag.float32)
@@ -172,3 +174,51 @@ def test_kernel_passes(function, specs, gradient, names, line):
     assert [made for made in passes.rpartition("# after")[2].splitlines() if made.startswith(line)]
     made = [each[2:].strip() for each in passes.rpartition("# after")[2].splitlines() if each.startswith("+ ")]
     assert {each for each in made if "fail(" not in each} <= {each.strip() for each in kernel.splitlines()}
+
+
+def _texts(seed):
+    random = Random(seed)
+    before = [random.choice("abcdefghij") for _ in range(random.randrange(12))]
+    after = [line for line in before if random.random() < 0.8]
+    for _ in range(random.randrange(4)):
+        after.insert(random.randrange(len(after) + 1), random.choice("abcdexyz"))
+    return before, after
+
+
+def test_marked_lines_give_both_texts():
+    for before, after in map(_texts, range(300)):
+        lines = stages.marked("\n".join(before), "\n".join(after)).splitlines()
+        assert [line[2:] for line in lines if line[0] in " -"] == before
+        assert [line[2:] for line in lines if line[0] in " +"] == after
+    text = stages.marked("a\nx\nb\nc", "a\nb\nc\ny")
+    assert text.splitlines() == ["  a", "- x", "  b", "  c", "+ y"]
+
+
+def test_long_equal_stretches_are_shortened():
+    same = [f"line {k}" for k in range(100)]
+    text = stages.marked("\n".join(["x", *same]), "\n".join([*same, "y"]))
+    assert text.splitlines() == [
+        "- x", *[f"  {line}" for line in same[:4]], "  ... 92 lines", *[f"  {line}" for line in same[-4:]], "+ y",
+    ]  # fmt: skip
+
+
+def test_comparing_texts_grows_as_they_do():
+    """Lines that move, and lines that are there many times: difflib alone would take the square of their number."""
+
+    def calls(count):
+        before = [f"line {k // 2 if k % 2 else 'return'}" for k in range(count)]
+        after = [line for k, line in enumerate(before) if k % 7]
+        made = 0
+
+        def count_call(frame, event, argument):
+            nonlocal made
+            made += event in ("call", "c_call")
+
+        sys.setprofile(count_call)
+        try:
+            stages.marked("\n".join(before), "\n".join(after))
+        finally:
+            sys.setprofile(None)
+        return made
+
+    assert calls(8000) < 2.5 * calls(4000)

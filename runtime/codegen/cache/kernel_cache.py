@@ -145,7 +145,7 @@ def module_of(name: str, text: str) -> ModuleType:
     try:
         path = _written(name, text)
     except OSError:
-        return _module_in_memory(name, text)
+        return module_in_memory(name, text)
     spec = importlib.util.spec_from_file_location(f"autograph_kernels.{name}", path)
     assert spec is not None
     module = importlib.util.module_from_spec(spec)
@@ -156,7 +156,8 @@ def module_of(name: str, text: str) -> ModuleType:
     return module
 
 
-def _module_in_memory(name: str, text: str) -> ModuleType:
+def module_in_memory(name: str, text: str) -> ModuleType:
+    """A kernel's module that has no file."""
     filename = f"<kernel {name}>"
     module = ModuleType(f"autograph_kernels.{name}")
     linecache.cache[filename] = (len(text), None, text.splitlines(True), filename)

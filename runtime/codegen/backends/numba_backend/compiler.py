@@ -34,7 +34,7 @@ def compile(
     """The entry point, and the compiled form for the disk; None where numba has lost it."""
     from numba.core.serialize import dumps
 
-    dispatcher = _compiled(name, source)
+    dispatcher = _compiled(kernel_cache.module_of(name, source.text), source)
     # The overload's entry point skips the dispatch on argument types, which are known to be right.
     (overload,) = dispatcher.overloads.values()
     if "@lib.recursive" in source.text:
@@ -53,7 +53,7 @@ def text(source: KernelSource, form: str) -> str:
     optimised."""
     if form == "llvm":
         raise Refused("numba gives its LLVM text only after optimisation")
-    dispatcher = _compiled(f"shown_{hash(source.text) & 0xFFFFFFFF:08x}", source)
+    dispatcher = _compiled(kernel_cache.module_in_memory("shown", source.text), source)
     (signature,) = dispatcher.signatures
     return str(dispatcher.inspect_asm(signature) if form == "asm" else dispatcher.inspect_llvm(signature))
 
@@ -64,18 +64,17 @@ def _version() -> str:
     return str(numba.__version__)
 
 
-def _compiled(name: str, source: KernelSource) -> Any:
-    """numba's dispatcher of a kernel. Raises Refused."""
+def _compiled(module: Any, source: KernelSource) -> Any:
+    """numba's dispatcher of the kernel in a module. Raises Refused."""
     import numba
     from numba.core.errors import NumbaError
 
     _provide(source)
-    function = kernel_cache.module_of(name, source.text).kernel
     options = {"nogil": True, "error_model": "numpy", "boundscheck": False}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", category=numba.NumbaWarning)
         try:
-            return numba.njit(source.signature, **options)(function)
+            return numba.njit(source.signature, **options)(module.kernel)
         except (NumbaError, NotImplementedError, AssertionError, KeyError, TypeError) as error:
             raise Refused(str(error)) from error
 
