@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass, replace
+from typing import Any
 
 
 class Unsupported(Exception):
@@ -26,6 +27,10 @@ class Scalar:
 
     def __hash__(self) -> int:
         return hash(self.name)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Files hold the fields only, not what has been asked for already: the same bytes each time."""
+        return Scalar, (self.name, self.kind, self.bits, self.lanes)
 
     @functools.cached_property
     def ir(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import numpy as np
@@ -181,3 +182,11 @@ def test_translation_leaves_the_functions_as_they_are() -> None:
     module.text("kernel", "(float64[::1], float64)", "k")
     assert module.lanes  # the loop's sums have been taken apart
     assert [print_python.function(each) for each in functions] == before
+
+
+def test_types_are_pickled_to_the_same_bytes_whatever_has_been_asked_of_them() -> None:
+    fresh = Scalar("float32", "f", 32)
+    before = pickle.dumps(fresh)
+    assert (fresh.ir, fresh.memory, fresh.is_float, fresh.is_signed) == ("float", "float", True, False)
+    assert pickle.dumps(fresh) == before
+    assert pickle.loads(before) == fresh
