@@ -7,8 +7,12 @@ import pytest
 import autograph as ag
 from runtime.codegen.lower.lower_graph import lower
 from runtime.codegen.symbolic.ranges import Known, literal_of, result_of
-from runtime.dtypes import int32, int64, uint8
+from runtime.dtypes import float64, int32, int64, uint8
+from runtime.graph.builder import Builder, emit_while, trace_region
 from runtime.graph.passes.pipeline import optimize
+from runtime.ops import stack
+from runtime.ops.dispatch import apply
+from runtime.types import TensorType
 from tests.codegen.compare import check, run_both
 
 
@@ -348,3 +352,48 @@ def test_tensors_of_one_computed_size_fit(size):
 
     text, _ = text_and_results(knapsack, np.array([2, 1, 3], np.int32), np.int32(size - 1))
     assert "!=" not in text
+
+
+# --- stacks ----------------------------------------------------------------------------------------------------------
+
+
+def pushes_and_pops(pushed, popped, step=1):
+    """A graph that pushes in a counted loop and pops in another."""
+    builder = Builder("stacks")
+    with builder:
+        counter = builder.constant(np.int32(0))
+        empty = stack.empty(TensorType(float64, ()))
+
+        def loop(count, start, trip):
+            types = [counter.type, *[t.type for t in start]]
+            test = trace_region("test", lambda i, *state: [i < count], types)
+            body = trace_region("body", lambda i, *state: [i + step, *trip(i, *state)], types)
+            return emit_while(test, body, [counter, *start])[1:]
+
+        def push(i, kept):
+            return [apply(stack.PUSH, [kept, ag.cast(i, ag.float64) * 0.5])]
+
+        def pop(i, kept, total):
+            rest, value = apply(stack.POP, [kept])
+            return [rest, total * 2.0 + value]
+
+        kept = loop(pushed, [empty], push)
+        results = loop(popped, [*kept, builder.constant(np.float64(0.0))], pop)
+        builder.graph.outputs = [builder.use(results[1])]
+    return builder.graph
+
+
+@pytest.mark.parametrize("step", [1, 3])
+@pytest.mark.parametrize("count", [0, 1, 5, 100])
+def test_stacks_in_counted_loops_are_asked_once(count, step):
+    graph = pushes_and_pops(count, count, step)
+    check(graph)
+    text = lower(graph).text
+    assert text.count("lib.grown") == 1
+    loops = text[text.index("    while ") :]
+    assert not [line for line in loops.splitlines() if line.startswith("        ") and "if " in line]
+
+
+def test_more_pops_than_pushes_are_an_error():
+    expected, actual = run_both(pushes_and_pops(3, 5), [])
+    assert "pop from an empty stack" in str(expected) and "pop from an empty stack" in str(actual)

@@ -62,6 +62,18 @@ class Counter:
     def test(self) -> str:
         return f"{self.name} {'<' if self.is_up else '>'} {self.limit}"
 
+    @property
+    def trips(self) -> str:
+        """How many trips there will be, before the first."""
+        distance = f"{self.limit} - {self.name}" if self.is_up else f"{self.name} - {self.limit}"
+        if abs(self.step.low) == 1 and abs(self.step.high) == 1:
+            return f"max({distance}, 0)"
+        if self.step.low == self.step.high:
+            step = str(abs(self.step.low))
+        else:
+            step = str(self.step.wide) if self.is_up else f"(-{self.step.wide})"
+        return f"(max({distance}, 0) - 1) // {step} + 1"
+
     def inside(self) -> Scalar:
         """The carry in the body."""
         if self.is_up:

@@ -30,7 +30,7 @@ from runtime.codegen.op_lowerings.effects import keep_in_step
 from runtime.codegen.passes.hoist_allocations import hoist_allocations
 from runtime.codegen.passes.interrupt_polls import interruptible
 from runtime.codegen.passes.recorded import run_on_body, run_on_loop
-from runtime.codegen.passes.strip_mine import LONGEST, in_chunks, stacks_of_one_scalar_a_trip
+from runtime.codegen.passes.strip_mine import LONGEST, ask_before, in_chunks, stacks_of_one_scalar_a_trip
 from runtime.graph.ir import Node, Value
 from runtime.graph.updates import UPDATES
 from runtime.kernel_ir import ir
@@ -243,8 +243,8 @@ def _while(low: Lowering, node: Node) -> None:
         else _result_variables(low, _named(node, k), k in small)
         for k, start in enumerate(starts)
     ]
-    filled = sorted(stacks_of_one_scalar_a_trip(node))
-    counter = None if filled else counter_of(low, node, starts, captures, lambda k: names[k][0])
+    filled, emptied = (sorted(stacks_of_one_scalar_a_trip(node, op)) for op in ("stack_push", "stack_pop"))
+    counter = counter_of(low, node, starts, captures, lambda k: names[k][0])
     entered: set[str] = set() if counter is None else {counter.name}
     for k, (name, ref) in enumerate(zip(names, starts)):
         if counter is not None and k == counter.index:
@@ -254,6 +254,11 @@ def _while(low: Lowering, node: Node) -> None:
                 low.line(f"{target} = {spelling.strip(text)}")
             entered.add(target)
     kept = [keep_in_step(low, node, k, starts[k]) for k in sorted(wanted - small)]
+    if counter is None:
+        emptied = []  # each pop asks
+    else:
+        entered_stacks = [{k: _carry(node, k, names[k], (), starts[k], False) for k in ks} for ks in (filled, emptied)]
+        ask_before(low, node, counter, *entered_stacks)
     varying = low.varying.setdefault(node, set())
     while True:
         saved = low.snapshot()
@@ -262,7 +267,7 @@ def _while(low: Lowering, node: Node) -> None:
         for carry, start in zip(carries, starts):
             if isinstance(carry, Array):
                 carry.buffer.outside = start.buffer
-        carries = [replace(c, reserved=True) if k in filled else c for k, c in enumerate(carries)]
+        carries = [replace(c, reserved=True) if k in (*filled, *emptied) else c for k, c in enumerate(carries)]
         if counter is not None:
             carries[counter.index] = counter.inside()
         with low.nested() as block:
@@ -283,7 +288,7 @@ def _while(low: Lowering, node: Node) -> None:
     }
     entered.update(target for target, _ in entry)
     low.block += run_on_body("hoist allocations", lambda b: hoist_allocations(low, b, own, entered), block)
-    if filled:
+    if filled and counter is None:
         stacks = [c for k, c in enumerate(carries) if k in filled]
         loop = run_on_loop("strip mining", lambda each: in_chunks(low, each, stacks), _loop(block))
         interruptible(low, node, loop.body, LONGEST)

@@ -98,9 +98,10 @@ def _pop(low: Lowering, node: Node) -> None:
     rest, value = node.outputs
     message = "pop from an empty stack"
     if not stack.rank:
-        low.fail_when(f"{stack.top} == 0", "IndexError", message, node)
+        if not stack.reserved:
+            low.fail_when(f"{stack.top} == 0", "IndexError", message, node)
         top = low.assign(f"{stack.top} - 1", stack.top)
-        low.define(rest, replace(stack, top=top))
+        low.define(rest, replace(stack, top=top, reserved=False))
         low.define(value, Scalar(low.assign(f"{stack.data}[{top}]", value.name), stack.dtype))
         return
     low.fail_when(f"{stack.dims_top} == 0", "IndexError", message, node)
