@@ -25,12 +25,14 @@ from runtime.graph.builder import Builder, emit_cond, trace_region
 from runtime.graph.ir import Graph, Node, Substitution, Value, copy_graph, copy_nodes
 from runtime.graph.passes.silence import gives_by_effect, silenced
 from runtime.graph.spans import at_span
+from runtime.graph.structural import CONSTANT
 from runtime.graph.updates import UPDATES, Origins
 from runtime.shapes import element_count
 from runtime.types import TensorType, TokenType
 
 # Of so few elements the branch that isn't taken hands out zeros of the same shape, which stays known then.
 _FEW = 16
+_HANDED_OUT = "handed out"  # in `Node.added`, with the number of the output
 # Ops that give a part of their first operand.
 _READS = frozenset({"strided_slice", "gather", "gather_nd", "row"})
 
@@ -286,15 +288,26 @@ def _refusal(loop: Node) -> Exception:
 
 
 def _add_output(node: Node, region: Graph, value: Value) -> None:
+    """Makes a value of a region an output of the node: one that only hands out something of the other region so far, or
+    a new one."""
     assert isinstance(value.type, TensorType)
-    other = node.regions[1] if region is node.regions[0] else node.regions[0]
-    region.outputs.append(value)
     type_ = value.type
     if (element_count(type_.shape) or _FEW + 1) > _FEW:
         type_ = TensorType(type_.dtype, None if type_.rank is None else (None,) * type_.rank)
-    other.outputs.append(empty_like_type(other, type_))
-    node.outputs.append(Value(type_, node.graph, node))
-    node.outputs[-1].grows = value.grows
+    other = node.regions[1] if region is node.regions[0] else node.regions[0]
+    for k, result in enumerate(node.outputs):
+        placeholder = region.outputs[k].node
+        is_free = placeholder is not None and placeholder.op is CONSTANT and (_HANDED_OUT, k) in node.added
+        if is_free and result.type == type_ and result.grows == value.grows:
+            region.outputs[k] = value
+            break
+    else:
+        region.outputs.append(value)
+        other.outputs.append(empty_like_type(other, type_))
+        result = Value(type_, node.graph, node)
+        result.grows = value.grows
+        node.added[_HANDED_OUT, len(node.outputs)] = result
+        node.outputs.append(result)
     for graph in (region, other, node.graph):
         graph.program = None
 
