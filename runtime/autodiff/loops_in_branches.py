@@ -103,7 +103,7 @@ class _Split:
         inputs = [self.node.inputs[0], *[self.outside[v] for v in captures]]
         results = self._add(COND, inputs, {"types": tuple(types)}, types, regions).outputs
         for value, result in zip(handed, results):
-            result.name = value.name
+            result.name, result.grows = value.name, value.grows
             self._is_now(value, result)
         return {} if bound is None else {bound[0]: results[-1]}
 
@@ -118,7 +118,7 @@ class _Split:
         placed = self._add(loop.op, inputs, dict(loop.attrs), types, loop.regions)
         placed.name = loop.name
         for own, result in zip(loop.outputs, placed.outputs):
-            result.name = own.name
+            result.name, result.grows = own.name, own.grows
             self.outside[own] = result
         for start, result in zip(loop.inputs, placed.outputs):
             self._is_now(start, result, renamed=False)
@@ -138,7 +138,7 @@ class _Split:
         mappings = [Substitution(), Substitution()]
         for value in captures:
             for graph, mapping in zip((rest, other), mappings):
-                mapping[value] = graph.add_input(value.type, value.name)
+                mapping[value] = graph.add_input_like(value)
         mappings[0].update([(v, mappings[0][self.outside[v]]) for v in own])
         mappings[1].update([(v, mappings[1][value]) for v, value in zip(self.other.inputs, others)])
         copy_nodes([v.node for v in needed if _is_constant(v) and v.node not in after], rest, mappings[0])  # type: ignore[misc]
@@ -203,7 +203,7 @@ def _only_if(test: Graph) -> Graph:
 
 def _with_inputs(name: str, values: Sequence[Value]) -> tuple[Graph, Substitution]:
     graph = Graph(name)
-    return graph, Substitution((v, graph.add_input(v.type, v.name)) for v in values)
+    return graph, Substitution((v, graph.add_input_like(v)) for v in values)
 
 
 def _placeholder(graph: Graph, value: Value) -> Value:

@@ -135,6 +135,19 @@ def written(x: Any) -> Any:
     return ag.reduce_sum(found.stack() ** 2)
 
 
+def grown(x: Any) -> Any:
+    """A list that loops in branches change and make longer."""
+    found = [x[0], x[1]]
+    for i in ag.range(3, x.shape[0]):
+        if x[i] > 0.4:
+            for k in ag.range(2):
+                found[k] = found[k + 1] * x[i - k] if k == 0 else found[0] + x[i]
+                found.append(found[k] * x[i])
+        else:
+            found.append(x[i])
+    return ag.reduce_sum(ag.stack(found) ** 2)
+
+
 def kept_as_it_was(x: Any) -> Any:
     """What the array was before the loop is read after it."""
     made = x
@@ -195,7 +208,7 @@ LINEAR = [
     written,
     that_speaks,
 ]
-PROGRAMS = [*[(each, 1) for each in (*LINEAR, kept_as_it_was, list_of_its_own)], (in_a_nest, 2)]
+PROGRAMS = [*[(each, 1) for each in (*LINEAR, kept_as_it_was, list_of_its_own, grown)], (in_a_nest, 2)]
 
 
 def wavy(rank: int) -> Any:
