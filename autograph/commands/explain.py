@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 from autograph.commands.files import UsageError
-from autograph.commands.graph import UNTRACEABLE, function_of
+from autograph.commands.graph import function_of, untraceable
 from autograph.function.polymorphic import Function
 
 
@@ -16,11 +15,10 @@ def run(options: Any) -> int:
     traced = Function(function, jit_compile=True)
     try:
         concrete = traced.get_concrete_function(**arguments)
-        if options.compile:
-            concrete.function.executable.compile()
-    except UNTRACEABLE as error:
-        print(f"autograph: {name} can't be traced: {type(error).__name__}: {error}", file=sys.stderr)
-        return 1
+    except Exception as error:
+        return untraceable(name, error)
+    if options.compile:
+        concrete.function.executable.compile()
     try:
         print(traced.explain(**arguments, html=options.html), flush=True)
     except OSError as error:

@@ -7,6 +7,7 @@ import importlib.util
 import inspect
 import re
 import sys
+import traceback
 import types
 from collections.abc import Callable
 from pathlib import Path
@@ -17,10 +18,9 @@ from autograph.errors import AutographError
 from autograph.function.polymorphic import Function
 from runtime import dtypes
 from runtime.engine.stages import STAGES, chosen
-from runtime.errors import OperatorNotAllowedInGraphError, OpError
+from runtime.errors import OpError, is_own_file
 from runtime.spec import TensorSpec
 
-UNTRACEABLE = (AutographError, OpError, OperatorNotAllowedInGraphError, TypeError, ValueError)
 _TENSOR = re.compile(r"(\w+)(?:\[(.*)\])?$", re.DOTALL)
 
 
@@ -45,9 +45,8 @@ def run(options: Any) -> int:
     traced = Function(function)
     try:
         concrete = traced.get_concrete_function(**arguments)
-    except UNTRACEABLE as error:
-        print(f"autograph: {name} can't be traced: {type(error).__name__}: {error}", file=sys.stderr)
-        return 1
+    except Exception as error:
+        return untraceable(name, error)
     stage = next((each for each in STAGES if getattr(options, each.replace("-", "_"), False)), "graph")
     try:
         if stage != "graph":
@@ -66,6 +65,15 @@ def run(options: Any) -> int:
                 raise UsageError(str(error)) from None
     print(graph.as_text(spans=options.lines), flush=True)
     return 0
+
+
+def untraceable(name: str, error: Exception) -> int:
+    """Says why a function can't be traced, and gives the exit code: what its Python code raises counts, too."""
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    says_where = isinstance(error, (AutographError, OpError)) or is_own_file(last.filename)
+    where = "" if says_where else f" ({last.filename}:{last.lineno})"
+    print(f"autograph: {name} can't be traced: {type(error).__name__}: {error}{where}", file=sys.stderr)
+    return 1
 
 
 _FORMS: dict[str, Callable[[Any], str]] = {
