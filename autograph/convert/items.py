@@ -3,6 +3,7 @@
     y = [a, b, c][k]      →      y = ag__.item([a, b, c], k)
     y = items[1:k]        →      y = ag__.items(items)[1:k]
     box.items[k] = y      →      ag__.items(box.items)[k] = y
+    table[i][k] = y       →      ag__.items(table, i)[k] = y
     del items[k]          →      del ag__.items(items)[k]
 
 Read are nearly always items of tensors and dictionaries, which stay as they are: only what is written as a list or
@@ -18,6 +19,7 @@ import gast
 
 from autograph.convert.context import Context
 from autograph.convert.expressions import ExpressionPass
+from autograph.convert.properties import members_in_sight
 from autograph.convert.sequences import assigned_names, is_conversion, is_display
 from autograph.convert.tree import head
 from autograph.syntax import templates
@@ -32,30 +34,71 @@ def lower(tree: Any, context: Context) -> Any:
             return is_sequence(node.left) or is_sequence(node.right)
         return is_display(node) or isinstance(node, gast.ListComp) or is_conversion(node, context)
 
-    return _Items(context, is_sequence, assigned_names(tree, is_sequence), _changed(tree)).visit(tree)
+    joins = "__getitem__" not in members_in_sight(tree, context)
+    return _Items(context, is_sequence, assigned_names(tree, is_sequence), _changed(tree), joins).visit(tree)
 
 
 class _Items(ExpressionPass):
-    def __init__(self, context: Context, is_sequence: Any, sequences: frozenset[str], changed: frozenset[str]) -> None:
+    def __init__(
+        self, context: Context, is_sequence: Any, sequences: frozenset[str], changed: frozenset[str], joins: bool
+    ) -> None:
         super().__init__(context)
         self.is_sequence = is_sequence
         self.sequences = sequences
         self.changed = changed
+        self.joins = joins  # whether one operator takes several indices: no class in sight has its own `__getitem__`
 
     def visit_Subscript(self, node: Any) -> Any:
-        owner, is_read = node.value, isinstance(node.ctx, gast.Load)
-        is_known = owner.id in self.sequences if isinstance(owner, gast.Name) else self.is_sequence(owner)
-        may_stage = _may_be_tensor(node.slice) and (not is_read or is_known or self.is_changed(owner))
-        self.generic_visit(node)
-        if not may_stage:
-            return node
-        if is_read and not isinstance(node.slice, gast.Slice):
-            return templates.expression("ag__.item(owner, index)", at=head(node), owner=node.value, index=node.slice)
-        node.value = templates.expression("ag__.items(owner)", at=head(node.value), owner=node.value)
+        if isinstance(node.ctx, gast.Load):
+            return self.read(node)
+        root, path = _ways(node.value)[0]
+        if self.joins and any(map(_may_be_tensor, path)):
+            node.value = self.operator("items", root, path)
+        elif _may_be_tensor(node.slice):
+            node.value = self.operator("items", node.value, [])
+        else:
+            node.value = self.visit(node.value)
+        node.slice = self.visit(node.slice)
         return node
 
-    def is_changed(self, owner: Any) -> bool:
-        return bool(self.changed) and gast.dump(owner) in self.changed
+    def read(self, node: Any) -> Any:
+        for root, path in _ways(node):
+            fits = self.joins or len(path) == 1
+            if not (path and fits and any(map(_may_be_tensor, path)) and self.is_known(root)):
+                continue
+            if isinstance(node.slice, gast.Slice):
+                node.value, node.slice = self.operator("items", root, []), self.visit(node.slice)
+                return node
+            return self.operator("item", root, path)
+        self.generic_visit(node)
+        return node
+
+    def operator(self, name: str, root: Any, path: list[Any]) -> Any:
+        """``ag__.item(root, i, k)``"""
+        made = templates.expression(f"ag__.{name}(root)", at=head(root), root=self.visit(root))
+        made.args += map(self.visit, path)
+        return made
+
+    def is_known(self, root: Any) -> bool:
+        is_known = root.id in self.sequences if isinstance(root, gast.Name) else self.is_sequence(root)
+        return is_known or (bool(self.changed) and gast.dump(root) in self.changed)
+
+
+def _ways(node: Any) -> list[tuple[Any, list[Any]]]:
+    """How an expression is reached by indices: ``x[i][k]`` from ``x`` by two, from ``x[i]`` by one, from itself by
+    none. Slices stand alone."""
+    ways = (
+        [(node, [])]
+        if not (isinstance(node, gast.Subscript) and isinstance(node.slice, gast.Slice))
+        else [(node.value, [node.slice])]
+    )
+    root, path = ways[0]
+    while isinstance(root, gast.Subscript) and not (path and isinstance(path[0], gast.Slice)):
+        if isinstance(root.slice, (gast.Slice, gast.Tuple)):
+            break
+        root, path = root.value, [root.slice, *path]
+        ways.insert(0, (root, path))
+    return ways
 
 
 def _may_be_tensor(index: Any) -> bool:
@@ -63,6 +106,6 @@ def _may_be_tensor(index: Any) -> bool:
 
 
 def _changed(tree: Any) -> frozenset[str]:
-    """The expressions, as text, whose items a function sets or deletes."""
-    items = [node for node in walk(tree) if isinstance(node, gast.Subscript)]
-    return frozenset(gast.dump(node.value) for node in items if not isinstance(node.ctx, gast.Load))
+    """The expressions, as text, of which a function sets or deletes items, or items of items."""
+    items = [node for node in walk(tree) if isinstance(node, gast.Subscript) and not isinstance(node.ctx, gast.Load)]
+    return frozenset(gast.dump(root) for node in items for root, _ in _ways(node.value))

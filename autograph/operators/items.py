@@ -7,6 +7,7 @@ is exchanged under the condition that it is the one, as an ``if`` statement for 
 from __future__ import annotations
 
 import builtins
+from collections.abc import Callable
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -33,8 +34,17 @@ def note_reach(builder: Any, frame: Frame) -> None:
 
 
 @keeps_refusals
-def item(owner: Any, index: Any) -> Any:
-    """``owner[index]``; at a symbolic tensor what the program chooses from a list or tuple."""
+def item(owner: Any, *path: Any) -> Any:
+    """``owner[i]``, or ``owner[i][k]`` and so on; at symbolic tensors what the program chooses from lists or tuples."""
+    for depth, index in enumerate(path, 1):
+        if _is_choice(owner, index):
+            position = _position(owner, index)
+            return _chosen(owner, position, 0, len(owner), lambda each, rest=path[depth:]: item(each, *rest))  # type: ignore[misc]
+        owner = _item(owner, index)
+    return owner
+
+
+def _item(owner: Any, index: Any) -> Any:
     if type(index) is int or ctx.builder is None or type(owner) not in (list, tuple) or not _is_staged(index):
         return owner[index]
     staged = moved(owner)
@@ -42,20 +52,19 @@ def item(owner: Any, index: Any) -> Any:
         return staged[index]
     if _is_loops(owner):
         return owner[index]  # the loop makes its lists staged, and does so once
-    kind = type(owner).__name__
     try:
-        if type(index) is slice:
-            return StagedList(owner)[index]
-        position = checked_position(index, len(owner), f"{kind} index out of range")
-        if any(map(is_mutable, owner)):
-            return _chosen(owner, position, 0, len(owner))
-        return StagedList(owner).item(position)
+        items = StagedList(owner)
+        return items[index] if type(index) is slice else items.item(_position(owner, index))
     except (TypeError, ValueError) as error:
-        raise _unlike(owner, f"a tensor is the index of a {kind}", error) from error
+        raise _unlike(owner, f"a tensor is the index of a {type(owner).__name__}", error) from error
 
 
-def items(owner: Any) -> Any:
-    """What ``owner[index] = value`` and ``del owner[index]`` change in place of ``owner``."""
+def items(owner: Any, *path: Any) -> Any:
+    """What ``owner[index] = value`` and ``del owner[index]`` change in place of ``owner``, or of what indices reach."""
+    for depth, index in enumerate(path, 1):
+        if _is_choice(owner, index):
+            return _ChosenItems(owner, index, path[depth:])
+        owner = _item(owner, index)
     return _Items(owner) if ctx.builder is not None and type(owner) is list else owner
 
 
@@ -75,6 +84,45 @@ class _Items:
 
     def __delitem__(self, index: Any) -> None:
         _delete_item(self.owner, index)
+
+
+class _ChosenItems:
+    """The items of an item that a tensor chooses from a Python list: each is changed under the condition that it is the
+    one."""
+
+    __slots__ = ("owner", "path", "position")
+
+    def __init__(self, owner: list[Any], index: Any, path: tuple[Any, ...]) -> None:
+        self.owner = owner
+        self.position = _position(owner, index)
+        self.path = path
+
+    def __getitem__(self, index: Any) -> Any:
+        return _chosen(self.owner, self.position, 0, len(self.owner), lambda each: items(each, *self.path)[index])
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self._change(lambda each: items(each, *self.path).__setitem__(index, value), value)
+
+    def __delitem__(self, index: Any) -> None:
+        self._change(lambda each: items(each, *self.path).__delitem__(index))
+
+    @keeps_refusals
+    def _change(self, change: Callable[[Any], None], *given: Any) -> None:
+        for place, each in enumerate(self.owner):
+            frame = Frame.of(self.owner, *given)
+            branches = [lambda each=each: change(each), lambda: None]  # type: ignore[misc]
+            stage_branches(equal(self.position, place), branches, [], frame)
+
+
+def _is_choice(owner: Any, index: Any) -> bool:
+    """Whether a tensor chooses one of the items of a list or tuple that can be changed."""
+    if type(index) in (int, slice) or ctx.builder is None or type(owner) not in (list, tuple) or not _is_staged(index):
+        return False
+    return moved(owner) is None and any(is_mutable(each) or isinstance(each, StagedList) for each in owner)
+
+
+def _position(owner: Any, index: Any) -> Any:
+    return checked_position(index, len(owner), f"{type(owner).__name__} index out of range")
 
 
 @keeps_refusals
@@ -154,12 +202,12 @@ def _staged(owner: list[Any], more: Any = ()) -> StagedList:
     return staged
 
 
-def _chosen(owner: Any, position: Any, first: int, end: int) -> Any:
-    """One of the items from ``first`` to ``end``, as ``if`` statements choose it."""
+def _chosen(owner: Any, position: Any, first: int, end: int, of: Callable[[Any], Any]) -> Any:
+    """``of`` one of the items from ``first`` to ``end``, as ``if`` statements choose it."""
     if end - first == 1:
-        return owner[first]
+        return of(owner[first])
     middle = (first + end) // 2
-    branches = [lambda: _chosen(owner, position, first, middle), lambda: _chosen(owner, position, middle, end)]
+    branches = [lambda: _chosen(owner, position, first, middle, of), lambda: _chosen(owner, position, middle, end, of)]
     return stage_branches(less(position, middle), branches, [], Frame.of(owner))
 
 

@@ -190,11 +190,66 @@ def beyond_in_a_branch(i, x):
     return x
 
 
+def set_in_a_row(i, x):
+    table = [[x, 2.0, 3.0] for _ in range(3)]
+    table[i][1] = 7.0
+    table[i][i] += table[0][i] * 2.0
+    return table
+
+
+def set_in_rows_that_are_one(i, x):
+    table = [[x, 2.0, 3.0]] * 3
+    table[i][i - 1] = 7.0
+    return table
+
+
+def set_in_a_row_with_another_name(i, x):
+    table = [[x, 2.0], [3.0, 4.0], [5.0, 6.0]]
+    row = table[0]
+    table[i][0] = 9.0
+    return row, table
+
+
+def exchanged_in_rows(i, x):
+    table = [[x, 2.0], [3.0, 4.0], [5.0, 6.0]]
+    table[i - 1][0], table[i][1] = table[i][1], table[i - 1][0]
+    return table
+
+
+def deleted_in_rows(i, x):
+    table = [[x, 2.0], [3.0, 4.0], [5.0, 6.0]]
+    del table[i][0]
+    return [each[0] for each in table], [len(each) for each in table]
+
+
+def set_in_entries(i, x):
+    table = {"a": [{"b": x}, {"b": 2.0}, {"b": 3.0}]}
+    table["a"][i]["b"] = 5.0
+    return table["a"]
+
+
+def set_three_deep(i, x):
+    cube = [[[x, 1.0], [2.0, x]] for _ in range(3)]
+    cube[i][0][i % 2] = 5.0
+    cube[0][i % 2][1] += cube[i][1][0]
+    return cube
+
+
+def paths_through_a_grid(i, x):
+    table = [[1] * 4 for _ in range(4)]
+    for r in ag.range(1, 4):
+        for c in ag.range(1, 4):
+            table[r][c] = table[r - 1][c] + table[r][c - 1]
+    return table[3][3], table[i][2] * x
+
+
 PROGRAMS = [
     set_one, set_to_another_kind_of_number, set_through_another_name, add_to_one, set_all_parts_of_an_assignment,
     set_by_a_loop, set_in_a_branch, set_in_a_loop, made_in_a_loop, set_in_a_function, set_in_an_object, set_texts,
     set_booleans, set_lists, set_dictionaries, set_tuples, pop_one, insert_one, delete_one, rotated,
     slices_set_and_deleted, shuffled, read_by_what_a_loop_runs_over, read_lists, read_of_a_tuple, beyond_in_a_branch,
+    set_in_a_row, set_in_rows_that_are_one, set_in_a_row_with_another_name, exchanged_in_rows, deleted_in_rows,
+    set_in_entries, set_three_deep, paths_through_a_grid,
 ]  # fmt: skip
 
 
@@ -236,7 +291,8 @@ def test_gradients(program):
 
 def change_of_what_was_chosen(i, x):
     items = [[x, 2.0], [3.0, x]]
-    items[i][0] = 7.0
+    chosen = items[i]
+    chosen[0] = 7.0
     return items
 
 
