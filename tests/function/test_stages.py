@@ -155,7 +155,7 @@ KERNEL_PASSES = [
         ["hoist allocations", "interrupt polls"],
         "+     ticks = ticks + ",
     ),
-    (counted, [([None], "f"), ([], "i")], None, ["hoist allocations", "hoist allocations"], "+ limit_1 = np.int64("),
+    (counted, [([None], "f"), ([], "i")], None, ["hoist allocations", "interrupt polls"] * 2, "+     ticks = ticks + "),
     (ag.nn.softmax, [([None, 64], "f")], None, ["loop fusion"] * 3 + ["scalar replacement"], "+     a_3 = max_1"),
     (lambda x: ag.tanh(x) + 1.0, [([1 << 20], "f")], None, ["parallelization"], "+ lib.in_threads("),
     (damped, [([], "f")], "forward", ["strip mining", "interrupt polls"], "+     ticks = ticks + "),

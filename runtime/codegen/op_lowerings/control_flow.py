@@ -29,7 +29,7 @@ from runtime.codegen.lower.state import Lowering, emitter
 from runtime.codegen.op_lowerings.effects import keep_in_step
 from runtime.codegen.passes.hoist_allocations import hoist_allocations
 from runtime.codegen.passes.interrupt_polls import interruptible
-from runtime.codegen.passes.recorded import run_on_body, run_on_loop
+from runtime.codegen.passes.recorded import note, run_on_body, run_on_loop
 from runtime.codegen.passes.strip_mine import LONGEST, ask_before, in_chunks, stacks_of_one_scalar_a_trip
 from runtime.graph.ir import Node, Value
 from runtime.graph.updates import UPDATES
@@ -294,7 +294,9 @@ def _while(low: Lowering, node: Node) -> None:
         interruptible(low, node, loop.body, LONGEST)
         low.add(loop)
     elif counter is not None:
-        low.add(*counted_loop(low, node, counter, block))
+        test, polled = counter.test, counted_loop(low, node, counter, block)
+        note("interrupt polls", lambda: ([ir.While(low.expr(test), block)], polled))
+        low.add(*polled)
     else:
         interruptible(low, node, block)
         low.add(_loop(block))
