@@ -139,11 +139,16 @@ def unwrapped(item: Any) -> Any:
 class Snapshot:
     """A container as it was when this was made."""
 
-    def __init__(self, label: str, owner: Any) -> None:
-        self.label = label
+    def __init__(self, way: Any, owner: Any) -> None:
+        self.way = way
         self.owner = owner
         staged = isinstance(owner, StagedList)
         self.before = owner.__tf_flatten__() if staged else owner.copy()
+
+    @property
+    def label(self) -> str:
+        """How the container is reached."""
+        return str(self.way)
 
     def changed(self) -> bool:
         owner, before = self.owner, self.before

@@ -35,11 +35,27 @@ from autograph.operators.structure import children, flatten, rebuild
 from autograph.operators.symbolic import is_weak
 from runtime.ops.staged_number import StagedNumber
 from runtime.staged_list import StagedList, moved
-from runtime.tensor import SymbolicTensor, Tensor
+from runtime.tensor import EagerTensor, SymbolicTensor, Tensor
 
-# Objects further away than this, or more of them, belong to no loop's state.
-_DEPTH = 16
-_MOST_OBJECTS = 500
+_ATOMS = frozenset({int, float, bool, str, bytes, complex, type(None), SymbolicTensor, EagerTensor, StagedNumber})
+
+
+class _Way:
+    """How a value is reached, as text that is made when it is asked for: ways may be long, and there are many."""
+
+    __slots__ = ("before", "step")
+
+    def __init__(self, before: str | _Way, step: str) -> None:
+        self.before = before
+        self.step = step
+
+    def __str__(self) -> str:
+        steps: list[str] = []
+        way: str | _Way = self
+        while isinstance(way, _Way):
+            steps.append(way.step)
+            way = way.before
+        return way + "".join(reversed(steps))
 
 
 class AttributeSlot(Slot):
@@ -146,16 +162,17 @@ class Frame:
         written = frozenset().union(*[written_names(block.__code__) for block in blocks])
         self.before = [(cell, read_cell(cell)) for name, cell in direct.items() if name in written]
         self.far_cells = [(name, cell, read_cell(cell)) for name, cell in direct.items() if name not in written]
-        self.objects: list[tuple[str, Any, MutableMapping[str, Any], dict[str, Any]]] = []
+        self.objects: list[tuple[str | _Way, Any, MutableMapping[str, Any], dict[str, Any]]] = []
         self._seen = {id(cell) for cell in direct.values()}
-        self._waiting: deque[tuple[str, Any, int]] = deque()
+        self._waiting: deque[tuple[str | _Way, Any]] = deque()
         for name, cell in direct.items():
-            self._reach(name, read_cell(cell), _DEPTH)
+            self._reach(name, read_cell(cell))
         for block in blocks:
-            self._reach_globals(block.__code__, block.__globals__, _DEPTH)
+            self._reach_globals(block.__code__, block.__globals__)
         for each in others:
-            self._reach("the list", each, _DEPTH)
+            self._reach("the list", each)
         self._reach_waiting()
+        self._outside = {id(owner) for owner in self.owners()}
 
     @classmethod
     def of(cls, *values: Any) -> Frame:
@@ -165,7 +182,7 @@ class Frame:
     def changed(self) -> list[Change]:
         """The state beyond the blocks' own variables that has changed."""
         found = []
-        for slot, before in self._far_slots():
+        for slot, before in self.changed_far_slots():
             now = slot.get()
             if isinstance(now, StagedList) and moved(before) is now:
                 continue  # the same list in its staged form, whose contents are state anyway
@@ -194,10 +211,15 @@ class Frame:
 
     def far_slots(self, wanted: Collection[tuple[type[Slot], str]]) -> list[Slot]:
         """The state beyond the blocks' own variables with these kinds and labels, where they tell which it is."""
-        slots = [slot for slot, _ in self._far_slots()]
+        if not wanted:
+            return []
+        slots: list[Slot] = [CellSlot(name, cell) for name, cell, _ in self.far_cells]
+        for way, owner, attributes, values in self.objects:
+            slots += [AttributeSlot(f"{way}.{key}", owner, attributes, key) for key in {**values, **attributes}]
         kinds = (list, dict, StagedList)
         slots += [ContentSlot(each.label, each.owner) for each in self.containers if isinstance(each.owner, kinds)]
-        for name, owner, attributes, _ in self.objects:  # what has no value yet
+        for way, owner, attributes, _ in self.objects:  # what has no value yet
+            name = str(way)
             for kind, label in wanted:
                 key = label[len(name) + 1 :]
                 if kind is AttributeSlot and label == f"{name}.{key}" and key.isidentifier() and key not in attributes:
@@ -257,13 +279,11 @@ class Frame:
 
     def is_outside(self, value: Any) -> bool:
         """Whether a container or object was there, within reach, before the blocks."""
-        return any(snapshot.owner is value for snapshot in self.containers) or any(
-            owner is value for _, owner, _, _ in self.objects
-        )
+        return id(value) in self._outside
 
     def restore(self) -> None:
         """Puts everything back, save what is no state of the program (objects made while tracing stay)."""
-        for slot, before in list(self._far_slots()):
+        for slot, before in list(self.changed_far_slots()):
             now = slot.get()
             if now is not before and _is_state(before, now):
                 slot.set(before)
@@ -321,55 +341,61 @@ class Frame:
             for array in self.arrays:
                 array.flags.writeable = True
 
-    def _far_slots(self) -> Iterator[tuple[Slot, Any]]:
-        for name, cell, value in self.far_cells:
-            yield CellSlot(name, cell), value
+    def changed_far_slots(self) -> Iterator[tuple[Slot, Any]]:
+        """The variables and attributes that hold another object than before, and what they held."""
+        for variable, cell, value in self.far_cells:
+            if read_cell(cell) is not value:
+                yield CellSlot(variable, cell), value
         for name, owner, attributes, values in self.objects:
+            if len(attributes) == len(values) and all(attributes.get(k, UNSET) is v for k, v in values.items()):
+                continue
             for key in dict.fromkeys([*values, *attributes]):
-                yield AttributeSlot(f"{name}.{key}", owner, attributes, key), values.get(key, UNSET)
+                before = values.get(key, UNSET)
+                if attributes.get(key, UNSET) is not before:
+                    yield AttributeSlot(f"{name}.{key}", owner, attributes, key), before
 
-    def _reach(self, name: str, value: Any, depth: int) -> None:
-        self._waiting.append((name, value, depth))
+    def _reach(self, name: str | _Way, value: Any) -> None:
+        if type(value) not in _ATOMS:
+            self._waiting.append((name, value))
 
     def _reach_waiting(self) -> None:
-        """Nearer objects come first, so that those that there is no room for are the furthest ones."""
         done = []  # what lives only here (the arguments of a partial) must not give its id to another
         while self._waiting:
             done.append(self._waiting.popleft())
             self._reach_one(*done[-1])
 
-    def _reach_one(self, name: str, value: Any, depth: int) -> None:
-        if depth == 0 or len(self._seen) > _MOST_OBJECTS or id(value) in self._seen:
+    def _reach_one(self, name: str | _Way, value: Any) -> None:
+        if id(value) in self._seen or isinstance(value, (type, ModuleType, Tensor)):
             return
         kind = type(value)
-        if kind in (int, float, bool, str, bytes, type(None)) or isinstance(value, (type, ModuleType, Tensor)):
-            return
         self._seen.add(id(value))
         if kind is FunctionType:
             if is_library(value):
                 # Its variables are its own business (a cache); the user's functions that it calls aren't.
                 for cell in value.__closure__ or ():
                     if isinstance(read_cell(cell), (FunctionType, MethodType)):
-                        self._reach(name, read_cell(cell), depth)
+                        self._reach(name, read_cell(cell))
             else:
-                self._reach_closure(value, depth)
-                self._reach_globals(value.__code__, value.__globals__, depth - 1)
+                self._reach_closure(value)
+                self._reach_globals(value.__code__, value.__globals__)
         elif kind is MethodType:
-            self._reach(name, value.__self__, depth)
-            self._reach(name, value.__func__, depth)
+            self._reach(name, value.__self__)
+            self._reach(name, value.__func__)
         elif isinstance(value, functools.partial):
-            self._reach(name, value.func, depth)
-            self._reach(name, (*value.args, *value.keywords.values()), depth)
+            self._reach(name, value.func)
+            self._reach(name, (*value.args, *value.keywords.values()))
         elif isinstance(value, (*CONTAINERS, tuple)):
             if not isinstance(value, tuple):
                 self.containers.append(Snapshot(name, value))
-                self._reach(name, moved(value), depth)
+                self._reach(name, moved(value))
             if isinstance(value, (list, tuple, deque)):
                 for index, item in enumerate(value):
-                    self._reach(f"{name}[{index}]", item, depth - 1)
+                    if type(item) not in _ATOMS:
+                        self._reach(_Way(name, f"[{index}]"), item)
             elif isinstance(value, dict):
                 for key, item in value.items():
-                    self._reach(f"{name}[{key!r}]", item, depth - 1)
+                    if type(item) not in _ATOMS:
+                        self._reach(_Way(name, f"[{key!r}]"), item)
         elif kind.__module__ == "builtins" and isinstance(value, Iterator):
             self.iterators.append(value)
         elif isinstance(value, np.ndarray):
@@ -378,25 +404,26 @@ class Frame:
         elif not _is_library(kind.__module__) and (attributes := attributes_of(value)) is not None:
             self.objects.append((name, value, attributes, dict(attributes)))
             for key, item in list(attributes.items()):
-                self._reach(f"{name}.{key}", item, depth - 1)
+                if type(item) not in _ATOMS:
+                    self._reach(_Way(name, f".{key}"), item)
 
-    def _reach_closure(self, function: FunctionType, depth: int) -> None:
+    def _reach_closure(self, function: FunctionType) -> None:
         for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
             if id(cell) not in self._seen:
                 self._seen.add(id(cell))
                 self.far_cells.append((name, cell, read_cell(cell)))
-                self._reach(name, read_cell(cell), depth - 1)
+                self._reach(name, read_cell(cell))
 
-    def _reach_globals(self, code: CodeType, namespace: dict[str, Any], depth: int) -> None:
+    def _reach_globals(self, code: CodeType, namespace: dict[str, Any]) -> None:
         """What a function can reach by the names of globals; a module's own variables are state by name only."""
         if _is_library(namespace.get("__name__")):
             return
         for name in code.co_names:
             if name in namespace:
-                self._reach(name, namespace[name], depth)
+                self._reach(name, namespace[name])
         for nested in code.co_consts:
             if isinstance(nested, CodeType):
-                self._reach_globals(nested, namespace, depth)
+                self._reach_globals(nested, namespace)
 
 
 def end_trace(builder: Any, *outside: Any) -> None:

@@ -26,10 +26,9 @@ from autograph.errors import is_own_file
 from autograph.operators.attributes import attributes_of
 from autograph.operators.by_code import remembered
 from autograph.operators.state import Block, read_cell
+from runtime.tensor import EagerTensor, SymbolicTensor
 
-# A variable may hold the object inside of containers; further down, or in more of them, nobody looks.
-_DEPTH = 16
-_MOST_OBJECTS = 500
+_ATOMS = frozenset({int, float, bool, str, bytes, complex, type(None), SymbolicTensor, EagerTensor})
 # Instances of their classes hold nothing of a program's.
 _OTHERS = ("builtins", "numpy", "autograph", "runtime")
 # Of iterators and the like that are not the program's own the garbage collector knows what they hold.
@@ -60,25 +59,27 @@ def is_live(value: Any, in_loops_only: bool = False, without: Collection[str] = 
         doesn't count (``next(items)``).
     without: names of variables that don't count.
     """
+    search = _Search(value)
     for frame in _frames(sys._getframe(1)):
         code = frame.f_code
         # A copy: up to Python 3.12 each question for `f_locals` writes the dictionary anew.
         for name, held in list(frame.f_locals.items()):
             again = name in code.co_freevars and not (in_loops_only and _is_branch(frame))
-            if name not in without and _holds(held, value) and _is_read(name, frame, again, not in_loops_only):
+            if name not in without and search.holds(held) and _is_read(name, frame, again, not in_loops_only):
                 return True
-        if any(_holds(frame.f_globals.get(name), value) for name in code.co_names):
+        if any(search.holds(frame.f_globals.get(name)) for name in code.co_names):
             return True
-    return not in_loops_only and any(_holds(each, value) for each in pending.objects)
+    return not in_loops_only and any(search.holds(each) for each in pending.objects)
 
 
 def is_in_variable(value: Any) -> bool:
     """Whether a local variable of a function that is being traced, or a global that it names, holds an object."""
+    search = _Search(value)
     return any(
-        any(_holds(held, value) for held in frame.f_locals.values())
-        or any(_holds(frame.f_globals.get(name), value) for name in frame.f_code.co_names)
+        any(search.holds(held) for held in frame.f_locals.values())
+        or any(search.holds(frame.f_globals.get(name)) for name in frame.f_code.co_names)
         for frame in _frames(sys._getframe(1))
-    ) or any(_holds(each, value) for each in pending.objects)
+    ) or any(search.holds(each) for each in pending.objects)
 
 
 def is_read_in(blocks: Sequence[Block], value: Any, without: Collection[str] = ()) -> bool:
@@ -86,8 +87,9 @@ def is_read_in(blocks: Sequence[Block], value: Any, without: Collection[str] = (
 
     without: names of variables that don't count.
     """
+    search = _Search(value)
     return any(
-        name not in without and _holds(read_cell(cell), value) and _read_from(block.__code__, 0, name)
+        name not in without and search.holds(read_cell(cell)) and _read_from(block.__code__, 0, name)
         for block in blocks
         for name, cell in zip(block.__code__.co_freevars, block.__closure__ or ())
     )
@@ -98,14 +100,14 @@ def rebind(old: Any, new: Any) -> None:
 
     Also in lists, dictionaries and objects that these hold.
     """
-    seen: set[int] = set()
+    seen: dict[int, Any] = {}
     for each in pending.objects:
-        _exchange(each, old, new, _DEPTH, seen)
+        _exchange(each, old, new, seen)
     for frame in _frames(sys._getframe(1)):
         variables = frame.f_locals
         names = [name for name, held in variables.items() if held is old]
         for held in list(variables.values()):
-            _exchange(held, old, new, _DEPTH, seen)
+            _exchange(held, old, new, seen)
         if names:
             for name in names:
                 variables[name] = new
@@ -113,17 +115,19 @@ def rebind(old: Any, new: Any) -> None:
                 pythonapi.PyFrame_LocalsToFast(py_object(frame), c_int(0))
 
 
-def _exchange(held: Any, old: Any, new: Any, depth: int, seen: set[int]) -> None:
-    if depth == 0 or id(held) in seen or len(seen) > _MOST_OBJECTS:
-        return
-    items = _places(held)
-    if items is None:
-        return
-    seen.add(id(held))
-    for key, item in list(items.items() if isinstance(items, Mapping) else enumerate(items)):
-        if item is old and type(items) is not tuple:
-            items[key] = new
-        _exchange(item, old, new, depth - 1, seen)
+def _exchange(held: Any, old: Any, new: Any, seen: dict[int, Any]) -> None:
+    waiting = [held]
+    while waiting:
+        each = waiting.pop()
+        items = None if id(each) in seen else _places(each)
+        if items is None:
+            continue
+        seen[id(each)] = each
+        for key, item in list(items.items() if isinstance(items, Mapping) else enumerate(items)):
+            if item is old and type(items) is not tuple:
+                items[key] = new
+            if type(item) not in _ATOMS:
+                waiting.append(item)
 
 
 def _frames(frame: FrameType | None) -> Iterator[FrameType]:
@@ -143,22 +147,29 @@ def _is_branch(frame: FrameType) -> bool:
     return operator == "if_stmt"
 
 
-def _holds(held: Any, value: Any) -> bool:
-    """Whether an object is another one, or holds it."""
-    level, seen = [held], {id(held)}
-    for _ in range(_DEPTH + 1):
-        following: list[Any] = []
-        for each in level:
-            if each is value:
+class _Search:
+    """Who holds an object; what has been looked through for it isn't looked through again."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+        self._without: dict[int, Any] = {}  # what doesn't hold it, by id
+
+    def holds(self, held: Any) -> bool:
+        """Whether an object is the one, or holds it in containers, attributes and so on."""
+        waiting, seen = [held], {id(held): held}
+        while waiting:
+            each = waiting.pop()
+            if each is self.value:
                 return True
-            places = _places(each)
-            if places is not None:
-                following += list(places.values()) if isinstance(places, Mapping) else places
-        level = [each for each in following if id(each) not in seen]
-        seen.update(map(id, level))
-        if len(seen) > _MOST_OBJECTS:
-            break
-    return False
+            places = None if id(each) in self._without else _places(each)
+            if places is None:
+                continue
+            for item in places.values() if isinstance(places, Mapping) else places:
+                if type(item) not in _ATOMS and id(item) not in seen:
+                    seen[id(item)] = item
+                    waiting.append(item)
+        self._without.update(seen)
+        return False
 
 
 def _places(held: Any) -> Any:

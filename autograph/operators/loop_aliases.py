@@ -75,6 +75,7 @@ class Copies:
         ]
         # What an iteration starts with outside: lists that are staged ones hold the loop's carries already.
         self.outside = [(owner, _inside(owner)) for owner in frame.owners()]
+        self.changing: set[int] = set()  # see `moving`, as it was when this was checked
         begin_iteration([each.start for each in self.copies])
         self.names = [each.slot.label for each in self.variables if hasattr(each.slot, "cell")]
 
@@ -83,7 +84,7 @@ class Copies:
 
         Gives what the variables may hold for Python when the iteration ends, by slot and label.
         """
-        moving = self.moving()
+        moving = self.changing = self.moving()
         others = changed_copies(ctx.builder)
         changed = {
             (id(each.slot), each.label)

@@ -115,6 +115,8 @@ def stage_branches(predicate: Any, branches: Sequence[Callable[[], Any]], state:
     # Lists become staged ones first: what else is set holds these.
     lists = {id(slot): slot.owner for slot in state if isinstance(slot, ContentSlot) and type(slot.owner) is list}
     values = {id(slot): plan(outputs) for slot, plan in zip(state, plans) if id(slot) in lists}
+    if any(isinstance(value, StagedList) for value in values.values()):
+        state = [slot.fixed() if isinstance(slot, PathSlot) else slot for slot in state]  # paths may lead through them
     for key, value in values.items():
         if isinstance(value, StagedList):
             become_staged(lists[key], value, frame.replace)

@@ -399,7 +399,7 @@ class Loop:
                 ends = copies.check()
                 if name == "body":
                     self.ends = ends
-                check_chosen(ctx.builder, copies.moving())
+                check_chosen(ctx.builder, copies.changing)
             return outputs
 
         types = [leaf.type for leaf in self.carried]

@@ -166,6 +166,14 @@ class PathSlot(Slot):
             return not -len(owner) <= key < len(owner)
         return isinstance(key, (SymbolicTensor, StagedNumber, Variable))
 
+    def fixed(self) -> PathSlot:
+        """The place where the path leads now, for good."""
+        try:
+            owner, key = self.owner(), self.key()
+        except (AttributeError, LookupError):
+            return self
+        return PathSlot(self.label, lambda: owner, self.kind, lambda: key)
+
     def get(self) -> Any:
         try:
             owner, key = self.owner(), self.key()

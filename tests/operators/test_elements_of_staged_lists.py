@@ -287,6 +287,34 @@ def a_loop_that_ends_early(x, y):
     return rows
 
 
+def a_branch_makes_the_list_staged_and_changes_an_element(x, y):
+    rows = [[x, y], [y, x]]
+    row = rows[0]
+    if x > 0.3:
+        rows.append([x, x])
+        rows[0][0] = y * 5.0
+    return rows, row
+
+
+def one_branch_makes_the_list_staged_the_other_changes_an_element(x, y):
+    rows = [[y, x]]
+    if x > 0.3:
+        for row in rows:
+            row[1] = y * 3.0
+    else:
+        rows.append([x, y])
+    return rows
+
+
+def the_path_of_an_object_leads_through_the_list(x, y):
+    rows = [Pair(x, y)]
+    row = rows[0]
+    if x > 0.3:
+        rows.append(Pair(x, x))
+        rows[0].v = y * 5.0
+    return [rows[0].v, row.v, rows[-1].w]
+
+
 def a_method_and_a_function(x, y):
     class Table:
         def __init__(self):
@@ -334,6 +362,9 @@ AS_IN_PYTHON = [
     a_name_from_before_the_branch,
     loops_in_loops,
     a_loop_that_ends_early,
+    a_branch_makes_the_list_staged_and_changes_an_element,
+    one_branch_makes_the_list_staged_the_other_changes_an_element,
+    the_path_of_an_object_leads_through_the_list,
     a_method_and_a_function,
 ]
 
