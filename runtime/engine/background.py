@@ -25,8 +25,9 @@ from typing import Any
 from runtime.codegen.backends import driver as kernels
 
 # Python runs one thread at a time: a compiler that starts at once would make the call that asks for it take twice as
-# long, and hold the lock that a running loop needs to compile itself (`pacing.py`). What it makes serves later calls
-# only, so it lets that one finish first, and then what is done with the result, if that is over within so many seconds.
+# long, and hold the lock that a running loop needs to compile itself (`on_stack_replacement.py`). What it makes serves
+# later calls only, so it lets that one finish first, and then what is done with the result, if that is over within so
+# many seconds.
 START_PATIENCE = 5.0
 QUIET = 0.02  # seconds that such a call must be over
 _EXIT_PATIENCE = 5.0  # seconds that the end of the process may wait for native compiler code to return

@@ -21,7 +21,7 @@ from runtime.codegen.backends.driver import check_environment, compiling, interr
 from runtime.codegen.kernel.source import NotNative
 from runtime.collecting import rarely
 from runtime.engine import background, settings
-from runtime.engine.pacing import FixedPace, Loop, Pace
+from runtime.engine.on_stack_replacement import FixedTierUp, Loop, TierUp
 from runtime.graph.interpreter import Accelerator, interpret
 from runtime.graph.ir import Graph, Node
 from runtime.recursion import room_for
@@ -34,7 +34,7 @@ _OTHERS_LOAD = 0.03  # seconds to wait while another thread takes a kernel from 
 
 
 def compilation(
-    graph: Graph, pace: Callable[[], Accelerator] | None, told: set[str], whole: bool = False
+    graph: Graph, tier_up: Callable[[], Accelerator] | None, told: set[str], whole: bool = False
 ) -> Compilation:
     """The kernel that an earlier process made of the graph, or `partition.compilation`, which is imported when
     something is compiled: nothing else needs the code generator."""
@@ -44,7 +44,7 @@ def compilation(
     with interrupts_wait():
         from runtime.engine import partition
 
-    return (yield from partition.compilation(graph, pace, told, whole))
+    return (yield from partition.compilation(graph, tier_up, told, whole))
 
 
 def finished(work: Compilation) -> Call | None:
@@ -57,7 +57,7 @@ def finished(work: Compilation) -> Call | None:
 
 
 def _recalled(graph: Graph) -> Call | None:
-    found = graph_cache.find(graph)
+    found = graph_cache.lookup(graph)
     return None if found is None else found.load(graph)
 
 
@@ -192,7 +192,7 @@ class Executable:
         with self._lock:
             if self._call is None:
                 self._call = call if call is not None else self._interpret
-        if graph_cache.find(self.graph) is None:  # else processes to come take the kernel of the whole graph
+        if graph_cache.lookup(self.graph) is None:  # else processes to come take the kernel of the whole graph
             for loop in list(self._loops.values()):
                 loop.prepare()
         return False
@@ -222,7 +222,7 @@ class Executable:
     # --- jumping into native code from a running loop ----------------------------------------------------------------
 
     def _pace(self) -> Accelerator:
-        return FixedPace(self._loop_of) if settings.is_deterministic() else Pace(self._loop_of)
+        return FixedTierUp(self._loop_of) if settings.is_deterministic() else TierUp(self._loop_of)
 
     def _loop_of(self, node: Node) -> Loop:
         loop = self._loops.get(id(node))

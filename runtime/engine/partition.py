@@ -17,7 +17,7 @@ from runtime.codegen.backends.call_stub import load
 from runtime.codegen.backends.driver import afterwards, counters
 from runtime.codegen.lower.lower_graph import is_native, lower
 from runtime.engine import failures
-from runtime.engine.pieces import pieces
+from runtime.engine.run_splitting import split_run
 from runtime.graph.interpreter import Accelerator, interpret
 from runtime.graph.ir import Graph, Node, Substitution, Value, copy_nodes
 from runtime.graph.passes.complex_parts import is_complex
@@ -27,7 +27,7 @@ from runtime.graph.passes.repetition import is_constant
 Call = Callable[[Sequence[Any]], "list[Any]"]
 Compilation = Generator[None, None, "Call | None"]
 
-# Nodes in one kernel; a longer straight run is cut into pieces that share kernels (pieces.py). Calling a piece costs
+# Nodes in one kernel; a longer straight run is split into subgraphs that share kernels (run_splitting.py). A call costs
 # about a microsecond, compiling a nest over arrays some 10 ms, and more the longer the kernel is.
 SEGMENT_LIMIT = 100
 # Operands of a node (without regions) up to which it is native in a graph that is cut: a kernel takes each value from
@@ -38,27 +38,27 @@ _LONG = 600
 
 
 def compilation(
-    graph: Graph, pace: Callable[[], Accelerator] | None, told: set[str], whole: bool = False
+    graph: Graph, tier_up: Callable[[], Accelerator] | None, told: set[str], whole: bool = False
 ) -> Compilation:
     """A callable for the graph's inputs that runs native code where there is some; None where there is none. It is made
     kernel by kernel: after each that isn't the last something else can be compiled.
 
-    pace: makes an accelerator for each run of an interpreted part. told: what warnings have said of the function.
+    tier_up: makes an accelerator for each run of an interpreted part. told: what warnings have said of the function.
     whole: only as one kernel, which a running loop waits for. Raises NotNative or KernelError.
     """
     split = rewrite("complex parts", graph)
     if split is not None:
-        call = yield from compilation(split, pace, told, whole)
+        call = yield from compilation(split, tier_up, told, whole)
         return None if call is None else _with_complex(graph, call)
     if all(is_native(node) for node in graph.nodes) and (whole or _weight(graph.nodes) <= SEGMENT_LIMIT):
         source = lower(graph).hurried() if whole else lower(graph)
         call = load(source)
-        afterwards(lambda: graph_cache.keep(graph, source))
+        afterwards(lambda: graph_cache.store(graph, source))
         return call
     if whole:
         return None
     original = graph
-    graph, given, steps = _steps(graph, pace)
+    graph, given, steps = _steps(graph, tier_up)
     if not any(step.native for step in steps):
         return None
     work = sum({step.description: step.operations() for step in steps if step.native}.values())
@@ -80,13 +80,13 @@ def parts(graph: Graph) -> list[tuple[bool, Graph]]:
     return [(step.native, step.part) for step in _steps(graph, None)[2]]
 
 
-def _steps(graph: Graph, pace: Callable[[], Accelerator] | None) -> tuple[Graph, list[Any], list[_Step]]:
+def _steps(graph: Graph, tier_up: Callable[[], Accelerator] | None) -> tuple[Graph, list[Any], list[_Step]]:
     """The graph to be run in steps, values for inputs that it has beside the given graph's, and the steps."""
     long = [nodes for native, nodes in _runs(graph) if native and _weight(nodes) > SEGMENT_LIMIT]
     same = rewrite("repetitions", graph, long)
     graph, given = same or (graph, [])
     users = _users(graph)
-    return graph, given, [_Step(graph, native, nodes, users, pace) for native, nodes in segments(graph)]
+    return graph, given, [_Step(graph, native, nodes, users, tier_up) for native, nodes in segments(graph)]
 
 
 def _with_complex(graph: Graph, call: Call) -> Call:
@@ -120,7 +120,7 @@ def segments(graph: Graph) -> list[tuple[bool, list[Node]]]:
     cuts: list[tuple[bool, list[Node]]] = []
     for native, nodes in _runs(graph):
         too_long = native and _weight(nodes) > SEGMENT_LIMIT
-        cuts += [(native, piece) for piece in (pieces(nodes, SEGMENT_LIMIT) if too_long else [nodes])]
+        cuts += [(native, piece) for piece in (split_run(nodes, SEGMENT_LIMIT) if too_long else [nodes])]
     # Every segment has its own copies of the constants that it uses; those that are results need a place too.
     results = [n for n in graph.nodes if is_constant(n) and returned.intersection(n.outputs)]
     return [*([(False, results)] if results else []), *cuts]
@@ -167,7 +167,7 @@ class _Step:
         native: bool,
         nodes: list[Node],
         users: dict[Value, set[Node]],
-        pace: Callable[[], Accelerator] | None,
+        tier_up: Callable[[], Accelerator] | None,
     ) -> None:
         self.native = native
         own = set(nodes)
@@ -188,7 +188,7 @@ class _Step:
         self.part.outputs = [mapping[v] for v in self.outputs]
         # Equal parts are one kernel; one that can't be told from others has none that is equal.
         self.description = graph_cache.description(self.part) or str(id(self))
-        self.call: Call = lambda inputs: interpret(self.part, inputs, pace() if pace is not None else None)
+        self.call: Call = lambda inputs: interpret(self.part, inputs, tier_up() if tier_up is not None else None)
 
     def operations(self) -> int:
         """How many there are to compile that take long: on arrays. Those on numbers take a thirtieth of the time."""

@@ -28,7 +28,7 @@ def jit_mode(own: bool | None) -> bool | None:
 
 def set_deterministic(on: bool) -> None:
     """Whether the tier that answers must not be a matter of time: then None means True, and loops in graphs that are
-    partly interpreted go native at the same trip in each run (`pacing.FixedPace`)."""
+    partly interpreted go native at the same trip in each run (`on_stack_replacement.FixedTierUp`)."""
     global _deterministic
     _deterministic = on
 

@@ -26,7 +26,7 @@ from runtime.codegen.lower.lower_graph import is_native, lower
 from runtime.engine.explain import Stay, note_stays
 from runtime.engine.explain_text import describe_stay
 from runtime.engine.function import GraphFunction
-from runtime.engine.pacing import graph_of_loop
+from runtime.engine.on_stack_replacement import graph_of_loop
 from runtime.engine.partition import parts
 from runtime.errors import UnimplementedError
 from runtime.graph.ir import Graph, Node

@@ -43,17 +43,17 @@ class HotLoop:
         self.text: list[str] = []  # its lines
         self._nodes: dict[int, tuple[Node, list[str]]] = {}  # by line
         parameters = [f"p{index}" for index in range(len(node.inputs))]
-        self._line(0, f"def loop({', '.join([*parameters, 'pace', 'patience'])}):")
+        self._line(0, f"def loop({', '.join([*parameters, 'tier_up', 'patience'])}):")
         results = self._while(node, parameters, 1, 0)
         self._line(1, f"return [{', '.join(results)}]")
         exec(compile("\n".join(self.text), f"{__file__}: loop", "exec"), self._space)
         self._loop = self._space["loop"]
         self._code: CodeType = self._loop.__code__
 
-    def run(self, operands: Sequence[Any], pace: Any, patience: int) -> list[Any]:
-        """The results of the loop. `pace` is an accelerator of the interpreter's, which knows of this loop already and
-        is asked every `patience` trips of a loop."""
-        return self._loop(*operands, pace, patience)
+    def run(self, operands: Sequence[Any], tier_up: Any, patience: int) -> list[Any]:
+        """The results of the loop. `tier_up` is an accelerator of the interpreter's, which knows of this loop already
+        and is asked every `patience` trips of a loop."""
+        return self._loop(*operands, tier_up, patience)
 
     def failed(self, error: BaseException) -> tuple[Node, list[Any]] | None:
         """The node that raised an error, and its operands, if it was one of this loop's."""
@@ -100,11 +100,11 @@ class HotLoop:
             self._cond(node, inputs, depth, loops)
             return
         if node.op.name == "while" and depth < _REGIONS and loops < _LOOPS:
-            self._line(depth, f"pace.enter({self._constant(node)})")
+            self._line(depth, f"tier_up.enter({self._constant(node)})")
             self._line(depth, "try:")
             self._names.update(zip(node.outputs, self._while(node, inputs, depth + 1, loops)))
             self._line(depth, "finally:")
-            self._line(depth + 1, "pace.leave()")
+            self._line(depth + 1, "tier_up.leave()")
             return
         if node.op.name == "constant":
             self._names[node.outputs[0]] = self._constant(node.attrs["value"].array)
@@ -115,7 +115,7 @@ class HotLoop:
             self._names[node.outputs[-1]] = "None"
             inputs, targets = inputs[:-1], targets[:-1]
         if node.regions and node.op.name != "custom_gradient":
-            text = f"{self._constant(run)}([{', '.join(inputs)}], pace)"
+            text = f"{self._constant(run)}([{', '.join(inputs)}], tier_up)"
         elif run in _INFIX and len(inputs) == 2:
             text = f"{inputs[0]} {_INFIX[run]} {inputs[1]}"
         else:
@@ -151,9 +151,9 @@ class HotLoop:
         if moved:
             self._line(depth + 1, f"{', '.join(a for a, _ in moved)} = {', '.join(b for _, b in moved)}")
         self._line(depth + 1, f"{trips} += 1")
-        self._line(depth + 1, f"if {trips} >= patience or pace.hurry:")
+        self._line(depth + 1, f"if {trips} >= patience or tier_up.polls_each_trip:")
         self._line(depth + 2, f"{trips} = 0")
-        self._line(depth + 2, f"finished = pace.finish([{', '.join(operands)}])")
+        self._line(depth + 2, f"finished = tier_up.finish([{', '.join(operands)}])")
         self._line(depth + 2, "if finished is not None:")
         if carries:
             self._line(depth + 3, f"{', '.join(carries)}{',' if len(carries) == 1 else ''} = finished")

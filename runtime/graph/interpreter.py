@@ -32,7 +32,7 @@ class Accelerator(Protocol):
     native code from the loop's current operands. None: go on here. A recursive function counts as a loop, each of its
     calls as a trip."""
 
-    hurry: bool  # to be asked at the next trip
+    polls_each_trip: bool  # to be asked at the next trip
 
     def enter(self, node: Node) -> None: ...
 
@@ -264,7 +264,7 @@ def _with_node(run: Callable[..., list[Any]], node: Node) -> Callable[..., list[
 class _Nobody:
     """An accelerator that finishes no loop."""
 
-    hurry = False
+    polls_each_trip = False
 
     def enter(self, node: Node) -> None:
         pass
@@ -286,7 +286,7 @@ class _Function:
 
     graph: Graph
     captures: list[Any]
-    pace: Accelerator
+    tier_up: Accelerator
     node: Node | None
     calls: int = 0
     patience: int = TRIPS_PER_QUESTION
@@ -305,21 +305,21 @@ _functions = _Functions()
 
 def _run_letrec(node: Node, operands: list[Any], accelerator: Accelerator | None) -> list[Any]:
     captures = operands[len(operands) - node.attrs["captures"] :]
-    pace: Accelerator = _NOBODY if accelerator is None else accelerator
+    tier_up: Accelerator = _NOBODY if accelerator is None else accelerator
     before = _functions.known
     _functions.known = dict(before)
     for index, (name, region) in enumerate(zip(node.attrs["functions"], node.regions)):
-        _functions.known[name] = _Function(region, captures, pace, None if index else node)
-    pace.enter(node)
+        _functions.known[name] = _Function(region, captures, tier_up, None if index else node)
+    tier_up.enter(node)
     try:
         with deep() if _functions.depth == 0 else contextlib.nullcontext():
             _functions.depth += 1
             try:
-                return _run_region(node.regions[0], operands, pace)
+                return _run_region(node.regions[0], operands, tier_up)
             finally:
                 _functions.depth -= 1
     finally:
-        pace.leave()
+        tier_up.leave()
         _functions.known = before
 
 
@@ -333,14 +333,14 @@ def _caller(node: Node) -> Callable[..., Sequence[Any]]:
             raise at_span(RecursionError(TOO_DEEP), span)
         operands = [*arguments, *function.captures]
         function.calls += 1
-        if function.node is not None and (function.calls % function.patience == 0 or function.pace.hurry):
-            finished = _finished(function.node, operands, function.pace)
+        if function.node is not None and (function.calls % function.patience == 0 or function.tier_up.polls_each_trip):
+            finished = _finished(function.node, operands, function.tier_up)
             if finished is not None:
                 function.patience = 1  # what is left of the calls around this one is native, too
                 return finished
         _functions.depth += 1
         try:
-            return _run_region(function.graph, operands, function.pace)
+            return _run_region(function.graph, operands, function.tier_up)
         finally:
             _functions.depth -= 1
             _functions.known = known
@@ -348,46 +348,46 @@ def _caller(node: Node) -> Callable[..., Sequence[Any]]:
     return call
 
 
-def _finished(node: Node, operands: list[Any], pace: Accelerator) -> Sequence[Any] | None:
+def _finished(node: Node, operands: list[Any], tier_up: Accelerator) -> Sequence[Any] | None:
     """The results of a call by native code of the `letrec`, if there is any by now."""
-    pace.enter(node)
+    tier_up.enter(node)
     try:
-        return pace.finish(operands)
+        return tier_up.finish(operands)
     finally:
-        pace.leave()
+        tier_up.leave()
 
 
 def _run_while(node: Node, operands: list[Any], accelerator: Accelerator | None) -> list[Any]:
     test, body = node.regions
     carries = node.attrs["carries"]
-    pace: Accelerator = _NOBODY if accelerator is None else accelerator
+    tier_up: Accelerator = _NOBODY if accelerator is None else accelerator
     program = _program(body)
-    pace.enter(node)
+    tier_up.enter(node)
     try:
         while program.trips < TRIPS_UNTIL_HOT:
-            if not _run_region(test, operands, pace)[0]:
+            if not _run_region(test, operands, tier_up)[0]:
                 return operands[:carries]
-            operands[:carries] = program.run(operands, pace)
+            operands[:carries] = program.run(operands, tier_up)
             program.trips += 1
-            if program.trips % TRIPS_PER_QUESTION == 0 or pace.hurry:
-                finished = pace.finish(operands)
+            if program.trips % TRIPS_PER_QUESTION == 0 or tier_up.polls_each_trip:
+                finished = tier_up.finish(operands)
                 if finished is not None:
                     return list(finished)
-        return _run_hot(node, program, operands, pace)
+        return _run_hot(node, program, operands, tier_up)
     finally:
-        pace.leave()
+        tier_up.leave()
 
 
 _REGIONS = {"cond": _run_cond, "while": _run_while, "letrec": _run_letrec}
 
 
-def _run_hot(node: Node, program: Program, operands: list[Any], pace: Accelerator) -> list[Any]:
+def _run_hot(node: Node, program: Program, operands: list[Any], tier_up: Accelerator) -> list[Any]:
     """What is left of a loop, as a Python function."""
     hot = program.hot
     if hot is None:
         hot = program.hot = HotLoop(node, _executor)
     try:
-        return hot.run(operands, pace, TRIPS_PER_QUESTION)
+        return hot.run(operands, tier_up, TRIPS_PER_QUESTION)
     except _EXPECTED as error:
         failed = hot.failed(error)
         located = None if failed is None else _located(error, *failed)

@@ -32,7 +32,7 @@ def kept(graph: Graph) -> Graph:
     """The graph, with its kernel on disk."""
     source = lower(graph)
     load(source)
-    graph_cache.keep(graph, source)
+    graph_cache.store(graph, source)
     return graph
 
 
@@ -44,9 +44,9 @@ def steps(factor: float = 2.0, dtype: Any = float32, first: int = 0) -> Graph:
 
 
 def test_an_equal_graph_finds_the_kernel_and_gives_the_same() -> None:
-    assert graph_cache.find(steps()) is None
+    assert graph_cache.lookup(steps()) is None
     kept(steps())
-    found = graph_cache.find(steps())
+    found = graph_cache.lookup(steps())
     assert found is not None
     run = found.load(steps())
     assert run is not None
@@ -56,7 +56,7 @@ def test_an_equal_graph_finds_the_kernel_and_gives_the_same() -> None:
 @pytest.mark.parametrize("other", [steps(3.0), steps(-2.0), steps(dtype=float64), steps(first=1)])
 def test_another_graph_finds_nothing(other: Graph) -> None:
     kept(steps())
-    assert graph_cache.find(other) is None
+    assert graph_cache.lookup(other) is None
 
 
 def test_shapes_and_names_tell_graphs_apart() -> None:
@@ -64,28 +64,28 @@ def test_shapes_and_names_tell_graphs_apart() -> None:
         return build(lambda x: call("tanh", x), [typed(float32, *shape)])
 
     kept(graph(3, 4))
-    assert graph_cache.find(graph(3, 4)) is not None
-    assert graph_cache.find(graph(4, 3)) is None
-    assert graph_cache.find(graph(None, 4)) is None
+    assert graph_cache.lookup(graph(3, 4)) is not None
+    assert graph_cache.lookup(graph(4, 3)) is None
+    assert graph_cache.lookup(graph(None, 4)) is None
     renamed = graph(3, 4)
     renamed.name = "another"
-    assert graph_cache.find(renamed) is None
+    assert graph_cache.lookup(renamed) is None
 
 
 def test_what_lowering_reads_besides_the_graph_tells_kernels_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     kept(steps())
     with monkeypatch.context() as patch:
         patch.setitem(options._chosen, "remapping", False)
-        assert graph_cache.find(steps()) is None
+        assert graph_cache.lookup(steps()) is None
         patch.setitem(options._chosen, "remapping", True)
         patch.setenv("AUTOGRAPH_COMPILER", "numba")
-        assert graph_cache.find(steps()) is None
-    assert graph_cache.find(steps()) is not None
+        assert graph_cache.lookup(steps()) is None
+    assert graph_cache.lookup(steps()) is not None
 
 
 def test_a_kernel_of_another_machine_is_not_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
     kept(steps())
-    found = graph_cache.find(steps())
+    found = graph_cache.lookup(steps())
     assert found is not None
     monkeypatch.setattr(graph_cache.kernel_cache, "machine", lambda: ("0", "abacus", ""))
     assert found.load(steps()) is None
@@ -112,7 +112,7 @@ def test_errors_name_the_line_and_the_numbers() -> None:
         return build(program, [typed(float32, 3), I32])
 
     texts = []
-    for run in (load(lower(graph())), kept(graph()) and graph_cache.find(graph()).load(graph())):  # type: ignore[union-attr]
+    for run in (load(lower(graph())), kept(graph()) and graph_cache.lookup(graph()).load(graph())):  # type: ignore[union-attr]
         assert run is not None
         with pytest.raises(errors.InvalidArgumentError) as caught:
             run([np.zeros(3, np.float32), np.int32(7)])

@@ -227,7 +227,7 @@ def test_a_kernel_that_an_earlier_process_made_finds_the_other_one() -> None:
     graph = simplified(traced(ag.function(rolled), ROW))
     executable.finished(partition.compilation(graph, None, set()))
     afterwards(lambda: None)
-    found = graph_cache.find(graph)
+    found = graph_cache.lookup(graph)
     assert found is not None and found.source.unfit is not None and found.source.general is None
     run = found.load(graph)
     assert run is not None

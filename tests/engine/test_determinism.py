@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 
 import autograph as ag
-from runtime.engine import background, pacing, settings, wait_for_background
+from runtime.engine import background, settings, wait_for_background
+from runtime.engine import on_stack_replacement as osr
 from runtime.ops.random.stateful import STREAMS
 
 X = np.linspace(-1.5, 1.2, 37).astype(np.float32)
@@ -193,14 +194,14 @@ def test_loops_in_interpreted_ones_go_native_at_the_same_trip_in_each_run(
     deterministic: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[bool] = []
-    finish = pacing.FixedPace.finish
+    finish = osr.FixedTierUp.finish
 
     def noting(self: Any, operands: Any) -> Any:
         result = finish(self, operands)
         asked.append(result is not None)
         return result
 
-    monkeypatch.setattr(pacing.FixedPace, "finish", noting)
+    monkeypatch.setattr(osr.FixedTierUp, "finish", noting)
     f, arguments = called("partly interpreted")
     runs = []
     for _ in range(6):

@@ -13,7 +13,17 @@ import pytest
 import runtime.ops.operators  # noqa: F401
 from runtime import errors
 from runtime.dtypes import float32, float64
-from runtime.engine import Executable, background, executable, kernel_counters, pacing, partition, wait_for_background
+from runtime.engine import (
+    Executable,
+    background,
+    executable,
+    kernel_counters,
+    partition,
+    wait_for_background,
+)
+from runtime.engine import (
+    on_stack_replacement as osr,
+)
 from runtime.graph.interpreter import interpret
 from runtime.graph.passes import pipeline
 from runtime.ops.control import assert_op
@@ -205,7 +215,7 @@ def test_a_running_loop_jumps_into_native_code(monkeypatch: Any, tmp_path: Any) 
     run = Executable(build(lambda n: while_loop(lambda i: i < n, lambda i: [i + 1], [integer(0)]), [I32]))
     many = np.int32(200_000_000)
     finished = []
-    monkeypatch.setattr(pacing.Pace, "finish", _noting(pacing.Pace.finish, finished))
+    monkeypatch.setattr(osr.TierUp, "finish", _noting(osr.TierUp.finish, finished))
     assert run([many])[0] == many
     assert finished
     assert wait_for_background(60)
@@ -322,7 +332,7 @@ def test_a_failing_compilation_is_told_once(monkeypatch: Any) -> None:
 
     monkeypatch.delenv("AUTOGRAPH_STRICT", raising=False)
     monkeypatch.setitem(state.EMITTERS, "cumsum", broken_form)
-    monkeypatch.setattr(pacing.Loop, "patience", lambda loop, spent: 0.0)
+    monkeypatch.setattr(osr.Loop, "threshold", lambda loop, spent: 0.0)
     x = ag.constant([1.0, 2.0])
     with pytest.warns(errors.CompilationWarning) as caught:
         for _ in range(3):

@@ -433,5 +433,5 @@ def test_a_kernel_whose_compiled_form_is_lost_works_and_is_not_kept(
     monkeypatch.setattr(CompileResult, "_reduce", lost)
     source = kernel(271828)
     assert compile_kernel(source)(os.getpid()) == 271828
-    assert record_of(source).note == "numba didn't give its compiled form"
+    assert record_of(source).note == "numba couldn't export its code"
     assert [path.suffix for path in here.iterdir()] == [".py"]

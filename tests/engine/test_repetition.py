@@ -12,7 +12,7 @@ import pytest
 import autograph as ag
 from runtime.dtypes import float32
 from runtime.engine import Executable, executable, kernel_counters, partition, wait_for_background
-from runtime.engine.pieces import pieces
+from runtime.engine.run_splitting import split_run
 from runtime.errors import CompilationWarning
 from runtime.graph.interpreter import interpret
 from runtime.graph.ir import Graph, Node
@@ -155,8 +155,8 @@ def test_kernels_do_not_grow_with_the_trips(name: str, monkeypatch: pytest.Monke
 def test_short_stretches_are_not_cut_out() -> None:
     nodes = chain("exp", *("sin",) * 5, "log", "cos")
     assert stretches(nodes) == [Stretch(1, 1, 5)]
-    assert pieces(nodes, 100) == [nodes]
-    assert list(map(len, pieces(chain("exp", *("sin",) * 40, "log"), 100))) == [1, 16, 16, 9]
+    assert split_run(nodes, 100) == [nodes]
+    assert list(map(len, split_run(chain("exp", *("sin",) * 40, "log"), 100))) == [1, 16, 16, 9]
 
 
 def test_what_is_made_alike_is_the_same_program() -> None:

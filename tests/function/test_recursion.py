@@ -642,18 +642,18 @@ def test_what_a_trace_throws_away_leaves_nothing_behind() -> None:
 
 def test_a_long_run_goes_on_in_native_code(monkeypatch: Any, tmp_path: Any) -> None:
     """In the default mode a call does not have to wait for the next one: a function may call itself a million times."""
-    from runtime.engine import pacing
+    from runtime.engine import on_stack_replacement as osr
 
     monkeypatch.setenv("AUTOGRAPH_CACHE_DIR", str(tmp_path))  # no kernel of an earlier process
     asked: list[Any] = []
-    finish = pacing.Pace.finish
+    finish = osr.TierUp.finish
 
     def noted(self: Any, operands: Any) -> Any:
         found = finish(self, operands)
         asked.append(found)
         return found
 
-    monkeypatch.setattr(pacing.Pace, "finish", noted)
+    monkeypatch.setattr(osr.TierUp, "finish", noted)
     assert int(ag.function(fib)(ag.constant(27))) == 196418
     assert any(found is not None for found in asked)
     assert len(asked) < 832040 // 16  # not all of the calls were interpreted

@@ -158,10 +158,10 @@ def test_loops_nested_too_deep_for_python_are_left_to_the_interpreter():
     assert outcome(f, 2, until=1) == [2**12]
 
 
-class Pace:
+class TierUp:
     """An accelerator that notes what it hears; finishes the loop of `carries` carries at its second question."""
 
-    hurry = False
+    polls_each_trip = False
 
     def __init__(self, carries=None, results=None):
         self.heard, self.depth, self.asked = [], 0, 0
@@ -187,33 +187,33 @@ def graph_of(function, *arguments):
 
 def test_the_accelerator_hears_of_each_loop_and_is_asked():
     graph = graph_of(nested, ag.constant(0))
-    pace = Pace()
-    interpret(graph, [np.int32(40)], pace)
-    assert pace.depth == 0 and len(pace.heard) > 41
-    assert pace.asked >= 40 * 20 // interpreter.TRIPS_PER_QUESTION
+    tier_up = TierUp()
+    interpret(graph, [np.int32(40)], tier_up)
+    assert tier_up.depth == 0 and len(tier_up.heard) > 41
+    assert tier_up.asked >= 40 * 20 // interpreter.TRIPS_PER_QUESTION
 
-    pace = Pace()
+    tier_up = TierUp()
     graph = graph_of(divides, ag.constant(0))
     with pytest.raises(ag.errors.InvalidArgumentError):
-        interpret(graph, [np.int32(40)], pace)
-    assert pace.depth == 0
+        interpret(graph, [np.int32(40)], tier_up)
+    assert tier_up.depth == 0
 
 
 def test_the_accelerator_finishes_a_loop():
     graph = graph_of(swapping, ag.constant(0))
     node = next(n for n in graph.nodes if n.op.name == "while")
     results = [np.int32(k) for k in range(node.attrs["carries"])]
-    pace = Pace(results=results)
-    found = interpret(graph, [np.int32(1000)], pace)
-    assert pace.asked == 2 and pace.depth == 0
+    tier_up = TierUp(results=results)
+    found = interpret(graph, [np.int32(1000)], tier_up)
+    assert tier_up.asked == 2 and tier_up.depth == 0
     assert [int(v) for v in found] == [int(results[node.outputs.index(v)]) for v in graph.outputs]
 
 
 def test_an_accelerator_in_a_hurry_is_asked_at_each_trip():
-    pace = Pace()
-    pace.hurry = True
-    interpret(graph_of(swapping, ag.constant(0)), [np.int32(50)], pace)
-    assert pace.asked == 50
+    tier_up = TierUp()
+    tier_up.polls_each_trip = True
+    interpret(graph_of(swapping, ag.constant(0)), [np.int32(50)], tier_up)
+    assert tier_up.asked == 50
 
 
 def test_big_intermediates_are_freed_in_the_trip():

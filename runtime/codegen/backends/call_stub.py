@@ -1,6 +1,6 @@
-"""A compiled graph as a function of a list of values: arguments in, kernel, results out.
+"""The stub around a kernel: a function from the values of a graph's inputs to those of its outputs.
 
-The glue is generated as text too, since a loop over descriptors would cost more than many kernels do:
+Its Python code is generated, since a loop over descriptors of the arguments would take longer than many kernels do:
 
     def call(arguments):
         x, n = arguments
@@ -34,17 +34,17 @@ NativeCall = Callable[[Sequence[Any]], "list[Any]"]
 
 
 def load(source: KernelSource) -> NativeCall:
-    """Compiles (or finds) the kernel and gives a function from the graph's inputs to its outputs.
+    """Compiles the kernel, or finds it in the cache, and makes its stub.
 
     Inputs are arrays, NumPy scalars, stacks and None for tokens, as for the interpreter.
     """
     entry = compile_kernel(source)
     record = record_of(source)
-    return glue(source, entry, record is not None and record.compiler == llvm_backend.NAME)
+    return make_stub(source, entry, record is not None and record.compiler == llvm_backend.NAME)
 
 
-def glue(source: KernelSource, entry: Callable[..., Any], gives_numpy: bool) -> NativeCall:
-    """The function for a kernel's entry point. gives_numpy: scalars come as NumPy's, but for int64."""
+def make_stub(source: KernelSource, entry: Callable[..., Any], gives_numpy: bool) -> NativeCall:
+    """The stub for an entry point. gives_numpy: it returns NumPy scalars, except for int64, which is Python's int."""
     space: dict[str, Any] = {"entry": entry, "contiguous": _contiguous, "Stack": Stack, "Store": Store}
     names = [f"a{i}" for i in range(len(source.inputs))]
     passed: list[str] = []
@@ -72,7 +72,7 @@ def glue(source: KernelSource, entry: Callable[..., Any], gives_numpy: bool) -> 
         results.append(text)
     commits: list[str] = []
     for index, (variable, slot) in enumerate(source.kept.items()):
-        # After a success too: the kernel may be a part of a graph that fails later.
+        # Also without an error: the kernel may be part of a graph that fails later.
         space[f"variable{index}"], space["commit"] = variable, commit
         targets += [f"set{index}", f"kept{index}"]
         commits += [
@@ -85,7 +85,7 @@ def glue(source: KernelSource, entry: Callable[..., Any], gives_numpy: bool) -> 
         lines.append(f"    {', '.join(names)}{',' if len(names) == 1 else ''} = arguments")
     call = f"entry({', '.join(passed)})"
     if targets:
-        # An interrupt while numba makes Python objects of the results reaches Python as a SystemError.
+        # An interrupt while numba boxes the results arrives as a SystemError.
         lines += ["    try:", "        results = " + call, "    except SystemError as error:"]
         lines += ["        raise error.__cause__ or error from None", "    except MemoryError as error:"]
         lines += ["        raise out_of_memory(error) from None"]
@@ -109,7 +109,7 @@ def glue(source: KernelSource, entry: Callable[..., Any], gives_numpy: bool) -> 
         lines.append(f"    {', '.join(targets)} = {call}" if targets else f"    {call}")
         lines += commits
     lines.append(f"    return [{', '.join(results)}]")
-    # Named after this file, so that tracebacks leave the glue out as they do the rest of the project.
+    # Named after this file, so that tracebacks leave the stub out like the rest of the project.
     exec(compile("\n".join(lines), f"{__file__}: call of {source.name}", "exec"), space)
     call = space["call"]
     if borrowed is not None:
@@ -120,7 +120,7 @@ def glue(source: KernelSource, entry: Callable[..., Any], gives_numpy: bool) -> 
 
 
 class _General:
-    """The kernel for calls that one which assumes something of sizes doesn't fit: made when there is one."""
+    """The general version of a kernel that assumes something of sizes, compiled at the first call that it doesn't fit."""
 
     def __init__(self, source: KernelSource) -> None:
         self._source = source
@@ -139,8 +139,8 @@ class _General:
 
 
 def _with_streams(call: Callable[..., Any], borrowed: Borrowed, general: _General | None) -> NativeCall:
-    """A call that draws random numbers: never by a shortcut, which knows no locks of streams. What was drawn before a
-    size turned out not to fit is drawn again."""
+    """The stub of a kernel that draws random numbers. It is never a fast call, which can't lock streams. Numbers drawn
+    before a size was found not to fit are drawn again."""
 
     def drawing(arguments: Sequence[Any]) -> list[Any]:
         with borrowed.lent() as streams:
@@ -150,22 +150,21 @@ def _with_streams(call: Callable[..., Any], borrowed: Borrowed, general: _Genera
                 streams[:] = start
         return results if results is not None or general is None else general(arguments)
 
-    # Why there is no shortcut, for `explain`.
+    # Why there is no fast call, for `explain`.
     drawing.by_python = "which lends the streams of its random numbers"  # type: ignore[attr-defined]
     return drawing
 
 
 @dataclass(frozen=True)
 class Kernel:
-    """What a call comes down to, for `engine/fastcall/inline_cache.py`: its attribute `kernel`."""
+    """What a stub calls, for `engine/fastcall/inline_cache.py`: the stub's attribute `kernel`."""
 
     source: KernelSource
     entry: Callable[..., Any]
 
 
 def failure(source: KernelSource, status: int, details: Sequence[int]) -> Exception | None:
-    """The error of a kernel's status; None for Ctrl-C, where the user's handler wants to go on: then the kernel is to
-    run again."""
+    """The exception for a kernel's status; None for Ctrl-C if the user's handler returned: the kernel is to run again."""
     return source.errors[status - 1].exception(details)
 
 
@@ -184,7 +183,7 @@ def _argument(name: str, slot: Slot, space: dict[str, Any]) -> list[str]:
 
 
 def _result(index: int, slot: Slot, space: dict[str, Any], gives_numpy: bool, base: str = "r") -> tuple[list[str], str]:
-    """Names that a kernel's result is unpacked to, and the expression of the output."""
+    """The names that a kernel's result is unpacked to, and the expression of the output."""
     name = f"{base}{index}"
     if slot.kind == "token":
         return [], "None"
@@ -197,7 +196,7 @@ def _result(index: int, slot: Slot, space: dict[str, Any], gives_numpy: bool, ba
         kind = f"to_{slot.dtype.name}"
         space[kind] = slot.dtype.np.type
         return [name], f"{kind}({name})"
-    # The buffers may be those of an argument, so a later push must copy: a store that claims to be used otherwise.
+    # The buffers may belong to an argument, so a later push must copy: the store says that it is shared.
     if slot.rank:
         parts = [f"{name}_data", f"{name}_top", f"{name}_dims", f"{name}_dims_top"]
         return parts, f"Stack(Store({parts[0]}, {parts[2]}, -1, -1), {parts[1]}, {parts[3]}, {slot.rank})"

@@ -1,4 +1,4 @@
-"""Kernel text to machine code: through the cache on disk, once per process and text.
+"""Compiles kernels: through the cache on disk, and once per process and text.
 
 Two compilers take the same text: `llvm_backend.py`, in some 20 ms, and, for what that one refuses,
 `backends/numba_backend/compiler.py`, which knows more of Python. AUTOGRAPH_COMPILER=llvm or numba allows one of them
@@ -35,8 +35,8 @@ class Counters:
 
 @dataclass(frozen=True)
 class Record:
-    """How a kernel came into this process: its file (None: in memory only), whether its code was on disk, the seconds
-    that took, what was wrong with the cache, if anything was, and which compiler made it."""
+    """How a kernel came into this process: its file (None: in memory only), whether its code was loaded from disk, how
+    many seconds that or compiling took, what was wrong with the cache, and which compiler made it."""
 
     name: str
     path: Path | None
@@ -51,38 +51,38 @@ records: dict[str, Record] = {}
 _entries: dict[str, Callable[..., Any]] = {}
 _locks: dict[str, threading.Lock] = {}
 _lock = threading.Lock()
-# Held while a compiler works. A fork waits for it: see engine/background.py.
+# Held while a compiler runs. A fork waits for it: see engine/background.py.
 compiling = threading.RLock()
 
 
 class Compiler(Protocol):
-    """What the modules of compilers offer."""
+    """The interface of a backend, which is a module."""
 
     NAME: str
-    Refused: type[Exception]  # the compiler doesn't know something in the text
+    Refused: type[Exception]  # the text uses something that the compiler doesn't support
 
     def available(self) -> bool: ...
 
     def compile(
         self, name: str, source: KernelSource, outside: Callable[[], None]
     ) -> tuple[Callable[..., Any], bytes | None]:
-        """The entry point, and the compiled form for the disk, if there is one. Calls `outside` where what is left to
-        do, but for an instant, leaves Python to other threads."""
+        """The entry point, and the code for the cache, if any. Calls `outside` when the rest of the work releases the
+        interpreter lock nearly all the time."""
 
     def load(self, name: str, source: KernelSource, code: bytes) -> Callable[..., Any]:
-        """The entry point from the compiled form. Raises `Unreadable` where that isn't what the compiler wrote."""
+        """The entry point of cached code. Raises `Unreadable` if the compiler didn't write it."""
 
     def text(self, source: KernelSource, form: str) -> str:
-        """What it makes of a kernel, to be read: 'llvm' (as it is written), 'optimized-llvm' or 'asm'."""
+        """A kernel in a readable form: 'llvm' (as it is written), 'optimized-llvm' or 'asm'."""
 
 
 def _compilers() -> list[Compiler]:
-    """Those to be tried, in order. Raises InvalidArgumentError where AUTOGRAPH_COMPILER is none of them."""
+    """The backends to try, in order. Raises InvalidArgumentError if AUTOGRAPH_COMPILER names none of them."""
     return [each for each in _chosen() if os.environ.get("AUTOGRAPH_COMPILER") or each.available()]
 
 
 def _chosen() -> list[Compiler]:
-    """Those that the environment allows, whether they work here or not, which loads them."""
+    """The backends that the environment allows, whether they work here or not."""
     both: list[Any] = [llvm_backend, numba_compiler]
     chosen = os.environ.get("AUTOGRAPH_COMPILER")
     if chosen and chosen not in [each.NAME for each in both]:
@@ -94,8 +94,8 @@ def _chosen() -> list[Compiler]:
 
 
 def check_environment() -> None:
-    """Raises InvalidArgumentError where a variable of the environment asks for what there isn't: the user's mistake,
-    which is to be told at a call and not by a report of the compiler's."""
+    """Raises InvalidArgumentError if an environment variable has an invalid value: a mistake of the user's, which is to
+    be raised by a call rather than reported as a failure of the compiler."""
     _chosen()
     try:
         eviction.bound()
@@ -116,7 +116,7 @@ def compile_kernel(source: KernelSource) -> Callable[..., Any]:
 
 
 def text_of(source: KernelSource, form: str) -> str:
-    """What becomes of a kernel, to be read (see `Compiler.text`). Raises KernelError where no compiler can say."""
+    """A kernel in a readable form (see `Compiler.text`). Raises KernelError if no compiler has it."""
     refusals: list[str] = []
     with compiling, interrupts_wait():
         for compiler in _compilers():
@@ -127,13 +127,13 @@ def text_of(source: KernelSource, form: str) -> str:
     raise errors.KernelError("; ".join(refusals))
 
 
-def recalled(name: str, text: str) -> Callable[..., Any] | None:
-    """The entry point of a kernel that our compiler made, from this process or from the disk; None where it is gone."""
+def load_kernel(name: str, text: str) -> Callable[..., Any] | None:
+    """The entry point of a kernel that `llvm_backend` compiled, from this process or the cache; None if it was evicted."""
     return _once(name, lambda: _load_named(name, text))
 
 
 def _once(name: str, make: Callable[[], Callable[..., Any] | None]) -> Callable[..., Any] | None:
-    """A kernel's entry point, made unless this process has it."""
+    """A kernel's entry point, made unless this process has it. Threads that ask for one kernel wait for the first."""
     with _lock:
         lock = _locks.setdefault(name, threading.Lock())
     with lock:
@@ -157,7 +157,7 @@ def _load_named(name: str, text: str) -> Callable[..., Any] | None:
     try:
         entry = llvm_backend.entry(name, code)
     except Unreadable:
-        kernel_cache.discard_code(name)  # it is compiled anew, which tells of it
+        kernel_cache.discard_code(name)  # it is compiled again, and its record says why
         return None
     counters.loaded += 1
     records[name] = Record(
@@ -166,40 +166,40 @@ def _load_named(name: str, text: str) -> Callable[..., Any] | None:
     return entry
 
 
-class _Hurry(threading.local):
-    """What somebody who waits for this thread's kernel wants."""
+class _Urgency(threading.local):
+    """What a thread that waits for this thread's kernel has asked for."""
 
     outside: Callable[[], None] = staticmethod(lambda: None)
     later: list[Callable[[], None]] | None = None
 
 
-_hurry = _Hurry()
+_urgency = _Urgency()
 
 
 @contextlib.contextmanager
-def hurrying(outside: Callable[[], None]) -> Iterator[list[Callable[[], None]]]:
-    """Within it `outside` is called when this thread's compiler leaves Python to other threads. Gives a list of what is
-    to be done when the kernel has been handed out: files to be written."""
-    _hurry.outside, _hurry.later = outside, []
+def urgent_compilation(outside: Callable[[], None]) -> Iterator[list[Callable[[], None]]]:
+    """Within it, `outside` is called when this thread's compiler releases the interpreter lock for good. Gives the list
+    of work to do once the kernel has been handed over: files to write."""
+    _urgency.outside, _urgency.later = outside, []
     try:
-        yield _hurry.later
+        yield _urgency.later
     finally:
-        del _hurry.outside, _hurry.later
+        del _urgency.outside, _urgency.later
 
 
 def afterwards(work: Callable[[], None]) -> None:
-    """Does something that nobody should wait for: now, or later where this thread is in a hurry."""
-    if _hurry.later is None:
+    """Does work that nobody waits for: now, or after the kernel is handed over if somebody waits for this thread."""
+    if _urgency.later is None:
         work()
     else:
-        _hurry.later.append(work)
+        _urgency.later.append(work)
 
 
 @contextlib.contextmanager
 def interrupts_wait() -> Iterator[None]:
-    """Ctrl-C takes effect at the end of the block: in the middle of its work a compiler would be left half initialised,
-    and no kernel could be compiled in this process any more. And Python loses one that comes while it imports a module
-    (in a callback of its locks, where an error is only told)."""
+    """Defers Ctrl-C to the end of the block: a compiler interrupted in the middle may be left half initialised, and the
+    process could compile no more kernels. Also, Python loses an interrupt during an import (in a callback of its locks,
+    where exceptions are only printed)."""
     handler = signal.getsignal(signal.SIGINT)
     if handler is None or threading.current_thread() is not threading.main_thread():
         yield  # other threads don't see the signal; None: the handler isn't Python's to set
@@ -215,7 +215,7 @@ def interrupts_wait() -> Iterator[None]:
 
 
 def record_of(source: KernelSource) -> Record | None:
-    """How the kernel of this text came here; None where nobody has asked for it yet."""
+    """The record of a kernel; None if it wasn't requested yet."""
     return records.get(kernel_cache.kernel_name(source.text, source.key))
 
 
@@ -239,7 +239,7 @@ def _load_or_compile(name: str, source: KernelSource) -> Callable[..., Any]:
         entry, compiler, code = _compile(name, source, notes)
         counters.compiled += 1
         if on_disk and code is None:
-            notes.append(f"{compiler} didn't give its compiled form")
+            notes.append(f"{compiler} couldn't export its code")
     path = kernel_cache.text_file(name) if on_disk else None
     records[name] = Record(name, path, found is not None, time.perf_counter() - start, _joined(notes), compiler)
     if on_disk and code is not None:
@@ -261,7 +261,7 @@ def _joined(notes: Sequence[str | None]) -> str | None:
 
 
 def _load(name: str, source: KernelSource, notes: list[str | None]) -> tuple[Callable[..., Any], str] | None:
-    """The entry point from the code on disk, and who made it; None where there is none, or none that can be read."""
+    """The entry point of cached code and the compiler that wrote it; None if there is none that can be read."""
     content = kernel_cache.read_code(name)
     if content is None:
         return None
@@ -277,15 +277,15 @@ def _load(name: str, source: KernelSource, notes: list[str | None]) -> tuple[Cal
 
 
 def _compile(name: str, source: KernelSource, notes: list[str | None]) -> tuple[Callable[..., Any], str, bytes | None]:
-    """The entry point, who made it, and the compiled form for the disk."""
+    """The entry point, the compiler's name, and the code for the cache."""
     refusals: list[str] = []
     for compiler in _compilers():
         try:
-            entry, code = compiler.compile(name, source, _hurry.outside)
+            entry, code = compiler.compile(name, source, _urgency.outside)
         except compiler.Refused as error:
             refusals.append(f"{compiler.NAME} can't compile kernel {name} of '{source.name}': {error}")
             if os.environ.get("AUTOGRAPH_STRICT") == "1":
-                break  # tests are to find what the faster compiler lacks
+                break  # so that tests find what the faster compiler lacks
             continue
         notes += refusals
         return entry, compiler.NAME, code

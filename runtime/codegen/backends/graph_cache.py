@@ -1,10 +1,10 @@
-"""Kernels of graphs that earlier processes met, found without lowering: that takes longer than loading one.
+"""The index from graphs to their kernels on disk, which saves a new process the lowering: it takes longer than loading.
 
-    <cache>/kernels/g_7c01….index   named by a hash of the graph and all that lowering depends on; a line with a digest,
-                                    then the kernel's name and how it is called
+    <cache>/kernels/g_7c01….index   named by a hash of the graph and of all that lowering depends on; a line with a
+                                    digest, then the kernel's name and calling convention
 
-An entry is a pickle, and as trustworthy as the machine code beside it (`cache/private_files.py`). A graph with
-something in it whose value isn't known here (a variable, a function) has no entry and is lowered each time.
+An entry is a pickle, and as trustworthy as the machine code beside it (`cache/private_files.py`). A graph that refers
+to an object without a known value (a variable, a function) has no entry and is lowered in each process.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from runtime.codegen.backends import call_stub, llvm_backend
-from runtime.codegen.backends.driver import recalled, record_of
+from runtime.codegen.backends.driver import load_kernel, record_of
 from runtime.codegen.cache import kernel_cache
 from runtime.codegen.kernel.source import KernelSource
 from runtime.dtypes import DType
@@ -32,59 +32,61 @@ from runtime.graph.passes import options
 from runtime.ops.table import OPS
 from runtime.types import StackType, TensorType, TokenType
 
-# What kernels are printed and compiled by.
+# The sources that print and compile kernels.
 _ROOT = Path(__file__).parents[2]
-_LOWERING = ("remapping", "memory_optimization")  # the options that it reads
+_LOWERING = ("remapping", "memory_optimization")  # the options that lowering reads
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))
 
 
 @dataclass(frozen=True)
-class Recalled:
-    """What an entry holds. source: without what `explain` shows; machine: what `cache.machine` was."""
+class CachedKernel:
+    """An entry. source: without the reports for `explain`; machine: `kernel_cache.machine()` when it was written."""
 
     kernel: str
     machine: tuple[str, ...]
     source: KernelSource
 
     def load(self, graph: Graph) -> call_stub.NativeCall | None:
-        """The kernel as a function of the graph's inputs; None where it is gone, or was made for another machine."""
+        """The stub of the kernel; None if the kernel was evicted or made for another machine."""
         if not llvm_backend.available() or self.machine != kernel_cache.machine():
             return None
-        entry = recalled(self.kernel, self.source.text)
+        entry = load_kernel(self.kernel, self.source.text)
         if entry is None:
             return None
-        return call_stub.glue(replace(self.source, general=functools.partial(_general, graph)), entry, gives_numpy=True)
+        return call_stub.make_stub(
+            replace(self.source, general=functools.partial(_general, graph)), entry, gives_numpy=True
+        )
 
 
 def _general(graph: Graph) -> KernelSource:
-    from runtime.codegen.lower.lower_graph import lower  # with all forms: what is recalled mostly does without
+    from runtime.codegen.lower.lower_graph import lower  # imports all lowerings, which a cache hit mostly does without
 
     return lower(graph, assuming=False)
 
 
-def find(graph: Graph) -> Recalled | None:
-    """The entry of a graph, if there is one that can be read."""
+def lookup(graph: Graph) -> CachedKernel | None:
+    """The entry of a graph, None if there is none that can be read."""
     if os.environ.get("AUTOGRAPH_COMPILER") not in (None, "", llvm_backend.NAME):
         return None
     name = _name(graph) if kernel_cache.kernel_folder().is_dir() else None
     content = None if name is None else kernel_cache.read_kept(_file(name))
     if content is None:
         return None
-    # A digest says that it is what was written; a class may have changed its place since.
+    # The digest says that the bytes are intact; a class in the pickle may have moved since.
     with contextlib.suppress(pickle.UnpicklingError, AttributeError, ImportError, TypeError, EOFError):
         found = pickle.loads(content)
-        return found if isinstance(found, Recalled) else None
+        return found if isinstance(found, CachedKernel) else None
     return None
 
 
-def keep(graph: Graph, source: KernelSource) -> None:
-    """Writes the entry of a graph whose kernel has just been made, if that is on disk."""
+def store(graph: Graph, source: KernelSource) -> None:
+    """Writes the entry of a graph whose kernel has just been compiled and is on disk."""
     record = record_of(source)
     name = _name(graph)
     if record is None or record.path is None or record.compiler != llvm_backend.NAME or name is None or source.kept:
         return
     short = dataclasses.replace(source, reports=(), small=frozenset(), general=None)
-    kernel_cache.write_kept(_file(name), pickle.dumps(Recalled(record.name, kernel_cache.machine(), short)))
+    kernel_cache.write_kept(_file(name), pickle.dumps(CachedKernel(record.name, kernel_cache.machine(), short)))
 
 
 def _file(name: str) -> Path:
@@ -106,7 +108,7 @@ def _name(graph: Graph) -> str | None:
 
 
 def description(graph: Graph) -> str | None:
-    """All that a kernel depends on in a graph; None where something in it can't be told from others like it."""
+    """A text of all that a kernel depends on in a graph; None if it refers to an object that has no such text."""
     parts: list[str] = []
     try:
         _graph(graph, parts)
@@ -117,8 +119,8 @@ def description(graph: Graph) -> str | None:
 
 @functools.cache
 def _this_build() -> str | None:
-    """The files of this project by size and time, as Python knows whether its own compiled files are current, and the
-    versions that texts depend on. None where there are no files."""
+    """The project's source files with sizes and times of change, by which Python invalidates its bytecode too, and the
+    versions that kernels depend on. None if there are no files."""
     found: list[str] = []
     with contextlib.suppress(OSError):
         for file in kernel_cache.source_files(_ROOT):
@@ -129,7 +131,7 @@ def _this_build() -> str | None:
 
 
 class _Unknown(Exception):
-    """Something in a graph that can't be told from others like it."""
+    """Something in a graph that has no text to tell it from others."""
 
 
 def _graph(graph: Graph, parts: list[str]) -> None:

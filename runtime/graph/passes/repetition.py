@@ -8,7 +8,7 @@
 
 `stretches` finds where a pattern of operations and types recurs. What differs between the repetitions is the trip's
 number: in the bounds of a slice, or as a constant operand. `alike` turns both into operands that are given from
-outside, so that the pieces that a run is cut into (`engine/pieces.py`) are equal graphs.
+outside, so that the pieces that a run is cut into (`engine/run_splitting.py`) are equal graphs.
 """
 
 from __future__ import annotations

@@ -15,7 +15,8 @@ from runtime.codegen.backends.call_stub import load
 from runtime.codegen.backends.driver import compiling
 from runtime.codegen.lower.lower_graph import lower
 from runtime.dtypes import float32, float64
-from runtime.engine import Executable, pacing, wait_for_background
+from runtime.engine import Executable, wait_for_background
+from runtime.engine import on_stack_replacement as osr
 from runtime.graph import interpreter
 from runtime.llvm import target
 from runtime.ops.dispatch import call
@@ -35,7 +36,7 @@ class Clock:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 0.0
-        monkeypatch.setattr(pacing.time, "thread_time", self)
+        monkeypatch.setattr(osr.time, "thread_time", self)
 
     def __call__(self) -> float:
         self.now += 1.0
@@ -51,42 +52,42 @@ def nested(outer: int, inner: int) -> Any:
     return lambda n: while_loop(lambda i, total: i < outer, trip, [integer(0), n])[1]
 
 
-def taken(monkeypatch: pytest.MonkeyPatch) -> list[pacing.Loop]:
+def taken(monkeypatch: pytest.MonkeyPatch) -> list[osr.Loop]:
     """The loops that leave the interpreter from now on, in order; each waits until its native form is there."""
-    found: list[pacing.Loop] = []
-    work = pacing.Loop._work
+    found: list[osr.Loop] = []
+    work = osr.Loop._work
 
-    def noting(loop: pacing.Loop) -> None:
+    def noting(loop: osr.Loop) -> None:
         found.append(loop)
         work(loop)
 
-    monkeypatch.setattr(pacing.Loop, "_work", noting)
-    monkeypatch.setattr(pacing.Loop, "begin", lambda loop: loop._work())
+    monkeypatch.setattr(osr.Loop, "_work", noting)
+    monkeypatch.setattr(osr.Loop, "start_compiling", lambda loop: loop._work())
     return found
 
 
-def _has_inner(loop: pacing.Loop) -> bool:
+def _has_inner(loop: osr.Loop) -> bool:
     return any(node.op.name == "while" for region in loop.node.regions for node in region.walk())
 
 
 @pytest.fixture
-def found(monkeypatch: pytest.MonkeyPatch) -> list[pacing.Loop]:
+def found(monkeypatch: pytest.MonkeyPatch) -> list[osr.Loop]:
     """The loops that leave the interpreter, where all are hot after three looks at the clock."""
-    monkeypatch.setattr(pacing.Loop, "patience", lambda loop, spent: 5.0)
-    monkeypatch.setattr(pacing, "_TRIP", 5.0)
+    monkeypatch.setattr(osr.Loop, "threshold", lambda loop, spent: 5.0)
+    monkeypatch.setattr(osr, "_TRIP_LIMIT", 5.0)
     monkeypatch.setattr(interpreter, "TRIPS_PER_QUESTION", 1)
     Clock(monkeypatch)
     return taken(monkeypatch)
 
 
-def test_of_loops_in_one_another_the_outermost_is_compiled(found: list[pacing.Loop]) -> None:
+def test_of_loops_in_one_another_the_outermost_is_compiled(found: list[osr.Loop]) -> None:
     run = Executable(build(nested(50, 3), [I32]))
     assert run([np.int32(0)])[0] == 50 * 3
     assert [_has_inner(loop) for loop in found] == [True]
     wait_for_background(60)
 
 
-def test_an_inner_loop_is_compiled_where_the_outer_trip_goes_on(found: list[pacing.Loop]) -> None:
+def test_an_inner_loop_is_compiled_where_the_outer_trip_goes_on(found: list[osr.Loop]) -> None:
     run = Executable(build(nested(2, 500), [I32]))
     assert run([np.int32(0)])[0] == 2 * sum(range(500))
     assert [_has_inner(loop) for loop in found] == [True, False]
@@ -94,7 +95,7 @@ def test_an_inner_loop_is_compiled_where_the_outer_trip_goes_on(found: list[paci
 
 
 def test_what_begins_with_a_shape_of_its_own_goes_native_with_the_shape_it_has_by_then(
-    found: list[pacing.Loop],
+    found: list[osr.Loop],
 ) -> None:
     @ag.function
     def rows(n: Any, width: Any) -> Any:
@@ -115,7 +116,7 @@ def test_what_begins_with_a_shape_of_its_own_goes_native_with_the_shape_it_has_b
 
 
 def test_short_loops_stay_where_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pacing.Loop, "patience", lambda loop, spent: 1e9)
+    monkeypatch.setattr(osr.Loop, "threshold", lambda loop, spent: 1e9)
     found = taken(monkeypatch)
     run = Executable(build(nested(40, 3), [I32]))
     assert run([np.int32(0)])[0] == 40 * 3
@@ -124,7 +125,7 @@ def test_short_loops_stay_where_they_are(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_loops_without_a_native_form_are_not_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pacing.Loop, "patience", lambda loop, spent: 0.0)
+    monkeypatch.setattr(osr.Loop, "threshold", lambda loop, spent: 0.0)
     monkeypatch.setattr(interpreter, "TRIPS_PER_QUESTION", 1)
     tried: list[Any] = []
 
@@ -144,12 +145,12 @@ def test_a_loop_that_would_have_gained_is_there_for_the_next_process(monkeypatch
     assert run([np.int32(0)])[0] == 7 * 3
     assert wait_for_background(60)
     assert found == [], "far from hot"
-    monkeypatch.setattr(pacing, "_LOADING", 0.0)
+    monkeypatch.setattr(osr, "_LOAD_TIME", 0.0)
     run = Executable(build(nested(6, 3), [I32]))
     assert run([np.int32(0)])[0] == 6 * 3
     assert wait_for_background(60)
     assert found == [], "the kernel of the whole graph is there"
-    monkeypatch.setattr(graph_cache, "keep", lambda graph, source: None)  # as of graphs that are several kernels
+    monkeypatch.setattr(graph_cache, "store", lambda graph, source: None)  # as of graphs that are several kernels
     run = Executable(build(nested(8, 3), [I32]))
     assert run([np.int32(0)])[0] == 8 * 3
     assert wait_for_background(60)
@@ -184,7 +185,7 @@ def test_no_first_call_waits_for_the_compiler_to_take_a_kernel_from_the_disk() -
 
 
 def test_a_loop_is_interpreted_while_llvm_works_and_native_in_later_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pacing.Loop, "patience", lambda loop, spent: 0.0)
+    monkeypatch.setattr(osr.Loop, "threshold", lambda loop, spent: 0.0)
     monkeypatch.setattr(interpreter, "TRIPS_PER_QUESTION", 1)
     began, ended = threading.Event(), threading.Event()
     machine_code = target.machine_code
@@ -210,13 +211,13 @@ def test_a_loop_that_an_earlier_process_has_left_on_disk_goes_native_soon() -> N
     run([np.int32(0)])
     (node,) = [node for node in run.graph.nodes if node.op.name == "while"]
     loop = run._loop_of(node)
-    far = loop.patience(0.0)
-    assert loop.patience(1.0) == far, "there is none yet"
+    far = loop.threshold(0.0)
+    assert loop.threshold(1.0) == far, "there is none yet"
     loop._work()
     assert loop.call is not None
     again = Executable(build(nested(9, 4), [I32]))
     (node,) = [node for node in again.graph.nodes if node.op.name == "while"]
-    assert again._loop_of(node).patience(1.0) < far
+    assert again._loop_of(node).threshold(1.0) < far
     assert wait_for_background(60)
 
 

@@ -1,12 +1,12 @@
-"""Cuts a long straight run of nodes into pieces of the same shape, so that they share kernels.
+"""Splits a long straight run of nodes into subgraphs of equal shape, so that they share kernels.
 
     matmul add tanh matmul add tanh ...      →      [matmul add tanh] [matmul add tanh] ...
 
-A compiler's time grows faster than a kernel's length, and sixty layers of a network, or the trips of an unrolled loop,
-repeat the same few patterns. A piece starts at each costly node (a product, a loop, a branch: the anchors), and what
-isn't connected inside a piece comes apart: the updates of a hundred variables are a hundred small pieces with the same
-text. Where a pattern without anchors recurs (`graph/passes/repetition.py`), a piece is one repetition, or a few short
-ones. Names are left out of the pieces, because the text must not depend on them.
+Compile time grows faster than the length of a kernel, and the layers of a network, or the trips of an unrolled loop,
+repeat a small number of patterns. A subgraph starts at each costly node (a product, a loop, a branch: the anchors) and
+is then split into its connected components: the updates of a hundred variables are a hundred small subgraphs with the
+same text. Where a pattern without anchors repeats (`graph/passes/repetition.py`), a subgraph is one repetition, or
+several short ones. Subgraphs have no names of values, since the kernel's text must not depend on them.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from runtime.graph.ir import Node, Value
 from runtime.graph.passes.repetition import is_constant, stretches
 
 ANCHORS = frozenset({"matmul", "while", "cond"})
-# Short repetitions share a piece up to so many nodes: a call costs as much as some small operations.
+# Short repetitions are merged up to so many nodes: the call of a kernel costs as much as several small operations.
 _ENOUGH = 16
 
 
-def pieces(nodes: Sequence[Node], limit: int) -> list[list[Node]]:
-    """The nodes, constants left out (each piece gets its own), in an order that keeps definitions before uses.
+def split_run(nodes: Sequence[Node], limit: int) -> list[list[Node]]:
+    """The subgraphs' nodes without constants (each subgraph gets its own), definitions before uses.
 
-    limit: how many nodes a piece may have (those in regions don't count: a loop can't be cut).
+    limit: the most nodes of a subgraph. (Nodes in regions don't count: a loop can't be split.)
     """
     nodes = [node for node in nodes if not is_constant(node)]
-    # What has run when something fails must be what comes before it in the program.
+    # When a node fails, exactly the nodes before it in the program must have run.
     in_order = any(node.op.name == "commit" for node in nodes)
     found: list[list[Node]] = []
     at = 0
     for stretch in stretches(nodes):
         if any(node.op.name in ANCHORS for node in nodes[stretch.start : stretch.start + stretch.period]):
-            continue  # it is cut at these, at the same places of each repetition
+            continue  # split at the anchors, which every repetition has
         step = stretch.period * max(1, min(_ENOUGH, limit) // stretch.period)
         if stretch.stop - stretch.start < 2 * step:
             continue  # nothing would be shared
@@ -45,7 +45,7 @@ def pieces(nodes: Sequence[Node], limit: int) -> list[list[Node]]:
 
 
 def _groups(nodes: Sequence[Node], in_order: bool) -> list[list[Node]]:
-    """Nodes cut at the anchors and into what is connected."""
+    """Nodes split at the anchors and, unless they must stay in order, into connected components."""
     groups: list[list[Node]] = [[]]
     for node in nodes:
         if node.op.name in ANCHORS:
