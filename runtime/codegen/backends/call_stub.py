@@ -120,7 +120,7 @@ def make_stub(source: KernelSource, entry: Callable[..., Any], gives_numpy: bool
 
 
 class _General:
-    """The general version of a kernel that assumes something of sizes, compiled at the first call that it doesn't fit."""
+    """The general version of a kernel that assumes something of sizes, compiled when a call doesn't fit it."""
 
     def __init__(self, source: KernelSource) -> None:
         self._source = source
@@ -164,7 +164,7 @@ class Kernel:
 
 
 def failure(source: KernelSource, status: int, details: Sequence[int]) -> Exception | None:
-    """The exception for a kernel's status; None for Ctrl-C if the user's handler returned: the kernel is to run again."""
+    """The exception of a kernel's status; None for Ctrl-C if the user's handler returned: the kernel runs again."""
     return source.errors[status - 1].exception(details)
 
 

@@ -128,7 +128,7 @@ def text_of(source: KernelSource, form: str) -> str:
 
 
 def load_kernel(name: str, text: str) -> Callable[..., Any] | None:
-    """The entry point of a kernel that `llvm_backend` compiled, from this process or the cache; None if it was evicted."""
+    """The entry point of a kernel that `llvm_backend` compiled, from this process or the cache; None if evicted."""
     return _once(name, lambda: _load_named(name, text))
 
 

@@ -1,9 +1,8 @@
-"""How much room the kernel cache takes: its bound, and what `autograph cache` shows and removes.
+"""Eviction from the kernel cache: its size limit, and what `autograph cache` shows and removes.
 
-A process that writes a kernel looks at the whole folder and, where it takes more than `AUTOGRAPH_CACHE_SIZE` (bytes, or
-with the suffix K, M or G; 512M by default), removes the files of those kernels that weren't used for longest, until 90%
-of the bound are left. Removing a file is one step for the system: a process that has it open reads on, one that
-misses it compiles.
+A process that writes a kernel measures the folder and, where it exceeds `AUTOGRAPH_CACHE_SIZE` (bytes, or with the
+suffix K, M or G; 512M by default), removes the least recently used kernels down to 90% of the limit. Removing a file is
+atomic: a process that has it open reads on, one that misses it compiles.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from runtime.codegen.cache import private_files
 from runtime.codegen.cache.kernel_cache import FORMAT, KERNELS, cache_dir, kernel_folder
 
 DEFAULT_BOUND = 512 << 20
-_LEFT = 0.9
+_LEFT = 0.9  # of the limit, after an eviction
 _ABANDONED = 3600.0  # seconds after which a temporary file belongs to a process that was killed
 _OURS = re.compile(r"\.?[a-z]+_[0-9a-f]{24}\.")
 _KERNEL = re.compile(r"\.?(k_[0-9a-f]+)\.")
@@ -28,7 +27,7 @@ _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 @dataclass
 class Entry:
-    """The files of one kernel: its size in bytes, and when it was used last (seconds)."""
+    """The files of one kernel, their size in bytes, and when it was used last (seconds since the epoch)."""
 
     files: list[str]
     size: int = 0
@@ -36,7 +35,7 @@ class Entry:
 
 
 def bound() -> int:
-    """How many bytes the cache may take. Raises ValueError when AUTOGRAPH_CACHE_SIZE is no size."""
+    """The size limit in bytes. Raises ValueError if AUTOGRAPH_CACHE_SIZE isn't a size."""
     text = os.environ.get("AUTOGRAPH_CACHE_SIZE", "").strip()
     if not text:
         return DEFAULT_BOUND
@@ -47,8 +46,8 @@ def bound() -> int:
 
 
 def entries() -> dict[str, Entry]:
-    """The kernels on disk by name; what isn't a kernel's (temporary files, code that several share) stands under the
-    names of its files. Nothing where there is no folder, or none of ours."""
+    """The kernels on disk by name, and other files (temporary ones, code shared by kernels) by their file names. Empty
+    if there is no folder, or it isn't trusted."""
     try:
         with private_files.folder(cache_dir(), KERNELS) as folder:
             return _entries(folder)
@@ -74,16 +73,16 @@ def _entries(folder: private_files.Folder) -> dict[str, Entry]:
 
 
 def make_room(keep: str) -> int:
-    """Removes what is too much and gives the number of bytes that went; the kernel `keep` has just been written."""
+    """Evicts kernels above the limit; the number of bytes freed. keep: the kernel that has just been written."""
     try:
         most = bound()
     except ValueError:
-        most = DEFAULT_BOUND  # changed since the call that checked it: a background thread has nobody to tell
+        most = DEFAULT_BOUND  # changed since a call checked it, and a background thread can't raise
     try:
         with private_files.folder(cache_dir(), KERNELS) as folder:
             return _made_room(folder, most, keep)
     except OSError:
-        return 0  # nothing of ours, or nothing that may be touched
+        return 0  # no folder, or not a trusted one
 
 
 def _made_room(folder: private_files.Folder, most: int, keep: str) -> int:
@@ -106,7 +105,7 @@ def _made_room(folder: private_files.Folder, most: int, keep: str) -> int:
 
 def _remove(folder: private_files.Folder, entry: Entry) -> int:
     gone = 0
-    # The code first: text without code is compiled, code without text would only take room.
+    # The code first: a text without code is compiled again, code without text would be useless.
     for name in sorted(entry.files, key=lambda each: not each.endswith(".code")):
         with contextlib.suppress(OSError):
             size = folder.status(name).st_size
@@ -116,7 +115,7 @@ def _remove(folder: private_files.Folder, entry: Entry) -> int:
 
 
 def clear() -> tuple[int, int, list[str]]:
-    """Removes all kernels: how many went, their bytes, and what couldn't be removed (path and reason)."""
+    """Removes all kernels: their number and bytes, and what couldn't be removed (path and reason)."""
     kernels = size = 0
     failed: list[str] = []
     try:
@@ -145,7 +144,7 @@ def clear() -> tuple[int, int, list[str]]:
 
 
 def versions() -> str:
-    """What kernels of this process are made for."""
+    """The versions and the processor that kernels of this process are compiled for."""
     import llvmlite
     import numpy
 

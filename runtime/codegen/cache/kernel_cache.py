@@ -1,13 +1,13 @@
-"""Kernel files on disk: one readable module per kernel text, beside the machine code that was made of it.
+"""The kernel cache on disk: one readable module per kernel text, beside its machine code.
 
     <cache>/kernels/k_3f2a….py    the text, named by its hash with everything that compiled code depends on
-    <cache>/kernels/k_3f2a….code  a line with the format and a digest, one with the compiler's name, its compiled form
+    <cache>/kernels/k_3f2a….code  a line with the format and a digest, one with the compiler's name, machine code
     <cache>/kernels/g_7c01….index the kernel of a graph, see `backends/graph_cache.py`
 
 Each file is written under a temporary name and renamed, so processes may share the folder and be killed at any moment.
-What doesn't match its digest is removed and built again. Where nothing can be written (a read-only file system, a full
-disk), or somebody else could have written what is there (`private_files.py`), kernels live in memory only, and one
-warning says so. `eviction.py` keeps the folder within its bound.
+A file that doesn't match its digest is removed and built again. Where nothing can be written (a read-only file system,
+a full disk), or another user could have written the files (`private_files.py`), kernels stay in memory only, with one
+warning. `eviction.py` keeps the folder within its size limit.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from runtime import errors
 from runtime.codegen.cache import private_files
 from runtime.tracebacks import warn
 
-# Raise when generated code changes its meaning without changing its text, or files their form.
+# Increase when generated code changes its meaning without changing its text, or the file format changes.
 FORMAT = 3
 KERNELS = "kernels"
 _MAGIC = b"autograph kernel"
@@ -39,10 +39,10 @@ _IMPORTED = re.compile(rb"^from runtime\.codegen(?:\.([\w.]+))? import (\([^)]*\
 
 
 def cache_dir() -> Path:
-    """The folder for kernels: `AUTOGRAPH_CACHE_DIR`, or the platform's user cache folder."""
+    """The cache folder: `AUTOGRAPH_CACHE_DIR`, or one in the platform's user cache folder."""
     chosen = os.environ.get("AUTOGRAPH_CACHE_DIR")
     if chosen:
-        return Path(chosen).expanduser()  # where no shell has seen it
+        return Path(chosen).expanduser()  # no shell has expanded it
     if sys.platform == "win32":
         base = os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local"
     elif sys.platform == "darwin":
@@ -53,7 +53,7 @@ def cache_dir() -> Path:
 
 
 def kernel_folder() -> Path:
-    """Where the files lie."""
+    """The folder of the files."""
     return cache_dir() / KERNELS
 
 
@@ -63,9 +63,9 @@ def platform_key() -> str:
     import numpy
 
     texts = _modules_in(Path(__file__).parents[1])
-    naming = {name: text for name, text in texts.items() if b"numba" in text or b"llvmlite" in text}  # found fast
+    naming = {name: text for name, text in texts.items() if b"numba" in text or b"llvmlite" in text}  # a quick filter
     called = {name for name, text in naming.items() if _CALLED_BY_KERNELS.search(text)}
-    # And what they import: tables of numbers, say.
+    # And the modules that they import: tables of coefficients, say.
     found = called
     while found:
         named = {name.decode() for each in found for line in _IMPORTED.findall(texts[each]) for name in _modules(*line)}
@@ -91,8 +91,8 @@ def _modules(package: bytes, names: bytes) -> list[bytes]:
 
 
 def source_files(folder: str | Path) -> Iterator[os.DirEntry[str]]:
-    """The Python files in a folder and the folders in it, in an order that stays. (By `Path.rglob` it takes twice as
-    long, and the first native call waits for it.)"""
+    """The Python files in a folder and the folders in it, in a fixed order. (`Path.rglob` takes twice as long, and
+    the first native call waits for it.)"""
     try:
         with os.scandir(folder) as files:
             entries = sorted(files, key=lambda each: each.name)
@@ -116,7 +116,7 @@ def _modules_in(folder: Path) -> dict[str, bytes]:
 
 
 def machine() -> tuple[str, str, str]:
-    """The version of llvmlite, the processor, and a hash of what that can do."""
+    """The version of llvmlite, the processor, and a hash of its features."""
     import llvmlite
 
     from runtime.llvm import processor
@@ -125,13 +125,13 @@ def machine() -> tuple[str, str, str]:
 
 
 def kernel_name(text: str, signature: str) -> str:
-    """The name of a kernel's module: a hash of all that its compiled code depends on."""
+    """The name of a kernel's module: a hash of all that its machine code depends on."""
     key = "\0".join((text, signature, platform_key()))
     return "k_" + hashlib.sha256(key.encode()).hexdigest()[:24]
 
 
 def keep_text(name: str, text: str) -> bool:
-    """Writes a kernel's text to its file; whether its compiled code may be kept beside it."""
+    """Writes a kernel's text to its file; whether its machine code may be cached beside it."""
     try:
         _written(name, text)
     except OSError as error:
@@ -141,7 +141,7 @@ def keep_text(name: str, text: str) -> bool:
 
 
 def module_of(name: str, text: str) -> ModuleType:
-    """The kernel's module: from its file, or from memory where that can't be kept."""
+    """The kernel's module: from its file, or from memory where that can't be written."""
     try:
         path = _written(name, text)
     except OSError:
@@ -151,7 +151,7 @@ def module_of(name: str, text: str) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     # numba finds the module by its name when it loads compiled code.
     sys.modules[module.__name__] = module
-    # Python's own bytecode cache goes by time stamps; compile what stands in the file.
+    # Python's bytecode cache goes by time stamps; compile the text itself.
     exec(compile(text, str(path), "exec"), module.__dict__)
     return module
 
@@ -199,15 +199,15 @@ def _header(content: bytes) -> bytes:
 
 
 def read_code(name: str) -> bytes | None:
-    """A kernel's compiled form, None where there is none. What isn't what was written is removed."""
+    """A kernel's machine code, None if it isn't cached. A file that doesn't match its digest is removed."""
     return read_kept(code_file(name))
 
 
 def read_kept(path: Path) -> bytes | None:
-    """What `write_kept` wrote, None where there is no such file. What isn't what was written is removed."""
+    """What `write_kept` wrote, None if there is no such file. A file that doesn't match its digest is removed."""
     try:
         with private_files.folder(cache_dir(), KERNELS) as folder:
-            whole = folder.read(path.name, used=True)  # what is used stays when room is made
+            whole = folder.read(path.name, used=True)  # marks it as recently used
             head, _, content = whole.partition(b"\n")
             if head + b"\n" != _header(content):
                 folder.remove(path.name)
@@ -221,12 +221,12 @@ def read_kept(path: Path) -> bytes | None:
 
 
 def write_code(name: str, content: bytes) -> bool:
-    """Keeps a kernel's compiled form; False (and one warning per process) where it can't be written."""
+    """Caches a kernel's machine code; False (and one warning per process) if it can't be written."""
     return write_kept(code_file(name), content)
 
 
 def write_kept(path: Path, content: bytes) -> bool:
-    """Writes a file with its digest; False (and one warning per process) where it can't be written."""
+    """Writes a file with its digest; False (and one warning per process) if it can't be written."""
     try:
         write_atomically(path, _header(content) + content)
     except OSError as error:
@@ -236,15 +236,15 @@ def write_kept(path: Path, content: bytes) -> bool:
 
 
 def discard_code(name: str) -> None:
-    """Removes a kernel's compiled form."""
-    # Another process may be faster, or the folder read-only by now: compiling anew doesn't need the file gone.
+    """Removes a kernel's machine code."""
+    # Another process may have removed it, or the folder may be read-only by now: the kernel is compiled again anyway.
     with contextlib.suppress(OSError), private_files.folder(cache_dir(), KERNELS) as folder:
         folder.remove(code_file(name).name)
 
 
 def why_unusable() -> str | None:
-    """What keeps the folder from being used: something that isn't a folder, one that may not be read or written, or
-    that somebody else may write to; None where nothing does, or where it may be made."""
+    """Why the folder can't be used: it isn't a folder, may not be read or written, or another user may write to it;
+    None if it can be used or created."""
     folder = kernel_folder()
     for place in (folder, *folder.parents):
         if place.is_dir():
@@ -265,16 +265,16 @@ def why_unusable() -> str | None:
         return f"{error.filename}: {error.strerror}"
 
 
-_reasons: list[str] = []  # why kernels live in memory only, the first one told
+_reasons: list[str] = []  # why kernels stay in memory only; the first is warned about
 
 
 def memory_reason() -> str | None:
-    """Why kernels of this process weren't kept on disk; None where they were."""
+    """Why kernels of this process weren't cached on disk; None if they were."""
     return _reasons[0] if _reasons else None
 
 
 def in_memory_only(error: OSError) -> None:
-    """Warns once that the folder can't be written, or isn't to be read."""
+    """Warns once that the folder can't be written or trusted."""
     if isinstance(error, private_files.Untrusted):
         reason = f"{error.path}: {error.strerror}"
         fix = error.fix

@@ -1,12 +1,12 @@
-"""Files that hold code, in a folder that nobody else can write to.
+"""Files with code, in a folder that no other user can write to.
 
 Machine code and pickles run with the rights of whoever loads them. So a folder or file is used only if it belongs to
-this user (or to root, who may do anything anyway) and the permission bits let nobody else write to it; and so that
-nobody can put another one in its place, each folder above it must be safe too: owned by this user or the system, and
-writable by others only where the sticky bit keeps them from renaming what isn't theirs, as in `/tmp`.
+this user (or to root, who may do anything anyway) and its permission bits let no one else write to it. So that nobody
+can replace it, each folder above it must be safe too: owned by this user or the system, and writable by others only
+with the sticky bit, which keeps them from renaming files of other owners, as in `/tmp`.
 
-The folders above are looked at by name: where all of them are safe, nobody else can change what the names mean. The
-folder itself and its files are opened first, without following a link, and it is the open descriptor that is checked.
+The folders above are checked by name: if all of them are safe, nobody else can change what the names refer to. The
+folder itself and its files are opened first, without following a link, and the open descriptor is checked.
 
 Windows has no such bits; there the folder of the user's profile is private by its access list.
 """
@@ -25,13 +25,13 @@ from pathlib import Path
 _HAS_OWNERS = hasattr(os, "geteuid")
 _MOST_LINKS = 40  # as many as Linux follows in one path
 _NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
-# A named pipe in place of a file must not keep the reader waiting.
+# Opening a named pipe instead of a file must not block.
 _READ = os.O_RDONLY | _NO_FOLLOW | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_FOLLOW | getattr(os, "O_BINARY", 0)
 
 
 class Untrusted(OSError):
-    """A file or folder that somebody else may have written. `strerror` says why, `fix` what can be done."""
+    """A file or folder that another user may have written. `strerror` says why, `fix` what can be done."""
 
     def __init__(self, path: str | Path, why: str, fix: str) -> None:
         super().__init__(errno.EPERM, f"{why}, so machine code from there isn't run", str(path))
@@ -53,7 +53,7 @@ class Folder:
         return str(self.path / name) if self.handle is None else name
 
     def read(self, name: str, used: bool = False) -> bytes:
-        """A file's content. used: its time of change becomes now. Raises OSError, Untrusted among others."""
+        """A file's content. used: sets its modification time to now. Raises OSError, Untrusted among others."""
         with self._opened(name) as handle:
             with open(handle, "rb", closefd=False) as file:
                 content = file.read()
@@ -63,8 +63,8 @@ class Folder:
         return content
 
     def write(self, name: str, content: bytes) -> None:
-        """Replaces a file in one step. Raises OSError, and leaves nothing behind then; Untrusted where what it would
-        replace isn't ours."""
+        """Replaces a file atomically. Raises OSError, and leaves nothing behind then; Untrusted if the file that it
+        would replace isn't trusted."""
         with contextlib.suppress(FileNotFoundError), self._opened(name):
             pass
         temporary = self.at(f".{name}.{secrets.token_hex(8)}")
@@ -72,7 +72,7 @@ class Folder:
         try:
             with open(handle, "wb") as file:
                 if hasattr(os, "fchmod"):
-                    os.fchmod(file.fileno(), 0o600)  # whatever the umask takes away
+                    os.fchmod(file.fileno(), 0o600)  # whatever the umask is
                 file.write(content)
             os.replace(temporary, self.at(name), src_dir_fd=self.handle, dst_dir_fd=self.handle)
         except BaseException:
@@ -81,7 +81,7 @@ class Folder:
             raise
 
     def status(self, name: str) -> os.stat_result:
-        """What the system says of a file, or of a link. Raises OSError."""
+        """The status of a file, or of the link itself. Raises OSError."""
         return os.stat(self.at(name), dir_fd=self.handle, follow_symlinks=False)
 
     def remove(self, name: str) -> None:
@@ -105,7 +105,7 @@ class Folder:
 @contextlib.contextmanager
 def folder(base: Path, name: str, make: bool = False) -> Iterator[Folder]:
     """The folder `name` in `base`, both of which must be private. make: makes what is missing, for this user only.
-    Raises OSError: FileNotFoundError where there is no such folder, Untrusted where somebody else may write to it."""
+    Raises OSError: FileNotFoundError if there is no such folder, Untrusted if another user may write to it."""
     if not _HAS_OWNERS:
         path = base / name
         if make:
@@ -134,7 +134,7 @@ def _open_folder(path: Path, within: int | None) -> int:
     try:
         handle = os.open(named, os.O_RDONLY | os.O_DIRECTORY | _NO_FOLLOW, dir_fd=within)
     except OSError as error:
-        # Linux says ENOTDIR of a link where a folder is asked for.
+        # Linux reports ENOTDIR for a link where a folder is required.
         if error.errno in (errno.ELOOP, errno.EMLINK, errno.ENOTDIR) and path.is_symlink():
             raise _link(path) from None
         raise OSError(error.errno, error.strerror, str(path)) from None
@@ -211,7 +211,7 @@ def _parts(path: str) -> tuple[str, list[str]]:
 
 
 def _check_above(path: str, status: os.stat_result, system: set[int]) -> None:
-    """Raises Untrusted where somebody else may rename or replace what lies in a folder."""
+    """Raises Untrusted if another user may rename or replace the entries of a folder."""
     if not stat.S_ISDIR(status.st_mode):
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(path))
     if status.st_uid not in system:
@@ -225,7 +225,7 @@ def _check_above(path: str, status: os.stat_result, system: set[int]) -> None:
 
 
 def _is_private_group(group: int) -> bool:
-    """Whether it is the group of this user alone that many systems make, with a umask that lets groups write."""
+    """Whether it is the user private group that many systems create, with a umask that lets groups write."""
     import grp
     import pwd
 
@@ -237,7 +237,7 @@ def _is_private_group(group: int) -> bool:
 
 
 def _check_writers(path: str | Path, status: os.stat_result, writers: int) -> None:
-    """Raises Untrusted where there are any."""
+    """Raises Untrusted if there are any writers."""
     if not writers:
         return
     who = {stat.S_IWGRP: "its group", stat.S_IWOTH: "any user"}.get(writers, "any user")

@@ -1,16 +1,16 @@
-"""Large blocks of memory for arrays, which are kept for the next array of about that size when they are given back.
+"""A caching allocator: large blocks of memory that were freed are kept for arrays of about the same size.
 
     void *autograph_take_block(size_t bytes)     as malloc
     void autograph_give_block(void *block)       as free
 
-The C library gives large blocks back to the system at once, so that every array begins with pages that the system has
-to find and clear when they are first written to: 40 MB in 4 KiB pages take 10 ms, which is more than most kernels need
-for as many elements. Up to `KEPT` bytes wait here instead, in blocks of which each serves arrays that need at least
-four fifths of it. When a block doesn't fit any more, those that wait are given back: they are of sizes that nobody asks
-for. Fresh blocks are given to the system's huge pages (Linux), as NumPy does.
+The C library returns large blocks to the system at once, so every new array starts with pages that the system has to
+map and clear at the first write: 40 MB in 4 KiB pages take 10 ms, more than most kernels need for as many elements. Up
+to `KEPT` bytes are cached here instead; a cached block serves requests of at least four fifths of its size. When a
+freed block doesn't fit into the cache, the cache is emptied: it holds sizes that are no longer requested. Fresh blocks
+are advised to use huge pages (Linux), as NumPy's are.
 
-Blocks are malloc's own: what is taken here may be freed by `free`, and the other way round. Safe in all threads: a
-block that waits is taken and put by one atomic exchange.
+Blocks are malloc's own: a block from here may be freed by `free`, and the other way round. All functions are
+thread-safe: a cached block is taken and put by one atomic exchange.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from typing import Any
 from runtime.codegen.native_runtime.jit_module import link
 
 TAKE, GIVE = "autograph_take_block", "autograph_give_block"
-LEAST = 1 << 20  # bytes of a block that is worth keeping
+LEAST = 1 << 20  # bytes; smaller blocks are left to malloc
 KEPT = 256 << 20
 _SLOTS = 8
-_HUGE_PAGES = 4 << 20  # bytes from which on huge pages are asked for
+_HUGE_PAGES = 4 << 20  # bytes from which on huge pages are requested
 _MADV_HUGEPAGE = 14
 
 _PLAIN = f"""
@@ -51,7 +51,7 @@ declare void @free(ptr)
 declare i64 @malloc_usable_size(ptr)
 declare i32 @madvise(ptr, i64, i32)
 
-; A block that waits and serves %bytes, or null.
+; Takes a cached block for %bytes, or null.
 define internal ptr @find(i64 %bytes) {{
 start:
   %quarter = lshr i64 %bytes, 2
@@ -92,7 +92,7 @@ none:
   ret ptr null
 }}
 
-; Gives back all blocks that wait.
+; Frees all cached blocks.
 define internal void @clear() {{
 start:
   br label %each
@@ -115,7 +115,7 @@ out:
   ret void
 }}
 
-; Lets a block wait. Whether there was room.
+; Puts a block into the cache. Whether there was room.
 define internal i1 @keep(ptr %block, i64 %size) {{
 start:
   %before = atomicrmw add ptr @kept, i64 %size monotonic
@@ -203,15 +203,15 @@ out:
 
 @functools.cache
 def provide() -> tuple[int, int]:
-    """Makes both functions known to code that is linked from then on; their addresses."""
+    """Defines the symbols of both functions for later linking; their addresses."""
     take, give = link(_KEEPING if sys.platform == "linux" else _PLAIN, TAKE, GIVE)
     return take, give
 
 
 @functools.cache
 def _table() -> Any:
-    """The two functions as kernels find them: the C library's until `provide_to_kernels` puts ours there. As blocks are
-    malloc's own, some may be taken before, and given back afterwards."""
+    """The table through which kernels call both functions: the C library's until `provide_to_kernels` replaces them.
+    Blocks are malloc's own, so some may be allocated before that and freed after."""
     library = ctypes.CDLL(None)
     plain = [ctypes.cast(getattr(library, name), ctypes.c_void_p).value for name in ("malloc", "free")]
     return (ctypes.c_void_p * 2)(*plain)
@@ -224,5 +224,5 @@ def table() -> int:
 
 @functools.cache
 def provide_to_kernels() -> None:
-    """Compiles the functions, for which a running loop that waits for its kernel doesn't wait."""
+    """Compiles the functions. Kernels run without them until then, so that no running loop waits for this."""
     _table()[:] = provide()

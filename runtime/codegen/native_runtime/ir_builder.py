@@ -1,4 +1,4 @@
-"""Writes functions in LLVM's text by calling Python: for code that stays in the process (`jit_module.py`)."""
+"""Builds functions in LLVM's textual IR, for the code that lives as long as the process (`jit_module.py`)."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ INTRINSICS = ("declare i64 @llvm.smin.i64(i64, i64)", "declare i64 @llvm.smax.i6
 
 
 class Loop:
-    """A loop that is being written: its counter and the values that trips hand on. What a trip makes of those is put
-    into `following`; after the loop `values` are the last ones."""
+    """A loop being built: its counter and loop-carried values. The body stores their next values in `following`; after
+    the loop `values` are the final ones."""
 
     def __init__(self, index: str, values: list[str]) -> None:
         self.index = index
@@ -18,18 +18,18 @@ class Loop:
         self.following = list(values)
 
 
-class Code:
-    """The text of one function. Values are names or numbers, places (pointers) are counted in bytes."""
+class FunctionBuilder:
+    """Builds one function. Operands are names or integer literals; offsets of pointers are in bytes."""
 
     def __init__(self, head: str) -> None:
         self._head = head
-        self._places: list[str] = []
+        self._allocas: list[str] = []
         self._lines: list[str] = []
         self._count = 0
         self._block = "start"
 
     def text(self) -> str:
-        return "\n".join([f"{self._head} {{", "start:", *self._places, *self._lines, "}", ""])
+        return "\n".join([f"{self._head} {{", "start:", *self._allocas, *self._lines, "}", ""])
 
     # --- instructions ------------------------------------------------------------------------------------------------
 
@@ -38,7 +38,7 @@ class Code:
         return f"%t{self._count}"
 
     def op(self, text: str) -> str:
-        """An instruction that has a result."""
+        """An instruction with a result; its name."""
         name = self.name()
         self.line(f"{name} = {text}")
         return name
@@ -46,20 +46,20 @@ class Code:
     def line(self, text: str) -> None:
         self._lines.append(f"  {text}")
 
-    def place(self, type_: str, align: int = 8) -> str:
-        """Room for as long as the function runs."""
+    def alloca(self, type_: str, align: int = 8) -> str:
+        """A stack slot of the function."""
         name = self.name()
-        self._places.append(f"  {name} = alloca {type_}, align {align}")
+        self._allocas.append(f"  {name} = alloca {type_}, align {align}")
         return name
 
     def at(self, base: str, offset: str | int) -> str:
         return self.op(f"getelementptr i8, ptr {base}, i64 {offset}")
 
-    def do(self, instruction: str, a: str, b: str | int, type_: str = "i64") -> str:
+    def binary(self, instruction: str, a: str, b: str | int, type_: str = "i64") -> str:
         """An instruction with two operands."""
         return self.op(f"{instruction} {type_} {a}, {b}")
 
-    def chosen(self, condition: str, yes: str | int, no: str | int, type_: str = "i64") -> str:
+    def select(self, condition: str, yes: str | int, no: str | int, type_: str = "i64") -> str:
         return self.op(f"select i1 {condition}, {type_} {yes}, {type_} {no}")
 
     def min(self, a: str | int, b: str | int) -> str:
@@ -68,56 +68,56 @@ class Code:
     def max(self, a: str | int, b: str | int) -> str:
         return self.op(f"call i64 @llvm.smax.i64(i64 {a}, i64 {b})")
 
-    def share(self, total: str, parts: str | int) -> str:
-        """total / parts, upwards."""
-        return self.do("sdiv", self.do("sub", self.do("add", total, parts), 1), parts)
+    def ceil_div(self, total: str, parts: str | int) -> str:
+        """total / parts, rounded up."""
+        return self.binary("sdiv", self.binary("sub", self.binary("add", total, parts), 1), parts)
 
-    def both(self, a: str, b: str) -> str:
-        return self.do("and", a, b, "i1")
+    def all_of(self, a: str, b: str) -> str:
+        return self.binary("and", a, b, "i1")
 
-    def either(self, a: str, b: str) -> str:
-        return self.do("or", a, b, "i1")
+    def any_of(self, a: str, b: str) -> str:
+        return self.binary("or", a, b, "i1")
 
-    def opposite(self, condition: str) -> str:
-        return self.do("xor", condition, "true", "i1")
+    def negated(self, condition: str) -> str:
+        return self.binary("xor", condition, "true", "i1")
 
     # --- blocks ------------------------------------------------------------------------------------------------------
 
-    def begin(self, block: str) -> None:
+    def start_block(self, block: str) -> None:
         self._lines.append(f"{block}:")
         self._block = block
 
-    def go(self, block: str) -> None:
-        """On to a block that begins here."""
+    def fall_through(self, block: str) -> None:
+        """Ends the block with a branch to a new one, which starts here."""
         self.line(f"br label %{block}")
-        self.begin(block)
+        self.start_block(block)
 
     @contextlib.contextmanager
-    def when(self, condition: str) -> Iterator[None]:
+    def if_then(self, condition: str) -> Iterator[None]:
         base = self.name()[1:]
         self.line(f"br i1 {condition}, label %{base}.then, label %{base}.end")
-        self.begin(f"{base}.then")
+        self.start_block(f"{base}.then")
         yield
-        self.go(f"{base}.end")
+        self.fall_through(f"{base}.end")
 
     @contextlib.contextmanager
     def loop(
         self, start: str | int, end: str | int, step: int | str = 1, carried: Sequence[tuple[str, str]] = ()
     ) -> Iterator[Loop]:
-        """for index in range(start, end, step); carried: type and first value of what trips hand on."""
+        """for index in range(start, end, step); carried: type and initial value of each loop-carried value."""
         before, base = self._block, self.name()[1:]
         loop = Loop(self.name(), [self.name() for _ in carried])
         following = self.name()
-        self.go(f"{base}.test")
+        self.fall_through(f"{base}.test")
         head = len(self._lines)
-        more = self.do("icmp slt", loop.index, end)
+        more = self.binary("icmp slt", loop.index, end)
         self.line(f"br i1 {more}, label %{base}.body, label %{base}.end")
-        self.begin(f"{base}.body")
+        self.start_block(f"{base}.body")
         yield loop
         self.line(f"{following} = add i64 {loop.index}, {step}")
         after = self._block
         self.line(f"br label %{base}.test")
-        self.begin(f"{base}.end")
+        self.start_block(f"{base}.end")
         phis = [("i64", loop.index, start, following)]
         for (type_, first), value, new in zip(carried, loop.values, loop.following):
             phis.append((type_, value, first, new))

@@ -1,4 +1,4 @@
-"""Machine code that stays until the process ends, and that kernels find by the names of its functions."""
+"""Machine code that stays loaded until the process ends; kernels are linked with its functions by their names."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from runtime.codegen.cache import kernel_cache
 
 
 def machine_code(stem: str, text: str | Callable[[], str], level: int = 2, key: str = "") -> bytes:
-    """The object file of LLVM code: from the folder of kernels, or optimised at `level` and kept there. Where the text
-    itself takes long to make, `text` makes it, and `key` says all that it depends on."""
+    """The object file of LLVM code: from the kernel cache, or compiled at optimisation level `level` and cached. Where
+    the text takes long to build, `text` is a function that builds it, and `key` states all that it depends on."""
     from runtime.llvm import target
 
     named = key if callable(text) else text
@@ -23,10 +23,9 @@ def machine_code(stem: str, text: str | Callable[[], str], level: int = 2, key: 
 
 
 def link(code: str, *names: str) -> list[int]:
-    """Takes LLVM code into the process, makes its functions `names` known to whatever is linked from then on; their
-    addresses.
+    """Loads LLVM code into the process and defines its functions `names` as symbols for later linking; their addresses.
 
-    The code is never taken out of memory: a thread may be in it, or an array may need it to be freed.
+    The code is never unloaded: a thread may be running it, or an array may need it to be freed.
     """
     import llvmlite.binding as llvm
 
@@ -40,7 +39,7 @@ def link(code: str, *names: str) -> list[int]:
 
 
 def _compiled(code: str, names: tuple[str, ...]) -> list[int]:
-    """The same where only numba's kernels run."""
+    """The same by MCJIT, on machines where only numba compiles kernels."""
     import llvmlite.binding as llvm
 
     llvm.initialize_native_target()

@@ -1,25 +1,27 @@
-"""The threads that large nests run on: one pool for the process, which kernels call by the symbol `RUN`.
+"""The thread pool that parallel loops run on: one per process, which kernels call by the symbol `RUN`.
 
     void autograph_run_parts(entry, records, size, count, threads)
 
-calls entry(records + k * size) for each k below `count`, on at most `threads` threads, the caller's among them, and
-returns when all are done. `entry` takes a pointer, gives one back that nobody reads, and must not raise.
+calls entry(records + k * size) for each k below `count`, on at most `threads` threads including the caller's, and
+returns when all calls have. `entry` takes a pointer, returns a pointer that is ignored, and must not raise.
 
-Starting a thread for each nest costs 20 us, and the new one often begins on the processor that its maker runs on, where
-the two take turns: nests below half a millisecond won nothing. Here threads stay. One that has nothing to do looks for
-work for some 50 us, which bridges the gap to the next nest, then sleeps. Whoever is free takes the next part, so that a
-thread that wakes late delays nobody: which thread takes which part shows nowhere, as each element is computed by one.
+Starting a thread for each loop nest costs 20 us, and a new thread often starts on its creator's processor, where the
+two take turns: nests of less than half a millisecond gained nothing. The threads of the pool stay. An idle thread spins
+for some 50 us, which bridges the gap to the next nest, then sleeps. Any free thread takes the next part, so a thread
+that wakes up slowly delays nobody, and results don't depend on the assignment since each element is computed by one
+thread.
 
-- One nest at a time: a caller that finds the pool busy computes its parts by itself.
-- A fork's child has none of the threads. It notices by its process id, and begins with an empty pool.
-- An exit waits for nobody: sleeping threads end with the process.
-- On Linux the threads keep off the processor that the caller runs on. The system wakes a thread where its waker runs
-  when all others are busy, if only with idle work or another library's waiting threads; there it gets a turn when the
-  caller has computed everything, finds nothing to do and sleeps: nests then run on one thread for as long as they come.
-- Signals stay with the threads of Python: those here block them all.
+- One nest at a time: a caller that finds the pool busy computes its parts itself.
+- A forked child has none of the threads. It notices by its process id, and starts with an empty pool.
+- Exit waits for nobody: sleeping threads end with the process.
+- On Linux the threads avoid the caller's processor. When all others are busy, if only with idle work or another
+library's
+  spinning threads, the system wakes a thread on its waker's processor. There it runs only once the caller has computed
+  everything, finds nothing to do and sleeps again: all following nests would then run on one thread.
+- Signals stay with Python's threads: those of the pool block them all.
 
-The parts that are left stand in one number, so that a thread that was stopped between looking and taking can't take a
-part of a later nest:  generation (32 bits) | threads (8) | parts (12) | next part (12).
+The remaining parts are one atomic integer with a generation, so that a thread that was suspended between reading it and
+taking a part can't take a part of a later nest:  generation (32 bits) | threads (8) | parts (12) | next part (12).
 """
 
 from __future__ import annotations
@@ -35,7 +37,7 @@ from runtime.llvm.threads import RUN
 MOST_THREADS = 255
 MOST_PARTS = 4095
 
-_LOOKS = 1500  # at the number of parts, before a thread sleeps
+_LOOKS = 1500  # iterations that an idle thread spins before it sleeps
 _PAUSES = {
     "x86_64": ("declare void @llvm.x86.sse2.pause()", "call void @llvm.x86.sse2.pause()"),
     "AMD64": ("declare void @llvm.x86.sse2.pause()", "call void @llvm.x86.sse2.pause()"),
@@ -49,7 +51,7 @@ define internal void @keep_off(i64 %others) {
 }
 """
 
-# Linux: the threads may run where the caller may, but for the processor that it is on. A mask has 1,024 processors.
+# Linux: the threads may run on all processors that the caller may use except its own. A mask has 1,024 processors.
 _ELSEWHERE = """
 @home = internal global i32 -1
 @placed = internal global i64 0
@@ -125,7 +127,7 @@ def _code() -> str:
 @entry = internal global ptr null
 @records = internal global ptr null
 @size = internal global i64 0
-; more than a mutex and a condition take on any system
+; larger than a mutex and a condition variable on any system
 @mutex = internal global [32 x i64] zeroinitializer
 @condition = internal global [32 x i64] zeroinitializer
 
@@ -157,7 +159,7 @@ define internal i1 @is_left(i64 %ticket, i64 %me) alwaysinline {{
   ret i1 %both
 }}
 
-; Runs parts until none is left. Whether there was one.
+; Runs parts until none is left. Whether it ran any.
 define internal i1 @work(i64 %me) {{
 start:
   br label %look
@@ -185,7 +187,7 @@ none:
   ret i1 %found
 }}
 
-; What a thread of the pool does for ever.
+; The main loop of a thread of the pool.
 define internal ptr @live(ptr %number) {{
 start:
   %me = ptrtoint ptr %number to i64
@@ -215,7 +217,8 @@ woken:
   br label %look
 }}
 
-; Whether the pool belongs to this process; makes it so after a fork, or at first. No: another thread is at it.
+; Whether the pool is initialised in this process; initialises it at first and after a fork. False while another
+; thread does.
 define internal i1 @is_ready() {{
   %own = call i32 @getpid()
   %known = load atomic i32, ptr @process acquire, align 4
@@ -244,7 +247,7 @@ no:
   ret i1 false
 }}
 
-; Sees that there are %wanted threads besides the caller; fewer where the system has no more.
+; Starts threads until there are %wanted besides the caller, or the system refuses.
 define internal void @grow(i64 %wanted) {{
   %handle = alloca ptr
   %all = alloca [16 x i64]
@@ -369,7 +372,7 @@ declare i64 @llvm.smin.i64(i64, i64)
 
 @functools.cache
 def provide() -> int:
-    """Makes the symbol known to code that is linked from then on, and gives its address. For systems with POSIX
-    threads; elsewhere nests are not split."""
+    """Defines the symbol for later linking, and gives its address. For systems with POSIX threads; elsewhere loops
+    aren't parallelised."""
     (address,) = link(_code(), RUN)
     return address
