@@ -220,7 +220,7 @@ def test_same_bits_in_vectors_and_alone(dtype: str) -> None:
         np.testing.assert_array_equal(function(x), alone, err_msg=name)
 
 
-def _scaled(m: vector_builder.Math, x: vector_builder.Lane) -> vector_builder.Lane:
+def _scaled(m: vector_builder.FormulaBuilder, x: vector_builder.SimdValue) -> vector_builder.SimdValue:
     """1.2345678 times 2 to the power of the integer x."""
     return m.ldexp(m.number(1.2345678), m.nearest(x, 1.0)[1] - m.bits_of(1.5 * 2.0**m.mantissa))
 
@@ -230,7 +230,7 @@ def _scaled(m: vector_builder.Math, x: vector_builder.Lane) -> vector_builder.La
 def test_powers_of_two_are_rounded_once(dtype: str, in_one: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """With the processor's instruction, if it has one, and in two steps."""
     if not in_one:
-        monkeypatch.setattr(vector_builder, "_scales", lambda: False)
+        monkeypatch.setattr(vector_builder, "_has_ldexp", lambda: False)
     monkeypatch.setattr(vector_functions, "FORMULAS", {})
     function = math_intrinsics._intrinsic(vector_functions.Function("scaled", _scaled))
 

@@ -40,7 +40,8 @@ _PLAIN = (bool, int, float, complex, str, bytes, type(None))
 
 @dataclass(frozen=True)
 class CachedKernel:
-    """An entry. source: without the reports for `explain`; machine: `kernel_cache.machine()` when it was written."""
+    """An entry. source: without its IR and the reports for `explain`; machine: `kernel_cache.machine()` when it was
+    written."""
 
     kernel: str
     machine: tuple[str, ...]
@@ -85,7 +86,7 @@ def store(graph: Graph, source: KernelSource) -> None:
     name = _name(graph)
     if record is None or record.path is None or record.compiler != llvm_backend.NAME or name is None or source.kept:
         return
-    short = dataclasses.replace(source, reports=(), small=frozenset(), general=None)
+    short = dataclasses.replace(source, reports=(), small=frozenset(), general=None, functions=())
     kernel_cache.write_kept(_file(name), pickle.dumps(CachedKernel(record.name, kernel_cache.machine(), short)))
 
 

@@ -1,4 +1,4 @@
-"""Functions of float32 and float64 for kernels, without branches, so that loops over them become vector code.
+"""Elementary functions of float32 and float64 for kernels, without branches, so that loops over them vectorise.
 
 At most 2 units in the last place over all numbers (erfc 4), with the special values of C99's Annex F; measured by
 `python -m tests.elementary_functions`. How they are written: `vector_builder.py`, `vector_functions.py`; coefficients:
@@ -13,17 +13,17 @@ from __future__ import annotations
 import math
 
 from runtime.codegen.math import coefficients as tables
-from runtime.codegen.math.vector_builder import Lane, Math
+from runtime.codegen.math.vector_builder import FormulaBuilder, SimdValue
 from runtime.codegen.math.vector_functions import inline, joined, outlined
 
-# log(2), the first part so short that its products with exponents are exact.
+# log(2) in two parts, the first short enough that its products with exponents are exact.
 LN2 = {32: (0.693359375, -2.12194440e-4), 64: (6.93145751953125e-1, 1.42860682030941723212e-6)}
 _PI = {
     32: (3.1415927410125732, -8.742278000372485e-08, -3.430248963623127e-15),
     64: (3.141592653589793, 1.2246467991473532e-16, -2.9947698097183397e-33),
 }
 _HALF_PI = {size: tuple(part / 2 for part in parts) for size, parts in _PI.items()}
-# Below the first the function is x; between the others the exponential is neither 0 nor infinite.
+# Below _TINY a function equals x; within _EXP_RANGE the exponential neither underflows nor overflows.
 _TINY = {32: 2.0**-13, 64: 2.0**-28}
 _EXP_RANGE = {32: (-104.0, 90.0), 64: (-746.0, 711.0)}
 # Above it x**2 + 1 is x**2.
@@ -33,7 +33,7 @@ _ROOT_HALF = {32: 0.70710677, 64: 0.7071067811865476}
 # --- exponentials ----------------------------------------------------------------------------------------------------
 
 
-def reduced(m: Math, x: Lane) -> tuple[Lane, Lane]:
+def reduced(m: FormulaBuilder, x: SimdValue) -> tuple[SimdValue, SimdValue]:
     """x = n log(2) + r with |r| at most log(2) / 2: n as an integer, and r."""
     high, low = LN2[m.size]
     n, bits = m.nearest(x, math.log2(math.e))
@@ -41,45 +41,45 @@ def reduced(m: Math, x: Lane) -> tuple[Lane, Lane]:
     return bits - m.bits_of(1.5 * 2.0**m.mantissa), r
 
 
-def _reduced_finely(m: Math, x: Lane) -> tuple[Lane, Lane, Lane]:
+def _reduced_finely(m: FormulaBuilder, x: SimdValue) -> tuple[SimdValue, SimdValue, SimdValue]:
     """x = n log(2) + r for a multiple n of 1 / m.parts: n as a float and as bits, which end in m.parts * n, and r."""
     high, low = LN2[m.size]
     n, bits = m.nearest(x, math.log2(math.e), m.parts)
     return n, bits, m.fma(n, -low, m.fma(n, -high, x))
 
 
-def _less_one(m: Math, r: Lane) -> Lane:
-    """exp(r) - 1 for what is left by the fine reduction."""
+def _less_one(m: FormulaBuilder, r: SimdValue) -> SimdValue:
+    """exp(r) - 1 for the remainder of the fine reduction."""
     return m.fma(r * r, m.polynomial(r, tables.EXP_NEAR[m.size]), r)
 
 
-def _exp(m: Math, x: Lane) -> Lane:
-    """2**n times exp(r), 2**n as a power of two and a root from a table."""
+def _exp(m: FormulaBuilder, x: SimdValue) -> SimdValue:
+    """2**n times exp(r), with 2**n as a power of two times a root from a table."""
     n, bits, r = _reduced_finely(m, m.clamp(x, *_EXP_RANGE[m.size]))
-    root = m.look_up("root", bits).float()
+    root = m.lookup("root", bits).float()
     return m.times_power(m.fma(root, _less_one(m, r), root), n)
 
 
-def exponential(m: Math, x: Lane, halves: int = 0) -> Lane:
-    """exp(x) / 2**halves, hardly more than half a unit in the last place off, for what goes on from there."""
+def exponential(m: FormulaBuilder, x: SimdValue, halves: int = 0) -> SimdValue:
+    """exp(x) / 2**halves, to hardly more than half a unit in the last place, for formulas that continue from it."""
     n, bits, r = _reduced_finely(m, m.clamp(x, *_EXP_RANGE[m.size]))
-    root, tail = m.look_up("root", bits).float(), m.look_up("tail", bits).float()
+    root, tail = m.lookup("root", bits).float(), m.lookup("tail", bits).float()
     return m.times_power(m.fma(root, _less_one(m, r), tail) + root, n - float(halves) if halves else n)
 
 
-def _within(m: Math, x: Lane) -> Lane:
-    """exp(x) where neither x nor the result is out of bounds."""
+def _within(m: FormulaBuilder, x: SimdValue) -> SimdValue:
+    """exp(x) where neither x nor the result overflows or underflows."""
     _, bits, r = _reduced_finely(m, x)
     power = _power_of_two(m, bits)
     return m.fma(power, _less_one(m, r), power)
 
 
-def _power_of_two(m: Math, bits: Lane) -> Lane:
-    """2**n, rounded, from the bits of m.parts * n: the last ones say which root, the others the exponent."""
-    return (m.look_up("scaled", bits) + (bits << (m.mantissa + 1 - m.parts.bit_length()))).float()
+def _power_of_two(m: FormulaBuilder, bits: SimdValue) -> SimdValue:
+    """2**n, rounded, from the bits of m.parts * n: the low bits select the root, the others are the exponent."""
+    return (m.lookup("scaled", bits) + (bits << (m.mantissa + 1 - m.parts.bit_length()))).float()
 
 
-def _expm1(m: Math, x: Lane) -> Lane:
+def _expm1(m: FormulaBuilder, x: SimdValue) -> SimdValue:
     """2**n (exp(r) - 1) + (2**n - 1), with half of the power, since 2**n may be infinite where the result isn't."""
     high, low = LN2[m.size]
     bounded = m.clamp(x, -44.0, _EXP_RANGE[m.size][1] - 1.0)
@@ -93,8 +93,8 @@ def _expm1(m: Math, x: Lane) -> Lane:
     return m.select(abs(x) < _TINY[m.size] ** 2, x, result + result)
 
 
-def _sigmoid(m: Math, x: Lane) -> Lane:
-    """s / (1 + s) or 1 / (1 + s), corrected by what is left of the division by the sum before it was rounded."""
+def _sigmoid(m: FormulaBuilder, x: SimdValue) -> SimdValue:
+    """s / (1 + s) or 1 / (1 + s), corrected by the remainder of the division by the unrounded sum."""
     s = exponential(m, -abs(x))
     above, below = m.select(x < 0.0, s, 1.0), s + 1.0
     quotient = above / below
@@ -102,15 +102,15 @@ def _sigmoid(m: Math, x: Lane) -> Lane:
     return m.fma(left, m.fma(s, -0.5, 1.0), quotient)
 
 
-def _tanh(m: Math, x: Lane) -> Lane:
-    """(1 - e) / (1 + e), each halved, for e = exp(-2 |x|) = p (1 + l) exp(-2 r), where l is what p lacks, with what r
-    lacks because of log(2)'s rounding, and r is exact. Of 1 - p and 1 + p nothing is lost, so each is rounded once."""
+def _tanh(m: FormulaBuilder, x: SimdValue) -> SimdValue:
+    """(1 - e) / (1 + e), each halved, for e = exp(-2 |x|) = p (1 + l) exp(-2 r), where l is the rounding error of p and
+    of log(2), and r is exact. 1 - p and 1 + p are exact, so numerator and denominator are rounded once."""
     size = abs(x)
     size = m.select(m.number(22.0) < size, 22.0, size)
     n, bits = m.nearest(size, -2 * math.log2(math.e), m.parts)
     r = m.fma(n, math.log(2) / 2, size)
     z = r * r
-    p, lost = _power_of_two(m, bits), m.look_up("lost", bits).float()
+    p, lost = _power_of_two(m, bits), m.lookup("lost", bits).float()
     half = (p.bits() - (1 << m.mantissa)).float()
     above = half + 0.5
     scaled = [4 * c * (-2.0) ** k for k, c in enumerate(tables.EXPM1_NEAR[m.size])]
@@ -119,7 +119,7 @@ def _tanh(m: Math, x: Lane) -> Lane:
     return m.copysign(((1.0 - above) - change) / (above + change), x)
 
 
-def _sinh(m: Math, x: Lane) -> Lane:
+def _sinh(m: FormulaBuilder, x: SimdValue) -> SimdValue:
     size = abs(x)
     z = x * x
     near = m.fma(size * z, m.polynomial(z, tables.SINH[m.size]), size)
@@ -127,20 +127,20 @@ def _sinh(m: Math, x: Lane) -> Lane:
     return m.copysign(m.select(size < 1.0, near, half - m.number(0.25) / half), x)
 
 
-def _cosh(m: Math, x: Lane) -> Lane:
+def _cosh(m: FormulaBuilder, x: SimdValue) -> SimdValue:
     half = _half_exponential(m, abs(x))
     return half + m.number(0.25) / half
 
 
-def _half_exponential(m: Math, x: Lane) -> Lane:
-    """exp(x) / 2, which overflows later, for positive x."""
+def _half_exponential(m: FormulaBuilder, x: SimdValue) -> SimdValue:
+    """exp(x) / 2 for positive x, without overflow where the half is finite."""
     return exponential(m, x, 1)
 
 
 # --- logarithms ------------------------------------------------------------------------------------------------------
 
 
-def split(m: Math, x: Lane) -> tuple[Lane, Lane, Lane]:
+def split(m: FormulaBuilder, x: SimdValue) -> tuple[SimdValue, SimdValue, SimdValue]:
     """x = 2**n q with q between sqrt(1/2) and sqrt(2), for positive normal x: n + bias as an integer, n, q."""
     root = m.bits_of(_ROOT_HALF[m.size])
     moved = x.bits() + (m.bits_of(1.0) - root)
@@ -150,7 +150,7 @@ def split(m: Math, x: Lane) -> tuple[Lane, Lane, Lane]:
     return exponent, n, q
 
 
-def _logarithm(m: Math, f: Lane, n: Lane) -> Lane:
+def _logarithm(m: FormulaBuilder, f: SimdValue, n: SimdValue) -> SimdValue:
     """n log(2) + log(1 + f)."""
     high, low = LN2[m.size]
     square = f * f
@@ -165,13 +165,13 @@ def _logarithm(m: Math, f: Lane, n: Lane) -> Lane:
     return m.fma(n, high, f - (half - tail))
 
 
-def _positive(m: Math, x: Lane, zero: float, result: Lane) -> Lane:
+def _positive(m: FormulaBuilder, x: SimdValue, zero: float, result: SimdValue) -> SimdValue:
     """The logarithm's special values: -inf at `zero`, NaN below it and for NaN, inf for inf."""
     result = m.select(x > zero, result, m.select(x.equals(zero), -math.inf, math.nan))
     return m.select(x.equals(math.inf), x, result)
 
 
-def _log(m: Math, x: Lane) -> Lane:
+def _log(m: FormulaBuilder, x: SimdValue) -> SimdValue:
     subnormal = x < 2.0 ** (1 - m.bias)
     step = m.mantissa + 2
     _, n, q = split(m, m.select(subnormal, x * 2.0**step, x))
@@ -179,8 +179,8 @@ def _log(m: Math, x: Lane) -> Lane:
     return _positive(m, x, 0.0, _logarithm(m, q - 1.0, n))
 
 
-def _log1p(m: Math, x: Lane) -> Lane:
-    """1 + x = 2**n (1 + f), where f is computed from x: 1 + x would lose bits."""
+def _log1p(m: FormulaBuilder, x: SimdValue) -> SimdValue:
+    """1 + x = 2**n (1 + f), with f computed from x, since 1 + x would lose bits."""
     exponent, n, q = split(m, x + 1.0)
     scale = ((2 * m.bias - exponent) << m.mantissa).float()
     f = m.select(n > 60.0, q - 1.0, m.fma(x, scale, scale - 1.0))
@@ -188,7 +188,7 @@ def _log1p(m: Math, x: Lane) -> Lane:
     return _positive(m, x, -1.0, result)
 
 
-def _softplus(m: Math, x: Lane) -> Lane:
+def _softplus(m: FormulaBuilder, x: SimdValue) -> SimdValue:
     s = exponential(m, -abs(x))
     large = s > 0.41421356
     f = m.select(large, m.fma(s, 0.5, -0.5), s)
@@ -198,8 +198,8 @@ def _softplus(m: Math, x: Lane) -> Lane:
 # --- circular functions ----------------------------------------------------------------------------------------------
 
 
-def _rest(m: Math, n: Lane, x: Lane, parts: tuple[float, ...]) -> tuple[Lane, Lane]:
-    """x - n p for a constant p in three parts, as a number and what its rounding lost."""
+def _rest(m: FormulaBuilder, n: SimdValue, x: SimdValue, parts: tuple[float, ...]) -> tuple[SimdValue, SimdValue]:
+    """x - n p for a constant p in three parts, as a number and its rounding error."""
     first = m.exact_fma(n, -parts[0], x)  # exact: the difference has no more bits than a float
     second = n * parts[1]
     r = first - second
@@ -207,8 +207,9 @@ def _rest(m: Math, n: Lane, x: Lane, parts: tuple[float, ...]) -> tuple[Lane, La
     return r, ((first - r) - second) + low
 
 
-def _circular(m: Math, x: Lane, quarters: int) -> Lane:
-    """sin(x + quarters pi / 2): x = n pi / 2 + r, then the sine or cosine of r by a polynomial of chosen numbers."""
+def _circular(m: FormulaBuilder, x: SimdValue, quarters: int) -> SimdValue:
+    """sin(x + quarters pi / 2): x = n pi / 2 + r, then the sine or cosine of r by a polynomial with selected
+    coefficients."""
     n, bits = m.nearest(x, 2 / math.pi)
     turned = bits + quarters if quarters else bits
     r, low = _rest(m, n, x, _HALF_PI[m.size])
@@ -221,16 +222,16 @@ def _circular(m: Math, x: Lane, quarters: int) -> Lane:
     return ((start + rest).bits() ^ ((turned & 2) << (m.size - 2))).float()
 
 
-def _sin(m: Math, x: Lane) -> Lane:
+def _sin(m: FormulaBuilder, x: SimdValue) -> SimdValue:
     return m.select(abs(x) < _TINY[m.size], x, _circular(m, x, 0))
 
 
-def _cos(m: Math, x: Lane) -> Lane:
+def _cos(m: FormulaBuilder, x: SimdValue) -> SimdValue:
     return _circular(m, x, 1)
 
 
-def _sine_and_cosine(m: Math, x: Lane) -> tuple[Lane, Lane]:
-    """Both, to the bits of either: they share the reduction, and each polynomial is computed once."""
+def _sine_and_cosine(m: FormulaBuilder, x: SimdValue) -> tuple[SimdValue, SimdValue]:
+    """Both, with the bits of either alone: they share the reduction, and each polynomial is evaluated once."""
     n, bits = m.nearest(x, 2 / math.pi)
     r, low = _rest(m, n, x, _HALF_PI[m.size])
     z = r * r
@@ -244,7 +245,7 @@ def _sine_and_cosine(m: Math, x: Lane) -> tuple[Lane, Lane]:
     return m.select(abs(x) < _TINY[m.size], x, both[0]), both[1]
 
 
-def _tan(m: Math, x: Lane) -> Lane:
+def _tan(m: FormulaBuilder, x: SimdValue) -> SimdValue:
     n, bits = m.nearest(x, 2 / math.pi)
     r, low = _rest(m, n, x, _HALF_PI[m.size])
     z = r * r
@@ -258,8 +259,8 @@ def _tan(m: Math, x: Lane) -> Lane:
     return m.select(abs(x) < _TINY[m.size], x, result)
 
 
-def _far(m: Math, x: Lane) -> Lane:
-    """Arguments whose multiple of pi takes more digits of pi."""
+def _far(m: FormulaBuilder, x: SimdValue) -> SimdValue:
+    """The mask of arguments whose reduction needs more digits of pi."""
     size = abs(x)
     return (size > (2.0**15 if m.size == 32 else 2.0**40)) & (size < math.inf)
 
@@ -267,7 +268,7 @@ def _far(m: Math, x: Lane) -> Lane:
 # --- inverse circular functions --------------------------------------------------------------------------------------
 
 
-def _atan(m: Math, x: Lane) -> Lane:
+def _atan(m: FormulaBuilder, x: SimdValue) -> SimdValue:
     """atan(t) around 0, 1 and infinity (S. Moshier's Cephes has the same three ranges)."""
     size = abs(x)
     middle, large = size > math.sqrt(2) - 1, size > math.sqrt(2) + 1
@@ -281,13 +282,13 @@ def _atan(m: Math, x: Lane) -> Lane:
     return m.copysign(base + (t + m.fma(t * z, m.polynomial(z, tables.ATAN[m.size]), rest)), x)
 
 
-def _atan2(m: Math, y: Lane, x: Lane) -> Lane:
-    """k pi / 4 + atan(t) or k pi / 4 - atan(t), where t is the smaller of |x| and |y| over the larger, or that turned
-    by pi / 4: the angle is rounded where the two are added."""
+def _atan2(m: FormulaBuilder, y: SimdValue, x: SimdValue) -> SimdValue:
+    """k pi / 4 + atan(t) or k pi / 4 - atan(t), where t is the smaller of |x| and |y| over the larger, or that angle
+    rotated by pi / 4: it is rounded in the addition."""
     far, high = abs(x), abs(y)
     steep = high > far
     small, large = m.select(steep, far, high), m.select(steep, high, far)
-    # Infinities and zeros as numbers that have the same angle; sums that stay finite.
+    # Replaces infinities and zeros by numbers with the same angle, and keeps sums finite.
     infinite = large.equals(math.inf)
     small = m.select(infinite, m.select(small.equals(math.inf), 1.0, m.number(0.0)), small)
     large = m.select(infinite, 1.0, m.select(large > 0.0, large, 1.0))
@@ -313,8 +314,8 @@ def _atan2(m: Math, y: Lane, x: Lane) -> Lane:
     return m.select(m.unordered(x, y), math.nan, angle)
 
 
-def _arcsine(m: Math, x: Lane) -> tuple[Lane, Lane, Lane]:
-    """Whether |x| is above a half; asin of |x|, or of sqrt((1 - |x|) / 2), as a number and what is added to it."""
+def _arcsine(m: FormulaBuilder, x: SimdValue) -> tuple[SimdValue, SimdValue, SimdValue]:
+    """Whether |x| is above a half; asin of |x|, or of sqrt((1 - |x|) / 2), as a number and a correction."""
     size = abs(x)
     large = size > 0.5
     z = m.select(large, (1.0 - size) * 0.5, size * size)
@@ -322,14 +323,14 @@ def _arcsine(m: Math, x: Lane) -> tuple[Lane, Lane, Lane]:
     return large, s, s * z * m.polynomial(z, tables.ASIN[m.size])
 
 
-def _asin(m: Math, x: Lane) -> Lane:
+def _asin(m: FormulaBuilder, x: SimdValue) -> SimdValue:
     large, s, rest = _arcsine(m, x)
     high, low = _PI[m.size][0] / 2, _PI[m.size][1] / 2
     far = high - (m.fma(2.0, rest, -low) + (s + s))
     return m.copysign(m.select(large, far, s + rest), x)
 
 
-def _acos(m: Math, x: Lane) -> Lane:
+def _acos(m: FormulaBuilder, x: SimdValue) -> SimdValue:
     large, s, rest = _arcsine(m, x)
     high, low = _PI[m.size][0], _PI[m.size][1]
     signed, signed_rest = m.copysign(s, x), m.copysign(rest, x)
@@ -341,14 +342,14 @@ def _acos(m: Math, x: Lane) -> Lane:
 
 # --- inverse hyperbolic functions ------------------------------------------------------------------------------------
 #
-# log1p of a number, and of what its rounding lost.
+# log1p of a number with its rounding error.
 
 
-def _log1p_of_sum(m: Math, x: Lane, lost: Lane) -> Lane:
+def _log1p_of_sum(m: FormulaBuilder, x: SimdValue, lost: SimdValue) -> SimdValue:
     return _log1p(m, x) + lost / (x + 1.0)
 
 
-def _asinh(m: Math, x: Lane) -> Lane:
+def _asinh(m: FormulaBuilder, x: SimdValue) -> SimdValue:
     """log(|x| + sqrt(x**2 + 1)) = log1p(|x| + x**2 / (sqrt(x**2 + 1) + 1)); log(2 |x|) for large ones."""
     size = abs(x)
     square = size * size
@@ -359,8 +360,8 @@ def _asinh(m: Math, x: Lane) -> Lane:
     return m.select(size < _TINY[m.size], x, m.copysign(result, x))
 
 
-def _acosh(m: Math, x: Lane) -> Lane:
-    """log1p(t + sqrt(t**2 + 2 t)) for t = x - 1, the root with what its roundings lost; log(2 x) for large ones."""
+def _acosh(m: FormulaBuilder, x: SimdValue) -> SimdValue:
+    """log1p(t + sqrt(t**2 + 2 t)) for t = x - 1, the root with its rounding error; log(2 x) for large ones."""
     t = x - 1.0
     double = t + t
     square = m.fma(t, t, double)
@@ -372,8 +373,8 @@ def _acosh(m: Math, x: Lane) -> Lane:
     return m.select(x > _LARGE[m.size], _log(m, x) + math.log(2), near)
 
 
-def _atanh(m: Math, x: Lane) -> Lane:
-    """log1p(2 |x| / (1 - |x|)) / 2, the quotient with what its roundings lost."""
+def _atanh(m: FormulaBuilder, x: SimdValue) -> SimdValue:
+    """log1p(2 |x| / (1 - |x|)) / 2, the quotient with its rounding error."""
     size = abs(x)
     double = size + size
     below = 1.0 - size
@@ -387,7 +388,7 @@ def _atanh(m: Math, x: Lane) -> Lane:
 # --- the error function ----------------------------------------------------------------------------------------------
 
 
-def _erf(m: Math, x: Lane) -> Lane:
+def _erf(m: FormulaBuilder, x: SimdValue) -> SimdValue:
     """x times a polynomial below 1; above it 1 - exp(-q) with a polynomial q."""
     size, most = abs(x), 4.0 if m.size == 32 else 6.0
     size = m.select(m.number(most) < size, most, size)
@@ -397,9 +398,9 @@ def _erf(m: Math, x: Lane) -> Lane:
     return m.copysign(m.select(size < 1.0, near, far), x)
 
 
-def _erfc(m: Math, x: Lane) -> Lane:
+def _erfc(m: FormulaBuilder, x: SimdValue) -> SimdValue:
     """exp(-x**2) p(q) / (1 + 2 x) for large x, as M. Shepherd and J. Laframboise have it (Chebyshev approximation of
-    (1 + 2 x) exp(x**2) erfc(x), 1981), with what the roundings of the square, the sum and the quotient lose."""
+    (1 + 2 x) exp(x**2) erfc(x), 1981), with the rounding errors of the square, the sum and the quotient."""
     size = abs(x)
     most, middle = (10.2, 3.0) if m.size == 32 else (27.3, 4.0)
     size = m.select(m.number(most) < size, most, size)

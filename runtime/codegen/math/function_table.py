@@ -8,6 +8,6 @@ from runtime.codegen.math.vector_functions import FORMULAS
 
 __all__ = ["FORMULAS"]
 
-# The modules are imported for what they add to it.
+# The modules add their functions when they are imported.
 assert exp is FORMULAS["exp"]
 assert pow is FORMULAS["pow"]

@@ -10,16 +10,16 @@ import math
 
 from runtime.codegen.math import coefficients as tables
 from runtime.codegen.math.elementary_functions import LN2, reduced, split
-from runtime.codegen.math.vector_builder import Lane, Math
+from runtime.codegen.math.vector_builder import FormulaBuilder, SimdValue
 from runtime.codegen.math.vector_functions import inline
 
 # 2 / 3 as a sum of two numbers.
 _TWO_THIRDS = (0.6666666666666666, 3.700743415417188e-17)
 
 
-def _power(m: Math, x: Lane, y: Lane) -> Lane:
+def _power(m: FormulaBuilder, x: SimdValue, y: SimdValue) -> SimdValue:
     size = abs(x)
-    # An infinite exponent does what a huge one does, but for 0 * inf.
+    # An infinite exponent is replaced by a huge one, to avoid 0 * inf.
     bounded = m.clamp(y, -1e30, 1e30) if m.size == 32 else m.clamp(y, -1e300, 1e300)
     result = _positive_f32(m, size, bounded) if m.size == 32 else _positive_f64(m, size, bounded)
     infinite = size.equals(math.inf)
@@ -34,7 +34,7 @@ def _power(m: Math, x: Lane, y: Lane) -> Lane:
     return m.select(y.equals(0.0) | x.equals(1.0), 1.0, result)
 
 
-def _positive_f32(m: Math, x: Lane, y: Lane) -> Lane:
+def _positive_f32(m: FormulaBuilder, x: SimdValue, y: SimdValue) -> SimdValue:
     wide = m.wide()
     _, n, q = split(wide, m.widened(x))
     f = q - 1.0
@@ -47,7 +47,7 @@ def _positive_f32(m: Math, x: Lane, y: Lane) -> Lane:
     return m.narrowed(p * ((n2 + wide.bias) << wide.mantissa).float())
 
 
-def _positive_f64(m: Math, x: Lane, y: Lane) -> Lane:
+def _positive_f64(m: FormulaBuilder, x: SimdValue, y: SimdValue) -> SimdValue:
     logarithm, rest = _long_logarithm(m, x)
     product = y * logarithm
     low = m.exact_fma(y, logarithm, -product) + y * rest
@@ -58,8 +58,8 @@ def _positive_f64(m: Math, x: Lane, y: Lane) -> Lane:
     return m.ldexp(m.fma(r * r, m.polynomial(r, tables.EXP[64]), r) + 1.0, n)
 
 
-def _long_logarithm(m: Math, x: Lane) -> tuple[Lane, Lane]:
-    """log(x) of a positive number as a sum of two, of which the second is small."""
+def _long_logarithm(m: FormulaBuilder, x: SimdValue) -> tuple[SimdValue, SimdValue]:
+    """log(x) of a positive number as an unevaluated sum of two numbers."""
     subnormal = x < 2.0**-1022
     _, n, q = split(m, m.select(subnormal, x * 2.0**54, x))
     n = n - m.select(subnormal, 54.0, m.number(0.0))

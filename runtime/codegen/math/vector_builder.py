@@ -1,16 +1,17 @@
-"""Formulas over floats written once, as LLVM code: for one number in a kernel, and for a vector of them in a function.
+"""Builds the LLVM code of a formula over floats, from one description for scalars and for vectors.
 
-A `Lane` is a value in code being written; its operators append instructions:
+A `SimdValue` is an SSA value, scalar or vector; its operators append instructions:
 
     def sigmoid(m, x):                        %0 = call float @llvm.fabs.f32(float %x)
         s = exp(m, -abs(x))            →      ...
         return s / (s + 1)                    %9 = fadd float %8, 1.0
 
-There are no branches in formulas, only `m.select`, so that a loop over them becomes vector code. Nothing types or
-lowers them statement by statement, which would take most of the compile time. How kernels call them:
-`vector_functions.py`.
+Formulas have no branches, only `m.select`, so that loops over them can be vectorised. Building the instructions
+directly skips type inference and lowering of statements, which would take most of the compile time. How kernels call
+formulas: `vector_functions.py`.
 
-Every operation is the same for a number and for a vector, so results don't depend on where a loop's remainder begins.
+Every operation gives the same bits for a scalar and in a vector, so results don't depend on where the remainder of a
+vectorised loop begins.
 """
 
 from __future__ import annotations
@@ -25,105 +26,105 @@ from llvmlite import ir
 
 from runtime.llvm import processor
 
-Formula = Callable[..., "Lane"]
+Formula = Callable[..., "SimdValue"]
 
 PURE = ("nounwind", "readnone")
 
 
-class Lane:
-    """A value, or a vector of values, in code being written: floats, integers of the same width, or truth values."""
+class SimdValue:
+    """A scalar or vector SSA value: floats, integers of the same width, or booleans."""
 
     __slots__ = ("m", "value")
 
-    def __init__(self, m: Math, value: Any) -> None:
+    def __init__(self, m: FormulaBuilder, value: Any) -> None:
         self.m = m
         self.value = value
 
-    def _binary(self, name: str, other: Any, swapped: bool = False) -> Lane:
-        if not isinstance(other, Lane):
+    def _binary(self, name: str, other: Any, swapped: bool = False) -> SimdValue:
+        if not isinstance(other, SimdValue):
             other = self.m.like(self, other)
         a, b = (other, self) if swapped else (self, other)
-        return Lane(self.m, getattr(self.m.builder, name)(a.value, b.value))
+        return SimdValue(self.m, getattr(self.m.builder, name)(a.value, b.value))
 
-    def _arithmetic(self, name: str, other: Any, swapped: bool = False) -> Lane:
+    def _arithmetic(self, name: str, other: Any, swapped: bool = False) -> SimdValue:
         return self._binary(f"f{name}" if self.m.is_float(self) else name, other, swapped)
 
-    def __add__(self, other: Any) -> Lane:
+    def __add__(self, other: Any) -> SimdValue:
         return self._arithmetic("add", other)
 
-    def __sub__(self, other: Any) -> Lane:
+    def __sub__(self, other: Any) -> SimdValue:
         return self._arithmetic("sub", other)
 
-    def __rsub__(self, other: Any) -> Lane:
+    def __rsub__(self, other: Any) -> SimdValue:
         return self._arithmetic("sub", other, True)
 
-    def __mul__(self, other: Any) -> Lane:
+    def __mul__(self, other: Any) -> SimdValue:
         return self._arithmetic("mul", other)
 
-    def __truediv__(self, other: Any) -> Lane:
+    def __truediv__(self, other: Any) -> SimdValue:
         return self._binary("fdiv", other)
 
-    def __rtruediv__(self, other: Any) -> Lane:
+    def __rtruediv__(self, other: Any) -> SimdValue:
         return self._binary("fdiv", other, True)
 
-    def __neg__(self) -> Lane:
-        return Lane(self.m, self.m.builder.fneg(self.value))
+    def __neg__(self) -> SimdValue:
+        return SimdValue(self.m, self.m.builder.fneg(self.value))
 
-    def __abs__(self) -> Lane:
+    def __abs__(self) -> SimdValue:
         return self.m.intrinsic("fabs", self)
 
-    def __and__(self, other: Any) -> Lane:
+    def __and__(self, other: Any) -> SimdValue:
         return self._binary("and_", other)
 
-    def __or__(self, other: Any) -> Lane:
+    def __or__(self, other: Any) -> SimdValue:
         return self._binary("or_", other)
 
-    def __xor__(self, other: Any) -> Lane:
+    def __xor__(self, other: Any) -> SimdValue:
         return self._binary("xor", other)
 
-    def __lshift__(self, other: int) -> Lane:
+    def __lshift__(self, other: int) -> SimdValue:
         return self._binary("shl", other)
 
-    def __rshift__(self, other: int) -> Lane:
-        """The bits moved down; zeros come in from above."""
+    def __rshift__(self, other: int) -> SimdValue:
+        """A logical right shift."""
         return self._binary("lshr", other)
 
-    def _compare(self, sign: str, other: Any) -> Lane:
-        """False where either side is NaN, but for `!=`."""
-        if not isinstance(other, Lane):
+    def _compare(self, sign: str, other: Any) -> SimdValue:
+        """An ordered comparison, false if either side is NaN; `!=` is unordered."""
+        if not isinstance(other, SimdValue):
             other = self.m.like(self, other)
         compare = self.m.builder.fcmp_unordered if sign == "!=" else self.m.builder.fcmp_ordered
-        return Lane(self.m, compare(sign, self.value, other.value))
+        return SimdValue(self.m, compare(sign, self.value, other.value))
 
-    def __lt__(self, other: Any) -> Lane:
+    def __lt__(self, other: Any) -> SimdValue:
         return self._compare("<", other)
 
-    def __le__(self, other: Any) -> Lane:
+    def __le__(self, other: Any) -> SimdValue:
         return self._compare("<=", other)
 
-    def __gt__(self, other: Any) -> Lane:
+    def __gt__(self, other: Any) -> SimdValue:
         return self._compare(">", other)
 
-    def __ge__(self, other: Any) -> Lane:
+    def __ge__(self, other: Any) -> SimdValue:
         return self._compare(">=", other)
 
-    def equals(self, other: Any) -> Lane:
+    def equals(self, other: Any) -> SimdValue:
         return self._compare("==", other)
 
-    def differs(self, other: Any) -> Lane:
+    def differs(self, other: Any) -> SimdValue:
         return self._compare("!=", other)
 
-    def bits(self) -> Lane:
+    def bits(self) -> SimdValue:
         """The float's bits as an integer."""
-        return Lane(self.m, self.m.builder.bitcast(self.value, self.m.int_type))
+        return SimdValue(self.m, self.m.builder.bitcast(self.value, self.m.int_type))
 
-    def float(self) -> Lane:
+    def float(self) -> SimdValue:
         """The float with these bits."""
-        return Lane(self.m, self.m.builder.bitcast(self.value, self.m.float_type))
+        return SimdValue(self.m, self.m.builder.bitcast(self.value, self.m.float_type))
 
 
-class Math:
-    """Where a formula is written to: a builder, a float format of `size` bits, a number of lanes."""
+class FormulaBuilder:
+    """Appends the instructions of a formula: a builder, a float format of `size` bits, and `width` lanes."""
 
     def __init__(self, builder: Any, size: int, width: int) -> None:
         self.builder = builder
@@ -137,20 +138,20 @@ class Math:
     def _type(self, element: Any) -> Any:
         return ir.VectorType(element, self.width) if self.width > 1 else element
 
-    def is_float(self, lane: Lane) -> bool:
+    def is_float(self, lane: SimdValue) -> bool:
         return lane.value.type == self.float_type
 
-    def like(self, lane: Lane, number: Any) -> Lane:
-        """A constant of the lane's type."""
+    def like(self, lane: SimdValue, number: Any) -> SimdValue:
+        """A constant of the value's type."""
         type_ = lane.value.type
         if self.width == 1:
-            return Lane(self, ir.Constant(type_, number))
-        return Lane(self, ir.Constant(type_, [ir.Constant(type_.element, number)] * self.width))
+            return SimdValue(self, ir.Constant(type_, number))
+        return SimdValue(self, ir.Constant(type_, [ir.Constant(type_.element, number)] * self.width))
 
-    def number(self, value: float) -> Lane:
+    def number(self, value: float) -> SimdValue:
         if self.width == 1:
-            return Lane(self, ir.Constant(self.float_type, value))
-        return Lane(self, ir.Constant(self.float_type, [ir.Constant(self.float_type.element, value)] * self.width))
+            return SimdValue(self, ir.Constant(self.float_type, value))
+        return SimdValue(self, ir.Constant(self.float_type, [ir.Constant(self.float_type.element, value)] * self.width))
 
     def bits_of(self, value: float) -> int:
         """The bits of a constant."""
@@ -158,60 +159,60 @@ class Math:
         return int(struct.unpack(whole, struct.pack(code, value))[0])
 
     def rounded(self, value: float) -> float:
-        """The number of this format next to another one."""
+        """A number rounded to this format."""
         code = "<f" if self.size == 32 else "<d"
         (found,) = struct.unpack(code, struct.pack(code, value))
         return float(found)
 
-    def intrinsic(self, name: str, *operands: Lane) -> Lane:
-        """One of LLVM's functions of floats that is a machine instruction."""
+    def intrinsic(self, name: str, *operands: SimdValue) -> SimdValue:
+        """A call of an LLVM intrinsic over floats."""
         vector = f"v{self.width}" if self.width > 1 else ""
         declared = self.builder.module.declare_intrinsic(
             f"llvm.{name}.{vector}f{self.size}", (), ir.FunctionType(self.float_type, [self.float_type] * len(operands))
         )
-        return Lane(self, self.builder.call(declared, [operand.value for operand in operands]))
+        return SimdValue(self, self.builder.call(declared, [operand.value for operand in operands]))
 
-    def _floats(self, *values: Any) -> list[Lane]:
-        return [value if isinstance(value, Lane) else self.number(value) for value in values]
+    def _floats(self, *values: Any) -> list[SimdValue]:
+        return [value if isinstance(value, SimdValue) else self.number(value) for value in values]
 
-    def fma(self, a: Any, b: Any, c: Any) -> Lane:
-        """a * b + c, with one rounding where the machine can, in two steps elsewhere."""
+    def fma(self, a: Any, b: Any, c: Any) -> SimdValue:
+        """a * b + c, fused (one rounding) where the machine has the instruction."""
         return self.intrinsic("fmuladd", *self._floats(a, b, c))
 
-    def exact_fma(self, a: Any, b: Any, c: Any) -> Lane:
-        """a * b + c with one rounding, on every machine."""
+    def exact_fma(self, a: Any, b: Any, c: Any) -> SimdValue:
+        """a * b + c with one rounding on every machine."""
         return self.intrinsic("fma", *self._floats(a, b, c))
 
-    def sqrt(self, x: Lane) -> Lane:
+    def sqrt(self, x: SimdValue) -> SimdValue:
         return self.intrinsic("sqrt", x)
 
-    def floor(self, x: Lane) -> Lane:
+    def floor(self, x: SimdValue) -> SimdValue:
         return self.intrinsic("floor", x)
 
-    def copysign(self, size: Lane, sign: Lane) -> Lane:
+    def copysign(self, size: SimdValue, sign: SimdValue) -> SimdValue:
         return self.intrinsic("copysign", size, sign)
 
-    def select(self, condition: Lane, yes: Any, no: Any) -> Lane:
-        """One of two floats, or of two integers where `yes` is an integer lane."""
-        known = yes if isinstance(yes, Lane) else no if isinstance(no, Lane) else self.number(0.0)
-        a, b = (value if isinstance(value, Lane) else self.like(known, value) for value in (yes, no))
-        return Lane(self, self.builder.select(condition.value, a.value, b.value))
+    def select(self, condition: SimdValue, yes: Any, no: Any) -> SimdValue:
+        """One of two floats, or of two integers if `yes` is an integer."""
+        known = yes if isinstance(yes, SimdValue) else no if isinstance(no, SimdValue) else self.number(0.0)
+        a, b = (value if isinstance(value, SimdValue) else self.like(known, value) for value in (yes, no))
+        return SimdValue(self, self.builder.select(condition.value, a.value, b.value))
 
-    def unordered(self, a: Lane, b: Lane) -> Lane:
+    def unordered(self, a: SimdValue, b: SimdValue) -> SimdValue:
         """Whether either is NaN."""
-        return Lane(self, self.builder.fcmp_unordered("uno", a.value, b.value))
+        return SimdValue(self, self.builder.fcmp_unordered("uno", a.value, b.value))
 
-    def nonzero(self, integer: Lane) -> Lane:
-        return Lane(self, self.builder.icmp_unsigned("!=", integer.value, self.like(integer, 0).value))
+    def nonzero(self, integer: SimdValue) -> SimdValue:
+        return SimdValue(self, self.builder.icmp_unsigned("!=", integer.value, self.like(integer, 0).value))
 
-    def clamp(self, x: Lane, low: float, high: float) -> Lane:
+    def clamp(self, x: SimdValue, low: float, high: float) -> SimdValue:
         """x within the bounds; NaN stays."""
         x = self.select(self.number(high) < x, high, x)
         return self.select(self.number(low) > x, low, x)
 
-    def polynomial(self, x: Lane, coefficients: Sequence[Any]) -> Lane:
-        """c[0] + c[1] x + c[2] x**2 + ..., as pairs c[i] + c[i + 1] x by Horner's rule in x**2: one product more than
-        Horner's rule in x, which loops over many numbers are bound by, and half of its chain, for loops over one."""
+    def polynomial(self, x: SimdValue, coefficients: Sequence[Any]) -> SimdValue:
+        """c[0] + c[1] x + c[2] x**2 + ..., by Estrin-like pairs c[i] + c[i + 1] x and Horner's rule in x**2: one
+        multiplication more than Horner's rule in x, but half its dependency chain."""
         pairs: list[Any] = [
             self.fma(x, coefficients[i + 1], coefficients[i]) for i in range(0, len(coefficients) - 1, 2)
         ]
@@ -223,37 +224,37 @@ class Math:
             result = self.fma(square, result, pairs.pop())
         return self._floats(result)[0]
 
-    def nearest(self, x: Lane, factor: float, parts: int = 1) -> tuple[Lane, Lane]:
-        """The integer next to x * factor, as a float and as bits, the lowest of which are the integer's; or the number
-        of so many parts of one, and how many.
+    def nearest(self, x: SimdValue, factor: float, parts: int = 1) -> tuple[SimdValue, SimdValue]:
+        """x * factor rounded to a multiple of 1 / parts: as a float, and as an integer whose low bits are parts times
+        it.
 
-        Adding 1.5 * 2**mantissa leaves no room for a fraction. Right below 2**(mantissa - 2) / parts; no conversion
-        between floats and integers, which older machines lack for vectors of 64 bits.
+        Adding 1.5 * 2**mantissa rounds away the fraction. Correct below 2**(mantissa - 2) / parts. It avoids
+        conversions between floats and 64-bit integers, which older machines lack for vectors.
         """
         magic = 1.5 * 2.0**self.mantissa / parts
         shifted = self.fma(x, factor, magic)
         return shifted - magic, shifted.bits()
 
-    def ldexp(self, x: Lane, n: Lane) -> Lane:
+    def ldexp(self, x: SimdValue, n: SimdValue) -> SimdValue:
         """x * 2**n with one rounding, for |x| near 1 and integers |n| < 2 * bias."""
-        if _scales():
+        if _has_ldexp():
             vector = f"v{self.width}" if self.width > 1 else ""
             declared = self.builder.module.declare_intrinsic(
                 f"llvm.ldexp.{vector}f{self.size}.{vector}i{self.size}", (),
                 ir.FunctionType(self.float_type, [self.float_type, self.int_type]),
             )  # fmt: skip
-            return Lane(self, self.builder.call(declared, [x.value, n.value]))
-        # In two steps, of which the first is exact.
+            return SimdValue(self, self.builder.call(declared, [x.value, n.value]))
+        # In two multiplications, of which the first is exact.
         biased = n + 2 * self.bias
         half = biased >> 1
         return x * (half << self.mantissa).float() * ((biased - half) << self.mantissa).float()
 
-    def step(self, name: str, *operands: Lane) -> Lane:
-        """A call of one of the steps in `vector_intrinsics.py`, which gives what its first operand is."""
+    def deferred(self, name: str, *operands: SimdValue) -> SimdValue:
+        """A call of an intrinsic of `vector_intrinsics.py`, whose result has the type of its first operand."""
         builder, kinds = self.builder, [self.is_float(operand) for operand in operands]
 
         def declared(width: int) -> Any:
-            m, symbol = Math(None, self.size, width), self._step(name, width)
+            m, symbol = FormulaBuilder(None, self.size, width), self._symbol(name, width)
             types = [m.float_type if is_float else m.int_type for is_float in kinds]
             found = builder.module.globals.get(symbol)
             return found or ir.Function(builder.module, ir.FunctionType(types[0], types), symbol)
@@ -262,47 +263,47 @@ class Math:
         if self.width == 1:
             letters = "v" * len(operands)
             versions = [declared(bits // self.size).name for bits in vector_lengths()]
-            # llvmlite knows the attributes without values only.
+            # llvmlite supports attributes without values only.
             text = ",".join(
-                f"_ZGV_LLVM_N{bits // self.size}{letters}_{self._step(name, 1)}({version})"
+                f"_ZGV_LLVM_N{bits // self.size}{letters}_{self._symbol(name, 1)}({version})"
                 for bits, version in zip(vector_lengths(), versions)
             )
             set.add(call.attributes, f'"vector-function-abi-variant"="{text}"')
-        return Lane(self, call)
+        return SimdValue(self, call)
 
-    def _step(self, name: str, width: int) -> str:
+    def _symbol(self, name: str, width: int) -> str:
         return f"autograph_step_{name}_f{self.size}_{width}"
 
-    def look_up(self, table: str, index: Lane) -> Lane:
-        """The integer that a table has at the last bits of another one."""
-        return self.step(table, index)
+    def lookup(self, table: str, index: SimdValue) -> SimdValue:
+        """The entry of an integer table at the low bits of `index`."""
+        return self.deferred(table, index)
 
-    def times_power(self, x: Lane, n: Lane) -> Lane:
+    def times_power(self, x: SimdValue, n: SimdValue) -> SimdValue:
         """x * 2**floor(n) with one rounding, for |x| near 1 and floats |n| < 2 * bias."""
-        return self.step("power", x, n)
+        return self.deferred("power", x, n)
 
-    def wide(self) -> Math:
-        """The same place and width, in float64."""
-        return Math(self.builder, 64, self.width)
+    def wide(self) -> FormulaBuilder:
+        """The same builder and width, in float64."""
+        return FormulaBuilder(self.builder, 64, self.width)
 
-    def widened(self, x: Lane) -> Lane:
+    def widened(self, x: SimdValue) -> SimdValue:
         wide = self.wide()
-        return Lane(wide, self.builder.fpext(x.value, wide.float_type))
+        return SimdValue(wide, self.builder.fpext(x.value, wide.float_type))
 
-    def narrowed(self, x: Lane) -> Lane:
-        return Lane(self, self.builder.fptrunc(x.value, self.float_type))
+    def narrowed(self, x: SimdValue) -> SimdValue:
+        return SimdValue(self, self.builder.fptrunc(x.value, self.float_type))
 
 
 @functools.cache
 def vector_lengths() -> tuple[int, ...]:
-    """The lengths in bits that loops are compiled for here: LLVM takes half of the longest where it has reasons to."""
+    """The vector lengths in bits that loops may be compiled for: LLVM sometimes chooses half of the longest."""
     features = processor.features()
     return (256, 512) if features.get("avx512f") else (128, 256) if features.get("avx2") else (128,)
 
 
 @functools.cache
-def _scales() -> bool:
-    """Whether the processor multiplies by powers of two in one instruction, and LLVM knows of it for vectors."""
+def _has_ldexp() -> bool:
+    """Whether the processor has a vector ldexp, and LLVM selects it."""
     features = processor.features()
     newest = llvmlite.binding.llvm_version_info[0] >= 22
     return newest and all(features.get(name) for name in ("avx512f", "avx512dq", "avx512vl"))

@@ -1,13 +1,13 @@
-"""Steps of formulas that are one instruction of vectors, and that LLVM would not find: looking numbers up in a table as
-long as a register of 512 bits, which a permutation of it does, and multiplying by a power of two.
+"""Operations that are one vector instruction but that LLVM wouldn't select: table lookup by a permutation of a 512-bit
+register, and multiplication by a power of two.
 
-    %bits = call i64 @autograph_step_root_f64_1(i64 %k) #0       while loops become vector code
+    %bits = call i64 @autograph_step_root_f64_1(i64 %k) #0       while loops are vectorised
     %bits = call <8 x i64> @llvm.x86.avx512.permvar.di.512(<8 x i64> <…>, <8 x i64> %k)
 
-A formula for one number calls the step by name, with the attribute `vector-function-abi-variant`, by which LLVM's loop
-vectoriser finds the names for vectors. What the names mean is said afterwards: kernels of `runtime.llvm` are linked
-with `definitions` then, which are inlined; numba's get functions (`complete`). Without the instructions the same bits
-are made by loads and products.
+A scalar formula calls an opaque function with the attribute `vector-function-abi-variant`, by which LLVM's loop
+vectoriser finds the vector variants. Their bodies are supplied after vectorisation: kernels of `runtime.llvm` are
+linked with `definitions`, which are inlined; numba's get functions (`define_in`). Without the instructions, loads and
+multiplications give the same bits.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from runtime.codegen.math.vector_builder import PURE, Lane, Math
+from runtime.codegen.math.vector_builder import PURE, FormulaBuilder, SimdValue
 from runtime.llvm import processor
 
 _NAMED = re.compile(r'@"?(autograph_step_([a-z]+)_f(32|64)_(\d+))"?\(')
@@ -29,7 +29,7 @@ _DECLARED = re.compile(r'^declare .*@"?(autograph_step_\w+)"?\(', re.MULTILINE)
 
 @functools.cache
 def _features() -> frozenset[str]:
-    return frozenset(name for name, there in processor.features().items() if there)
+    return frozenset(name for name, present in processor.features().items() if present)
 
 
 # --- tables ----------------------------------------------------------------------------------------------------------
@@ -43,24 +43,24 @@ def _roots(parts: int) -> list[Decimal]:
         return [Decimal(2) ** (Decimal(j) / parts) for j in range(parts)]
 
 
-def _root(m: Math) -> list[int]:
+def _root(m: FormulaBuilder) -> list[int]:
     return [m.bits_of(float(root)) for root in _roots(m.parts)]
 
 
-def _tail(m: Math) -> list[int]:
-    """What rounding took from the roots."""
+def _tail(m: FormulaBuilder) -> list[int]:
+    """The rounding errors of the roots."""
     return [m.bits_of(float(root - Decimal(m.rounded(float(root))))) for root in _roots(m.parts)]
 
 
-def _scaled(m: Math) -> list[int]:
-    """Bits of the roots, to which the integer parts * k + j, moved to where the exponent has its fractions, adds k to
-    the exponent."""
+def _scaled(m: FormulaBuilder) -> list[int]:
+    """Bits of the roots, arranged so that adding parts * k + j, shifted to the mantissa's top bits, adds k to the
+    exponent."""
     return [bits - j * ((1 << m.mantissa) // m.parts) for j, bits in enumerate(_root(m))]
 
 
-def _lost(m: Math) -> list[int]:
-    """What rounding took from a root, relative to it, and from an argument that was reduced by parts - j times a
-    fraction of log(2), where log(2) was rounded."""
+def _lost(m: FormulaBuilder) -> list[int]:
+    """The relative rounding error of a root, with that of an argument reduced by parts - j times a fraction of log(2),
+    where log(2) was rounded."""
     with localcontext() as context:
         context.prec = 60
         ln2 = Decimal(2).ln()
@@ -75,25 +75,25 @@ def _lost(m: Math) -> list[int]:
 _TABLES = {"root": _root, "tail": _tail, "scaled": _scaled, "lost": _lost}
 
 
-def _looked_up(name: str) -> Callable[[Math, Lane], Lane]:
-    """What a table has at the integer's last bits."""
+def _table_lookup(name: str) -> Callable[[FormulaBuilder, SimdValue], SimdValue]:
+    """The entry of a table at the integer's low bits."""
 
-    def write(m: Math, index: Lane) -> Lane:
+    def write(m: FormulaBuilder, index: SimdValue) -> SimdValue:
         element = ir.IntType(m.size)
         mask = (1 << m.size) - 1
         entries = [ir.Constant(element, entry & mask) for entry in _TABLES[name](m)]
         if m.width == 1:
-            return Lane(m, _loaded(m, name, entries, index.value))
+            return SimdValue(m, _loaded(m, name, entries, index.value))
         if "avx512f" in _features():
-            return _in_pieces(m, index, 512 // m.size, functools.partial(_permuted, m, entries))
+            return _split_vector(m, index, 512 // m.size, functools.partial(_permuted, m, entries))
         if m.size == 32 and "avx2" in _features():
-            return _in_pieces(m, index, 8, functools.partial(_permuted_halves, m, entries))
-        return _in_pieces(m, index, 1, lambda lane: _loaded(m, name, entries, lane))
+            return _split_vector(m, index, 8, functools.partial(_permuted_halves, m, entries))
+        return _split_vector(m, index, 1, lambda lane: _loaded(m, name, entries, lane))
 
     return write
 
 
-def _loaded(m: Math, name: str, entries: list[Any], index: Any) -> Any:
+def _loaded(m: FormulaBuilder, name: str, entries: list[Any], index: Any) -> Any:
     builder, type_ = m.builder, ir.ArrayType(ir.IntType(m.size), m.parts)
     symbol = f"autograph_table_{name}_f{m.size}"
     table = builder.module.globals.get(symbol)
@@ -106,41 +106,41 @@ def _loaded(m: Math, name: str, entries: list[Any], index: Any) -> Any:
     return builder.load(builder.gep(table, [ir.Constant(index.type, 0), low], inbounds=True))
 
 
-def _in_pieces(m: Math, index: Lane, size: int, look_up: Callable[[Any], Any]) -> Lane:
-    """The entries for vectors of any length, from a function of vectors of one length, or of one number."""
+def _split_vector(m: FormulaBuilder, index: SimdValue, size: int, lookup: Callable[[Any], Any]) -> SimdValue:
+    """Looks up a vector of any length by a function over vectors of one length, or over scalars."""
     builder, element = m.builder, ir.IntType(m.size)
     whole = ir.Constant(m.int_type, ir.Undefined)
     if size == 1:
         for lane in range(m.width):
             number = ir.Constant(ir.IntType(32), lane)
-            whole = builder.insert_element(whole, look_up(builder.extract_element(index.value, number)), number)
-        return Lane(m, whole)
+            whole = builder.insert_element(whole, lookup(builder.extract_element(index.value, number)), number)
+        return SimdValue(m, whole)
     positions = ir.VectorType(ir.IntType(32), size)
     nothing = ir.Constant(m.int_type, ir.Undefined)
-    pieces = []
+    parts = []
     for start in range(0, m.width, size):
         chosen = [min(start + lane, m.width - 1) for lane in range(size)]
-        pieces.append(look_up(builder.shuffle_vector(index.value, nothing, ir.Constant(positions, chosen))))
-    while len(pieces) > 1:
-        length = pieces[0].type.count * 2
+        parts.append(lookup(builder.shuffle_vector(index.value, nothing, ir.Constant(positions, chosen))))
+    while len(parts) > 1:
+        length = parts[0].type.count * 2
         order = ir.Constant(ir.VectorType(ir.IntType(32), length), list(range(length)))
-        pieces = [builder.shuffle_vector(a, b, order) for a, b in zip(pieces[::2], pieces[1::2])]
-    (found,) = pieces
+        parts = [builder.shuffle_vector(a, b, order) for a, b in zip(parts[::2], parts[1::2])]
+    (found,) = parts
     if found.type.count > m.width:
         order = ir.Constant(ir.VectorType(ir.IntType(32), m.width), list(range(m.width)))
         found = builder.shuffle_vector(found, ir.Constant(found.type, ir.Undefined), order)
     assert found.type.element == element
-    return Lane(m, found)
+    return SimdValue(m, found)
 
 
-def _permuted(m: Math, entries: list[Any], index: Any) -> Any:
-    """AVX-512: a register holds the table."""
+def _permuted(m: FormulaBuilder, entries: list[Any], index: Any) -> Any:
+    """AVX-512: one register holds the table."""
     letter = "s" if m.size == 32 else "d"
     return _called(m, f"llvm.x86.avx512.permvar.{letter}i.512", index.type, _vector(entries), index)
 
 
-def _permuted_halves(m: Math, entries: list[Any], index: Any) -> Any:
-    """AVX2: two registers of 8, of which the fourth bit chooses."""
+def _permuted_halves(m: FormulaBuilder, entries: list[Any], index: Any) -> Any:
+    """AVX2: two registers of 8 entries; the fourth bit selects one."""
     builder = m.builder
     low, high = (
         _called(m, "llvm.x86.avx2.permd", index.type, _vector(half), index) for half in (entries[:8], entries[8:])
@@ -153,7 +153,7 @@ def _vector(entries: list[Any]) -> Any:
     return ir.Constant(ir.VectorType(entries[0].type, len(entries)), entries)
 
 
-def _called(m: Math, name: str, result: Any, *operands: Any) -> Any:
+def _called(m: FormulaBuilder, name: str, result: Any, *operands: Any) -> Any:
     type_ = ir.FunctionType(result, [operand.type for operand in operands])
     declared = m.builder.module.globals.get(name) or ir.Function(m.builder.module, type_, name)
     return m.builder.call(declared, operands, attrs=PURE)
@@ -162,7 +162,7 @@ def _called(m: Math, name: str, result: Any, *operands: Any) -> Any:
 # --- powers of two ---------------------------------------------------------------------------------------------------
 
 
-def _times_power(m: Math, x: Lane, n: Lane) -> Lane:
+def _times_power(m: FormulaBuilder, x: SimdValue, n: SimdValue) -> SimdValue:
     """x * 2**floor(n) with one rounding, for x from 1/2 to 4 and |n| < 2 * bias."""
     bits = m.size * m.width
     if "avx512vl" in _features() and "avx512f" in _features() and bits in (m.size, 256, 512):
@@ -179,19 +179,22 @@ def _times_power(m: Math, x: Lane, n: Lane) -> Lane:
         lanes = ir.IntType(8 if m.width == 1 else max(length, 8))
         rounding = [] if bits == 256 else [ir.IntType(32)(4)]
         found = _called(m, name, type_, *given, ir.Constant(type_, None), lanes(-1), *rounding)
-        return Lane(m, m.builder.extract_element(found, zero) if m.width == 1 else found)
+        return SimdValue(m, m.builder.extract_element(found, zero) if m.width == 1 else found)
     whole = m.floor(n) + 1.5 * 2.0**m.mantissa
     return m.ldexp(x, whole.bits() - m.bits_of(1.5 * 2.0**m.mantissa))
 
 
-STEPS: dict[str, Callable[..., Lane]] = {**{name: _looked_up(name) for name in _TABLES}, "power": _times_power}
+INTRINSICS: dict[str, Callable[..., SimdValue]] = {
+    **{name: _table_lookup(name) for name in _TABLES},
+    "power": _times_power,
+}
 
 
-# --- what the names mean ---------------------------------------------------------------------------------------------
+# --- definitions ----------------------------------------------------------------------------------------------------
 
 
-def kept(text: str) -> str:
-    """A module's text in which the names for vectors stay until loops are vectorised, though nothing calls them."""
+def keep_variants(text: str) -> str:
+    """A module in which the vector variants survive until loop vectorisation, though nothing calls them."""
     names = _DECLARED.findall(text)
     if not names:
         return text
@@ -200,32 +203,32 @@ def kept(text: str) -> str:
 
 
 def definitions(texts: Iterable[str]) -> str:
-    """A module with all steps that modules name, to be linked and inlined when loops are vectorised; may be empty."""
+    """A module that defines all intrinsics that `texts` call, to be linked and inlined after loop vectorisation."""
     found = sorted({found for text in texts for found in _NAMED.findall(text)})
     if not found:
         return ""
     module = ir.Module()
     for symbol, name, size, width in found:
-        m = Math(None, int(size), int(width))
+        m = FormulaBuilder(None, int(size), int(width))
         types = [m.float_type] * 2 if name == "power" else [m.int_type]
         function = ir.Function(module, ir.FunctionType(types[0], types), symbol)
         _write(function, name, m, "available_externally", "alwaysinline")
     return str(module)
 
 
-def complete(module: Any) -> None:
-    """Defines the steps that a module of llvmlite's declares, as functions."""
+def define_in(module: Any) -> None:
+    """Defines the intrinsics that an llvmlite module declares, as functions."""
     for symbol, declared in list(module.globals.items()):
         named = _NAMED.match(f"@{symbol}(")
         if named and declared.is_declaration:
             _, name, size, width = named.groups()
-            # This linkage keeps what nothing calls until loops are vectorised.
-            _write(declared, name, Math(None, int(size), int(width)), "weak_odr", "noinline")
+            # This linkage keeps functions without callers until loop vectorisation.
+            _write(declared, name, FormulaBuilder(None, int(size), int(width)), "weak_odr", "noinline")
 
 
-def _write(function: Any, name: str, m: Math, linkage: str, inlining: str) -> None:
+def _write(function: Any, name: str, m: FormulaBuilder, linkage: str, inlining: str) -> None:
     function.linkage = linkage
     for attribute in (*PURE, inlining):
         function.attributes.add(attribute)
     m.builder = ir.IRBuilder(function.append_basic_block())
-    m.builder.ret(STEPS[name](m, *(Lane(m, argument) for argument in function.args)).value)
+    m.builder.ret(INTRINSICS[name](m, *(SimdValue(m, argument) for argument in function.args)).value)
