@@ -19,8 +19,9 @@ def pytest_addoption(parser):
 
 
 @pytest.fixture(autouse=True, scope="session")
-def shortcuts():
-    """Users' functions take them when the background compiler has come to it, those of tests from their third call."""
+def fast_calls():
+    """Compiles the machine code of inline caches first, so that functions of tests are answered by it from their third
+    call on; users' are when the background compiler has come to it."""
     from runtime.engine.fastcall import inline_cache
 
     inline_cache.prepare()

@@ -35,7 +35,7 @@ from runtime.variable import Variable
 _serial = itertools.count()
 _MAX_TWINS = 512
 # With defaults left out and given, with other objects of equal value.
-_SHORTCUTS = 3
+_FAST_CALLS = 3
 _NO_TOKEN = EagerTensor(None, dtypes.bool_)
 
 
@@ -75,8 +75,8 @@ class ConcreteFunction:
         self.used = True  # since the cache last looked for room
         # Once it is known how calls run: from tensors to the result, where no tape and no trace is open.
         self.direct: Callable[[list[Any]], Any] | None = None
-        self._was_settled = self._shortcut_made = False
-        self.shortcuts_left = 0  # how many more kinds of such calls machine code may learn to answer
+        self._was_settled = self._has_fast_call = False
+        self.fast_calls_left = 0  # how many more kinds of calls its inline cache may learn
         self._captures = list(captures)
         self.symbolic_captures = symbolic_captures
         self._specs = specs
@@ -208,7 +208,7 @@ class ConcreteFunction:
         if not self._was_settled and self.function.executable.settled is not None:
             self._was_settled = True
             self.direct = None if self._variables else self._direct()
-            self.shortcuts_left = _SHORTCUTS if self._kernel is not None and not self._given_variables else 0
+            self.fast_calls_left = _FAST_CALLS if self._kernel is not None and not self._given_variables else 0
         if self._single:
             return results[0]
         return self._pack(results)
@@ -240,32 +240,32 @@ class ConcreteFunction:
         if self._kernel is None:
             why = getattr(self.function.executable.settled, "by_python", "since it is not one kernel alone")
             return f"by Python, {why}"
-        if self._shortcut_made:
+        if self._has_fast_call:
             return "by machine code, those that are like earlier ones"
         return "by Python, until machine code has seen a few of them"
 
     def plan(
-        self, description: Any, order: Sequence[int], otherwise: Callable[..., Any], raising: Callable[..., Any]
+        self, pattern: Any, order: Sequence[int], fallback: Callable[..., Any], raising: Callable[..., Any]
     ) -> Any:
-        """The plan of a shortcut for calls like the one described; None where there can't be one.
+        """The inline cache's plan for calls that match a pattern; None if there can't be one.
 
-        order: which of the tensors described are the first, the second and so on of the flat list of them.
+        order: the permutation of the pattern's tensors into the order of the parameters.
         """
         from runtime.engine.fastcall import inline_cache
 
         structure, variables = self._result, self.variables
         written = [variables[index] for index in self._written]
-        if self._commits or not all(description.variable(v, "_array") for v in variables):
+        if self._commits or not all(pattern.variable(v, "_array") for v in variables):
             return None
         for lock in locks.of(v._id for v in written):
-            description.lock(lock)
+            pattern.lock(lock)
         is_tuple = type(structure) is tuple and not any(map(nest.is_nested, structure)) and not any(self._is_none)
         nothing = structure is None and self._is_none == [True]
         pack: Any = None if self._single else tuple if is_tuple else inline_cache.NOTHING if nothing else self._pack
         extra, dtypes = [t._array for t in self._extra], [v.dtype for v in self.graph.outputs if v.is_tensor]
         assign = [v.take for v in written]
-        plan = inline_cache.plan(self._kernel, description, order, extra, dtypes, assign, pack, otherwise, raising)
-        self._shortcut_made = self._shortcut_made or plan is not None
+        plan = inline_cache.make_plan(self._kernel, pattern, order, extra, dtypes, assign, pack, fallback, raising)
+        self._has_fast_call = self._has_fast_call or plan is not None
         return plan
 
     def shapes_like(self, tensors: Sequence[EagerTensor]) -> list[tuple]:

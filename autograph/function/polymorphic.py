@@ -16,10 +16,10 @@ from autograph.convert.features import Feature, checked
 from autograph.errors import UnsupportedError
 from autograph.function.cache import TraceCache
 from autograph.function.concrete import ConcreteFunction
+from autograph.function.fast_calls import FastCalls
 from autograph.function.guards import broken, guards_of, settled
 from autograph.function.lifting import trace_once_or_twice
 from autograph.function.retracing import Reasons, explain, warn_when_frequent
-from autograph.function.shortcuts import Shortcuts
 from autograph.function.signature import (
     Arguments,
     WeakArgument,
@@ -103,7 +103,7 @@ class Function:
         self._tracing: set[Any] = set()
         self.recurs = False  # whether functions that it calls call it: traces take it in, rather than its own trace
         self._bound: Any = None
-        self._shortcuts = Shortcuts()
+        self._fast_calls = FastCalls()
         self._owner = weakref.ref(self)
 
     @property
@@ -136,7 +136,7 @@ class Function:
             if concrete is None or (concrete.guards and broken(concrete.guards) is not None):
                 concrete = self._trace(key, args, kwargs)
             if ctx.builder is None and not ctx.recorders:
-                if concrete.shortcuts_left:
+                if concrete.fast_calls_left:
                     self._shorten(concrete, given, named, tensors)
                 if concrete.direct is not None:
                     concrete.used = True
@@ -155,11 +155,11 @@ class Function:
             return
         try:
             owner = self._owner()
-            if concrete.shortcuts_left and owner is not None:
-                concrete.shortcuts_left -= 1
+            if concrete.fast_calls_left and owner is not None:
+                concrete.fast_calls_left -= 1
                 twin = object.__new__(Function)
                 twin.__dict__ = self.__dict__
-                answer = self._shortcuts.add(concrete, args, named, tensors, twin.__call__)
+                answer = self._fast_calls.add(concrete, args, named, tensors, twin.__call__)
                 if answer is not None:
                     owner._answer = answer
                     owner.__class__ = _ShortFunction

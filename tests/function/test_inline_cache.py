@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import autograph as ag
-from autograph.function import shortcuts
+from autograph.function import fast_calls
 from runtime import dtypes
 from runtime.engine.fastcall import inline_cache
 
@@ -179,7 +179,7 @@ def test_arrays_that_are_laid_out_otherwise_go_the_long_way():
 
 def test_several_kinds_of_calls_are_known():
     f = compiled(lambda x, n=1: x * n)
-    kinds = [ag.ones([size]) for size in range(shortcuts.MOST_PLANS + 3)]
+    kinds = [ag.ones([size]) for size in range(fast_calls.MOST_PLANS + 3)]
     for x in kinds:
         settled(f, x)
     for n, x in enumerate(kinds):

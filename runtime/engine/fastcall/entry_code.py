@@ -1,10 +1,9 @@
-"""The machine code of shortcuts (`engine/fastcall/inline_cache.py`): from the arguments of a Python call to a kernel
-and to tensors.
+"""The machine code of inline caches (`inline_cache.py`): from the arguments of a Python call to a kernel and to
+tensors.
 
-It is written in LLVM's text, by hand, since it works on Python's objects: it reads the fields that CPython and NumPy
-keep where they are for compiled code, as `llvm/wrapper.py` does, and asks their functions for all else. What it is to
-do stands in words (`plan_encoding.py`); the questions that it asks first are in `guard_code.py`, what it does
-then in `run_code.py`.
+It is handwritten LLVM IR since it works on Python objects: like `llvm/wrapper.py` it reads fields whose offsets CPython
+and NumPy keep stable for compiled code, and calls their C functions for everything else. It interprets plans
+(`plan_encoding.py`): the checks are in `guard_code.py`, the kernel's call in `run_code.py`.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ _WORD = 8
 
 
 def text(array: int, dtype: int) -> str:
-    """All of it, for tensors that have their array and their dtype at these bytes."""
+    """The whole module. array, dtype: the offsets of these fields in a tensor, in bytes."""
     return "\n".join([DECLARATIONS, tensor(array, dtype), fits(array, dtype), GUARDS, RUN, _CALL])
 
 
@@ -190,7 +189,8 @@ out:
 
 
 def methods() -> Callable[[tuple], Callable[..., Any]] | None:
-    """What makes shortcuts of tuples; None where there is no machine code here. From disk, if it was made before."""
+    """The function that makes a callable of an encoded plan; None on platforms without machine code. From the kernel
+    cache if possible."""
     if not llvm_backend.available():
         return None
     from runtime.llvm import target

@@ -1,5 +1,5 @@
-"""What shortcuts ask before they call a kernel, in LLVM's text: whether the thread neither traces nor records, whether
-the arguments are as described, and whether what a trace has baked in is still there.
+"""The checks of inline caches in LLVM IR: that the thread neither traces nor records, that the arguments match a
+pattern, and that the guards of the trace hold.
 """
 
 from __future__ import annotations

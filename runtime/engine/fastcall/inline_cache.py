@@ -1,10 +1,11 @@
-"""Shortcuts: calls of settled functions in machine code, from the user's tensors to a kernel and back.
+"""Inline caches: machine code that answers calls of compiled functions like earlier ones, without running Python.
 
     f(x)  →  is x a float32 tensor of shape (3,)? is no tape open?  →  kernel(array of x)  →  tensor
 
-In Python these few questions take ten times as long as in machine code, and longer than many kernels. A shortcut knows
-the calls that a function has had (`Plan`); with anything else it calls what it is told to. The machine code
-(`engine/fastcall/entry_code.py`) is made once, by the background compiler, and kept with the kernels.
+In Python these checks take ten times as long as in machine code, and longer than many kernels. A function's inline
+cache holds a `Plan` for each kind of call that it has had, and hands all other calls to the fallback,
+`Function.__call__`. The machine code (`entry_code.py`) is generic: it interprets plans encoded as in
+`plan_encoding.py`. It is compiled once, by the background compiler, and cached with the kernels.
 """
 
 from __future__ import annotations
@@ -26,61 +27,61 @@ from runtime.codegen.kernel.source import KernelSource
 from runtime.codegen.passes.parallelize import ThreadCount, thread_count
 from runtime.engine import background, settings
 from runtime.engine.fastcall import entry_code
-from runtime.engine.fastcall import plan_encoding as code
+from runtime.engine.fastcall import plan_encoding as encoding
 from runtime.tensor import EagerTensor
 from runtime.tracebacks import warn
 
-NOTHING = object()  # what makes None of a list of no tensors
-_MOST_INPUTS = 1 << 10  # that fit on a thread's stack
+NOTHING = object()  # as `pack`: the call returns None
+_MOST_INPUTS = 1 << 10  # whose addresses fit on a thread's stack
 
 
-class Words:
-    """Words of a plan, and the objects that they name."""
+class Encoding:
+    """A part of an encoded plan: 64-bit words, and references to the objects whose addresses are among them."""
 
     def __init__(self) -> None:
         self.words: list[int] = []
-        self.kept: list[Any] = []
+        self.references: list[Any] = []
 
-    def number(self, *values: int) -> None:
+    def put(self, *values: int) -> None:
         self.words += values
 
-    def object(self, *values: Any) -> None:
+    def put_object(self, *values: Any) -> None:
         for value in values:
             self.words.append(id(value))
-            self.kept.append(value)
+            self.references.append(value)
 
-    def add(self, other: Words) -> None:
+    def extend(self, other: Encoding) -> None:
         self.words += other.words
-        self.kept += other.kept
+        self.references += other.references
 
 
-class Description:
-    """What a call must be like for a plan: its arguments, and what the trace has baked in.
+class CallPattern:
+    """The calls that a plan answers: their arguments, and the values that the trace depends on (guards).
 
-    `same`, `tensor`, `sequence` and `dictionary` describe the next thing; items follow what they are in. `tensors` are
-    those described.
+    `object`, `tensor`, `sequence` and `dictionary` add the next argument or item, containers before their items.
+    `tensors` are those added.
     """
 
     def __init__(self, count: int, names: Sequence[str] = ()) -> None:
-        """count: of arguments by position, which come first; names: of the others."""
+        """count: the number of positional arguments, which come first; names: those of the keyword arguments."""
         self.names = tuple(names)
-        self.arguments = Words()
-        self.arguments.number(count, len(self.names))
-        self.arguments.object(*self.names)
-        self.guards = Words()
-        self.locks = Words()
-        self.variables = Words()
+        self.arguments = Encoding()
+        self.arguments.put(count, len(self.names))
+        self.arguments.put_object(*self.names)
+        self.guards = Encoding()
+        self.locks = Encoding()
+        self.variables = Encoding()
         self.variable_count = 0
         self.tensors: list[EagerTensor] = []
         self._guard_count = 0
 
-    def same(self, thing: Any) -> None:
-        """The very same object."""
-        self.arguments.number(code.OBJECT)
-        self.arguments.object(thing)
+    def object(self, thing: Any) -> None:
+        """An argument that is this very object."""
+        self.arguments.put(encoding.OBJECT)
+        self.arguments.put_object(thing)
 
     def tensor(self, tensor: EagerTensor, shape: Sequence[int | None]) -> bool:
-        """A tensor like this one but for dimensions that are None in `shape`; False for one that no kernel takes."""
+        """A tensor of this dtype and of `shape`, None for any size; False if no kernel takes such a tensor."""
         if not _is_plain(tensor._array, tensor.dtype):
             return False
         _value(self.arguments, tensor._array, shape, tensor.dtype)
@@ -88,165 +89,175 @@ class Description:
         return True
 
     def variable(self, variable: Any, attribute: str) -> bool:
-        """A variable's value, with any sizes where the variable leaves them open, and which a kernel takes after the
-        tensors; False for one that none takes."""
+        """A variable, whose value the kernel takes after the tensors; False if no kernel takes such a value."""
         value = getattr(variable, attribute)
         if not _is_plain(value, variable.dtype) or variable._shape is None:
             return False
         self.variable_count += 1
-        self.variables.number(code.ATTRIBUTE)
-        self.variables.object(variable, attribute)
+        self.variables.put(encoding.ATTRIBUTE)
+        self.variables.put_object(variable, attribute)
         _value(self.variables, value, variable._shape)
         return True
 
     def lock(self, lock: Any) -> None:
-        """What is held while the variables are read, used and assigned."""
-        self.locks.object(lock.acquire, lock.release)
+        """A lock to hold while the variables are read, used and assigned."""
+        self.locks.put_object(lock.acquire, lock.release)
 
     def sequence(self, kind: type, count: int) -> None:
         """A list, a tuple or a named tuple of exactly that type."""
-        self.arguments.number(code.LIST if kind is list else code.TUPLE)
+        self.arguments.put(encoding.LIST if kind is list else encoding.TUPLE)
         if kind is not list:
-            self.arguments.object(kind)
-        self.arguments.number(count)
+            self.arguments.put_object(kind)
+        self.arguments.put(count)
 
     def dictionary(self, count: int) -> None:
-        self.arguments.number(code.DICT, count)
+        self.arguments.put(encoding.DICT, count)
 
     def key(self, name: str) -> None:
-        self.arguments.object(name)
+        self.arguments.put_object(name)
 
-    def asked(self, function: Callable[[], bool]) -> None:
-        """What a function says must be true."""
+    def guard_function(self, function: Callable[[], bool]) -> None:
+        """A guard: the function must return True."""
         self._guard_count += 1
-        self.guards.number(code.ASKED)
-        self.guards.object(function)
+        self.guards.put(encoding.ASKED)
+        self.guards.put_object(function)
 
     def guard(self, holder: Any, key: str | None, value: Any) -> None:
-        """The value that a dictionary has at a key, or a cell (then the key is None)."""
+        """A guard: a dictionary must have this value at the key, or a cell (key None) must hold it."""
         self._guard_count += 1
         if key is None:
-            self.guards.number(code.IN_CELL)
-            self.guards.object(holder, value)
+            self.guards.put(encoding.IN_CELL)
+            self.guards.put_object(holder, value)
         else:
-            self.guards.number(code.IN_DICTIONARY)
-            self.guards.object(holder, key, value)
+            self.guards.put(encoding.IN_DICTIONARY)
+            self.guards.put_object(holder, key, value)
 
-    def words(self) -> Words:
-        found = Words()
-        found.add(self.arguments)
-        found.number(self._guard_count)
-        found.add(self.guards)
-        found.number(len(self.locks.words) // 2)
-        found.add(self.locks)
-        found.number(self.variable_count)
-        found.add(self.variables)
+    def words(self) -> Encoding:
+        found = Encoding()
+        found.extend(self.arguments)
+        found.put(self._guard_count)
+        found.extend(self.guards)
+        found.put(len(self.locks.words) // 2)
+        found.extend(self.locks)
+        found.put(self.variable_count)
+        found.extend(self.variables)
         return found
 
 
 def _is_plain(value: Any, dtype: Any) -> bool:
-    """Whether kernels take a value as it is."""
+    """Whether kernels take a value without conversion."""
     if isinstance(value, np.generic):
         return True
     return type(value) is np.ndarray and value.dtype is dtype.np and bool(value.ndim) and value.flags.c_contiguous
 
 
-def _value(words: Words, value: Any, shape: Sequence[int | None], *dtype: Any) -> None:
+def _value(words: Encoding, value: Any, shape: Sequence[int | None], *dtype: Any) -> None:
     if isinstance(value, np.generic):
-        words.number(code.SCALAR)
-        words.object(type(value), *dtype)
+        words.put(encoding.SCALAR)
+        words.put_object(type(value), *dtype)
     else:
-        words.number(code.ARRAY)
-        words.object(value.dtype, *dtype)
-        words.number(value.ndim, *(-1 if size is None else size for size in shape))
+        words.put(encoding.ARRAY)
+        words.put_object(value.dtype, *dtype)
+        words.put(value.ndim, *(-1 if size is None else size for size in shape))
 
 
 class Plan:
-    """One kind of call: how it is recognised, which kernel it runs, what its result is made of."""
+    """One kind of call: the pattern, the kernel and how the result is built, encoded."""
 
-    def __init__(self, words: Words, values: int, inputs: int) -> None:
+    def __init__(self, words: Encoding, values: int, inputs: int) -> None:
         self.words = words
         self.values = values
         self.inputs = inputs
 
 
-def plan(
+def make_plan(
     kernel: Kernel,
-    description: Description,
+    pattern: CallPattern,
     order: Sequence[int],
     extra: Sequence[Any],
     dtypes_: Sequence[Any],
     written: Sequence[Callable[[Any], None]],
     pack: Any,
-    otherwise: Callable[..., Any],
+    fallback: Callable[..., Any],
     raising: Callable[[Callable[..., Any]], Callable[..., Any]],
 ) -> Plan | None:
-    """The plan for calls that fit the description; None for a kernel that takes or gives more than tensors.
+    """The plan for calls that match the pattern; None if the kernel takes or gives anything but tensors.
 
-    order: which of the description's tensors the kernel takes first, second and so on. extra: what it takes after them,
-    before the variables. dtypes_: of its results. written: what the last of these are given to, not as tensors. pack:
-    makes the call's result of a list of tensors; None for a single tensor, `tuple` for a tuple of them, NOTHING for
-    None. otherwise: the call in Python. raising: makes a function that raises the kernel's errors one whose errors are
-    as the user should see them.
+    order: the pattern's tensors in the order in which the kernel takes them. extra: its arguments after them, before
+    the variables. dtypes_: of its results. written: functions to call with the last of these, which assign them to
+    variables. pack: builds the call's result from a list of tensors; None for a single tensor, `tuple` for a tuple,
+    NOTHING for None. fallback: the call in Python. raising: wraps a function so that its errors have no frames of this
+    project.
     """
-    source, tensors = kernel.source, len(description.tensors) + description.variable_count
-    variables = range(len(description.tensors), tensors)
-    places = [*order, *[None] * len(extra), *variables]
+    source, tensors = kernel.source, len(pattern.tensors) + pattern.variable_count
+    variables = range(len(pattern.tensors), tensors)
+    tensor_numbers = [*order, *[None] * len(extra), *variables]
     leading = (1 + source.details) if source.errors else 0
-    inputs, outputs = _inputs(source, places, extra), _outputs(source, places, dtypes_, written, leading)
+    inputs, outputs = (
+        _inputs(source, tensor_numbers, extra),
+        _outputs(source, tensor_numbers, dtypes_, written, leading),
+    )
     if inputs is None or outputs is None or source.kept:
         return None
     (input_words, input_count), (output_words, results) = inputs, outputs
     if input_count > _MOST_INPUTS or tensors > _MOST_INPUTS:
         return None
     in_tuple = leading + results > 1
-    status = code.NO_STATUS if not source.errors else code.STATUS if in_tuple else code.ONLY_STATUS
-    form = code.ONE if pack is None else code.SEVERAL if pack is tuple else code.PACKED
-    form = code.NOTHING if pack is NOTHING else form
-    body = Words()
-    body.number(_address(kernel.entry), input_count, len(dtypes_), status, form + (code.IN_TUPLE if in_tuple else 0))
-    body.kept.append(kernel.entry)
-    failed, no_memory = _failed(source, otherwise, description.names), functools.partial(_no_memory, source)
-    body.object(pack, raising(failed), raising(no_memory))
-    body.number(len(dtypes_) - len(written))
-    body.add(description.words())
-    body.add(input_words)
-    body.add(output_words)
-    words = Words()
-    words.number(1 + len(body.words))
-    words.add(body)
+    status = encoding.NO_STATUS if not source.errors else encoding.STATUS if in_tuple else encoding.ONLY_STATUS
+    result_kind = encoding.ONE if pack is None else encoding.SEVERAL if pack is tuple else encoding.PACKED
+    result_kind = encoding.NOTHING if pack is NOTHING else result_kind
+    body = Encoding()
+    body.put(
+        _address(kernel.entry), input_count, len(dtypes_), status, result_kind + (encoding.IN_TUPLE if in_tuple else 0)
+    )
+    body.references.append(kernel.entry)
+    failed, no_memory = _failed(source, fallback, pattern.names), functools.partial(_no_memory, source)
+    body.put_object(pack, raising(failed), raising(no_memory))
+    body.put(len(dtypes_) - len(written))
+    body.extend(pattern.words())
+    body.extend(input_words)
+    body.extend(output_words)
+    words = Encoding()
+    words.put(1 + len(body.words))
+    words.extend(body)
     return Plan(words, tensors, input_count)
 
 
-def _inputs(source: KernelSource, places: Sequence[int | None], extra: Sequence[Any]) -> tuple[Words, int] | None:
-    words, count = Words(), 0
+def _inputs(
+    source: KernelSource, tensor_numbers: Sequence[int | None], extra: Sequence[Any]
+) -> tuple[Encoding, int] | None:
+    words, count = Encoding(), 0
     given = iter(extra)
     for index, slot in enumerate(source.inputs):
-        place = places[index] if index < len(places) else None
-        value = next(given, None) if place is None else None
+        number = tensor_numbers[index] if index < len(tensor_numbers) else None
+        value = next(given, None) if number is None else None
         if slot.kind == "token":
             continue
         if slot.kind not in ("scalar", "array"):
             return None
-        if place is not None:
-            words.number(code.TENSOR_INPUT, place)
+        if number is not None:
+            words.put(encoding.TENSOR_INPUT, number)
         else:
             assert slot.dtype is not None
-            words.number(code.OBJECT_INPUT)
-            words.object(value if slot.kind == "scalar" else np.require(value, slot.dtype.np, ["C", "A"]))
+            words.put(encoding.OBJECT_INPUT)
+            words.put_object(value if slot.kind == "scalar" else np.require(value, slot.dtype.np, ["C", "A"]))
         count += 1
     for constant in source.constants:
-        words.number(code.CALLED_INPUT if isinstance(constant, ThreadCount) else code.OBJECT_INPUT)
-        words.object(thread_count if isinstance(constant, ThreadCount) else constant)
+        words.put(encoding.CALLED_INPUT if isinstance(constant, ThreadCount) else encoding.OBJECT_INPUT)
+        words.put_object(thread_count if isinstance(constant, ThreadCount) else constant)
         count += 1
     return words, count
 
 
 def _outputs(
-    source: KernelSource, places: Sequence[int | None], dtypes_: Sequence[Any], written: Sequence[Any], leading: int
-) -> tuple[Words, int] | None:
-    """leading: how many of the kernel's results come before the graph's."""
-    words, count = Words(), 0
+    source: KernelSource,
+    tensor_numbers: Sequence[int | None],
+    dtypes_: Sequence[Any],
+    written: Sequence[Any],
+    leading: int,
+) -> tuple[Encoding, int] | None:
+    """leading: the number of the kernel's results (status, details) before those of the graph."""
+    words, count = Encoding(), 0
     first_written = len(dtypes_) - len(written)
     if len(source.outputs) != len(dtypes_):
         return None
@@ -255,25 +266,25 @@ def _outputs(
         if slot.kind not in ("scalar", "array"):
             return None
         if index in source.passed:
-            kind, place = code.ARGUMENT, places[source.passed[index]]
-            if place is None:
+            kind, number = encoding.ARGUMENT, tensor_numbers[source.passed[index]]
+            if number is None:
                 return None
         else:
             integer = slot.kind == "scalar" and slot.dtype is dtypes.int64
-            kind, place = code.INTEGER if integer else code.RESULT, leading + count
+            kind, number = encoding.INTEGER if integer else encoding.RESULT, leading + count
             count += 1
-        words.number(kind + (code.ASSIGNED if is_written else 0), place)
-        words.object(written[index - first_written] if is_written else dtype)
+        words.put(kind + (encoding.ASSIGNED if is_written else 0), number)
+        words.put_object(written[index - first_written] if is_written else dtype)
     return words, count
 
 
-def _failed(source: KernelSource, otherwise: Callable[..., Any], names: Sequence[str]) -> Callable[..., Any]:
+def _failed(source: KernelSource, fallback: Callable[..., Any], names: Sequence[str]) -> Callable[..., Any]:
     def failed(result: Any, *args: Any) -> Any:
         status, details = (result[0], result[1 : 1 + source.details]) if isinstance(result, tuple) else (result, ())
         error = failure(source, status, details)
         if error is None:
             count = len(args) - len(names)
-            return otherwise(*args[:count], **dict(zip(names, args[count:])))
+            return fallback(*args[:count], **dict(zip(names, args[count:])))
         raise error from None
 
     return failed
@@ -293,7 +304,7 @@ def _address(entry: Callable[..., Any]) -> int:
 
 
 class _Maker:
-    """The machine code, asked for once."""
+    """Compiles the machine code, once per process."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -301,7 +312,7 @@ class _Maker:
         self.make: Callable[[tuple], Callable[..., Any]] | None = None
 
     def request(self) -> None:
-        """Has it made in the background. Where that fails, which a warning says, calls stay as they are."""
+        """Compiles it in the background. If that fails, with a warning, calls are answered in Python."""
         with self._lock:
             is_first, self._requested = not self._requested, True
         if is_first:
@@ -321,7 +332,7 @@ class _Maker:
             )
 
     def prepare(self) -> None:
-        """Makes it now."""
+        """Compiles it now."""
         with compiling:
             if self.make is None:
                 self.make = entry_code.methods()
@@ -331,7 +342,7 @@ _maker = _Maker()
 
 
 def ready() -> bool:
-    """Whether shortcuts can be made; asked for the first time, it sees to it."""
+    """Whether the machine code is there; requests it at the first call."""
     if _maker.make is None:
         _maker.request()
         return False
@@ -339,17 +350,17 @@ def ready() -> bool:
 
 
 def prepare() -> bool:
-    """Sees to it now; False where there is no machine code for it."""
+    """Compiles the machine code now; False if this platform has none."""
     _maker.prepare()
     return _maker.make is not None
 
 
-def function(plans: Sequence[Plan], otherwise: Callable[..., Any]) -> Callable[..., Any]:
-    """What takes calls that fit a plan, and has all others answered by `otherwise`."""
-    words = Words()
-    words.object(otherwise)
-    words.number(max(p.values for p in plans), max(p.inputs for p in plans), len(plans))
+def make_function(plans: Sequence[Plan], fallback: Callable[..., Any]) -> Callable[..., Any]:
+    """The function that answers calls by the plans, and calls `fallback` for all others."""
+    words = Encoding()
+    words.put_object(fallback)
+    words.put(max(p.values for p in plans), max(p.inputs for p in plans), len(plans))
     for each in plans:
-        words.add(each.words)
+        words.extend(each.words)
     assert _maker.make is not None
-    return _maker.make((struct.pack(f"{len(words.words)}q", *words.words), *words.kept))
+    return _maker.make((struct.pack(f"{len(words.words)}q", *words.words), *words.references))

@@ -1,4 +1,4 @@
-"""How shortcuts run a kernel and make tensors of its results, in LLVM's text."""
+"""How inline caches call a kernel and wrap its results as tensors, in LLVM IR."""
 
 from __future__ import annotations
 

@@ -1,10 +1,8 @@
-"""Which calls of a function take a shortcut (`runtime/engine/fastcall/inline_cache.py`), and how its calls are switched
-over to it.
+"""Which calls of a function its inline cache (`runtime/engine/fastcall/inline_cache.py`) may answer.
 
-A call may take one where all its trace is one compiled kernel, and all that the trace depends on can be compared by
-machine code: tensors and variables by dtype and shape, Python values by identity, globals and closure variables that
-are baked in by identity. Everything else, and every call that differs in anything from those seen, goes the long way,
-`Function.__call__`.
+It may if the whole trace is one compiled kernel, and machine code can compare all that the trace depends on: tensors
+and variables by dtype and shape, Python values by identity, globals and closure variables by identity. Every other
+call, and every call that differs from those seen, goes to the fallback, `Function.__call__`.
 """
 
 from __future__ import annotations
@@ -21,13 +19,13 @@ from runtime import nest
 from runtime.tensor import EagerTensor
 from runtime.tracebacks import drop_own_frames
 
-# Kinds of calls that one function has shortcuts for; telling one from another costs some nanoseconds.
+# Kinds of calls in one inline cache; trying each costs some nanoseconds.
 MOST_PLANS = 8
 _VALUES = frozenset({int, float, bool, complex, str, bytes, type(None)})
 
 
-class Shortcuts:
-    """The plans of one function."""
+class FastCalls:
+    """The inline cache of one function."""
 
     def __init__(self) -> None:
         self._plans: list[Any] = []
@@ -38,39 +36,39 @@ class Shortcuts:
         args: tuple,
         named: dict[str, Any],
         tensors: Sequence[EagerTensor],
-        otherwise: Callable[..., Any],
+        fallback: Callable[..., Any],
     ) -> Callable[..., Any] | None:
-        """What answers calls like this one, and those before, from now on; None where this one can't be.
+        """The callable that answers calls like this one and earlier ones; None if this one can't be answered so.
 
-        args, named: as they are given. tensors: those that the function found in them, in its parameters' order.
+        args, named: the call's arguments. tensors: those found in them, in the order of the parameters.
         """
         from runtime.engine.fastcall import inline_cache
 
         if len(self._plans) >= MOST_PLANS:
             return None
-        description = inline_cache.Description(len(args), tuple(named))
+        pattern = inline_cache.CallPattern(len(args), tuple(named))
         found: list[list[EagerTensor]] = []  # of each argument
         shapes = {id(tensor): shape for tensor, shape in zip(tensors, concrete.shapes_like(tensors))}
         for argument in (*args, *named.values()):
-            before = len(description.tensors)
-            if not _describe(argument, description, shapes):
+            before = len(pattern.tensors)
+            if not _match(argument, pattern, shapes):
                 return None
-            found.append(description.tensors[before:])
+            found.append(pattern.tensors[before:])
         for guard in concrete.guards:
-            _describe_guard(guard, description)
+            _match_guard(guard, pattern)
         order = _order(concrete.parameters, len(args), tuple(named), list(map(len, found)))
-        # Other tensors are defaults, or were converted.
-        if len(order) != len(tensors) or any(description.tensors[k] is not t for k, t in zip(order, tensors)):
+        # Other tensors are default values, or were converted from arguments.
+        if len(order) != len(tensors) or any(pattern.tensors[k] is not t for k, t in zip(order, tensors)):
             return None
-        plan = concrete.plan(description, order, otherwise, _raising)
+        plan = concrete.plan(pattern, order, fallback, _raising)
         if plan is None:
             return None
         self._plans.append(plan)
-        return inline_cache.function(self._plans, otherwise)
+        return inline_cache.make_function(self._plans, fallback)
 
 
 def _order(parameters: Arguments, count: int, names: Sequence[str], tensors: Sequence[int]) -> list[int]:
-    """Of the tensors in a call's arguments, so many in each, the places in the order of the function's parameters."""
+    """The permutation of a call's tensors, of which each argument has so many, into the order of the parameters."""
     marks = [object() for _ in tensors]
     args, named = parameters.bind(tuple(marks[:count]), dict(zip(names, marks[count:])))
     places = {id(mark): position for position, mark in enumerate(marks)}
@@ -83,32 +81,32 @@ def _order(parameters: Arguments, count: int, names: Sequence[str], tensors: Seq
     return order
 
 
-def _describe(thing: Any, description: Any, shapes: Any) -> bool:
+def _match(thing: Any, pattern: Any, shapes: Any) -> bool:
     kind = type(thing)
     if kind is EagerTensor:
-        return id(thing) in shapes and bool(description.tensor(thing, shapes[id(thing)]))
+        return id(thing) in shapes and bool(pattern.tensor(thing, shapes[id(thing)]))
     if kind in _VALUES:
-        description.same(thing)
+        pattern.object(thing)
         return True
     if kind is tuple or kind is list or nest.is_namedtuple(kind):
-        description.sequence(kind, len(thing))
-        return all(_describe(item, description, shapes) for item in thing)
+        pattern.sequence(kind, len(thing))
+        return all(_match(item, pattern, shapes) for item in thing)
     if kind is dict and all(type(name) is str for name in thing):
-        description.dictionary(len(thing))
+        pattern.dictionary(len(thing))
         for name in sorted(thing):  # as `nest.flatten` has them
-            description.key(name)
-            if not _describe(thing[name], description, shapes):
+            pattern.key(name)
+            if not _match(thing[name], pattern, shapes):
                 return False
         return True
     return False
 
 
-def _describe_guard(guard: Guard, description: Any) -> None:
+def _match_guard(guard: Guard, pattern: Any) -> None:
     place = getattr(guard.read, "place", None)
     if place is None:
-        description.asked(guard.holds)
+        pattern.guard_function(guard.holds)
     else:
-        description.guard(*place, guard.value)
+        pattern.guard(*place, guard.value)
 
 
 def _raising(function: Callable[..., Any]) -> Callable[..., Any]:
