@@ -1,8 +1,8 @@
-"""The one background thread that compiles while the interpreter answers.
+"""The background thread that compiles while the interpreter answers.
 
-It is made when there is something to do and lives until the process ends. At exit it is told to stop where it is, so
-that a long compilation doesn't delay the end; a fork waits for the kernel in work, so that the child inherits no lock
-in the middle of something, and starts with a thread of its own.
+It starts with the first job and lives until the process ends. At exit it is interrupted, so that a long compilation
+doesn't delay the exit. A fork waits for the kernel being compiled, so that the child inherits no locked locks; the
+child starts a thread of its own.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from typing import Any
 
 from runtime.codegen.backends import driver as kernels
 
-# Python runs one thread at a time: a compiler that starts at once would make the call that asks for it take twice as
-# long, and hold the lock that a running loop needs to compile itself (`on_stack_replacement.py`). What it makes serves
+# Python runs one thread at a time: a compiler that started at once would make the call that requests it take twice as
+# long, and hold the lock that a running loop needs to be compiled (`on_stack_replacement.py`). What it makes serves
 # later calls only, so it lets that one finish first, and then what is done with the result, if that is over within so
 # many seconds.
-START_PATIENCE = 5.0
-QUIET = 0.02  # seconds that such a call must be over
-_EXIT_PATIENCE = 5.0  # seconds that the end of the process may wait for native compiler code to return
+START_TIMEOUT = 5.0
+QUIET = 0.02  # seconds after the last such call
+_EXIT_TIMEOUT = 5.0  # seconds that the exit waits for native compiler code to return
 
 
 class _Stopped(BaseException):
-    """Thrown into the thread at exit."""
+    """Raised in the thread at exit."""
 
 
-# Does a part of its work, and says whether there is more. It handles its own errors.
+# Does a part of a job; True if there is more. It handles its own errors.
 Step = Callable[[], "bool | None"]
 
 
@@ -52,31 +52,31 @@ def _at_once() -> float:
 
 
 class Worker:
-    """A queue and its thread.
+    """A priority queue of jobs and its thread.
 
-    Of the jobs that wait, the one that gains most goes first. A job that isn't done after a step waits with the others:
-    what is short doesn't wait for what is long.
+    The waiting job with the largest gain runs first. A job that isn't done after a step is queued again, so that short
+    jobs don't wait for long ones.
     """
 
     def __init__(self) -> None:
         self._condition = threading.Condition()
-        self._jobs: list[_Job] = []  # in the order they came
-        self._urgent: collections.deque[Step] = collections.deque()  # that a running call waits for
+        self._jobs: list[_Job] = []  # in order of submission
+        self._urgent: collections.deque[Step] = collections.deque()  # those that a running call waits for
         self._busy = False
         self._current: Step | None = None
-        self._calls = 0  # that the compiler lets finish first
-        self._last_call = -QUIET  # when the last of them was over
-        self._waiting = 0  # threads that do nothing until all is done
+        self._calls = 0  # running calls that jobs wait for
+        self._last_call = -QUIET  # when the last of them ended
+        self._waiting = 0  # threads in `wait`
         self._closed = False
         self._started = self._ended = False
         self._ident: int | None = None  # the thread's, once it runs
 
     def submit(self, step: Step, urgent: bool = False, gain: Callable[[], float] = _at_once) -> bool:
-        """Runs `step` later, as often as it says that there is more. False, and it never runs, after the end of the
-        process has begun.
+        """Runs `step` in the background until it returns False. Returns False, without running it, once the process is
+        exiting.
 
-        gain: what it saves for what it costs, asked whenever a job is chosen; by default it goes before those that say.
-        urgent: before all others, and while calls run.
+        gain: the priority, evaluated whenever a job is chosen; infinite by default. urgent: before all others, and
+        without waiting for calls to end.
         """
         with self._condition:
             if self._closed:
@@ -87,19 +87,19 @@ class Worker:
                 self._jobs.append(_Job(step, gain))
             if not self._started:
                 self._started = True
-                # Not by `threading.Thread`, which waits until the thread runs: milliseconds where others want to run.
+                # `threading.Thread` waits until the new thread runs, which takes milliseconds when others want to run.
                 _thread.start_new_thread(self._run, ())
             self._condition.notify_all()
             return True
 
-    def works_at(self, step: Step) -> bool:
-        """Whether an urgent job runs, or is the next to run, now."""
+    def is_compiling(self, step: Step) -> bool:
+        """Whether an urgent job is running or will run next."""
         with self._condition:
             return self._current == step or (not self._busy and bool(self._urgent) and self._urgent[0] == step)
 
     @contextlib.contextmanager
-    def held_back(self) -> Iterator[None]:
-        """Within it no job starts, for a while."""
+    def deferred_by_call(self) -> Iterator[None]:
+        """Within it no job starts, until START_TIMEOUT has passed."""
         with self._condition:
             self._calls += 1
         try:
@@ -111,7 +111,7 @@ class Worker:
                 self._condition.notify_all()
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Waits until nothing is queued or running; False when `timeout` seconds didn't suffice."""
+        """Waits until nothing is queued or running; False after `timeout` seconds."""
         with self._condition:
             self._waiting += 1
             self._condition.notify_all()
@@ -129,7 +129,7 @@ class Worker:
                 with self._condition:
                     was_idle = was_idle or not self._jobs
                     self._condition.wait_for(lambda: self._jobs or self._urgent or self._closed)
-                    self._let_calls_finish(QUIET if was_idle else 0.0)
+                    self._wait_for_calls(QUIET if was_idle else 0.0)
                     if self._closed:
                         return
                     was_idle = bool(self._urgent)
@@ -141,7 +141,7 @@ class Worker:
                 more = False
                 try:
                     more = bool(step())
-                except Exception:  # a fault of the job's, which others must not suffer from
+                except Exception:  # a job's error must not end the thread
                     threading.excepthook(threading.ExceptHookArgs((*sys.exc_info(), threading.current_thread())))
                 finally:
                     with self._condition:
@@ -156,10 +156,9 @@ class Worker:
                 self._ended = True
                 self._condition.notify_all()
 
-    def _let_calls_finish(self, quiet: float) -> None:
-        """Waits until no call runs, and once until the last one has been over for so many seconds; or until something
-        is urgent."""
-        until = time.monotonic() + START_PATIENCE
+    def _wait_for_calls(self, quiet: float) -> None:
+        """Waits until no call has run for `quiet` seconds, START_TIMEOUT has passed, or something is urgent."""
+        until = time.monotonic() + START_TIMEOUT
         begin: float | None = None
         while not self._closed and not self._urgent:
             now = time.monotonic()
@@ -171,7 +170,7 @@ class Worker:
             self._condition.wait(wake - now)
 
     def close(self) -> None:
-        """Drops what is queued and stops what is running."""
+        """Drops the queue and interrupts the running job."""
         with self._condition:
             self._closed = True
             self._jobs.clear()
@@ -180,19 +179,19 @@ class Worker:
         if not self._started or self._ident == threading.get_ident():
             return
         _hide_stops()
-        deadline = time.monotonic() + _EXIT_PATIENCE
+        deadline = time.monotonic() + _EXIT_TIMEOUT
         while not self._ended and time.monotonic() < deadline:
-            # Takes effect between two bytecodes, so native compiler code finishes first.
+            # Takes effect between bytecodes, so native compiler code finishes first.
             stop = ctypes.c_ulong(self._ident or 0), ctypes.py_object(_Stopped)
             if self._busy and not ctypes.pythonapi.PyThreadState_SetAsyncExc(*stop):
-                return  # there is no such thread any more
+                return  # the thread has ended
             with self._condition:
                 self._condition.wait_for(lambda: self._ended, 0.05)
 
 
 def _hide_stops() -> None:
-    """A stop that arrives while the compiler calls back into Python is dropped there, and the next one does its work;
-    Python would report the drop on stderr."""
+    """An interrupt that arrives in a callback of the compiler is swallowed there, and the next one is effective; this
+    keeps Python from reporting the first on stderr."""
     report = sys.unraisablehook
 
     def hook(unraisable: Any) -> None:
@@ -208,7 +207,7 @@ worker = Worker()
 def _renew() -> None:
     global worker
     worker = Worker()
-    kernels.forget_waiting()
+    kernels.reset_after_fork()
     kernels.compiling.release()
 
 
@@ -217,8 +216,8 @@ def _at_exit() -> None:
 
 
 atexit.register(_at_exit)
-# `logging` takes its lock at a fork as well. What registers later is called earlier, and the kernel in work may want to
-# log before it is done; so logging must have registered before us.
+# `logging` takes its lock at a fork as well. Handlers run in reverse order of registration, and a compilation may log
+# before it ends; so logging must have registered before us.
 assert logging
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(

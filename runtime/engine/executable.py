@@ -1,9 +1,9 @@
-"""A graph that can be called: on the interpreter at first, in native code as soon as that is ready.
+"""A callable graph, in tiers: interpreted at first, native code as soon as that is compiled.
 
 jit_compile=True    compiles before the first run
-jit_compile=None    the interpreter answers while a background thread compiles; later calls, and the next trips of
-                    a loop that is still running, take the native code
-jit_compile=False   stays on the interpreter
+jit_compile=None    interprets while a background thread compiles; later calls, and the next trips of a loop that is
+                    still running, use the native code
+jit_compile=False   always interprets
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 
 from runtime import errors
 from runtime.codegen.backends import graph_cache
-from runtime.codegen.backends.driver import check_environment, compiling, interrupts_wait
+from runtime.codegen.backends.driver import check_environment, compiling, interrupts_deferred
 from runtime.codegen.kernel.source import NotNative
 from runtime.collecting import rarely
 from runtime.engine import background, settings
@@ -27,28 +27,28 @@ from runtime.graph.ir import Graph, Node
 from runtime.recursion import room_for
 
 Call = Callable[[Sequence[Any]], "list[Any]"]
-# Yields after each kernel that isn't the last; gives the graph as a callable, or None where nothing in it is native.
+# Yields after each kernel except the last; returns the graph as a callable, or None if no part of it is native.
 Compilation = Generator[None, None, "Call | None"]
 
-_OTHERS_LOAD = 0.03  # seconds to wait while another thread takes a kernel from the disk
+_LOCK_TIMEOUT = 0.03  # seconds to wait while another thread loads a kernel from the cache
 
 
 def compilation(
     graph: Graph, tier_up: Callable[[], Accelerator] | None, told: set[str], whole: bool = False
 ) -> Compilation:
-    """The kernel that an earlier process made of the graph, or `partition.compilation`, which is imported when
-    something is compiled: nothing else needs the code generator."""
-    call = _recalled(graph)
+    """The graph's kernel from the cache, or `partition.compilation`, which is imported only when something is compiled,
+    since nothing else needs the code generator."""
+    call = _load_cached(graph)
     if call is not None:
         return call
-    with interrupts_wait():
+    with interrupts_deferred():
         from runtime.engine import partition
 
     return (yield from partition.compilation(graph, tier_up, told, whole))
 
 
 def finished(work: Compilation) -> Call | None:
-    """What a compilation gives, all of which is done now."""
+    """Runs a compilation to its end; its result."""
     while True:
         try:
             next(work)
@@ -56,7 +56,7 @@ def finished(work: Compilation) -> Call | None:
             return end.value
 
 
-def _recalled(graph: Graph) -> Call | None:
+def _load_cached(graph: Graph) -> Call | None:
     found = graph_cache.lookup(graph)
     return None if found is None else found.load(graph)
 
@@ -65,19 +65,19 @@ class Executable:
     """Runs `graph` on lists of values: arrays and NumPy scalars, stacks, None for order tokens."""
 
     def __init__(self, graph: Graph, jit_compile: bool | None = None, told: set[str] | None = None) -> None:
-        """told: what warnings have said of the function; the executables of its gradients share it."""
+        """told: the causes that the user was warned about, shared with the executables of the function's gradients."""
         self.graph = graph
         self.jit_compile = jit_compile
         self.told: set[str] = set() if told is None else told
         self.spent = 0.0  # seconds on the interpreter so far
         self._call: Call | None = None
-        self._work: Compilation | None = None  # of the background thread
-        self._cost = 0  # operations to be compiled
+        self._work: Compilation | None = None  # the background thread's unfinished compilation
+        self._cost = 0  # number of operations to compile
         self._lock = threading.Lock()
         self._requested = False
         self._loops: dict[int, Loop] = {}
-        self.failure: str | None = None  # what the compiler's warning said
-        self._error: Exception | None = None  # of the background compiler, where the environment asks for it
+        self.failure: str | None = None  # the text of the warning, if compilation failed
+        self._error: Exception | None = None  # of the background compiler, with AUTOGRAPH_STRICT=1
 
     @property
     def is_native(self) -> bool:
@@ -86,7 +86,7 @@ class Executable:
 
     @property
     def settled(self) -> Call | None:
-        """What every call comes down to from now on; None while that isn't decided."""
+        """What all further calls run; None until that is decided."""
         return self._call
 
     def __call__(self, inputs: Sequence[Any]) -> list[Any]:
@@ -109,22 +109,22 @@ class Executable:
             with self._lock:
                 is_first, self._requested = not self._requested, True
             if is_first:
-                with background.worker.held_back():
-                    if self._has_loop() and self._take_kept():
+                with background.worker.deferred_by_call():
+                    if self._has_loop() and self._load_from_cache():
                         return self(inputs)
-                    background.worker.submit(self._compile_aside, gain=self.gain)
+                    background.worker.submit(self._compile_in_background, gain=self.gain)
                     return self._interpret_timed(inputs)
         return self._interpret_timed(inputs)
 
     def _interpret_timed(self, inputs: Sequence[Any]) -> list[Any]:
         start = time.perf_counter()
         try:
-            return interpret(self.graph, inputs, self._pace())
+            return interpret(self.graph, inputs, self._accelerator())
         finally:
             self.spent += time.perf_counter() - start
 
     def gain(self) -> float:
-        """What native code saves for what it costs: it is likely to be called as it was so far."""
+        """The priority of compilation: interpretation time so far, which predicts more, per operation to compile."""
         if not self._cost:
             self._cost = 1 + sum(1 for _ in self.graph.walk())
         return self.spent / self._cost
@@ -132,13 +132,13 @@ class Executable:
     def _has_loop(self) -> bool:
         return any(node.op.name in ("while", "letrec") for node in self.graph.nodes)
 
-    def _take_kept(self) -> bool:
-        """Takes the kernel that an earlier process has left, if there is one: milliseconds, which loops, unlike most
-        arrays, would mostly take longer than."""
-        if not compiling.acquire(timeout=_OTHERS_LOAD):
-            return False  # somebody compiles, which may take long
+    def _load_from_cache(self) -> bool:
+        """Loads the graph's kernel if it is cached. That takes milliseconds: less than most interpreted loops, more
+        than most array operations."""
+        if not compiling.acquire(timeout=_LOCK_TIMEOUT):
+            return False  # another thread compiles, which may take long
         try:
-            call = self._guarded(lambda: _recalled(self.graph), waits=True)
+            call = self._guarded(lambda: _load_cached(self.graph), waits=True)
         finally:
             compiling.release()
         with self._lock:
@@ -146,33 +146,33 @@ class Executable:
         return self._call is not None
 
     def compile(self) -> None:
-        """Compiles now, once; does nothing where the graph has no native part.
+        """Compiles now, once; does nothing if no part of the graph can be native.
 
-        With `AUTOGRAPH_STRICT=1` raises KernelError when code generation fails; otherwise warns, and the interpreter
-        stays. Raises InvalidArgumentError where AUTOGRAPH_COMPILER or AUTOGRAPH_CACHE_SIZE have no meaning.
+        With `AUTOGRAPH_STRICT=1` raises KernelError when code generation fails; otherwise warns and
+        interprets. Raises InvalidArgumentError if AUTOGRAPH_COMPILER or AUTOGRAPH_CACHE_SIZE is invalid.
         """
         check_environment()
         with self._lock:
             self._requested = True
             if self._call is None:
-                self._call = self._guarded(lambda: finished(compilation(self.graph, self._pace, self.told)))
+                self._call = self._guarded(lambda: finished(compilation(self.graph, self._accelerator, self.told)))
                 if self._call is None:
                     self._call = self._interpret
 
     def _interpret(self, inputs: Sequence[Any]) -> list[Any]:
-        return interpret(self.graph, inputs, self._pace())
+        return interpret(self.graph, inputs, self._accelerator())
 
-    def _compile_aside(self) -> bool:
-        """Makes the next kernel, in the background; True while there are more to make."""
-        if self._call is not None:  # somebody couldn't wait
+    def _compile_in_background(self) -> bool:
+        """Compiles the next kernel, in the background; True if there are more."""
+        if self._call is not None:  # compiled by a call meanwhile
             return False
-        # Without the lock: calls meanwhile only look at `_requested`.
+        # Without the lock: calls meanwhile only read `_requested`.
         unfinished = False
 
         def next_kernel() -> Call | None:
             nonlocal unfinished
             if self._work is None:
-                self._work = compilation(self.graph, self._pace, self.told)
+                self._work = compilation(self.graph, self._accelerator, self.told)
             try:
                 next(self._work)
             except StopIteration as end:
@@ -192,23 +192,24 @@ class Executable:
         with self._lock:
             if self._call is None:
                 self._call = call if call is not None else self._interpret
-        if graph_cache.lookup(self.graph) is None:  # else processes to come take the kernel of the whole graph
+        if graph_cache.lookup(self.graph) is None:  # otherwise later processes load the whole graph's kernel
             for loop in list(self._loops.values()):
                 loop.prepare()
         return False
 
     def _guarded(self, compile_it: Callable[[], Call | None], waits: bool = False) -> Call | None:
-        """waits: a call waits for it."""
+        """waits: a call is waiting."""
         call, self.failure = _guarded(compile_it, self.graph, self.told)
         if call is not None and any(getattr(v.type, "rank", 0) != 0 for node in self.graph.nodes for v in node.outputs):
             if waits:
-                background.worker.submit(_provide_blocks)
+                background.worker.submit(_provide_allocator)
             else:
-                _provide_blocks()
-        return call if call is None or not _can_say_values(self.graph) else self._saying_values(call)
+                _provide_allocator()
+        return call if call is None or not _can_describe_values(self.graph) else self._describing_values(call)
 
-    def _saying_values(self, call: Call) -> Call:
-        """A kernel knows the types of the arrays that a failed assertion shows; the interpreter shows their values."""
+    def _describing_values(self, call: Call) -> Call:
+        """Interprets the graph once more when an assertion fails: its message shows values of arrays, which a kernel's
+        can't."""
 
         def run(inputs: Sequence[Any]) -> list[Any]:
             try:
@@ -219,9 +220,9 @@ class Executable:
 
         return run
 
-    # --- jumping into native code from a running loop ----------------------------------------------------------------
+    # --- on-stack replacement ----------------------------------------------------------------------------------------
 
-    def _pace(self) -> Accelerator:
+    def _accelerator(self) -> Accelerator:
         return FixedTierUp(self._loop_of) if settings.is_deterministic() else TierUp(self._loop_of)
 
     def _loop_of(self, node: Node) -> Loop:
@@ -233,7 +234,7 @@ class Executable:
         )
 
 
-def _provide_blocks() -> None:
+def _provide_allocator() -> None:
     from runtime.codegen.native_runtime import allocator
 
     allocator.provide_to_kernels()
@@ -242,14 +243,14 @@ def _provide_blocks() -> None:
 def _compile_loop(told: set[str], graph: Graph) -> Call | None:
     try:
         return _guarded(lambda: finished(compilation(graph, None, told, whole=True)), graph, told)[0]
-    except Exception as error:  # only where the environment asks for it
+    except Exception as error:  # only with AUTOGRAPH_STRICT=1
         settings.note_background_error(error)
         return None
 
 
-def _can_say_values(graph: Graph) -> bool:
-    """Whether an assertion shows arrays, and the graph can run once more to word it: it has no other effects, and no
-    loop, which may have run for long."""
+def _can_describe_values(graph: Graph) -> bool:
+    """Whether an assertion shows arrays, and the graph may run again for its message: it has no other effects and no
+    loops."""
     shows = False
     for node in graph.walk():
         if node.op.name == "assert":
@@ -260,10 +261,10 @@ def _can_say_values(graph: Graph) -> bool:
 
 
 def _guarded(compile_it: Callable[[], Call | None], graph: Graph, told: set[str]) -> tuple[Call | None, str | None]:
-    """The compiled form, or None where there is none; errors of this project's own become a warning (second result),
-    one for each cause that `told` doesn't hold.
+    """The compiled graph, None if it can't be native, and the text of the warning if the compiler failed. Each cause is
+    warned about once.
 
-    With `AUTOGRAPH_STRICT=1` they are raised.
+    With `AUTOGRAPH_STRICT=1` failures are raised.
     """
     try:
         with room_for(graph), rarely():

@@ -1,4 +1,4 @@
-"""Warnings of the compiler: that it fails (function, operation, the user's line, the kernel's text), or takes long."""
+"""Warnings about the compiler: that it failed (operation, the user's line, the kernel's file) or takes long."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from runtime.graph.ir import Graph, Node, Substitution, copy_nodes
 from runtime.graph.spans import describe_span
 from runtime.graph.unrolled import unrolled_in
 
-_LENGTH = "takes long"  # in `told`
+_LENGTH = "takes long"  # its key in `told`
 _LOOPS_SHOWN = 3
-_MOST_TRIED = 40  # operations that are compiled alone to find the one that fails
+_MOST_TRIED = 40  # operations compiled alone to find the one that fails
 
 
 def warn(graph: Graph, error: Exception, told: set[str]) -> str:
-    """Warns that a graph stays on the interpreter, at the user's line, unless `told` holds the cause already; gives the
-    text of the warning. `f.explain` shows it, too."""
+    """Warns at the user's line that a graph is interpreted, unless `told` has the cause already; returns the text,
+    which `f.explain` shows, too."""
     why = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
     node = getattr(error, "node", None)
     if node is None and isinstance(error, errors.KernelError):
@@ -34,7 +34,7 @@ def warn(graph: Graph, error: Exception, told: set[str]) -> str:
         lines.append(f"  kernel text: {path}")
     lines.append("  Results are right, only slower. Please report this with the lines above.")
     text = "\n".join(lines)
-    cause = f"{why} {node.op.name if node is not None else ''}"  # a gradient has the operation at other lines
+    cause = f"{why} {node.op.name if node is not None else ''}"  # gradients have it at other lines
     if cause not in told:
         told.add(cause)
         warn_at(text, graph, node)
@@ -42,7 +42,7 @@ def warn(graph: Graph, error: Exception, told: set[str]) -> str:
 
 
 def warn_of_length(graph: Graph, operations: int, told: set[str]) -> None:
-    """Warns once for a function that its native code takes long to make, and says what to do."""
+    """Warns once for a function that its compilation takes long, and what to do."""
     if _LENGTH in told:
         return
     told.add(_LENGTH)
@@ -63,12 +63,12 @@ def warn_of_length(graph: Graph, operations: int, told: set[str]) -> None:
     warn_at("\n".join(lines), graph)
 
 
-# Python shows a warning once for each line and text, as it finds here.
+# The registry by which Python shows a warning once for each line and text.
 _shown: dict[Any, Any] = {}
 
 
 def warn_at(text: str, graph: Graph, node: Node | None = None) -> None:
-    """A CompilationWarning at the user's line: a node's, or the first of a graph's."""
+    """Warns at the user's line: the node's, or the graph's first."""
     spans = [each.span for each in ([node] if node is not None else []) if each.span]
     spans += [each.span for each in graph.nodes if each.span][:1]
     file, line = spans[0][:2] if spans else (__file__, 1)
@@ -76,7 +76,7 @@ def warn_at(text: str, graph: Graph, node: Node | None = None) -> None:
 
 
 def _culprit(graph: Graph) -> Node | None:
-    """The first operation that can't be compiled alone either."""
+    """The first operation whose compilation fails also by itself."""
     tried: set[tuple] = set()
     for node in graph.walk():
         key = (node.op.name, *[str(v.type) for v in (*node.inputs, *node.outputs)])
@@ -104,7 +104,7 @@ def _text(graph: Graph) -> str | None:
     """The file with the kernel's text, where it could be printed and written."""
     try:
         source = lower(graph)
-    except Exception:  # the failure that is being told
+    except Exception:  # the failure that is being reported
         return None
     paths = [
         kernel_cache.text_file(kernel_cache.kernel_name(source.text, each.key)) for each in (source, source.hurried())

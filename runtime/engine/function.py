@@ -33,7 +33,7 @@ from runtime.types import StackType, TensorType
 class GraphFunction:
     """Calls `graph` on eager tensors (and stacks).
 
-    jit_compile  True: compile before the first run; False: always interpret; None: interpret first, compile aside.
+    jit_compile  True: compile before the first run; False: always interpret; None: interpret, and compile aside.
     told         see `Executable`
     """
 
@@ -62,13 +62,13 @@ class GraphFunction:
         return self.run(inputs)
 
     def direct(self) -> Callable[[list[Any]], list[Any]] | None:
-        """What runs the graph on arrays from now on, and gives arrays; None while that isn't decided, or for results
-        that aren't all tensors."""
+        """The callable from arrays to arrays that all further calls run; None until that is decided, or if not all
+        results are tensors."""
         plain = all(isinstance(v.type, TensorType) for v in self.graph.outputs)
         return self.executable.settled if plain else None
 
     def run(self, inputs: Sequence[EagerTensor]) -> list[EagerTensor]:
-        """Like a call, unseen by tapes."""
+        """Like a call, but not recorded by tapes."""
         return self.wrapped(self.executable([t._array for t in inputs]))
 
     def wrapped(self, results: Sequence[Any]) -> list[Any]:
@@ -80,7 +80,7 @@ class GraphFunction:
     ) -> list[EagerTensor]:
         gradient = self.gradient(wanted)
         while order > 1 and gradient.acts:
-            # It can't run again for the residuals of the next order.
+            # With effects it can't run again for the residuals of the next order.
             gradient, order = gradient.with_more(), order - 1
         outputs = tuple(gradient.forward.run(inputs))
         for recorder in recorders:
@@ -88,7 +88,7 @@ class GraphFunction:
         return list(outputs[: len(self._dtypes)])
 
     def gradient(self, wanted: tuple[int, ...]) -> _Gradient:
-        """The op that tapes record for calls in which they track the inputs `wanted`."""
+        """The op that tapes record for calls whose tracked inputs are `wanted`."""
         found = self._gradients.get(wanted)
         if found is None:
             with self._lock:
@@ -98,15 +98,15 @@ class GraphFunction:
         return found
 
     def gradients(self) -> list[_Gradient]:
-        """The gradients that calls were recorded with."""
+        """The ops that were recorded so far."""
         return list(self._gradients.values())
 
 
 class _Gradient:
     """The op that tapes record for a call: `grad` has the signature of an op table row's.
 
-    The call's outputs are those of `forward`, which are, in this order: the function's results, residuals for their
-    gradient, residuals for the gradient of those, and so on. `before` is the gradient that has the last ones not.
+    The call's outputs are those of `forward`, which are, in this order: the function's results, residuals of
+    their gradient, residuals of the second-order gradient, and so on. `before` is the gradient of one order less.
     """
 
     multiple = True
@@ -128,7 +128,7 @@ class _Gradient:
         self._more: _Gradient | None = None
 
     def with_more(self) -> _Gradient:
-        """The same with the residuals of one order more."""
+        """The same with the residuals of one more order."""
         if self._more is None:
             self._more = _Gradient(self.forward, self.wanted, self)
         return self._more
@@ -167,7 +167,7 @@ class _Gradient:
 
 
 def _run(graph: Graph, inputs: Sequence[Any]) -> list[Any]:
-    """Interpreted: the graph of a Jacobian is made for one call."""
+    """Interprets a graph that is called once, as those of Jacobians are."""
     return GraphFunction(optimize(graph), jit_compile=False)(inputs)
 
 

@@ -1,9 +1,9 @@
-"""What this machine can do at most: the floor under the time of a kernel.
+"""A roofline model of this machine: lower bounds for the run time of kernels.
 
-Measured once per process, when it is first asked for, in some 200 ms: memory bandwidth as the best of several copies of
+Measured once per process, at first use, in some 200 ms: memory bandwidth as the best of several copies of
 32 MiB by all threads (bytes read and written), arithmetic as the best of several products of 512 x 512 float32 matrices
-by NumPy's BLAS. Something that stays in the processor's caches can be faster than the first number. Beside other
-programs most of the tries are slow: so there are many.
+by NumPy's BLAS. Data in the processor's caches can exceed the bandwidth. There are many tries, since most are
+slow beside other programs.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from runtime.codegen.passes.parallelize import thread_count
 
 _BYTES = 32 << 20
 _SIZE = 512
-_TRIES, _SECONDS = 4, 0.1  # at least so many, and for so long
+_TRIES, _SECONDS = 4, 0.1  # at least so many tries, and for so long
 
 
 @dataclass(frozen=True)
 class Machine:
-    """bandwidth: bytes per second; arithmetic: float32 operations per second; threads: of those that were measured;
-    seconds: how long measuring took."""
+    """bandwidth: bytes per second; arithmetic: float32 operations per second; threads: that the bandwidth was measured
+    with; seconds: the time of the measurement."""
 
     bandwidth: float
     arithmetic: float
@@ -34,7 +34,7 @@ class Machine:
     seconds: float
 
     def floor(self, moved: int, operations: int) -> tuple[float, str]:
-        """The least seconds that so many bytes and operations take, and which of both decides."""
+        """The least time in seconds for so many bytes and operations, and which of the two limits it."""
         memory, compute = moved / self.bandwidth, operations / self.arithmetic
         return (memory, "memory") if memory >= compute else (compute, "arithmetic")
 

@@ -93,7 +93,7 @@ class Loop:
                 if not background.worker.submit(self._work, urgent=True):
                     return  # the process is exiting
         # Not while it compiles something else, which may take long.
-        if background.worker.works_at(self._work):
+        if background.worker.is_compiling(self._work):
             self._python_done.wait(_LONGEST_WAIT)
 
     def _work(self) -> None:

@@ -1,8 +1,8 @@
-"""Splits a graph at the nodes that have no native form.
+"""Partitions a graph at the nodes that can't be compiled.
 
-native          native              The top level is cut into the longest runs of native nodes, in program order;
-py_function  →  interpreted         what lies between runs on the interpreter. A loop that contains such a node is
-native          native              itself interpreted (its inner loops may still become native while it runs).
+native          native              The top level is split into maximal runs of native nodes, in program order; the
+py_function  →  interpreted         nodes between are interpreted. A loop that contains such a node is interpreted as
+native          native              a whole (its inner loops may still be replaced by native code while it runs).
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ from runtime.graph.passes.repetition import is_constant
 Call = Callable[[Sequence[Any]], "list[Any]"]
 Compilation = Generator[None, None, "Call | None"]
 
-# Nodes in one kernel; a longer straight run is split into subgraphs that share kernels (run_splitting.py). A call costs
-# about a microsecond, compiling a nest over arrays some 10 ms, and more the longer the kernel is.
+# The most nodes in one kernel; a longer straight run is split into subgraphs that share kernels (run_splitting.py). A
+# call costs about a microsecond, compiling a loop nest some 10 ms, and more in a longer kernel.
 SEGMENT_LIMIT = 100
-# Operands of a node (without regions) up to which it is native in a graph that is cut: a kernel takes each value from
-# Python, and compiling that for five hundred takes a second.
+# In a partitioned graph, nodes (without regions) with more operands are interpreted: a kernel unboxes each operand, and
+# compiling that for five hundred takes a second.
 _MOST_OPERANDS = 64
-# Operations on arrays to be compiled from which on a warning says so: LLVM takes some 5 to 15 ms for each.
+# More array operations than this are warned about: LLVM takes some 5 to 15 ms for each.
 _LONG = 600
 
 
 def compilation(
     graph: Graph, tier_up: Callable[[], Accelerator] | None, told: set[str], whole: bool = False
 ) -> Compilation:
-    """A callable for the graph's inputs that runs native code where there is some; None where there is none. It is made
-    kernel by kernel: after each that isn't the last something else can be compiled.
+    """A callable for the graph's inputs, with native code where possible; None if no part is native. It is compiled
+    kernel by kernel: it yields after each except the last, so that the compiler can do other work.
 
-    tier_up: makes an accelerator for each run of an interpreted part. told: what warnings have said of the function.
-    whole: only as one kernel, which a running loop waits for. Raises NotNative or KernelError.
+    tier_up: makes an accelerator for each run of an interpreted part. told: see `Executable`. whole: as one kernel or
+    not at all, for a running loop that waits for it. Raises NotNative or KernelError.
     """
     split = rewrite("complex parts", graph)
     if split is not None:
@@ -73,7 +73,7 @@ def compilation(
 
 
 def parts(graph: Graph) -> list[tuple[bool, Graph]]:
-    """The graphs that `compilation` makes of this one, in the order they run, and whether they are native."""
+    """The parts of the graph in the order in which they run, and whether each is native."""
     graph = rewrite("complex parts", graph) or graph
     if all(is_native(node) for node in graph.nodes) and _weight(graph.nodes) <= SEGMENT_LIMIT:
         return [(True, graph)]
@@ -81,7 +81,7 @@ def parts(graph: Graph) -> list[tuple[bool, Graph]]:
 
 
 def _steps(graph: Graph, tier_up: Callable[[], Accelerator] | None) -> tuple[Graph, list[Any], list[_Step]]:
-    """The graph to be run in steps, values for inputs that it has beside the given graph's, and the steps."""
+    """The graph, rewritten so that repetitions are equal, values for the inputs that this adds, and its steps."""
     long = [nodes for native, nodes in _runs(graph) if native and _weight(nodes) > SEGMENT_LIMIT]
     same = rewrite("repetitions", graph, long)
     graph, given = same or (graph, [])
@@ -90,7 +90,7 @@ def _steps(graph: Graph, tier_up: Callable[[], Accelerator] | None) -> tuple[Gra
 
 
 def _with_complex(graph: Graph, call: Call) -> Call:
-    """A call on the parts of complex numbers as one on complex numbers."""
+    """Wraps a callable over real and imaginary parts as one over complex numbers."""
     given = [is_complex(v.type) for v in graph.inputs]
     wanted = [v.dtype.np if is_complex(v.type) else None for v in graph.outputs]
 
@@ -115,19 +115,19 @@ def _weight(nodes: Sequence[Node]) -> int:
 
 
 def segments(graph: Graph) -> list[tuple[bool, list[Node]]]:
-    """The nodes in program order, cut where nativeness changes, and into pieces where a run is too long."""
+    """The nodes in program order, split where nativeness changes, and into subgraphs where a run is too long."""
     returned = set(graph.outputs)
     cuts: list[tuple[bool, list[Node]]] = []
     for native, nodes in _runs(graph):
         too_long = native and _weight(nodes) > SEGMENT_LIMIT
-        cuts += [(native, piece) for piece in (split_run(nodes, SEGMENT_LIMIT) if too_long else [nodes])]
-    # Every segment has its own copies of the constants that it uses; those that are results need a place too.
+        cuts += [(native, part) for part in (split_run(nodes, SEGMENT_LIMIT) if too_long else [nodes])]
+    # Every segment has its own copies of the constants that it uses; constants that are results get a segment.
     results = [n for n in graph.nodes if is_constant(n) and returned.intersection(n.outputs)]
     return [*([(False, results)] if results else []), *cuts]
 
 
 def _runs(graph: Graph) -> list[tuple[bool, list[Node]]]:
-    """The nodes without constants, cut where nativeness changes."""
+    """The nodes without constants, split where nativeness changes."""
     runs: list[tuple[bool, list[Node]]] = []
     for node in graph.nodes:
         if is_constant(node):
@@ -144,7 +144,7 @@ def _has_too_many_operands(node: Node) -> bool:
 
 
 def why_left_out(node: Node) -> str:
-    """Why a node with a native form is interpreted in a graph that is cut."""
+    """Why a node that could be compiled is interpreted in a partitioned graph."""
     if _has_too_many_operands(node):
         return f"its {len(node.inputs)} operands would each be taken from Python"
     return "it stands between operations without native form"
@@ -159,7 +159,7 @@ def _users(graph: Graph) -> dict[Value, set[Node]]:
 
 
 class _Step:
-    """One segment as a graph of its own: its inputs are what it uses from before, its outputs what is used after it."""
+    """One segment as a graph: its inputs are its live-ins, its outputs its live-outs."""
 
     def __init__(
         self,
@@ -186,12 +186,12 @@ class _Step:
             for value in node.outputs:
                 value.name = None
         self.part.outputs = [mapping[v] for v in self.outputs]
-        # Equal parts are one kernel; one that can't be told from others has none that is equal.
+        # Equal parts share a kernel; a part without a description equals no other.
         self.description = graph_cache.description(self.part) or str(id(self))
         self.call: Call = lambda inputs: interpret(self.part, inputs, tier_up() if tier_up is not None else None)
 
     def operations(self) -> int:
-        """How many there are to compile that take long: on arrays. Those on numbers take a thirtieth of the time."""
+        """The number of array operations. (Scalar ones take a thirtieth of the compile time.)"""
         return sum(
             any(getattr(v.type, "rank", 1) != 0 for v in (*node.inputs, *node.outputs))
             for node in self.part.walk()
@@ -199,7 +199,7 @@ class _Step:
         )
 
     def compile(self, made: dict[str, Call]) -> bool:
-        """Finds the native code of a native step among that of equal ones, or makes it. True where it was made."""
+        """Compiles a native step unless an equal one was compiled; whether it did."""
         if not self.native:
             return False
         call = made.get(self.description)
@@ -212,7 +212,7 @@ class _Step:
 
 
 class _Sequence:
-    """Runs the steps over numbered slots."""
+    """Runs the steps; values are kept in numbered slots until their last use."""
 
     def __init__(self, graph: Graph, steps: Sequence[_Step]) -> None:
         slot: dict[Value, int] = {value: index for index, value in enumerate(graph.inputs)}

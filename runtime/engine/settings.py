@@ -14,8 +14,7 @@ _background_errors: list[Exception] = []
 
 
 def set_jit(mode: bool | None) -> None:
-    """How functions run that don't say it themselves: True compiles before the first run, None in the background, False
-    never."""
+    """The default of `jit_compile`: True compiles before the first run, None in the background, False never."""
     global _default
     _default = mode
 
@@ -27,8 +26,8 @@ def jit_mode(own: bool | None) -> bool | None:
 
 
 def set_deterministic(on: bool) -> None:
-    """Whether the tier that answers must not be a matter of time: then None means True, and loops in graphs that are
-    partly interpreted go native at the same trip in each run (`on_stack_replacement.FixedTierUp`)."""
+    """Whether the choice of a tier must not depend on time. Then None means True, and loops in partly interpreted
+    graphs are replaced by native code at the same trip in each run (`on_stack_replacement.FixedTierUp`)."""
     global _deterministic
     _deterministic = on
 
@@ -58,5 +57,5 @@ def note_background_error(error: Exception) -> None:
 
 
 def kernel_counters() -> Counters:
-    """Kernels compiled, loaded from the cache, and shared, in this process so far."""
+    """The numbers of kernels compiled, loaded from the cache, and shared in this process."""
     return counters

@@ -66,9 +66,9 @@ def test_answers_at_once_and_compiles_aside() -> None:
 
 
 def test_the_compiler_lets_the_call_that_asks_for_it_finish(monkeypatch: Any) -> None:
-    monkeypatch.setattr(background, "START_PATIENCE", 60.0)
+    monkeypatch.setattr(background, "START_TIMEOUT", 60.0)
     worker, began = background.Worker(), threading.Event()
-    with worker.held_back():
+    with worker.deferred_by_call():
         worker.submit(began.set)
         assert not began.wait(0.05)
     assert began.wait(60.0)
@@ -76,9 +76,9 @@ def test_the_compiler_lets_the_call_that_asks_for_it_finish(monkeypatch: Any) ->
 
 
 def test_what_a_running_call_waits_for_is_compiled_first(monkeypatch: Any) -> None:
-    monkeypatch.setattr(background, "START_PATIENCE", 60.0)
+    monkeypatch.setattr(background, "START_TIMEOUT", 60.0)
     worker, began, urgent = background.Worker(), threading.Event(), threading.Event()
-    with worker.held_back():
+    with worker.deferred_by_call():
         worker.submit(began.set)
         assert worker.submit(urgent.set, urgent=True)
         assert urgent.wait(60.0)
@@ -90,10 +90,10 @@ def test_what_a_running_call_waits_for_is_compiled_first(monkeypatch: Any) -> No
 
 
 def test_the_compiler_lets_the_result_of_that_call_be_used_first(monkeypatch: Any) -> None:
-    monkeypatch.setattr(background, "START_PATIENCE", 60.0)
+    monkeypatch.setattr(background, "START_TIMEOUT", 60.0)
     monkeypatch.setattr(background, "QUIET", 60.0)
     worker, began = background.Worker(), threading.Event()
-    with worker.held_back():
+    with worker.deferred_by_call():
         worker.submit(began.set)
     assert not began.wait(0.05)
     assert worker.wait(60.0)  # nobody has anything else to do
@@ -102,35 +102,35 @@ def test_the_compiler_lets_the_result_of_that_call_be_used_first(monkeypatch: An
 
 
 def test_call_after_call_does_not_hold_the_compiler_back(monkeypatch: Any) -> None:
-    monkeypatch.setattr(background, "START_PATIENCE", 60.0)
+    monkeypatch.setattr(background, "START_TIMEOUT", 60.0)
     monkeypatch.setattr(background, "QUIET", 0.05)
     worker, done = background.Worker(), threading.Event()
     jobs = [lambda: None, lambda: None, done.set]
-    with worker.held_back():
+    with worker.deferred_by_call():
         for job in jobs:
             worker.submit(job)
     deadline = time.monotonic() + 30.0
     while not done.wait(0.001) and time.monotonic() < deadline:
-        with worker.held_back():
+        with worker.deferred_by_call():
             pass
     assert done.is_set()
     worker.close()
 
 
 def test_the_compiler_lets_no_call_hold_it_back_for_long(monkeypatch: Any) -> None:
-    monkeypatch.setattr(background, "START_PATIENCE", 0.01)
+    monkeypatch.setattr(background, "START_TIMEOUT", 0.01)
     worker, began = background.Worker(), threading.Event()
-    with worker.held_back():
+    with worker.deferred_by_call():
         worker.submit(began.set)
         assert began.wait(60.0)
     worker.close()
 
 
 def test_of_waiting_jobs_the_one_that_gains_most_goes_first(monkeypatch: Any) -> None:
-    monkeypatch.setattr(background, "START_PATIENCE", 60.0)
+    monkeypatch.setattr(background, "START_TIMEOUT", 60.0)
     worker, order = background.Worker(), []
     gains = {"seldom": 0.1, "often": 5.0, "sometimes": 1.0}
-    with worker.held_back():
+    with worker.deferred_by_call():
         for name in gains:
             worker.submit(functools.partial(order.append, name), gain=functools.partial(gains.get, name))
         gains["seldom"] = 2.0  # what counts is what it would gain when it is chosen

@@ -27,6 +27,7 @@ def test_sixteen_threads_trace_once_and_compile_once(jit: bool | None) -> None:
     expected = x.numpy()
     for _ in range(5):
         expected = np.sin(expected) + constant
+    assert wait_for_background(60)  # for kernels of tests before
     before = kernel_counters().compiled + kernel_counters().loaded
     barrier = threading.Barrier(16)
     failures: list[Any] = []

@@ -108,7 +108,7 @@ def compile_kernel(source: KernelSource) -> Callable[..., Any]:
 
     Raises KernelError when no compiler takes the text: an error of this project.
     """
-    with compiling, interrupts_wait():
+    with compiling, interrupts_deferred():
         name = kernel_cache.kernel_name(source.text, source.key)
     entry = _once(name, lambda: _load_or_compile(name, source))
     assert entry is not None
@@ -118,7 +118,7 @@ def compile_kernel(source: KernelSource) -> Callable[..., Any]:
 def text_of(source: KernelSource, form: str) -> str:
     """A kernel in a readable form (see `Compiler.text`). Raises KernelError if no compiler has it."""
     refusals: list[str] = []
-    with compiling, interrupts_wait():
+    with compiling, interrupts_deferred():
         for compiler in _compilers():
             try:
                 return compiler.text(source, form)
@@ -141,7 +141,7 @@ def _once(name: str, make: Callable[[], Callable[..., Any] | None]) -> Callable[
         if entry is not None:
             counters.shared += 1
             return entry
-        with compiling, interrupts_wait():
+        with compiling, interrupts_deferred():
             entry = make()
         if entry is not None:
             _entries[name] = entry
@@ -196,7 +196,7 @@ def afterwards(work: Callable[[], None]) -> None:
 
 
 @contextlib.contextmanager
-def interrupts_wait() -> Iterator[None]:
+def interrupts_deferred() -> Iterator[None]:
     """Defers Ctrl-C to the end of the block: a compiler interrupted in the middle may be left half initialised, and the
     process could compile no more kernels. Also, Python loses an interrupt during an import (in a callback of its locks,
     where exceptions are only printed)."""
@@ -219,8 +219,8 @@ def record_of(source: KernelSource) -> Record | None:
     return records.get(kernel_cache.kernel_name(source.text, source.key))
 
 
-def forget_waiting() -> None:
-    """In a forked child: drops the locks of threads that exist only in the parent."""
+def reset_after_fork() -> None:
+    """In a forked child: drops locks held by threads of the parent."""
     global _lock
     _lock = threading.Lock()
     _locks.clear()
