@@ -21,7 +21,7 @@ __all__ = ["NAME", "Refused", "available", "compile", "load", "text"]
 
 @functools.cache
 def _symbols() -> dict[str, Callable[[], int]]:
-    """What kernels name besides NumPy's and the C library's functions, and how it is found."""
+    """The symbols that kernels refer to besides NumPy's and the C library's, and what gives their addresses."""
     from runtime.llvm import memory, threads
 
     return {
@@ -32,7 +32,7 @@ def _symbols() -> dict[str, Callable[[], int]]:
 
 
 def available() -> bool:
-    """Whether this machine and this Python are known to it."""
+    """Whether it supports this machine and this Python."""
     return target.available()
 
 
@@ -52,15 +52,15 @@ def _formulas() -> Mapping[str, Any]:
 
 
 def _steps(modules: Iterable[str]) -> str:
-    """What formulas leave open until loops are vectorised, as a module's text."""
+    """A module of the vector intrinsics that formulas call, to be linked after loop vectorisation."""
     from runtime.codegen.math import vector_intrinsics
 
     return vector_intrinsics.definitions(modules)
 
 
 def program(source: KernelSource) -> Any:
-    """A kernel, with the library for what it calls, to be translated. Raises Refused for text that isn't in the kernel
-    IR's part of Python."""
+    """A kernel with the library functions that it calls, to be translated. Raises Refused for text outside the kernel
+    IR's grammar."""
     from runtime.kernel_ir.parse_python import parse_functions
     from runtime.llvm.program import Program
 
@@ -70,8 +70,8 @@ def program(source: KernelSource) -> Any:
 def compile(
     name: str, source: KernelSource, outside: Callable[[], None] = lambda: None
 ) -> tuple[Callable[..., Any], bytes | None]:
-    """The entry point, and the object file. Calls `outside` when only LLVM's work is left. Raises Refused for text
-    that isn't in its part of Python."""
+    """The entry point and the object file. Calls `outside` when only LLVM's work is left. Raises Refused for a kernel
+    that it doesn't support."""
     module = program(source)
     text = module.text("kernel", source.signature, name)
     outside()
@@ -81,7 +81,7 @@ def compile(
 
 
 def lanes(source: KernelSource) -> list[int]:
-    """Of each loop of a kernel whose trips run side by side, how many do."""
+    """The number of lanes of each vectorised outer loop of a kernel."""
     try:
         module = program(source)
         module.text("kernel", source.signature, "kernel")
@@ -92,7 +92,7 @@ def lanes(source: KernelSource) -> list[int]:
 
 
 def text(source: KernelSource, form: str) -> str:
-    """What becomes of a kernel, as text (see `Compiler.text`). Raises Refused."""
+    """A kernel in a readable form (see `Compiler.text`). Raises Refused."""
     module = program(source)
     written: str = module.text("kernel", source.signature, "kernel")
     if form == "llvm":
@@ -103,7 +103,7 @@ def text(source: KernelSource, form: str) -> str:
 
 
 def load(name: str, source: KernelSource, code: bytes) -> Callable[..., Any]:
-    """The entry point of an object file, for which the text isn't needed."""
+    """The entry point of an object file; the text isn't needed."""
     return entry(name, code)
 
 

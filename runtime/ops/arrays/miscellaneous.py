@@ -1,4 +1,4 @@
-"""More of the array ops: repeat, roll by tensors, space to batch, partition and stitch, bits, masks of sequences."""
+"""Array ops without a family of their own: repeat, space to batch, partition and stitch, bitcast, sequence masks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""More of `ag.linalg`: eigenvalues of any square matrix, LU, tridiagonal systems, the matrix logarithm."""
+"""`ag.linalg`: eigenvalues of any square matrix, LU, tridiagonal systems, the matrix logarithm."""
 
 from __future__ import annotations
 

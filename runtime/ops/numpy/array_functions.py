@@ -1,4 +1,4 @@
-"""NumPy's functions on tensors: reductions, shapes, joining, sorting, linear algebra, each by ops.
+"""NumPy's functions on tensors: reductions, sums along axes, sorting, linear algebra, each by ops.
 
 `FUNCTIONS[np.sum]` takes what `np.sum` takes, as far as ops can do it; `protocol.py` falls back on arrays (eager)
 or refuses (traced) for other arguments.

@@ -1,4 +1,4 @@
-"""NumPy's functions on tensors, the second part: shapes, joining and splitting, selection, tests of equality."""
+"""NumPy's functions on tensors: shapes, joining and splitting, selection, comparison of arrays, interpolation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kernels by way of numba, which is imported when the first of them is compiled."""
+"""The numba backend. numba is imported when the first kernel is compiled by it."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from runtime.codegen.kernel.source import KernelSource, Unreadable
 from runtime.codegen.native_runtime import gemm
 
 NAME = "numba"
-# What code that another build of numba or LLVM has written can raise when it is unpickled and linked. The digest and
-# the versions leave only those that share a version number.
+# What unpickling and linking code of another build of numba or LLVM can raise. Digest and versions exclude all but
+# builds with the same version number.
 _UNREADABLE = (
     pickle.UnpicklingError, AttributeError, ImportError, EOFError, IndexError, KeyError, TypeError, ValueError,
     AssertionError, RuntimeError, MemoryError,
@@ -31,20 +31,20 @@ def available() -> bool:
 def compile(
     name: str, source: KernelSource, outside: Callable[[], None] = lambda: None
 ) -> tuple[Callable[..., Any], bytes | None]:
-    """The entry point, and the compiled form for the disk; None where numba has lost it."""
+    """The entry point and the code for the cache; None if numba can't export it."""
     from numba.core.serialize import dumps
 
     dispatcher = _compiled(kernel_cache.module_of(name, source.text), source)
     # The overload's entry point skips the dispatch on argument types, which are known to be right.
     (overload,) = dispatcher.overloads.values()
     if "@lib.recursive" in source.text:
-        # numba's compiled form of a function that calls itself doesn't hold that function, and crashes when loaded.
+        # numba's exported code of a recursive function lacks that function, and crashes when loaded.
         return overload.entry_point, None
     try:
         return overload.entry_point, dumps((_version(), overload._reduce()))
     except RuntimeError:
-        # LLVM hands the object code to a hook of llvmlite's, which can miss it while another thread drops a module.
-        # The kernel is sound; a later process compiles it again.
+        # llvmlite's object cache hook can miss the object code while another thread frees a module. The kernel is
+        # correct; a later process compiles it again.
         return overload.entry_point, None
 
 
@@ -80,13 +80,13 @@ def _compiled(module: Any, source: KernelSource) -> Any:
 
 
 def load(name: str, source: KernelSource, code: bytes) -> Callable[..., Any]:
-    """The entry point from the compiled form."""
+    """The entry point of cached code."""
     import numba
     from numba.core.compiler import CompileResult
     from numba.core.registry import cpu_target
 
     _provide(source)
-    kernel_cache.module_of(name, source.text)  # which the compiled form names
+    kernel_cache.module_of(name, source.text)  # the code refers to it
     context = cpu_target.target_context
     context.refresh()
     try:
@@ -99,7 +99,7 @@ def load(name: str, source: KernelSource, code: bytes) -> Callable[..., Any]:
 
 
 def _provide(source: KernelSource) -> None:
-    """Makes the functions that the kernel names known to numba's linker."""
+    """Defines the symbols that the kernel refers to for numba's linker."""
     import llvmlite.binding
 
     if "lib.matmul(" in source.text:

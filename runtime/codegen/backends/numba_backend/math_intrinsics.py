@@ -1,4 +1,4 @@
-"""The formulas over floats as numba intrinsics. Imported by kernel files only, since it needs numba."""
+"""The elementary functions as numba intrinsics. Imported by kernels only, since it needs numba."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The part of the library that kernels with threads call (see `passes/parallelize.py`). Imported by kernels only."""
+"""What parallel kernels call (see `passes/parallelize.py`), for numba. Imported by kernels only."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from runtime.llvm.threads import ALIGNED, MOST, SHARE
 
 
 def part(function: Any) -> Any:
-    """Decorates the body of a nest in a kernel file, which runs whether the kernel is compiled or loaded."""
+    """Decorates the body of a parallel loop. It is called when the kernel's module is executed, compiled or loaded."""
     thread_pool.provide()
     return njit(error_model="numpy", boundscheck=False, nogil=True)(function)
 
 
 def recursive(function: Any) -> Any:
-    """Decorates a function of a kernel file that may call itself."""
+    """Decorates a function of a kernel that may be recursive."""
     return njit(error_model="numpy", boundscheck=False, nogil=True)(function)
 
 
 @intrinsic
 def here(typing_context: Any) -> Any:
-    """The address of the stack where the calling function stands."""
+    """The caller's stack pointer."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.ptrtoint(cgutils.alloca_once(builder, ir.IntType(8)), _I64)
@@ -40,9 +40,9 @@ _I64 = ir.IntType(64)
 
 @intrinsic
 def in_threads(typing_context: Any, function: Any, threads: Any, size: Any, arguments: Any) -> Any:
-    """Calls function(first, last, *arguments) for the parts of range(size), on as many threads as are given.
+    """Calls function(first, last, *arguments) for parts of range(size), on `threads` threads.
 
-    `function` must not raise. The parts depend on the number of threads; what is computed for an element must not.
+    `function` must not raise. The parts depend on the number of threads; the results must not.
     """
     signature = function.get_call_type(typing_context, (types.int64, types.int64, *arguments.types), {})
 
