@@ -154,11 +154,45 @@ def bilateral(x):
     return ag.reduce_sum(made * made)
 
 
+def extremes(x):
+    """The larger of an element and a product of others, at two places of an array."""
+    made = ag.zeros_like(x)
+    for i in ag.range(1, x.shape[0]):
+        made = ag.tensor_scatter_nd_max(made, [[i]], [x[i] * x[i - 1]])
+        made = ag.tensor_scatter_nd_min(made, [[i - 1]], [x[i] * made[i]])
+    return ag.reduce_sum(made * made)
+
+
+def branches(x):
+    """An array that branches of branches read and update."""
+    for i in ag.range(1, x.shape[0]):
+        for j in ag.range(1, x.shape[1]):
+            if x[i, j] > 0.3:
+                if x[i, j - 1] > 0.5:
+                    x = ag.tensor_scatter_nd_update(x, [[i, j]], [x[i, j] * x[i, j - 1]])
+                else:
+                    x = ag.tensor_scatter_nd_update(x, [[i, j]], [ag.sin(x[i - 1, j])])
+    return ag.reduce_sum(x * x)
+
+
+def loops_in_branches(x):
+    """An array that a loop behind a `continue` reads and updates."""
+    for i in ag.range(3, x.shape[0]):
+        if x[i] < 0.2:
+            continue
+        for k in ag.range(3):
+            x = ag.tensor_scatter_nd_update(x, [[i - k]], [x[i] * x[i - k] + x[i - k - 1]])
+    return ag.reduce_sum(x * x)
+
+
 # Each with the rank of its array.
 PROGRAMS = {
     **{f"{kind}, depth {depth}": (function, depth) for (kind, depth), function in NESTS.items()},
     "stencil, depth 3": (stencil, 2),
     "bilateral filter, depth 4": (bilateral, 2),
+    "largest and smallest, depth 1": (extremes, 1),
+    "updates in branches, depth 2": (branches, 2),
+    "a loop in a branch, depth 2": (loops_in_branches, 1),
 }
 
 
@@ -206,10 +240,14 @@ def table(sizes: Sequence[int], rounds: int) -> list[tuple[str, ...]]:
 _HEAD = """# How gradients of loops grow
 
 Written by `python -m benchmarks.scaling`. Nests of loops read an array element by element (`x[i, j]`), write one
-(`tensor_scatter_nd_update`), or do both, and the gradient is taken with respect to the array. A cell has the time of
-the value, and that of value and gradient together over it; both are compiled, on one thread. The sides of an array are
-alike, so the number of elements is about what the column says. The last column says whether value and gradient take at
-most {target:.0f} times as long as the value; else the most that they take.
+(`tensor_scatter_nd_update` and its like), or do both, and the gradient is taken with respect to the array. A cell has
+the time of the value, and that of value and gradient together over it; both are compiled, on one thread. The sides of
+an array are alike, so the number of elements is about what the column says. The last column says whether value and
+gradient take at most {target:.0f} times as long as the value; else the most that they take.
+
+Where the ratio rises with a million elements, the gradient's residuals no longer fit the caches: it keeps one or
+several numbers for each trip of the innermost loop. At depth 3 and 4 of "both" the value is computed in vectors, a
+nanosecond an element, and the loop that runs backwards number by number.
 
 | loops | {sizes} | target |
 | --- | {rules} | ---: |

@@ -280,7 +280,7 @@ class Program:
 
     def joined_arguments(self, types: Inference) -> frozenset[ir.Expr]:
         """What a function asks several formulas about that have a joint one (`codegen/math/vector_functions.py`),
-        outside of loops of which LLVM makes vectors: it makes none of calls with several results."""
+        outside of nests: there LLVM makes vectors of calls, but of none with several results."""
         if not types.called.issuperset(calls.JOINED):
             return frozenset()
         asked: dict[ir.Expr, set[str]] = {}
@@ -288,7 +288,7 @@ class Program:
 
         def visit(block: ir.Block, is_nest: bool) -> None:
             for item in block:
-                in_nest = is_nest or isinstance(item, ir.For) or _may_become_vectors(item)
+                in_nest = is_nest or isinstance(item, ir.For)
                 for each in ir.expressions(item):
                     if isinstance(each, ir.Call) and each.function in calls.JOINED:
                         asked.setdefault(each.arguments[0], set()).add(each.function)
@@ -338,32 +338,3 @@ _LOOPING = frozenset({"lib.matmul", "lib.int_matmul", "lib.in_threads", "lib.non
 def _takes_long(kernel: Callee) -> bool:
     """Whether a kernel is worth giving up Python's lock: it loops, or calls a function that may."""
     return _loops(kernel.function) or not _LOOPING.isdisjoint(kernel.called)
-
-
-def _may_become_vectors(item: ir.Statement) -> bool:
-    """Whether a statement is a `while` of simple ones whose trips hand on nothing but counters: v = v + 1."""
-    if not isinstance(item, ir.While):
-        return False
-    made: dict[str, ir.Expr] = {}
-    carried: set[str] = set()
-    for line in item.body:
-        if not isinstance(line, (ir.Assign, ir.Store)):
-            return False
-        carried.update(each.name for each in ir.expressions(line) if isinstance(each, ir.Var) and each.name not in made)
-        if isinstance(line, ir.Assign):
-            made.update((name, line.value) for name in line.targets)
-    return all(_steps(made, name) for name in carried & made.keys())
-
-
-def _steps(made: dict[str, ir.Expr], name: str) -> bool:
-    """Whether a variable of a loop gets a literal number more or less in each trip."""
-    value, seen = made[name], {name}
-    while isinstance(value, ir.Var) and value.name in made and value.name not in seen:
-        seen.add(value.name)
-        value = made[value.name]
-    return (
-        isinstance(value, ir.Binary)
-        and value.op in ("+", "-")
-        and value.left == ir.Var(name)
-        and isinstance(value.right, ir.Const)
-    )

@@ -5,9 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from runtime.kernel_ir import ir
-from runtime.kernel_ir.parse_python import parse_block, parse_functions
-from runtime.llvm.program import _may_become_vectors
 from tests.llvm.kernels import needed, ours
 
 pytestmark = needed
@@ -17,16 +14,13 @@ def kernel(x, n):
     index = 0
     a = np.empty(n, np.{kind})
     b = np.empty(n, np.{kind})
-    seen = 0.0
     while index < n:
         y = x[index]
         a[index] = {first}
         b[index] = {second}
-        seen = 0.5 * seen + y
         index = index + 1
-    return a, b, seen
+    return a, b
 """
-VECTORS = KERNEL.replace("        seen = 0.5 * seen + y\n", "")
 AWKWARD = [0.0, -0.0, 1e-30, 1e-310, 0.5, 1.0, np.pi / 4, np.pi / 2, np.pi, 355.0, 1e5, 2.0**41, 1e300, np.inf, np.nan]
 
 
@@ -43,23 +37,6 @@ def test_both_in_one_call_are_what_they_are_alone(kind: str) -> None:
     ]
     for got, want in zip(joint(x, x.size), alone):
         assert got.tobytes() == want.tobytes()
-
-
-@pytest.mark.parametrize("kind", ["float32", "float64"])
-def test_loops_that_become_vectors_call_each(kind: str) -> None:
-    """LLVM makes no vectors of a call with two results."""
-    x = np.random.default_rng(0).uniform(-1e4, 1e4, 1003).astype(kind)
-    kernels = [
-        ours(text.format(kind=kind, first="lib.sin(y)", second="lib.cos(y)"), f"({kind}[::1], int64)")
-        for text in (KERNEL, VECTORS)
-    ]
-    for got, want in zip(*[kernel(x, x.size)[:2] for kernel in kernels], strict=True):
-        assert got.tobytes() == want.tobytes()
-    (function,) = parse_functions(VECTORS.format(kind=kind, first="lib.sin(y)", second="lib.cos(y)"))
-    loop = next(item for item in function.body if isinstance(item, ir.While))
-    assert _may_become_vectors(loop)
-    loop.body += parse_block("seen = 0.5 * seen + y")
-    assert not _may_become_vectors(loop)
 
 
 def test_lanes_call_both_at_once_too() -> None:
