@@ -283,9 +283,10 @@ def is_list(value: Any) -> bool:
 
 
 def is_listed(value: Any) -> bool:
-    """Whether a value is a Python list that could become a staged one, as far as can be told without its use."""
-    return (
-        type(value) is list
-        and bool(value)
-        and all(is_tensor_like(each) or type(each) in (int, float) for each in value)
-    )
+    """Whether a value is a Python list that could become a staged one, as far as can be told without its use.
+
+    A list of staged lists stays: their lengths may differ, and its items are changed in place.
+    """
+    if type(value) is not list or not value:
+        return False
+    return all(type(each) in (int, float) or (is_tensor_like(each) and type(each) is not StagedList) for each in value)
