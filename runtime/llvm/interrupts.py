@@ -1,4 +1,4 @@
-"""Whether the user has pressed Ctrl-C: a question to Python, under its lock."""
+"""The poll for Ctrl-C: a call of Python's, under the interpreter lock."""
 
 SUPPORT = """
 declare i32 @PyGILState_Ensure()

@@ -1,20 +1,19 @@
-"""Arrays in kernels: a block of memory with a count of the references to it.
+"""Arrays in kernels: reference-counted blocks of memory.
 
-    owner → { count, the Python object that owns the elements or null, where the block of memory begins, is it large }
+    owner → { reference count, the Python object that owns the elements or null, start of the block, is it large }
             64 bytes before the elements, which begin at a multiple of 64, large ones at a page
 
-A processor that compares addresses by their last 12 bits takes a load that comes soon after a store for one of what was
-stored, where the array that is written begins some 64 to 500 bytes further into its page than the one that is read: a
-loop took half as long again. NumPy's large arrays begin 16 bytes into a page; none of ours, nor of NumPy's, begins as
-little before another one of ours.
+The alignment avoids 4K aliasing: processors compare the last 12 bits of addresses first, and take a load soon after a
+store for one of the stored data if the written array begins some 64 to 500 bytes further into its page than the array
+that is read. A loop took half as long again. NumPy's large arrays begin 16 bytes into a page, so no array that is read
+begins that closely before one of ours.
 
-Small blocks come from malloc. Large ones come from the functions in a table, which the linker knows as
-`autograph_blocks`: one that takes a number of bytes, one that gives a block back
-(`codegen/native_runtime/allocator.py`).
+Small blocks come from malloc. Large ones come from two functions in a table with the symbol `autograph_blocks`, which
+allocate and free (`codegen/native_runtime/allocator.py`).
 
-An argument's owner lies on the wrapper's stack, with a count that never falls to zero, and names the Python object.
-Counting needs no atomic instructions: until a kernel returns, only its own thread knows its arrays; the threads of a
-nest count none; afterwards capsules hold them, and Python's lock guards those.
+An argument's owner lies on the wrapper's stack, with a count that never falls to zero, and refers to the Python object.
+Counting needs no atomic instructions: until a kernel returns, only its own thread has its arrays, and parallel loops
+count no references; afterwards capsules hold them, which the interpreter lock guards.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ HEADER = 64
 BLOCKS = "autograph_blocks"
 LARGE = 1 << 20  # bytes
 _PAGE = 4096
-_MOST = 1 << 46  # elements: more can't be allocated anywhere, and twice their bytes is still a number
+_MOST = 1 << 46  # elements: more can't be allocated, and twice their bytes fit an int64
 
 # Calls, since written out they would double the time that LLVM takes, and what `allocate` returns is known to be nobody
 # else's memory only while it is a call.

@@ -1,5 +1,4 @@
-"""Matrix products of floats, as `codegen/native_runtime/gemm.py` has them: functions that the linker knows by these
-names."""
+"""Calls of matrix products of floats, which are linked by these symbols (`codegen/native_runtime/gemm.py`)."""
 
 from __future__ import annotations
 
@@ -14,13 +13,14 @@ SYMBOLS = {"float32": "autograph_product_float32", "float64": "autograph_product
 
 
 def write(w: Writer, operands: Sequence[Any], type_: Any) -> None:
-    """Calls the product: arrays and places in them, rows, inner and columns, which are flipped, number of threads."""
-    a, a0, b, b0, out, out0, rows, inner, columns, flip_a, flip_b, threads = operands
+    """Calls the product: arrays and offsets in them, rows, inner and columns, whether `a` and `b` are stored
+    transposed, number of threads."""
+    a, a0, b, b0, out, out0, rows, inner, columns, transposed_a, transposed_b, threads = operands
     symbol = SYMBOLS[out.type.element.name]
     w.program.declare(f"declare void @{symbol}(ptr, ptr, ptr, i64, i64, i64, i64, i64)")
     places = [w.element(array, arithmetic.cast(w, at, INT64)) for array, at in ((a, a0), (b, b0), (out, out0))]
-    flips = [w.op(f"zext i1 {arithmetic.truth(w, flip).text} to i64") for flip in (flip_a, flip_b)]
-    both = w.op(f"or i64 {flips[0]}, {w.op(f'shl i64 {flips[1]}, 1')}")
+    bits = [w.op(f"zext i1 {arithmetic.truth(w, each).text} to i64") for each in (transposed_a, transposed_b)]
+    transposed = w.op(f"or i64 {bits[0]}, {w.op(f'shl i64 {bits[1]}, 1')}")
     numbers = [arithmetic.cast(w, number, INT64).text for number in (rows, inner, columns)]
-    given = [*(f"ptr {place}" for place in places), *(f"i64 {number}" for number in (*numbers, both))]
+    given = [*(f"ptr {place}" for place in places), *(f"i64 {number}" for number in (*numbers, transposed))]
     w.line(f"call void @{symbol}({', '.join(given)}, i64 {arithmetic.cast(w, threads, INT64).text})")

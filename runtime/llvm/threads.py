@@ -1,8 +1,5 @@
-"""Nests whose parts run on several threads, as `codegen/backends/numba_backend/threading_library.py` has them for
-numba.
-
-Which threads: those of `codegen/native_runtime/thread_pool.py`, whose function the linker knows as
-`autograph_run_parts`.
+"""Calls of parallel loops, whose parts run on the thread pool (`codegen/native_runtime/thread_pool.py`) by the symbol
+`autograph_run_parts`. `codegen/backends/numba_backend/threading_library.py` has the same for numba.
 """
 
 from __future__ import annotations
@@ -13,9 +10,9 @@ from typing import Any
 from runtime.llvm.writer import Writer, parts
 
 RUN = "autograph_run_parts"
-MOST = 128  # parts of one nest
-SHARE = 4  # parts for each thread: one that comes late leaves its parts to the others
-ALIGNED = 64  # elements: parts of many begin where vectors do
+MOST = 128  # parts of one loop
+SHARE = 4  # parts per thread, so that the others can take those of a slow one
+ALIGNED = 64  # elements: parts of long loops start at multiples of it, for aligned vectors
 _DECLARATIONS = (
     f"declare void @{RUN}(ptr, ptr, i64, i64, i64)",
     "declare i64 @llvm.smin.i64(i64, i64)",
@@ -24,9 +21,9 @@ _DECLARATIONS = (
 
 
 def write(w: Writer, callee: Any, threads: str, total: str, arguments: Sequence[Any]) -> None:
-    """Calls `callee(first, last, *arguments)` for the parts of range(total), on as many threads as are given.
+    """Calls `callee(first, last, *arguments)` for parts of range(total), on `threads` threads.
 
-    The parts depend on the number of threads; what is computed for an element must not.
+    The parts depend on the number of threads; the results must not.
     """
     for declaration in _DECLARATIONS:
         w.program.declare(declaration)
