@@ -28,6 +28,7 @@ from runtime.codegen.symbolic.dimensions import Sizes
 from runtime.codegen.symbolic.polynomial import Polynomial
 from runtime.codegen.symbolic.ranges import Known, checks, known_of, range_of, result_of
 from runtime.codegen.symbolic.shape_env import Assumed
+from runtime.codegen.symbolic.varying_carries import VaryingCarries
 from runtime.dtypes import DType
 from runtime.graph.ir import Graph, Node, Value
 from runtime.graph.spans import with_op
@@ -106,7 +107,7 @@ class Lowering(Sizes):
         self.prologue: dict[str, str] = {}  # variable -> expression over the parameters
         self.broadcasts: list[dict[tuple[str, str], str]] = [{}]  # per open block: (a, b) -> their broadcast
         self.updates = Updates()
-        self.varying: dict[Node, set[int]] = {}  # of each loop the carries whose shapes were seen to change
+        self.varying = VaryingCarries()  # of loops; those that printing finds are added
         self.few = scalarize.Small(self.updates)
         self.region: Region = Region(graph)
         self.fusion = Fusion(self)

@@ -8,8 +8,8 @@
                                                             i = i + 1
 
 A loop's carries are variables; an array carry is its buffer variable and, where the loop may change its shape,
-variables for dimensions. The body is printed under the guess that shapes don't change, and once more where the guess
-was wrong; that is remembered when a loop around is printed once more.
+variables for dimensions. The carries whose shapes surely change are known before (`symbolic/varying_carries.py`); the
+body is printed once more where another one is found to.
 """
 
 from __future__ import annotations
@@ -259,7 +259,7 @@ def _while(low: Lowering, node: Node) -> None:
     else:
         entered_stacks = [{k: _carry(node, k, names[k], (), starts[k], False) for k in ks} for ks in (filled, emptied)]
         ask_before(low, node, counter, *entered_stacks)
-    varying = low.varying.setdefault(node, set())
+    varying = low.varying.of(node)
     while True:
         saved = low.snapshot()
         dims, entry = _carry_dims(low, node, starts, varying)
