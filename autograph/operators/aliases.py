@@ -300,6 +300,11 @@ def _note_changed(builder: Any, records: Iterable[_Chosen]) -> None:
     _changed.setdefault(builder, []).extend([each.copy for each in records if each.is_changed()])
 
 
+def note_changed(copies: Iterable[Any]) -> None:
+    """Tells the regions around the current one of copies that it has changed."""
+    _changed.setdefault(ctx.builder, []).extend(copies)
+
+
 def changed_copies(builder: Any) -> list[Any]:
     """The copies that the region of a builder has changed so far."""
     return [*_changed.get(builder, ()), *[each.copy for each in _chosen.get(builder, ()) if each.is_changed()]]

@@ -29,6 +29,7 @@ from autograph.operators.aliases import (
     may_be_one,
     mutables,
     new_order,
+    note_changed,
     origins,
     same,
     shared,
@@ -91,6 +92,7 @@ class Copies:
             for each in self.copies
             if each.is_changed() or any(may_be_one(other, each.start) for other in others)
         }
+        note_changed([each.start for each in self.copies if each.is_changed()])
         copies = {(id(each.slot), each.label): each for each in self.copies}
         ends = [
             (variable.slot, label, value)

@@ -260,6 +260,17 @@ def a_list_changes_before_the_loop_exchanges_it(xs):
     return now, first
 
 
+def a_list_changes_between_loops_that_exchange_it(xs):
+    one, other = [xs[0]], [xs[1]]
+    now = one
+    for _ in xs:
+        for _ in ag.range(2):
+            now[0] = 5.0
+            for _ in ag.range(2):
+                now, other = other, now
+    return one, now
+
+
 def a_new_dictionary_in_a_loop_changes_afterwards(xs):
     now = {"k": 0.0}
     first = now
@@ -304,6 +315,7 @@ def chosen_in_a_branch_and_changed_after_it(xs):
         a_new_list_in_a_loop_changes_afterwards,
         the_old_list_of_a_loop_changes_afterwards,
         a_list_changes_before_the_loop_exchanges_it,
+        a_list_changes_between_loops_that_exchange_it,
         a_new_dictionary_in_a_loop_changes_afterwards,
         a_new_list_in_a_branch_changes_afterwards,
         chosen_and_changed_at_the_top,
