@@ -48,6 +48,13 @@ class Guard:
         self.box.v = self.box.v + 0.125
 
 
+@contextlib.contextmanager
+def lent(box):
+    box.v = box.v * 0.9
+    yield box
+    box.v = box.v + 0.125
+
+
 def change(items, value):
     if value > 0.3:
         items.append(value)
@@ -219,7 +226,7 @@ class Writer:
         kinds = ["scalar", *["list"] * 6, *["dict"] * len(self.dicts), *["box"] * len(self.boxes)]
         kinds += ["pair"] * len(self.pairs) + ["nest"] * 2 * len(self.nests)
         if self.left > 0 and depth < 6:
-            kinds += [*["if"] * 5, "for", "for", "while", "try", "try", "with", "match", "call"]
+            kinds += [*["if"] * 5, "for", "for", "while", "try", "try", "with", "match", "call", "lazy"]
         if loops:
             kinds += ["jump"]
         if self.returns_numbers:
@@ -289,6 +296,15 @@ class Writer:
         else:
             self.add(depth, f"{name}({self.number(0)})")
 
+    def do_lazy(self, depth: int, loops: int) -> None:
+        """An iterator that is used some statements after it was made."""
+        self.names += 1
+        name, place = f"g{self.names}", self.some_list()
+        made = self.pick(f"iter({place})", f"(v * {self.number(0)} for v in {place})", f"reversed({place})")
+        self.add(depth, f"{name} = {made}")
+        self.block(depth, loops, most=2)
+        self.add(depth, f"{self.pick(*self.lists)} = list({name})")
+
     def do_if(self, depth: int, loops: int) -> None:
         self.add(depth, f"if {self.truth()}:")
         self.block(depth + 1, loops)
@@ -343,7 +359,10 @@ class Writer:
 
     def do_with(self, depth: int, loops: int) -> None:
         if self.boxes:
-            managers = [f"Guard({self.pick(*self.boxes)}) as {self.pick(*self.boxes)}", "contextlib.nullcontext()"]
+            managers = [
+                f"{self.pick('Guard', 'lent')}({self.pick(*self.boxes)}) as {self.pick(*self.boxes)}",
+                "contextlib.nullcontext()",
+            ]
         else:
             managers = ["contextlib.nullcontext()", "contextlib.suppress(ValueError)"]
         manager = self.choices.choice(managers)

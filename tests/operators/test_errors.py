@@ -137,6 +137,20 @@ def test_python_object_changes_in_loop():
     assert "'y' is a Python str before a loop on tensors and None after an iteration" in error.message
 
 
+def test_list_exchanged_in_a_dictionary_in_a_loop():
+    def f(n):
+        table, other = {"a": 0, "items": [1.0]}, [2.0]
+        while n > 0:
+            table.update(a=n)
+            table["items"] = other
+            n -= 1
+        return table
+
+    error = failure(f, N)
+    assert "is one list before a loop on tensors and another one after an iteration" in error.message
+    assert "set the items of" in str(error)
+
+
 def test_structure_changes_in_loop():
     def f(n):
         xs = ()
