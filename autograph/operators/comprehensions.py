@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from autograph.operators.iterables import Staged, refuse_outdated, staged
+from autograph.operators.live import LIST_ITERATOR
 from autograph.operators.loops import for_stmt
 from autograph.operators.unbound import run
 from runtime.context import ctx
@@ -63,13 +64,13 @@ class TracedGenerator:
     def __init__(self, generator: Iterator[Any], everything: Callable[[], Any]) -> None:
         self._generator: Iterator[Any] | None = generator
         self._everything = everything
-        self._started = False
+        self.has_started = False
 
     def __iter__(self) -> TracedGenerator:
         return self
 
     def __next__(self) -> Any:
-        self._started = True
+        self.has_started = True
         if self._generator is None:
             raise StopIteration
         return next(self._generator)
@@ -83,7 +84,7 @@ class TracedGenerator:
         generator, self._generator = self._generator, None
         if generator is None:
             return []
-        return list(generator) if self._started else self._everything()
+        return list(generator) if self.has_started else self._everything()
 
 
 def drained(iterable: Any) -> Any:
@@ -92,6 +93,8 @@ def drained(iterable: Any) -> Any:
         return iterable.everything()
     if isinstance(iterable, StagedList):
         refuse_outdated(iterable)
+    if type(iterable) is LIST_ITERATOR and staged(iterable) is not None:
+        return collect(iterable, lambda found, item: found.append(item))
     if isinstance(iterable, Staged):
         return collect(iterable, lambda found, item: found.append(item))
     return iterable

@@ -18,6 +18,7 @@ from weakref import WeakKeyDictionary
 
 from autograph.errors import Location, StagingError, StagingTypeError, user_location
 from autograph.operators.aliases import is_exchanged
+from autograph.operators.live import is_run_over
 from autograph.operators.state import Slot
 from autograph.operators.structure import children, is_frozen, rebuild
 from runtime.context import ctx
@@ -253,7 +254,12 @@ class _Conversion:
 
 
 def become_staged(owner: list[Any], staged: StagedList, replace: Callable[[Any, Any], None]) -> None:
-    """Puts a staged list in the place of a Python list, wherever that is held."""
+    """Puts a staged list in the place of a Python list, wherever that is held.
+
+    Raises StagingError if an iterator runs over the list that can't go on in the staged one.
+    """
+    if is_run_over(owner):
+        raise iterator_over_staged_list()
     replace(owner, staged)
     staged.origin = owner
     root = ctx.builder
@@ -262,6 +268,16 @@ def become_staged(owner: list[Any], staged: StagedList, replace: Callable[[Any, 
     _converted.setdefault(root, []).append(_Conversion(owner, list(owner), staged, user_location()))
     # One more than before: whoever is just running over the list sees that it has moved.
     owner[:] = [Moved(staged, owner)] * (len(owner) + 1)
+
+
+def iterator_over_staged_list() -> StagingError:
+    """The error for an iterator that would have to go on in a list that has become a staged one."""
+    return StagingError(
+        "a branch or loop on tensors changes a list that an iterator runs over",
+        location=user_location(),
+        cause="the list's length is known only at run time from then on, but the iterator is Python's and runs now",
+        fix="run over a copy (list(items)), over the list itself with `for`, or by index",
+    )
 
 
 # By root builder: the lists that have become staged while it was tracing.

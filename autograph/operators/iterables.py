@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from autograph.errors import StagingError, StagingTypeError, StagingValueError, user_location
+from autograph.operators.live import LIST_ITERATOR
 from autograph.operators.symbolic import symbolic
 from runtime import dtypes
 from runtime.context import ctx
@@ -268,6 +269,8 @@ def staged(iterable: Any) -> Staged | None:
         return None if became is None else ListItems(became)
     if kind in (tuple, dict, range, str):
         return None
+    if kind is LIST_ITERATOR:
+        return rest_of(iterable) if ctx.builder is not None else None
     if isinstance(iterable, Staged):
         return None if isinstance(iterable, SelfIterator) and iterable.started else iterable
     if kind is EagerTensor:
@@ -279,6 +282,13 @@ def staged(iterable: Any) -> Staged | None:
         return None if counted is None else counted(iterable)
     behind = _range_behind(tensor)
     return TensorItems(tensor) if behind is None else behind
+
+
+def rest_of(iterator: Iterator[Any], taken: int = 0) -> ListItems | None:
+    """What is left of an iterator over a list that has become a staged one, but for items that didn't count."""
+    state: Any = iterator.__reduce__()
+    became = moved(state[1][0]) if len(state) == 3 and state[1] else None
+    return None if became is None else ListItems(became, state[2] - taken)
 
 
 def refuse_outdated(items: StagedList) -> None:

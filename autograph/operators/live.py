@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import dis
 import gc
+import operator
 import sys
 import threading
 from collections import deque
-from collections.abc import Collection, ItemsView, Iterator, KeysView, Mapping, Sequence, ValuesView
+from collections.abc import Callable, Collection, ItemsView, Iterator, KeysView, Mapping, Sequence, ValuesView
 from ctypes import c_int, py_object, pythonapi
 from functools import partial
 from types import BuiltinFunctionType, CodeType, FrameType, FunctionType, GeneratorType, MethodType, ModuleType
@@ -36,6 +37,8 @@ _COMPREHENSIONS = "autograph.operators.comprehensions"
 _WITH_REFERENTS = ("builtins", "collections", "_collections", "functools", "itertools", _COMPREHENSIONS)
 _ENDS = ("RETURN_VALUE", "RETURN_CONST", "RAISE_VARARGS", "RERAISE")
 _ALWAYS = ("JUMP_FORWARD", "JUMP_ABSOLUTE", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT")
+LIST_ITERATOR: Any = type(iter([]))
+_ITERATORS = (LIST_ITERATOR, type(reversed([])), GeneratorType)
 _TRACE = "autograph.function.trace"
 
 
@@ -80,6 +83,25 @@ def is_in_variable(value: Any) -> bool:
         or any(search.holds(frame.f_globals.get(name)) for name in frame.f_code.co_names)
         for frame in _frames(sys._getframe(1))
     ) or any(search.holds(each) for each in pending.objects)
+
+
+def is_run_over(value: list[Any]) -> bool:
+    """Whether an iterator other than a plain one runs over a list and will be used again: enumerate, a generator."""
+    search = _Search(value, lambda each: type(each) in _ITERATORS and _Search(value).holds(each))
+    if any(not _can_follow(each) and search.holds(each) for each in pending.objects):
+        return True
+    for frame in _frames(sys._getframe(1)):
+        again = frame.f_code.co_freevars
+        for name, held in list(frame.f_locals.items()):
+            if not _can_follow(held) and search.holds(held) and _is_read(name, frame, name in again, True):
+                return True
+    return False
+
+
+def _can_follow(held: Any) -> bool:
+    """Whether an object is an iterator for which loops find the staged list that a list has become."""
+    kind = type(held)
+    return kind is LIST_ITERATOR or (kind.__module__ == _COMPREHENSIONS and not held.has_started)
 
 
 def is_read_in(blocks: Sequence[Block], value: Any, without: Collection[str] = ()) -> bool:
@@ -150,8 +172,9 @@ def _is_branch(frame: FrameType) -> bool:
 class _Search:
     """Who holds an object; what has been looked through for it isn't looked through again."""
 
-    def __init__(self, value: Any) -> None:
-        self.value = value
+    def __init__(self, value: Any, found: Callable[[Any], bool] | None = None) -> None:
+        """found: whether what is looked for is reached; by default, whether it is the object."""
+        self.found = partial(operator.is_, value) if found is None else found
         self._without: dict[int, Any] = {}  # what doesn't hold it, by id
 
     def holds(self, held: Any) -> bool:
@@ -159,7 +182,7 @@ class _Search:
         waiting, seen = [held], {id(held): held}
         while waiting:
             each = waiting.pop()
-            if each is self.value:
+            if self.found(each):
                 return True
             places = None if id(each) in self._without else _places(each)
             if places is None:
@@ -185,7 +208,9 @@ def _places(held: Any) -> Any:
     if kind in (MethodType, BuiltinFunctionType):
         return (held.__self__, getattr(held, "__func__", None))
     if kind is GeneratorType:
-        return tuple(held.gi_frame.f_locals.values()) if held.gi_frame is not None else ()
+        frame = held.gi_frame
+        found = () if frame is None else gc.get_referents(held if sys.version_info >= (3, 11) else frame)
+        return tuple([each for each in found if each is not frame.f_globals and each is not frame.f_builtins])
     if isinstance(held, tuple):
         return tuple(held)
     if kind.__module__ in _WITH_REFERENTS and isinstance(held, (partial, KeysView, ValuesView, ItemsView, Iterator)):

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator
 from types import CellType
 from typing import Any
 
 from autograph.errors import StagingError, user_location
+from autograph.operators.containers import iterator_over_staged_list
 from autograph.operators.frame import Frame
-from autograph.operators.iterables import ListItems, Staged, staged
+from autograph.operators.iterables import ListItems, Staged, rest_of, staged
 from autograph.operators.iterators import taking_all_from, taking_from
-from autograph.operators.live import pending
+from autograph.operators.live import LIST_ITERATOR, pending
 from autograph.operators.logic import and_
 from autograph.operators.peeling import start_of
 from autograph.operators.raising import keeps_refusals
@@ -76,6 +78,11 @@ def for_stmt(iterable: Any, body: Block, test: Block | None = None, names: tuple
     if type(iterable) not in UNSTAGED:
         source = staged(iterable)
         if source is not None:
+            if type(iterable) is LIST_ITERATOR:
+                taking_from(iterable)
+                if test is not None:
+                    taking_all_from(iterable)
+                deque(iterable, maxlen=0)  # nothing is left in it
             _stage_for(source, body, test, names)
             return
         stream = stream_of(iterable)
@@ -85,8 +92,10 @@ def for_stmt(iterable: Any, body: Block, test: Block | None = None, names: tuple
         taking_from(iterable)
     # Only the loop itself may keep the iterator alive, as in Python: a generator is closed when its loop is left.
     holder = [iterable]
+    plain = iterable if type(iterable) in (list, LIST_ITERATOR) else None
     del iterable
-    rest, passed = None, 0
+    rest: ListItems | None = None
+    passed = 0
     builder = ctx.builder
     before = len(builder.graph.nodes) if builder is not None else 0
     count = len(pending.objects)
@@ -98,7 +107,7 @@ def for_stmt(iterable: Any, body: Block, test: Block | None = None, names: tuple
         elif test is None:
             for item in holder.pop():
                 if type(item) is Moved:
-                    rest = item.moved_to
+                    rest = _rest_of(plain, item, passed)
                     break
                 body(item)
                 passed += 1
@@ -106,7 +115,7 @@ def for_stmt(iterable: Any, body: Block, test: Block | None = None, names: tuple
             holder.append(iter(holder.pop()))
             for item in holder[0]:
                 if type(item) is Moved:
-                    rest = item.moved_to
+                    rest = _rest_of(plain, item, passed)
                     break
                 body(item)
                 passed += 1
@@ -124,12 +133,23 @@ def for_stmt(iterable: Any, body: Block, test: Block | None = None, names: tuple
         if passed and ctx.builder is builder and builder is not None:
             note_unrolled(builder, passed, len(builder.graph.nodes) - before)
         if rest is not None:  # the body has made the list a staged one
-            _stage_for(ListItems(rest, passed), body, test, names)
+            _stage_for(rest, body, test, names)
         return
     finally:
         holder.clear()
         del pending.objects[count:]
     raise changed
+
+
+def _rest_of(iterable: Any, item: Moved, passed: int) -> ListItems | None:
+    """The items that follow after some of a list that has become a staged one, of which ``item`` is left."""
+    if type(iterable) is list:
+        return ListItems(item.moved_to, passed)
+    if iterable is None:
+        raise iterator_over_staged_list()
+    found = rest_of(iterable, 1)
+    deque(iterable, maxlen=0)
+    return found
 
 
 def _run_python(holder: list[Any], body: Block, test: Block | None) -> None:

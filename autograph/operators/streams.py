@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from autograph.operators.conditional import if_exp
+from autograph.operators.containers import iterator_over_staged_list
 from autograph.operators.iterables import SelfIterator, refuse_outdated
 from autograph.operators.iterators import taking_from
 from autograph.operators.logic import and_
@@ -21,7 +22,7 @@ from autograph.operators.unbound import run
 from runtime.context import ctx
 from runtime.ops.control import assert_op
 from runtime.ops.convert import convert_to_tensor
-from runtime.staged_list import StagedList
+from runtime.staged_list import Moved, StagedList
 
 
 class Stream:
@@ -81,7 +82,10 @@ def next_(*arguments: Any) -> Any:
             return iterator.pop(0)
         return if_exp(iterator.size > 0, lambda: iterator.pop(0), lambda: arguments[1])
     taking_from(iterator)
-    return next(*arguments)
+    found = next(*arguments)
+    if type(found) is Moved:
+        raise iterator_over_staged_list()
+    return found
 
 
 class StagedIterator:

@@ -260,17 +260,89 @@ def a_loop_over_another_list(x, y, n):
     return [found, *items]
 
 
-def test_an_iterator_over_a_list_that_becomes_staged():
-    @ag.function
-    def program(x, n):
-        items = [x]
-        rest = iter(items)
-        for _ in ag.range(n):
-            items.append(x)
-        return next(rest)
+def of_yields(items):
+    yield from items
 
-    with pytest.raises(TypeError, match="this list was changed by a staged loop"):
-        program(ag.constant(0.5), ag.constant(2))
+
+@pytest.mark.parametrize(
+    "made", [enumerate, reversed, lambda items: zip(items, items), lambda items: map(abs, items), of_yields]
+)
+def test_an_iterator_over_a_list_that_becomes_staged(made):
+    def program(x, started):
+        items = [x, x * 2.0]
+        rest = made(items)
+        if started:
+            next(rest)
+        if x > 0.3:
+            items.append(x)
+        return [1.0 for _ in rest]
+
+    with pytest.raises(StagingError, match="changes a list that an iterator runs over"):
+        ag.function(program)(ag.constant(0.5), False)
+    if made is not reversed:
+        with pytest.raises(StagingError, match="changes a list that an iterator runs over"):
+            ag.function(program)(ag.constant(0.5), True)
+
+
+def in_a_loop_over_pairs(x):
+    items, count = [x, x * 2.0, x], 0.0
+    for _ in enumerate(items):
+        if x > 0.3:
+            items.pop()
+        count += 1.0
+    return count
+
+
+def item_by_item(x):
+    items = [x, x * 2.0]
+    rest = iter(items)
+    if x > 0.3:
+        items.pop()
+    return next(rest)
+
+
+@pytest.mark.parametrize("program", [in_a_loop_over_pairs, item_by_item])
+def test_what_goes_on_in_a_list_that_becomes_staged(program):
+    with pytest.raises(StagingError, match="changes a list that an iterator runs over"):
+        ag.function(program)(ag.constant(0.9))
+
+
+def all_that_is_left(x):
+    items = [x, x * 2.0, x * 3.0]
+    rest = iter(items)
+    next(rest)
+    if x > 0.3:
+        items.append(x * 4.0)
+    found = [v * 0.5 for v in rest]
+    items.append(x)
+    return found, list(rest)
+
+
+def in_a_loop_that_goes_on(x):
+    items, found = [x, x * 2.0, x * 3.0], 0.0
+    rest = iter(items)
+    next(rest)
+    for v in rest:
+        found = found * 0.5 + v
+        if x > 0.3 and len(items) < 5:
+            items.append(v)
+    return [found, *items], list(rest)
+
+
+def as_the_list_of_the_rest(x):
+    items = [x, x * 2.0, x * 3.0]
+    rest = iter(items)
+    if x > 0.3:
+        items.pop()
+    return list(rest), sum(rest)
+
+
+@pytest.mark.parametrize("value", [0.1, 0.9])
+@pytest.mark.parametrize("program", [all_that_is_left, in_a_loop_that_goes_on, as_the_list_of_the_rest])
+def test_an_iterator_follows_a_list_that_becomes_staged(program, value):
+    x = ag.constant(value)
+    expected = plain(program(x))
+    assert plain(ag.function(program)(x)) == expected
 
 
 @pytest.mark.parametrize(
