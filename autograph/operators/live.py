@@ -38,7 +38,7 @@ _WITH_REFERENTS = ("builtins", "collections", "_collections", "functools", "iter
 _ENDS = ("RETURN_VALUE", "RETURN_CONST", "RAISE_VARARGS", "RERAISE")
 _ALWAYS = ("JUMP_FORWARD", "JUMP_ABSOLUTE", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT")
 LIST_ITERATOR: Any = type(iter([]))
-_ITERATORS = (LIST_ITERATOR, type(reversed([])), GeneratorType)
+_ITERATORS: tuple[Any, ...] = (LIST_ITERATOR, type(reversed([])), GeneratorType)
 _TRACE = "autograph.function.trace"
 
 
