@@ -373,10 +373,11 @@ def derived(value: Any, sides: Sequence[Sequence[Any]]) -> None:
     """Notes that a container stands for others after a statement, which may be elements."""
     region = _region()
     region.copies[id(value)] = value
+    is_result = not is_in_variable(value)  # of an expression, which no variable holds yet
     for original in [each for side in sides for each in side]:
         for known in [region, *region.ended]:
             for each in known.holding(original):
-                _add_uncertain(region, value, each.held)
+                _add_uncertain(region, value, each.held, is_result)
             if isinstance(original, StagedList):
                 for each in known.elements:
                     if each.items is original:
@@ -405,15 +406,15 @@ def end_statement() -> None:
                 _add_uncertain(region, part, each.held)
 
 
-def _add_uncertain(region: _Region, value: Any, like: _Held) -> None:
+def _add_uncertain(region: _Region, value: Any, like: _Held, is_result: bool = False) -> None:
     """Notes that a container may be an element like another one, if the program can still use it."""
     value = _current(value)
     if any(each.items is None and each.held.kind == like.kind for each in region.holding(value)):
         return
     parts = _parts(value)
-    if parts and any(_is_in_use(region, part) for part in parts if is_in_variable(part)):
+    if parts and (is_result or any(_is_in_use(region, part) for part in parts if is_in_variable(part))):
         held = _Held(value, parts, like.kind, any(id(part) in region.copies for part in parts))
-        held.location, held.is_counted = like.location, False
+        held.location, held.is_counted = like.location, is_result
         region.elements.append(_Element(held, None, None))
 
 

@@ -557,6 +557,15 @@ def a_name_that_a_loop_gives(x, y):
     return rows[-1][0]
 
 
+def a_name_that_a_conditional_expression_gives(x, y):
+    rows, row = [[x]], [y]
+    for _ in ag.range(2):
+        rows.append(row)
+        row = row if y > 0.2 else rows[-1]
+    rows[-1][0] = y * 7
+    return row[0]
+
+
 def a_name_that_a_branch_gives(x, y):
     rows, row = [[x]], [y]
     if x > 0.5:
@@ -588,6 +597,7 @@ REFUSED = [
     a_comprehension_shares_the_elements,
     a_name_that_a_loop_gives,
     a_name_that_a_branch_gives,
+    a_name_that_a_conditional_expression_gives,
 ]
 
 
