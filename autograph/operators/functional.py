@@ -10,7 +10,7 @@ from autograph.operators.calls import converted_call
 from autograph.operators.conditional import if_stmt
 from autograph.operators.iterables import Staged, StagedMap, staged, zip_
 from autograph.operators.loops import for_stmt
-from autograph.operators.streams import next_
+from autograph.operators.streams import iter_, next_
 
 
 def map_(*arguments: Any) -> Any:
@@ -38,4 +38,5 @@ def filter_(*arguments: Any) -> Any:
 
 OVERLOADS[builtins.map] = map_
 OVERLOADS[builtins.filter] = filter_
+OVERLOADS[builtins.iter] = iter_
 OVERLOADS[builtins.next] = next_

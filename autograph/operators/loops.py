@@ -141,6 +141,7 @@ def for_stmt(iterable: Any, body: Block, test: Block | None = None, names: tuple
     raise changed
 
 
+@keeps_refusals
 def _rest_of(iterable: Any, item: Moved, passed: int) -> ListItems | None:
     """The items that follow after some of a list that has become a staged one, of which ``item`` is left."""
     if type(iterable) is list:

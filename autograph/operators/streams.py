@@ -10,19 +10,21 @@ from __future__ import annotations
 
 from typing import Any
 
+from autograph.errors import StagingError, user_location
 from autograph.operators.conditional import if_exp
 from autograph.operators.containers import iterator_over_staged_list
 from autograph.operators.iterables import SelfIterator, refuse_outdated
 from autograph.operators.iterators import taking_from
 from autograph.operators.logic import and_
+from autograph.operators.raising import keeps_refusals
 from autograph.operators.staged_while import stage_while
 from autograph.operators.state import Block, LocalSlot, slots
 from autograph.operators.symbolic import condition, truth
 from autograph.operators.unbound import run
 from runtime.context import ctx
 from runtime.ops.control import assert_op
-from runtime.ops.convert import convert_to_tensor
-from runtime.staged_list import Moved, StagedList
+from runtime.ops.convert import convert_to_tensor, static_value
+from runtime.staged_list import Moved, StagedList, moved
 
 
 class Stream:
@@ -62,6 +64,22 @@ def stage_stream(stream: Stream, body: Block, test: Block | None, names: tuple[s
     stage_while(more.get, step, [more, item, *slots(names, blocks)], blocks)
 
 
+@keeps_refusals
+def iter_(*arguments: Any) -> Any:
+    """``iter``; of a list whose length is known only at run time a StagingError, which no handler swallows."""
+    items = arguments[0] if len(arguments) == 1 and ctx.builder is not None else None
+    became = items if isinstance(items, StagedList) else moved(items)
+    if became is not None and static_value(became.size) is None:
+        raise StagingError(
+            "iter() of a list whose length is known only at run time",
+            location=user_location(),
+            cause="an iterator of Python's runs while the function is traced, when the list has no length yet",
+            fix="loop over the list itself with `for`, or by index",
+        )
+    return iter(*arguments)
+
+
+@keeps_refusals
 def next_(*arguments: Any) -> Any:
     """``next``; of an iterator over a dataset its next element when the program gets there.
 

@@ -374,3 +374,19 @@ def test_as_in_python(program, point):
     x, y, n = map(ag.constant, point)
     expected = plain(program(x, y, n))
     assert plain(ag.function(program)(x, y, n)) == pytest.approx(expected, abs=1e-6)
+
+
+def test_a_handler_does_not_swallow_that_a_staged_list_has_no_iterator():
+    @ag.function
+    def program(x, n):
+        items, found = [x], x
+        for _ in ag.range(n):
+            items.append(x)
+        try:
+            found = next(iter(items))
+        except Exception:
+            found = x * 2.0
+        return found
+
+    with pytest.raises(StagingError, match="length is known only at run time"):
+        program(ag.constant(0.5), ag.constant(2))
