@@ -15,13 +15,15 @@ fails, they are settled again one by one, from the inside out: what is an error 
 from __future__ import annotations
 
 import contextlib
+import sys
 import threading
 from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
-from types import CodeType
+from types import CodeType, FrameType
 from typing import Any
 
+from autograph.errors import is_own_file
 from autograph.operators.state import UNSET, Slot
 from autograph.operators.structure import map_leaves
 from runtime.context import ctx
@@ -146,7 +148,13 @@ def memory_of(codes: Sequence[CodeType]) -> Memory:
     outer = _open.memory
     if outer is None or outer.root is not _root():
         return Memory(codes)
-    blocks = tuple(map(id, codes))  # by identity: see by_code.py
+    # Loops of ours have the same blocks wherever they stand, as those of comprehensions.
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and is_own_file(frame.f_code.co_filename):
+        frame = frame.f_back
+    place = -1 if frame is None else frame.f_lasti
+    codes = codes if frame is None else [*codes, frame.f_code]
+    blocks = (*map(id, codes), place)  # by identity: see by_code.py
     key = blocks, outer.met[blocks]
     outer.met[blocks] += 1
     found = outer.inner.setdefault(key, Memory(codes, outer))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 
 import numpy as np
@@ -196,3 +197,28 @@ def test_mistakes(name, monkeypatch):
 
     wanted = error(10**9)
     assert [error(at_once) for at_once in (0, 1, 3)] == [wanted] * 3
+
+
+def test_comprehensions_that_only_some_traces_reach():
+    """What one loop has found is not taken for another's where their order changes from trace to trace."""
+    traces = itertools.count()
+
+    @ag.autograph.experimental.do_not_convert
+    def is_first():
+        return next(traces) == 0
+
+    @ag.function
+    def program(x, n):
+        items, total, grown = [x], 0, [x]
+        for _ in ag.range(n):
+            items.append(x)
+        for _ in ag.range(n):
+            if is_first():
+                total = sum([v * 0.5 for v in items])
+            if any([v > 0.3 for v in items]):
+                total = total + x
+            grown.append(x)
+        return total
+
+    assert float(program(ag.constant(0.5), ag.constant(2))) == 1.0
+    assert next(traces) > 1
