@@ -211,6 +211,8 @@ def conflict(label: str, one: Any, other: Any, names: tuple[str, str]) -> Stagin
 
 def describe(value: Any) -> str:
     """A value's type and, for a tensor made in a trace, the line that made it."""
+    if isinstance(value, StagedList):  # its elements may belong to a trace that has been dropped
+        return "a list whose length is known only at run time"
     if not has_dtype(value):
         return "None" if value is None else f"a Python {kind_of(value).__name__}"
     tensor = convert_to_tensor(value)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import autograph as ag
+from autograph.errors import StagingTypeError
 from autograph.operators import loop_memory, staged_loop
 from tests.growth import forget, load
 
@@ -222,3 +223,19 @@ def test_comprehensions_that_only_some_traces_reach():
 
     assert float(program(ag.constant(0.5), ag.constant(2))) == 1.0
     assert next(traces) > 1
+
+
+def test_a_list_that_a_loop_exchanges_in_a_dictionary():
+    """What the error is about belongs to a trace that has been dropped."""
+
+    def f(x, n):
+        kept = {"items": [x]}
+        for _ in ag.range(n):
+            found = []
+            for _ in ag.range(n):
+                found.append(x)
+            kept.update(items=found)
+        return kept
+
+    with pytest.raises(StagingTypeError, match="length is known only at run time"):
+        ag.function(f, jit_compile=False).get_concrete_function(X, ag.constant(2))
