@@ -193,7 +193,8 @@ def _kernel(part: Graph) -> Kernel:
         nest = Nest(
             [n.op.name for n in nodes], _spans(nodes), space, _sum(_bytes(v) for v in values),
             _sum([_count(space)], work), (sum(_width(v) for v in values), work),
-            parallelize.thread_count() if report.threaded else 1, around[nodes[0]], report.loop == last,
+            parallelize.thread_count() if report.threaded else 1, around[nodes[0]],
+            report.loop is not None and report.loop is last,
         )  # fmt: skip
         last = report.loop
         nests.append(nest)

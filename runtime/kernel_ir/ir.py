@@ -8,7 +8,9 @@
                | Alloc(name, size, element)                a = np.empty(n, np.float32)     nothing is initialised
                | Store(array, index, value)                a[i] = e
                | For(index, start, stop, step, body)       for i in range(start, stop, step): ...
-               | While(test, body)
+                                                           `nest`: over elements; `parallel`: its trips are
+                                                           independent, and many
+               | While(test, body)                         `loop`: what lowering knows of a loop of the program
                | If(test, body, orelse)
                | Break() | Continue()
                | Run(call)                                 lib.matmul(...)   a call for its effect
@@ -43,21 +45,90 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, overload
 
 from runtime.kernel_ir.types import BOOL, INT64, Scalar, Type, Unsupported
+
+# How an expression is shown: `print_python` puts itself here, since it knows all of them.
+shown: list[Callable[[Any], str]] = []
+
+
+class Operators:
+    """Arithmetic on expressions builds expressions: `i * n + 1`. Python integers are int64 constants."""
+
+    __slots__ = ()
+
+    def __add__(self, other: Expr | int) -> Binary:
+        return Binary("+", self, as_expr(other))  # type: ignore[arg-type]
+
+    def __radd__(self, other: int) -> Binary:
+        return Binary("+", as_expr(other), self)  # type: ignore[arg-type]
+
+    def __sub__(self, other: Expr | int) -> Binary:
+        return Binary("-", self, as_expr(other))  # type: ignore[arg-type]
+
+    def __rsub__(self, other: int) -> Binary:
+        return Binary("-", as_expr(other), self)  # type: ignore[arg-type]
+
+    def __mul__(self, other: Expr | int) -> Binary:
+        return Binary("*", self, as_expr(other))  # type: ignore[arg-type]
+
+    def __rmul__(self, other: int) -> Binary:
+        return Binary("*", as_expr(other), self)  # type: ignore[arg-type]
+
+    def __floordiv__(self, other: Expr | int) -> Binary:
+        return Binary("//", self, as_expr(other))  # type: ignore[arg-type]
+
+    def __rfloordiv__(self, other: int) -> Binary:
+        return Binary("//", as_expr(other), self)  # type: ignore[arg-type]
+
+    def __mod__(self, other: Expr | int) -> Binary:
+        return Binary("%", self, as_expr(other))  # type: ignore[arg-type]
+
+    def __truediv__(self, other: Expr) -> Binary:
+        return Binary("/", self, as_expr(other))  # type: ignore[arg-type]
+
+    def __neg__(self) -> Expr:
+        return Unary("-", self)  # type: ignore[arg-type]
+
+    def compare(self, op: str, other: Expr | int) -> Compare:
+        """`self < other` and the like."""
+        return Compare(op, self, as_expr(other))  # type: ignore[arg-type]
+
+    def choose(self, yes: Expr | int, no: Expr | int) -> Select:
+        """`yes if self else no`."""
+        return Select(self, as_expr(yes), as_expr(no))  # type: ignore[arg-type]
+
+    def __str__(self) -> str:
+        return shown[0](self)
+
+
+@overload
+def as_expr(item: int) -> Const: ...
+@overload
+def as_expr(item: Expr) -> Expr: ...
+def as_expr(item: Expr | int) -> Expr:
+    """An expression; of a Python integer, the constant."""
+    return Const(item, INT64) if isinstance(item, int) else item
+
 
 # --- expressions -----------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Var:
+@dataclass(frozen=True, slots=True, eq=False)
+class Var(Operators):
     name: str
-    type: Type | None = field(default=None, compare=False)
+    type: Type | None = None
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Var) and self.name == other.name
+
+    def __hash__(self) -> int:
+        return hash(self.name)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Const:
+class Const(Operators):
     """A number or truth value of exactly this type. Two are equal where type and bits are: 1, 1.0 and True differ."""
 
     value: bool | int | float
@@ -73,14 +144,14 @@ class Const:
 
 
 @dataclass(frozen=True, slots=True)
-class Unary:
+class Unary(Operators):
     op: str
     operand: Expr
     type: Type | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Binary:
+class Binary(Operators):
     op: str
     left: Expr
     right: Expr
@@ -88,7 +159,7 @@ class Binary:
 
 
 @dataclass(frozen=True, slots=True)
-class Compare:
+class Compare(Operators):
     op: str
     left: Expr
     right: Expr
@@ -96,14 +167,14 @@ class Compare:
 
 
 @dataclass(frozen=True, slots=True)
-class Logic:
+class Logic(Operators):
     op: str
     operands: tuple[Expr, ...]
     type: Type | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Select:
+class Select(Operators):
     test: Expr
     yes: Expr
     no: Expr
@@ -111,7 +182,7 @@ class Select:
 
 
 @dataclass(frozen=True, slots=True)
-class Convert:
+class Convert(Operators):
     target: Scalar
     operand: Expr
 
@@ -121,27 +192,27 @@ class Convert:
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
+class Load(Operators):
     array: Expr
     index: Expr
     type: Type | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Size:
+class Size(Operators):
     array: Expr
     type: Type | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Dim:
+class Dim(Operators):
     array: Expr
     axis: int
     type: Type | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class Call(Operators):
     """`function` is a dotted name: of the library (`lib.exp`), of Python (`max`), or of a function in the module."""
 
     function: str
@@ -150,19 +221,19 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Tuple:
+class Tuple(Operators):
     items: tuple[Expr, ...]
     type: Type | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class ElementType:
+class ElementType(Operators):
     array: Expr
     type: Type | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class Named(Operators):
     target: Scalar
     type: Type | None = field(default=None, compare=False)
 
@@ -173,7 +244,8 @@ Expr = (
 )  # fmt: skip
 
 
-ZERO, ONE, TRUE = Const(0, INT64), Const(1, INT64), Const(True, BOOL)
+ZERO, ONE = Const(0, INT64), Const(1, INT64)
+TRUE, FALSE = Const(True, BOOL), Const(False, BOOL)
 
 
 # --- statements ------------------------------------------------------------------------------------------------------
@@ -208,12 +280,56 @@ class For:
     stop: Expr
     step: Expr
     body: Block
+    nest: bool = False
+    parallel: bool = False
 
 
 @dataclass(eq=False, slots=True)
 class While:
     test: Expr
     body: Block
+    loop: Loop | None = None
+
+
+@dataclass(eq=False, slots=True)
+class Loop:
+    """What lowering knows of a loop of the program, for the passes.
+
+    cost      of a trip, in ticks (see `passes/interrupt_polls.py`)
+    span      the user's line
+    is_inner  whether it stands in another loop
+    carried   the arrays that it carries and whose shape it keeps -> whether their memory is the kernel's own from the
+              start
+    given     all variables that have a value when it begins
+    stacks    (data, top) of the stacks of numbers on which each trip pushes one, and that is all
+    counter   the induction variable, if the loop's test is on nothing else
+    """
+
+    cost: int
+    span: Any
+    is_inner: bool
+    carried: dict[str, bool]
+    given: set[str]
+    stacks: tuple[tuple[str, str], ...] = ()
+    counter: Induction | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Induction:
+    """A variable that each trip moves by `step` until it reaches `limit`.
+
+    least_step  the least that `step` can be, as an absolute value
+    most        the most that there can be between the first value and the limit
+    exact       the distance, where it is known
+    """
+
+    variable: Var
+    limit: Expr
+    step: Expr
+    is_up: bool
+    least_step: int
+    most: int
+    exact: int | None
 
 
 @dataclass(eq=False, slots=True)
@@ -276,6 +392,54 @@ def range_bounds(call: Expr) -> tuple[Expr, Expr, Expr]:
     if not others:
         return ZERO, first, ONE
     return first, others[0], others[1] if len(others) == 2 else ONE
+
+
+def either(*tests: Expr) -> Expr:
+    """Whether any of some conditions holds: the later ones are asked only then."""
+    return tests[0] if len(tests) == 1 else Logic("or", tests)
+
+
+def alternatives(test: Expr) -> tuple[Expr, ...]:
+    """The conditions of which one has to hold for `test` to hold."""
+    return test.operands if isinstance(test, Logic) and test.op == "or" else (test,)
+
+
+def both(*tests: Expr) -> Expr:
+    """Whether all of some conditions hold."""
+    return tests[0] if len(tests) == 1 else Logic("and", tests)
+
+
+def negated(test: Expr) -> Expr:
+    return Unary("not", test)
+
+
+def truth(value: bool) -> Const:
+    """The constant."""
+    return TRUE if value else FALSE
+
+
+def call(function: str, *arguments: Expr | int) -> Call:
+    return Call(function, tuple(as_expr(each) for each in arguments))
+
+
+def assign(target: str, value: Expr | int) -> Assign:
+    """An assignment to one variable."""
+    return Assign((target,), as_expr(value))
+
+
+def load(array: str, index: Expr | int) -> Load:
+    return Load(Var(array), as_expr(index))
+
+
+def store(array: str, index: Expr | int, value: Expr | int) -> Store:
+    return Store(Var(array), as_expr(index), as_expr(value))
+
+
+def set_to(target: Var | Load, value: Expr | int) -> Assign | Store:
+    """Gives a variable, or an element of an array, a value."""
+    if isinstance(target, Var):
+        return assign(target.name, value)
+    return Store(target.array, target.index, as_expr(value))
 
 
 # --- walks -----------------------------------------------------------------------------------------------------------
@@ -341,18 +505,23 @@ def blocks(item: Statement) -> list[Block]:
 
 def walk(block: Iterable[Statement]) -> Iterator[Statement]:
     """The statements of a block and of all blocks in it, in program order."""
-    for item in block:
+    waiting = [iter(block)]  # not by recursion, which would hand each statement through all blocks around it
+    while waiting:
+        item = next(waiting[-1], None)
+        if item is None:
+            waiting.pop()
+            continue
         yield item
-        for inner in blocks(item):
-            yield from walk(inner)
+        waiting += [iter(inner) for inner in reversed(blocks(item))]
 
 
 def walk_blocks(block: Block) -> Iterator[Block]:
-    """The block and all blocks in it."""
-    yield block
-    for item in block:
-        for inner in blocks(item):
-            yield from walk_blocks(inner)
+    """The block and all blocks in it, outer ones first."""
+    waiting = [block]
+    while waiting:
+        current = waiting.pop()
+        yield current
+        waiting += [inner for item in reversed(current) for inner in reversed(blocks(item))]
 
 
 def variables(item: Expr | Statement) -> set[str]:

@@ -44,6 +44,7 @@ from runtime.kernel_ir.ir import (
     Unary,
     Var,
     While,
+    shown,
 )
 from runtime.kernel_ir.types import BOOL, FLOAT64, INT64, Scalar
 
@@ -62,6 +63,14 @@ _BINARY = {
 def expression(item: Expr, unsigned: bool = False) -> str:
     """The text of an expression. unsigned: indices are to be."""
     return _Printer(unsigned).of(item, 0)
+
+
+def closed(item: Expr) -> str:
+    """The text, in brackets where it is more than one word: as it may stand in a larger expression."""
+    return _Printer(False).of(item, _ATOM)
+
+
+shown.append(closed)
 
 
 def type_name(type_: Scalar) -> str:

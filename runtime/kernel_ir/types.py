@@ -83,7 +83,7 @@ FLOAT32 = Scalar("float32", "f", 32)
 FLOAT64 = Scalar("float64", "f", 64)
 _INTEGERS = [Scalar(f"{'u' * (kind == 'u')}int{bits}", kind, bits) for kind in "iu" for bits in (8, 16, 32, 64)]
 SCALARS = {scalar.name: scalar for scalar in (BOOL, FLOAT32, FLOAT64, *_INTEGERS)}
-INT32 = SCALARS["int32"]
+INT32, UINT32 = SCALARS["int32"], SCALARS["uint32"]
 SCALARS["bool_"] = SCALARS["boolean"] = BOOL
 
 

@@ -5,15 +5,20 @@ import numpy as np
 import pytest
 
 import autograph as ag
+from runtime.codegen.kernel.values import Scalar
 from runtime.codegen.lower.lower_graph import lower
-from runtime.codegen.symbolic.ranges import Known, literal_of, result_of
+from runtime.codegen.symbolic.ranges import Known, known_of, result_of
 from runtime.dtypes import float64, int32, int64, uint8
 from runtime.graph.builder import Builder, emit_while, trace_region
 from runtime.graph.passes.pipeline import optimize
+from runtime.kernel_ir import ir
+from runtime.kernel_ir.types import FLOAT64, INT32, INT64
 from runtime.ops import stack
 from runtime.ops.dispatch import apply
 from runtime.types import TensorType
 from tests.codegen.compare import check, run_both
+
+N, I = ir.Var("n"), ir.Var("i")
 
 
 def graph_of(function, *arguments):
@@ -313,18 +318,20 @@ def test_a_table_in_a_tensor_array_has_no_checks():
 
 def test_arithmetic_of_what_is_known():
     assert result_of("add", [Known(0, 9), Known(1, 2)], int32) == Known(1, 11)
-    assert result_of("subtract", [Known(0, 9, "n", "i"), Known(2, 2)], int64) == Known(-2, 7, "n", "i - 2")
+    assert result_of("subtract", [Known(0, 9, N, I), Known(2, 2)], int64) == Known(-2, 7, N, I - 2)
     assert result_of("multiply", [Known(-3, 2), Known(-5, 4)], int32) == Known(-12, 15)
     assert result_of("multiply", [Known(0, 2**20), Known(0, 2**20)], int32) is None
     assert result_of("add", [Known(0, 250), Known(0, 6)], uint8) is None
     assert result_of("floormod", [Known(-9, 9), Known(1, 4)], int32) == Known(0, 3)
     assert result_of("floormod", [Known(-9, 9), Known(0, 4)], int32) is None
     assert result_of("floordiv", [Known(-9, 9), Known(2, 4)], int32) == Known(-5, 4)
-    assert result_of("minimum", [Known(-9, 9), Known(0, 4, "n")], int32) == Known(-9, 4, "n")
-    assert result_of("maximum", [Known(-9, 9), Known(0, 4, "n")], int32) == Known(0, 9)
+    assert result_of("minimum", [Known(-9, 9), Known(0, 4, N)], int32) == Known(-9, 4, N)
+    assert result_of("maximum", [Known(-9, 9), Known(0, 4, N)], int32) == Known(0, 9)
     assert result_of("add", [Known(0, 9), None], int32) is None
     assert result_of("floormod", [None, Known(1, 4)], int32) == Known(0, 3)
-    assert [literal_of(t) for t in ("3", "(-3)", "np.int32(-3)", "n", "3.0")] == [3, -3, -3, None, None]
+    constants = [ir.Const(3, INT64), ir.Const(-3, INT32), N]
+    assert [known_of(Scalar(each, int32)) and known_of(Scalar(each, int32)).low for each in constants] == [3, -3, None]
+    assert known_of(Scalar(ir.Const(3.0, FLOAT64), float64)) is None
 
 
 def test_an_index_is_checked_once():

@@ -31,8 +31,8 @@ def test_polynomials() -> None:
     assert n.variable == "n" and (n + n).variable is None
     assert (n * m + n).replaced("n", m - 1) == m * m - 1
     assert (n * m - n * 2).factor_of("n") == m - 2 and (n * n).factor_of("n") is None
-    assert product([n, m, Polynomial.of(3)]).text == "3 * m * n"
-    assert (m - n).text == "m - n" and (-n).text == "-n" and (n * -2 + 2).text == "2 - 2 * n"
+    assert str(product([n, m, Polynomial.of(3)]).expr) == "(3 * m * n)"
+    assert [str(each.expr) for each in (m - n, -n, n * -2 + 2)] == ["(m - n)", "(-n)", "(2 - 2 * n)"]
 
 
 def differences(x: Any) -> Any:

@@ -404,6 +404,7 @@ def test_the_warning_is_a_report(monkeypatch: Any) -> None:
     """Where the form of an op has a mistake, and where numba refuses a text."""
     import autograph as ag
     from runtime.codegen.lower import state
+    from runtime.kernel_ir import ir
 
     monkeypatch.delenv("AUTOGRAPH_STRICT", raising=False)
 
@@ -429,7 +430,10 @@ def test_the_warning_is_a_report(monkeypatch: Any) -> None:
     def g(x: Any) -> Any:
         return ag.tanh(ag.cumsum(x)) * 0.31416
 
-    monkeypatch.setattr(state.Lowering, "expression", lambda self, node, operands: f"no_such_name_{node.op.name}")
+    def unknown(self: Any, node: Any, operands: Any) -> Any:
+        return ir.Var(f"no_such_name_{node.op.name}")
+
+    monkeypatch.setattr(state.Lowering, "expression", unknown)
     with pytest.warns(errors.CompilationWarning) as caught:
         np.testing.assert_allclose(g(x).numpy(), expected.numpy(), rtol=1e-4)
     text = str(caught[0].message)

@@ -147,18 +147,18 @@ def counted(x, n):
 
 # function, specs, gradient, the passes that change its kernel, a line that the last of them makes
 KERNEL_PASSES = [
-    (shrink, [([1000], "f"), ([], "f")], None, ["hoist allocations", "interrupt polls"], "+     ticks = ticks + "),
+    (shrink, [([1000], "f"), ([], "f")], None, ["hoisting", "interrupt polls"], "ticks = ticks + "),
     (
         shrink,
         [([1000], "f"), ([], "f")],
         "backward",
-        ["hoist allocations", "interrupt polls"],
-        "+     ticks = ticks + ",
+        ["hoisting", "interrupt polls"],
+        "ticks = ticks + ",
     ),
-    (counted, [([None], "f"), ([], "i")], None, ["hoist allocations", "interrupt polls"] * 2, "+     ticks = ticks + "),
-    (ag.nn.softmax, [([None, 64], "f")], None, ["loop fusion"] * 3 + ["scalar replacement"], "+     a_3 = max_1"),
-    (lambda x: ag.tanh(x) + 1.0, [([1 << 20], "f")], None, ["parallelization"], "+ lib.in_threads("),
-    (damped, [([], "f")], "forward", ["strip mining", "interrupt polls"], "+     ticks = ticks + "),
+    (counted, [([None], "f"), ([], "i")], None, ["hoisting", "strip-mining"], "ticks = ticks + "),
+    (ag.nn.softmax, [([None, 64], "f")], None, ["loop fusion", "scalar replacement"], " = max_1"),
+    (lambda x: ag.tanh(x) + 1.0, [([1 << 20], "f")], None, ["parallelisation"], "lib.in_threads("),
+    (damped, [([], "f")], "forward", ["strip-mining"], "ticks = ticks + "),
 ]
 
 
@@ -171,7 +171,7 @@ def test_kernel_passes(function, specs, gradient, names, line):
     passes, kernel = text.split("\n\n# the kernel\n")
     assert kernel == concrete.as_text("kernel", gradient)
     assert re.findall(r"^# after (.*)$", passes, re.MULTILINE) == names
-    assert [made for made in passes.rpartition("# after")[2].splitlines() if made.startswith(line)]
+    assert [made for made in passes.rpartition("# after")[2].splitlines() if made.startswith("+ ") and line in made]
     made = [each[2:].strip() for each in passes.rpartition("# after")[2].splitlines() if each.startswith("+ ")]
     assert {each for each in made if "fail(" not in each} <= {each.strip() for each in kernel.splitlines()}
 

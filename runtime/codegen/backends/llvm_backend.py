@@ -64,7 +64,8 @@ def program(source: KernelSource) -> Any:
     from runtime.kernel_ir.parse_python import parse_functions
     from runtime.llvm.program import Program
 
-    return Program(parse_functions(source.text), _library())
+    # A kernel that comes from the disk is known by its text.
+    return Program(source.functions or parse_functions(source.text), _library())
 
 
 def compile(

@@ -1,4 +1,4 @@
-"""Pieces of kernel text: literals, assignments, and Python identifiers made from the user's names.
+"""Identifiers made from the user's names, and the expressions of ops' scalar rules.
 
 >>> names = Names()
 >>> names.fresh("x"), names.fresh("x"), names.fresh("self.h"), names.fresh("lambda")
@@ -8,17 +8,19 @@
 from __future__ import annotations
 
 import builtins
+import functools
 import keyword
 import re
 from collections.abc import Sequence
 from typing import Any
 
 from runtime.dtypes import DType
+from runtime.kernel_ir import ir
+from runtime.kernel_ir.parse_python import parse_expression
 
 # What kernel text refers to besides its own variables.
 _OWN = {"np", "math", "kernel", "lib", "ticks", "threads", "first", "last"}
 _RESERVED = frozenset({*_OWN, *keyword.kwlist, *keyword.softkwlist, *dir(builtins)})
-_WORD = re.compile(r"[A-Za-z_]\w*")
 
 
 class Names:
@@ -50,34 +52,29 @@ class Names:
         self._next, self._taken = dict(saved[0]), set(saved[1])
 
 
-def words(text: str) -> set[str]:
-    """The identifiers in an expression."""
-    return set(_WORD.findall(text))
+def rule_expression(rule: Any, operands: Sequence[ir.Expr], sources: Sequence[DType], output: DType) -> ir.Expr:
+    """The expression of an op's scalar rule with the given operands."""
+    template = template_of(rule, operands, sources, output)
+    return ir.substituted(template, {_slot(k): each for k, each in enumerate(operands)})
 
 
-def fill(rule: Any, operands: Sequence[str], sources: Sequence[DType], output: DType) -> str:
-    """The text of an op's scalar rule with the given operands."""
-    return rule.format(*operands) if isinstance(rule, str) else rule(operands, sources, output)
+def template_of(rule: Any, operands: Sequence[ir.Expr], sources: Sequence[DType], output: DType) -> ir.Expr:
+    """A scalar rule as an expression in which the variables `_0`, `_1` ... stand for the operands. A rule may look at
+    constants, so those stand there themselves."""
+    shown = tuple(str(each) if isinstance(each, ir.Const) else _slot(k) for k, each in enumerate(operands))
+    return _template(rule, shown, tuple(sources), output)
 
 
-def assigned(block: Sequence[Any]) -> set[str]:
-    """The variables that the lines of a block assign."""
-    found: set[str] = set()
-    for item in block:
-        if isinstance(item, list):
-            found |= assigned(item)
-        elif isinstance(item, str) and " = " in item:
-            found.update(item.split(" = ", 1)[0].split(", "))
-    return found
+@functools.lru_cache(maxsize=1 << 12)
+def _template(rule: Any, operands: tuple[str, ...], sources: tuple[DType, ...], output: DType) -> ir.Expr:
+    return parse_expression(rule.format(*operands) if isinstance(rule, str) else rule(operands, sources, output))
 
 
-def is_literal(text: str) -> bool:
-    """Whether a text is a number or a truth value: `np.int32(3)`, `2.5`, `True`."""
-    if text in ("True", "False"):
-        return True
-    inner = text[text.find("(") + 1 : -1] if text.startswith("np.") and text.endswith(")") else text.strip("()")
-    try:
-        float(inner)
-    except ValueError:
-        return inner in ("np.nan", "np.inf", "-np.inf")
-    return True
+def uses(template: ir.Expr, index: int) -> int:
+    """How often an operand stands in a template."""
+    slot = _slot(index)
+    return sum(isinstance(each, ir.Var) and each.name == slot for each in ir.subexpressions(template))
+
+
+def _slot(index: int) -> str:
+    return f"_{index}"

@@ -6,28 +6,32 @@ from dataclasses import dataclass
 from typing import Any
 
 from runtime.graph.ir import Node, Value
+from runtime.kernel_ir import ir
 
 
 @dataclass(frozen=True, eq=False)
 class NestReport:
     """Nodes that share one pass over memory.
 
-    reads, writes: the values that it takes from and leaves in memory; threaded: whether it runs on several threads;
-    loop: identifies the printed loop: nests over the same rows share one (see `passes/loop_fusion.py`).
+    reads, writes: the values that it takes from and leaves in memory; loop: its outermost one, which nests over the
+    same rows may share when passes have run (see `passes/loop_fusion.py`), or None.
     """
 
     nodes: tuple[Node, ...]
     reads: tuple[Value, ...]
     writes: tuple[Value, ...]
-    threaded: bool
-    loop: tuple[int, int]
+    loop: ir.For | None
+
+    @property
+    def threaded(self) -> bool:
+        """Whether it runs on several threads."""
+        return self.loop is not None and self.loop.parallel
 
 
-def report(nest: Any, before: Any, threaded: bool) -> NestReport:
-    """The report of a nest that has just been printed; `before` is the last loop that was placed until then."""
+def report(nest: Any, before: ir.For | None) -> NestReport:
+    """The report of a nest that has just been lowered; `before` is the loop of the last one until then."""
     group, low = nest.group, nest.low
-    placed = low.placed
     reads = tuple(v for v in nest.accesses)
     writes = tuple(n.outputs[0] for n in group.nodes if n in group.results or nest._is_needed(n.outputs[0]))
-    loop = (id(placed.inside), placed.start) if placed is not before else (id(nest), 0)
-    return NestReport(tuple(group.nodes), reads, writes, threaded, loop)
+    loop = low.nest_loop if low.nest_loop is not before else None
+    return NestReport(tuple(group.nodes), reads, writes, loop)

@@ -103,12 +103,17 @@ class Kept:
 
     flag: str
     name: str
-    dims: tuple[str, ...]
+    dims: tuple[ir.Var, ...]
     slot: Slot
 
-    def result(self) -> str:
+    @property
+    def variables(self) -> tuple[str, ...]:
+        return (self.flag, self.name, *(dim.name for dim in self.dims))
+
+    def result(self) -> ir.Expr:
         """The value as a kernel returns it."""
-        return f"lib.shaped(({', '.join(self.dims)}), {self.name})" if self.slot.rank > 1 else self.name
+        value = ir.Var(self.name)
+        return ir.call("lib.shaped", ir.Tuple(self.dims), value) if self.slot.rank > 1 else value
 
 
 @dataclass(frozen=True)

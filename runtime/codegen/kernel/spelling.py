@@ -1,16 +1,12 @@
-"""How kernel text for the CPU is spelled: types, literals, memory, the head of a kernel file.
-
-The loop program above this (which loops, which expressions) doesn't depend on it; another device brings its own.
-"""
+"""How values of the graph are computed on the machine: types, constants, conversions, elementary functions."""
 
 from __future__ import annotations
 
-import math
-import re
-from collections.abc import Iterable, Sequence
 from typing import Any
 
 from runtime.dtypes import DType
+from runtime.kernel_ir import ir
+from runtime.kernel_ir.types import SCALARS, Scalar
 
 HEAD = """import math
 
@@ -19,58 +15,44 @@ import numpy as np
 import runtime.codegen.kernel_library.functions as lib
 """
 
-INDENT = "    "
+
+def machine_type(dtype: DType) -> Scalar:
+    """The type of a dtype's elements in registers."""
+    return SCALARS[dtype.name]
 
 
-def type_name(dtype: DType) -> str:
-    """`np.float32`, as an expression that also converts."""
-    return "np.bool_" if dtype.is_bool else f"np.{dtype.name}"
-
-
-def literal(value: Any, dtype: DType) -> str:
-    """A scalar constant of exactly this dtype.
-
-    Plain Python numbers are float64 and int64 to numba; everything else names its type.
-    """
+def literal(value: Any, dtype: DType) -> ir.Const:
+    """A scalar constant of exactly this dtype."""
+    number: bool | int | float
     if dtype.is_bool:
-        return "True" if value else "False"
-    if dtype.is_floating:
-        number = float(value)
-        if math.isnan(number):
-            text = "np.nan"
-        elif math.isinf(number):
-            text = "np.inf" if number > 0 else "-np.inf"
-        else:
-            # float32 values print with the fewest digits that give the same float32.
-            text = str(dtype.np.type(value)) if dtype.name == "float32" else repr(number)
-        if dtype.name == "float64":
-            return f"({text})" if text.startswith("-") else text
-        return f"{type_name(dtype)}({text})"
-    number = int(value)
-    if dtype.name == "int64" and number > -(2**63):
-        return str(number) if number >= 0 else f"({number})"
-    return f"{type_name(dtype)}({number})"
+        number = bool(value)
+    elif dtype.is_floating:
+        # float32 values are shown with the fewest digits that give the same float32.
+        number = float(str(dtype.np.type(value))) if dtype.name == "float32" else float(value)
+    else:
+        number = int(value)
+    return ir.Const(number, machine_type(dtype))
 
 
-def narrow(text: str, dtype: DType) -> str:
+def narrow(expr: ir.Expr, dtype: DType) -> ir.Expr:
     """The result of an arithmetic expression over operands of `dtype`, back in `dtype`.
 
-    numba widens small integers to 64 bits; floats, bools and int64 stay what they are.
+    Small integers are computed in 64 bits; floats, bools and int64 stay what they are.
     """
     if dtype.is_floating or dtype.is_bool or dtype.name == "int64":
-        return text
-    return f"{type_name(dtype)}({strip(text)})"
+        return expr
+    return ir.Convert(machine_type(dtype), expr)
 
 
-def convert(text: str, source: DType, target: DType) -> str:
+def convert(expr: ir.Expr, source: DType, target: DType) -> ir.Expr:
     """A cast. Floats become integers by losing their fraction; `lib` defines what out of range means."""
     if source is target:
-        return text
+        return expr
     if target.is_bool:
-        return f"({text} != {literal(0, source)})"
+        return ir.Compare("!=", expr, literal(0, source))
     if source.is_floating and target.is_integer:
-        return f"lib.to_{target.name}({strip(text)})"
-    return f"{type_name(target)}({strip(text)})"
+        return ir.call(f"lib.to_{target.name}", expr)
+    return ir.Convert(machine_type(target), expr)
 
 
 # Functions that loops can vectorise, our own: the C library computes one number at a time. `math` has no sigmoid and no
@@ -79,48 +61,22 @@ OWN = (
     "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cos", "cosh", "erf", "erfc", "exp", "expm1", "log",
     "log1p", "pow", "sigmoid", "sin", "sinh", "softplus", "tan", "tanh",
 )  # fmt: skip
+_OWN_CALLS = {f"math.{name}": f"lib.{name}" for name in OWN}
 # Where there is one number only, the C library's tables answer these in half the time.
 _QUICK_ALONE = {"exp", "log", "pow"}
+_OWN_CALLS_ALONE = {f"math.{name}": f"lib.{name}" for name in OWN if name not in _QUICK_ALONE}
 
 
-def _calls(names: Iterable[str]) -> re.Pattern[str]:
-    return re.compile(rf"\bmath\.(?=(?:{'|'.join(names)})\()")
-
-
-_CALL = _calls(OWN)
-_CALL_ALONE = _calls(name for name in OWN if name not in _QUICK_ALONE)
-
-
-def fast(text: str, dtype: DType, alone: bool = False) -> str:
+def fast(expr: ir.Expr, dtype: DType, alone: bool = False) -> ir.Expr:
     """The expression with our own vector math where there is some; `alone`: not in a loop over elements."""
     if not dtype.is_floating:
-        return text
-    return (_CALL_ALONE if alone else _CALL).sub("lib.", text)
+        return expr
+    own = _OWN_CALLS_ALONE if alone else _OWN_CALLS
 
+    def change(item: ir.Expr) -> ir.Expr:
+        item = ir.rebuilt(item, change)
+        return (
+            ir.Call(own[item.function], item.arguments) if isinstance(item, ir.Call) and item.function in own else item
+        )
 
-def strip(text: str) -> str:
-    """The expression without brackets around the whole of it."""
-    while text.startswith("(") and text.endswith(")"):
-        depth = 0
-        for position, char in enumerate(text):
-            depth += (char == "(") - (char == ")")
-            if depth == 0 and position < len(text) - 1:
-                return text
-        text = text[1:-1]
-    return text
-
-
-def allocate(size: str, dtype: DType) -> str:
-    """An uninitialised flat buffer."""
-    return f"np.empty({size}, {type_name(dtype)})"
-
-
-def indented(block: Sequence[Any], depth: int, format_leaf: Any) -> list[str]:
-    """The lines of nested blocks: a list is a deeper block, anything else is formatted by `format_leaf`."""
-    lines: list[str] = []
-    for item in block:
-        if isinstance(item, list):
-            lines += indented(item, depth + 1, format_leaf)
-        else:
-            lines.append(INDENT * depth + (item if isinstance(item, str) else format_leaf(item)))
-    return lines
+    return change(expr)

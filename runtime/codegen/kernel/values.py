@@ -1,6 +1,6 @@
 """What stands for a graph value while a kernel is printed.
 
-    ref ::= Scalar(text)                     rank 0: an expression of exactly the value's machine type
+    ref ::= Scalar(expr)                     rank 0: an expression of exactly the value's machine type
           | Array(buffer, dims, strides)     elements in a flat buffer from `offset` on; strides None: row-major
           | Spread(source, dims)             a row-major array, broadcast to `dims`
           | Virtual(dims, element)           nothing stored: each element is an expression of its indices
@@ -8,7 +8,7 @@
           | StackRef(data, dims, tops)       names of the variables that hold a stack
           | TOKEN                            order tokens leave no trace: text is in program order
 
-A dimension is an *atom*: "1", or the name of a variable (equal names: provably equal dimensions).
+A dimension is an *atom*: the constant 1, or a variable (equal variables: provably equal dimensions).
 """
 
 from __future__ import annotations
@@ -17,21 +17,22 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from runtime.codegen.symbolic.ranges import Known
+from runtime.codegen.symbolic.ranges import Atom, Known
 from runtime.dtypes import DType
+from runtime.kernel_ir import ir
 
-Dims = tuple[str, ...]
+Dims = tuple[Atom, ...]
 
 
 @dataclass(frozen=True)
 class Scalar:
-    text: str
+    expr: ir.Expr
     dtype: DType
     known: Known | None = None
 
     @property
     def is_name(self) -> bool:
-        return self.text.isidentifier()
+        return isinstance(self.expr, ir.Var)
 
 
 class Buffer:
@@ -67,8 +68,8 @@ class Buffer:
 class Array:
     buffer: Buffer
     dims: Dims
-    strides: tuple[str, ...] | None = None
-    offset: str = "0"
+    strides: tuple[Atom, ...] | None = None
+    offset: Atom = ir.ZERO
     # The buffer holds nothing else.
     whole: bool = True
 
@@ -79,7 +80,7 @@ class Array:
     @property
     def is_plain(self) -> bool:
         """Whether the elements are exactly those of the buffer, in its order."""
-        return self.strides is None and self.offset == "0" and self.whole
+        return self.strides is None and self.offset == ir.ZERO and self.whole
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +97,7 @@ class Spread:
 class Virtual:
     dtype: DType
     dims: Dims
-    element: Callable[[Sequence[str]], str]
+    element: Callable[[Sequence[ir.Expr]], ir.Expr]
     # The element doesn't depend on its indices.
     uniform: bool = False
 
@@ -104,7 +105,7 @@ class Virtual:
 @dataclass(frozen=True, eq=False)
 class Vector:
     dtype: DType
-    items: tuple[str, ...]
+    items: tuple[ir.Expr, ...]
     dims: Dims
 
 
@@ -136,7 +137,9 @@ TOKEN = _Token()
 Ref = Scalar | Array | Spread | Virtual | Vector | StackRef | _Token
 
 
-def product(atoms: Sequence[str]) -> str:
-    """The text of a product of dimension atoms: `n * m`, or `1`."""
-    factors = [a for a in atoms if a != "1"]
-    return " * ".join(factors) if factors else "1"
+def product(factors: Sequence[ir.Expr]) -> ir.Expr:
+    """The product of dimension atoms and the like: `n * m`, or 1."""
+    first, *others = [each for each in factors if each != ir.ONE] or [ir.ONE]
+    for each in others:
+        first = ir.Binary("*", first, each)
+    return first

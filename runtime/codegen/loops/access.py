@@ -7,22 +7,28 @@ from dataclasses import dataclass
 from typing import Any
 
 from runtime.codegen.kernel.values import Array, Dims, Spread, Virtual, product
+from runtime.codegen.symbolic.ranges import Atom
+from runtime.kernel_ir import ir
 
 
 @dataclass
 class Loop:
-    """One printed loop over the neighbouring dimensions `axes`."""
+    """One loop over the neighbouring dimensions `axes`. index: its variable; a constant where there is no loop."""
 
     axes: tuple[int, ...]
-    size: str
+    size: ir.Expr
     reduced: bool
-    index: str = "0"
-    bounds: str = ""  # of a part of it
+    index: Atom = ir.ZERO
+    bounds: tuple[ir.Expr, ...] = ()  # of a part of it
 
     @property
-    def range(self) -> str:
+    def runs(self) -> bool:
+        return isinstance(self.index, ir.Var)
+
+    @property
+    def range(self) -> tuple[ir.Expr, ...]:
         """What Python's `range` takes."""
-        return self.bounds or self.size
+        return self.bounds or (self.size,)
 
 
 class Access:
@@ -32,12 +38,12 @@ class Access:
         self.low = low
         self.ref = ref = ref.source if isinstance(ref, Spread) else ref
         self.lead = len(dims) - len(ref.dims)
-        own = ("1",) * self.lead + tuple(ref.dims)
+        own: Dims = (ir.ONE,) * self.lead + tuple(ref.dims)
         # full: walks with the nest; one: stays; step: decided at run time
-        self.kinds = ["full" if a == b else "one" if a == "1" else "step" for a, b in zip(own, dims)]
+        self.kinds = ["full" if a == b else "one" if a == ir.ONE else "step" for a, b in zip(own, dims)]
         self.own = own
-        self.steps = {
-            axis: low.assign(f"0 if {own[axis]} == 1 else 1", "step")
+        self.steps: dict[int, ir.Expr] = {
+            axis: low.assign(own[axis].compare("==", 1).choose(0, 1), "step")
             for axis, kind in enumerate(self.kinds)
             if kind == "step"
         }
@@ -53,46 +59,51 @@ class Access:
         a, b = self.kinds[axis], self.kinds[axis + 1]
         return a == b == "one" or (a == b == "full" and not self.scattered)
 
-    def _index(self, loop: Loop, axis: int) -> str:
+    def _index(self, loop: Loop, axis: int) -> ir.Expr:
         kind = self.kinds[axis]
-        if kind == "one" or loop.index == "0":
-            return "0"
-        return loop.index if kind == "full" else f"{loop.index} * {self.steps[axis]}"
+        if kind == "one" or loop.index == ir.ZERO:
+            return ir.ZERO
+        return loop.index if kind == "full" else loop.index * self.steps[axis]
 
-    def text(self, loops: Sequence[Loop], name_offset: Callable[[str], str]) -> str:
+    def element(self, loops: Sequence[Loop], name_offset: Callable[[ir.Expr], ir.Expr]) -> ir.Expr:
         """The operand's element in the innermost loop."""
         ref = self.ref
         if isinstance(ref, Virtual):
             by_axis = {axis: loop for loop in loops for axis in loop.axes}
             return ref.element([self._index(by_axis[axis], axis) for axis in range(self.lead, len(self.kinds))])
-        return f"{ref.buffer.name}[{self.offset(loops, name_offset)}]"
+        return ir.load(ref.buffer.name, self.offset(loops, name_offset))
 
-    def offset(self, loops: Sequence[Loop], name_offset: Callable[[str], str]) -> str:
+    def offset(self, loops: Sequence[Loop], name_offset: Callable[[ir.Expr], ir.Expr]) -> ir.Expr:
         """Where the element lies in the flat buffer."""
         ref = self.ref
         if ref.strides is not None:
-            terms = [] if ref.offset == "0" else [ref.offset]
+            terms = [] if ref.offset == ir.ZERO else [ref.offset]
             for loop in loops:
                 if len(loop.axes) > 1:
                     continue  # it stays: dimensions along which it walks are never merged
                 (axis,) = loop.axes
                 index = self._index(loop, axis)
-                stride = ref.strides[axis - self.lead] if axis >= self.lead else "0"
-                if index != "0" and stride != "0":
-                    terms.append(index if stride == "1" else f"{index} * {stride}")
-            return name_offset(" + ".join(terms) or "0")
-        text = "0"
+                stride = ref.strides[axis - self.lead] if axis >= self.lead else ir.ZERO
+                if index != ir.ZERO and stride != ir.ZERO:
+                    terms.append(index if stride == ir.ONE else index * stride)
+            return name_offset(total(terms))
+        found: ir.Expr = ir.ZERO
         for loop in loops:
             index = self._index(loop, loop.axes[0])
-            size = product([self.low.fusion.literals.get(self.own[axis], self.own[axis]) for axis in loop.axes])
-            if text != "0" and size != "1":
-                text = f"{closed(text)} * {closed(size)}"
-            if index != "0":
-                text = index if text == "0" else f"{text} + {index}"
-        if ref.offset != "0":
-            text = ref.offset if text == "0" else f"{ref.offset} + {text}"
-        return name_offset(text)
+            literals = self.low.fusion.literals
+            size = product([literals.get(self.own[axis], self.own[axis]) for axis in loop.axes])
+            if found != ir.ZERO and size != ir.ONE:
+                found = found * size
+            if index != ir.ZERO:
+                found = index if found == ir.ZERO else found + index
+        if ref.offset != ir.ZERO:
+            found = ref.offset if found == ir.ZERO else ref.offset + found
+        return name_offset(found)
 
 
-def closed(text: str) -> str:
-    return text if text.isidentifier() or text.isdigit() else f"({text})"
+def total(terms: Sequence[ir.Expr]) -> ir.Expr:
+    """The sum of some expressions."""
+    first, *others = terms or [ir.ZERO]
+    for each in others:
+        first = ir.Binary("+", first, each)
+    return first

@@ -22,11 +22,13 @@ from itertools import pairwise
 from typing import Any
 
 from runtime.codegen.kernel.values import Array, Dims, Scalar, Spread, Vector, Virtual, product
-from runtime.codegen.loops.access import Access, Loop
+from runtime.codegen.loops.access import Access, Loop, total
 from runtime.codegen.passes.parallelize import is_large
 from runtime.codegen.symbolic.polynomial import ZERO, Polynomial
+from runtime.codegen.symbolic.ranges import Atom
 from runtime.dtypes import DType
 from runtime.graph.ir import Value
+from runtime.kernel_ir import ir
 
 # Nodes times parts of a nest: the text of each part has them all.
 _LONGEST = 240
@@ -123,15 +125,15 @@ def _write(low: Any, place: Array, piece: Any) -> None:
         low.copy_into(place, piece)
 
 
-def part(low: Any, whole: Array, axis: int, start: str, size: str) -> Array:
+def part(low: Any, whole: Array, axis: int, start: Atom, size: Atom) -> Array:
     """The block of `size` from `start` on along an axis."""
     strides = low.strides(whole)
     dims = (*whole.dims[:axis], size, *whole.dims[axis + 1 :])
-    offset = "" if start == "0" else start if strides[axis] == "1" else f"{start} * {strides[axis]}"
-    if whole.offset != "0":
-        offset = f"{whole.offset} + {offset}" if offset else whole.offset
-    contiguous = whole.strides is None and all(d == "1" for d in whole.dims[:axis])
-    return Array(whole.buffer, dims, None if contiguous else strides, low.atom(offset or "0", "at"), whole=False)
+    terms: list[ir.Expr] = [] if whole.offset == ir.ZERO else [whole.offset]
+    if start != ir.ZERO:
+        terms.append(start if strides[axis] == ir.ONE else start * strides[axis])
+    contiguous = whole.strides is None and all(d == ir.ONE for d in whole.dims[:axis])
+    return Array(whole.buffer, dims, None if contiguous else strides, low.atom(total(terms), "at"), whole=False)
 
 
 # --- in nests --------------------------------------------------------------------------------------------------------
@@ -170,7 +172,7 @@ def _broadcasts(ref: Any, dims: Dims) -> bool:
     """Whether it is known while tracing along which dimensions a value is repeated."""
     if isinstance(ref, Joined):
         return ref.dims == dims
-    return isinstance(ref, Scalar) or all(own in ("1", d) for own, d in zip(ref.dims[::-1], dims[::-1]))
+    return isinstance(ref, Scalar) or all(own in (ir.ONE, d) for own, d in zip(ref.dims[::-1], dims[::-1]))
 
 
 def _outside(low: Any, group: Any) -> dict[Value, Any]:
@@ -187,7 +189,7 @@ def _outside(low: Any, group: Any) -> dict[Value, Any]:
 
 
 def fits(nest: Any, operands: dict[Value, Joined]) -> bool:
-    """Whether it is known where the nest is to be cut, and the text of all its parts is short enough."""
+    """Whether it is known where the nest is to be cut, and all its parts together are short enough."""
     low = nest.low
     bound = _bind(low, operands, nest.dims, (ZERO,) * len(nest.dims))
     try:
@@ -201,17 +203,17 @@ def print_parts(nest: Any, operands: dict[Value, Joined], stores: Any) -> None:
     """Prints the parts of a nest, each with its loops. `stores` prints the body."""
     low = nest.low
     everywhere, atom = whole(low, nest.dims), low.extents.atom
-    texts = dict(nest.texts)
+    known = dict(nest.elements)
     bound = _bind(low, operands, nest.dims, (ZERO,) * len(everywhere))
     for box, found in _parts(low, bound, everywhere):
-        nest.texts = dict(texts)
+        nest.elements = dict(known)
         nest.loops = loops = []
         for axis, (begin, end) in enumerate(box):
             loop = Loop((axis,), nest.dims[axis], False, atom(begin, "start"))
             if (end - begin).number != 1:
                 loop.index = low.index_name(axis)
                 if (begin, end) != everywhere[axis]:
-                    loop.bounds = f"{atom(begin, 'start')}, {atom(end, 'stop')}"
+                    loop.bounds = (atom(begin, "start"), atom(end, "stop"))
             loops.append(loop)
         running = [loop for loop, (begin, end) in zip(loops, box) if (end - begin).number != 1]
         readers = {value: _reader(nest, each) for value, each in found.items()}
@@ -219,7 +221,7 @@ def print_parts(nest: Any, operands: dict[Value, Joined], stores: Any) -> None:
         def body() -> None:
             nest.offsets = {}
             for value, reader in readers.items():  # noqa: B023
-                nest.texts[value] = reader()
+                nest.elements[value] = reader()
             stores()
 
         _print_loops(low, running, body)
@@ -323,43 +325,53 @@ def _dims_of_piece(low: Any, joined: Joined, length: Polynomial) -> Dims:
 
 
 def _reader(nest: Any, bound: _Bound) -> Any:
-    """Prints what is the same for a whole part; gives a function that prints the rest and gives an element's text."""
+    """Prints what is the same for a whole part; gives a function that adds the rest and gives an element."""
     low = nest.low
     if bound.inner is not None:
         inner = type(nest)(low, bound.ref.group)
         inner.loops = nest.loops
         readers = {value: _reader(nest, each) for value, each in bound.inner.items()}
 
-        def computed() -> str:
-            inner.texts = {value: reader() for value, reader in readers.items()}
+        def computed() -> ir.Expr:
+            inner.elements = {value: reader() for value, reader in readers.items()}
             inner.print_body({}, {})
-            return inner.texts[bound.ref.value]
+            found: ir.Expr = inner.elements[bound.ref.value]
+            return found
 
         return computed
     if isinstance(bound.ref, Scalar):
-        return lambda: bound.ref.text
+        return lambda: bound.ref.expr
     access = Access(low, _moved(low, bound, nest.dims), nest.dims)
-    return lambda: access.text(nest.loops, nest.name_offset)
+    return lambda: access.element(nest.loops, nest.name_offset)
 
 
 def _moved(low: Any, bound: _Bound, dims: Dims) -> Any:
     """An operand as an array over the dimensions of a nest, of which it fills a part."""
     ref, atom = bound.ref, low.extents.atom
     lead = len(dims) - len(ref.dims)
-    repeated = [own == "1" and wide != "1" for own, wide in zip(ref.dims, bound.dims[lead:])]
+    repeated = [own == ir.ONE and wide != ir.ONE for own, wide in zip(ref.dims, bound.dims[lead:])]
     shift = [ZERO if fixed else each for fixed, each in zip(repeated, bound.shift[lead:])]
     if isinstance(ref, Virtual):
         element = ref.element
 
-        def moved(indices: Sequence[str]) -> str:
+        def moved(indices: Sequence[ir.Expr]) -> ir.Expr:
             places = zip(indices[lead:], repeated, shift)
-            return element(["0" if fixed else f"({i} - {atom(s)})" if s != ZERO else i for i, fixed, s in places])
+            found = [ir.ZERO if fixed else i - atom(s) if s != ZERO else i for i, fixed, s in places]
+            return element(found)
 
         return Virtual(ref.dtype, dims, element if ref.uniform else moved, ref.uniform)
-    strides = ["0" if fixed else stride for fixed, stride in zip(repeated, low.strides(ref))]
-    text = ref.offset
+    strides = [ir.ZERO if fixed else stride for fixed, stride in zip(repeated, low.strides(ref))]
+    place: ir.Expr = ref.offset
     for each, stride in zip(shift, strides):
-        if each != ZERO and stride != "0":
-            text += f" - {atom(each)}" + ("" if stride == "1" else f" * {stride}")
-    place = low.atom(text.removeprefix("0 "), "at") if text != "0" else text
-    return Array(ref.buffer, dims, ("0",) * lead + tuple(strides), place, whole=False)
+        if each != ZERO and stride != ir.ZERO:
+            back = atom(each) if stride == ir.ONE else atom(each) * stride
+            place = _minus(back) if place == ir.ZERO else place - back
+    at = low.atom(place, "at")
+    return Array(ref.buffer, dims, (ir.ZERO,) * lead + tuple(strides), at, whole=False)
+
+
+def _minus(expr: ir.Expr) -> ir.Expr:
+    """The negative, its first factor's sign changed."""
+    if isinstance(expr, ir.Binary):
+        return ir.Binary(expr.op, -expr.left, expr.right)
+    return -expr

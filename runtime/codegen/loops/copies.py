@@ -10,6 +10,7 @@ from runtime.codegen.kernel.values import Array, Dims, Scalar, Vector, Virtual
 from runtime.codegen.loops.access import Access
 from runtime.codegen.loops.loop_nest import Nest
 from runtime.graph.ir import Node
+from runtime.kernel_ir import ir
 
 
 def copy(low: Any, target: Array, ref: Any, add: bool = False, dims: Dims | None = None) -> None:
@@ -18,8 +19,8 @@ def copy(low: Any, target: Array, ref: Any, add: bool = False, dims: Dims | None
     dims = target.dims if dims is None else dims
     nest = Nest(low, _CopyGroup(dims))
     if isinstance(ref, Scalar):
-        text = ref.text if ref.is_name else low.assign(ref.text)
-        ref = Virtual(ref.dtype, (), lambda indices: text, uniform=True)
+        number = ref.expr if ref.is_name else low.assign(ref.expr)
+        ref = Virtual(ref.dtype, (), lambda indices: number, uniform=True)
     elif isinstance(ref, Vector):
         ref = low.solid(ref)
     source, place = Access(low, ref, dims), Access(low, target, dims)
@@ -28,9 +29,10 @@ def copy(low: Any, target: Array, ref: Any, add: bool = False, dims: Dims | None
 
     def body() -> None:
         nest.offsets = {}
-        text = source.text(nest.loops, nest.name_offset)
-        into = place.text(nest.loops, nest.name_offset)
-        low.line(f"{into} = {spelling.strip(spelling.narrow(f'({into} + {text})', target.dtype) if add else text)}")
+        element = source.element(nest.loops, nest.name_offset)
+        into = place.element(nest.loops, nest.name_offset)
+        assert isinstance(into, ir.Load)
+        low.add(ir.Store(into.array, into.index, spelling.narrow(into + element, target.dtype) if add else element))
 
     nest.print_loops(nest.loops, body)
 

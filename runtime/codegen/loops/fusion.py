@@ -27,6 +27,7 @@ from runtime.codegen.symbolic.ranges import checks, known_of
 from runtime.graph.ir import Node, Value
 from runtime.graph.passes import options
 from runtime.graph.passes.commits import may_fail
+from runtime.kernel_ir import ir
 
 # Members of a group; a longer loop body spills registers and takes longer to compile than two loops.
 _GROUP_LIMIT = 64
@@ -61,7 +62,7 @@ class Fusion:
         self.low = low
         self.groups: dict[Dims, Group] = {}
         self.joined: dict[Value, Joined] = {}  # what is still to be printed of `concat_views.py`
-        self.literals: dict[str, str] = {}  # atoms that the nest being printed writes out as numbers
+        self.literals: dict[ir.Expr, ir.Expr] = {}  # atoms that the nest being printed writes out as numbers
 
     def keep_order(self, node: Node) -> None:
         """Prints the groups whose errors come before what `node` does."""
@@ -121,9 +122,9 @@ class Fusion:
         if self.groups.get(group.dims) is group:
             del self.groups[group.dims]
         low, nest = self.low, Nest(self.low, group)
-        before = low.placed, len(low.parts)
+        before = low.nest_loop
         nest.print()
-        low.reports.append(report(nest, before[0], threaded=len(low.parts) > before[1]))
+        low.reports.append(report(nest, before))
 
     def flush_all(self) -> None:
         """Prints all that is waiting and will be asked for."""
@@ -156,9 +157,9 @@ class Fusion:
     def print_into(self, group: Group, value: Value, place: Any) -> None:
         """Prints a group so that a value of it lies in a given place in memory."""
         low, nest = self.low, Nest(self.low, group)
-        before = low.placed, len(low.parts)
+        before = low.nest_loop
         nest.print_into(value, place)
-        low.reports.append(report(nest, before[0], threaded=len(low.parts) > before[1]))
+        low.reports.append(report(nest, before))
 
     def again(self, node: Node, dims: Dims) -> None:
         """Has a value that a nest has computed, and not stored, computed again where it is used next."""

@@ -19,17 +19,18 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from runtime.codegen.kernel import spelling
 from runtime.codegen.kernel.values import Array, Buffer, Dims, Scalar, Vector, product
 from runtime.codegen.loops.access import Access, Loop
 from runtime.codegen.loops.concat_views import Joined, can_read, fits, print_parts
 from runtime.codegen.loops.reduction_nest import print_reductions
 from runtime.codegen.loops.reductions import REDUCING
 from runtime.codegen.passes.buffer_reuse import last_buffer
-from runtime.codegen.passes.loop_fusion import place
 from runtime.codegen.passes.parallelize import is_costly, is_large
+from runtime.codegen.symbolic.ranges import Atom
 from runtime.graph.ir import Node, Value
 from runtime.graph.passes import options
+from runtime.kernel_ir import ir
+from runtime.kernel_ir.print_python import expression
 
 _INLINE_LIMIT = 72
 _LIGHT = frozenset({"add", "subtract", "multiply"})  # take less time than a store and a load
@@ -42,34 +43,33 @@ def broadcast_dims(low: Any, a: Dims, b: Dims, node: Node) -> Dims:
     if a == b or not b:
         return a
     rank = max(len(a), len(b))
-    left = ("1",) * (rank - len(a)) + a
-    right = ("1",) * (rank - len(b)) + b
+    left = (ir.ONE,) * (rank - len(a)) + a
+    right = (ir.ONE,) * (rank - len(b)) + b
     return tuple(_broadcast_dim(low, x, y, node) for x, y in zip(left, right))
 
 
-def _broadcast_dim(low: Any, a: str, b: str, node: Node) -> str:
-    if a == b or b == "1":
+def _broadcast_dim(low: Any, a: Atom, b: Atom, node: Node) -> Atom:
+    if a == b or b == ir.ONE:
         return a
-    if a == "1":
+    if a == ir.ONE:
         return b
     if low.extents.are_equal(a, b):
         return a
     for scope in low.broadcasts:
         if (a, b) in scope:
-            return scope[a, b]
+            found: Atom = scope[a, b]
+            return found
     known = set(low.static.values())
     message = "Incompatible shapes: dimensions {0} and {1} don't broadcast " + f"[Op:{node.op.label}]"
     if a in known or b in known:
         fixed, other = (a, b) if a in known else (b, a)
-        low.fail_when(
-            f"{other} != {fixed} and {other} != 1", "InvalidArgumentError", message, node, (a, b), node.op.label
-        )
-        both = fixed
+        wrong = ir.both(other.compare("!=", fixed), other.compare("!=", 1))
+        low.fail_when(wrong, "InvalidArgumentError", message, node, (a, b), node.op.label)
+        both: Atom = fixed
     else:
-        low.fail_when(
-            f"{a} != {b} and {a} != 1 and {b} != 1", "InvalidArgumentError", message, node, (a, b), node.op.label
-        )
-        both = low.assign(f"{b} if {a} == 1 else {a}", "n")
+        wrong = ir.both(a.compare("!=", b), a.compare("!=", 1), b.compare("!=", 1))
+        low.fail_when(wrong, "InvalidArgumentError", message, node, (a, b), node.op.label)
+        both = low.assign(a.compare("==", 1).choose(b, a), "n")
     low.broadcasts[-1][a, b] = low.broadcasts[-1][b, a] = both
     return both
 
@@ -81,8 +81,8 @@ class Nest:
         self.low = low
         self.group = group
         self.dims: Dims = group.dims
-        self.texts: dict[Value, str] = {}
-        self.offsets: dict[str, str] = {}
+        self.elements: dict[Value, ir.Expr] = {}
+        self.offsets: dict[ir.Expr, ir.Var] = {}
         self.accesses: dict[Value, Access] = {}
         self.joined: dict[Value, Joined] = {}
         self.loops: list[Loop] = []
@@ -161,7 +161,7 @@ class Nest:
         return len(large) == 1 and all(user.op.is_elementwise or user.op.name in REDUCING for user in users)
 
     def _read(self, value: Value) -> None:
-        if value in self.accesses or value in self.texts or value in self.joined:
+        if value in self.accesses or value in self.elements or value in self.joined:
             return
         found = self.low.region.env[value]
         if isinstance(found, Joined) and can_read(self, found):
@@ -169,7 +169,7 @@ class Nest:
             return
         ref = self.low.ref(value)
         if isinstance(ref, Scalar):
-            self.texts[value] = self.low.scalar_name(value)
+            self.elements[value] = self.low.scalar_name(value)
             return
         if isinstance(ref, Vector):
             ref = self.low.array(value)
@@ -192,11 +192,10 @@ class Nest:
             self.loops.append(Loop(tuple(run), size, run[0] in axes))
         depth = 0
         for loop in self.loops:
-            if loop.size != "1":
+            if loop.size != ir.ONE:
                 loop.index = self.low.index_name(depth)
                 depth += 1
-                if not loop.size.isidentifier():
-                    loop.size = self.low.assign(loop.size, "n") if not loop.size.isdigit() else loop.size
+                loop.size = self.low.atom(loop.size)
         self._write_out_short_rows(depth)
 
     def _write_out_short_rows(self, running: int) -> None:
@@ -206,7 +205,7 @@ class Nest:
         is left (`llvm/statements.py` says which): half of the time or less.
         """
         last = self.loops[-1] if self.loops else None
-        if running < 2 or last is None or last.index == "0":
+        if running < 2 or last is None or not last.runs:
             return
         large = is_large(self.group.nodes)
         if not (self.low.region.in_loop or large):
@@ -216,8 +215,8 @@ class Nest:
         sizes = [(self.dims[axis], self._known_size(axis)) for axis in last.axes]  # two may have one name
         count = math.prod(size for _, size in sizes)
         if 0 < count <= (_SHORT_ROW if large else _SMALL_ROW):
-            last.size = str(count)
-            self.low.fusion.literals = {name: str(size) for name, size in sizes}
+            last.size = ir.as_expr(count)
+            self.low.fusion.literals = {atom: ir.as_expr(size) for atom, size in sizes}
 
     def _known_size(self, axis: int) -> int:
         return next((size for size, atom in self.low.static.items() if atom == self.dims[axis]), _SHORT_ROW + 1)
@@ -226,16 +225,17 @@ class Nest:
 
     def print_nest(self, loops: Sequence[Loop], body: Callable[[], None]) -> None:
         """Prints loops that nothing else of this group is inside of."""
-        running = [loop for loop in loops if loop.index != "0"]
+        running = [loop for loop in loops if loop.runs]
         if not running:
             body()
             return
         with self.low.nested() as block:
             self.print_loops(running[1:], body)
-        place(self.low, running[0].index, running[0].size, block, is_large(self.group.nodes))
+        assert isinstance(running[0].index, ir.Var)
+        self.low.nest(running[0].index, running[0].size, block, is_large(self.group.nodes))
 
     def print_loops(self, loops: Sequence[Loop], body: Callable[[], None]) -> None:
-        running = [loop for loop in loops if loop.index != "0"]
+        running = [loop for loop in loops if loop.runs]
         if not running:
             body()
             return
@@ -244,55 +244,56 @@ class Nest:
             self.print_loops(rest, body)
         self.low.loop(head.index, head.range, block)
 
-    def name_offset(self, text: str) -> str:
-        if text.isidentifier() or text.isdigit():
-            return text
-        name = self.offsets.get(text)
+    def name_offset(self, expr: ir.Expr) -> ir.Expr:
+        if isinstance(expr, (ir.Var, ir.Const)):
+            return expr
+        name = self.offsets.get(expr)
         if name is None:
-            name = self.offsets[text] = self.low.assign(text, "at")
+            name = self.offsets[expr] = self.low.assign(expr, "at")
         return name
 
-    def print_body(self, places: dict[Node, Array], totals: dict[Node, Callable[[str], None]]) -> None:
+    def print_body(self, places: dict[Node, Array], totals: dict[Node, Callable[[ir.Expr], None]]) -> None:
         self.offsets = {}
         for node in self.group.nodes:
             if node in totals:
                 totals[node](self._named(node.inputs[0]))
                 continue
-            text = self._expression(node)
+            expr = self._expression(node)
             value = node.outputs[0]
             if node in places:
-                if not text.isidentifier() and self.low.region.uses[value] > 1:
-                    text = self.low.assign(text, f"{value.name or 'v'}_{self._suffix()}")
+                if not isinstance(expr, ir.Var) and self.low.region.uses[value] > 1:
+                    expr = self.low.assign(expr, f"{value.name or 'v'}_{self._suffix()}")
                 place = Access(self.low, places[node], self.dims).offset(self.loops, self.name_offset)
-                self.low.line(f"{places[node].buffer.name}[{place}] = {spelling.strip(text)}")
-            elif self.low.region.uses[value] > 1 or len(text) > _INLINE_LIMIT:
-                text = self.low.assign(text, f"{value.name or 'v'}_{self._suffix()}")
-            self.texts[value] = text
+                self.low.add(ir.store(places[node].buffer.name, place, expr))
+            elif self.low.region.uses[value] > 1 or len(expression(expr)) > _INLINE_LIMIT:
+                expr = self.low.assign(expr, f"{value.name or 'v'}_{self._suffix()}")
+            self.elements[value] = expr
 
     def _suffix(self) -> str:
-        return next((loop.index for loop in reversed(self.loops) if loop.index != "0"), "0")
+        return next((loop.index.name for loop in reversed(self.loops) if isinstance(loop.index, ir.Var)), "0")
 
-    def _operand(self, value: Value) -> str:
-        text = self.texts.get(value)
-        if text is None:
-            text = self.accesses[value].text(self.loops, self.name_offset)
+    def _operand(self, value: Value) -> ir.Expr:
+        expr = self.elements.get(value)
+        if expr is None:
+            expr = self.accesses[value].element(self.loops, self.name_offset)
             users = [u for u in self.low.region.users[value] if u in self.group.nodes]
             uses = sum(u.inputs.count(value) for u in users)
-            if uses > 1 and not text.isidentifier():
+            if uses > 1 and not isinstance(expr, ir.Var):
                 ref = self.accesses[value].ref
                 base = ref.buffer.name if isinstance(ref, Array) else "v"
-                text = self.low.assign(text, f"{base.removesuffix('_flat')}_{self._suffix()}")
-            self.texts[value] = text
-        return text
+                expr = self.low.assign(expr, f"{base.removesuffix('_flat')}_{self._suffix()}")
+            self.elements[value] = expr
+        return expr
 
-    def _named(self, value: Value) -> str:
-        text = self._operand(value)
-        if not text.isidentifier():
-            text = self.texts[value] = self.low.assign(text, f"v_{self._suffix()}")
-        return text
+    def _named(self, value: Value) -> ir.Expr:
+        expr = self._operand(value)
+        if not isinstance(expr, ir.Var):
+            expr = self.elements[value] = self.low.assign(expr, f"v_{self._suffix()}")
+        return expr
 
-    def _expression(self, node: Node) -> str:
+    def _expression(self, node: Node) -> ir.Expr:
         low = self.low
         if node.outputs[0].dtype.is_integer:
             low.check_operands(node, self._named)
-        return low.expression(node, [self._operand(v) for v in node.inputs])
+        found: ir.Expr = low.expression(node, [self._operand(v) for v in node.inputs])
+        return found

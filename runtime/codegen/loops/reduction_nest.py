@@ -37,11 +37,11 @@ from typing import Any
 
 from runtime.codegen.kernel import spelling
 from runtime.codegen.kernel.values import Array, Buffer, Dims, Scalar, Virtual, product
-from runtime.codegen.loops.access import Access, Loop, closed
+from runtime.codegen.loops.access import Access, Loop
 from runtime.codegen.loops.reductions import EXTREMES, REDUCTIONS, SHORT, Reduction, accumulator, result
-from runtime.codegen.passes.loop_fusion import place
 from runtime.codegen.passes.parallelize import is_costly, is_large
 from runtime.graph.ir import Node
+from runtime.kernel_ir import ir
 from runtime.shapes import element_count
 from runtime.types import TensorType
 
@@ -51,12 +51,13 @@ _FEW_ROWS = 8
 _TOGETHER = 8  # rows that are added to the totals of few columns at once: each total waits for its last store
 
 Buffers = dict[Node, Buffer]
-Steps = dict[Node, Callable[[str], None]]
+Steps = dict[Node, Callable[[ir.Expr], None]]
+Totals = dict[Node, ir.Var]
 
 
 def print_reductions(nest: Any, nodes: Sequence[Node], places: dict[Node, Array]) -> None:
     """Prints a nest with reductions; `places` get the elementwise values that something else needs."""
-    running = [loop for loop in nest.loops if loop.index != "0"]
+    running = [loop for loop in nest.loops if loop.runs]
     inner = len(running)
     while inner and running[inner - 1].reduced:
         inner -= 1
@@ -93,7 +94,7 @@ class _Reductions:
         self.places = places
         self.short = False  # the loops that accumulate are short
         self.where: dict[Node, str] = {}  # of positions of extremes: the variable or the memory that holds them
-        self.kept: Dims = tuple("1" if axis in self.axes else d for axis, d in enumerate(nest.dims))
+        self.kept: Dims = tuple(ir.ONE if axis in self.axes else d for axis, d in enumerate(nest.dims))
 
     # --- shapes of loops -----------------------------------------------------------------------------------------
 
@@ -118,7 +119,7 @@ class _Reductions:
             self.nest.offsets = {}
             offset = self._place_of(self.nodes[0]).offset(outer, self.nest.name_offset)
             for node in self.nodes:
-                self.low.line(f"{outs[node].name}[{offset}] = {spelling.strip(self._result(node, totals[node]))}")
+                self.low.add(ir.store(outs[node].name, offset, self._result(node, totals[node])))
 
         self.nest.print_nest(outer, body)
         for node in self.nodes:
@@ -133,7 +134,7 @@ class _Reductions:
             totals = self._columns_in_parts(running, size)
         else:
             totals = {node: self._cleared(node, size, self._dtype(node)) for node in self.nodes}
-            steps = {node: self._column_step(node, totals[node].name, "") for node in self.nodes}
+            steps = {node: self._column_step(node, totals[node].name, None) for node in self.nodes}
             self.nest.print_loops(self.nest.loops, lambda: self.nest.print_body(self.places, steps))
         for node in self.nodes:
             if node in self.where:
@@ -141,19 +142,21 @@ class _Reductions:
                 continue
             total = totals[node]
             index = low.index_name(0)
-            text = self._result(node, f"{total.name}[{index}]")
-            if text != f"{total.name}[{index}]":
+            found = self._result(node, ir.load(total.name, index))
+            if found != ir.load(total.name, index):
                 out = low.new_buffer(size, node.outputs[0].dtype, node.outputs[0].name)
-                low.loop(index, size, low.lines(f"{out.name}[{index}] = {spelling.strip(text)}"))
+                low.loop(index, size, [ir.store(out.name, index, found)])
                 total = out
             self._define_array(node, total)
 
     # --- in parts ------------------------------------------------------------------------------------------------
 
-    def _everything_in_parts(self, inside: Sequence[Loop]) -> dict[Node, str]:
+    def _everything_in_parts(self, inside: Sequence[Loop]) -> Totals:
         low, first = self.low, inside[0]
         around = product([loop.size for loop in inside[1:]])
-        length = str(_PART) if around == "1" else low.assign(f"max({_PART} // max({around}, 1), 1)", "rows")
+        length: ir.Expr = ir.as_expr(_PART)
+        if around != ir.ONE:
+            length = low.assign(ir.call("max", length // ir.call("max", around, 1), 1), "rows")
         number, parts = self._split(first, length)
         wide = {node: self._dtype(node) for node in self.nodes}
         self.short = True
@@ -162,79 +165,74 @@ class _Reductions:
             self._set_bounds(first, number, length)
             found = self._accumulate(inside)
             for node in self.nodes:
-                low.line(f"{some[node].name}[{number}] = {found[node]}")
-        place(low, number, parts, block, large=True)
+                low.add(ir.store(some[node].name, number, found[node]))
+        low.nest(number, parts, block, large=True)
         self.short = False
         totals = {node: self._start(node, wide[node]) for node in self.nodes}
         with low.nested() as block:
             for node in self.nodes:
-                self._add(node, totals[node], f"{some[node].name}[{number}]", self._narrow(node), wide[node])
+                self._add(node, totals[node], ir.load(some[node].name, number), self._narrow(node), wide[node])
         low.loop(number, parts, block)
         return totals
 
-    def _columns_in_parts(self, running: Sequence[Loop], size: str) -> Buffers:
+    def _columns_in_parts(self, running: Sequence[Loop], size: ir.Expr) -> Buffers:
         low, first = self.low, running[0]
-        length = low.assign(f"{_ROWS} if {first.size} > {_ROWS * 16} else {_FEW_ROWS}", "rows")
+        length = low.assign(first.size.compare(">", _ROWS * 16).choose(_ROWS, _FEW_ROWS), "rows")
         number, parts = self._split(first, length)
-        some = {
-            node: low.new_buffer(f"{parts} * {closed(size)}", self._narrow(node), node.outputs[0].name)
-            for node in self.nodes
-        }
+        some = {node: low.new_buffer(parts * size, self._narrow(node), node.outputs[0].name) for node in self.nodes}
         index = low.index_name(1)
         with low.nested() as block:
             self._set_bounds(first, number, length)
             for node in self.nodes:
-                start = _reduction(node).start(self._narrow(node))
-                target = f"{some[node].name}[{number} * {size} + {index}]"
-                low.loop(index, size, low.lines(f"{target} = {spelling.literal(start, self._narrow(node))}"))
+                start = spelling.literal(_reduction(node).start(self._narrow(node)), self._narrow(node))
+                low.loop(index, size, [ir.store(some[node].name, number * size + index, start)])
             self.short = True
-            begin = low.assign(f"{number} * {size}", "at")
-            if len(running) == 2 and running[1].size.isdigit() and not is_costly(self.nest.group.nodes):
+            begin = low.assign(number * size, "at")
+            if len(running) == 2 and isinstance(running[1].size, ir.Const) and not is_costly(self.nest.group.nodes):
                 self._rows_together(running, some, begin)
             steps = {node: self._column_step(node, some[node].name, begin) for node in self.nodes}
             self.nest.print_loops(self.nest.loops, lambda: self.nest.print_body(self.places, steps))
-        place(low, number, parts, block, large=True)
+        low.nest(number, parts, block, large=True)
         self.short = False
         totals = {node: self._cleared(node, size, self._dtype(node)) for node in self.nodes}
         with low.nested() as block:
             for node in self.nodes:
                 with low.nested() as columns:
-                    target, part = f"{totals[node].name}[{index}]", f"{some[node].name}[{number} * {size} + {index}]"
+                    target, part = ir.load(totals[node].name, index), ir.load(some[node].name, number * size + index)
                     self._add(node, target, part, self._narrow(node), self._dtype(node))
                 low.loop(index, size, columns)
         low.loop(number, parts, block)
         return totals
 
-    def _rows_together(self, running: Sequence[Loop], some: Buffers, begin: str) -> None:
+    def _rows_together(self, running: Sequence[Loop], some: Buffers, begin: ir.Expr) -> None:
         """Adds several rows at a time to the totals; leaves the last ones of the part to a loop over them."""
         low, (rows, columns) = self.low, running
-        assert rows.bounds is not None
-        known = dict(self.nest.texts)
-        start, end = (low.assign(bound, "row") for bound in rows.bounds.split(", ", 1))
-        rest = low.assign(f"{end} - ({end} - {start}) % {_TOGETHER}", "rest")
-        first = low.names.fresh("row")
-        places = {node: f"{some[node].name}[{begin} + {columns.index}]" for node in self.nodes}
+        known = dict(self.nest.elements)
+        start, end = (low.assign(bound, "row") for bound in rows.bounds)
+        rest = low.assign(end - (end - start) % _TOGETHER, "rest")
+        first = ir.Var(low.names.fresh("row"))
+        places = {node: ir.load(some[node].name, begin + columns.index) for node in self.nodes}
         with low.nested() as block:
             with low.nested() as column:
                 totals = {node: low.assign(places[node], "total") for node in self.nodes}
                 steps = {node: self._step(node, totals[node]) for node in self.nodes}
-                rows.bounds = f"{first}, {first} + {_TOGETHER}"
+                rows.bounds = (first, first + _TOGETHER)
                 self.nest.print_loops([rows], lambda: self.nest.print_body(self.places, steps))
                 for node in self.nodes:
-                    low.line(f"{places[node]} = {totals[node]}")
+                    low.add(ir.Store(places[node].array, places[node].index, totals[node]))
             low.loop(columns.index, columns.range, column)
-        low.loop(first, f"{start}, {rest}, {_TOGETHER}", block)
-        self.nest.texts = known
-        rows.bounds = f"{rest}, {end}"
+        low.loop(first, (start, rest, ir.as_expr(_TOGETHER)), block)
+        self.nest.elements = known
+        rows.bounds = (rest, end)
 
-    def _split(self, loop: Loop, length: str) -> tuple[str, str]:
+    def _split(self, loop: Loop, length: ir.Expr) -> tuple[ir.Var, ir.Var]:
         """The variable that counts parts of a loop, and how many there are."""
-        number = self.low.index_name(len(self.nest.loops))
-        return number, self.low.assign(f"({loop.size} + {length} - 1) // {length}", "parts")
+        number: ir.Var = self.low.index_name(len(self.nest.loops))
+        return number, self.low.assign((loop.size + length - 1) // length, "parts")
 
-    def _set_bounds(self, loop: Loop, number: str, length: str) -> None:
-        begin = self.low.assign(f"{number} * {length}", "begin")
-        loop.bounds = f"{begin}, min({begin} + {length}, {loop.size})"
+    def _set_bounds(self, loop: Loop, number: ir.Expr, length: ir.Expr) -> None:
+        begin = self.low.assign(number * length, "begin")
+        loop.bounds = (begin, ir.call("min", begin + length, loop.size))
 
     # --- totals --------------------------------------------------------------------------------------------------
 
@@ -245,50 +243,50 @@ class _Reductions:
         """The dtype of a part's totals."""
         return accumulator(_reduction(node), node.inputs[0].dtype, short=True)
 
-    def _start(self, node: Node, dtype: Any) -> str:
+    def _start(self, node: Node, dtype: Any) -> ir.Var:
         """A variable that holds the neutral element."""
         start = spelling.literal(_reduction(node).start(dtype), dtype)
         name = node.outputs[0].name or node.op.name.removeprefix("reduce_").split("_")[0]
-        return str(self.low.assign(start, name))
+        found: ir.Var = self.low.assign(start, name)
+        return found
 
-    def _add(self, node: Node, target: str, value: str, source: Any, dtype: Any) -> None:
+    def _add(self, node: Node, target: ir.Var | ir.Load, value: ir.Expr, source: Any, dtype: Any) -> None:
         name = self.low.assign(spelling.convert(value, source, dtype), "v")
-        self.low.line(f"{target} = {spelling.strip(REDUCTIONS[node.op.name].step(target, name, dtype))}")
+        self.low.add(ir.set_to(target, REDUCTIONS[node.op.name].step(target, name, dtype)))
 
-    def _accumulate(self, inside: Sequence[Loop]) -> dict[Node, str]:
+    def _accumulate(self, inside: Sequence[Loop]) -> Totals:
         totals = {node: self._start(node, self._dtype(node)) for node in self.nodes}
         steps = {node: self._step(node, totals[node]) for node in self.nodes}
         self.nest.print_loops(inside, lambda: self.nest.print_body(self.places, steps))
         return totals
 
-    def _step(self, node: Node, total: str) -> Callable[[str], None]:
+    def _step(self, node: Node, total: ir.Var) -> Callable[[ir.Expr], None]:
         if node.op.name in EXTREMES:
-            where = self.where[node] = self.low.assign("0", "place")
+            where = self.low.assign(ir.ZERO, "place").name
+            self.where[node] = where
 
-            def look(value: str) -> None:
-                self.low.branch(
-                    f"{value} {EXTREMES[node.op.name][1]} {total}",
-                    self.low.lines(f"{total} = {value}", f"{where} = {self._position()}"),
-                )
+            def look(value: ir.Expr) -> None:
+                better = value.compare(EXTREMES[node.op.name][1], total)
+                self.low.branch(better, [ir.assign(total.name, value), ir.assign(where, self._position())])
 
             return look
         step, dtype = REDUCTIONS[node.op.name].step, self._dtype(node)
-        return lambda value: self.low.line(f"{total} = {spelling.strip(step(total, value, dtype))}")
+        return lambda value: self.low.add(ir.assign(total.name, step(total, value, dtype)))
 
-    def _position(self) -> str:
+    def _position(self) -> ir.Expr:
         """Where the nest is along the axis that is reduced."""
         return next(loop.index for loop in self.nest.loops if self.axes[0] in loop.axes)
 
-    def _cleared(self, node: Node, size: str, dtype: Any) -> Buffer:
+    def _cleared(self, node: Node, size: ir.Expr, dtype: Any) -> Buffer:
         """Memory for the totals of all columns, each the neutral element."""
         total: Buffer = self.low.new_buffer(size, dtype, node.outputs[0].name)
         index = self.low.index_name(0)
-        lines = [f"{total.name}[{index}] = {spelling.literal(_reduction(node).start(dtype), dtype)}"]
+        block: ir.Block = [ir.store(total.name, index, spelling.literal(_reduction(node).start(dtype), dtype))]
         if node.op.name in EXTREMES:
             own = node.outputs[0].dtype
             self.where[node] = self.low.new_buffer(size, own, node.outputs[0].name).name
-            lines.append(f"{self.where[node]}[{index}] = {spelling.literal(0, own)}")
-        self.low.loop(index, size, self.low.lines(*lines))
+            block.append(ir.store(self.where[node], index, spelling.literal(0, own)))
+        self.low.loop(index, size, block)
         return total
 
     def _place_of(self, node: Node) -> Access:
@@ -297,48 +295,50 @@ class _Reductions:
         access.kinds = ["one" if axis in self.axes else "full" for axis in range(len(self.nest.dims))]
         return access
 
-    def _column_step(self, node: Node, buffer: str, begin: str) -> Callable[[str], None]:
+    def _column_step(self, node: Node, buffer: str, begin: ir.Expr | None) -> Callable[[ir.Expr], None]:
         """Adds to a column's total; `begin`: where the totals lie."""
         access, dtype = self._place_of(node), self._dtype(node)
 
-        def step(value: str) -> None:
+        def step(value: ir.Expr) -> None:
             at = access.offset(self.nest.loops, self.nest.name_offset)
-            place_ = f"{buffer}[{begin} + {at}]" if begin else f"{buffer}[{at}]"
+            place_ = ir.load(buffer, at if begin is None else begin + at)
             if node.op.name in EXTREMES:
-                where = f"{self.where[node]}[{at}]"
-                better = f"{value} {EXTREMES[node.op.name][1]} {place_}"
-                position = f"{spelling.type_name(node.outputs[0].dtype)}({self._position()})"
-                self.low.line(f"{where} = {position} if {better} else {where}")
-                self.low.line(f"{place_} = {value} if {better} else {place_}")
+                where = ir.load(self.where[node], at)
+                better = value.compare(EXTREMES[node.op.name][1], place_)
+                position = ir.Convert(spelling.machine_type(node.outputs[0].dtype), self._position())
+                self.low.add(ir.set_to(where, better.choose(position, where)))
+                self.low.add(ir.set_to(place_, better.choose(value, place_)))
                 return
-            self.low.line(f"{place_} = {spelling.strip(REDUCTIONS[node.op.name].step(place_, value, dtype))}")
+            self.low.add(ir.set_to(place_, REDUCTIONS[node.op.name].step(place_, value, dtype)))
 
         return step
 
     # --- results -------------------------------------------------------------------------------------------------
 
-    def _result(self, node: Node, total: str) -> str:
+    def _result(self, node: Node, total: ir.Expr) -> ir.Expr:
         if node.op.name in EXTREMES:
-            return f"{spelling.type_name(node.outputs[0].dtype)}({self.where[node]})"
+            return ir.Convert(spelling.machine_type(node.outputs[0].dtype), ir.Var(self.where[node]))
         count = product([self.nest.dims[a] for a in self.axes])
-        return result(REDUCTIONS[node.op.name], total, closed(count), node.outputs[0].dtype, self.short)
+        return result(REDUCTIONS[node.op.name], total, count, node.outputs[0].dtype, self.short)
 
     def check_means(self, nodes: Sequence[Node]) -> None:
         for node in nodes:
             if node.op.name == "reduce_mean" and not node.outputs[0].dtype.is_floating:
                 message = "Integer division by zero: the mean of no elements [Op:Mean]"
-                self.low.fail_when(f"{product(self.nest.dims)} == 0", "InvalidArgumentError", message, node, (), "Mean")
+                self.low.fail_when(
+                    product(self.nest.dims).compare("==", 0), "InvalidArgumentError", message, node, (), "Mean"
+                )
 
-    def _define_single(self, node: Node, total: str) -> None:
-        text = self._result(node, total)
-        if not text.isidentifier():
-            text = self.low.assign(text, node.outputs[0].name)
+    def _define_single(self, node: Node, total: ir.Expr) -> None:
+        found = self._result(node, total)
+        if not isinstance(found, ir.Var):
+            found = self.low.assign(found, node.outputs[0].name)
         output = node.outputs[0]
         if output.type.rank == 0:  # type: ignore[union-attr]
-            self.low.define(output, Scalar(text, output.dtype))
+            self.low.define(output, Scalar(found, output.dtype))
             return
-        dims: Dims = ("1",) * (output.type.rank or 0)  # type: ignore[union-attr]
-        self.low.define(output, Virtual(output.dtype, dims, lambda indices: text, uniform=True))
+        dims: Dims = (ir.ONE,) * (output.type.rank or 0)  # type: ignore[union-attr]
+        self.low.define(output, Virtual(output.dtype, dims, lambda indices: found, uniform=True))
 
     def _define_array(self, node: Node, buffer: Buffer) -> None:
         self.low.define(node.outputs[0], Array(buffer, self.nest.group.results[node]))

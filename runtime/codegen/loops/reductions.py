@@ -1,4 +1,4 @@
-"""How reductions accumulate: start value, step and result, as text.
+"""How reductions accumulate: start value, step and result, as expressions.
 
 Sums and products of float32 accumulate in float64; of float64 in float64. `lib.add` may be reassociated, so the
 machine keeps several partial sums in vector registers: as accurate as blocked summation, and as fast as memory. Sums
@@ -18,8 +18,9 @@ import numpy as np
 from runtime import dtypes
 from runtime.codegen.kernel import spelling
 from runtime.dtypes import DType
+from runtime.kernel_ir import ir
 
-Step = Callable[[str, str, DType], str]
+Step = Callable[[ir.Expr, ir.Expr, DType], ir.Expr]
 
 
 @dataclass(frozen=True)
@@ -46,27 +47,27 @@ def _highest(dtype: DType) -> object:
 
 
 def _arithmetic(sign: str, function: str) -> Step:
-    def step(total: str, value: str, dtype: DType) -> str:
+    def step(total: ir.Expr, value: ir.Expr, dtype: DType) -> ir.Expr:
         if dtype.is_floating:
-            return f"lib.{function}({total}, {value})"
-        return spelling.narrow(f"({total} {sign} {spelling.type_name(dtype)}({value}))", dtype)
+            return ir.call(f"lib.{function}", total, value)
+        return spelling.narrow(ir.Binary(sign, total, ir.Convert(spelling.machine_type(dtype), value)), dtype)
 
     return step
 
 
 def _extreme(sign: str) -> Step:
-    def step(best: str, value: str, dtype: DType) -> str:
+    def step(best: ir.Expr, value: ir.Expr, dtype: DType) -> ir.Expr:
         if dtype.is_floating:
             # NaN wins, as in NumPy.
-            return f"lib.{'maximum' if sign == '>' else 'minimum'}({best}, {value})"
-        return f"({value} if {value} {sign} {best} else {best})"
+            return ir.call(f"lib.{'maximum' if sign == '>' else 'minimum'}", best, value)
+        return value.compare(sign, best).choose(value, best)
 
     return step
 
 
 def _joined(sign: str) -> Step:
     """Of truth values; `or` and `and` would be branches."""
-    return lambda total, value, dtype: f"({total} {sign} {value if value.isidentifier() else f'({value})'})"
+    return lambda total, value, dtype: ir.Binary(sign, total, value)
 
 
 REDUCTIONS: dict[str, Reduction] = {
@@ -96,13 +97,13 @@ def accumulator(reduction: Reduction, dtype: DType, short: bool = False) -> DTyp
     return dtypes.float64 if dtype.is_floating else dtypes.int64
 
 
-def result(reduction: Reduction, total: str, count: str, dtype: DType, short: bool = False) -> str:
+def result(reduction: Reduction, total: ir.Expr, count: ir.Expr, dtype: DType, short: bool = False) -> ir.Expr:
     """The reduction's value from what was accumulated over `count` elements."""
     own = accumulator(reduction, dtype, short)
     if reduction.mean and dtype.is_floating:
-        total = f"({total} / {spelling.type_name(own)}({count}))"
+        total = total / ir.Convert(spelling.machine_type(own), count)
     elif reduction.mean:
         # Sums wrap before they are divided, as in eager execution; the quotient rounds towards zero.
-        wrapped = total if own is dtype else f"{spelling.type_name(dtype)}({total})"
-        return f"{spelling.type_name(dtype)}(np.trunc({wrapped} / {count}))"
-    return total if own is dtype else f"{spelling.type_name(dtype)}({spelling.strip(total)})"
+        wrapped = total if own is dtype else ir.Convert(spelling.machine_type(dtype), total)
+        return ir.Convert(spelling.machine_type(dtype), ir.call("np.trunc", wrapped / count))
+    return total if own is dtype else ir.Convert(spelling.machine_type(dtype), total)

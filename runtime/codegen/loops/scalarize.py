@@ -6,8 +6,8 @@
                 a_1[i] += w[i * 2 + j] * state[j]        ...
 
 In the regions of a `while`, an op on tensors of few elements whose shapes are static is printed element by element. Ops
-that only move elements run their NumPy kernel on arrays of text, so they leave no trace. An operand that lies in memory
-is read once; a result that is wanted in memory is written there (`Lowering.solid`).
+that only move elements run their NumPy kernel on arrays of expressions, so they leave no trace. An operand that lies in
+memory is read once; a result that is wanted in memory is written there (`Lowering.solid`).
 """
 
 from __future__ import annotations
@@ -18,13 +18,14 @@ from typing import Any
 import numpy as np
 
 from runtime.codegen.kernel import spelling
-from runtime.codegen.kernel.names import is_literal
 from runtime.codegen.kernel.values import Array, Scalar, Spread, Vector, Virtual
+from runtime.codegen.loops.access import total
 from runtime.codegen.loops.reductions import REDUCTIONS, accumulator, result
 from runtime.codegen.passes.buffer_reuse import Updates
 from runtime.dtypes import DType
 from runtime.graph.ir import Graph, Node, Value
 from runtime.graph.making import known_array
+from runtime.kernel_ir import ir
 from runtime.ops.table import OPS
 from runtime.shapes import element_count
 from runtime.types import TensorType
@@ -166,8 +167,7 @@ def emit(low: Any, node: Node) -> None:
     outputs = node.outputs
     dtype = outputs[0].dtype
     if name in _FILLED:
-        text = spelling.literal(_FILLED[name], dtype)
-        define(low, outputs[0], np.full(outputs[0].shape, text, object))
+        define(low, outputs[0], np.full(outputs[0].shape, spelling.literal(_FILLED[name], dtype), object))
         return
     arrays = [
         np.empty(v.shape, object) if index in node.op.shape_only or (name == "sum_to_shape_of" and index == 1)
@@ -191,36 +191,37 @@ def emit(low: Any, node: Node) -> None:
         define(low, outputs[0], made)
 
 
-def define(low: Any, value: Value, texts: Any) -> None:
-    """Binds a value to the texts of its elements; what a kernel filled up is 0."""
+def define(low: Any, value: Value, elements: Any) -> None:
+    """Binds a value to its elements; what a kernel filled up is 0."""
     zero = spelling.literal(0, value.dtype)
-    flat = [_text(item, zero) for item in np.ravel(texts)]
+    flat = [_element(item, zero) for item in np.ravel(elements)]
     low.define(value, vector(low, value, flat) if value.shape else Scalar(flat[0], value.dtype))
 
 
-def vector(low: Any, value: Value, texts: Any) -> Vector:
-    """What stands for a small value whose elements have these texts."""
-    return Vector(value.dtype, tuple(np.ravel(texts)), tuple(low.static_dim(d) for d in value.shape))
+def vector(low: Any, value: Value, elements: Any) -> Vector:
+    """What stands for a small value with these elements."""
+    items = elements.ravel() if isinstance(elements, np.ndarray) else elements
+    return Vector(value.dtype, tuple(items), tuple(low.static_dim(d) for d in value.shape))
 
 
-def _text(item: Any, zero: str) -> str:
+def _element(item: Any, zero: ir.Expr) -> ir.Expr:
     if isinstance(item, np.ndarray):  # a number that was assigned to an element
         item = item[()]
-    if isinstance(item, str):
-        return item
+    if isinstance(item, ir.Operators):
+        return item  # type: ignore[return-value]
     assert item == 0
     return zero
 
 
 def items(low: Any, value: Value, shape: Sequence[int] | None = None) -> Any:
-    """The elements of a small value as variables and literals: an object array of its shape (`shape`, where somebody
+    """The elements of a small value as variables and constants: an object array of its shape (`shape`, where somebody
     else knows it)."""
     known = known_array(value)
     if known is not None:
-        return np.array([spelling.literal(e, value.dtype) for e in known.flat], object).reshape(known.shape)
+        return _array([spelling.literal(e, value.dtype) for e in known.flat], known.shape)
     shape = value.shape if shape is None else shape
     if not shape:
-        return np.array(low.scalar_name(value), object)
+        return _array([low.scalar_name(value)], ())
     found = low.region.items.get(value)
     if found is None:
         found = low.region.items[value] = items_of(low, low.ref(value), shape)
@@ -235,10 +236,10 @@ def keep_elements(low: Any, value: Value) -> None:
 def items_of(low: Any, ref: Any, shape: Sequence[int]) -> Any:
     """The same for what stands for a value of that shape."""
     if isinstance(ref, Vector):
-        return np.array(ref.items, object).reshape(shape)
+        return _array(ref.items, shape)
     if isinstance(ref, Spread):
         own = tuple(
-            1 if d == "1" else size for d, size in zip(ref.source.dims, shape[len(shape) - len(ref.source.dims) :])
+            1 if d == ir.ONE else size for d, size in zip(ref.source.dims, shape[len(shape) - len(ref.source.dims) :])
         )
         return np.broadcast_to(items_of(low, ref.source, own), shape)
     made = np.empty(shape, object)
@@ -247,46 +248,53 @@ def items_of(low: Any, ref: Any, shape: Sequence[int]) -> Any:
         return made
     for number, place in enumerate(np.ndindex(*shape)):
         if isinstance(ref, Virtual):
-            text = ref.element([str(i) for i in place])
+            expr = ref.element([ir.as_expr(i) for i in place])
         else:
             assert isinstance(ref, Array)
-            text = f"{ref.buffer.name}[{_offset(ref, place, number)}]"
-        made[place] = _named(low, text)
+            expr = ir.load(ref.buffer.name, _offset(ref, place, number))
+        made[place] = _named(low, expr)
     return made
 
 
-def _offset(ref: Array, place: Sequence[int], number: int) -> str:
+def _array(elements: Sequence[ir.Expr], shape: Sequence[int]) -> Any:
+    """An array of expressions."""
+    made = np.empty(len(elements), object)
+    made[:] = elements
+    return made.reshape(shape)
+
+
+def _offset(ref: Array, place: Sequence[int], number: int) -> ir.Expr:
+    terms: list[ir.Expr]
     if ref.strides is None:
-        terms = [str(number)] if number else []
+        terms = [ir.as_expr(number)] if number else []
     else:
-        terms = [s if i == 1 else f"{i} * {s}" for i, s in zip(place, ref.strides) if i and s != "0"]
-    if ref.offset != "0":
+        terms = [s if i == 1 else i * s for i, s in zip(place, ref.strides) if i and s != ir.ZERO]
+    if ref.offset != ir.ZERO:
         terms.insert(0, ref.offset)
-    return " + ".join(terms) or "0"
+    return total(terms)
 
 
-def _named(low: Any, text: str) -> str:
-    text = spelling.strip(text)
-    return text if text.isidentifier() or is_literal(text) else low.assign(text)
+def _named(low: Any, expr: ir.Expr) -> ir.Expr:
+    return expr if isinstance(expr, (ir.Var, ir.Const)) else low.assign(expr)
 
 
 def _matmul(low: Any, dtype: DType, a: Any, b: Any, transpose_a: bool, transpose_b: bool) -> Any:
     a, b = a.T if transpose_a else a, b.T if transpose_b else b
     made = np.empty((a.shape[0], b.shape[1]), object)
     for i, j in np.ndindex(*made.shape):
-        terms = [spelling.narrow(f"({x} * {y})", dtype) for x, y in zip(a[i], b[:, j])]
-        text = terms[0]
+        terms = [spelling.narrow(x * y, dtype) for x, y in zip(a[i], b[:, j])]
+        found = terms[0]
         for term in terms[1:]:
-            text = spelling.narrow(f"({text} + {term})", dtype)
-        made[i, j] = low.assign(text)
+            found = spelling.narrow(found + term, dtype)
+        made[i, j] = low.assign(found)
     return made
 
 
 def _slice_add(low: Any, dtype: DType, total: Any, dy: Any, spec: Any) -> Any:
     places = OPS["strided_slice"].kernel(np.arange(total.size).reshape(total.shape), spec=spec)
     made = total.copy().reshape(-1)
-    for place, text in zip(np.ravel(places), np.broadcast_to(dy, np.shape(places)).flat):
-        made[place] = low.assign(spelling.narrow(f"({made[place]} + {text})", dtype))
+    for place, expr in zip(np.ravel(places), np.broadcast_to(dy, np.shape(places)).flat):
+        made[place] = low.assign(spelling.narrow(made[place] + expr, dtype))
     return made.reshape(total.shape)
 
 
@@ -307,11 +315,9 @@ def _reduced(low: Any, node: Node, array: Any) -> Any:
     own = accumulator(reduction, dtype, short=True)
     made = []
     for row in rows:
-        total = spelling.literal(np.asarray(reduction.start(own)).astype(own.np)[()], own)
-        for text in row:
-            # Named, because a minimum has its operand twice: nested, the text would double with each element.
-            total = _named(
-                low, reduction.step(total, text if own is dtype else spelling.convert(text, dtype, own), own)
-            )
-        made.append(low.assign(result(reduction, total, str(len(row)), dtype, short=True)))
-    return np.array(made, object).reshape(shape)
+        reduced: ir.Expr = spelling.literal(np.asarray(reduction.start(own)).astype(own.np)[()], own)
+        for expr in row:
+            # Named, because a minimum has its operand twice: nested, the expression would double with each element.
+            reduced = _named(low, reduction.step(reduced, spelling.convert(expr, dtype, own), own))
+        made.append(low.assign(result(reduction, reduced, ir.as_expr(len(row)), dtype, short=True)))
+    return _array(made, shape)

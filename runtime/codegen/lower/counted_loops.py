@@ -1,19 +1,8 @@
-"""Loops that count: their counter is a 64-bit variable, and Ctrl-C is asked for outside of them.
+"""Loops that count: their counter is a 64-bit variable, an induction variable for the passes.
 
-    while i < n:                                while i < limit:
-        x = x * x                                   part = min(limit - i, 5592405)
-        i = np.int32(i + np.int32(1))               ticks = ticks + part * 3
-        ticks = ticks + 3                           stop = i + part
-        if ticks > 16777216:               →        while i < stop:
-            ticks = 0                                   x = x * x
-            if lib.interrupted():                       i = i + 1
-                return 1, ...                       if ticks > 16777216:
-                                                        ticks = 0
-                                                        if lib.interrupted():
-                                                            return 1, ...
-
-The inner loop has one way out, and its trips are known when it begins: LLVM unrolls it, or makes vectors of it. Where
-few trips are sure to be enough there is no outer loop.
+while i < n:                                while i < limit:
+    x = x * x                         →         x = x * x
+    i = np.int32(i + np.int32(1))               i = i + 1
 """
 
 from __future__ import annotations
@@ -26,13 +15,13 @@ from runtime import dtypes
 from runtime.codegen.kernel import spelling
 from runtime.codegen.kernel.values import Scalar
 from runtime.codegen.lower.state import Lowering
-from runtime.codegen.passes.interrupt_polls import LIMIT, question, ticks_of
 from runtime.codegen.symbolic.polynomial import Polynomial
-from runtime.codegen.symbolic.ranges import Known, form_of, known_of, limits
+from runtime.codegen.symbolic.ranges import Atom, Known, form_of, known_of, limits
 from runtime.dtypes import DType
 from runtime.graph.ir import Graph, Node, Value
 from runtime.graph.making import known_array
 from runtime.kernel_ir import ir
+from runtime.kernel_ir.types import INT64
 from runtime.types import TensorType
 
 # test op → (which operand counts, what the limit of a `<` or `>` is more than the other operand, the step's sign)
@@ -49,9 +38,9 @@ class Counter:
     index: int  # which carry
     name: str  # its 64-bit variable
     start: Known
-    limit: str  # a 64-bit variable or literal
+    limit: Atom  # 64 bits wide
     stop: Known  # what is known of the limit; `below`: a dimension that the carry stays below in the body
-    step: Known  # all that it can be is above zero, or all below; `wide` is its text
+    step: Known  # all that it can be is above zero, or all below; `wide` is what it is
     dtype: DType
 
     @property
@@ -59,20 +48,12 @@ class Counter:
         return self.step.low > 0
 
     @property
-    def test(self) -> str:
-        return f"{self.name} {'<' if self.is_up else '>'} {self.limit}"
+    def variable(self) -> ir.Var:
+        return ir.Var(self.name, INT64)
 
     @property
-    def trips(self) -> str:
-        """How many trips there will be, before the first."""
-        distance = f"{self.limit} - {self.name}" if self.is_up else f"{self.name} - {self.limit}"
-        if abs(self.step.low) == 1 and abs(self.step.high) == 1:
-            return f"max({distance}, 0)"
-        if self.step.low == self.step.high:
-            step = str(abs(self.step.low))
-        else:
-            step = str(self.step.wide) if self.is_up else f"(-{self.step.wide})"
-        return f"(max({distance}, 0) - 1) // {step} + 1"
+    def test(self) -> ir.Expr:
+        return self.variable.compare("<" if self.is_up else ">", self.limit)
 
     def inside(self) -> Scalar:
         """The carry in the body."""
@@ -80,7 +61,7 @@ class Counter:
             low, high = self.start.low, max(self.stop.high - 1, self.start.low)
         else:
             low, high = min(self.stop.low + 1, self.start.high), self.start.high
-        return self._scalar(Known(low, high, self.stop.below if self.is_up else self.start.below, self.name))
+        return self._scalar(Known(low, high, self.stop.below if self.is_up else self.start.below, self.variable))
 
     def after(self) -> Scalar:
         """The carry when the loop is over: the start, if there was no trip, or the first that fails the test."""
@@ -88,18 +69,38 @@ class Counter:
             low, high = self.start.low, max(self.start.high, self.stop.high + self.step.high - 1)
         else:
             low, high = min(self.start.low, self.stop.low + self.step.low + 1), self.start.high
-        return self._scalar(Known(low, high, None, self.name))
+        return self._scalar(Known(low, high, None, self.variable))
 
     def _scalar(self, known: Known) -> Scalar:
-        text = self.name if self.dtype.name == "int64" else f"np.{self.dtype.name}({self.name})"
-        return Scalar(text, self.dtype, known)
+        return Scalar(spelling.convert(self.variable, dtypes.int64, self.dtype), self.dtype, known)
 
     @property
-    def advanced(self) -> str:
+    def trips(self) -> ir.Expr:
+        """How many trips there will be, before the first."""
+        distance = ir.call("max", self.limit - self.variable if self.is_up else self.variable - self.limit, 0)
+        if self.step.low == self.step.high:
+            size = abs(self.step.low)
+            return distance if size == 1 else (distance - 1) // size + 1
+        assert self.step.wide is not None
+        return (distance - 1) // (self.step.wide if self.is_up else -self.step.wide) + 1
+
+    @property
+    def induction(self) -> ir.Induction:
+        """What the passes know of it."""
+        start, stop, step = self.start, self.stop, self.step
+        most = max(0, stop.high - start.low if self.is_up else start.high - stop.low)
+        is_known = start.low == start.high and stop.low == stop.high
+        moved: ir.Expr = ir.as_expr(abs(step.low)) if step.low == step.high else step.wide or ir.ONE
+        least = min(abs(step.low), abs(step.high))
+        return ir.Induction(self.variable, self.limit, moved, self.is_up, least, most, most if is_known else None)
+
+    @property
+    def advanced(self) -> ir.Expr:
         """The counter at the end of a trip."""
         if self.step.low == self.step.high:
-            return f"{self.name} {'+' if self.is_up else '-'} {abs(self.step.low)}"
-        return f"{self.name} + {self.step.wide}"
+            return ir.Binary("+" if self.is_up else "-", self.variable, ir.as_expr(abs(self.step.low)))
+        assert self.step.wide is not None
+        return self.variable + self.step.wide
 
 
 def counter_of(low: Lowering, node: Node, starts: Sequence[Any], captures: Sequence[Any], name: Any) -> Counter | None:
@@ -144,17 +145,17 @@ def _counter(low: Lowering, index: int, start: Any, bound: Any, more: int, step:
     if not safe or max(ends) - min(ends) > limits(dtypes.int64)[1]:
         return None
     if last.low == last.high:
-        limit = str(last.low + more)
+        limit = low.atom(ir.as_expr(last.low + more), "limit")
     else:
-        wide = last.wide or f"np.int64({bound.text})"
-        limit = low.atom(f"{wide} + {more}" if more > 0 else f"{wide} - {-more}" if more else wide, "limit")
+        wide = last.wide or ir.Convert(INT64, bound.expr)
+        limit = low.atom(wide + more if more > 0 else wide - -more if more else wide, "limit")
     # A limit that was read off a tensor, or that tensors were made from, is a dimension, which the counter stays below.
-    size = low.sizes.get(bound.text) or (last.wide if last.wide and last.wide.isidentifier() else None)
+    size = low.sizes.get(bound.expr) or (last.wide if isinstance(last.wide, ir.Var) else None)
     below = last.below or (size if more <= 0 else None)
     if step.wide is not None and step.low != step.high:
         step = replace(step, wide=low.atom(step.wide, "step"))
     variable = name()
-    low.line(f"{variable} = {first.wide or f'np.int64({spelling.strip(start.text)})'}")
+    low.add(ir.assign(variable, first.wide or ir.Convert(INT64, start.expr)))
     begin = form_of(known_of(start)) or Polynomial.of(first.low)
     form = form_of(known_of(bound))
     end = Polynomial.of(limit) if form is None else form + more
@@ -184,39 +185,7 @@ def _operand(test: Graph, value: Value, count: int, captures: Sequence[Any]) -> 
     """What stands for an operand that no trip changes."""
     array = known_array(value)
     if array is not None and isinstance(value.type, TensorType) and value.dtype.is_integer:
-        return Scalar(f"np.{value.dtype.name}({int(array)})", value.dtype)
+        return Scalar(spelling.literal(array, value.dtype), value.dtype)
     if value in test.inputs[count:]:
         return captures[test.inputs.index(value) - count]
     return None
-
-
-def counted_loop(low: Lowering, node: Node, counter: Counter, block: ir.Block) -> ir.Block:
-    """A loop with this body, which moves the counter at its end."""
-    start, stop, name, limit, step = counter.start, counter.stop, counter.name, counter.limit, counter.step
-    up = counter.is_up
-    far, near = (limit, name) if up else (name, limit)
-    ticks, least = ticks_of(node), min(abs(step.low), abs(step.high))
-    most = max(0, stop.high - start.low if up else start.high - stop.low)
-    cost = -(-ticks // least)
-    test = low.expr(counter.test)
-    if most * cost <= LIMIT:
-        loop = ir.While(test, block)
-        if not low.region.in_loop:
-            return [loop]
-        low.prologue["ticks"] = "0"
-        if start.low == start.high and stop.low == stop.high:
-            spent = str(most * cost)
-        elif step.low == step.high:
-            spent = f"max({far} - {near}, 0) * {cost}"
-        else:
-            spent = f"max({far} - {near}, 0) // {step.wide if up else f'(-{step.wide})'} * {ticks}"
-        return [*low.lines(f"ticks = ticks + {spent}"), loop, question(low, node)]
-    low.prologue["ticks"] = "0"
-    part, end = low.names.fresh("part"), low.names.fresh("stop")
-    inner = low.lines(
-        f"{part} = min({far} - {near}, {LIMIT // cost})",
-        f"ticks = ticks + {part} * {cost}",
-        f"{end} = {name} {'+' if up else '-'} {part}",
-    )
-    trips = ir.While(low.expr(f"{name} {'<' if up else '>'} {end}"), block)
-    return [ir.While(test, [*inner, trips, question(low, node)])]

@@ -15,9 +15,11 @@ arguments or passed as further ones. So equal subgraphs of different sizes give 
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
-from runtime import dtypes, pass_log
+from runtime import dtypes
 from runtime.codegen.kernel import spelling
 from runtime.codegen.kernel.source import (
     Kept,
@@ -30,7 +32,7 @@ from runtime.codegen.kernel.source import (
 )
 from runtime.codegen.kernel.values import TOKEN, Array, Buffer, Scalar, StackRef
 from runtime.codegen.lower import recursion
-from runtime.codegen.lower.recursion import complete, empty_buffers, expand_failures, function_of
+from runtime.codegen.lower.recursion import CONSTANTS, complete, empty_buffers, expand_failures, function_of, given_to
 from runtime.codegen.lower.state import EMITTERS, REFUSALS, Lowering
 from runtime.codegen.op_lowerings import (
     checks,
@@ -50,15 +52,17 @@ from runtime.codegen.op_lowerings import (
     stack,
     view,
 )  # fmt: skip
-from runtime.codegen.passes.recorded import run_on_kernel
-from runtime.codegen.passes.scalar_replacement import keep_in_registers
+from runtime.codegen.passes.kernel import Kernel
+from runtime.codegen.passes.pipeline import run_passes
 from runtime.codegen.symbolic.polynomial import Polynomial
+from runtime.codegen.symbolic.ranges import Atom
 from runtime.codegen.symbolic.shape_env import Assumed
 from runtime.dtypes import DType
 from runtime.graph.ir import Graph, Node, Value
 from runtime.graph.passes.pipeline import rewrite
 from runtime.kernel_ir import ir
 from runtime.kernel_ir.print_python import function as printed
+from runtime.kernel_ir.verify import verify
 from runtime.shapes import element_count
 from runtime.types import TensorType
 
@@ -123,11 +127,9 @@ def lower(graph: Graph, assuming: bool = True) -> KernelSource:
     graph = rewrite("recursive captures", graph)
     equal: dict[str, Polynomial] = {}
     while True:
-        start = pass_log.position()
         try:
             return _lower(graph, Lowering(graph, assuming, equal))
         except Assumed as found:
-            pass_log.forget(start)
             equal = {name: value.replaced(found.variable, found.value) for name, value in equal.items()}
             equal[found.variable] = found.value
 
@@ -139,47 +141,73 @@ def _lower(graph: Graph, low: Lowering) -> KernelSource:
     results = low.emit_graph(graph, refs)
     passed = {i: graph.inputs.index(v) for i, v in enumerate(graph.outputs) if v in graph.inputs}
     outputs = tuple(slot_of(v.type) for v in graph.outputs)
-    returned: list[str] = []
-    blanks: list[str] = []
+    returned: list[ir.Expr] = []
+    blanks: list[ir.Expr] = []
     for index, (ref, slot) in enumerate(zip(results, outputs)):
         if index not in passed:
             _return_value(low, ref, slot, returned, blanks)
     for function in low.functions:
         low.constants += function.low.constants
         low.reports += function.low.reports
-        low.parts += function.low.parts
     unfit = _ask_for_sizes(low)
     details = low.details
-    kept = [low.expr(text) for item in low.kept.values() for text in (item.flag, item.result())]
-    values = [low.expr(text) for text in returned]
+    kept = [each for item in low.kept.values() for each in (ir.Var(item.flag), item.result())]
+    last = ir.Return((*returned, *kept))
+    low.add(last)
+    parts, joined = _run_passes(low, parameters)
     status = [ir.ZERO] * (1 + details if low.errors else 0)
-    low.add(ir.Return((*status, *values, *kept) or (ir.ZERO,)))
-    run_on_kernel("scalar replacement", keep_in_registers, low)
+    last.values = (*status, *last.values) or (ir.ZERO,)
     # Many results and many checks: what a failing kernel gives in their place is written once.
     failed = low.names.fresh("failed") if len(blanks) > 3 and len(low.errors) > 1 else None
-    given = [low.expr(text) for text in blanks]
-    expand_failures(low.block, details, given if failed is None else [ir.Var(failed)], kept, joined=failed is not None)
-    start: ir.Block = [ir.Assign((name,), low.expr(text)) for name, text in low.prologue.items()]
+    expand_failures(low.block, details, blanks if failed is None else [ir.Var(failed)], kept, joined=failed is not None)
+    start: ir.Block = [ir.assign(name, value) for name, value in low.prologue.items()]
     declared = [item for each in low.kept.values() for item in _declare_kept(low, each)]  # may need an empty buffer
     start += empty_buffers(low)
     start += declared
     if failed is not None:
-        start.append(ir.Assign((failed,), ir.Tuple(tuple(given))))
+        start.append(ir.Assign((failed,), ir.Tuple(tuple(blanks))))
     parameters += [name for name, _ in low.constants]
     used = ir.mentioned(low.block)
     read = {name for item in start for name in ir.variables(item)}
     start = [item for item in start if ir.targets(item)[0] in used | read]
     kernel = ir.Function("kernel", tuple(parameters), [*start, *low.block])
-    functions = [*low.parts, *[function_of(function, details) for function in low.functions], kernel]
+    functions = [*parts, *[function_of(function, details) for function in low.functions], kernel]
     complete(functions, low, details)
+    verify(functions, len(low.errors))
     text = f"{spelling.HEAD}\n\n" + "\n\n\n".join(printed(each) for each in functions) + "\n"
     constants = tuple(value for _, value in low.constants)
     return KernelSource(
         graph.name, text, signature_of(inputs, constants), inputs, outputs, constants, passed, tuple(low.errors),
-        details, {variable: item.slot for variable, item in low.kept.items()}, tuple(low.reports), _array_lines(graph),
+        details, {variable: item.slot for variable, item in low.kept.items()},
+        tuple(replace(report, loop=joined(report.loop)) for report in low.reports), _array_lines(graph),
         frozenset(low.few.printed), unfit=unfit,
         general=None if unfit is None else functools.partial(lower, graph, False), functions=tuple(functions),
     )  # fmt: skip
+
+
+def _run_passes(low: Lowering, parameters: Sequence[str]) -> tuple[list[ir.Function], Callable[[Any], Any]]:
+    """Runs the passes over the kernel and its recursive functions, whose blocks they change. Gives the functions that
+    threads run, and what says in which loop a nest is now."""
+    lows = {"kernel": low, **{function.name: function.low for function in low.functions}}
+    kernel = Kernel(
+        functions=[
+            ir.Function(name, (), each.block, "kernel" if each is low else "recursive") for name, each in lows.items()
+        ],
+        starts={name: each.prologue for name, each in lows.items()},
+        given={"kernel": {*parameters, *_set_at_start(low)}, **{f.name: given_to(f) for f in low.functions}},
+        names=low.names,
+        own=set().union(*(each.fresh for each in lows.values())),
+        kept={name for item in low.kept.values() for name in item.variables},
+        sites=low.errors,
+        constants=low.constants,
+    )
+    run_passes(kernel)
+    return kernel.functions[len(lows) :], kernel.loop_of
+
+
+def _set_at_start(low: Lowering) -> set[str]:
+    """The variables that a kernel gives values to at its beginning, besides its sizes."""
+    return {CONSTANTS, *low.empty_buffers.values(), *(name for item in low.kept.values() for name in item.variables)}
 
 
 def _ask_for_sizes(low: Lowering) -> int | None:
@@ -188,7 +216,7 @@ def _ask_for_sizes(low: Lowering) -> int | None:
     if not guards:
         return None
     low.errors.append(Unfit("InvalidArgumentError", "", None))
-    low.block.insert(0, ir.If(low.expr(" or ".join(guards)), [ir.Fail(len(low.errors))]))
+    low.block.insert(0, ir.If(ir.either(*guards), [ir.Fail(len(low.errors))]))
     return len(low.errors)
 
 
@@ -207,7 +235,8 @@ def _array_lines(graph: Graph) -> tuple[Any, ...]:
 def _declare_kept(low: Lowering, kept: Kept) -> ir.Block:
     assert kept.slot.dtype is not None
     blank = _empty_buffer(low, kept.slot.dtype) if kept.slot.rank else spelling.literal(0, kept.slot.dtype)
-    return low.lines(f"{kept.flag} = False", f"{kept.name} = {blank}", *[f"{name} = 0" for name in kept.dims])
+    sizes = [ir.assign(dim.name, 0) for dim in kept.dims]
+    return [ir.assign(kept.flag, ir.FALSE), ir.assign(kept.name, blank), *sizes]
 
 
 def _declare_input(low: Lowering, value: Value, slot: Slot, parameters: list[str]) -> Any:
@@ -217,7 +246,7 @@ def _declare_input(low: Lowering, value: Value, slot: Slot, parameters: list[str
     name = low.names.fresh(value.name or "x")
     if slot.kind == "scalar":
         parameters.append(name)
-        return Scalar(name, slot.dtype)
+        return Scalar(ir.Var(name), slot.dtype)
     if slot.kind == "stack":
         variables = [low.names.fresh(f"{name}_{part}") for part in ("data", "top", "dims", "dims_top")]
         parameters += variables[: 4 if slot.rank else 2]
@@ -228,51 +257,49 @@ def _declare_input(low: Lowering, value: Value, slot: Slot, parameters: list[str
     else:
         parameters.append(name)
         buffer = low.names.fresh(f"{name}_flat")
-        low.prologue[buffer] = f"lib.flat({name})"
+        low.prologue[buffer] = ir.call("lib.flat", ir.Var(name))
     assert isinstance(value.type, TensorType)
     assert value.type.shape is not None
-    dims: list[str] = []
+    dims: list[Atom] = []
     for axis, size in enumerate(value.type.shape):
         atom = low.static.get(size) if size is not None else None
         if atom is None:
-            atom = low.names.fresh(f"{name}_d{axis}")
-            low.prologue[atom] = f"{name}.shape[{axis}]"
+            variable = low.names.fresh(f"{name}_d{axis}")
+            low.prologue[variable] = ir.Dim(ir.Var(name), axis)
             if size is not None:
-                low.static[size] = atom
+                atom = low.static[size] = ir.Var(variable)
             else:
-                atom = low.extents.declare(atom)
+                atom = low.extents.declare(variable)
         dims.append(atom)
     return Array(Buffer(buffer, slot.dtype), tuple(dims))
 
 
-def _return_value(low: Lowering, ref: Any, slot: Slot, returned: list[str], blanks: list[str]) -> None:
+def _return_value(low: Lowering, ref: Any, slot: Slot, returned: list[ir.Expr], blanks: list[ir.Expr]) -> None:
     assert slot.kind == "token" or slot.dtype is not None
     if slot.kind == "token":
         return
     dtype: DType = slot.dtype  # type: ignore[assignment]
     if slot.kind == "scalar":
-        returned.append(spelling.strip(ref.text))
+        returned.append(ref.expr)
         blanks.append(spelling.literal(0, dtype))
         return
     if slot.kind == "stack":
-        returned += ref.variables
-        blanks += [ref.data, "0"] if slot.rank == 0 else [ref.data, "0", ref.dims, "0"]
-        empty = _empty_buffer(low, dtype)
-        blanks[-len(ref.variables)] = empty
+        returned += map(ir.Var, ref.variables)
+        blanks += [_empty_buffer(low, dtype), ir.ZERO]
         if slot.rank:
-            blanks[-2] = _empty_buffer(low, dtypes.int64)
+            blanks += [_empty_buffer(low, dtypes.int64), ir.ZERO]
         return
     solid = low.solid(ref)
     if slot.rank == 1:
-        returned.append(solid.buffer.name)
+        returned.append(ir.Var(solid.buffer.name))
         blanks.append(_empty_buffer(low, dtype))
     else:
-        returned.append(f"lib.shaped(({', '.join(solid.dims)}), {solid.buffer.name})")
-        blanks.append(f"lib.shaped(({', '.join('0' * slot.rank)}), {_empty_buffer(low, dtype)})")
+        returned.append(ir.call("lib.shaped", ir.Tuple(solid.dims), ir.Var(solid.buffer.name)))
+        blanks.append(ir.call("lib.shaped", ir.Tuple((ir.ZERO,) * slot.rank), _empty_buffer(low, dtype)))
 
 
-def _empty_buffer(low: Lowering, dtype: DType) -> str:
+def _empty_buffer(low: Lowering, dtype: DType) -> ir.Var:
     name = low.empty_buffers.get(dtype)
     if name is None:
         name = low.empty_buffers[dtype] = low.names.fresh(f"no_{dtype.name}")
-    return name
+    return ir.Var(name)

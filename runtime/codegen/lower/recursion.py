@@ -30,9 +30,8 @@ from runtime.codegen.kernel import spelling
 from runtime.codegen.kernel.source import ErrorSite, Interruption, NotNative, numba_type, slot_of
 from runtime.codegen.kernel.values import TOKEN, Array, Buffer, Scalar
 from runtime.codegen.lower.state import REFUSALS, Lowering, emitter
-from runtime.codegen.passes.interrupt_polls import LIMIT
-from runtime.codegen.passes.recorded import run_on_kernel
-from runtime.codegen.passes.scalar_replacement import keep_in_registers
+from runtime.codegen.passes.kernel import POLL_AFTER
+from runtime.codegen.symbolic.ranges import Atom
 from runtime.graph.ir import Graph, Node, Value
 from runtime.kernel_ir import ir
 from runtime.kernel_ir.types import INT64
@@ -42,7 +41,8 @@ from runtime.types import TensorType, TokenType
 # Bytes of the stack that calls in calls may take. A thread has 8 MiB, of which Python may have used some.
 _ROOM = 4 << 20
 _TICKS_PER_CALL = 16
-_CONSTANTS = "constants__of_functions"
+# Stands in calls for the constants of all functions, until these are known.
+CONSTANTS = "constants__of_functions"
 
 
 @dataclass
@@ -62,8 +62,8 @@ class Function:
     owned: list[bool] = field(default_factory=list)
     low: Any = None
     parameters: list[str] = field(default_factory=list)
-    results: list[str] = field(default_factory=list)
-    blanks: list[str] = field(default_factory=list)
+    results: list[ir.Expr] = field(default_factory=list)
+    blanks: list[ir.Expr] = field(default_factory=list)
 
 
 def _why_not(node: Node) -> str | None:
@@ -101,12 +101,12 @@ def _letrec(low: Lowering, node: Node) -> None:
         low.restore(saved)
     around: Function | None = low.within
     if around is None:
-        calls = low.new_buffer("1", dtypes.int64, "calls").name
-        low.line(f"{calls}[0] = 0")
-        _call(low, node, first, ["1", "lib.here()", calls], operands)
+        calls = low.new_buffer(ir.ONE, dtypes.int64, "calls").name
+        low.add(ir.store(calls, 0, 0))
+        _call(low, node, first, [ir.ONE, ir.call("lib.here"), ir.Var(calls)], operands)
     else:
         _check_depth(low, node, around)
-        _call(low, node, first, [f"{around.depth} + 1", around.base, around.calls], operands)
+        _call(low, node, first, _inside(around), operands)
 
 
 @emitter("call")
@@ -118,24 +118,31 @@ def _call_inside(low: Lowering, node: Node) -> None:
     low.fusion.flush_all()
     operands = _arguments(low, node, function)
     _check_depth(low, node, around)
-    _call(low, node, function, [f"{around.depth} + 1", around.base, around.calls], operands)
+    _call(low, node, function, _inside(around), operands)
+
+
+def _inside(around: Function) -> list[ir.Expr]:
+    """What a call hands on of the function that it stands in."""
+    return [ir.Var(around.depth) + 1, ir.Var(around.base), ir.Var(around.calls)]
 
 
 def _check_depth(low: Lowering, node: Node, around: Function) -> None:
     site = ErrorSite("RecursionError", TOO_DEEP, node.span)
-    low.leave_when(f"{around.depth} >= {DEEPEST} or {around.base} - lib.here() > {_ROOM}", site)
+    is_deep = ir.Var(around.depth).compare(">=", DEEPEST)
+    takes_much = (ir.Var(around.base) - ir.call("lib.here")).compare(">", _ROOM)
+    low.leave_when(ir.either(is_deep, takes_much), site)
 
 
 # --- calls ------------------------------------------------------------------------------------------------------------
 
 
-def _arguments(low: Lowering, node: Node, function: Function) -> list[tuple[list[str], list[Buffer]]]:
-    """For each operand the texts for its parameter, and the memory that it hands over."""
+def _arguments(low: Lowering, node: Node, function: Function) -> list[tuple[list[ir.Expr], list[Buffer]]]:
+    """For each operand what is given for its parameter, and the memory that it hands over."""
     pairs = enumerate(zip(node.inputs, function.graph.inputs))
     return [_argument(low, value, parameter, k in function.updates) for k, (value, parameter) in pairs]
 
 
-def _argument(low: Lowering, value: Value, parameter: Value, is_updated: bool) -> tuple[list[str], list[Buffer]]:
+def _argument(low: Lowering, value: Value, parameter: Value, is_updated: bool) -> tuple[list[ir.Expr], list[Buffer]]:
     if isinstance(parameter.type, TokenType):
         return [], []
     if not isinstance(parameter.type, TensorType):
@@ -147,11 +154,11 @@ def _argument(low: Lowering, value: Value, parameter: Value, is_updated: bool) -
         array = low.copied(array)
     assert parameter.type.shape is not None
     sizes = [dim for dim, size in zip(array.dims, parameter.type.shape) if size is None]
-    return [array.buffer.name, *sizes], [array.buffer]
+    return [ir.Var(array.buffer.name), *sizes], [array.buffer]
 
 
-def _call(low: Lowering, node: Node, function: Function, first: list[str], operands: Sequence[Any]) -> None:
-    arguments = [*first, *[text for texts, _ in operands for text in texts]]
+def _call(low: Lowering, node: Node, function: Function, first: list[ir.Expr], operands: Sequence[Any]) -> None:
+    arguments = [*first, *[each for given, _ in operands for each in given]]
     memory = [buffer for _, buffers in operands for buffer in buffers]
     status = low.names.fresh("status")
     targets = [status, f"{status}__details"]
@@ -165,18 +172,19 @@ def _call(low: Lowering, node: Node, function: Function, first: list[str], opera
         name = low.names.fresh(value.name or "r")
         targets.append(name)
         if not result.type.rank:
-            refs.append(Scalar(name, result.dtype))
+            refs.append(Scalar(ir.Var(name), result.dtype))
             continue
-        dims = []
+        dims: list[Atom] = []
         for axis, size in enumerate(result.type.shape):
-            dims.append(low.names.fresh(f"{name}_d{axis}") if size is None else low.static_dim(size))
-            targets += [dims[-1]] if size is None else []
+            if size is None:
+                targets.append(low.names.fresh(f"{name}_d{axis}"))
+            dims.append(ir.Var(targets[-1], INT64) if size is None else low.static_dim(size))
         buffer = Buffer(name, result.dtype, is_owned)
         buffer.may_be(*memory)
         memory.append(buffer)
         refs.append(Array(buffer, tuple(dims)))
-    low.line(f"{', '.join(targets)} = {function.name}({', '.join([*arguments, _CONSTANTS])})")
-    low.branch(f"{status} != 0", [ir.Fail(status)])
+    low.add(ir.Assign(tuple(targets), ir.call(function.name, *arguments, ir.Var(CONSTANTS))))
+    low.branch(ir.Var(status).compare("!=", 0), [ir.Fail(status)])
     for value, ref in zip(node.outputs, refs):
         low.define(value, ref)
 
@@ -193,11 +201,12 @@ def _print(outer: Lowering, function: Function, visible: dict[str, Any], node: N
     function.parameters, function.results, function.blanks = [], [], []
     inputs = enumerate(function.graph.inputs)
     refs = [_parameter(low, value, function.parameters, k in function.updates) for k, value in inputs]
-    low.line(f"{function.calls}[0] = {function.calls}[0] + {_TICKS_PER_CALL}")
+    ticks = ir.load(function.calls, 0)
+    low.add(ir.set_to(ticks, ticks + _TICKS_PER_CALL))
     with low.nested() as lines:
-        low.line(f"{function.calls}[0] = 0")
-        low.leave_when("lib.interrupted()", Interruption("KeyboardInterrupt", "", node.span))
-    low.branch(f"{function.calls}[0] > {LIMIT}", lines)
+        low.add(ir.set_to(ticks, 0))
+        low.leave_when(ir.call("lib.interrupted"), Interruption("KeyboardInterrupt", "", node.span))
+    low.branch(ticks.compare(">", POLL_AFTER), lines)
     results = low.emit_graph(function.graph, refs, in_loop=True)
     function.owned = [
         _result(low, ref, value, function) and owned
@@ -205,6 +214,7 @@ def _print(outer: Lowering, function: Function, visible: dict[str, Any], node: N
     ]
     if low.kept:
         raise NotNative("a recursive function that assigns a variable before something that may fail")
+    low.add(ir.Return(tuple(function.results)))
     outer.errors, outer.details = low.errors, low.details
     outer.functions += [*low.functions, function]
     low.functions = []
@@ -218,12 +228,12 @@ def _parameter(low: Lowering, value: Value, parameters: list[str], is_updated: b
     name = low.names.fresh(value.name or "x")
     parameters.append(name)
     if slot.kind == "scalar":
-        return Scalar(name, slot.dtype)
+        return Scalar(ir.Var(name), slot.dtype)
     if slot.kind == "stack":
         raise NotNative("a stack that is handed to a recursive function has no native form")
     assert isinstance(value.type, TensorType)
     assert value.type.shape is not None
-    dims: list[str] = []
+    dims: list[Atom] = []
     for axis, size in enumerate(value.type.shape):
         if size is not None:
             dims.append(low.static_dim(size))
@@ -241,7 +251,7 @@ def _result(low: Lowering, ref: Any, value: Value, function: Function) -> bool:
         return True
     assert slot.dtype is not None
     if slot.kind == "scalar":
-        function.results.append(spelling.strip(ref.text))
+        function.results.append(ref.expr)
         function.blanks.append(spelling.literal(0, slot.dtype))
         return True
     if slot.kind == "stack":
@@ -250,11 +260,11 @@ def _result(low: Lowering, ref: Any, value: Value, function: Function) -> bool:
     assert value.type.shape is not None
     array = low.solid(ref)
     sizes = [dim for dim, size in zip(array.dims, value.type.shape) if size is None]
-    function.results += [array.buffer.name, *sizes]
+    function.results += [ir.Var(array.buffer.name), *sizes]
     empty = low.empty_buffers.get(slot.dtype)
     if empty is None:
         empty = low.empty_buffers[slot.dtype] = low.names.fresh(f"no_{slot.dtype.name}")
-    function.blanks += [empty, *["0"] * len(sizes)]
+    function.blanks += [ir.Var(empty), *[ir.ZERO] * len(sizes)]
     return array.buffer.owned
 
 
@@ -291,17 +301,23 @@ def _details(status: str, details: int) -> list[str]:
 
 def empty_buffers(low: Lowering) -> ir.Block:
     """The arrays without elements that a function needs."""
-    return low.lines(*[f"{name} = {spelling.allocate('0', dtype)}" for dtype, name in low.empty_buffers.items()])
+    return [ir.Alloc(name, ir.ZERO, spelling.machine_type(dtype)) for dtype, name in low.empty_buffers.items()]
+
+
+def given_to(function: Function) -> set[str]:
+    """The variables of a recursive function that have values when it begins, besides its sizes."""
+    own = {function.depth, function.base, function.calls, CONSTANTS, *function.parameters}
+    return own.union(function.low.empty_buffers.values(), (name for name, _ in function.low.constants))
 
 
 def function_of(function: Function, details: int) -> ir.Function:
     """A recursive function when its body is complete; `details` numbers come with each status."""
     low = function.low
-    run_on_kernel("scalar replacement", keep_in_registers, low)
-    expand_failures(low.block, details, [low.expr(text) for text in function.blanks])
-    results = [low.expr(text) for text in function.results]
-    low.add(ir.Return((*[ir.ZERO] * (1 + details), *results)))
-    start: ir.Block = [ir.Assign((name,), low.expr(text)) for name, text in low.prologue.items()]
+    last = low.block[-1]
+    assert isinstance(last, ir.Return)
+    last.values = (*[ir.ZERO] * (1 + details), *last.values)
+    expand_failures(low.block, details, function.blanks)
+    start: ir.Block = [ir.assign(name, value) for name, value in low.prologue.items()]
     start += empty_buffers(low)
     used = ir.mentioned(low.block).union(*(ir.variables(item) for item in start))
     start = [item for item in start if ir.targets(item)[0] in used]
@@ -311,7 +327,7 @@ def function_of(function: Function, details: int) -> ir.Function:
             assert isinstance(value.type, TensorType)
             types.append(numba_type(value.dtype, min(value.type.rank or 0, 1)))
             types += ["int64"] * sum(size is None for size in value.type.shape or ())
-    parameters = (function.depth, function.base, function.calls, *function.parameters, _CONSTANTS)
+    parameters = (function.depth, function.base, function.calls, *function.parameters, CONSTANTS)
     return ir.Function(function.name, parameters, [*start, *low.block], "recursive", f"({', '.join(types)})")
 
 

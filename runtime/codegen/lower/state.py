@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from runtime import errors, pass_log
+from runtime import errors
 from runtime.codegen.kernel import spelling
-from runtime.codegen.kernel.names import Names, fill, is_literal
+from runtime.codegen.kernel.names import Names, rule_expression, template_of, uses
 from runtime.codegen.kernel.reports import NestReport
 from runtime.codegen.kernel.source import ErrorSite, Kept, NotNative
 from runtime.codegen.kernel.values import Array, Buffer, Dims, Ref, Scalar, Spread, Vector, Virtual, product
@@ -26,7 +26,7 @@ from runtime.codegen.loops.fusion import Fusion, Pending
 from runtime.codegen.passes.buffer_reuse import Updates
 from runtime.codegen.symbolic.dimensions import Sizes
 from runtime.codegen.symbolic.polynomial import Polynomial
-from runtime.codegen.symbolic.ranges import Known, checks, known_of, range_of, result_of
+from runtime.codegen.symbolic.ranges import Atom, Known, checks, known_of, range_of, result_of
 from runtime.codegen.symbolic.shape_env import Assumed
 from runtime.codegen.symbolic.varying_carries import VaryingCarries
 from runtime.dtypes import DType
@@ -34,10 +34,13 @@ from runtime.graph.ir import Graph, Node, Value
 from runtime.graph.spans import with_op
 from runtime.graph.structural import ASSIGN
 from runtime.kernel_ir import ir
-from runtime.kernel_ir.parse_python import parse_block, parse_expression
+from runtime.kernel_ir.print_python import expression
+from runtime.kernel_ir.types import INT64
 from runtime.types import TensorType
 
 Emitter = Callable[["Lowering", Node], None]
+# What Python's `range` takes.
+Bounds = ir.Expr | tuple[ir.Expr, ...]
 # op name -> how it is printed. Filled by the emit_* modules.
 EMITTERS: dict[str, Emitter] = {}
 # op name -> why a node of such an op has no form after all, or None.
@@ -67,7 +70,7 @@ class Region:
         self.small = small  # nodes that are printed element by element
         self.items: dict[Value, Any] = {}  # the elements of small values that were read from memory
         self.env: dict[Value, Any] = {}
-        self.indices: dict[tuple[Value, str], str] = {}  # (index, dimension) -> the offset, which was checked
+        self.indices: dict[tuple[Value, Atom], ir.Expr] = {}  # (index, dimension) -> the offset, which was checked
         self.index = 0
         self.last_use: dict[Value, float] = {}
         self.uses: Counter[Value] = Counter()
@@ -104,20 +107,19 @@ class Lowering(Sizes):
         self.block: ir.Block = []
         self.errors: list[ErrorSite] = []
         self.details = 0
-        self.prologue: dict[str, str] = {}  # variable -> expression over the parameters
-        self.broadcasts: list[dict[tuple[str, str], str]] = [{}]  # per open block: (a, b) -> their broadcast
+        self.prologue: dict[str, ir.Expr] = {}  # variable -> expression over the parameters
+        self.broadcasts: list[dict[tuple[Atom, Atom], Atom]] = [{}]  # per open block: (a, b) -> their broadcast
         self.updates = Updates()
-        self.varying = VaryingCarries()  # of loops; those that printing finds are added
+        self.varying = VaryingCarries()  # of loops; those that lowering finds are added
         self.few = scalarize.Small(self.updates)
         self.region: Region = Region(graph)
         self.fusion = Fusion(self)
-        self.index_names: list[str] = []  # loop variables by depth
+        self.index_names: list[ir.Var] = []  # loop variables by depth
         self.empty_buffers: dict[DType, str] = {}
-        self.parts: list[ir.Function] = []  # functions that threads run
         self.functions: list[Any] = []  # recursive functions that were printed (see `recursion.py`)
         self.callable: dict[str, Any] = {}  # by name, the functions that `call` nodes here may call
         self.within: Any = None  # the recursive function that is being printed, if it is one
-        self.placed: Any = None  # the last nest, which the next may join (see `passes/loop_fusion.py`)
+        self.nest_loop: ir.For | None = None  # that of the last nest
         self.fresh: set[str] = set()  # buffers that are nothing but an allocation
         self.reports: list[NestReport] = []  # what was printed as one nest, for `explain`
         self.kept: dict[Any, Kept] = {}  # variable -> where the kernel keeps what was committed
@@ -131,29 +133,28 @@ class Lowering(Sizes):
         """Adds statements to the current block."""
         self.block += statements
 
-    def line(self, text: str) -> None:
-        """Adds a statement that is given as text."""
-        self.block += parse_block(text)
-
-    def lines(self, *texts: str) -> ir.Block:
-        """Statements that are given as texts, for a block."""
-        return parse_block("\n".join(texts))
-
-    def expr(self, item: str | ir.Expr) -> ir.Expr:
-        """An expression that may be given as text."""
-        return parse_expression(item) if isinstance(item, str) else item
-
-    def for_each(self, index: str, bounds: str, body: ir.Block) -> ir.For:
+    def for_each(self, index: ir.Expr, bounds: Bounds, body: ir.Block) -> ir.For:
         """A loop; `bounds` is what Python's `range` takes."""
-        return ir.For(index, *ir.range_bounds(self.expr(f"range({bounds})")), body)
+        assert isinstance(index, ir.Var)
+        return ir.For(
+            index.name, *ir.range_bounds(ir.call("range", *(bounds if isinstance(bounds, tuple) else [bounds]))), body
+        )
 
-    def loop(self, index: str, bounds: str, body: ir.Block) -> None:
+    def loop(self, index: ir.Expr, bounds: Bounds, body: ir.Block) -> None:
         """Adds a loop."""
         self.add(self.for_each(index, bounds, body))
 
-    def branch(self, test: str | ir.Expr, body: ir.Block, orelse: ir.Block | None = None) -> None:
+    def nest(self, index: ir.Var, size: ir.Expr, body: ir.Block, large: bool, may_join: bool = True) -> None:
+        """Adds the loop of a nest over elements. large: it is worth threads. may_join: another nest over the same rows
+        may become one loop with it; not where it calls what writes to arrays."""
+        self.nest_loop = self.for_each(index, size, body)
+        self.nest_loop.nest = may_join
+        self.nest_loop.parallel = large and not any(isinstance(each, (ir.Return, ir.Fail)) for each in ir.walk(body))
+        self.add(self.nest_loop)
+
+    def branch(self, test: ir.Expr, body: ir.Block, orelse: ir.Block | None = None) -> None:
         """Adds an `if`."""
-        self.add(ir.If(self.expr(test), body, orelse or []))
+        self.add(ir.If(test, body, orelse or []))
 
     @contextlib.contextmanager
     def nested(self) -> Iterator[ir.Block]:
@@ -167,19 +168,21 @@ class Lowering(Sizes):
             self.broadcasts.pop()
             self.block = outer
 
-    def assign(self, text: str, base: str | None = None) -> str:
+    def assign(self, expr: ir.Expr, base: str | None = None) -> ir.Var:
         """A new variable with this value."""
         name = self.names.fresh(base)
-        self.line(f"{name} = {spelling.strip(text)}")
-        return name
+        self.add(ir.assign(name, expr))
+        return ir.Var(name, expr.type)
 
-    def atom(self, text: str, base: str | None = "n") -> str:
-        """A dimension (or other integer) as a name or literal."""
-        text = spelling.strip(text)
-        return text if text.isidentifier() or text.isdigit() else self.assign(text, base)
+    def atom(self, expr: ir.Expr, base: str | None = "n") -> Atom:
+        """A dimension (or other integer) as a variable or constant."""
+        if isinstance(expr, ir.Var) or (isinstance(expr, ir.Const) and expr.type == INT64 and expr.value >= 0):
+            return expr
+        return self.assign(expr, base)
 
     def fail_when(
-        self, condition: str, error: str, message: str, node: Node, details: Sequence[str] = (), op: str | None = None,
+        self, condition: ir.Expr, error: str, message: str, node: Node, details: Sequence[ir.Expr] = (),
+        op: str | None = None,
         dtypes: Sequence[DType] = (), summarize: int = 3,
     ) -> None:  # fmt: skip
         """Prints a check that leaves the kernel with an error. `details` are the integers that the message shows; those
@@ -187,11 +190,13 @@ class Lowering(Sizes):
         message = with_op(message, errors.BY_NAME[error], node)
         self.leave_when(condition, ErrorSite(error, message, node.span, op, tuple(dtypes), summarize), details)
 
-    def leave_when(self, condition: str, site: ErrorSite, details: Sequence[str] = ()) -> None:
+    def leave_when(
+        self, condition: ir.Expr, site: ErrorSite, details: Sequence[ir.Expr] = ()
+    ) -> None:  # fmt: skip
         """Prints a return with a status that stands for `site`."""
         self.errors.append(site)
         self.details = max(self.details, len(details))
-        self.branch(condition, [ir.Fail(len(self.errors), tuple(self.expr(each) for each in details))])
+        self.branch(condition, [ir.Fail(len(self.errors), tuple(details))])
 
     # --- values --------------------------------------------------------------------------------------------------
 
@@ -225,28 +230,28 @@ class Lowering(Sizes):
         else:
             self.define(value, ref)
 
-    def scalar(self, value: Value) -> str:
-        """The expression of a rank-0 value, closed (usable as an operand)."""
+    def scalar(self, value: Value) -> ir.Expr:
+        """The expression of a rank-0 value."""
         ref = self.ref(value)
         assert isinstance(ref, Scalar), (value, ref)
-        return ref.text
+        return ref.expr
 
-    def scalar_name(self, value: Value) -> str:
-        """The same as a variable or literal, for use in several places."""
+    def scalar_name(self, value: Value) -> ir.Var | ir.Const:
+        """The same as a variable or constant, for use in several places."""
         ref = self.ref(value)
         assert isinstance(ref, Scalar), (value, ref)
-        if ref.is_name or is_literal(ref.text):
-            return ref.text
-        name = self.assign(ref.text, value.name)
-        if ref.text in self.sizes:
-            self.sizes[name] = self.sizes[ref.text]
-        self.region.env[value] = replace(ref, text=name, known=known_of(ref))
+        if isinstance(ref.expr, (ir.Var, ir.Const)):
+            return ref.expr
+        name = self.assign(ref.expr, value.name)
+        if ref.expr in self.sizes:
+            self.sizes[name] = self.sizes[ref.expr]
+        self.region.env[value] = replace(ref, expr=name, known=known_of(ref))
         return name
 
-    def index_name(self, depth: int) -> str:
+    def index_name(self, depth: int) -> ir.Var:
         """The variable of a loop over array elements; loops at the same depth share one."""
         while len(self.index_names) <= depth:
-            self.index_names.append(self.names.fresh("ijklmnpq"[len(self.index_names) % 8]))
+            self.index_names.append(ir.Var(self.names.fresh("ijklmnpq"[len(self.index_names) % 8]), INT64))
         return self.index_names[depth]
 
     def dims(self, value: Value) -> Dims:
@@ -267,28 +272,29 @@ class Lowering(Sizes):
         """A contiguous array in memory with the elements of `ref`."""
         if isinstance(ref, Array) and ref.is_plain:
             return ref
-        buffer = self.new_buffer(product(ref.dims) if not isinstance(ref, Scalar) else "1", ref.dtype, base)
+        buffer = self.new_buffer(product(ref.dims) if not isinstance(ref, Scalar) else ir.ONE, ref.dtype, base)
         if isinstance(ref, Scalar):
-            self.line(f"{buffer.name}[0] = {spelling.strip(ref.text)}")
+            self.add(ir.store(buffer.name, 0, ref.expr))
             return Array(buffer, ())
         if isinstance(ref, Vector):
             for index, item in enumerate(ref.items):
-                self.line(f"{buffer.name}[{index}] = {spelling.strip(item)}")
+                self.add(ir.store(buffer.name, index, item))
         else:
             self.copy_into(Array(buffer, ref.dims), ref)
         return Array(buffer, ref.dims)
 
-    def new_buffer(self, size: str, dtype: DType, base: str | None = None) -> Buffer:
+    def new_buffer(self, size: ir.Expr, dtype: DType, base: str | None = None) -> Buffer:
+        """Memory for `size` elements."""
         name = self.names.fresh(base or "a")
         self.fresh.add(name)
-        self.line(f"{name} = {spelling.allocate(size, dtype)}")
+        self.add(ir.Alloc(name, size, spelling.machine_type(dtype)))
         return Buffer(name, dtype, owned=True)
 
     def copy_into(self, target: Array, ref: Any, add: bool = False, dims: Dims | None = None) -> None:
         """Prints a loop that writes (or adds) the elements of `ref` into those of `target` (see `loops/copies.py`)."""
         copy(self, target, ref, add, dims)
 
-    def strides(self, array: Array) -> tuple[str, ...]:
+    def strides(self, array: Array) -> tuple[Atom, ...]:
         """How far elements lie apart in the buffer, for each dimension."""
         if array.strides is not None:
             return array.strides
@@ -305,19 +311,18 @@ class Lowering(Sizes):
         return (
             self.names.snapshot(), list(self.errors), self.details, list(self.constants), dict(self.static),
             dict(self.prologue), set(self.hidden), dict(self.empty_buffers), dict(self.sizes), list(self.index_names),
-            dict(self.kept), list(self.parts), set(self.fresh), list(self.reports), list(self.functions),
-            self.extents.snapshot(), pass_log.position(),
+            dict(self.kept), set(self.fresh), list(self.reports), list(self.functions),
+            self.extents.snapshot(),
         )  # fmt: skip
 
     def restore(self, saved: tuple) -> None:
         self.names.restore(saved[0])
-        self.placed = None
+        self.nest_loop = None
         (
             self.errors, self.details, self.constants, self.static, self.prologue, self.hidden, self.empty_buffers,
-            self.sizes, self.index_names, self.kept, self.parts, self.fresh, self.reports, self.functions,
-        ) = saved[1:-2]  # fmt: skip
-        self.extents.restore(saved[-2])
-        pass_log.forget(saved[-1])
+            self.sizes, self.index_names, self.kept, self.fresh, self.reports, self.functions,
+        ) = saved[1:-1]  # fmt: skip
+        self.extents.restore(saved[-1])
 
     def may_overwrite(self, value: Value) -> bool:
         """Whether the current node is the last to see the value's memory, which this kernel owns."""
@@ -401,43 +406,48 @@ class Lowering(Sizes):
             known = self.extents.refined(node.op.name, refs, known, output.dtype)
         self.define_scalar(node, self.expression(node, [self.scalar(v) for v in node.inputs], alone=True), known=known)
 
-    def check_operands(self, node: Node, name_of: Callable[[Value], str]) -> None:
-        """Prints the checks that an integer op's row asks for."""
+    def check_operands(self, node: Node, name_of: Callable[[Value], ir.Expr]) -> None:
+        """Adds the checks that an integer op's row asks for."""
         known = [known_of(self.region.env[v]) for v in node.inputs]
         if node.op.divisor is not None:
             known[node.op.divisor] = self.extents.nonzero(known[node.op.divisor])
-        for value, wrong, message in checks(node, known):
-            self.fail_when(f"{name_of(value)} {wrong}", "InvalidArgumentError", message, node)
+        for value, comparison, number, message in checks(node, known):
+            wrong = name_of(value).compare(comparison, number)
+            self.fail_when(wrong, "InvalidArgumentError", message, node)
 
-    def expression(self, node: Node, operands: Sequence[str], alone: bool = False) -> str:
-        """The text of an elementwise op on the given operand texts, of exactly the output's dtype."""
+    def expression(self, node: Node, operands: Sequence[ir.Expr], alone: bool = False) -> ir.Expr:
+        """An elementwise op on the given operands, of exactly the output's dtype."""
         output = node.outputs[0].dtype
         sources = [v.dtype for v in node.inputs]
         if node.op.name == "cast":
             return spelling.convert(operands[0], sources[0], output)
-        text = fill(node.op.scalar, operands, sources, output)
-        if output.name == "int64" and node.op.name in ("floordiv", "truncatediv"):
+        is_quotient = output.name == "int64" and node.op.name in ("floordiv", "truncatediv")
+        template = template_of(node.op.scalar, operands, sources, output)
+        operands = [
+            operand
+            if isinstance(operand, (ir.Var, ir.Const)) or uses(template, index) + is_quotient <= 1
+            else self.assign(operand, "t")
+            for index, operand in enumerate(operands)
+        ]
+        expr = rule_expression(node.op.scalar, operands, sources, output)
+        if is_quotient:
             # The one quotient that overflows: the processor traps on it, and numba makes it 0.
-            text = f"(-{operands[0]} if {operands[1]} == -1 else {text})"
-        for index, operand in enumerate(operands):
-            if not (operand.isidentifier() or is_literal(operand)) and text.count(operand) > operands.count(operand):
-                # The rule uses this operand more than once.
-                named = [*operands[:index], self.assign(operand, "t"), *operands[index + 1 :]]
-                return self.expression(node, named, alone)
-        return spelling.narrow(spelling.fast(text, output, alone), output)
+            expr = operands[1].compare("==", -1).choose(-operands[0], expr)
+        return spelling.narrow(spelling.fast(expr, output, alone), output)
 
-    def define_scalar(self, node: Node, text: str, pure: bool = True, known: Known | None = None) -> None:
-        """Binds a node's rank-0 output; short single-use expressions stay text. `pure`: doesn't read memory."""
+    def define_scalar(self, node: Node, expr: ir.Expr, pure: bool = True, known: Known | None = None) -> None:
+        """Binds a node's rank-0 output; short expressions that are used once aren't named. `pure`: doesn't read
+        memory."""
         value = node.outputs[0]
-        if not (pure and self.stays_text(value, text)):
-            text = self.assign(text, value.name)
-        self.define(value, Scalar(text, value.dtype, known))
+        if not (pure and self.needs_no_name(value, expr)):
+            expr = self.assign(expr, value.name)
+        self.define(value, Scalar(expr, value.dtype, known))
 
-    def stays_text(self, value: Value, text: str) -> bool:
-        if text.isidentifier() or is_literal(text):
+    def needs_no_name(self, value: Value, expr: ir.Expr) -> bool:
+        if isinstance(expr, (ir.Var, ir.Const)):
             return True
         region = self.region
-        if region.uses[value] != 1 or len(text) > _INLINE_LIMIT or value.name is not None:
+        if region.uses[value] != 1 or value.name is not None or len(expression(expr)) > _INLINE_LIMIT:
             return False
         users = region.users.get(value)
         if not users:

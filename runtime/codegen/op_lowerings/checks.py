@@ -5,6 +5,7 @@ from __future__ import annotations
 from runtime.codegen.kernel.values import Scalar
 from runtime.codegen.lower.state import Lowering, emitter
 from runtime.graph.ir import Node
+from runtime.kernel_ir import ir
 from runtime.ops.numerics import NONFINITE, words
 
 
@@ -15,10 +16,10 @@ def _check(low: Lowering, node: Node) -> None:
     low.fusion.flush_all()
     if isinstance(low.ref(value), Scalar):
         name = low.scalar_name(value)
-        found = low.assign(f"lib.nonfinite_scalar({name})", "found")
+        found = low.assign(ir.call("lib.nonfinite_scalar", name), "found")
     else:
-        found = low.assign(f"lib.nonfinite({low.array(value).buffer.name})", "found")
+        found = low.assign(ir.call("lib.nonfinite", ir.Var(low.array(value).buffer.name)), "found")
     for kind in NONFINITE:
         message = words(node.attrs["message"], kind)
-        low.fail_when(f"{found} == {kind}", "InvalidArgumentError", message, node, (), "check_numerics")
+        low.fail_when(found.compare("==", kind), "InvalidArgumentError", message, node, (), "check_numerics")
     low.define(node.outputs[0], low.ref(value))

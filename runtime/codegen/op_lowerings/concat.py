@@ -7,12 +7,15 @@ from dataclasses import replace
 from typing import Any
 
 from runtime.codegen.kernel import spelling
-from runtime.codegen.kernel.values import Array, Scalar, Spread, Vector, Virtual, product
+from runtime.codegen.kernel.values import Array, Dims, Scalar, Spread, Vector, Virtual, product
+from runtime.codegen.loops.access import total as total_of
 from runtime.codegen.loops.concat_views import Joined, part, piece_of
 from runtime.codegen.lower.state import Lowering, emitter
 from runtime.codegen.op_lowerings.view import bind
 from runtime.codegen.symbolic.polynomial import ZERO, Polynomial
+from runtime.codegen.symbolic.ranges import Atom
 from runtime.graph.ir import Node
+from runtime.kernel_ir import ir
 
 # Vectors of scalars up to this length stay variables.
 _FEW = 16
@@ -20,13 +23,13 @@ _FEW = 16
 _MANY = 4
 
 
-def _need_equal(low: Lowering, node: Node, got: str, wanted: str) -> None:
+def _need_equal(low: Lowering, node: Node, got: Atom, wanted: Atom) -> None:
     if not low.extents.are_equal(got, wanted):
         message = f"Dimensions {{0}} and {{1}} must be equal [Op:{node.op.label}]"
-        low.fail_when(f"{got} != {wanted}", "InvalidArgumentError", message, node, (got, wanted), node.op.label)
+        low.fail_when(got.compare("!=", wanted), "InvalidArgumentError", message, node, (got, wanted), node.op.label)
 
 
-def _few_items(refs: Sequence[Any]) -> tuple[str, ...] | None:
+def _few_items(refs: Sequence[Any]) -> tuple[ir.Expr, ...] | None:
     """The elements of vectors one after another, if nothing has to be stored for them."""
     if not all(isinstance(ref, Vector) for ref in refs):
         return None
@@ -50,9 +53,9 @@ def _has_nothing(node: Node) -> bool:
     return any(not v.type.rank or 0 in v.shape for v in (*node.inputs, *node.outputs))  # type: ignore[union-attr]
 
 
-def _added(low: Lowering, atoms: Sequence[str]) -> str:
+def _added(low: Lowering, atoms: Dims) -> Atom:
     """The sum of dimensions."""
-    return low.extents.atom(sum(map(low.extents.of, atoms), ZERO), text=low.of_arguments(" + ".join(atoms)))
+    return low.extents.atom(sum(map(low.extents.of, atoms), ZERO), expr=low.of_arguments(total_of(atoms)))
 
 
 @emitter("concat")
@@ -66,7 +69,7 @@ def _concat(low: Lowering, node: Node) -> None:
                 if position != axis:
                     _need_equal(low, node, got, wanted)
         lengths = [low.extents.of(shape[axis]) for shape in shapes]
-        total = _added(low, [shape[axis] for shape in shapes])
+        total = _added(low, tuple(shape[axis] for shape in shapes))
         sizes = low.type_dims(node.outputs[0].type, (*shapes[0][:axis], total, *shapes[0][axis + 1 :]))  # type: ignore[arg-type]
         pieces = tuple((length, piece_of(low, v)) for length, v in zip(lengths, node.inputs) if length != ZERO)
         low.wait(node.outputs[0], Joined(node.outputs[0].dtype, sizes, axis, pieces))
@@ -82,13 +85,13 @@ def _concat(low: Lowering, node: Node) -> None:
         rows = sum(v.shape[0] for v in node.inputs)
         low.define(node.outputs[0], Vector(refs[0].dtype, items, (low.static_dim(rows), *dims[1:])))
         return
-    dims[axis] = _added(low, [ref.dims[axis] for ref in refs])
+    dims[axis] = _added(low, tuple(ref.dims[axis] for ref in refs))
     out = Array(low.new_buffer(product(dims), node.outputs[0].dtype, node.outputs[0].name), tuple(dims))
-    start = "0"
+    start: Atom = ir.ZERO
     for position, ref in enumerate(refs):
         low.copy_into(part(low, out, axis, start, ref.dims[axis]), ref)
         if position < len(refs) - 1:
-            start = ref.dims[axis] if start == "0" else low.atom(f"{start} + {ref.dims[axis]}", "start")
+            start = ref.dims[axis] if start == ir.ZERO else low.atom(start + ref.dims[axis], "start")
     low.define(node.outputs[0], out)
 
 
@@ -113,12 +116,12 @@ def _stack(low: Lowering, node: Node) -> None:
     dims = (*refs[0].dims[:axis], count, *refs[0].dims[axis:])
     out = Array(low.new_buffer(product(dims), output.dtype, output.name), dims)
     for index, ref in enumerate(refs):
-        low.copy_into(_slice_at(low, out, axis, str(index)), ref)
+        low.copy_into(_slice_at(low, out, axis, index), ref)
     low.define(output, out)
 
 
-def _slice_at(low: Lowering, array: Array, axis: int, index: str) -> Array:
-    found = part(low, array, axis, index, "1")
+def _slice_at(low: Lowering, array: Array, axis: int, index: int) -> Array:
+    found = part(low, array, axis, ir.as_expr(index), ir.ONE)
     dims = found.dims[:axis] + found.dims[axis + 1 :]
     strides = None if found.strides is None else found.strides[:axis] + found.strides[axis + 1 :]
     return replace(found, dims=dims, strides=strides)
@@ -135,7 +138,7 @@ def _unstack(low: Lowering, node: Node) -> None:
     array = ref if isinstance(ref, Array) else low.array(node.inputs[0])
     _need_equal(low, node, array.dims[axis], low.static_dim(number))
     for index in range(number):
-        bind(low, node, _slice_at(low, array, axis, str(index)), index)
+        bind(low, node, _slice_at(low, array, axis, index), index)
 
 
 @emitter("split")
@@ -145,16 +148,15 @@ def _split(low: Lowering, node: Node) -> None:
     array = ref if isinstance(ref, Array) else low.array(node.inputs[0])
     atoms = [low.static_dim(size) for size in sizes]
     if node.inputs[0].shape[axis] is None:
-        total = low.atom(" + ".join(atoms))
+        total = low.atom(total_of(atoms))
         message = "The sizes of a split add up to {1}, but the dimension is {0} [Op:Split]"
-        low.fail_when(
-            f"{array.dims[axis]} != {total}", "InvalidArgumentError", message, node, (array.dims[axis], total), "split"
-        )
-    start = "0"
+        wrong = array.dims[axis].compare("!=", total)
+        low.fail_when(wrong, "InvalidArgumentError", message, node, (array.dims[axis], total), "split")
+    start: Atom = ir.ZERO
     for index, atom in enumerate(atoms):
         low.define(node.outputs[index], part(low, array, axis, start, atom))
         if index < len(atoms) - 1:
-            start = atom if start == "0" else low.atom(f"{start} + {atom}", "start")
+            start = atom if start == ir.ZERO else low.atom(start + atom, "start")
 
 
 @emitter("tile")
@@ -172,7 +174,7 @@ def _tile(low: Lowering, node: Node) -> None:
         if factor is None:
             atom = low.size_of(next(holes))
             message = "Expected multiples >= 0, got {0} [Op:Tile]"
-            low.fail_when(f"{atom} < 0", "InvalidArgumentError", message, node, (atom,), "tile")
+            low.fail_when(atom.compare("<", 0), "InvalidArgumentError", message, node, (atom,), "tile")
             factors.append(atom)
         else:
             factors.append(low.static_dim(factor))
@@ -181,7 +183,7 @@ def _tile(low: Lowering, node: Node) -> None:
         low.define(output, Virtual(ref.dtype, dims, ref.element, uniform=True))
         return
     wide = tuple(atom for pair in zip(factors, old) for atom in pair)
-    narrow = tuple(atom for d in old for atom in ("1", d))
+    narrow = tuple(atom for d in old for atom in (ir.ONE, d))
     buffer = low.new_buffer(product(dims), output.dtype, output.name)
     low.copy_into(Array(buffer, wide), Spread(replace(low.array(source), dims=narrow), wide))
     low.define(output, Array(buffer, dims))
@@ -189,13 +191,13 @@ def _tile(low: Lowering, node: Node) -> None:
 
 def _join_padded(low: Lowering, node: Node) -> None:
     (source,), output = node.inputs, node.outputs[0]
-    text = spelling.literal(node.attrs["constant_values"], output.dtype)
+    number = spelling.literal(node.attrs["constant_values"], output.dtype)
     found, sizes, atom = piece_of(low, source), list(map(low.extents.of, low.dims(source))), low.extents.atom
     for axis, (before, after) in reversed(list(enumerate(node.attrs["paddings"]))):
         lengths = (Polynomial.of(before), sizes[axis], Polynomial.of(after))
         sizes[axis] = sum(lengths, ZERO)
         rows = [tuple(atom(d) for d in (*sizes[:axis], n, *sizes[axis + 1 :])) for n in lengths]
-        edge = [Virtual(output.dtype, dims, lambda indices: text, uniform=True) for dims in rows]
+        edge = [Virtual(output.dtype, dims, lambda indices: number, uniform=True) for dims in rows]
         pieces = zip(lengths, (edge[0], found, edge[2]))
         dims = low.type_dims(output.type, [atom(d) for d in sizes])  # type: ignore[arg-type]
         if before or after:
@@ -219,12 +221,12 @@ def _pad(low: Lowering, node: Node) -> None:
         return
     old = low.dims(source)
     dims = tuple(
-        d if (a, b) == (0, 0) else _added(low, [low.static_dim(a), d, low.static_dim(b)])
+        d if (a, b) == (0, 0) else _added(low, (low.static_dim(a), d, low.static_dim(b)))
         for d, (a, b) in zip(old, paddings)
     )
     dims = low.type_dims(output.type, dims)  # type: ignore[arg-type]
-    text = spelling.literal(node.attrs["constant_values"], output.dtype)
-    out = low.solid(Virtual(output.dtype, dims, lambda indices: text, uniform=True), output.name)
+    number = spelling.literal(node.attrs["constant_values"], output.dtype)
+    out = low.solid(Virtual(output.dtype, dims, lambda indices: number, uniform=True), output.name)
     view = out
     for axis, (before, _) in enumerate(paddings):
         view = part(low, view, axis, low.static_dim(before), old[axis])

@@ -9,7 +9,7 @@
 
 A loop's carries are variables; an array carry is its buffer variable and, where the loop may change its shape,
 variables for dimensions. The carries whose shapes surely change are known before (`symbolic/varying_carries.py`); the
-body is printed once more where another one is found to.
+body is lowered once more where another one is found to.
 """
 
 from __future__ import annotations
@@ -20,20 +20,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from runtime.codegen.kernel import spelling
-from runtime.codegen.kernel.names import is_literal
-from runtime.codegen.kernel.values import TOKEN, Array, Buffer, Scalar, StackRef, Vector, Virtual
+from runtime.codegen.kernel.values import TOKEN, Array, Buffer, Dims, Scalar, StackRef, Vector, Virtual
 from runtime.codegen.loops.scalarize import is_small, items, items_of, vector
-from runtime.codegen.lower.counted_loops import Counter, counted_loop, counter_of
+from runtime.codegen.lower.counted_loops import Counter, counter_of
+from runtime.codegen.lower.loop_stacks import ask_before, stacks_of_one_scalar_a_trip
 from runtime.codegen.lower.state import Lowering, emitter
 from runtime.codegen.op_lowerings.effects import keep_in_step
-from runtime.codegen.passes.hoist_allocations import hoist_allocations
-from runtime.codegen.passes.interrupt_polls import interruptible
-from runtime.codegen.passes.recorded import note, run_on_body, run_on_loop
-from runtime.codegen.passes.strip_mine import LONGEST, ask_before, in_chunks, stacks_of_one_scalar_a_trip
+from runtime.codegen.passes.interrupt_polls import ticks_of
+from runtime.codegen.symbolic.ranges import Atom
 from runtime.graph.ir import Node, Value
 from runtime.graph.updates import UPDATES
 from runtime.kernel_ir import ir
+from runtime.kernel_ir.types import INT64
 from runtime.types import StackType, TensorType, TokenType
 
 
@@ -47,7 +45,7 @@ def _assign(low: Lowering, node: Node) -> None:
 
 @emitter("cond")
 def _cond(low: Lowering, node: Node) -> None:
-    predicate = spelling.strip(low.scalar(node.inputs[0]))
+    predicate = low.scalar(node.inputs[0])
     operands = [_held(low, v, may_pass=True) for v in node.inputs[1:]]
     low.fusion.flush_all()
     small = {k for k, v in enumerate(node.outputs) if low.region.in_loop and _is_wanted_small(low, node, k, v)}
@@ -64,7 +62,7 @@ def _cond(low: Lowering, node: Node) -> None:
     outside = [_result_dims(low, value, pair) for value, pair in zip(node.outputs, zip(*results))]
     for block, refs in zip(blocks, results):
         for names, dims, ref in zip(variables, outside, refs):
-            block += [ir.Assign((a,), low.expr(b)) for a, b in _assignments(names, dims, ref)]
+            block += [ir.assign(a, b) for a, b in _assignments(names, dims, ref)]
     _print_branches(low, predicate, blocks)
     joined = [
         _joined(value, names, dims, pair)
@@ -108,26 +106,22 @@ def _kept_variable(operands: Sequence[Any], pair: Sequence[Any]) -> tuple[str] |
     return (then,) if then == other and then in known else None
 
 
-def _print_branches(low: Lowering, predicate: str, blocks: list[ir.Block]) -> None:
+def _print_branches(low: Lowering, predicate: ir.Expr, blocks: list[ir.Block]) -> None:
     then, other = blocks
     if then:
         low.branch(predicate, then, other)
     elif other:
-        low.branch(ir.Unary("not", low.expr(predicate)), other)
+        low.branch(ir.negated(predicate), other)
 
 
 def _held(low: Lowering, value: Value, may_pass: bool = False) -> Any:
     """An operand of a region: scalars in variables, arrays in memory, so that nothing is computed again inside."""
     ref = low.ref(value)
     if isinstance(ref, Scalar):
-        return ref if _is_plain(ref.text) else replace(ref, text=low.scalar_name(value))
+        return ref if isinstance(ref.expr, (ir.Var, ir.Const)) else replace(ref, expr=low.scalar_name(value))
     if (isinstance(ref, Virtual) and not ref.uniform) or (isinstance(ref, Array) and ref.strides is not None):
         ref = low.array(value)
     return _inside(ref, may_pass and low.may_overwrite(value))
-
-
-def _is_plain(text: str) -> bool:
-    return text.isidentifier() or is_literal(text)
 
 
 def _inside(ref: Any, owned: bool = False) -> Any:
@@ -162,45 +156,46 @@ def _result_variables(low: Lowering, value: Value, small: bool = False) -> tuple
     return (low.names.fresh(base),)
 
 
-def _result_dims(low: Lowering, value: Value, pair: Sequence[Any]) -> list[str]:
+def _result_dims(low: Lowering, value: Value, pair: Sequence[Any]) -> list[Atom]:
     """Atoms of a result's dimensions, or fresh variables where the branches differ."""
     if not _is_array(value) or isinstance(pair[0], Vector):
         return []
-    dims = []
+    dims: list[Atom] = []
     for size, then, other in zip(value.type.shape, pair[0].dims, pair[1].dims):  # type: ignore[union-attr,arg-type]
         if size is not None:
             dims.append(low.static_dim(size))
         elif then == other and low.is_visible(then):
             dims.append(then)
         else:
-            dims.append(low.names.fresh(f"{value.name or 'r'}_d"))
+            dims.append(ir.Var(low.names.fresh(f"{value.name or 'r'}_d"), INT64))
     return dims
 
 
-def _assignments(names: Sequence[str], dims: Sequence[str], ref: Any) -> list[tuple[str, str]]:
+def _assignments(names: Sequence[str], dims: Sequence[Atom], ref: Any) -> list[tuple[str, ir.Expr]]:
     """What to assign to which variable so that (`names`, `dims`) stand for `ref`."""
     if ref is TOKEN:
         return []
     if isinstance(ref, Scalar):
-        pairs = [(names[0], ref.text)]
+        pairs: list[tuple[str, ir.Expr]] = [(names[0], ref.expr)]
     elif isinstance(ref, StackRef):
-        pairs = list(zip(names, ref.variables))
+        pairs = [(name, ir.Var(variable)) for name, variable in zip(names, ref.variables)]
     elif isinstance(ref, Vector):
         pairs = list(zip(names, ref.items))
     else:
-        pairs = [(names[0], ref.buffer.name), *zip(dims, ref.dims)]
-    return [(a, b) for a, b in pairs if a != b and not a.isdigit()]
+        sizes = [(dim.name, own) for dim, own in zip(dims, ref.dims) if isinstance(dim, ir.Var)]
+        pairs = [(names[0], ir.Var(ref.buffer.name)), *sizes]
+    return [(a, b) for a, b in pairs if ir.Var(a) != b]
 
 
-def _joined(value: Value, names: Sequence[str], dims: Sequence[str], refs: Sequence[Any]) -> Any:
+def _joined(value: Value, names: Sequence[str], dims: Sequence[Atom], refs: Sequence[Any]) -> Any:
     if isinstance(value.type, TokenType):
         return TOKEN
     if isinstance(value.type, StackType):
         return stack_ref(value.type, names, any(r.shared for r in refs))
     if not value.type.rank:
-        return Scalar(names[0], value.dtype)
+        return Scalar(ir.Var(names[0]), value.dtype)
     if isinstance(refs[0], Vector):
-        return replace(refs[0], items=tuple(names))
+        return replace(refs[0], items=tuple(map(ir.Var, names)))
     buffer = Buffer(names[0], value.dtype, all(r.buffer.owned for r in refs))
     buffer.may_be(*[origin for ref in refs for origin in ref.buffer.origins])
     return Array(buffer, tuple(dims))
@@ -216,8 +211,8 @@ def stack_ref(type_: StackType, names: Sequence[str], shared: bool) -> StackRef:
 
 def own_stack(low: Lowering, ref: StackRef) -> StackRef:
     """The stack with buffers that no other handle sees."""
-    data = low.assign(f"lib.copied({ref.data}, {ref.top})", ref.data)
-    dims = low.assign(f"lib.copied({ref.dims}, {ref.dims_top})", ref.dims) if ref.rank else ""
+    data = low.assign(ir.call("lib.copied", ir.Var(ref.data), ir.Var(ref.top)), ref.data).name
+    dims = low.assign(ir.call("lib.copied", ir.Var(ref.dims), ir.Var(ref.dims_top)), ref.dims).name if ref.rank else ""
     return replace(ref, data=data, dims=dims, shared=False)
 
 
@@ -243,15 +238,16 @@ def _while(low: Lowering, node: Node) -> None:
         else _result_variables(low, _named(node, k), k in small)
         for k, start in enumerate(starts)
     ]
-    filled, emptied = (sorted(stacks_of_one_scalar_a_trip(node, op)) for op in ("stack_push", "stack_pop"))
+    filled, emptied = (stacks_of_one_scalar_a_trip(node, op) for op in ("stack_push", "stack_pop"))
     counter = counter_of(low, node, starts, captures, lambda k: names[k][0])
     entered: set[str] = set() if counter is None else {counter.name}
     for k, (name, ref) in enumerate(zip(names, starts)):
         if counter is not None and k == counter.index:
             continue
-        for target, text in _assignments(name, (), ref) if not isinstance(ref, Array) else [(name[0], ref.buffer.name)]:
-            if target != text:
-                low.line(f"{target} = {spelling.strip(text)}")
+        own = ir.Var(ref.buffer.name) if isinstance(ref, Array) else None
+        for target, first in _assignments(name, (), ref) if own is None else [(name[0], own)]:
+            if first != ir.Var(target):
+                low.add(ir.assign(target, first))
             entered.add(target)
     kept = [keep_in_step(low, node, k, starts[k]) for k in sorted(wanted - small)]
     if counter is None:
@@ -279,30 +275,22 @@ def _while(low: Lowering, node: Node) -> None:
             break
         low.restore(saved)
         varying |= wrong
-    for target, text in entry:
-        low.line(f"{target} = {text}")
-    own = {
+    for target, atom in entry:
+        low.add(ir.assign(target, atom))
+    owned = {
         carry.buffer.name: k in wanted or not _is_array(node.inputs[k]) or low.may_overwrite(node.inputs[k])
         for k, carry in enumerate(carries)
         if isinstance(carry, Array) and k not in varying
     }
     entered.update(target for target, _ in entry)
-    low.block += run_on_body("hoist allocations", lambda b: hoist_allocations(low, b, own, entered), block)
-    if filled and counter is None:
-        stacks = [c for k, c in enumerate(carries) if k in filled]
-        loop = run_on_loop("strip mining", lambda each: in_chunks(low, each, stacks), _loop(block))
-        interruptible(low, node, loop.body, LONGEST)
-        low.add(loop)
-    elif counter is not None:
-        test, polled = counter.test, counted_loop(low, node, counter, block)
-        note("interrupt polls", lambda: ([ir.While(low.expr(test), block)], polled))
-        low.add(*polled)
-    else:
-        interruptible(low, node, block)
-        low.add(_loop(block))
+    loop = _loop(block) if counter is None else ir.While(counter.test, block)
+    stacks = tuple((carries[k].data, carries[k].top) for k in filled if counter is None)
+    induction = None if counter is None else counter.induction
+    loop.loop = ir.Loop(ticks_of(node), node.span, low.region.in_loop, owned, entered, stacks, induction)
+    low.add(loop)
     # What is kept for an error must not change with what comes after the loop.
     for variable in filter(None, kept):
-        low.line(f"{variable} = lib.copied({variable}, {variable}.size)")
+        low.add(ir.assign(variable, ir.call("lib.copied", ir.Var(variable), ir.Size(ir.Var(variable)))))
     for carry, result in zip(carries, results):
         if isinstance(carry, Array):
             carry.buffer.may_be(result.buffer)
@@ -351,10 +339,10 @@ def _start(low: Lowering, value: Value, overwritten: bool, pushes: bool) -> Any:
 
 def _carry_dims(
     low: Lowering, node: Node, starts: Sequence[Any], varying: set[int]
-) -> tuple[list[tuple[str, ...]], list[tuple[str, str]]]:
+) -> tuple[list[Dims], list[tuple[str, Atom]]]:
     """The dimension atoms of the carries inside the loop, and what to assign to new variables before it."""
-    dims: list[tuple[str, ...]] = []
-    entry: list[tuple[str, str]] = []
+    dims: list[Dims] = []
+    entry: list[tuple[str, Atom]] = []
     for k, start in enumerate(starts):
         if not isinstance(start, Array):
             dims.append(())
@@ -366,13 +354,13 @@ def _carry_dims(
             elif k in varying:
                 name = low.names.fresh(f"{_named(node, k).name or 'r'}_d")
                 entry.append((name, atom))
-                atom = name
+                atom = ir.Var(name, INT64)
             atoms.append(atom)
         dims.append(tuple(atoms))
     return dims, entry
 
 
-def _carry(node: Node, k: int, names: Sequence[str], dims: Sequence[str], like: Any, owned: bool) -> Any:
+def _carry(node: Node, k: int, names: Sequence[str], dims: Sequence[Atom], like: Any, owned: bool) -> Any:
     value = node.outputs[k]
     if like is TOKEN:
         return TOKEN
@@ -380,9 +368,9 @@ def _carry(node: Node, k: int, names: Sequence[str], dims: Sequence[str], like: 
         assert isinstance(value.type, StackType)
         return stack_ref(value.type, names, like.shared)
     if isinstance(like, Scalar):
-        return Scalar(names[0], value.dtype)
+        return Scalar(ir.Var(names[0]), value.dtype)
     if isinstance(like, Vector):
-        return replace(like, items=tuple(names))
+        return replace(like, items=tuple(map(ir.Var, names)))
     return Array(Buffer(names[0], value.dtype, owned), tuple(dims))
 
 
@@ -395,7 +383,7 @@ def _trip(
     test, body = node.regions
     if counter is None:
         go = low.emit_graph(test, [*map(_inside, carries), *captures], in_loop=True)[0]
-        low.branch(ir.Unary("not", low.expr(go.text)), [ir.Break()])
+        low.branch(ir.negated(go.expr), [ir.Break()])
     results = low.emit_graph(body, [*carries, *captures], in_loop=True)
     results = [_branch_result(low, r, v, isinstance(c, Vector)) for r, v, c in zip(results, node.outputs, carries)]
     for k in sorted(wanted):
@@ -404,7 +392,7 @@ def _trip(
         others = {each.buffer for j, each in enumerate(results) if isinstance(each, Array) and j != k}
         if not mine.owned or others & mine.sharers:
             results[k] = low.copied(results[k], node.outputs[k].name)
-    pairs: list[tuple[str, str]] = []
+    pairs: list[tuple[str, ir.Expr]] = []
     for k, (carry, ref) in enumerate(zip(carries, results)):
         if counter is not None and k == counter.index:
             pairs.append((counter.name, counter.advanced))
@@ -419,17 +407,20 @@ def _names_of(ref: Any) -> tuple[str, ...]:
     if isinstance(ref, StackRef):
         return ref.variables
     if isinstance(ref, Vector):
-        return ref.items
-    return (ref.text if isinstance(ref, Scalar) else ref.buffer.name,)
+        return tuple(item.name for item in ref.items if isinstance(item, ir.Var))
+    if isinstance(ref, Scalar):
+        assert isinstance(ref.expr, ir.Var)
+        return (ref.expr.name,)
+    return (ref.buffer.name,)
 
 
-def parallel_assignment(low: Lowering, pairs: Sequence[tuple[str, str]]) -> ir.Block:
+def parallel_assignment(low: Lowering, pairs: Sequence[tuple[str, ir.Expr]]) -> ir.Block:
     """Statements that assign all values to their variables at once: in an order that needs no temporary where there is
     one.
 
     [(a, b), (b, a + b)]  →  b_1 = a + b;  a = b;  b = b_1
     """
-    pending = {k: (target, low.expr(text)) for k, (target, text) in enumerate(pairs) if target != text}
+    pending = {k: (target, value) for k, (target, value) in enumerate(pairs) if value != ir.Var(target)}
     reads = {k: ir.variables(value) for k, (_, value) in pending.items()}
     readers: dict[str, set[int]] = {target: set() for target, _ in pending.values()}
     for k, names in reads.items():

@@ -6,13 +6,14 @@ from __future__ import annotations
 from typing import Any
 
 from runtime import errors
-from runtime.codegen.kernel import spelling
 from runtime.codegen.kernel.source import Kept, Slot
 from runtime.codegen.kernel.values import TOKEN, Array, Scalar
 from runtime.codegen.lower.state import Lowering, emitter
 from runtime.codegen.passes.buffer_reuse import commits_in_step
 from runtime.dtypes import DType
 from runtime.graph.ir import Node, Value
+from runtime.kernel_ir import ir
+from runtime.kernel_ir.types import INT64
 from runtime.types import TensorType
 
 
@@ -23,17 +24,16 @@ def _assert(low: Lowering, node: Node) -> None:
     low.fusion.flush_all()
     ref = low.ref(condition)
     if isinstance(ref, Scalar):
-        holds = spelling.strip(ref.text)
-        negated = f"not {holds}" if holds.isidentifier() else f"not ({holds})"
+        holds = ref.expr
     else:
-        negated = f"not lib.all_true({low.array(condition).buffer.name})"
+        holds = ir.call("lib.all_true", ir.Var(low.array(condition).buffer.name))
     shown: list[str] = []
-    details: list[str] = []
+    details: list[ir.Expr] = []
     dtypes: list[DType] = []
     for value in data:
         if isinstance(value.type.rank, int) and value.type.rank == 0:  # type: ignore[union-attr]
-            text = low.scalar_name(value)
-            details.append(f"lib.bits({text})" if value.dtype.is_floating else f"np.int64({text})")
+            name = low.scalar_name(value)
+            details.append(ir.call("lib.bits", name) if value.dtype.is_floating else ir.Convert(INT64, name))
             shown.append(f"{{{len(dtypes)}}}")
             dtypes.append(value.dtype)
         else:
@@ -43,7 +43,7 @@ def _assert(low: Lowering, node: Node) -> None:
     if shown:
         separator = ": " if message and not message.endswith("=") else " "
         message = (message + separator + ", ".join(shown)).lstrip()
-    low.fail_when(negated, attrs["error"], message, node, details, None, dtypes, attrs["summarize"])
+    low.fail_when(ir.negated(holds), attrs["error"], message, node, details, None, dtypes, attrs["summarize"])
     for value in node.outputs:
         low.define(value, TOKEN)
 
@@ -55,8 +55,7 @@ def _commit(low: Lowering, node: Node) -> None:
     (value,) = node.inputs
     if isinstance(low.ref(value), Scalar):
         kept = _kept_for(low, node.attrs["variable"], value)
-        low.line(f"{kept.name} = {spelling.strip(low.scalar(value))}")
-        low.line(f"{kept.flag} = True")
+        low.add(ir.assign(kept.name, low.scalar(value)), ir.assign(kept.flag, ir.TRUE))
         return
     array = low.array(value)
     memory, is_kept = low.in_step.get(node, ("", False))
@@ -80,10 +79,10 @@ def keep_in_step(low: Lowering, node: Node, k: int, start: Array) -> str | None:
 def _keep(low: Lowering, variable: Any, value: Value, array: Array) -> str:
     """Prints that an error leaves the variable with what is in the array then; gives the name for it."""
     kept = _kept_for(low, variable, value)
-    low.line(f"{kept.name} = {array.buffer.name}")
-    for name, dim in zip(kept.dims, array.dims):
-        low.line(f"{name} = {dim}")
-    low.line(f"{kept.flag} = True")
+    low.add(ir.assign(kept.name, ir.Var(array.buffer.name)))
+    for own, dim in zip(kept.dims, array.dims):
+        low.add(ir.assign(own.name, dim))
+    low.add(ir.assign(kept.flag, ir.TRUE))
     return kept.name
 
 
@@ -94,7 +93,7 @@ def _kept_for(low: Lowering, variable: Any, value: Value) -> Kept:
         assert value.type.rank is not None
         rank = value.type.rank
         name = low.names.fresh("kept")
-        dims = tuple(low.names.fresh(f"{name}_d{axis}") for axis in range(rank))
+        dims = tuple(ir.Var(low.names.fresh(f"{name}_d{axis}"), INT64) for axis in range(rank))
         slot = Slot("array" if rank else "scalar", value.dtype, rank)
         kept = low.kept[variable] = Kept(low.names.fresh(f"{name}_set"), name, dims, slot)
     return kept

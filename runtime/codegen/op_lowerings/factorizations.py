@@ -6,6 +6,7 @@ Large matrices stay with LAPACK: it takes them in blocks.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,6 +15,7 @@ from runtime.codegen.kernel.values import Array, Scalar, Virtual, product
 from runtime.codegen.lower.state import REFUSALS, Lowering, emitter
 from runtime.dtypes import DType
 from runtime.graph.ir import Node, Value
+from runtime.kernel_ir import ir
 
 _LARGE = 64  # rows of a matrix
 
@@ -30,11 +32,11 @@ _FACTORS = (
 REFUSALS.update(dict.fromkeys(_FACTORS, _refusal))
 
 
-def _need_equal(low: Lowering, node: Node, got: Sequence[str], wanted: Sequence[str], message: str) -> None:
+def _need_equal(low: Lowering, node: Node, got: Sequence[ir.Expr], wanted: Sequence[ir.Expr], message: str) -> None:
     for one, other in zip(got, wanted):
         if one != other:
             text = f"{message} [Op:{node.op.label}]"
-            low.fail_when(f"{one} != {other}", "InvalidArgumentError", text, node, (one, other), node.op.label)
+            low.fail_when(one.compare("!=", other), "InvalidArgumentError", text, node, (one, other), node.op.label)
 
 
 def _matrices(low: Lowering, node: Node, transposed: bool = False) -> Array:
@@ -69,23 +71,23 @@ def _copied(low: Lowering, value: Value, transposed: bool = False) -> Array:
 def _solve(low: Lowering, node: Node, matrices: Array, out: Array, message: str) -> None:
     """Prints the elimination of each matrix; `out` holds the right sides."""
     size, columns = matrices.dims[-1], out.dims[-1]
+    matrix, right_sides = ir.Var(matrices.buffer.name), ir.Var(out.buffer.name)
     _each(
         low, node, matrices, message,
-        lambda at: f"lib.solved({matrices.buffer.name}, {at} * {size}, {size}, {out.buffer.name}, {at} * {columns}, "
-        f"{columns}) < 0",
+        lambda at: ir.call("lib.solved", matrix, at * size, size, right_sides, at * columns, columns).compare("<", 0),
     )  # fmt: skip
 
 
-def _each(low: Lowering, node: Node, matrices: Array, message: str, failed: Callable[[str], str]) -> None:
-    """Prints a loop over matrices. failed: the text of what a matrix, whose rows begin at the given one, fails by."""
+def _each(low: Lowering, node: Node, matrices: Array, message: str, failed: Callable[[ir.Expr], ir.Expr]) -> None:
+    """Adds a loop over matrices. failed: what a matrix, whose rows begin at the given one, fails by."""
     size = matrices.dims[-1]
     count = low.atom(product(matrices.dims[:-2]))
-    index = "0" if count == "1" else low.index_name(0)
+    index = ir.ZERO if count == ir.ONE else low.index_name(0)
     with low.nested() as block:
-        wrong = low.assign(failed(f"{index} * {size}"), "wrong")
+        wrong = low.assign(failed(index * size), "wrong")
         low.fail_when(wrong, "InvalidArgumentError", message, node, (), node.op.label)
-    if count == "1":
-        low.block += block
+    if count == ir.ONE:
+        low.add(*block)
     else:
         low.loop(index, count, block)
 
@@ -95,7 +97,7 @@ def _inverse(low: Lowering, node: Node) -> None:
     matrices = _matrices(low, node)
     dtype = matrices.dtype
     one, zero = spelling.literal(1, dtype), spelling.literal(0, dtype)
-    unit = Virtual(dtype, matrices.dims, lambda indices: f"({one} if {indices[-2]} == {indices[-1]} else {zero})")
+    unit = Virtual(dtype, matrices.dims, lambda indices: indices[-2].compare("==", indices[-1]).choose(one, zero))
     out = low.solid(unit, node.outputs[0].name)
     _solve(low, node, matrices, out, "Input is not invertible.")
     low.define(node.outputs[0], out)
@@ -115,7 +117,7 @@ def _cholesky(low: Lowering, node: Node) -> None:
     size = matrices.dims[-1]
     _each(
         low, node, matrices, "Cholesky decomposition was not successful. The input might not be valid.",
-        lambda at: f"not lib.cholesky({matrices.buffer.name}, {at} * {size}, {size})",
+        lambda at: ir.negated(ir.call("lib.cholesky", ir.Var(matrices.buffer.name), at * size, size)),
     )  # fmt: skip
     low.define(node.outputs[0], matrices)
 
@@ -128,8 +130,12 @@ def _triangular(low: Lowering, node: Node) -> None:
     size, columns = array.dims[-1], out.dims[-1]
     _each(
         low, node, array, "Input matrix is not invertible.",
-        lambda at: f"not lib.substituted({array.buffer.name}, {at} * {size}, {size}, {out.buffer.name}, "
-        f"{at} * {columns}, {columns}, {node.attrs['lower']}, {node.attrs['adjoint']})",
+        lambda at: ir.negated(
+            ir.call(
+                "lib.substituted", ir.Var(array.buffer.name), at * size, size, ir.Var(out.buffer.name), at * columns,
+                columns, ir.truth(node.attrs["lower"]), ir.truth(node.attrs["adjoint"]),
+            )
+        ),
     )  # fmt: skip
     low.define(node.outputs[0], out)
 
@@ -139,7 +145,7 @@ def _determinant(low: Lowering, node: Node) -> None:
     """The product of the pivots, with another sign for each exchange of rows."""
     _of_pivots(
         low, node, lambda swaps, dtype: [_sign(swaps, dtype)],
-        lambda pivot, total: [f"{total} = {total} * {pivot}"],
+        lambda pivot, total: [ir.assign(total.name, total * pivot)],
     )  # fmt: skip
 
 
@@ -149,41 +155,44 @@ def _logarithm_of_determinant(low: Lowering, node: Node) -> None:
     _of_pivots(
         low, node,
         lambda swaps, dtype: [
-            _sign(swaps, dtype), f"-np.{dtype.name}(np.inf) if {swaps} < 0 else {spelling.literal(0, dtype)}"
+            _sign(swaps, dtype),
+            swaps.compare("<", 0).choose(spelling.literal(-math.inf, dtype), spelling.literal(0, dtype)),
         ],
         lambda pivot, sign, total: [
-            f"{sign} = -{sign} if {pivot} < 0 else {sign}", f"{total} = {total} + math.log(abs({pivot}))"
+            ir.assign(sign.name, pivot.compare("<", 0).choose(-sign, sign)),
+            ir.assign(total.name, total + ir.call("math.log", ir.call("abs", pivot))),
         ],
     )  # fmt: skip
 
 
-def _sign(swaps: str, dtype: DType) -> str:
+def _sign(swaps: ir.Expr, dtype: DType) -> ir.Expr:
     one, zero = spelling.literal(1, dtype), spelling.literal(0, dtype)
-    return f"{zero} if {swaps} < 0 else {one} if {swaps} % 2 == 0 else -{one}"
+    is_even = (swaps % 2).compare("==", 0)
+    return swaps.compare("<", 0).choose(zero, is_even.choose(one, -one))
 
 
 def _of_pivots(
-    low: Lowering, node: Node, start: Callable[[str, DType], list[str]], step: Callable[..., list[str]]
+    low: Lowering, node: Node, start: Callable[[ir.Expr, DType], list[ir.Expr]], step: Callable[..., ir.Block]
 ) -> None:  # fmt: skip
     """Prints what the pivots of each matrix make, and binds the outputs to it. start: what each begins with, from how
-    often rows changed places, below 0 for a singular matrix; step: the lines that take in a pivot."""
+    often rows changed places, below 0 for a singular matrix; step: the statements that take in a pivot."""
     matrices = _matrices(low, node)
     size, name, dims = matrices.dims[-1], matrices.buffer.name, matrices.dims[:-2]
     count = low.atom(product(dims))
     outs = [low.new_buffer(count, output.dtype, output.name) for output in node.outputs]
     index, k = low.index_name(0), low.index_name(1)
     with low.nested() as block:
-        at = low.assign(f"{index} * {size} * {size}", "at")
-        swaps = low.assign(f"lib.solved({name}, {at}, {size}, {name}, 0, 0)", "swaps")
-        totals = [low.assign(text, "total") for text in start(swaps, matrices.dtype)]
+        at = low.assign(index * size * size, "at")
+        swaps = low.assign(ir.call("lib.solved", ir.Var(name), at, size, ir.Var(name), 0, 0), "swaps")
+        totals = [low.assign(each, "total") for each in start(swaps, matrices.dtype)]
         # The elimination of a singular matrix stopped somewhere.
-        body = low.lines(*step(f"{name}[{at} + {k} * ({size} + 1)]", *totals))
-        low.loop(k, f"{size} if {swaps} >= 0 else 0", body)
+        body = step(ir.load(name, at + k * (size + 1)), *totals)
+        low.loop(k, swaps.compare(">=", 0).choose(size, 0), body)
         for out, total in zip(outs, totals):
-            low.line(f"{out.name}[{index}] = {total}")
+            low.add(ir.store(out.name, index, total))
     low.loop(index, count, block)
     for output, out in zip(node.outputs, outs):
         if dims:
             low.define(output, Array(out, dims))
         else:
-            low.define(output, Scalar(low.assign(f"{out.name}[0]", output.name), output.dtype))
+            low.define(output, Scalar(low.assign(ir.load(out.name, 0), output.name), output.dtype))

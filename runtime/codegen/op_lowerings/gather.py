@@ -9,8 +9,10 @@ from runtime.codegen.kernel.values import Array, Buffer, Dims, Scalar, product
 from runtime.codegen.lower.state import Lowering, emitter
 from runtime.codegen.op_lowerings.slice import row_view, writable, write, zeros
 from runtime.codegen.op_lowerings.view import bind, filled
-from runtime.codegen.symbolic.ranges import index_of, is_below, known_of, learn_inside, outside
+from runtime.codegen.symbolic.ranges import Atom, index_of, is_below, known_of, learn_inside, outside
 from runtime.graph.ir import Node, Value
+from runtime.kernel_ir import ir
+from runtime.kernel_ir.types import INT64
 
 
 def _any_array(low: Lowering, value: Value) -> Array:
@@ -32,7 +34,7 @@ def _gather(low: Lowering, node: Node) -> None:
             bind(low, node, row_view(low, array, row))
             return
         strides = low.strides(array)
-        offset = f"{row} * {strides[axis]}" if array.offset == "0" else f"{array.offset} + {row} * {strides[axis]}"
+        offset = row * strides[axis] if array.offset == ir.ZERO else array.offset + row * strides[axis]
         dims = array.dims[:axis] + array.dims[axis + 1 :]
         view = Array(array.buffer, dims, strides[:axis] + strides[axis + 1 :], low.atom(offset, "at"), whole=False)
         bind(low, node, view)
@@ -41,17 +43,17 @@ def _gather(low: Lowering, node: Node) -> None:
     dims = array.dims[:axis] + positions.dims + array.dims[axis + 1 :]
     out = low.new_buffer(product(dims), array.dtype, node.outputs[0].name)
 
-    def body(source: str, target: str) -> str:
-        return f"{out.name}[{target}] = {array.buffer.name}[{source}]"
+    def body(source: ir.Expr, target: ir.Expr) -> ir.Statement:
+        return ir.store(out.name, target, ir.load(array.buffer.name, source))
 
     _walk(low, node, array.dims, positions, axis, "GatherV2", body)
     low.define(node.outputs[0], Array(out, dims))
 
 
 def _checked(
-    low: Lowering, node: Node, index: Value, size: str, message: str, error: str = "InvalidArgumentError"
-) -> str:
-    """A rank-0 index as a 64-bit variable or literal; prints the check that it is in [0, size)."""
+    low: Lowering, node: Node, index: Value, size: Atom, message: str, error: str = "InvalidArgumentError"
+) -> Atom:
+    """A rank-0 index as a 64-bit variable or constant; adds the check that it is in [0, size)."""
     row, known = index_of(low, index, "row")
     wrong = outside(low, row, known, size)
     if wrong is not None:
@@ -61,7 +63,7 @@ def _checked(
 
 
 def _walk(low: Lowering, node: Node, table: Dims, positions: Array, axis: int, label: str, body: Any) -> None:
-    """Prints loops over all slices that `positions` names along `axis` of an array with dimensions `table`.
+    """Adds loops over all slices that `positions` names along `axis` of an array with dimensions `table`.
 
     `body(source, target)` gives the innermost statement from the place in the table and in the gathered array.
     """
@@ -69,11 +71,11 @@ def _walk(low: Lowering, node: Node, table: Dims, positions: Array, axis: int, l
     count = low.atom(product(positions.dims))
     names = [low.index_name(depth) for depth in range(3)]
     with low.nested() as block:
-        row = low.assign(f"np.int64({positions.buffer.name}[{names[0]}])", "row")
+        row = low.assign(ir.Convert(INT64, ir.load(positions.buffer.name, names[0])), "row")
         where, details = place_of(positions.dims, names[0], 2)
         message = f"indices[{where}] = {{0}} is not in [0, {{1}}) [Op:{label}]"
         low.fail_when(
-            f"{row} < 0 or {row} >= {table[axis]}",
+            ir.either(row.compare("<", 0), row.compare(">=", table[axis])),
             "InvalidArgumentError",
             message,
             node,
@@ -81,23 +83,22 @@ def _walk(low: Lowering, node: Node, table: Dims, positions: Array, axis: int, l
             label,
         )
     o, j = names[1], names[2]
-    base_source = row if outer == "1" else f"({o} * {table[axis]} + {row})"
-    base_target = names[0] if outer == "1" else f"({o} * {count} + {names[0]})"
-    with low.nested() as innermost:
-        if inner == "1":
-            low.line(body(spelling.strip(base_source), spelling.strip(base_target)))
-        else:
-            low.loop(j, inner, low.lines(body(f"{base_source} * {inner} + {j}", f"{base_target} * {inner} + {j}")))
-    low.loop(names[0], count, [*block, *(innermost if outer == "1" else [low.for_each(o, outer, innermost)])])
+    base_source: ir.Expr = row if outer == ir.ONE else o * table[axis] + row
+    base_target: ir.Expr = names[0] if outer == ir.ONE else o * count + names[0]
+    if inner == ir.ONE:
+        innermost = body(base_source, base_target)
+    else:
+        innermost = low.for_each(j, inner, [body(base_source * inner + j, base_target * inner + j)])
+    low.loop(names[0], count, [*block, innermost if outer == ir.ONE else low.for_each(o, outer, [innermost])])
 
 
-def place_of(dims: Dims, index: str, first: int) -> tuple[str, list[str]]:
-    """The position for a message (`{2},{3}`, numbered from `first` on) of a flat index, and the texts of its parts."""
-    parts = []
+def place_of(dims: Dims, index: ir.Expr, first: int) -> tuple[str, list[ir.Expr]]:
+    """The position for a message (`{2},{3}`, numbered from `first` on) of a flat index, and its parts."""
+    parts: list[ir.Expr] = []
     for axis in range(len(dims)):
         rest = product(dims[axis + 1 :])
-        text = index if rest == "1" else f"{index} // ({rest})"
-        parts.append(text if axis == 0 else f"({text}) % {dims[axis]}")
+        place = index if rest == ir.ONE else index // rest
+        parts.append(place if axis == 0 else place % dims[axis])
     return ",".join(f"{{{first + position}}}" for position in range(len(dims))), parts
 
 
@@ -123,17 +124,14 @@ def _scatter_add(low: Lowering, node: Node, total: Array, indices: Value, values
         row = _checked(low, node, indices, total.dims[axis], f"indices = {{0}} is not in [0, {{1}}) [Op:{label}]")
         strides = low.strides(total)
         dims = total.dims[:axis] + total.dims[axis + 1 :]
-        view = Array(
-            total.buffer, dims, strides[:axis] + strides[axis + 1 :], low.atom(f"{row} * {strides[axis]}", "at")
-        )
+        view = Array(total.buffer, dims, strides[:axis] + strides[axis + 1 :], low.atom(row * strides[axis], "at"))
         write(low, node, row_view(low, total, row) if axis == 0 else view, values, add=True)
     else:
         source, positions = low.array(values), low.array(indices)
 
-        def body(place: str, origin: str) -> str:
-            into = f"{total.buffer.name}[{place}]"
-            text = spelling.narrow(f"({into} + {source.buffer.name}[{origin}])", total.dtype)
-            return f"{into} = {spelling.strip(text)}"
+        def body(place: ir.Expr, origin: ir.Expr) -> ir.Statement:
+            into = ir.load(total.buffer.name, place)
+            return ir.set_to(into, spelling.narrow(into + ir.load(source.buffer.name, origin), total.dtype))
 
         _walk(low, node, total.dims, positions, axis, label, body)
     low.define(node.outputs[0], total)
@@ -165,7 +163,7 @@ def _row_grad(low: Lowering, node: Node) -> None:
 
 
 def _write_existing_row(low: Lowering, node: Node, total: Array, add: bool = False) -> None:
-    """Prints the write of a row, unless the array ends before it."""
+    """Adds the write of a row, unless the array ends before it."""
     _, index, value = node.inputs
     value_ref = low.ref(value)
     if isinstance(value_ref, Scalar):
@@ -177,7 +175,7 @@ def _write_existing_row(low: Lowering, node: Node, total: Array, add: bool = Fal
     if wrong is None:
         low.block += block
     else:
-        low.branch(f"not ({wrong})", block)
+        low.branch(ir.negated(wrong), block)
     low.define(node.outputs[0], total)
 
 
@@ -192,10 +190,11 @@ def _row(low: Lowering, node: Node) -> None:
         if output.type.rank == 0:  # type: ignore[union-attr]
             found = low.assign(spelling.literal(0, array.dtype), output.name)
             view = row_view(low, array, row)
-            low.branch(f"{row} < {array.dims[0]}", low.lines(f"{found} = {view.buffer.name}[{view.offset}]"))
+            value = ir.load(view.buffer.name, view.offset)
+            low.branch(row.compare("<", array.dims[0]), [ir.assign(found.name, value)])
             low.define(output, Scalar(found, array.dtype))
             return
-        array = _resized(low, low.solid(array), low.atom(f"max({size}, {array.dims[0]})"), output.name)
+        array = _resized(low, low.solid(array), low.atom(ir.call("max", size, array.dims[0])), output.name)
     bind(low, node, row_view(low, array, row))
 
 
@@ -209,19 +208,19 @@ def _array_write(low: Lowering, node: Node) -> None:
     (row, known), least = index_of(low, index, "row"), low.size_of(size)
     if known is None or not known.is_nonnegative:
         message = "Tried to write to index {0}, which is negative"
-        low.fail_when(f"{row} < 0", "OutOfRangeError", message, node, (row,), node.op.label)
+        low.fail_when(row.compare("<", 0), "OutOfRangeError", message, node, (row,), node.op.label)
     if node.attrs["fixed"] and not is_below(low, known, least):
         message = "Tried to write to index {0} but array is not resizeable and size is: {1}"
-        low.fail_when(f"{row} >= {least}", "OutOfRangeError", message, node, (row, least), node.op.label)
+        low.fail_when(row.compare(">=", least), "OutOfRangeError", message, node, (row, least), node.op.label)
     learn_inside(low, index, least if node.attrs["fixed"] else None)
     old = low.dims(buffer)
     element = low.dims(value)
-    unequal = [f"{got} != {wanted}" for got, wanted in zip(old[1:], element) if got != wanted]
+    unequal = [got.compare("!=", wanted) for got, wanted in zip(old[1:], element) if got != wanted]
     if unequal:
         shapes = [str(tuple(f"{{{start + i}}}" for i in range(len(element)))) for start in (0, len(element))]
         given, elements = (shape.replace("'", "") for shape in shapes)
         message = f"A value of shape {given} can't be written to an array of elements of shape {elements}"
-        wrong = f"{old[0]} > 0 and ({' or '.join(unequal)})"
+        wrong = ir.both(old[0].compare(">", 0), ir.either(*unequal))
         low.fail_when(wrong, "InvalidArgumentError", message, node, (*element, *old[1:]), node.op.label)
     total = writable(low, node)
     if node.attrs["fixed"] and least == old[0]:
@@ -230,14 +229,14 @@ def _array_write(low: Lowering, node: Node) -> None:
         return
     length = low.atom(product(element), "length")
     # Nobody else needs this memory, so its variable may hold what it grows to.
-    rows, data = low.assign(old[0], "rows"), total.buffer.name
-    capacity = low.names.fresh("capacity")
-    growth = low.lines(
-        f"{capacity} = lib.capacity({rows}, {row} + 1, {least})",
-        f"{data} = lib.resized({data}, {rows} * {length}, {capacity} * {length})",
-        f"{rows} = {capacity}",
-    )
-    low.branch(f"{rows} < max({least}, {row} + 1)", growth)
+    rows, data = low.assign(old[0], "rows"), ir.Var(total.buffer.name)
+    capacity = ir.Var(low.names.fresh("capacity"))
+    growth: ir.Block = [
+        ir.assign(capacity.name, ir.call("lib.capacity", rows, row + 1, least)),
+        ir.assign(data.name, ir.call("lib.resized", data, rows * length, capacity * length)),
+        ir.assign(rows.name, capacity),
+    ]
+    low.branch(rows.compare("<", ir.call("max", least, row + 1)), growth)
     grown = Array(total.buffer, (rows, *element))
     write(low, node, row_view(low, grown, row), value)
     low.define(node.outputs[0], grown)
@@ -251,20 +250,18 @@ def _resize_rows(low: Lowering, node: Node) -> None:
         low.define(node.outputs[0], array)
         return
     if not low.is_size(count):
-        count = low.assign(f"max({count}, 0)", "n")
+        count = low.assign(ir.call("max", count, 0), "n")
     if node.attrs["within"]:
-        count = low.assign(f"min({count}, {array.dims[0]})", "n")
+        count = low.assign(ir.call("min", count, array.dims[0]), "n")
         low.define(node.outputs[0], Array(array.buffer, (count, *array.dims[1:]), None, array.offset, whole=False))
         return
     low.define(node.outputs[0], _resized(low, array, count, node.outputs[0].name))
 
 
-def _resized(low: Lowering, array: Array, count: str, name: str | None) -> Array:
+def _resized(low: Lowering, array: Array, count: Atom, name: str | None) -> Array:
     """The first `count` rows of an array, with zeros for those that don't exist."""
     length = low.atom(product(array.dims[1:]), "length")
-    data = low.assign(
-        f"lib.resized({array.buffer.name}, {array.dims[0]} * {length}, {count} * {length})", name or "rows"
-    )
-    resized = Buffer(data, array.dtype)
+    grown = ir.call("lib.resized", ir.Var(array.buffer.name), array.dims[0] * length, count * length)
+    resized = Buffer(low.assign(grown, name or "rows").name, array.dtype)
     resized.may_be(array.buffer)
     return Array(resized, (count, *array.dims[1:]))

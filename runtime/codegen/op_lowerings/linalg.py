@@ -3,13 +3,15 @@ behind one helper."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from runtime.codegen.kernel.values import Array, Dims, product
 from runtime.codegen.loops.loop_nest import broadcast_dims
 from runtime.codegen.lower.state import Lowering, emitter
-from runtime.codegen.passes.parallelize import threads_of
+from runtime.codegen.passes.parallelize import thread_count_in
 from runtime.graph.ir import Node, Value
+from runtime.kernel_ir import ir
 
 
 def _operand(low: Lowering, value: Value, transposed: bool) -> tuple[Array, bool]:
@@ -34,61 +36,59 @@ def _matmul(low: Lowering, node: Node) -> None:
     other, columns = b.dims[-2:][::-1] if flip_b else b.dims[-2:]
     if inner != other:
         message = "Matrix size-incompatible: inner dimensions {0} and {1} [Op:MatMul]"
-        low.fail_when(f"{inner} != {other}", "InvalidArgumentError", message, node, (inner, other), "MatMul")
+        low.fail_when(inner.compare("!=", other), "InvalidArgumentError", message, node, (inner, other), "MatMul")
     batch = broadcast_dims(low, a.dims[:-2], b.dims[:-2], node)
     batch = batch or b.dims[:-2]
     dims = low.type_dims(output.type, (*batch, rows, columns))  # type: ignore[arg-type]
     out = low.new_buffer(product(dims), output.dtype, output.name)
-    flips = f"{flip_a}, {flip_b}"
+    flips = (ir.truth(flip_a), ir.truth(flip_b))
     sizes = (rows, inner, columns)
-    places = [a.offset, b.offset, "0"]
-    if not batch or all(d == "1" for d in batch):
-        low.line(_call(low, a, b, out.name, places, sizes, flips))
+    places = [a.offset, b.offset, ir.ZERO]
+    if not batch or all(d == ir.ONE for d in batch):
+        low.add(_call(low, a, b, out.name, places, sizes, flips))
     else:
         _batched(low, a, b, out.name, batch, sizes, flips)
     low.define(output, Array(out, dims))
 
 
 def _call(
-    low: Lowering, a: Array, b: Array, out: str, places: list[str], sizes: tuple[str, str, str], flips: str
-) -> str:
-    given = (
-        f"{a.buffer.name}, {places[0]}, {b.buffer.name}, {places[1]}, {out}, {places[2]}, {', '.join(sizes)}, {flips}"
-    )
+    low: Lowering, a: Array, b: Array, out: str, places: Sequence[ir.Expr], sizes: Dims, flips: Dims
+) -> ir.Statement:
+    arrays = (ir.Var(a.buffer.name), ir.Var(b.buffer.name), ir.Var(out))
+    given = [each for pair in zip(arrays, places) for each in pair]
     if not a.dtype.is_floating:
-        return f"lib.int_matmul({given})"
-    return f"lib.matmul({given}, {threads_of(low)})"
+        return ir.Run(ir.call("lib.int_matmul", *given, *sizes, *flips))
+    return ir.Run(ir.call("lib.matmul", *given, *sizes, *flips, ir.Var(thread_count_in(low.constants))))
 
 
-def _batched(low: Lowering, a: Array, b: Array, out: str, batch: Dims, sizes: tuple[str, str, str], flips: str) -> None:
+def _batched(low: Lowering, a: Array, b: Array, out: str, batch: Dims, sizes: Dims, flips: Dims) -> None:
     rows, inner, columns = sizes
     count = low.atom(product(batch))
     index = low.index_name(0)
-    lengths = [low.atom(f"{rows} * {inner}"), low.atom(f"{inner} * {columns}"), low.atom(f"{rows} * {columns}")]
-    places: list[str] = []
+    lengths = [low.atom(rows * inner), low.atom(inner * columns), low.atom(rows * columns)]
+    places: list[ir.Expr] = []
     with low.nested() as block:
         for array, length in zip((a, b), lengths):
             place = _batch_place(low, array.dims[:-2], batch, index)
-            text = "0" if place == "0" else f"({place}) * {length}"
-            places.append(text if array.offset == "0" else f"{array.offset} + {text}")
-        places.append(f"{index} * {lengths[2]}")
-        low.line(_call(low, a, b, out, places, sizes, flips))
+            start = ir.ZERO if place == ir.ZERO else place * length
+            places.append(start if array.offset == ir.ZERO else array.offset + start)
+        places.append(index * lengths[2])
+        low.add(_call(low, a, b, out, places, sizes, flips))
     low.loop(index, count, block)
 
 
-def _batch_place(low: Lowering, own: Dims, batch: Dims, index: str) -> str:
+def _batch_place(low: Lowering, own: Dims, batch: Dims, index: ir.Expr) -> ir.Expr:
     """Which matrix of an operand belongs to flat batch position `index`."""
     if own == batch:
         return index
-    own = ("1",) * (len(batch) - len(own)) + own
-    text = "0"
+    own = (ir.ONE,) * (len(batch) - len(own)) + own
+    place: ir.Expr = ir.ZERO
     for axis, (size, whole) in enumerate(zip(own, batch)):
-        if size == "1":
+        if size == ir.ONE:
             continue
         rest = product(batch[axis + 1 :])
-        at = index if rest == "1" else f"{index} // ({rest})"
-        at = f"({at}) % {whole}"
+        at: ir.Expr = (index if rest == ir.ONE else index // rest) % whole
         if size != whole:
-            at = f"({at} if {size} != 1 else 0)"
-        text = at if text == "0" else f"({text}) * {size} + {at}"
-    return text
+            at = size.compare("!=", 1).choose(at, 0)
+        place = at if place == ir.ZERO else place * size + at
+    return place

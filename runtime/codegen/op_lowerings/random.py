@@ -17,17 +17,19 @@ from collections.abc import Callable, Sequence
 
 from runtime import dtypes
 from runtime.codegen.kernel import spelling
-from runtime.codegen.kernel.values import TOKEN, Array, Buffer, Scalar, Vector, product
+from runtime.codegen.kernel.values import TOKEN, Array, Buffer, Dims, Scalar, Vector, product
 from runtime.codegen.lower.state import REFUSALS, Lowering, emitter
-from runtime.codegen.passes.loop_fusion import place
 from runtime.codegen.passes.parallelize import is_large
+from runtime.codegen.symbolic.ranges import Atom
 from runtime.dtypes import DType
 from runtime.graph.ir import Node, Value
+from runtime.kernel_ir import ir
+from runtime.kernel_ir.types import FLOAT32, FLOAT64, INT64, UINT32, UINT64
 from runtime.ops.random.philox import BLOCKS, SMALLEST, STATELESS_KEY
 from runtime.ops.random.stateful import Borrowed
 from runtime.types import TokenType
 
-Words = Callable[[int], str]  # the text of a number's first word, of its second and so on
+Words = Callable[[int], ir.Expr]  # a number's first word, its second and so on
 
 _FLOATS = (
     "random_uniform", "random_normal", "random_truncated_normal",
@@ -39,7 +41,7 @@ _OTHERS = (
 )  # fmt: skip
 _FEW = 8  # numbers up to which each is a variable
 _AT_ONCE = 4096  # words that `lib.fill_words` makes
-_TURN = "6.283185307179586"
+_TURN = ir.Const(6.283185307179586, FLOAT64)
 
 
 def _refusal(node: Node) -> str | None:
@@ -57,29 +59,37 @@ REFUSALS.update(dict.fromkeys([*_FLOATS, *_OTHERS], _refusal))
 # --- streams -------------------------------------------------------------------------------------------------------
 
 
-def _state(low: Lowering, value: Value) -> list[str]:
+def _uint64(value: int) -> ir.Const:
+    return ir.Const(value, UINT64)
+
+
+def _wide(expr: ir.Expr) -> ir.Expr:
+    return ir.Convert(UINT64, expr)
+
+
+def _state(low: Lowering, value: Value) -> list[ir.Var]:
     """The three words of a state, each as uint64."""
     ref = low.ref(value)
-    items = ref.items if isinstance(ref, Vector) else [f"{low.array(value).buffer.name}[{i}]" for i in range(3)]
-    return [low.assign(f"np.uint64({item})", "word") for item in items]
+    items = ref.items if isinstance(ref, Vector) else [ir.load(low.array(value).buffer.name, i) for i in range(3)]
+    return [low.assign(_wide(item), "word") for item in items]
 
 
-def _drawn(low: Lowering, node: Node, count: str) -> list[str]:
+def _drawn(low: Lowering, node: Node, count: ir.Expr) -> list[ir.Var]:
     """The state of a function's own stream, which then goes on by `count` numbers."""
     borrowed = next((value for _, value in low.constants if isinstance(value, Borrowed)), None)
     if borrowed is None:
         borrowed = Borrowed()
         low.constants.append(("streams", borrowed))
     at = 3 * borrowed.add(node)
-    words = [low.assign(f"streams[{at + i}]", "word") for i in range(3)]
-    low.line(f"streams[{at}] = {words[0]} + np.uint64({BLOCKS} * ({count}))")
-    low.line(f"streams[{at + 1}] = {words[1]} + np.uint64(streams[{at}] < {words[0]})")
+    words = [low.assign(ir.load("streams", at + i), "word") for i in range(3)]
+    low.add(ir.store("streams", at, words[0] + _wide(BLOCKS * count)))
+    low.add(ir.store("streams", at + 1, words[1] + _wide(ir.load("streams", at).compare("<", words[0]))))
     return words
 
 
-def _dims(low: Lowering, node: Node, holes: Sequence[Value]) -> list[str]:
+def _dims(low: Lowering, node: Node, holes: Sequence[Value]) -> Dims:
     rest = iter(holes)
-    found = []
+    found: list[Atom] = []
     for size in node.attrs["shape"]:
         if size is not None:
             found.append(low.static_dim(size))
@@ -87,9 +97,9 @@ def _dims(low: Lowering, node: Node, holes: Sequence[Value]) -> list[str]:
         dim = low.size_of(next(rest))
         if not low.is_size(dim):
             message = "Dimension {0} must be >= 0" + (" [Op:RandomUniform]" if node.op.effect else "")
-            low.fail_when(f"{dim} < 0", "InvalidArgumentError", message, node, (dim,))
+            low.fail_when(dim.compare("<", 0), "InvalidArgumentError", message, node, (dim,))
         found.append(dim)
-    return found
+    return tuple(found)
 
 
 # --- what words become -------------------------------------------------------------------------------------------
@@ -100,50 +110,57 @@ def _word_count(dtype: DType) -> int:
     return 2 if dtype.np.itemsize == 8 else 1
 
 
-def _fraction(dtype: DType, words: Words, which: int = 0) -> str:
+def _fraction(dtype: DType, words: Words, which: int = 0) -> ir.Expr:
     """A number in [0, 1), of those that words make, from the low bits of one word, or of two for float64."""
     if dtype.name == "float32":
-        return f"(np.float32({words(which)} & np.uint64(0x7FFFFF)) * np.float32({2.0**-23!r}))"
+        low_bits = ir.Binary("&", words(which), _uint64(0x7FFFFF))
+        return ir.Convert(FLOAT32, low_bits) * ir.Const(2.0**-23, FLOAT32)
     upper, lower = words(2 * which), words(2 * which + 1)
-    return f"(np.float64((({upper} & np.uint64(0xFFFFF)) << np.uint64(32)) | {lower}) * {2.0**-52!r})"
+    shifted = ir.Binary("<<", ir.Binary("&", upper, _uint64(0xFFFFF)), _uint64(32))
+    return ir.Convert(FLOAT64, ir.Binary("|", shifted, lower)) * ir.Const(2.0**-52, FLOAT64)
 
 
-def _whole(dtype: DType, words: Words) -> str:
+def _whole(dtype: DType, words: Words) -> ir.Expr:
     """All bits of a word, or of two for dtypes of 64 bits."""
     if _word_count(dtype) == 1:
-        return f"np.uint32({words(0)})"
-    return f"({words(0)} | ({words(1)} << np.uint64(32)))"
+        return ir.Convert(UINT32, words(0))
+    return ir.Binary("|", words(0), ir.Binary("<<", words(1), _uint64(32)))
 
 
-def _pair(low: Lowering, dtype: DType, words: Words, alone: bool) -> tuple[str, str]:
+def _pair(low: Lowering, dtype: DType, words: Words, alone: bool) -> tuple[ir.Expr, ir.Expr]:
     """Two normal numbers by the transform of Box and Muller, from two uniform ones; rounded where the interpreter
     rounds."""
-    kind, factor = f"np.{dtype.name}", spelling.literal(-2.0, dtype)
+    kind, factor = spelling.machine_type(dtype), spelling.literal(-2.0, dtype)
     least = spelling.literal(SMALLEST, dtype)
     first = low.assign(_fraction(dtype, words), "first")
-    first = low.assign(f"{first} if {first} > {least} else {least}", "first")
-    logarithm = "math.log" if alone else "lib.log"
-    radius = low.assign(f"math.sqrt({factor} * {kind}({logarithm}(np.float64({first}))))", "radius")
-    angle = low.assign(f"np.float64({kind}({_TURN} * np.float64({_fraction(dtype, words, 1)})))", "angle")
-    return f"{kind}(lib.sin({angle})) * {radius}", f"{kind}(lib.cos({angle})) * {radius}"
+    first = low.assign(first.compare(">", least).choose(first, least), "first")
+    logarithm = ir.call("math.log" if alone else "lib.log", ir.Convert(FLOAT64, first))
+    radius = low.assign(ir.call("math.sqrt", factor * ir.Convert(kind, logarithm)), "radius")
+    turned = _TURN * ir.Convert(FLOAT64, _fraction(dtype, words, 1))
+    angle = low.assign(ir.Convert(FLOAT64, ir.Convert(kind, turned)), "angle")
+    sine, cosine = (ir.Convert(kind, ir.call(name, angle)) for name in ("lib.sin", "lib.cos"))
+    return sine * radius, cosine * radius
 
 
 # --- numbers -----------------------------------------------------------------------------------------------------
 
 
-def _word_of(low: Lowering, state: Sequence[str], first: int = 0) -> Words:
+def _word_of(low: Lowering, state: Sequence[ir.Var], first: int = 0) -> Words:
     """The words of a stream's first blocks, from one of them on."""
-    pairs: dict[int, str] = {}
+    pairs: dict[int, ir.Var] = {}
 
-    def word(index: int) -> str:
+    def word(index: int) -> ir.Expr:
         pair, half = divmod(first + index, 2)
         if pair not in pairs:
-            number, upper, key = state
+            number, key = state[0], state[2]
+            upper: ir.Expr = state[1]
             if pair > 1:
-                number = low.assign(f"{number} + np.uint64({pair // 2})", "number")
-                upper = f"{upper} + np.uint64({number} < {state[0]})"
-            pairs[pair] = low.assign(f"lib.random_words({number}, {upper}, {key}, {pair % 2 == 1})", "pair")
-        return f"({pairs[pair]} >> np.uint64(32))" if half else f"({pairs[pair]} & np.uint64(0xFFFFFFFF))"
+                number = low.assign(number + _uint64(pair // 2), "number")
+                upper = upper + _wide(number.compare("<", state[0]))
+            pairs[pair] = low.assign(ir.call("lib.random_words", number, upper, key, ir.truth(pair % 2 == 1)), "pair")
+        if half:
+            return ir.Binary(">>", pairs[pair], _uint64(32))
+        return ir.Binary("&", pairs[pair], _uint64(0xFFFFFFFF))
 
     return word
 
@@ -152,7 +169,7 @@ def _later(words: Words, first: int) -> Words:
     return lambda index: words(first + index)
 
 
-def _is_few(low: Lowering, dims: Sequence[str]) -> int | None:
+def _is_few(low: Lowering, dims: Dims) -> int | None:
     """How many numbers, where they are few: each is then a variable."""
     sizes = [low.static_size(dim) for dim in dims]
     if None in sizes:
@@ -161,45 +178,43 @@ def _is_few(low: Lowering, dims: Sequence[str]) -> int | None:
     return count if 0 < count <= _FEW else None
 
 
-def _words_at(words: Buffer, first: str) -> Words:
+def _words_at(words: Buffer, first: ir.Expr) -> Words:
     """The words of a buffer from a place on."""
-    return lambda index: f"np.uint64({words.name}[{first}{f' + {index}' if index else ''}])"
+    return lambda index: _wide(ir.load(words.name, first + index if index else first))
 
 
-def _words(low: Lowering, node: Node, state: Sequence[str], count: str) -> Buffer:
+def _words(low: Lowering, node: Node, state: Sequence[ir.Var], count: ir.Expr) -> Buffer:
     """A buffer of `count` random words."""
     words = low.new_buffer(count, dtypes.uint32, "words")
     row = low.index_name(0)
-    call = f"lib.fill_words({words.name}, {row} * {_AT_ONCE}, {', '.join(state)})"
-    low.placed = None
-    place(low, row, low.atom(f"({count} + {_AT_ONCE - 1}) // {_AT_ONCE}"), low.lines(call), is_large([node]))
-    low.placed = None  # what the function writes isn't seen in the text, so nothing else goes into this loop
+    call = ir.Run(ir.call("lib.fill_words", ir.Var(words.name), row * _AT_ONCE, *state))
+    low.nest(row, low.atom((count + (_AT_ONCE - 1)) // _AT_ONCE), [call], is_large([node]), may_join=False)
     return words
 
 
 def _define(
-    low: Lowering, node: Node, state: Sequence[str], dims: Sequence[str], text: Callable[[Words], str]
+    low: Lowering, node: Node, state: Sequence[ir.Var], dims: Dims, number: Callable[[Words], ir.Expr]
 ) -> None:  # fmt: skip
     """Binds numbers of which each is made of one word, or of two where the dtype has 64 bits."""
     output = node.outputs[0]
     if not dims:
-        low.define(output, Scalar(low.assign(text(_word_of(low, state)), output.name), output.dtype))
+        low.define(output, Scalar(low.assign(number(_word_of(low, state)), output.name), output.dtype))
         return
     each, few = _word_count(output.dtype), _is_few(low, dims)
     if few is not None:
         word = _word_of(low, state)  # one for all numbers: two of one pair ask for it once
-        items = tuple(low.assign(text(_later(word, i * each)), output.name) for i in range(few))
-        low.define(output, Vector(output.dtype, items, tuple(dims)))
+        items = tuple(low.assign(number(_later(word, i * each)), output.name) for i in range(few))
+        low.define(output, Vector(output.dtype, items, dims))
         return
     count = low.atom(product(dims))
-    words = _words(low, node, state, count if each == 1 else low.atom(f"2 * {count}"))
+    words = _words(low, node, state, count if each == 1 else low.atom(2 * count))
     out, index = low.new_buffer(count, output.dtype, output.name), low.index_name(0)
-    element = text(_words_at(words, index if each == 1 else f"2 * {index}"))
-    place(low, index, count, low.lines(f"{out.name}[{index}] = {element}"), is_large([node]))
-    low.define(output, Array(out, tuple(dims)))
+    element = number(_words_at(words, index if each == 1 else 2 * index))
+    low.nest(index, count, [ir.store(out.name, index, element)], is_large([node]))
+    low.define(output, Array(out, dims))
 
 
-def _opened(low: Lowering, node: Node, taken: int) -> tuple[list[str], list[str]]:
+def _opened(low: Lowering, node: Node, taken: int) -> tuple[list[ir.Var], Dims]:
     """The state that a node draws from, and the dimensions of what it draws. taken: how many operands aren't sizes."""
     if not node.op.effect:
         low.fusion.flush_all()
@@ -229,25 +244,23 @@ def _normal(low: Lowering, node: Node) -> None:
     few, each = _is_few(low, dims), 2 * _word_count(dtype)
     if few is not None:
         pairs = [_pair(low, dtype, _word_of(low, state, i * each), True) for i in range((few + 1) // 2)]
-        items = [low.assign(text, output.name) for pair in pairs for text in pair][:few]
-        low.define(output, Vector(dtype, tuple(items), tuple(dims)))
+        items = [low.assign(each, output.name) for pair in pairs for each in pair][:few]
+        low.define(output, Vector(dtype, tuple(items), dims))
         return
     count = low.atom(product(dims))
-    words = _words(low, node, state, low.atom(f"({count} + {count} % 2) * {each // 2}"))
+    words = _words(low, node, state, low.atom((count + count % 2) * (each // 2)))
     out, index = low.new_buffer(count, dtype, output.name), low.index_name(0)
     with low.nested() as block:
-        first, second = _pair(low, dtype, _words_at(words, f"{each} * {index}"), False)
-        low.line(f"{out.name}[2 * {index}] = {first}")
-        low.line(f"{out.name}[2 * {index} + 1] = {second}")
-    place(low, index, low.atom(f"{count} // 2"), block, is_large([node]))
-    low.placed = None
+        first, second = _pair(low, dtype, _words_at(words, each * index), False)
+        low.add(ir.store(out.name, 2 * index, first), ir.store(out.name, 2 * index + 1, second))
+    low.nest(index, low.atom(count // 2), block, is_large([node]), may_join=False)
     size = low.static_size(count)
     if size is None or size % 2:
         with low.nested() as block:
-            first, _ = _pair(low, dtype, _words_at(words, f"({count} - 1) * {each // 2}"), False)
-            low.line(f"{out.name}[{count} - 1] = {first}")
-        low.branch(f"{count} % 2 == 1", block)
-    low.define(output, Array(out, tuple(dims)))
+            first, _ = _pair(low, dtype, _words_at(words, (count - 1) * (each // 2)), False)
+            low.add(ir.store(out.name, count - 1, first))
+        low.branch((count % 2).compare("==", 1), block)
+    low.define(output, Array(out, dims))
 
 
 @emitter("random_integers", "philox_integers")
@@ -258,15 +271,14 @@ def _integers(low: Lowering, node: Node) -> None:
     dtype = output.dtype
     state, dims = _opened(low, node, 2 if node.op.effect else 3)
     message = "Need minval < maxval, got {0} >= {1}" + (" [Op:RandomUniformInt]" if node.op.effect else "")
-    low.fail_when(
-        f"{least} >= {most}", "InvalidArgumentError", message, node, (f"np.int64({least})", f"np.int64({most})")
-    )
-    wide = "np.uint64" if dtype.np.itemsize == 8 else "np.uint32"
-    start = low.assign(f"{wide}({least})", "start")
-    size = low.assign(f"{wide}({wide}({most}) - {start})", "size")
+    shown = (ir.Convert(INT64, least), ir.Convert(INT64, most))
+    low.fail_when(least.compare(">=", most), "InvalidArgumentError", message, node, shown)
+    kind, wide = spelling.machine_type(dtype), UINT64 if dtype.np.itemsize == 8 else UINT32
+    start = low.assign(ir.Convert(wide, least), "start")
+    size = low.assign(ir.Convert(wide, ir.Convert(wide, most) - start), "size")
     _define(
         low, node, state, dims,
-        lambda words: f"np.{dtype.name}({wide}({_whole(dtype, words)} % {size}) + {start})",
+        lambda words: ir.Convert(kind, ir.Convert(wide, _whole(dtype, words) % size) + start),
     )  # fmt: skip
 
 
@@ -274,24 +286,25 @@ def _integers(low: Lowering, node: Node) -> None:
 def _full_integers(low: Lowering, node: Node) -> None:
     state, dims = _opened(low, node, 1)
     dtype = node.outputs[0].dtype
-    _define(low, node, state, dims, lambda words: f"np.{dtype.name}({_whole(dtype, words)})")
+    kind = spelling.machine_type(dtype)
+    _define(low, node, state, dims, lambda words: ir.Convert(kind, _whole(dtype, words)))
 
 
 @emitter("philox_state")
 def _state_of_seeds(low: Lowering, node: Node) -> None:
     ref = low.ref(node.inputs[0])
     if isinstance(ref, Vector):
-        items = list(ref.items)
+        items: list[ir.Expr] = list(ref.items)
     else:
         array = low.array(node.inputs[0])
-        items = [f"{array.buffer.name}[{i}]" for i in range(2)]
+        items = [ir.load(array.buffer.name, i) for i in range(2)]
         if array.dims != (low.static_dim(2),):
             message = "seed must have shape [2], got [{0}]"
-            low.fail_when(f"{array.dims[0]} != 2", "ValueError", message, node, (array.dims[0],))
-    seeds = [low.assign(f"np.uint64({item})", "seed") for item in items]
-    key = f"np.uint64({STATELESS_KEY:#x})"
-    mixed = [low.assign(f"lib.random_words({', '.join(seeds)}, {key}, {second})", "mixed") for second in (False, True)]
-    words = ("0", f"np.int64({mixed[1]})", f"np.int64({mixed[0]})")
+            low.fail_when(array.dims[0].compare("!=", 2), "ValueError", message, node, (array.dims[0],))
+    seeds = [low.assign(_wide(item), "seed") for item in items]
+    key = _uint64(STATELESS_KEY)
+    mixed = [low.assign(ir.call("lib.random_words", *seeds, key, half), "mixed") for half in (ir.FALSE, ir.TRUE)]
+    words = (ir.ZERO, ir.Convert(INT64, mixed[1]), ir.Convert(INT64, mixed[0]))
     low.define(node.outputs[0], Vector(dtypes.int64, words, (low.static_dim(3),)))
 
 
@@ -303,11 +316,9 @@ def _truncated(low: Lowering, node: Node) -> None:
     size = 2 if wide else 4
     count, group = low.atom(product(dims)), low.index_name(0)
     out = low.new_buffer(count, output.dtype, output.name)
-    call = f"lib.fill_truncated({out.name}, {group}, {wide}, {', '.join(state)})"
-    low.placed = None
-    place(low, group, low.atom(f"({count} + {size - 1}) // {size}"), low.lines(call), is_large([node]))
-    low.placed = None
-    low.define(output, Array(out, tuple(dims)) if dims else Scalar(f"{out.name}[0]", output.dtype))
+    call = ir.Run(ir.call("lib.fill_truncated", ir.Var(out.name), group, ir.truth(wide), *state))
+    low.nest(group, low.atom((count + (size - 1)) // size), [call], is_large([node]), may_join=False)
+    low.define(output, Array(out, dims) if dims else Scalar(ir.load(out.name, 0), output.dtype))
 
 
 @emitter("random_permutation", "philox_permutation")
@@ -317,8 +328,7 @@ def _permutation(low: Lowering, node: Node) -> None:
     state = _drawn(low, node, count) if node.op.effect else _state(low, node.inputs[0])
     output = node.outputs[0]
     out = low.new_buffer(count, output.dtype, output.name)
-    low.line(f"lib.fill_permutation({out.name}, {', '.join(state)})")
-    low.placed = None
+    low.add(ir.Run(ir.call("lib.fill_permutation", ir.Var(out.name), *state)))
     low.define(output, Array(out, (count,)))
     for value in node.outputs[1:]:
         low.define(value, TOKEN)
@@ -327,8 +337,9 @@ def _permutation(low: Lowering, node: Node) -> None:
 @emitter("random_state")
 def _state_of_stream(low: Lowering, node: Node) -> None:
     low.fusion.flush_all()
-    words = _drawn(low, node, f"np.int64({low.scalar_name(node.inputs[0])})")
-    low.define(node.outputs[0], Vector(dtypes.int64, tuple(f"np.int64({w})" for w in words), (low.static_dim(3),)))
+    words = _drawn(low, node, ir.Convert(INT64, low.scalar_name(node.inputs[0])))
+    items = tuple(ir.Convert(INT64, word) for word in words)
+    low.define(node.outputs[0], Vector(dtypes.int64, items, (low.static_dim(3),)))
     for value in node.outputs[1:]:
         low.define(value, TOKEN)
 
@@ -340,17 +351,21 @@ def _categorical(low: Lowering, node: Node) -> None:
     count = low.size_of(node.inputs[2])
     rows, classes = (low.atom(dim) for dim in logits.dims)
     shown = "num_classes should be positive, got {0} [Op:Multinomial]"
-    low.fail_when(f"{classes} == 0 and {count} > 0", "InvalidArgumentError", shown, node, (classes,))
+    wrong = ir.both(classes.compare("==", 0), count.compare(">", 0))
+    low.fail_when(wrong, "InvalidArgumentError", shown, node, (classes,))
     if not low.is_size(count):
         shown = "num_samples should be nonnegative, got {0} [Op:Multinomial]"
-        low.fail_when(f"{count} < 0", "InvalidArgumentError", shown, node, (count,))
-    out, row = low.new_buffer(low.atom(f"{rows} * {count}"), output.dtype, output.name), low.index_name(0)
-    sums = low.new_buffer(low.atom(f"{rows} * {classes}"), dtypes.float64, "sums")
-    call = (
-        f"lib.draw_classes({logits.buffer.name}, {row} * {classes}, {classes}, {sums.name}, {out.name}, "
-        f"{row} * {count}, {count}, {', '.join(state)})"
+        low.fail_when(count.compare("<", 0), "InvalidArgumentError", shown, node, (count,))
+    out, row = low.new_buffer(low.atom(rows * count), output.dtype, output.name), low.index_name(0)
+    sums = low.new_buffer(low.atom(rows * classes), dtypes.float64, "sums")
+    given = (
+        ir.Var(logits.buffer.name),
+        row * classes,
+        classes,
+        ir.Var(sums.name),
+        ir.Var(out.name),
+        row * count,
+        count,
     )
-    low.placed = None
-    place(low, row, rows, low.lines(call), is_large([node]))
-    low.placed = None
+    low.nest(row, rows, [ir.Run(ir.call("lib.draw_classes", *given, *state))], is_large([node]))
     low.define(output, Array(out, (rows, count)))

@@ -7,6 +7,7 @@ from runtime.codegen.kernel.values import Array, Virtual, product
 from runtime.codegen.loops.reductions import REDUCTIONS, accumulator, result
 from runtime.codegen.lower.state import Lowering, emitter
 from runtime.graph.ir import Node
+from runtime.kernel_ir import ir
 
 
 @emitter(*(name for name in REDUCTIONS if name.startswith("reduce_")))
@@ -17,8 +18,8 @@ def _reduce(low: Lowering, node: Node) -> None:
         # Nothing to walk over; only the mean's conversions remain.
         reduction = REDUCTIONS[node.op.name]
         wide = accumulator(reduction, source.dtype)
-        text = result(reduction, spelling.convert(low.scalar(source), source.dtype, wide), "1", node.outputs[0].dtype)
-        low.define_scalar(node, text)
+        total = spelling.convert(low.scalar(source), source.dtype, wide)
+        low.define_scalar(node, result(reduction, total, ir.ONE, node.outputs[0].dtype))
         return
     axes = node.attrs["axis"]
     axes = tuple(range(rank)) if axes is None else tuple(axes)
@@ -27,7 +28,7 @@ def _reduce(low: Lowering, node: Node) -> None:
         return
     dims = low.dims(source)
     keep = node.attrs["keepdims"]
-    out = tuple("1" if axis in axes else d for axis, d in enumerate(dims) if keep or axis not in axes)
+    out = tuple(ir.ONE if axis in axes else d for axis, d in enumerate(dims) if keep or axis not in axes)
     low.fusion.add_reduction(node, axes, out)
 
 
@@ -37,8 +38,8 @@ def _sum_to_shape_of(low: Lowering, node: Node) -> None:
     source, like = node.inputs
     old, new = low.dims(source), low.dims(like)
     lead = len(old) - len(new)
-    axes = (*range(lead), *(lead + i for i, d in enumerate(new) if d == "1" and old[lead + i] != "1"))
-    if all(d in ("1", old[lead + i]) for i, d in enumerate(new)):
+    axes = (*range(lead), *(lead + i for i, d in enumerate(new) if d == ir.ONE and old[lead + i] != ir.ONE))
+    if all(d in (ir.ONE, old[lead + i]) for i, d in enumerate(new)):
         if axes:
             low.fusion.add_reduction(node, axes, new)
         else:
@@ -46,17 +47,19 @@ def _sum_to_shape_of(low: Lowering, node: Node) -> None:
         return
     for i, wanted in enumerate(new):
         got = old[lead + i]
-        if wanted not in ("1", got):
+        if wanted not in (ir.ONE, got):
             message = "Incompatible shapes: a dimension of {0} can't be summed to {1} [Op:SumToShapeOf]"
-            low.fail_when(f"{wanted} != {got} and {wanted} != 1", "InvalidArgumentError", message, node, (got, wanted))
+            wrong = ir.both(wanted.compare("!=", got), wanted.compare("!=", 1))
+            low.fail_when(wrong, "InvalidArgumentError", message, node, (got, wanted))
     dtype = source.dtype
     wide = accumulator(REDUCTIONS[node.op.name], dtype)
     ref = low.ref(source)
     total = low.solid(Virtual(wide, new, lambda indices: spelling.literal(0, wide), uniform=True), node.outputs[0].name)
     low.copy_into(total, ref, add=True, dims=old)
     if wide is not dtype:
-        element = f"{total.buffer.name}[{{}}]"
-        at = low.atom(product(new))
-        narrow = Virtual(dtype, (at,), lambda indices: spelling.convert(element.format(indices[0]), wide, dtype))
+        buffer, count = total.buffer.name, low.atom(product(new))
+        narrow = Virtual(
+            dtype, (count,), lambda indices: spelling.convert(ir.load(buffer, indices[0]), wide, dtype)
+        )  # fmt: skip
         total = Array(low.solid(narrow, node.outputs[0].name).buffer, new)
     low.define(node.outputs[0], total)

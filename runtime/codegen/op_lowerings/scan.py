@@ -21,10 +21,10 @@ import numpy as np
 
 from runtime.codegen.kernel import spelling
 from runtime.codegen.kernel.values import Array, Scalar, product
-from runtime.codegen.lower.state import Lowering, emitter
-from runtime.codegen.passes.loop_fusion import place
+from runtime.codegen.lower.state import Bounds, Lowering, emitter
 from runtime.codegen.passes.parallelize import is_large
 from runtime.graph.ir import Node
+from runtime.kernel_ir import ir
 from runtime.shapes import element_count
 
 _TOGETHER = 4096  # elements of an operand that isn't looked at on its own
@@ -47,33 +47,30 @@ class _Lines:
         """print_row writes what is done for row number `outer`."""
         with self.low.nested() as block:
             print_row()
-        place(self.low, self.outer, self.before, block, is_large([self.node]))
+        self.low.nest(self.outer, self.before, block, is_large([self.node]))
 
-    def columns(self, start: Callable[[str], None], each: Callable[[str, str, str], None]) -> None:
+    def columns(self, start: Callable[[ir.Var], None], each: Callable[[ir.Var, ir.Var, ir.Var], None]) -> None:
         """start(column) begins a column, counted over all rows of columns; each(row, element, column) goes on."""
         low = self.low
-        blocks = low.assign(f"({self.behind} + {_COLUMNS} - 1) // {_COLUMNS}", "blocks")
-        count = low.assign(f"{self.before} * {blocks}", "n")
+        blocks = low.assign((self.behind + _COLUMNS - 1) // _COLUMNS, "blocks")
+        count = low.assign(self.before * blocks, "n")
         with low.nested() as block:
-            line = low.assign(f"{self.outer} // {blocks}", "line")
-            first = low.assign(f"{self.outer} % {blocks} * {_COLUMNS}", "begin")
-            end = low.assign(f"min({first} + {_COLUMNS}, {self.behind})", "end")
-            self._along(first, end, lambda: start(low.assign(f"{line} * {self.behind} + {self.column}", "at")))
+            line = low.assign(self.outer // blocks, "line")
+            first = low.assign(self.outer % blocks * _COLUMNS, "begin")
+            end = low.assign(ir.call("min", first + _COLUMNS, self.behind), "end")
+            self.loop(self.column, (first, end), lambda: start(low.assign(line * self.behind + self.column, "at")))
 
             def row() -> None:
                 def element() -> None:
-                    at = low.assign(f"({line} * {self.length} + {self.step}) * {self.behind} + {self.column}", "at")
-                    each(self.step, at, low.assign(f"{line} * {self.behind} + {self.column}", "at"))
+                    at = low.assign((line * self.length + self.step) * self.behind + self.column, "at")
+                    each(self.step, at, low.assign(line * self.behind + self.column, "at"))
 
-                self._along(first, end, element)
+                self.loop(self.column, (first, end), element)
 
             self.loop(self.step, self.length, row)
-        place(low, self.outer, count, block, is_large([self.node]))
+        low.nest(self.outer, count, block, is_large([self.node]))
 
-    def _along(self, first: str, end: str, body: Callable[[], None]) -> None:
-        self.loop(self.column, f"{first}, {end}", body)
-
-    def loop(self, index: str, bounds: str, body: Callable[[], None]) -> None:
+    def loop(self, index: ir.Var, bounds: Bounds, body: Callable[[], None]) -> None:
         with self.low.nested() as block:
             body()
         self.low.loop(index, bounds, block)
@@ -89,35 +86,32 @@ def _running(low: Lowering, node: Node) -> None:
     start = spelling.literal(neutral, output.dtype)
     reverse, exclusive = node.attrs["reverse"], node.attrs["exclusive"]
 
-    def move(total: str, at: str) -> None:
-        step = (
-            f"{total} = {spelling.strip(spelling.narrow(f'({total} {sign} {array.buffer.name}[{at}])', output.dtype))}"
-        )
-        store = f"{out.name}[{at}] = {total}"
-        for text in [store, step] if exclusive else [step, store]:
-            low.line(text)
+    def move(total: ir.Var | ir.Load, at: ir.Expr) -> None:
+        following = ir.Binary(sign, total, ir.load(array.buffer.name, at))
+        step = ir.set_to(total, spelling.narrow(following, output.dtype))
+        store = ir.store(out.name, at, total)
+        low.add(*([store, step] if exclusive else [step, store]))
 
-    if lines.behind == "1":
+    if lines.behind == ir.ONE:
 
         def row() -> None:
             total = low.assign(start, "total")
-            position = f"{lines.length} - 1 - {lines.step}" if reverse else lines.step
-            lines.loop(
-                lines.step,
-                lines.length,
-                lambda: move(total, low.assign(f"{lines.outer} * {lines.length} + {position}", "at")),
-            )
+            start_of_row = lines.outer * lines.length
+            at = start_of_row + lines.step
+            if reverse:
+                at = start_of_row + lines.length - 1 - lines.step
+            lines.loop(lines.step, lines.length, lambda: move(total, low.assign(at, "at")))
 
         lines.rows(row)
     else:
-        totals = low.new_buffer(f"{lines.before} * {lines.behind}", output.dtype, "total")
+        totals = low.new_buffer(lines.before * lines.behind, output.dtype, "total")
 
-        def element(step: str, at: str, column: str) -> None:
+        def element(step: ir.Var, at: ir.Var, column: ir.Var) -> None:
             if reverse:
-                at = low.assign(f"{at} + ({lines.length} - 1 - {step} - {step}) * {lines.behind}", "at")
-            move(f"{totals.name}[{column}]", at)
+                at = low.assign(at + (lines.length - 1 - step - step) * lines.behind, "at")
+            move(ir.load(totals.name, column), at)
 
-        lines.columns(lambda column: low.line(f"{totals.name}[{column}] = {start}"), element)
+        lines.columns(lambda column: low.add(ir.store(totals.name, column, start)), element)
     low.define(output, Array(out, array.dims))
 
 
@@ -145,71 +139,76 @@ def _extreme(low: Lowering, node: Node) -> None:
     lines = _Lines(low, node, array, axis)
     shape = ",".join(f"{{{position}}}" for position in range(len(array.dims)))
     message = f"Reduction axis {axis} is empty in shape [{shape}] [Op:{node.op.label}]"
-    low.fail_when(f"{lines.length} == 0", "InvalidArgumentError", message, node, array.dims, node.op.label)
+    low.fail_when(lines.length.compare("==", 0), "InvalidArgumentError", message, node, array.dims, node.op.label)
     dims = array.dims[:axis] + array.dims[axis + 1 :]
     out = low.new_buffer(product(dims), output.dtype, output.name)
-    floating, kind = array.dtype.is_floating, spelling.type_name(output.dtype)
+    floating, kind = array.dtype.is_floating, spelling.machine_type(output.dtype)
     sign = ">" if node.op.name == "argmax" else "<"
     # NaN is never the extreme.
-    lowest = spelling.literal(-np.inf if sign == ">" else np.inf, array.dtype) if floating else ""
+    lowest = spelling.literal(-np.inf if sign == ">" else np.inf, array.dtype) if floating else None
 
-    def first(text: str) -> str:
-        value = low.assign(text, "value")
-        return low.assign(f"{lowest} if {value} != {value} else {value}", "best") if floating else value
+    def first(expr: ir.Expr) -> ir.Var:
+        value = low.assign(expr, "value")
+        return value if lowest is None else low.assign(value.compare("!=", value).choose(lowest, value), "best")
 
     def row() -> None:
-        begin = low.assign(f"{lines.outer} * {lines.length}", "at")
-        best, where = first(f"{array.buffer.name}[{begin}]"), low.assign("0", "place")
+        begin = low.assign(lines.outer * lines.length, "at")
+        best, where = first(ir.load(array.buffer.name, begin)), low.assign(ir.ZERO, "place")
 
-        def look(start: str, end: str) -> None:
+        def look(start: ir.Expr, end: ir.Expr) -> None:
             def element() -> None:
-                value = low.assign(f"{array.buffer.name}[{begin} + {lines.column}]", "value")
-                low.branch(f"{value} {sign} {best}", low.lines(f"{best} = {value}", f"{where} = {lines.column}"))
+                value = low.assign(ir.load(array.buffer.name, begin + lines.column), "value")
+                better: ir.Block = [ir.assign(best.name, value), ir.assign(where.name, lines.column)]
+                low.branch(value.compare(sign, best), better)
 
-            lines.loop(lines.column, f"{start}, {end}", element)
+            lines.loop(lines.column, (start, end), element)
 
         def block() -> None:
             """Looks closely only where a block has something better, or NaN."""
-            start = low.assign(f"{lines.step} * {_BLOCK}", "begin")
-            end = low.assign(f"min({start} + {_BLOCK}, {lines.length})", "end")
+            start = low.assign(lines.step * _BLOCK, "begin")
+            end = low.assign(ir.call("min", start + _BLOCK, lines.length), "end")
             top = low.assign(best, "top")
 
             def element() -> None:
-                value = low.assign(f"{array.buffer.name}[{begin} + {lines.column}]", "value")
+                value = low.assign(ir.load(array.buffer.name, begin + lines.column), "value")
+                larger: ir.Expr = value.compare(sign, top).choose(value, top)
                 if floating:
-                    low.line(f"{top} = lib.{'maximum' if sign == '>' else 'minimum'}({top}, {value})")
-                else:
-                    low.line(f"{top} = {value} if {value} {sign} {top} else {top}")
+                    larger = ir.call(f"lib.{'maximum' if sign == '>' else 'minimum'}", top, value)
+                low.add(ir.assign(top.name, larger))
 
-            lines.loop(lines.column, f"{start}, {end}", element)
+            lines.loop(lines.column, (start, end), element)
             with low.nested() as closely:
                 look(start, end)
-            low.branch(f"{top} != {best}", closely)
+            low.branch(top.compare("!=", best), closely)
 
-        look("1", f"min({lines.length}, {_BLOCK})")
-        lines.loop(lines.step, f"1, ({lines.length} + {_BLOCK} - 1) // {_BLOCK}", block)
-        low.line(f"{out.name}[{lines.outer}] = {kind}({where})")
+        look(ir.ONE, ir.call("min", lines.length, _BLOCK))
+        lines.loop(lines.step, (ir.ONE, (lines.length + _BLOCK - 1) // _BLOCK), block)
+        low.add(ir.store(out.name, lines.outer, ir.Convert(kind, where)))
 
-    def start_column(column: str) -> None:
-        low.line(f"{out.name}[{column}] = {kind}(0)")
-        low.line(f"{bests.name}[{column}] = {first(first_element(column))}")
+    def start_column(column: ir.Var) -> None:
+        low.add(ir.store(out.name, column, spelling.literal(0, output.dtype)))
+        best = first(first_element(column))
+        low.add(ir.store(bests.name, column, best))
 
-    def first_element(column: str) -> str:
+    def first_element(column: ir.Var) -> ir.Expr:
         """A column's number counts rows of columns, each of which begins `length` rows behind the other."""
-        line = f"({column} // {lines.behind})"
-        return f"{array.buffer.name}[{column} + {line} * ({lines.length} - 1) * {lines.behind}]"
+        return ir.load(array.buffer.name, column + column // lines.behind * (lines.length - 1) * lines.behind)
 
-    def element(step: str, at: str, column: str) -> None:
-        value, best = low.assign(f"{array.buffer.name}[{at}]", "value"), low.assign(f"{bests.name}[{column}]", "best")
-        low.line(f"{out.name}[{column}] = {kind}({step}) if {value} {sign} {best} else {out.name}[{column}]")
-        low.line(f"{bests.name}[{column}] = {value} if {value} {sign} {best} else {best}")
+    def element(step: ir.Var, at: ir.Var, column: ir.Var) -> None:
+        value, best = (
+            low.assign(ir.load(array.buffer.name, at), "value"),
+            low.assign(ir.load(bests.name, column), "best"),
+        )
+        is_better, place_ = value.compare(sign, best), ir.load(out.name, column)
+        low.add(ir.set_to(place_, is_better.choose(ir.Convert(kind, step), place_)))
+        low.add(ir.store(bests.name, column, is_better.choose(value, best)))
 
-    if lines.behind == "1":
+    if lines.behind == ir.ONE:
         lines.rows(row)
     else:
-        bests = low.new_buffer(f"{lines.before} * {lines.behind}", array.dtype, "best")
+        bests = low.new_buffer(lines.before * lines.behind, array.dtype, "best")
         lines.columns(start_column, element)
     if dims:
         low.define(output, Array(out, dims))
     else:
-        low.define(output, Scalar(low.assign(f"{out.name}[0]", output.name), output.dtype))
+        low.define(output, Scalar(low.assign(ir.load(out.name, 0), output.name), output.dtype))

@@ -14,17 +14,20 @@ from dataclasses import dataclass
 from typing import Any
 
 from runtime.codegen.kernel import spelling
-from runtime.codegen.kernel.names import fill
+from runtime.codegen.kernel.names import rule_expression
 from runtime.codegen.kernel.values import Array, Buffer, Dims, Scalar, Vector, product
+from runtime.codegen.loops.access import total as total_of
 from runtime.codegen.loops.scalarize import is_small, items, vector
 from runtime.codegen.lower.state import REFUSALS, Lowering, emitter
 from runtime.codegen.op_lowerings.gather import place_of
 from runtime.codegen.op_lowerings.slice import writable, zeros
 from runtime.codegen.op_lowerings.view import bind, filled
-from runtime.codegen.symbolic.ranges import Known, index_of, learn_inside, outside
+from runtime.codegen.symbolic.ranges import Atom, Known, index_of, learn_inside, outside
 from runtime.dtypes import bool_
 from runtime.graph.ir import Node, Value
 from runtime.graph.making import known_array
+from runtime.kernel_ir import ir
+from runtime.kernel_ir.types import INT64
 from runtime.ops.table import OPS
 from runtime.shapes import element_count
 
@@ -54,6 +57,10 @@ def _refusal(node: Node) -> str | None:
 
 
 REFUSALS.update(dict.fromkeys([*_JOINED, "gather_nd"], _refusal))
+
+
+# From a place and a number to a statement.
+Body = Callable[[ir.Expr, ir.Expr], ir.Statement]
 
 
 @dataclass
@@ -97,16 +104,16 @@ def _gather_nd(low: Lowering, node: Node) -> None:
     table = low.array(params)
     places = _places(low, table.dims, indices)
     ref = low.ref(indices)
-    if isinstance(ref, Vector) and product(places.outer) == "1":
-        start = _start(low, node, ref.items, places, "0", (), _numbers(low, indices))
+    if isinstance(ref, Vector) and product(places.outer) == ir.ONE:
+        start = _start(low, node, ref.items, places, ir.ZERO, (), _numbers(low, indices))
         view = Array(table.buffer, (*places.outer, *places.inner), None, low.atom(start, "at"), whole=False)
         bind(low, node, view)
         return
     dims = (*places.outer, *places.inner)
     out = low.new_buffer(product(dims), table.dtype, node.outputs[0].name)
 
-    def body(source: str, target: str) -> str:
-        return f"{out.name}[{target}] = {table.buffer.name}[{source}]"
+    def body(source: ir.Expr, target: ir.Expr) -> ir.Statement:
+        return ir.store(out.name, target, ir.load(table.buffer.name, source))
 
     _walk(low, node, indices, places, body)
     low.define(node.outputs[0], Array(out, dims))
@@ -120,35 +127,37 @@ def _updates(low: Lowering, node: Node, updates: Value, places: Places) -> Any:
     """The updates, one after another in memory or in a few variables; prints the check of their dimensions."""
     wanted = (*places.outer, *places.inner)
     own = low.dims(updates)
-    wrong = [f"{got} != {size}" for got, size in zip(own, wanted) if got != size]
+    wrong = [got.compare("!=", size) for got, size in zip(own, wanted) if got != size]
     if wrong:
-        details: list[str] = []
+        details: list[ir.Expr] = []
         shapes = []
-        for dims in (own, (*places.outer, str(len(places.table) - len(places.inner))), places.table, wanted):
+        depth = ir.as_expr(len(places.table) - len(places.inner))
+        for dims in (own, (*places.outer, depth), places.table, wanted):
             shapes.append(",".join(f"{{{len(details) + k}}}" for k in range(len(dims))))
             details += dims
         message = (
             f"updates of shape [{shapes[0]}] don't fit indices of shape [{shapes[1]}] and a tensor of shape "
             f"[{shapes[2]}]: expected [{shapes[3]}] [Op:{node.op.label}]"
         )
-        low.fail_when(" or ".join(wrong), "InvalidArgumentError", message, node, details, node.op.label)
+        low.fail_when(ir.either(*wrong), "InvalidArgumentError", message, node, details, node.op.label)
     if is_small(updates) and known_array(updates) is not None:
         return vector(low, updates, items(low, updates))
     ref = low.ref(updates)
     if isinstance(ref, Scalar):
-        return Vector(ref.dtype, (low.scalar_name(updates),), ("1",))
+        return Vector(ref.dtype, (low.scalar_name(updates),), (ir.ONE,))
     return ref if isinstance(ref, Vector) else low.array(updates)
 
 
 def _write(low: Lowering, node: Node, total: Array, indices: Value, new: Any, places: Places) -> None:
     joined = _JOINED[node.op.name]
 
-    def store(place: str, text: str) -> str:
-        into = f"{total.buffer.name}[{place}]"
+    def store(place: ir.Expr, value: ir.Expr) -> ir.Statement:
+        into = ir.load(total.buffer.name, place)
         if joined is not None:
             dtype = total.dtype
-            text = spelling.narrow(fill(OPS[joined].scalar, [into, text], [dtype, dtype], dtype), dtype)
-        return f"{into} = {spelling.strip(text)}"
+            found = rule_expression(OPS[joined].scalar, [into, value], [dtype, dtype], dtype)
+            value = spelling.narrow(found, dtype)
+        return ir.set_to(into, value)
 
     ref = low.ref(indices)
     if isinstance(ref, Vector) and isinstance(new, Vector):
@@ -157,13 +166,13 @@ def _write(low: Lowering, node: Node, total: Array, indices: Value, new: Any, pl
         numbers = _numbers(low, indices)
         for k in range(len(ref.items) // depth):
             own = slice(k * depth, (k + 1) * depth)
-            at = _start(low, node, ref.items[own], places, str(k), places.outer, numbers[own])
+            at = _start(low, node, ref.items[own], places, ir.as_expr(k), places.outer, numbers[own])
             start = at if each == 1 else low.atom(at, "at")
             for j, item in enumerate(new.items[k * each : (k + 1) * each]):
-                low.line(store(spelling.strip(f"{start} + {j}" if j else start), item))
+                low.add(store(start + j if j else start, item))
     else:
         source = low.solid(new)
-        _walk(low, node, indices, places, lambda place, origin: store(place, f"{source.buffer.name}[{origin}]"))
+        _walk(low, node, indices, places, lambda place, origin: store(place, ir.load(source.buffer.name, origin)))
     low.define(node.outputs[0], total)
 
 
@@ -176,20 +185,21 @@ class _Flags:
         self.are_wanted = any(
             v in region.outputs or not region.live.isdisjoint(region.users.get(v, ())) for v in node.outputs[1:]
         )
-        self.at: list[str] | None = None
+        self.at: list[ir.Expr] | None = None
 
-    def _starts(self, ref: Vector) -> list[str]:
+    def _starts(self, ref: Vector) -> list[ir.Expr]:
         """The places of the updates, one by one."""
         low, places = self.low, self.places
         depth = len(places.table) - len(places.inner)
         count = len(ref.items) // depth
         each = len(self.new.items) // count
         numbers = _numbers(low, self.indices)
-        found = []
+        found: list[ir.Expr] = []
         for k in range(count):
             own = slice(k * depth, (k + 1) * depth)
-            start = low.atom(_start(low, self.node, ref.items[own], places, str(k), places.outer, numbers[own]), "at")
-            found += [f"{start} + {j}" if j else start for j in range(each)]
+            place = _start(low, self.node, ref.items[own], places, ir.as_expr(k), places.outer, numbers[own])
+            start = low.atom(place, "at")
+            found += [start + j if j else start for j in range(each)]
         return found
 
     def read_before(self) -> None:
@@ -197,54 +207,57 @@ class _Flags:
         ref = low.ref(self.indices)
         if isinstance(ref, Vector) and isinstance(self.new, Vector):
             self.at = self._starts(ref)
-            self.before = [low.assign(f"{name}[{place}]", "before") for place in self.at]
+            self.before = [low.assign(ir.load(name, place), "before") for place in self.at]
             return
         self.new = low.solid(self.new)
         size = product((*self.places.outer, *self.places.inner))
         self.old = low.new_buffer(size, self.total.dtype, "before")
-        _walk(low, self.node, self.indices, self.places, lambda at, k: f"{self.old.name}[{k}] = {name}[{at}]")
+        old = self.old.name
+        _walk(low, self.node, self.indices, self.places, lambda at, k: ir.store(old, k, ir.load(name, at)))
 
     def compare(self) -> None:
         low, name = self.low, self.total.buffer.name
         dims = (*self.places.outer, *self.places.inner)
         outputs = self.node.outputs[1:]
         if self.at is not None:
-            after = [low.assign(f"{name}[{place}]", "after") for place in self.at]
+            after = [low.assign(ir.load(name, place), "after") for place in self.at]
             for output, values in zip(outputs, (self.before, self.new.items)):
-                items = tuple(low.assign(f"{a} == {b}", output.name) for a, b in zip(values, after))
+                items = tuple(low.assign(a.compare("==", b), output.name) for a, b in zip(values, after))
                 low.define(output, Vector(bool_, items, dims) if dims else Scalar(items[0], bool_))
             return
         for output, values in zip(outputs, (self.old, self.new.buffer)):
             found = low.new_buffer(product(dims), bool_, output.name)
 
-            def compared(at: str, k: str, found: Buffer = found, values: Buffer = values) -> str:
-                return f"{found.name}[{k}] = {values.name}[{k}] == {name}[{at}]"
+            def compared(
+                at: ir.Expr, k: ir.Expr, found: Buffer = found, values: Buffer = values
+            ) -> ir.Statement:  # fmt: skip
+                return ir.store(found.name, k, ir.load(values.name, k).compare("==", ir.load(name, at)))
 
             _walk(low, self.node, self.indices, self.places, compared)
-            low.define(output, Array(found, dims))
+            low.define(output, Array(found, dims) if dims else Scalar(low.assign(ir.load(found.name, 0)), bool_))
 
 
-def _walk(low: Lowering, node: Node, indices: Value, places: Places, body: Callable[[str, str], str]) -> None:
-    """Prints a loop over the index vectors; `body(place, number)` is the statement for an element of the table and its
+def _walk(low: Lowering, node: Node, indices: Value, places: Places, body: Body) -> None:
+    """Adds a loop over the index vectors; `body(place, number)` is the statement for an element of the table and its
     number among all that the vectors lead to."""
     positions = low.array(indices)
     depth = len(places.table) - len(places.inner)
     count, inner = low.atom(product(places.outer)), low.atom(product(places.inner))
     i, j = low.index_name(0), low.index_name(1)
     with low.nested() as block:
-        parts = [f"{positions.buffer.name}[{i if depth == 1 else f'{i} * {depth} + {axis}'}]" for axis in range(depth)]
+        parts = [ir.load(positions.buffer.name, i if depth == 1 else i * depth + axis) for axis in range(depth)]
         start = _start(low, node, parts, places, i, places.outer)
-        if inner == "1":
-            low.line(body(spelling.strip(start), i))
+        if inner == ir.ONE:
+            low.add(body(start, i))
         else:
             at = low.atom(start, "at")
-            low.loop(j, inner, low.lines(body(f"{at} + {j}", f"{i} * {inner} + {j}")))
+            low.loop(j, inner, [body(at + j, i * inner + j)])
     low.loop(i, count, block)
 
 
 def _numbers(low: Lowering, indices: Value) -> list[Value | None]:
-    """The scalars of which index vectors are stacks in this region, of which more may be known than of their texts;
-    None for those that come from elsewhere."""
+    """The scalars of which index vectors are stacks in this region, of which more may be known than their expressions
+    tell; None for those that come from elsewhere."""
     node = indices.node
     if indices.shape and node is not None and node.op.name == "stack" and node.attrs["axis"] == 0:
         return [number for value in node.inputs for number in _numbers(low, value)]
@@ -253,33 +266,34 @@ def _numbers(low: Lowering, indices: Value) -> list[Value | None]:
 
 
 def _start(
-    low: Lowering, node: Node, parts: Sequence[str], places: Places, number: str, outer: Dims,
+    low: Lowering, node: Node, parts: Sequence[ir.Expr], places: Places, number: ir.Expr, outer: Dims,
     values: Sequence[Value | None] = (),
-) -> str:  # fmt: skip
+) -> ir.Expr:  # fmt: skip
     """The place in the table's buffer where an index vector leads to; prints its check. `number`: which vector; values:
     its indices, where they are known."""
     table = places.table
     values = values or [None] * len(parts)
-    found: list[tuple[str, Known | None]] = [
-        (low.assign(f"np.int64({part})", "row"), None) if value is None else index_of(low, value, "row")
+    found: list[tuple[Atom, Known | None]] = [
+        (low.assign(ir.Convert(INT64, part), "row"), None) if value is None else index_of(low, value, "row")
         for value, part in zip(values, parts)
     ]
     rows = [row for row, _ in found]
     if not rows:
-        return "0"
-    wrong = [outside(low, row, known, size) for (row, known), size in zip(found, table)]
+        return ir.ZERO
+    outsides = [outside(low, row, known, size) for (row, known), size in zip(found, table)]
+    wrong = [test for each in outsides if each is not None for test in ir.alternatives(each)]
     where, parts_of_where = place_of(outer, number, len(rows) + len(table))
     details = [*rows, *table, *parts_of_where]
     vector = ",".join(f"{{{k}}}" for k in range(len(rows)))
     shape = ",".join(f"{{{k}}}" for k in range(len(rows), len(rows) + len(table)))
     message = f"indices[{where}] = [{vector}] does not index into shape [{shape}] [Op:{node.op.label}]"
-    if any(wrong):
-        low.fail_when(" or ".join(filter(None, wrong)), "InvalidArgumentError", message, node, details, node.op.label)
+    if wrong:
+        low.fail_when(ir.either(*wrong), "InvalidArgumentError", message, node, details, node.op.label)
     for value, size in zip(values, table):
         if value is not None:
             learn_inside(low, value, size)
-    terms = []
+    terms: list[ir.Expr] = []
     for axis, row in enumerate(rows):
         stride = product(table[axis + 1 :])
-        terms.append(row if stride == "1" else f"{row} * {stride if stride.isidentifier() else f'({stride})'}")
-    return " + ".join(terms)
+        terms.append(row if stride == ir.ONE else row * stride)
+    return total_of(terms)

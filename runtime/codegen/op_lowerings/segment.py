@@ -14,13 +14,15 @@ from __future__ import annotations
 import numpy as np
 
 from runtime.codegen.kernel import spelling
-from runtime.codegen.kernel.names import fill
+from runtime.codegen.kernel.names import rule_expression
 from runtime.codegen.kernel.values import Array, Dims, Virtual, product
 from runtime.codegen.lower.state import REFUSALS, Lowering, emitter
 from runtime.codegen.op_lowerings.gather import place_of
 from runtime.codegen.op_lowerings.view import filled
 from runtime.dtypes import DType
 from runtime.graph.ir import Node
+from runtime.kernel_ir import ir
+from runtime.kernel_ir.types import INT64
 from runtime.ops.table import OPS
 
 # The op that joins the rows of a segment; what stands where there is none is the same as on the interpreter.
@@ -62,22 +64,21 @@ def _segments(low: Lowering, node: Node) -> None:
     rows, inner = low.atom(product(ids.dims)), low.atom(product(data.dims[rank:]))
     i, j = low.index_name(0), low.index_name(1)
 
-    def joined(place: str, source: str) -> str:
-        into = f"{total.buffer.name}[{place}]"
-        text = fill(OPS[op].scalar, [into, f"{data.buffer.name}[{source}]"], [dtype, dtype], dtype)
-        return f"{into} = {spelling.strip(spelling.narrow(text, dtype))}"
+    def joined(place: ir.Expr, source: ir.Expr) -> ir.Statement:
+        into = ir.load(total.buffer.name, place)
+        found = rule_expression(OPS[op].scalar, [into, ir.load(data.buffer.name, source)], [dtype, dtype], dtype)
+        return ir.set_to(into, spelling.narrow(found, dtype))
 
     with low.nested() as block:
-        segment = low.assign(f"np.int64({ids.buffer.name}[{i}])", "segment")
+        segment = low.assign(ir.Convert(INT64, ir.load(ids.buffer.name, i)), "segment")
         where, details = place_of(ids.dims, i, 2)
         message = f"segment_ids[{where}] = {{0}} is out of range [0, {{1}})"
-        low.fail_when(f"{segment} >= {count}", "InvalidArgumentError", message, node, (segment, count, *details))
-        if inner == "1":
-            body = low.lines(joined(segment, i))
+        low.fail_when(segment.compare(">=", count), "InvalidArgumentError", message, node, (segment, count, *details))
+        if inner == ir.ONE:
+            body = joined(segment, i)
         else:
-            row = low.lines(joined(f"{segment} * {inner} + {j}", f"{i} * {inner} + {j}"))
-            body = [low.for_each(j, inner, row)]
-        low.branch(f"{segment} >= 0", body)
+            body = low.for_each(j, inner, [joined(segment * inner + j, i * inner + j)])
+        low.branch(segment.compare(">=", 0), [body])
     low.loop(i, rows, block)
     low.define(node.outputs[0], Array(total.buffer, dims))
 
@@ -90,24 +91,23 @@ def _searchsorted(low: Lowering, node: Node) -> None:
     length = low.atom(sequence.dims[-1])
     i, j = low.index_name(0), low.index_name(1)
 
-    def found(first: str, place: str) -> str:
-        value, right = f"{values.buffer.name}[{place}]", node.attrs["side"] == "right"
-        text = f"lib.place_in({sequence.buffer.name}, {first}, {length}, {value}, {right})"
-        return f"{out.name}[{place}] = {spelling.type_name(output.dtype)}({text})"
+    def found(first: ir.Expr, place: ir.Expr) -> ir.Statement:
+        value, right = ir.load(values.buffer.name, place), ir.TRUE if node.attrs["side"] == "right" else ir.FALSE
+        position = ir.call("lib.place_in", ir.Var(sequence.buffer.name), first, length, value, right)
+        return ir.store(out.name, place, ir.Convert(spelling.machine_type(output.dtype), position))
 
     if len(sequence.dims) == 1:
-        low.loop(i, low.atom(product(values.dims)), low.lines(found("0", i)))
+        low.loop(i, low.atom(product(values.dims)), [found(ir.ZERO, i)])
     else:
         lead = sequence.dims[:-1]
         _check_lead(low, node, values.dims[:-1], lead, "Leading dim_size of both tensors must match")
         columns = low.atom(values.dims[-1])
-        with low.nested() as rows:
-            low.loop(j, columns, low.lines(found(f"{i} * {length}", f"{i} * {columns} + {j}")))
-        low.loop(i, low.atom(product(lead)), rows)
+        row = low.for_each(j, columns, [found(i * length, i * columns + j)])
+        low.loop(i, low.atom(product(lead)), [row])
     low.define(output, Array(out, values.dims))
 
 
 def _check_lead(low: Lowering, node: Node, got: Dims, wanted: Dims, message: str, details: Dims = ()) -> None:
-    wrong = [f"{a} != {b}" for a, b in zip(got, wanted) if a != b]
+    wrong = [a.compare("!=", b) for a, b in zip(got, wanted) if a != b]
     if wrong:
-        low.fail_when(" or ".join(wrong), "InvalidArgumentError", message, node, details)
+        low.fail_when(ir.either(*wrong), "InvalidArgumentError", message, node, details)

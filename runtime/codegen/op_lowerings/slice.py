@@ -14,12 +14,15 @@ from typing import Any
 from runtime.codegen.kernel import spelling
 from runtime.codegen.kernel.source import NotNative
 from runtime.codegen.kernel.values import Array, Buffer, Dims, Scalar, Vector, Virtual, product
+from runtime.codegen.loops.access import total as total_of
 from runtime.codegen.loops.concat_views import Joined, sliced, whole
 from runtime.codegen.lower.state import Lowering, emitter
 from runtime.codegen.op_lowerings.view import bind, filled
 from runtime.codegen.symbolic.polynomial import Polynomial
-from runtime.codegen.symbolic.ranges import form_of, index_of, known_of, learn_inside, outside
+from runtime.codegen.symbolic.ranges import Atom, form_of, index_of, known_of, learn_inside, outside
 from runtime.graph.ir import Node, Value
+from runtime.kernel_ir import ir
+from runtime.kernel_ir.types import INT64
 
 _HOLE = "?"
 
@@ -37,8 +40,8 @@ def _strided_slice(low: Lowering, node: Node) -> None:
     if isinstance(ref, Vector) and len(ref.dims) == 1:
         if len(spec) == 1 and spec[0][0] == "index" and isinstance(spec[0][1], int):
             output = node.outputs[0]
-            text = ref.items[spec[0][1]]
-            low.define(output, Scalar(text, output.dtype, low.extents.known_size(text, output.dtype)))
+            item = ref.items[spec[0][1]]
+            low.define(output, Scalar(item, output.dtype, low.extents.known_size(item, output.dtype)))
             return
         if len(spec) == 1 and spec[0][0] == "slice" and _HOLE not in spec[0]:
             items = ref.items[slice(*spec[0][1:])]
@@ -99,8 +102,8 @@ def zeros(low: Lowering, node: Node, dims: Dims) -> Array:
     output = node.outputs[0]
     if not dims:
         raise NotNative(f"op '{node.op.name}' on a rank-0 tensor has no native form", node)
-    text = spelling.literal(0, output.dtype)
-    ref = Virtual(output.dtype, dims, lambda indices: text, uniform=True)
+    zero = spelling.literal(0, output.dtype)
+    ref = Virtual(output.dtype, dims, lambda indices: zero, uniform=True)
     return low.solid(ref, output.name)
 
 
@@ -124,16 +127,15 @@ def write(low: Lowering, node: Node, view: Array, value: Value, add: bool = Fals
     own = low.dims(value)
     lead = len(view.dims) - len(own)
     for got, wanted in zip(own, view.dims[lead:] if lead >= 0 else ()):
-        if got not in (wanted, "1"):
+        if got not in (wanted, ir.ONE):
             message = f"Incompatible shapes: dimensions {{0}} and {{1}} [Op:{node.op.label}]"
-            low.fail_when(
-                f"{got} != {wanted} and {got} != 1", "InvalidArgumentError", message, node, (got, wanted), node.op.label
-            )
+            wrong = ir.both(got.compare("!=", wanted), got.compare("!=", 1))
+            low.fail_when(wrong, "InvalidArgumentError", message, node, (got, wanted), node.op.label)
     ref = low.ref(value)
     if not view.dims:
-        text = ref.text if isinstance(ref, Scalar) else f"{low.solid(ref).buffer.name}[0]"
-        place = f"{view.buffer.name}[{view.offset}]"
-        low.line(f"{place} = {spelling.strip(spelling.narrow(f'({place} + {text})', view.dtype) if add else text)}")
+        found = ref.expr if isinstance(ref, Scalar) else ir.load(low.solid(ref).buffer.name, 0)
+        place = ir.load(view.buffer.name, view.offset)
+        low.add(ir.set_to(place, spelling.narrow(place + found, view.dtype) if add else found))
         return
     low.copy_into(view, ref, add)
 
@@ -145,46 +147,42 @@ def slice_view(low: Lowering, node: Node, array: Array, spec: Sequence[tuple], h
     """The part of `array` that a spec (see runtime/ops/arrays/slicing.py) selects; prints the checks of its indices."""
     values: Iterator[Value] = iter(holes)
     strides = low.strides(array)
-    dims: list[str] = []
-    steps: list[str] = []
-    offset = [] if array.offset == "0" else [array.offset]
+    dims: list[Atom] = []
+    steps: list[Atom] = []
+    offset: list[ir.Expr] = [] if array.offset == ir.ZERO else [array.offset]
     # Whole trailing dimensions behind a contiguous range of rows leave the elements contiguous.
     contiguous = array.strides is None
     open_rows = False
     axis = 0
     for item in spec:
         if item[0] == "newaxis":
-            dims.append("1")
-            steps.append("0")
+            dims.append(ir.ONE)
+            steps.append(ir.ZERO)
             contiguous = contiguous and not steps[:-1]
             continue
         size, stride = array.dims[axis], strides[axis]
         if item[0] == "index":
             index = checked_index(low, node, item[1], values, size, axis)
-            if index != "0":
-                offset.append(index if stride == "1" else f"{index} * {stride}")
+            if index != ir.ZERO:
+                offset.append(index if stride == ir.ONE else index * stride)
             contiguous = contiguous and not open_rows
         else:
             start, count, step = _range(low, node, item[1:], values, size)
-            whole = (start, count, step) == ("0", size, "1")
-            contiguous = contiguous and step == "1" and (whole or not open_rows)
+            whole = (start, count, step) == (ir.ZERO, size, ir.ONE)
+            contiguous = contiguous and step == ir.ONE and (whole or not open_rows)
             open_rows = True
-            if start != "0":
-                offset.append(start if stride == "1" else f"{start} * {stride}")
+            if start != ir.ZERO:
+                offset.append(start if stride == ir.ONE else start * stride)
             dims.append(count)
-            steps.append(stride if step == "1" else low.atom(_times(step, stride), "stride"))
+            steps.append(stride if step == ir.ONE else low.atom(step if stride == ir.ONE else step * stride, "stride"))
         axis += 1
-    place = low.atom(" + ".join(offset) or "0", "at")
-    whole = array.whole and [d for d in dims if d != "1"] == [d for d in array.dims if d != "1"]
+    place = low.atom(total_of(offset), "at")
+    whole = array.whole and [d for d in dims if d != ir.ONE] == [d for d in array.dims if d != ir.ONE]
     return Array(array.buffer, tuple(dims), None if contiguous else tuple(steps), place, whole)
 
 
-def _times(a: str, b: str) -> str:
-    return a if b == "1" else f"{a} * {b}"
-
-
-def checked_index(low: Lowering, node: Node, part: Any, values: Iterator[Value], size: str, axis: int) -> str:
-    """The offset of an index that may count from the end, as a name or literal; prints its check."""
+def checked_index(low: Lowering, node: Node, part: Any, values: Iterator[Value], size: Atom, axis: int) -> ir.Expr:
+    """The offset of an index that may count from the end, as a variable or constant; adds its check."""
     static = node.inputs[0].shape
     message = f"slice index {{0}} of dimension {axis} out of bounds. [Op:StridedSlice]"
     if part == _HOLE:
@@ -196,8 +194,8 @@ def checked_index(low: Lowering, node: Node, part: Any, values: Iterator[Value],
         if known is not None and known.is_nonnegative:
             index, _ = index_of(low, value, "at")
         else:
-            index = low.assign(f"np.int64({low.scalar_name(value)})", "at")
-            low.branch(f"{index} < 0", low.lines(f"{index} += {size}"))
+            index = low.assign(ir.Convert(INT64, low.scalar_name(value)), "at")
+            low.branch(index.compare("<", 0), [ir.assign(index.name, index + size)])
         wrong = outside(low, index, known, size)
         if wrong is not None:
             low.fail_when(wrong, "InvalidArgumentError", message, node, (index,), "strided_slice")
@@ -207,58 +205,62 @@ def checked_index(low: Lowering, node: Node, part: Any, values: Iterator[Value],
         return index
     fits = static is not None and node.op.name == "strided_slice" and static[axis] is not None
     if part >= 0:
-        if not fits:
-            if low.extents.is_below(Polynomial.of(part), size):
-                return str(part)
-            low.fail_when(f"{part} >= {size}", "InvalidArgumentError", message, node, (str(part),), "strided_slice")
-        return str(part)
-    place = low.extents.of(size) + part
-    if not fits and low.extents.is_least(place):
-        return low.extents.atom(place, "at")
-    index = low.assign(f"{size} - {-part}", "at")
+        place = ir.as_expr(part)
+        if not fits and not low.extents.is_below(Polynomial.of(part), size):
+            wrong = place.compare(">=", size)
+            low.fail_when(wrong, "InvalidArgumentError", message, node, (place,), "strided_slice")
+        return place
+    from_start = low.extents.of(size) + part
+    if not fits and low.extents.is_least(from_start):
+        return low.extents.atom(from_start, "at")
+    index = low.assign(size - -part, "at")
     if not fits:
-        low.fail_when(f"{index} < 0", "InvalidArgumentError", message, node, (index,), "strided_slice")
+        low.fail_when(index.compare("<", 0), "InvalidArgumentError", message, node, (index,), "strided_slice")
     return index
 
 
-def _range(low: Lowering, node: Node, parts: Sequence[Any], values: Iterator[Value], size: str) -> tuple[str, str, str]:
+def _range(
+    low: Lowering, node: Node, parts: Sequence[Any], values: Iterator[Value], size: Atom
+) -> tuple[Atom, Atom, Atom]:
     """Start, count and step of a slice of a dimension."""
     if parts == (None, None, None) or parts == (None, None, 1) or parts == (0, None, None):
-        return "0", size, "1"
+        return ir.ZERO, size, ir.ONE
     number = low.static_size(size)
     if number is not None and _HOLE not in parts and parts[2] in (None, 1):
         least, most, _ = slice(*parts).indices(number)
-        place = str(least) if least == (parts[0] or 0) else low.static_dim(least)
-        return place, low.static_dim(max(most - least, 0)), "1"
+        place: Atom = ir.as_expr(least) if least == (parts[0] or 0) else low.static_dim(least)
+        return place, low.static_dim(max(most - least, 0)), ir.ONE
     if parts[2] in (None, 1):
         inside, values = _inside(low, parts, values, size)
         if inside is not None:
             first, count = inside[0], inside[1] - inside[0]
-            place = str(first.number) if first.number is not None else low.extents.atom(first, "start")
-            # Sizes known while tracing aren't to be numbers in the text.
-            text = f"{size} - {place}" if inside[1] == low.extents.of(size) else None
-            return place, low.extents.atom(count, text=text), "1"
-    texts = [
-        None if p is None else low.size_of(next(values)) if p == _HOLE else str(p) if p >= 0 else f"({p})"
-        for p in parts
-    ]
-    start, stop, step = texts
-    if step is None or step == "1":
+            place = ir.as_expr(first.number) if first.number is not None else low.extents.atom(first, "start")
+            # Sizes known while tracing aren't to be numbers in the kernel.
+            rest = size - place if inside[1] == low.extents.of(size) else None
+            return place, low.extents.atom(count, expr=rest), ir.ONE
+    start, stop, step = (
+        None if p is None else low.size_of(next(values)) if p == _HOLE else ir.as_expr(p) for p in parts
+    )
+    if step is None or step == ir.ONE:
         # Constants and sizes read off the same dimension need no run-time clamping.
-        begin = "0" if start in (None, "0") else low.assign(f"lib.clamped({start}, {size})", "start")
-        end = size if stop in (None, size) else low.assign(f"lib.clamped({stop}, {size})", "stop")
-        if begin == "0":
-            return begin, end, "1"
-        return begin, low.assign(f"max({end} - {begin}, 0)", "n"), "1"
+        begin: Atom = ir.ZERO
+        if start is not None and start != ir.ZERO:
+            begin = low.assign(ir.call("lib.clamped", start, size), "start")
+        end = size if stop is None or stop == size else low.assign(ir.call("lib.clamped", stop, size), "stop")
+        if begin == ir.ZERO:
+            return begin, end, ir.ONE
+        return begin, low.assign(ir.call("max", end - begin, 0), "n"), ir.ONE
     if parts[2] == _HOLE:
         message = "strides must be non-zero [Op:StridedSlice]"
-        low.fail_when(f"{step} == 0", "InvalidArgumentError", message, node, (), "strided_slice")
-    begin = low.assign(f"lib.slice_start({start or 0}, {start is None}, {step}, {size})", "start")
-    return begin, low.assign(f"lib.slice_count({begin}, {stop or 0}, {stop is None}, {step}, {size})", "n"), step
+        low.fail_when(step.compare("==", 0), "InvalidArgumentError", message, node, (), "strided_slice")
+    first_given = (ir.ZERO, ir.TRUE) if start is None else (start, ir.FALSE)
+    last_given = (ir.ZERO, ir.TRUE) if stop is None else (stop, ir.FALSE)
+    begin = low.assign(ir.call("lib.slice_start", *first_given, step, size), "start")
+    return begin, low.assign(ir.call("lib.slice_count", begin, *last_given, step, size), "n"), step
 
 
 def _inside(
-    low: Lowering, parts: Sequence[Any], values: Iterator[Value], size: str
+    low: Lowering, parts: Sequence[Any], values: Iterator[Value], size: Atom
 ) -> tuple[tuple[Polynomial, Polynomial] | None, Iterator[Value]]:
     """Where a slice in single steps begins and ends, if it is sure that this lies in the dimension; the other result
     gives the values of the slice once more."""
@@ -279,14 +281,14 @@ def _inside(
     return ((ends[0], ends[1]) if extents.is_least(ends[1] - ends[0]) else None), again
 
 
-def row_view(low: Lowering, array: Array, index: str) -> Array:
+def row_view(low: Lowering, array: Array, index: ir.Expr) -> Array:
     """Row `index` (checked already) of an array."""
     if array.strides is None:
         length = product(array.dims[1:])
-        text = index if length == "1" else f"{index} * {length if length.isidentifier() else f'({length})'}"
+        place = index if length == ir.ONE else index * length
     else:
-        text = index if array.strides[0] == "1" else f"{index} * {array.strides[0]}"
-    if array.offset != "0":
-        text = f"{array.offset} + {text}"
+        place = index if array.strides[0] == ir.ONE else index * array.strides[0]
+    if array.offset != ir.ZERO:
+        place = array.offset + place
     strides = None if array.strides is None else array.strides[1:]
-    return Array(array.buffer, array.dims[1:], strides, low.atom(text, "at"), whole=False)
+    return Array(array.buffer, array.dims[1:], strides, low.atom(place, "at"), whole=False)

@@ -15,9 +15,10 @@ from runtime import dtypes
 from runtime.codegen.kernel.values import Array, product
 from runtime.codegen.lower.state import REFUSALS, Lowering, emitter
 from runtime.codegen.op_lowerings.gather import place_of
-from runtime.codegen.passes.loop_fusion import place
 from runtime.codegen.passes.parallelize import is_large
 from runtime.graph.ir import Node
+from runtime.kernel_ir import ir
+from runtime.kernel_ir.types import INT64
 
 _LONGEST = 1024  # of the rows that are sorted here: NumPy looks at digits instead of comparing
 
@@ -42,11 +43,10 @@ def _refusal(node: Node) -> str | None:
 REFUSALS.update(dict.fromkeys(["argsort", "take_along"], _refusal))
 
 
-def _each_row(low: Lowering, node: Node, rows: str, call: Callable[[str], str]) -> None:
+def _each_row(low: Lowering, node: Node, rows: ir.Expr, call: Callable[[ir.Expr], ir.Call]) -> None:
     """Prints a loop over rows that calls a function of the library for each."""
     row = low.index_name(0)
-    place(low, row, rows, low.lines(call(row)), is_large([node]))
-    low.placed = None  # what the function writes isn't seen in the text, so nothing else goes into this loop
+    low.nest(row, rows, [ir.Run(call(row))], is_large([node]), may_join=False)
 
 
 @emitter("argsort")
@@ -58,8 +58,10 @@ def _argsort(low: Lowering, node: Node) -> None:
     keys, other_keys = low.new_buffer(size, array.dtype, "keys"), low.new_buffer(size, array.dtype, "other_keys")
     _each_row(
         low, node, rows,
-        lambda row: f"lib.order_of_row({array.buffer.name}, {row} * {length}, {length}, {node.attrs['descending']}, "
-        f"{out.name}, {keys.name}, {other_keys.name}, {other.name})",
+        lambda row: ir.call(
+            "lib.order_of_row", ir.Var(array.buffer.name), row * length, length, ir.truth(node.attrs["descending"]),
+            ir.Var(out.name), ir.Var(keys.name), ir.Var(other_keys.name), ir.Var(other.name),
+        ),
     )  # fmt: skip
     low.define(output, Array(out, array.dims))
 
@@ -68,15 +70,17 @@ def _argsort(low: Lowering, node: Node) -> None:
 def _top_few(low: Lowering, node: Node) -> None:
     array, k = low.array(node.inputs[0]), node.attrs["k"]
     rows, length = low.atom(product(array.dims[:-1])), low.atom(array.dims[-1])
-    dims = (*array.dims[:-1], str(k))
+    dims = (*array.dims[:-1], ir.as_expr(k))
     if k:
         message = f"input must have at least k columns. Had {{0}}, needed {k}"
-        low.fail_when(f"{length} < {k}", "InvalidArgumentError", message, node, (length,), node.op.label)
+        low.fail_when(length.compare("<", k), "InvalidArgumentError", message, node, (length,), node.op.label)
     values, places = (low.new_buffer(product(dims), output.dtype, output.name) for output in node.outputs)
     _each_row(
         low, node, rows,
-        lambda row: f"lib.top_of_row({array.buffer.name}, {row} * {length}, {length}, {values.name}, {places.name}, "
-        f"{row} * {k}, {k})",
+        lambda row: ir.call(
+            "lib.top_of_row", ir.Var(array.buffer.name), row * length, length, ir.Var(values.name),
+            ir.Var(places.name), row * k, k,
+        ),
     )  # fmt: skip
     for output, found in zip(node.outputs, (values, places)):
         low.define(output, Array(found, dims))
@@ -90,11 +94,11 @@ def _take_along(low: Lowering, node: Node) -> None:
     i, j = low.index_name(0), low.index_name(1)
 
     with low.nested() as block:
-        taken = low.assign(f"np.int64({positions.buffer.name}[{i} * {count} + {j}])", "taken")
-        where, details = place_of(positions.dims, f"({i} * {count} + {j})", 2)
+        taken = low.assign(ir.Convert(INT64, ir.load(positions.buffer.name, i * count + j)), "taken")
+        where, details = place_of(positions.dims, i * count + j, 2)
         message = f"indices[{where}] = {{0}} is not in [0, {{1}}) [Op:TakeAlong]"
-        wrong = f"{taken} < 0 or {taken} >= {length}"
+        wrong = ir.either(taken.compare("<", 0), taken.compare(">=", length))
         low.fail_when(wrong, "InvalidArgumentError", message, node, (taken, length, *details), "TakeAlong")
-        low.line(f"{out.name}[{i} * {count} + {j}] = {array.buffer.name}[{i} * {length} + {taken}]")
+        low.add(ir.store(out.name, i * count + j, ir.load(array.buffer.name, i * length + taken)))
     low.loop(i, rows, [low.for_each(j, count, block)])
     low.define(node.outputs[0], Array(out, positions.dims))

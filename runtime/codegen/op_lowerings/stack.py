@@ -21,8 +21,10 @@ from runtime.codegen.kernel.values import Array, Buffer, Scalar, StackRef, Vecto
 from runtime.codegen.loops.scalarize import is_small
 from runtime.codegen.lower.state import Lowering, emitter
 from runtime.codegen.op_lowerings.control_flow import own_stack
-from runtime.dtypes import int64
+from runtime.codegen.symbolic.ranges import Atom
+from runtime.dtypes import DType, int64
 from runtime.graph.ir import Node, Value
+from runtime.kernel_ir import ir
 from runtime.shapes import is_static
 from runtime.types import StackType
 
@@ -34,16 +36,24 @@ def _empty(low: Lowering, node: Node) -> None:
     element = output.type.element
     rank = element.rank or 0
     base = output.name or "saved"
-    size = room = "0"
+    size: Atom = ir.ZERO
+    room: Atom = ir.ZERO
     if node.inputs and is_static(element.shape):
         count = low.scalar_name(node.inputs[0])
-        room = low.assign(f"max({count}, 0)", f"{base}_room")
+        room = low.assign(ir.call("max", count, 0), f"{base}_room")
         size = low.atom(product((room, *[low.static_dim(d) for d in element.shape or () if d is not None])))
-    data = low.assign(spelling.allocate(size, element.dtype), f"{base}_data")
-    top = low.assign("0", f"{base}_top")
-    dims = low.assign(spelling.allocate(low.atom(product((room, str(rank)))), int64), f"{base}_dims") if rank else ""
-    dims_top = low.assign("0", f"{base}_dims_top") if rank else ""
+    data = _allocated(low, size, element.dtype, f"{base}_data")
+    top = low.assign(ir.ZERO, f"{base}_top").name
+    dims = _allocated(low, low.atom(product((room, ir.as_expr(rank)))), int64, f"{base}_dims") if rank else ""
+    dims_top = low.assign(ir.ZERO, f"{base}_dims_top").name if rank else ""
     low.define(output, StackRef(element.dtype, rank, data, dims, top, dims_top))
+
+
+def _allocated(low: Lowering, size: ir.Expr, dtype: DType, base: str) -> str:
+    """A variable that holds memory of a stack, which pushes may replace."""
+    name = low.names.fresh(base)
+    low.add(ir.Alloc(name, size, spelling.machine_type(dtype)))
+    return name
 
 
 def _handle(low: Lowering, value: Value) -> StackRef:
@@ -60,36 +70,41 @@ def _push(low: Lowering, node: Node) -> None:
     if stack.shared:
         stack = own_stack(low, stack)
     # New variables: the older handle may be a loop's carry, whose variables change at the end of the trip only.
-    top = stack.top
+    top = ir.Var(stack.top)
     if isinstance(ref, Scalar) and stack.reserved:
-        low.line(f"{stack.data}[{stack.top}] = {spelling.strip(ref.text)}")
-        low.define(node.outputs[0], replace(stack, top=low.assign(f"{stack.top} + 1", stack.top), reserved=False))
+        low.add(ir.store(stack.data, top, ref.expr))
+        new_top = low.assign(top + 1, stack.top)
+        low.define(node.outputs[0], replace(stack, top=new_top.name, reserved=False))
         return
-    data = low.assign(stack.data, stack.data)
+    data = low.assign(ir.Var(stack.data), stack.data)
     if isinstance(ref, Scalar):
-        _reserve(low, data, top, f"{top} + 1")
-        low.line(f"{data}[{top}] = {spelling.strip(ref.text)}")
-        new_top = low.assign(f"{top} + 1", stack.top)
-        low.define(node.outputs[0], replace(stack, data=data, top=new_top))
+        _reserve(low, data, top, top + 1)
+        low.add(ir.store(data.name, top, ref.expr))
+        new_top = low.assign(top + 1, stack.top)
+        low.define(node.outputs[0], replace(stack, data=data.name, top=new_top.name))
         return
     size = low.atom(product(ref.dims))
-    new_top = low.assign(f"{top} + {size}", stack.top)
+    new_top = low.assign(top + size, stack.top)
     _reserve(low, data, top, new_top)
     if isinstance(ref, Vector):
         for number, item in enumerate(ref.items):
-            low.line(f"{data}[{top} + {number}] = {item}")
+            low.add(ir.store(data.name, top + number, item))
     else:
-        low.copy_into(Array(Buffer(data, stack.dtype), ref.dims, None, top), ref)
-    dims = low.assign(stack.dims, stack.dims)
-    dims_top = low.assign(f"{stack.dims_top} + {stack.rank}", stack.dims_top)
-    _reserve(low, dims, stack.dims_top, dims_top)
+        low.copy_into(Array(Buffer(data.name, stack.dtype), ref.dims, None, top), ref)
+    dims, old_top = low.assign(ir.Var(stack.dims), stack.dims), ir.Var(stack.dims_top)
+    dims_top = low.assign(old_top + stack.rank, stack.dims_top)
+    _reserve(low, dims, old_top, dims_top)
     for axis, atom in enumerate(ref.dims):
-        low.line(f"{dims}[{stack.dims_top} + {axis}] = {atom}")
-    low.define(node.outputs[0], replace(stack, data=data, top=new_top, dims=dims, dims_top=dims_top))
+        low.add(ir.store(dims.name, old_top + axis, atom))
+    low.define(
+        node.outputs[0],
+        replace(stack, data=data.name, top=new_top.name, dims=dims.name, dims_top=dims_top.name),
+    )
 
 
-def _reserve(low: Lowering, buffer: str, used: str, needed: str) -> None:
-    low.branch(f"{needed} > {buffer}.size", low.lines(f"{buffer} = lib.grown({buffer}, {used}, {needed})"))
+def _reserve(low: Lowering, buffer: ir.Var, used: ir.Expr, needed: ir.Expr) -> None:
+    growth = ir.assign(buffer.name, ir.call("lib.grown", buffer, used, needed))
+    low.branch(needed.compare(">", ir.Size(buffer)), [growth])
 
 
 @emitter("stack_pop")
@@ -99,31 +114,30 @@ def _pop(low: Lowering, node: Node) -> None:
     message = "pop from an empty stack"
     if not stack.rank:
         if not stack.reserved:
-            low.fail_when(f"{stack.top} == 0", "IndexError", message, node)
-        top = low.assign(f"{stack.top} - 1", stack.top)
-        low.define(rest, replace(stack, top=top, reserved=False))
-        low.define(value, Scalar(low.assign(f"{stack.data}[{top}]", value.name), stack.dtype))
+            low.fail_when(ir.Var(stack.top).compare("==", 0), "IndexError", message, node)
+        top = low.assign(ir.Var(stack.top) - 1, stack.top)
+        low.define(rest, replace(stack, top=top.name, reserved=False))
+        low.define(value, Scalar(low.assign(ir.load(stack.data, top), value.name), stack.dtype))
         return
-    low.fail_when(f"{stack.dims_top} == 0", "IndexError", message, node)
-    dims_top = low.assign(f"{stack.dims_top} - {stack.rank}", stack.dims_top)
+    low.fail_when(ir.Var(stack.dims_top).compare("==", 0), "IndexError", message, node)
+    dims_top = low.assign(ir.Var(stack.dims_top) - stack.rank, stack.dims_top)
     assert value.is_tensor
-    atoms = []
+    atoms: list[Atom] = []
     for axis, size in enumerate(value.shape):
-        atoms.append(
-            low.static_dim(size) if size is not None else low.assign(f"{stack.dims}[{dims_top} + {axis}]", "n")
-        )
+        kept = ir.load(stack.dims, dims_top + axis)
+        atoms.append(low.static_dim(size) if size is not None else low.assign(kept, "n"))
     size = low.atom(product(atoms))
-    top = low.assign(f"{stack.top} - {size}", stack.top)
+    top = low.assign(ir.Var(stack.top) - size, stack.top)
     if low.region.in_loop and is_small(value):
-        texts = [low.assign(f"{stack.data}[{top} + {number}]", value.name) for number in range(math.prod(value.shape))]
-        low.define(rest, replace(stack, top=top, dims_top=dims_top))
-        low.define(value, Vector(stack.dtype, tuple(texts), tuple(atoms)))
+        places = [ir.load(stack.data, top + number) for number in range(math.prod(value.shape))]
+        low.define(rest, replace(stack, top=top.name, dims_top=dims_top.name))
+        low.define(value, Vector(stack.dtype, tuple(low.assign(each, value.name) for each in places), tuple(atoms)))
         return
     # A copy: the next push overwrites what lies above the top.
     taken = low.new_buffer(size, stack.dtype, value.name)
     view = Array(Buffer(stack.data, stack.dtype), tuple(atoms), None, top)
     low.copy_into(Array(taken, tuple(atoms)), view)
-    low.define(rest, replace(stack, top=top, dims_top=dims_top))
+    low.define(rest, replace(stack, top=top.name, dims_top=dims_top.name))
     low.define(value, Array(taken, tuple(atoms)))
 
 
@@ -131,6 +145,6 @@ def _pop(low: Lowering, node: Node) -> None:
 def _room(low: Lowering, node: Node) -> None:
     share, size = (low.scalar_name(v) for v in node.inputs)
     if node.attrs["message"]:
-        low.fail_when(f"{size} > {share}", "InvalidArgumentError", node.attrs["message"], node)
-    count = low.assign(f"max({share} // max({size}, 1), 1)", "room")
+        low.fail_when(size.compare(">", share), "InvalidArgumentError", node.attrs["message"], node)
+    count = low.assign(ir.call("max", share // ir.call("max", size, 1), 1), "room")
     low.define(node.outputs[0], Scalar(count, int64))

@@ -5,6 +5,7 @@ None of them copies: the result is another way to find an element, which the loo
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -14,12 +15,15 @@ import numpy as np
 from runtime import dtypes
 from runtime.codegen.kernel import spelling
 from runtime.codegen.kernel.values import Array, Buffer, Dims, Scalar, Spread, Vector, Virtual, product
+from runtime.codegen.loops.access import total
 from runtime.codegen.loops.loop_nest import broadcast_dims
 from runtime.codegen.lower.state import Lowering, emitter
-from runtime.codegen.symbolic.ranges import number_of
+from runtime.codegen.symbolic.ranges import Atom, number_of
 from runtime.dtypes import DType, int64
 from runtime.graph.ir import Node, Value
+from runtime.kernel_ir import ir
 
+_INFERRED = ir.as_expr(-1)  # a dimension that follows from the others
 _RANGE_ENDS = "Requires start <= limit when delta > 0, start >= limit when delta < 0 [Op:Range]"
 
 
@@ -36,7 +40,7 @@ def _constant(low: Lowering, node: Node) -> None:
     buffer = name
     if array.ndim > 1:
         buffer = low.names.fresh(f"{name}_flat")
-        low.prologue[buffer] = f"lib.flat({name})"
+        low.prologue[buffer] = ir.call("lib.flat", ir.Var(name))
     low.define(node.outputs[0], Array(Buffer(buffer, dtype), tuple(low.static_dim(d) for d in array.shape)))
 
 
@@ -67,21 +71,23 @@ def _rank(low: Lowering, node: Node) -> None:
 @emitter("shape")
 def _shape(low: Lowering, node: Node) -> None:
     dtype = node.outputs[0].dtype
-    items = tuple(_size_text(low, atom, dtype) for atom in low.dims(node.inputs[0]))
+    items = tuple(_as_scalar(low, atom, dtype) for atom in low.dims(node.inputs[0]))
     low.define(node.outputs[0], Vector(dtype, items, (low.static_dim(len(items)),)))
 
 
-def define_size(low: Lowering, node: Node, atom: str) -> None:
+def define_size(low: Lowering, node: Node, atom: Atom) -> None:
     """Binds a node's output to a dimension, so that using it as one again is seen to be the same."""
     output = node.outputs[0]
-    text = _size_text(low, atom, output.dtype)
-    low.define(output, Scalar(text, output.dtype, low.extents.known_size(text, output.dtype)))
+    expr = _as_scalar(low, atom, output.dtype)
+    low.define(output, Scalar(expr, output.dtype, low.extents.known_size(expr, output.dtype)))
 
 
-def _size_text(low: Lowering, atom: str, dtype: DType) -> str:
-    text = spelling.literal(int(atom), dtype) if atom.isdigit() else spelling.convert(atom, int64, dtype)
-    low.sizes[text] = atom
-    return text
+def _as_scalar(low: Lowering, atom: Atom, dtype: DType) -> ir.Expr:
+    expr: ir.Expr = spelling.convert(atom, int64, dtype)
+    if isinstance(atom, ir.Const):
+        expr = spelling.literal(atom.value, dtype)
+    low.sizes[expr] = atom
+    return expr
 
 
 # --- reshape and friends ---------------------------------------------------------------------------------------------
@@ -90,15 +96,15 @@ def _size_text(low: Lowering, atom: str, dtype: DType) -> str:
 def filled(low: Lowering, node: Node, shape: Sequence[int | None], holes: Sequence[Value]) -> Dims:
     """The atoms of a shape attribute whose None entries are the given scalars; these are checked not to be negative."""
     rest = iter(holes)
-    atoms = []
+    atoms: list[Atom] = []
     for size in shape:
         if size is None:
             atom = low.size_of(next(rest))
             if not low.is_size(atom):
                 message = f"Dimension {{0}} must be >= 0 [Op:{node.op.label}]"
-                low.fail_when(f"{atom} < 0", "InvalidArgumentError", message, node, (atom,), node.op.label)
+                low.fail_when(atom.compare("<", 0), "InvalidArgumentError", message, node, (atom,), node.op.label)
         else:
-            atom = "-1" if size == -1 else low.static_dim(size)
+            atom = _INFERRED if size == -1 else low.static_dim(size)
         atoms.append(atom)
     return tuple(atoms)
 
@@ -110,8 +116,8 @@ def _reshape(low: Lowering, node: Node) -> None:
     new = _reshaped(low, node, old, _requested(low, node, old))
     ref = low.ref(source)
     if isinstance(ref, Scalar):
-        text = low.scalar_name(source)
-        ref = Virtual(ref.dtype, (), lambda indices: text, uniform=True)
+        number = low.scalar_name(source)
+        ref = Virtual(ref.dtype, (), lambda indices: number, uniform=True)
     if isinstance(ref, Virtual) and ref.uniform:
         bind(low, node, Virtual(ref.dtype, new, ref.element, uniform=True))
         return
@@ -128,70 +134,72 @@ def _requested(low: Lowering, node: Node, old: Dims) -> Dims:
     """The dimensions asked for. One given at run time may be -1, and is found out here."""
     shape = node.attrs["shape"]
     rest = iter(node.inputs[1:])
-    atoms, unknown = [], []
+    atoms: list[Atom] = []
+    unknown = []
     for position, size in enumerate(shape):
         if size is not None:
-            atoms.append("-1" if size == -1 else low.static_dim(size))
+            atoms.append(_INFERRED if size == -1 else low.static_dim(size))
             continue
         atom = low.size_of(next(rest))
         if not low.is_size(atom):
             least = 0 if -1 in shape else -1
             message = f"Size {position} must be non-negative, not {{0}} [Op:Reshape]"
-            low.fail_when(f"{atom} < {least}", "InvalidArgumentError", message, node, (atom,), "Reshape")
+            low.fail_when(atom.compare("<", least), "InvalidArgumentError", message, node, (atom,), "Reshape")
             unknown.append(position)
         atoms.append(atom)
     if -1 in shape or not unknown:
         return tuple(atoms)
-    minus = " + ".join(f"({atoms[i]} == -1)" for i in unknown)
+    minus = total([atoms[i].compare("==", -1) for i in unknown])
     if len(unknown) > 1:
-        low.fail_when(
-            f"{minus} > 1", "InvalidArgumentError", "Only one input size may be -1 [Op:Reshape]", node, (), "Reshape"
-        )
+        message = "Only one input size may be -1 [Op:Reshape]"
+        low.fail_when(minus.compare(">", 1), "InvalidArgumentError", message, node, (), "Reshape")
     # -1 times the others is minus the part that is known.
     part = low.assign(
-        product([f"({a} if {a} != -1 else 1)" if i in unknown else a for i, a in enumerate(atoms)]), "part"
+        product([a.compare("!=", -1).choose(a, 1) if i in unknown else a for i, a in enumerate(atoms)]), "part"
     )
-    low.fail_when(f"{minus} == 1 and {part} == 0", "InvalidArgumentError", _NO_SIZE, node, (), "Reshape")
-    inferred = low.assign(f"{low.atom(product(old))} // {part} if {part} != 0 else 0", "n")
+    wrong = ir.both(minus.compare("==", 1), part.compare("==", 0))
+    low.fail_when(wrong, "InvalidArgumentError", _NO_SIZE, node, (), "Reshape")
+    inferred = low.assign(part.compare("!=", 0).choose(low.atom(product(old)) // part, 0), "n")
     for i in unknown:
-        atoms[i] = low.assign(f"{atoms[i]} if {atoms[i]} != -1 else {inferred}", "n")
+        atoms[i] = low.assign(atoms[i].compare("!=", -1).choose(atoms[i], inferred), "n")
     return tuple(atoms)
 
 
 def _reshaped(low: Lowering, node: Node, old: Dims, new: Dims) -> Dims:
     """The new dimensions with -1 found out; prints a check where the number of elements might not fit."""
     static = node.outputs[0].shape
-    left, right = sorted(d for d in old if d != "1"), sorted(d for d in new if d != "1")
-    if "-1" in new:
-        known = [d for d in new if d not in ("-1", "1")]
+    left, right = (Counter(d for d in dims if d != ir.ONE) for dims in (old, new))
+    if _INFERRED in new:
+        known = [d for d in new if d not in (_INFERRED, ir.ONE)]
         if known and not low.extents.is_least(low.extents.product(known) - 1):
-            low.fail_when(f"{low.count(known)} == 0", "InvalidArgumentError", _NO_SIZE, node, (), "Reshape")
-        rest = [d for d in old if d != "1"]
+            is_empty = low.count(known).compare("==", 0)
+            low.fail_when(is_empty, "InvalidArgumentError", _NO_SIZE, node, (), "Reshape")
+        rest = [d for d in old if d != ir.ONE]
         for d in known:
             if d not in rest:
                 break
             rest.remove(d)
         else:
             # The known dimensions are some of the old ones: the rest is what remains.
-            return tuple(low.count(rest) if d == "-1" else d for d in new)
-        total, part = low.atom(product(old)), low.atom(product(known))
-        size = low.assign(f"{total} // {part} if {part} != 0 else 0", "n")
+            return tuple(low.count(rest) if d == _INFERRED else d for d in new)
+        whole, part = low.atom(product(old)), low.atom(product(known))
+        size = low.assign(part.compare("!=", 0).choose(whole // part, 0), "n")
         message = "Input to reshape is a tensor with {0} values, but the requested shape requires a multiple of {1}"
         low.fail_when(
-            f"{size} * {part} != {total}",
+            (size * part).compare("!=", whole),
             "InvalidArgumentError",
             f"{message} [Op:Reshape]",
             node,
-            (total, part),
+            (whole, part),
             "Reshape",
         )
-        return tuple(size if d == "-1" else d for d in new)
+        return tuple(size if d == _INFERRED else d for d in new)
     if left != right and not (None not in static and None not in node.inputs[0].shape):
-        total, wanted = low.count(old), low.count(new)
-        if low.extents.are_equal(total, wanted):
+        whole, wanted = low.count(old), low.count(new)
+        if low.extents.are_equal(whole, wanted):
             return new
         message = "Input to reshape is a tensor with {0} values, but the requested shape has {1} [Op:Reshape]"
-        low.fail_when(f"{total} != {wanted}", "InvalidArgumentError", message, node, (total, wanted), "Reshape")
+        low.fail_when(whole.compare("!=", wanted), "InvalidArgumentError", message, node, (whole, wanted), "Reshape")
     return new
 
 
@@ -203,7 +211,7 @@ def bind(low: Lowering, node: Node, ref: Any, index: int = 0) -> None:
             ref = Scalar(ref.element(()), ref.dtype)
         else:
             # Not as text: the memory may be written before the text is used.
-            ref = Scalar(low.assign(f"{ref.buffer.name}[{ref.offset}]", output.name), ref.dtype)
+            ref = Scalar(low.assign(ir.load(ref.buffer.name, ref.offset), output.name), ref.dtype)
     low.define(output, ref)
 
 
@@ -212,20 +220,20 @@ def _expand_dims(low: Lowering, node: Node) -> None:
     ref: Any = low.ref(node.inputs[0])
     axes = node.attrs["axis"]
     if isinstance(ref, Scalar):
-        text = low.scalar_name(node.inputs[0])
-        ref = Virtual(ref.dtype, (), lambda indices: text, uniform=True)
+        number = low.scalar_name(node.inputs[0])
+        ref = Virtual(ref.dtype, (), lambda indices: number, uniform=True)
     elif isinstance(ref, Spread):
         ref = low.array(node.inputs[0])
     dims = list(ref.dims)
     strides = list(ref.strides) if isinstance(ref, Array) and ref.strides is not None else None
     for axis in axes:
-        dims.insert(axis, "1")
+        dims.insert(axis, ir.ONE)
         if strides is not None:
-            strides.insert(axis, "0")
+            strides.insert(axis, ir.ZERO)
     if isinstance(ref, Virtual):
         element = ref.element
 
-        def inner(indices: Sequence[str]) -> str:
+        def inner(indices: Sequence[ir.Expr]) -> ir.Expr:
             return element([index for axis, index in enumerate(indices) if axis not in axes])
 
         low.define(node.outputs[0], Virtual(ref.dtype, tuple(dims), inner, ref.uniform))
@@ -247,17 +255,17 @@ def _squeeze(low: Lowering, node: Node) -> None:
         ref = low.array(node.inputs[0])
     for axis in axes:
         atom = ref.dims[axis]
-        if atom != "1":
+        if atom != ir.ONE:
             message = f"Can not squeeze dim[{axis}], expected a dimension of 1, got {{0}} [Op:Squeeze]"
-            low.fail_when(f"{atom} != 1", "InvalidArgumentError", message, node, (atom,), "Squeeze")
+            low.fail_when(atom.compare("!=", 1), "InvalidArgumentError", message, node, (atom,), "Squeeze")
     kept = [axis for axis in range(len(ref.dims)) if axis not in axes]
     dims = tuple(ref.dims[axis] for axis in kept)
     if isinstance(ref, Virtual):
         element, rank = ref.element, len(ref.dims)
 
-        def inner(indices: Sequence[str]) -> str:
+        def inner(indices: Sequence[ir.Expr]) -> ir.Expr:
             rest = iter(indices)
-            return element([next(rest) if axis in kept else "0" for axis in range(rank)])
+            return element([next(rest) if axis in kept else ir.ZERO for axis in range(rank)])
 
         bind(low, node, Virtual(ref.dtype, dims, inner, ref.uniform))
         return
@@ -298,11 +306,11 @@ def _reverse(low: Lowering, node: Node) -> None:
     if not isinstance(array, Array):
         array = low.array(node.inputs[0])
     strides = list(low.strides(array))
-    offset = [] if array.offset == "0" else [array.offset]
+    offset: list[ir.Expr] = [] if array.offset == ir.ZERO else [array.offset]
     for axis in node.attrs["axis"]:
-        offset.append(f"({array.dims[axis]} - 1) * {strides[axis]}")
-        strides[axis] = low.assign(f"-{strides[axis]}", "stride")
-    start = low.atom(" + ".join(offset) or "0", "start")
+        offset.append((array.dims[axis] - 1) * strides[axis])
+        strides[axis] = low.assign(-strides[axis], "stride")
+    start = low.atom(total(offset), "start")
     low.define(node.outputs[0], replace(array, strides=tuple(strides), offset=start))
 
 
@@ -327,14 +335,16 @@ def spread(low: Lowering, node: Node, dims: Dims) -> None:
     for wanted, got in zip(dims, wide):
         if wanted != got:
             message = f"Incompatible shapes: dimension {{0}} can't become {{1}} [Op:{node.op.label}]"
-            low.fail_when(f"{wanted} != {got}", "InvalidArgumentError", message, node, (got, wanted), node.op.label)
+            low.fail_when(
+                wanted.compare("!=", got), "InvalidArgumentError", message, node, (got, wanted), node.op.label
+            )
     ref: Any = low.ref(source)
     if not dims or own == dims:
         low.define(node.outputs[0], ref)
         return
     if isinstance(ref, Scalar):
-        text = low.scalar_name(source)
-        low.define(node.outputs[0], Virtual(ref.dtype, dims, lambda indices: text, uniform=True))
+        number = low.scalar_name(source)
+        low.define(node.outputs[0], Virtual(ref.dtype, dims, lambda indices: number, uniform=True))
     elif isinstance(ref, Virtual) and ref.uniform:
         low.define(node.outputs[0], Virtual(ref.dtype, dims, ref.element, uniform=True))
     elif isinstance(ref, Spread):
@@ -348,11 +358,11 @@ def spread(low: Lowering, node: Node, dims: Dims) -> None:
 @emitter("zeros_like", "ones_like")
 def _constant_like(low: Lowering, node: Node) -> None:
     output = node.outputs[0]
-    text = spelling.literal(0 if node.op.name == "zeros_like" else 1, output.dtype)
+    number = spelling.literal(0 if node.op.name == "zeros_like" else 1, output.dtype)
     if not output.type.rank:  # type: ignore[union-attr]
-        low.define(output, Scalar(text, output.dtype))
+        low.define(output, Scalar(number, output.dtype))
         return
-    low.define(output, Virtual(output.dtype, low.dims(node.inputs[0]), lambda indices: text, uniform=True))
+    low.define(output, Virtual(output.dtype, low.dims(node.inputs[0]), lambda indices: number, uniform=True))
 
 
 @emitter("ensure_shape")
@@ -361,7 +371,7 @@ def _ensure_shape(low: Lowering, node: Node) -> None:
         if size is not None and atom != low.static_dim(size):
             message = f"A tensor has a dimension of {{0}} where {size} is expected. [Op:EnsureShape]"
             wanted = low.static_dim(size)
-            low.fail_when(f"{atom} != {wanted}", "InvalidArgumentError", message, node, (atom,), "ensure_shape")
+            low.fail_when(atom.compare("!=", wanted), "InvalidArgumentError", message, node, (atom,), "ensure_shape")
     low.define(node.outputs[0], low.ref(node.inputs[0]))
 
 
@@ -372,7 +382,9 @@ def _ensure_shape(low: Lowering, node: Node) -> None:
 def _range(low: Lowering, node: Node) -> None:
     output = node.outputs[0]
     first, last, by = (number_of(low.ref(v)) for v in node.inputs)
-    size = None
+    size: Atom | None = None
+    start: ir.Expr
+    delta: ir.Expr
     if first is not None and last is not None and by and (last - first) * by >= 0:
         size = low.static_dim(len(range(first, last, by)))
         start, delta = (low.scalar(node.inputs[k]) for k in (0, 2))
@@ -380,15 +392,16 @@ def _range(low: Lowering, node: Node) -> None:
         start, delta = (low.scalar(node.inputs[k]) for k in (0, 2))
         size = low.size_of(node.inputs[1])
         if not low.is_size(size):
-            low.fail_when(f"{size} < 0", "InvalidArgumentError", _RANGE_ENDS, node, (), "range")
+            low.fail_when(size.compare("<", 0), "InvalidArgumentError", _RANGE_ENDS, node, (), "range")
     else:
         start, limit, delta = (low.scalar_name(v) for v in node.inputs)
-        low.fail_when(f"{delta} == 0", "InvalidArgumentError", "Requires delta != 0 [Op:Range]", node, (), "range")
+        message = "Requires delta != 0 [Op:Range]"
+        low.fail_when(delta.compare("==", 0), "InvalidArgumentError", message, node, (), "range")
     if size is None and output.shape[0] is not None:
         size = low.static_dim(output.shape[0])
     elif size is None:
         low.fail_when(
-            f"({start} > {limit}) if {delta} > 0 else ({start} < {limit})",
+            delta.compare(">", 0).choose(start.compare(">", limit), start.compare("<", limit)),
             "InvalidArgumentError",
             _RANGE_ENDS,
             node,
@@ -396,13 +409,13 @@ def _range(low: Lowering, node: Node) -> None:
             "range",
         )
         kind = "float" if output.dtype.is_floating else "int"
-        size = low.assign(f"lib.{kind}_range_length({start}, {limit}, {delta})", "n")
+        size = low.assign(ir.call(f"lib.{kind}_range_length", start, limit, delta), "n")
         if kind == "float":
             message = "Requires a finite number of elements [Op:Range]"
-            low.fail_when(f"{size} < 0", "InvalidArgumentError", message, node, (), "range")
-    own = spelling.type_name(output.dtype)
+            low.fail_when(size.compare("<", 0), "InvalidArgumentError", message, node, (), "range")
+    own = spelling.machine_type(output.dtype)
 
-    def element(indices: Sequence[str]) -> str:
-        return spelling.narrow(f"({start} + {own}({indices[0]}) * {delta})", output.dtype)
+    def element(indices: Sequence[ir.Expr]) -> ir.Expr:
+        return spelling.narrow(start + ir.Convert(own, indices[0]) * delta, output.dtype)
 
     low.define(output, Virtual(output.dtype, (size,), element))

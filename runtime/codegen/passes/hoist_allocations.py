@@ -17,8 +17,8 @@ from __future__ import annotations
 
 from collections import Counter
 from itertools import pairwise
-from typing import Any
 
+from runtime.codegen.passes.kernel import Kernel, loops_inside_out
 from runtime.graph.passes import options
 from runtime.kernel_ir import ir
 from runtime.kernel_ir.types import FLOAT32, FLOAT64, INT32, INT64
@@ -28,31 +28,43 @@ _ARITHMETIC = frozenset({"max", "min", "lib.clamped", "lib.slice_start", "lib.sl
 _CONVERSIONS = (INT32, INT64, FLOAT32, FLOAT64)
 _PURE = (ir.Var, ir.Const, ir.Binary, ir.Unary, ir.Compare, ir.Select, ir.Convert, ir.Call)
 # Functions of the library that read or write a buffer and don't keep it.
-_TRANSIENT = frozenset({"lib.matmul", "lib.solved", "lib.in_threads", "lib.all_true", "lib.add_rows", "lib.nonfinite"})
+_TRANSIENT = frozenset(
+    f"lib.{name}"
+    for name in (
+        "matmul", "solved", "all_true", "add_rows", "nonfinite", "fill_words", "fill_truncated", "draw_classes",
+        "order_of_row", "top_of_row",
+    )
+)  # fmt: skip
 
 
-def hoist_allocations(low: Any, block: ir.Block, owned: dict[str, bool], carried: set[str]) -> ir.Block:
-    """Takes allocations out of the body of a loop, in place; gives the statements that go before the loop.
-
-    owned: the buffer variables of the carried arrays whose shape the loop keeps -> whether they hold memory of the
-    kernel's own from the start. carried: all variables that have a value when the loop begins.
-    """
+def run(kernel: Kernel) -> None:
+    """Takes allocations and invariants out of the loops of the program, the inner ones first."""
     if not options.get("memory_optimization"):
-        return []
+        return
+    for function in kernel.functions:
+        for block, item in loops_inside_out(function.body):
+            position = block.index(item)
+            block[position:position] = _hoisted(kernel, item)
+
+
+def _hoisted(kernel: Kernel, loop: ir.While) -> ir.Block:
+    """Takes allocations and invariants out of the body of a loop, in place; gives the statements that go before it."""
+    assert loop.loop is not None
+    block, owned = loop.body, loop.loop.carried
     # What a variable holds after an error has another value before the loop, and keeps it when there are no trips.
-    carried = carried | {name for kept in low.kept.values() for name in (kept.flag, kept.name, *kept.dims)}
-    body = _Body(block)
+    given = loop.loop.given | kernel.kept
+    body = _Body(loop)
     assigned = set(body.targets)
     moved: ir.Block = []
     for item in list(block):
         if isinstance(item, ir.Assign) and _is_invariant(item, assigned):
             (target,) = item.targets
-            if body.targets[target] == 1 and target not in carried:
+            if body.targets[target] == 1 and target not in given:
                 block.remove(item)
                 moved.append(item)
                 assigned.discard(target)
             continue
-        if not isinstance(item, ir.Alloc) or item.name not in low.fresh or ir.variables(item.size) & assigned:
+        if not isinstance(item, ir.Alloc) or item.name not in kernel.own or ir.variables(item.size) & assigned:
             continue
         name = item.name
         if body.targets[name] != 1:
@@ -61,17 +73,16 @@ def hoist_allocations(low: Any, block: ir.Block, owned: dict[str, bool], carried
         aliases = [user for user in users if _alias_of(user) == name]
         if not all(_is_transient(name, user) for user in users if user not in aliases):
             continue
+        chain: list[str] = []
         if aliases:
             chain = _handed_on(name, aliases, owned, body)
             if not chain:
                 continue
-            _take_turns(block, [*chain[::-1], name])
-        else:
-            chain = []
+            _take_turns(body, [*chain[::-1], name])
         block.remove(item)
         moved.append(item)
         moved += [
-            ir.Assign((carry,), ir.Call("lib.copied", (ir.Var(carry), ir.Size(ir.Var(carry)))))
+            ir.assign(carry, ir.call("lib.copied", ir.Var(carry), ir.Size(ir.Var(carry))))
             for carry in chain
             if not owned[carry]
         ]
@@ -79,13 +90,13 @@ def hoist_allocations(low: Any, block: ir.Block, owned: dict[str, bool], carried
 
 
 class _Body:
-    """What is known of the statements in a loop's body, down to the innermost blocks."""
+    """What is known of the statements in a loop's body, down to the innermost blocks, and of its test."""
 
-    def __init__(self, block: ir.Block) -> None:
-        self.block = block
+    def __init__(self, loop: ir.While) -> None:
+        self.block = loop.body
         self.mentions: dict[str, list[ir.Statement]] = {}  # variable -> the statements that read or assign it
         self.targets: Counter[str] = Counter()  # variable -> how often it is assigned
-        for item in ir.walk(block):
+        for item in ir.walk([loop]):
             self.targets.update(ir.targets(item))
             for name in ir.variables(item).union(ir.targets(item)):
                 self.mentions.setdefault(name, []).append(item)
@@ -114,12 +125,12 @@ def _is_pure(item: ir.Expr) -> bool:
     return isinstance(item, _PURE)
 
 
-def _take_turns(block: ir.Block, turn: list[str]) -> None:
+def _take_turns(body: _Body, turn: list[str]) -> None:
     """Has several buffers exchange their memory at the end of a trip, in the place of the assignments that hand it on.
 
     turn: the carried variable that gives its memory first; the new buffer stands last.
     """
-    body = _Body(block)
+    block = body.block
     for carry, source in pairwise(turn[:-1]):
         position = body.position(carry, source)
         assert position is not None

@@ -15,32 +15,22 @@ nothing. Loops that count ask outside of their trips (see `lower/counted_loops.p
 
 from __future__ import annotations
 
-from runtime.codegen.kernel.source import Interruption
-from runtime.codegen.lower.state import Lowering
-from runtime.codegen.passes.recorded import note
+from runtime.codegen.passes.kernel import Kernel, loops_inside_out
 from runtime.graph.ir import Graph, Node
 from runtime.kernel_ir import ir
 from runtime.types import TensorType
 
-# Ticks between two questions; a tick is about a nanosecond.
-LIMIT = 1 << 24
 _ARRAY, _PRODUCT = 256, 4096
 
 
-def interruptible(low: Lowering, node: Node, block: ir.Block, trips: int = 1) -> None:
-    """Adds the question to `block`, which runs `trips` trips of a `while` node."""
-    low.prologue["ticks"] = "0"
-    polls = [*low.lines(f"ticks = ticks + {trips * ticks_of(node)}"), question(low, node)]
-    note("interrupt polls", lambda: ([ir.While(ir.TRUE, block)], [ir.While(ir.TRUE, [*block, *polls])]))
-    block += polls
-
-
-def question(low: Lowering, node: Node) -> ir.If:
-    """Asks when the ticks say so."""
-    with low.nested() as body:
-        low.line("ticks = 0")
-        low.leave_when("lib.interrupted()", Interruption("KeyboardInterrupt", "", node.span))
-    return ir.If(low.expr(f"ticks > {LIMIT}"), body)
+def run(kernel: Kernel) -> None:
+    """Has the loops ask that don't ask yet (see `strip_mine.py`)."""
+    for function in kernel.functions:
+        for _, item in loops_inside_out(function.body):
+            assert item.loop is not None
+            spend = ir.assign("ticks", ir.Var("ticks") + item.loop.cost)
+            item.body += [spend, kernel.interrupt_poll(function, item.loop.span)]
+            item.loop = None
 
 
 def ticks_of(node: Node) -> int:

@@ -22,11 +22,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from runtime.codegen.kernel import spelling
-from runtime.codegen.passes import parallelize
-from runtime.codegen.passes.recorded import note
+from runtime.codegen.passes.kernel import Kernel
 from runtime.graph.passes import options
 from runtime.kernel_ir import ir
 
@@ -35,79 +33,71 @@ _LONGEST = 120
 _SLOW = frozenset(f"{module}.{name}" for module in ("lib", "math") for name in spelling.OWN)
 
 
-@dataclass(frozen=True)
-class Placed:
-    """A loop as it stands in the block `inside`, from `start` to `end`."""
-
-    inside: ir.Block
-    start: int
-    end: int
-    index: str
-    size: str
-    body: ir.Block
-    large: bool
-    parts: int  # how many functions for threads there were before it
+def run(kernel: Kernel) -> None:
+    """Joins the nests of each block with those before them."""
+    if not options.get("remapping"):
+        return
+    for function in kernel.functions:
+        for block in ir.walk_blocks(function.body):
+            _fuse(kernel, block)
 
 
-def place(low: Any, index: str, size: str, body: ir.Block, large: bool) -> None:
-    """Adds `for index in range(size): body` to the block, fused with the loop before it where that is possible."""
-    before = low.placed
-    if (
-        before is not None
-        and options.get("remapping")
-        and _can_join(low, before, index, size, body, large or before.large)
-    ):
-        between = low.block[before.end :]
-        del low.block[before.start :], low.parts[before.parts :]
-        low.block += between
-        bodies = before.body, body, [*before.body, *body]
-        note("loop fusion", lambda: _before_and_after(between, [low.for_each(index, size, each) for each in bodies]))
-        body, large = bodies[2], large or before.large
-    start, parts = len(low.block), len(low.parts)
-    if not (large and parallelize.split(low, index, size, body)):
-        low.loop(index, size, body)
-    low.placed = Placed(low.block, start, len(low.block), index, size, body, large, parts)
+def _fuse(kernel: Kernel, block: ir.Block) -> None:
+    last: int | None = None  # where the last nest stands
+    position = 0
+    while position < len(block):
+        item = block[position]
+        if isinstance(item, ir.For) and item.nest:
+            before = block[last] if last is not None else None
+            if isinstance(before, ir.For) and _can_join(kernel, before, block[last + 1 : position], item):  # type: ignore[operator]
+                item.body = [*before.body, *item.body]
+                item.parallel = (item.parallel or before.parallel) and _stays(before.body) and _stays(item.body)
+                kernel.fused[before] = item
+                del block[last]  # type: ignore[arg-type]
+                position -= 1
+            last = position
+        position += 1
 
 
-def _before_and_after(between: ir.Block, loops: Sequence[ir.For]) -> tuple[ir.Block, ir.Block]:
-    first, second, fused = loops
-    return [first, *between, second], [*between, fused]
+def _stays(block: ir.Block) -> bool:
+    """Whether nothing in a block leaves the function."""
+    return not any(isinstance(item, (ir.Return, ir.Fail)) for item in ir.walk(block))
 
 
-def _can_join(low: Any, before: Placed, index: str, size: str, body: ir.Block, large: bool) -> bool:
-    if before.inside is not low.block or (before.index, before.size) != (index, size) or before.end > len(low.block):
+def _can_join(kernel: Kernel, before: ir.For, between: ir.Block, after: ir.For) -> bool:
+    if (before.index, before.start, before.stop, before.step) != (after.index, after.start, after.stop, after.step):
         return False
-    between = low.block[before.end :]
     if not all(isinstance(item, (ir.Assign, ir.Alloc)) and len(ir.targets(item)) == 1 for item in between):
         return False
-    first, second = _accesses(before.body), _accesses(body)
+    first, second = _accesses(before.body), _accesses(after.body)
     if first is None or second is None or first.statements + second.statements > _LONGEST:
         return False
     made = first.assigned | first.stores.keys()
-    if large and (first.short or second.short) and (first.slow or second.slow):
+    if (before.parallel or after.parallel) and (first.short or second.short) and (first.slow or second.slow):
         return False
     if any(ir.variables(item).union(ir.targets(item)) & made for item in between):
         return False
     # Only buffers of this kernel's own are known not to be seen under another name.
     stored = first.stores.keys() | second.stores.keys()
-    if not stored <= low.fresh or stored & (first.whole | second.whole):
+    if not stored <= kernel.own or stored & (first.whole | second.whole):
         return False
     shared = (first.stores.keys() & (second.stores.keys() | second.loads.keys())) | (
         first.loads.keys() & second.stores.keys()
     )
+    index = ir.Var(before.index)
     return all(_same_row(index, [item for each in (first, second) for item in each.of(name)]) for name in shared)
 
 
-def _same_row(index: str, subscripts: Sequence[ir.Expr]) -> bool:
+def _same_row(index: ir.Var, subscripts: Sequence[ir.Expr]) -> bool:
     """Whether all subscripts of a buffer lie in the row that `index` counts: `index`, or `index * stride + column`."""
-    if all(item == ir.Var(index) for item in subscripts):
+    if all(item == index for item in subscripts):
         return True
     strides = set()
     for item in subscripts:
         row = item
         if isinstance(item, ir.Binary) and item.op == "+" and isinstance(item.right, (ir.Var, ir.Const)):
             row = item.left
-        if not isinstance(row, ir.Binary) or row.op != "*" or row.left != ir.Var(index):
+        if not isinstance(row, ir.Binary) or row.op != "*" or row.left != index:
             return False
         if not isinstance(row.right, (ir.Var, ir.Const)):
             return False

@@ -24,7 +24,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from runtime.codegen.passes.recorded import note
+from runtime.codegen.passes.kernel import Kernel
 from runtime.graph.ir import Node, Value
 from runtime.kernel_ir import ir
 from runtime.shapes import element_count
@@ -95,25 +95,28 @@ def _elements(value: Value) -> int:
     return (element_count(value.type.shape) or 0) if isinstance(value.type, TensorType) else 0
 
 
-def split(low: Any, index: str, size: str, block: ir.Block) -> bool:
-    """Adds `for index in range(size): block`, run on threads. False, and nothing, where the block may leave the
-    kernel."""
-    if any(isinstance(item, (ir.Return, ir.Fail)) for item in ir.walk(block)):
-        return False
-    used = [ir.Var(name) for name in sorted(ir.mentioned(block) - ir.assigned(block) - {index})]
-    part = low.names.fresh("part")
-    loop = ir.For(index, ir.Var("first"), ir.Var("last"), ir.ONE, block)
-    function = ir.Function(part, ("first", "last", *(each.name for each in used)), [loop], kind="part")
-    low.parts.append(function)
-    arguments = (ir.Var(part), ir.Var(threads_of(low)), low.expr(size), ir.Tuple(tuple(used)))
-    run = ir.Run(ir.Call("lib.in_threads", arguments))
-    low.add(run)
-    note("parallelization", lambda: ([low.for_each(index, size, block)], [function, run]))
-    return True
+def run(kernel: Kernel) -> None:
+    """Makes the bodies of parallel loops functions of their own, which threads run."""
+    for function in list(kernel.functions):
+        for block in ir.walk_blocks(function.body):
+            for position, item in enumerate(block):
+                if isinstance(item, ir.For) and item.parallel:
+                    block[position] = _on_threads(kernel, item)
 
 
-def threads_of(low: Any) -> str:
-    """The number of threads, as a variable of a kernel."""
-    if not any(isinstance(value, ThreadCount) for _, value in low.constants):
-        low.constants.append(("threads", ThreadCount()))
+def _on_threads(kernel: Kernel, loop: ir.For) -> ir.Run:
+    assert loop.start == ir.ZERO
+    own = ir.assigned(loop.body) | {loop.index}
+    used = tuple(ir.Var(name) for name in sorted(ir.mentioned(loop.body) - own))
+    part = kernel.names.fresh("part")
+    inner = ir.For(loop.index, ir.Var("first"), ir.Var("last"), ir.ONE, loop.body)
+    kernel.functions.append(ir.Function(part, ("first", "last", *(each.name for each in used)), [inner], kind="part"))
+    threads = ir.Var(thread_count_in(kernel.constants))
+    return ir.Run(ir.call("lib.in_threads", ir.Var(part), threads, loop.stop, ir.Tuple(used)))
+
+
+def thread_count_in(constants: list[tuple[str, Any]]) -> str:
+    """The variable of a kernel that holds the number of threads, which becomes one of its parameters."""
+    if not any(isinstance(value, ThreadCount) for _, value in constants):
+        constants.append(("threads", ThreadCount()))
     return "threads"

@@ -17,85 +17,76 @@ from being vectorised. It runs on a complete kernel, since only then it's known 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
+from runtime.codegen.passes.kernel import Kernel
 from runtime.kernel_ir import ir
 from runtime.kernel_ir.types import BOOL
 
 _NOTHING = ir.Const(False, BOOL)  # an expression without variables
-_User = tuple[ir.Block, ir.Statement]  # a statement and the block that it stands in
 
 
-def keep_in_registers(low: Any) -> None:
-    """Changes the block and the parts of a kernel."""
-    users: dict[str, list[_User]] = {}
-    allocations: dict[str, list[_User]] = {}
-    for block, item in _statements(low.block):
-        if isinstance(item, ir.Alloc) and item.name in low.fresh:
-            allocations.setdefault(item.name, []).append((block, item))
+def run(kernel: Kernel) -> None:
+    """Replaces the arrays whose elements one row of a nest writes and reads."""
+    for function in kernel.functions:
+        statements = list(_statements(function.body))
+        users: dict[str, list[ir.Statement]] = {}
+        allocations: dict[str, list[ir.Statement]] = {}
+        for _, item in statements:
+            if isinstance(item, ir.Alloc) and item.name in kernel.own:
+                allocations.setdefault(item.name, []).append(item)
+                continue
+            for name in ir.variables(item).union(ir.targets(item)):
+                users.setdefault(name, []).append(item)
+        nests = _Nests(statements)
+        values = {
+            name: kernel.names.fresh(name)
+            for name, found in allocations.items()
+            if len(found) == 1 and name in users and _is_value(name, nests, users[name])
+        }
+        if values:
+            _replace(statements, values)
+
+
+class _Nests:
+    """Where statements stand: which loops they are in, and at which one's top."""
+
+    def __init__(self, statements: list[tuple[ir.Block, ir.Statement]]) -> None:
+        loops = {id(item.body): item for _, item in statements if isinstance(item, ir.For)}
+        self.loop_at: dict[ir.Statement, ir.For | None] = {item: loops.get(id(block)) for block, item in statements}
+        self._inside: dict[ir.For, set[ir.Statement]] = {}
+
+    def inside(self, loop: ir.For) -> set[ir.Statement]:
+        """All statements in a loop, down to the innermost blocks."""
+        if loop not in self._inside:
+            self._inside[loop] = set(ir.walk(loop.body))
+        return self._inside[loop]
+
+
+def _statements(block: ir.Block) -> Iterator[tuple[ir.Block, ir.Statement]]:
+    """The statements with the blocks that they stand in, in program order."""
+    waiting = [(block, iter(block))]
+    while waiting:
+        current, rest = waiting[-1]
+        item = next(rest, None)
+        if item is None:
+            waiting.pop()
             continue
-        for name in ir.variables(item).union(ir.targets(item)):
-            users.setdefault(name, []).append((block, item))
-    for name, found in allocations.items():
-        if len(found) == 1 and name in users and _replace(low, name, users[name]):
-            ((block, item),) = found
-            block.remove(item)
+        yield current, item
+        waiting += [(inner, iter(inner)) for inner in reversed(ir.blocks(item))]
 
 
-def _statements(block: ir.Block) -> Iterator[_User]:
-    """In program order."""
-    for item in block:
-        yield block, item
-        for inner in ir.blocks(item):
-            yield from _statements(inner)
-
-
-def _replace(low: Any, name: str, users: list[_User]) -> bool:
-    """Makes the elements of the buffer `name` a variable. False, and nothing, where it is more than a row's value."""
-    if len(users) == 1 and (part := _part_of(low, users[0][1])) is not None:
-        return _replace_in_part(low, name, users[0][1], part)
-    around = users[0][0]
-    loop = next((item for item in ir.walk(low.block) if isinstance(item, ir.For) and item.body is around), None)
-    if loop is None or not _is_value(name, loop, [item for _, item in users]):
+def _is_value(name: str, nests: _Nests, users: list[ir.Statement]) -> bool:
+    """Whether a buffer is used in the body of one loop alone, there at the loop's element, which is written first."""
+    first = users[0]
+    loop = nests.loop_at[first]
+    if loop is None or not isinstance(first, ir.Store) or first.array != ir.Var(name):
         return False
-    _make_variable(low.names.fresh(name), name, loop)
-    return True
-
-
-def _part_of(low: Any, item: ir.Statement) -> ir.Function | None:
-    """The function that a statement has threads run."""
-    if not isinstance(item, ir.Run) or item.call.function != "lib.in_threads":
-        return None
-    part = item.call.arguments[0]
-    return next(each for each in low.parts if part == ir.Var(each.name))
-
-
-def _replace_in_part(low: Any, name: str, user: Any, part: ir.Function) -> bool:
-    (loop,) = part.body
-    assert isinstance(loop, ir.For)
-    users = [item for _, item in _statements(part.body) if name in ir.variables(item)]
-    if not users or not _is_value(name, loop, users):
-        return False
-    _make_variable(low.names.fresh(name), name, loop)
-    part.parameters = tuple(each for each in part.parameters if each != name)
-    *first, arguments = user.call.arguments
-    assert isinstance(arguments, ir.Tuple)
-    left = ir.Tuple(tuple(each for each in arguments.items if each != ir.Var(name)))
-    user.call = ir.Call(user.call.function, (*first, left))
-    return True
-
-
-def _is_value(name: str, loop: ir.For, users: list[ir.Statement]) -> bool:
-    """Whether a buffer is used in the body of a loop alone, there at the loop's element, which is written first."""
-    inside = set(ir.walk(loop.body))
-    first, element = users[0], ir.Var(loop.index)
-    if not all(user in inside for user in users) or first not in loop.body:
+    inside = nests.inside(loop)
+    if name in ir.variables(first.value) or not all(user in inside for user in users):
         return False
     if any(isinstance(item, ir.For) and item.index == loop.index for item in inside):
         return False  # another loop counts with the same variable
-    if not isinstance(first, ir.Store) or first.array != ir.Var(name) or name in ir.variables(first.value):
-        return False
-    return all(_only_at(name, element, user) for user in users)
+    return all(_only_at(name, ir.Var(loop.index), user) for user in users)
 
 
 def _only_at(name: str, element: ir.Expr, item: ir.Statement) -> bool:
@@ -113,11 +104,22 @@ def _only_at(name: str, element: ir.Expr, item: ir.Statement) -> bool:
     return all(name not in ir.variables(ir.mapped(part, without)) for part in parts)
 
 
-def _make_variable(variable: str, name: str, loop: ir.For) -> None:
-    """Replaces the element of a buffer that a loop is at."""
-    buffer, value = ir.Var(name), ir.Var(variable)
-    for block in ir.walk_blocks(loop.body):
-        for position, item in enumerate(block):
-            if isinstance(item, ir.Store) and item.array == buffer:
-                block[position] = ir.Assign((variable,), item.value)
-    ir.map_block(loop.body, lambda each: value if isinstance(each, ir.Load) and each.array == buffer else None)
+def _replace(statements: list[tuple[ir.Block, ir.Statement]], values: dict[str, str]) -> None:
+    """Makes variables of the elements of buffers: buffer -> variable. Their allocations go."""
+
+    def change(each: ir.Expr) -> ir.Expr | None:
+        if isinstance(each, ir.Load) and isinstance(each.array, ir.Var) and each.array.name in values:
+            return ir.Var(values[each.array.name])
+        return None
+
+    changed: dict[ir.Statement, ir.Statement | None] = {}
+    for _, item in statements:
+        if isinstance(item, ir.Alloc) and item.name in values:
+            changed[item] = None
+            continue
+        if isinstance(item, ir.Store) and isinstance(item.array, ir.Var) and item.array.name in values:
+            changed[item] = ir.assign(values[item.array.name], ir.mapped(item.value, change))
+        elif not values.keys().isdisjoint(ir.variables(item)):
+            ir.map_operands(item, lambda operand: ir.mapped(operand, change))
+    for block in {id(block): block for block, item in statements if item in changed}.values():
+        block[:] = [new for item in block if (new := changed.get(item, item)) is not None]

@@ -1,14 +1,24 @@
-"""Loops that push or pop one scalar a trip: whether the stacks have room, or hold so many, is asked outside of them.
+"""Strip-mining: loops run in chunks of trips, so that what need not be asked in each trip is asked once a chunk.
 
-Where the trips are counted, once before the loop:
+Loops that count ask for Ctrl-C outside of their trips:
 
-    while i < n:                                    if s_top + (n - i) > s_data.size:
-        if s_top + 1 > s_data.size:                     s_data = lib.grown(s_data, s_top, s_top + (n - i))
-            s_data = lib.grown(s_data, ...)    →    while i < n:
-        s_data[s_top] = x                               s_data[s_top] = x
-        ...                                             ...
+    while i < n:                                while i < limit:
+        x = x * x                                   part = min(limit - i, 5592405)
+        i = i + 1                                   ticks = ticks + part * 3
+                                                    stop = i + part
+                                           →        while i < stop:
+                                                        x = x * x
+                                                        i = i + 1
+                                                    if ticks > 16777216:
+                                                        ticks = 0
+                                                        if lib.interrupted():
+                                                            return 1, ...
 
-Else (strip-mining) of pushes once for as many trips as fit:
+The inner loop has one exit, and its trip count is known when it begins: LLVM unrolls or vectorises it. Where few trips
+are sure to be enough there is no outer loop.
+
+Loops whose trips aren't counted, and which push one number a trip, check the room on the stacks once for as many trips
+as fit:
 
     while i < n:                                    while True:
         if s_top + 1 > s_data.size:                     room = min(s_data.size - s_top, 4194304)
@@ -26,69 +36,69 @@ and size are loaded again and again. In the inner loop it is fixed.
 
 from __future__ import annotations
 
-import collections
-from collections.abc import Sequence
-
-from runtime.codegen.kernel.values import StackRef
-from runtime.codegen.lower.counted_loops import Counter
-from runtime.codegen.lower.state import Lowering
-from runtime.graph.ir import Node
+from runtime.codegen.passes.kernel import POLL_AFTER, Kernel, loops_inside_out
 from runtime.kernel_ir import ir
-from runtime.types import StackType
+from runtime.kernel_ir.types import INT64
 
 # Trips between two looks outside of the inner loop, however much room there is (see `interrupt_polls.py`).
-LONGEST = 1 << 22
+_LONGEST = 1 << 22
 
 
-def stacks_of_one_scalar_a_trip(node: Node, op: str) -> set[int]:
-    """The carries of a loop that are stacks of scalars with which each trip does one `stack_push`, or one `stack_pop`,
-    and that is all."""
-    test, body = node.regions
-    found: set[int] = set()
-    for k, (before, after) in enumerate(zip(body.inputs, body.outputs)):
-        if isinstance(before.type, StackType) and before.type.element.rank == 0:
-            made = after.node
-            if made is not None and made.op.name == op and made.inputs[0] is before:
-                found.add(k)
-    if not found:
-        return set()
-    uses = collections.Counter(v for graph in (test, body) for n in graph.nodes for v in n.inputs)
-    results = collections.Counter(body.outputs)
-    return {
-        k
-        for k in found
-        if uses[body.inputs[k]] == 1 and not uses[body.outputs[k]] and not uses[test.inputs[k]]
-        and results[body.outputs[k]] == 1 and not results[body.inputs[k]]
-    }  # fmt: skip
+def run(kernel: Kernel) -> None:
+    """Takes apart the loops that count, and those that push on stacks."""
+    for function in kernel.functions:
+        for block, item in loops_inside_out(function.body):
+            assert item.loop is not None
+            position = block.index(item)
+            if item.loop.stacks:
+                block[position] = _with_room(kernel, function, item, item.loop)
+            elif item.loop.counter is not None:
+                block[position : position + 1] = _counted(kernel, function, item, item.loop, item.loop.counter)
+            else:
+                continue
+            item.loop = None
 
 
-def ask_before(
-    low: Lowering, node: Node, counter: Counter, pushed: dict[int, StackRef], popped: dict[int, StackRef]
-) -> None:
-    """Prints what makes room for the pushes of all trips of a counted loop, and the check that all can pop."""
-    if not pushed and not popped:
-        return
-    trips = low.assign(counter.trips, "trips")
-    for stack in pushed.values():
-        needed = low.assign(f"{stack.top} + {trips}", "needed")
-        growth = low.lines(f"{stack.data} = lib.grown({stack.data}, {stack.top}, {needed})")
-        low.branch(f"{needed} > {stack.data}.size", growth)
-    for k, stack in popped.items():
-        pop = node.regions[1].outputs[k].node
-        assert pop is not None
-        low.fail_when(f"{stack.top} < {trips}", "IndexError", "pop from an empty stack", pop)
+def _with_room(kernel: Kernel, function: ir.Function, item: ir.While, loop: ir.Loop) -> ir.While:
+    """The loop inside a loop that makes room on its stacks."""
+    room = ir.Var(kernel.names.fresh("room"), INT64)
+    has_room = room.compare(">", 0)
+    test = has_room if item.test == ir.TRUE else ir.both(has_room, item.test)
+    inner = ir.While(test, [*item.body, ir.assign(room.name, room - 1)])
+    free = [ir.Size(ir.Var(data)) - ir.Var(top) for data, top in loop.stacks]
+    outer: ir.Block = [ir.assign(room.name, ir.call("min", *free, _LONGEST)), inner, ir.If(has_room, [ir.Break()])]
+    for data, top in loop.stacks:
+        growth = ir.assign(data, ir.call("lib.grown", ir.Var(data), ir.Var(top), ir.Var(top) + 1))
+        outer.append(ir.If(ir.Var(top).compare("==", ir.Size(ir.Var(data))), [growth]))
+    spend = ir.assign("ticks", ir.Var("ticks") + _LONGEST * loop.cost)
+    return ir.While(ir.TRUE, [*outer, spend, kernel.interrupt_poll(function, loop.span)])
 
 
-def in_chunks(low: Lowering, loop: ir.While, stacks: Sequence[StackRef]) -> ir.While:
-    """`loop` inside a loop that makes room on `stacks`."""
-    room = low.names.fresh("room")
-    free = [f"{s.data}.size - {s.top}" for s in stacks]
-    has_room = low.expr(f"{room} > 0")
-    test = has_room if loop.test == ir.TRUE else ir.Logic("and", (has_room, loop.test))
-    inner = ir.While(test, [*loop.body, *low.lines(f"{room} = {room} - 1")])
-    smallest = f"min({', '.join([*free, str(LONGEST)])})"
-    outer = [*low.lines(f"{room} = {smallest}"), inner, ir.If(has_room, [ir.Break()])]
-    for s in stacks:
-        growth = low.lines(f"{s.data} = lib.grown({s.data}, {s.top}, {s.top} + 1)")
-        outer.append(ir.If(low.expr(f"{s.top} == {s.data}.size"), growth))
-    return ir.While(ir.TRUE, outer)
+def _counted(
+    kernel: Kernel, function: ir.Function, item: ir.While, loop: ir.Loop, counter: ir.Induction
+) -> ir.Block:  # fmt: skip
+    """The loop in chunks, or with the question after it where few trips are sure to be enough."""
+    variable, limit, step = counter.variable, counter.limit, counter.step
+    distance = limit - variable if counter.is_up else variable - limit
+    cost = -(-loop.cost // counter.least_step)
+    ticks = ir.Var("ticks", INT64)
+    if counter.most * cost <= POLL_AFTER:
+        if not loop.is_inner:
+            return [item]
+        spent: ir.Expr
+        if counter.exact is not None:
+            spent = ir.as_expr(counter.exact * cost)
+        elif isinstance(step, ir.Const):
+            spent = ir.call("max", distance, 0) * cost
+        else:
+            spent = ir.call("max", distance, 0) // (step if counter.is_up else -step) * loop.cost
+        return [ir.assign("ticks", ticks + spent), item, kernel.interrupt_poll(function, loop.span)]
+    part, end = ir.Var(kernel.names.fresh("part"), INT64), ir.Var(kernel.names.fresh("stop"), INT64)
+    chunk: ir.Block = [
+        ir.assign(part.name, ir.call("min", distance, POLL_AFTER // cost)),
+        ir.assign("ticks", ticks + part * cost),
+        ir.assign(end.name, ir.Binary("+" if counter.is_up else "-", variable, part)),
+        ir.While(variable.compare("<" if counter.is_up else ">", end), item.body),
+        kernel.interrupt_poll(function, loop.span),
+    ]
+    return [ir.While(item.test, chunk)]

@@ -14,6 +14,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from runtime.kernel_ir import ir
+from runtime.kernel_ir.print_python import expression
+
 Monomial = tuple[str, ...]
 
 
@@ -24,10 +27,14 @@ class Polynomial:
     terms: tuple[tuple[Monomial, int], ...]
 
     @staticmethod
-    def of(item: str | int | Polynomial) -> Polynomial:
+    def of(item: str | int | ir.Var | ir.Const | Polynomial) -> Polynomial:
         """A variable or a number."""
         if isinstance(item, Polynomial):
             return item
+        if isinstance(item, ir.Var):
+            item = item.name
+        elif isinstance(item, ir.Const):
+            item = int(item.value)
         return _made({(): item}) if isinstance(item, int) else Polynomial((((item,), 1),))
 
     @property
@@ -103,18 +110,25 @@ class Polynomial:
         return _made(found)
 
     @property
-    def text(self) -> str:
+    def expr(self) -> ir.Expr:
         """As an expression of 64-bit variables: the positive terms first."""
         terms = sorted(self.terms, key=lambda term: (term[1] < 0, not term[0]))
-        text = ""
+        total: ir.Expr | None = None
         for names, factor in terms:
-            part = " * ".join([*([str(abs(factor))] if abs(factor) != 1 or not names else []), *names])
-            sign = " - " if factor < 0 else " + "
-            text = f"{text}{sign}{part}" if text else f"-{part}" if factor < 0 else part
-        return text or "0"
+            size = factor if total is None else abs(factor)
+            variables: list[ir.Expr] = [ir.Var(name) for name in names]
+            if size == -1 and names:
+                variables[0] = -variables[0]
+            elif size != 1 or not names:
+                variables.insert(0, ir.as_expr(size))
+            part, *others = variables
+            for each in others:
+                part = part * each
+            total = part if total is None else total - part if factor < 0 else total + part
+        return ir.ZERO if total is None else total
 
     def __repr__(self) -> str:
-        return f"Polynomial({self.text})"
+        return f"Polynomial({expression(self.expr)})"
 
 
 def _made(terms: Mapping[Monomial, int]) -> Polynomial:

@@ -13,7 +13,6 @@ compares, never on the size itself.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -21,9 +20,11 @@ from typing import Any
 from runtime.codegen.symbolic.polynomial import Polynomial
 from runtime.dtypes import DType
 from runtime.graph.ir import Node, Value
+from runtime.kernel_ir import ir
+from runtime.kernel_ir.types import INT64
 from runtime.ops.table import too_large
 
-_LITERAL = re.compile(r"(?:np\.u?int\d+)?\(?(-?\d+)\)?")
+Atom = ir.Var | ir.Const
 
 
 @dataclass(frozen=True)
@@ -36,8 +37,8 @@ class Known:
 
     low: int
     high: int
-    below: str | None = None
-    wide: str | None = None
+    below: ir.Expr | None = None
+    wide: ir.Expr | None = None
     form: Polynomial | None = None
 
     @property
@@ -50,8 +51,10 @@ def known_of(ref: Any) -> Known | None:
     known: Known | None = getattr(ref, "known", None)
     if known is not None or not getattr(ref, "dtype", None) or not ref.dtype.is_integer:
         return known
-    number = literal_of(getattr(ref, "text", ""))
-    return None if number is None else Known(number, number, None, str(number))
+    expr = getattr(ref, "expr", None)
+    if not isinstance(expr, ir.Const):
+        return None
+    return Known(int(expr.value), int(expr.value), None, ir.as_expr(int(expr.value)))
 
 
 def range_of(ref: Any) -> Known | None:
@@ -66,19 +69,13 @@ def form_of(known: Known | None) -> Polynomial | None:
         return None if known is None else known.form
     if known.low == known.high:
         return Polynomial.of(known.low)
-    return Polynomial.of(known.wide) if known.wide is not None and known.wide.isidentifier() else None
+    return Polynomial.of(known.wide) if isinstance(known.wide, ir.Var) else None
 
 
 def number_of(ref: Any) -> int | None:
     """The integer that a ref stands for, where that is known while printing."""
     known = known_of(ref)
     return known.low if known is not None and known.low == known.high else None
-
-
-def literal_of(text: str) -> int | None:
-    """The number that an integer literal names: `3`, `(-3)`, `np.int32(-3)`."""
-    found = _LITERAL.fullmatch(text)
-    return None if found is None else int(found[1])
 
 
 def limits(dtype: DType) -> tuple[int, int]:
@@ -106,18 +103,18 @@ def _subtract(a: Known, b: Known) -> Known:
     return Known(a.low - b.high, a.high - b.low, below, _moved(a, b, "-") or _both(a, b, "-"))
 
 
-def _moved(a: Known, b: Known, sign: str) -> str | None:
+def _moved(a: Known, b: Known, sign: str) -> ir.Expr | None:
     """The wide form of `a` plus or minus a literal."""
-    if b.low != b.high or b.low < 0 or a.wide is None or not a.wide.isidentifier():
+    if b.low != b.high or b.low < 0 or not isinstance(a.wide, ir.Var):
         return None
-    return f"{a.wide} {sign} {b.low}"
+    return ir.Binary(sign, a.wide, ir.as_expr(b.low))
 
 
-def _both(a: Known, b: Known, sign: str) -> str | None:
+def _both(a: Known, b: Known, sign: str) -> ir.Expr | None:
     """The wide form of a sum or difference of two variables."""
-    if a.wide is None or b.wide is None or not (a.wide.isidentifier() and b.wide.isidentifier()):
+    if not isinstance(a.wide, ir.Var) or not isinstance(b.wide, ir.Var):
         return None
-    return f"{a.wide} {sign} {b.wide}"
+    return ir.Binary(sign, a.wide, b.wide)
 
 
 def _multiply(a: Known, b: Known) -> Known:
@@ -150,15 +147,15 @@ _RULES: dict[str, Callable[..., Known | None]] = {
 }  # fmt: skip
 
 
-def outside(low: Any, index: str, known: Known | None, size: str) -> str | None:
+def outside(low: Any, index: ir.Expr, known: Known | None, size: ir.Expr) -> ir.Expr | None:
     """The condition that an index isn't in [0, size), as far as it isn't known to be; None where it can't be."""
-    parts = [] if known is not None and known.is_nonnegative else [f"{index} < 0"]
+    parts: list[ir.Expr] = [] if known is not None and known.is_nonnegative else [index.compare("<", 0)]
     if not is_below(low, known, size):
-        parts.append(f"{index} >= {size}")
-    return " or ".join(parts) or None
+        parts.append(index.compare(">=", size))
+    return ir.either(*parts) if parts else None
 
 
-def is_below(low: Any, known: Known | None, size: str) -> bool:
+def is_below(low: Any, known: Known | None, size: ir.Expr) -> bool:
     """Whether a number is known to be less than a dimension."""
     if known is None:
         return False
@@ -173,20 +170,20 @@ def may_be(known: Known | None, low: int | None, high: int) -> bool:
     return known is None or (known.low <= high and (low is None or low <= known.high))
 
 
-def index_of(low: Any, value: Value, base: str) -> tuple[str, Known | None]:
+def index_of(low: Any, value: Value, base: str) -> tuple[Atom, Known | None]:
     """A rank-0 integer as a 64-bit variable or literal, and what is known of it."""
     known = known_of(low.ref(value))
     if known is not None and known.wide is not None:
-        name = known.wide if known.wide.isdigit() else low.atom(known.wide, base)
+        name = low.atom(known.wide, base)
     else:
-        name = low.assign(f"np.int64({low.scalar_name(value)})", base)
+        name = low.assign(ir.Convert(INT64, low.scalar_name(value)), base)
     ref = low.region.env[value]
     if known is None or known.wide != name:
         low.region.env[value] = replace(ref, known=replace(known or Known(*limits(ref.dtype)), wide=name))
     return name, known
 
 
-def learn_inside(low: Any, value: Value, size: str | None) -> None:
+def learn_inside(low: Any, value: Value, size: ir.Expr | None) -> None:
     """Remembers what a check has shown: that the integer of which `index_of` was asked is in [0, size)."""
     ref = low.region.env[value]
     known = known_of(ref)
@@ -194,22 +191,22 @@ def learn_inside(low: Any, value: Value, size: str | None) -> None:
     low.region.env[value] = replace(ref, known=replace(known, low=max(known.low, 0), below=size or known.below))
 
 
-def checks(node: Node, known: Sequence[Known | None]) -> list[tuple[Value, str, str]]:
+def checks(node: Node, known: Sequence[Known | None]) -> list[tuple[Value, str, int, str]]:
     """The operands that an integer op's row wants checked, each with a comparison that is an error, and its words: a
     divisor isn't zero, an exponent isn't negative, a number fits. `known`: what is known of the operands."""
     op = node.op
     found = []
     if op.divisor is not None and may_be(known[op.divisor], 0, 0):
-        found.append((node.inputs[op.divisor], "== 0", f"Integer division by zero [Op:{op.label}]"))
+        found.append((node.inputs[op.divisor], "==", 0, f"Integer division by zero [Op:{op.label}]"))
     if op.exponent is not None and may_be(known[op.exponent], None, -1) and not node.outputs[0].dtype.is_unsigned:
         message = f"Integers to negative integer powers are not allowed [Op:{op.label}]"
-        found.append((node.inputs[op.exponent], "< 0", message))
+        found.append((node.inputs[op.exponent], "<", 0, message))
     if op.narrows:
         source, least_greatest = node.inputs[0], limits(node.outputs[0].dtype)
         given = known[0] or Known(*limits(source.dtype))
         message = too_large(node.outputs[0].dtype)
         if given.low < least_greatest[0]:
-            found.append((source, f"< {least_greatest[0]}", message))
+            found.append((source, "<", least_greatest[0], message))
         if given.high > least_greatest[1]:
-            found.append((source, f"> {least_greatest[1]}", message))
+            found.append((source, ">", least_greatest[1], message))
     return found

@@ -20,8 +20,9 @@ from dataclasses import replace
 from typing import Any
 
 from runtime.codegen.symbolic.polynomial import Polynomial, product
-from runtime.codegen.symbolic.ranges import Known, form_of, known_of, limits
+from runtime.codegen.symbolic.ranges import Atom, Known, form_of, known_of, limits
 from runtime.dtypes import DType
+from runtime.kernel_ir import ir
 
 # A dimension is assumed to be at most this long where something depends on it.
 _USUAL = 256
@@ -66,46 +67,45 @@ class Extents:
 
     # --- names ---------------------------------------------------------------------------------------------------
 
-    def declare(self, atom: str) -> str:
-        """Says that an atom is a dimension of an argument; gives what stands for it."""
-        self.entry[atom] = len(self.entry)
-        self.least[atom] = 0
-        value = self.equal.get(atom)
+    def declare(self, name: str) -> Atom:
+        """Says that a variable is a dimension of an argument; gives what stands for it."""
+        self.entry[name] = len(self.entry)
+        self.least[name] = 0
+        value = self.equal.get(name)
         if value is None:
-            return atom
-        self.values[atom] = value
+            return ir.Var(name)
+        self.values[name] = value
         return self.atom(value)
 
-    def of(self, atom: str) -> Polynomial:
+    def of(self, atom: Atom) -> Polynomial:
         """The size that a dimension atom stands for."""
-        if atom.isdigit():
-            return Polynomial.of(int(atom))
         size = self.low.static_size(atom)
-        if size is not None:
-            return Polynomial.of(size)
-        return self.values.get(atom) or Polynomial.of(atom)
+        if isinstance(atom, ir.Const) or size is not None:
+            return Polynomial.of(atom if size is None else size)
+        return self.values.get(atom.name) or Polynomial.of(atom)
 
     def product(self, atoms: Any) -> Polynomial:
         return product(map(self.of, atoms))
 
-    def atom(self, size: Polynomial, base: str = "n", text: str | None = None) -> str:
-        """The atom of a size, which isn't negative. text: an expression for it, where that is not to name numbers that
+    def atom(self, size: Polynomial, base: str = "n", expr: ir.Expr | None = None) -> Atom:
+        """The atom of a size, which isn't negative. expr: an expression for it, where that is not to name numbers that
         are sizes."""
         low = self.low
         if size.number is not None:
-            return str(low.static_dim(size.number))
+            found: Atom = low.static_dim(size.number)
+            return found
         if size.variable is not None:
-            return size.variable
+            return ir.Var(size.variable)
         name = self.names.get(size)
-        if name is not None and low.is_visible(name):
-            return name
+        if name is not None and low.is_visible(ir.Var(name)):
+            return ir.Var(name)
         if size.variables <= self.entry.keys():
             name = low.names.fresh(base)
-            low.prologue[name] = text or size.text
+            low.prologue[name] = expr or size.expr
         else:
-            name = low.assign(text or size.text, base)
+            name = low.assign(expr or size.expr, base).name
         self.names[size], self.values[name] = name, size
-        return name
+        return ir.Var(name)
 
     # --- what compares how ---------------------------------------------------------------------------------------
 
@@ -148,7 +148,7 @@ class Extents:
         for name in size.variables:
             if name in self.least:
                 size = size.replaced(name, Polynomial.of(name) + self.least[name])
-            elif name not in self.low.sizes.values():
+            elif ir.Var(name) not in self.low.sizes.values():
                 return False
         return all(factor >= 0 for _, factor in size.terms)
 
@@ -182,7 +182,7 @@ class Extents:
         if not self._is_shown(size):
             self.conditions.append(size)
 
-    def are_equal(self, a: str, b: str) -> bool:
+    def are_equal(self, a: Atom, b: Atom) -> bool:
         """Whether two dimensions are one size. Raises Assumed where it is to be assumed that they are."""
         if a == b:
             return True
@@ -199,18 +199,18 @@ class Extents:
         return False
 
     @property
-    def guards(self) -> list[str]:
-        """The conditions of which one must not hold for the kernel to fit."""
-        found = [f"{name} != {value.text}" for name, value in self.equal.items()]
-        found += [f"{name} < {least}" for name, least in self.least.items() if least > 0]
-        return found + [f"{size.text} < 0" for size in self.conditions]
+    def guards(self) -> list[ir.Expr]:
+        """The conditions of which none must hold for the kernel to fit."""
+        found: list[ir.Expr] = [ir.Var(name).compare("!=", value.expr) for name, value in self.equal.items()]
+        found += [ir.Var(name).compare("<", least) for name, least in self.least.items() if least > 0]
+        return found + [size.expr.compare("<", 0) for size in self.conditions]
 
     # --- integers ------------------------------------------------------------------------------------------------
 
-    def known_size(self, text: str, dtype: DType) -> Known | None:
+    def known_size(self, expr: ir.Expr, dtype: DType) -> Known | None:
         """What is known of a scalar that is the copy of a dimension."""
-        atom = self.low.sizes.get(text)
-        if atom is None or atom.isdigit() or self.low.static_size(atom) is not None:
+        atom = self.low.sizes.get(expr)
+        if atom is None or isinstance(atom, ir.Const) or self.low.static_size(atom) is not None:
             return None
         return Known(0, limits(dtype)[1], None, atom, self.of(atom))
 
@@ -237,7 +237,7 @@ class Extents:
             known = Known(least, greatest)
         if known.low < 0 and self.is_least(form, assume=False):
             known = Known(0, known.high, known.below, known.wide)
-        return Known(known.low, known.high, known.below, form.text, form)
+        return Known(known.low, known.high, known.below, form.expr, form)
 
     def _remainder(self, a: Polynomial, b: Polynomial) -> Known | None:
         """What is known of `a % b` where `b` is greater than `a`, or than `-a`."""
@@ -245,7 +245,7 @@ class Extents:
         if number is None or b.number is not None or not self.is_least(b - number - 1 if number >= 0 else b + number):
             return None
         form = a if number >= 0 else b + number
-        return Known(max(number, 0), number if number >= 0 else _HUGE * 2 - 1, None, form.text, form)
+        return Known(max(number, 0), number if number >= 0 else _HUGE * 2 - 1, None, form.expr, form)
 
     def nonzero(self, known: Known | None) -> Known | None:
         """What is known of a divisor, if it is a size that is mostly not 0."""
@@ -254,7 +254,7 @@ class Extents:
             return known
         return replace(known, low=1)
 
-    def is_below(self, form: Polynomial | None, size: str) -> bool:
+    def is_below(self, form: Polynomial | None, size: Atom) -> bool:
         """Whether an integer is known to be less than a dimension."""
         return form is not None and self.is_least(self.of(size) - 1 - form)
 

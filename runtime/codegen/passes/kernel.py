@@ -1,0 +1,67 @@
+"""A kernel between lowering and printing: what the passes rewrite."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from runtime.codegen.kernel.names import Names
+from runtime.codegen.kernel.source import ErrorSite, Interruption
+from runtime.kernel_ir import ir
+
+
+@dataclass
+class Kernel:
+    """Its functions, and what the passes have to know and to keep.
+
+    functions  the kernel itself, recursive functions and, at the end, the parts of nests that threads run
+    starts     what each function computes first: variable -> value, by the function's name
+    given      the names of its parameters, and of what else has a value when it begins
+    names      gives new variables
+    own        the buffers that are nothing but an allocation
+    kept       variables whose values an error returns
+    sites      the failure sites
+    constants  further parameters, and what is given for them
+    fused      the loops of nests that became part of others
+    """
+
+    functions: list[ir.Function]
+    starts: dict[str, dict[str, ir.Expr]]
+    given: dict[str, set[str]]
+    names: Names
+    own: set[str]
+    kept: set[str]
+    sites: list[ErrorSite]
+    constants: list[tuple[str, Any]]
+    fused: dict[ir.For, ir.For] = field(default_factory=dict)
+
+    def fails(self, site: ErrorSite) -> ir.Fail:
+        """A statement that leaves a function with an error."""
+        self.sites.append(site)
+        return ir.Fail(len(self.sites))
+
+    def interrupt_poll(self, function: ir.Function, span: Any) -> ir.If:
+        """Asks for Ctrl-C when the ticks say so."""
+        self.starts[function.name]["ticks"] = ir.ZERO
+        leave = ir.If(ir.call("lib.interrupted"), [self.fails(Interruption("KeyboardInterrupt", "", span))])
+        return ir.If(ir.Var("ticks").compare(">", POLL_AFTER), [ir.assign("ticks", 0), leave])
+
+    def loop_of(self, nest: ir.For | None) -> ir.For | None:
+        """The loop that a nest is in after the passes."""
+        while nest in self.fused:
+            nest = self.fused[nest]
+        return nest
+
+
+# Ticks between two questions for Ctrl-C; a tick is about a nanosecond.
+POLL_AFTER = 1 << 24
+
+
+def loops_inside_out(block: ir.Block) -> Iterator[tuple[ir.Block, ir.While]]:
+    """The loops of the program in a block, the inner ones first, with the blocks that they stand in."""
+    for item in list(block):
+        for inner in ir.blocks(item):
+            yield from loops_inside_out(inner)
+        if isinstance(item, ir.While) and item.loop is not None:
+            yield block, item

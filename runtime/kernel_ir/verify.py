@@ -1,0 +1,188 @@
+"""The rules of the kernel IR, checked after lowering and after every pass where AUTOGRAPH_STRICT=1 (tests).
+
+- a variable is read only where every way to the statement has given it a value
+- `break` and `continue` stand in loops; nothing follows a statement that leaves its block
+- elements are read from and written to variables, and a `Tuple` stands only where several values may
+- a constant fits its type; operators are those of the grammar; a loop's step is a constant that isn't 0
+- `Fail` stands only where a function may fail, and names a failure site that exists
+- parts of nests, which threads run, return nothing and cannot fail
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+
+from runtime.kernel_ir import ir
+from runtime.kernel_ir.print_python import lines
+from runtime.kernel_ir.types import INT64, Scalar
+
+_UNARY = frozenset({"-", "+", "~", "not"})
+_BINARY = frozenset({"+", "-", "*", "/", "//", "%", "**", "&", "|", "^", "<<", ">>"})
+_COMPARE = frozenset({"<", "<=", ">", ">=", "==", "!="})
+_LEAVING = (ir.Break, ir.Continue, ir.Return, ir.Fail)
+
+
+class InvalidKernel(Exception):
+    """Kernel IR that breaks a rule: an error of this project."""
+
+
+def verify(
+    functions: Sequence[ir.Function], sites: int = 0, stage: str = "lowering",
+    starts: Mapping[str, Iterable[str]] | None = None,
+) -> None:  # fmt: skip
+    """Checks all functions of a kernel, with AUTOGRAPH_STRICT=1. sites: how many failure sites there are. stage: what
+    has made them, for the message. starts: by function, further variables that have values at its beginning.
+    Raises InvalidKernel, with the statement."""
+    if os.environ.get("AUTOGRAPH_STRICT") != "1":
+        return
+    names = {function.name for function in functions}
+    for function in functions:
+        _Checker(function, names, sites, stage).check(set((starts or {}).get(function.name, ())))
+
+
+class _Checker:
+    def __init__(self, function: ir.Function, functions: set[str], sites: int, stage: str) -> None:
+        self.function = function
+        self.functions = functions
+        self.sites = sites
+        self.stage = stage
+        self.loops = 0
+
+    def check(self, start: set[str]) -> None:
+        given = {*self.function.parameters, *self.functions, *start}
+        if len(set(self.function.parameters)) != len(self.function.parameters):
+            self.fail("two parameters have one name", None)
+        self.block(self.function.body, given)
+
+    def fail(self, message: str, item: ir.Statement | None) -> None:
+        where = "" if item is None else "\n" + "\n".join(lines([item])[:3])
+        raise InvalidKernel(f"{message}, in '{self.function.name}' after {self.stage}{where}")
+
+    # --- statements --------------------------------------------------------------------------------------------------
+
+    def block(self, block: ir.Block, given: set[str]) -> set[str] | None:
+        """Checks a block; gives the variables that have a value at its end, None where its end isn't reached."""
+        for position, item in enumerate(block):
+            after = self.statement(item, given)
+            if after is None:
+                if position + 1 < len(block):
+                    self.fail("a statement that is never reached", block[position + 1])
+                return None
+            given = after
+        return given
+
+    def statement(self, item: ir.Statement, given: set[str]) -> set[str] | None:
+        for operand in ir.operands(item):
+            self.expression(operand, given, item, may_be_tuple=isinstance(item, (ir.Assign, ir.Return)))
+        if isinstance(item, ir.If):
+            then, other = self.block(item.body, given), self.block(item.orelse, given)
+            return other if then is None else then if other is None else then & other
+        if isinstance(item, (ir.For, ir.While)):
+            return self.loop(item, given)
+        if isinstance(item, ir.Store) and not isinstance(item.array, ir.Var):
+            self.fail("a store into something else than a variable", item)
+        if isinstance(item, (ir.Break, ir.Continue)) and not self.loops:
+            self.fail("a jump out of no loop", item)
+        if isinstance(item, ir.Return) and self.function.kind == "part" and item.values:
+            self.fail("a part of a nest that returns something", item)
+        if isinstance(item, ir.Fail):
+            if self.function.kind == "part":
+                self.fail("a part of a nest that fails", item)
+            if isinstance(item.status, int) and not 1 <= item.status <= self.sites:
+                self.fail(f"failure site {item.status} of {self.sites}", item)
+            if isinstance(item.status, str) and item.status not in given:
+                self.fail(f"'{item.status}' without a value", item)
+        if isinstance(item, _LEAVING):
+            return None
+        if isinstance(item, ir.Assign):
+            self.assignment(item)
+        return given.union(ir.targets(item))
+
+    def loop(self, item: ir.For | ir.While, given: set[str]) -> set[str] | None:
+        inside = given
+        if isinstance(item, ir.For):
+            if not isinstance(item.step, ir.Const) or item.step.type != INT64 or item.step.value == 0:
+                self.fail("a loop with a computed step", item)
+            inside = given | {item.index}
+        self.loops += 1
+        self.block(item.body, inside)
+        self.loops -= 1
+        endless = isinstance(item, ir.While) and item.test == ir.TRUE
+        if endless:
+            # What has a value wherever the loop is left; a loop that isn't left ends the block.
+            left = _given_at_breaks(item.body, given)
+            return left
+        return given
+
+    def assignment(self, item: ir.Assign) -> None:
+        if len(item.targets) > 1:
+            if not isinstance(item.value, (ir.Tuple, ir.Call)):
+                self.fail("several variables and one value", item)
+            if isinstance(item.value, ir.Tuple) and len(item.value.items) != len(item.targets):
+                self.fail(f"{len(item.targets)} variables and {len(item.value.items)} values", item)
+        if len(set(item.targets)) != len(item.targets):
+            self.fail("a variable that is assigned twice at once", item)
+
+    # --- expressions -------------------------------------------------------------------------------------------------
+
+    def expression(self, item: ir.Expr, given: set[str], inside: ir.Statement, may_be_tuple: bool = False) -> None:
+        if isinstance(item, ir.Var):
+            if item.name not in given:
+                self.fail(f"'{item.name}' is read where it may have no value", inside)
+        elif isinstance(item, ir.Const):
+            self.constant(item, inside)
+        elif isinstance(item, (ir.Load, ir.Size, ir.Dim, ir.ElementType)):
+            if not isinstance(item.array, ir.Var):
+                self.fail("an array that is no variable", inside)
+        elif (isinstance(item, ir.Unary) and item.op not in _UNARY) or (
+            isinstance(item, ir.Binary) and item.op not in _BINARY
+        ):
+            self.fail(f"the operator {item.op}", inside)
+        elif isinstance(item, ir.Compare) and item.op not in _COMPARE:
+            self.fail(f"the comparison {item.op}", inside)
+        elif isinstance(item, ir.Logic) and (item.op not in ("and", "or") or len(item.operands) < 2):
+            self.fail("a malformed condition", inside)
+        elif isinstance(item, ir.Tuple) and not may_be_tuple:
+            self.fail("several values where one is expected", inside)
+        joins = isinstance(item, ir.Call) or (isinstance(item, ir.Binary) and may_be_tuple and item.op == "+")
+        for operand in ir.operands(item):
+            self.expression(operand, given, inside, may_be_tuple=joins)
+
+    def constant(self, item: ir.Const, inside: ir.Statement) -> None:
+        type_, value = item.type, item.value
+        is_right = isinstance(value, bool) if type_.kind == "b" else isinstance(value, (int, float))
+        if type_.kind in "iu":
+            low, high = _limits(type_)
+            is_right = isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
+        if not is_right:
+            self.fail(f"the constant {value!r} of type {type_.name}", inside)
+
+
+def _limits(type_: Scalar) -> tuple[int, int]:
+    bits = type_.bits
+    return (0, 2**bits - 1) if type_.kind == "u" else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+
+
+def _given_at_breaks(body: ir.Block, given: set[str]) -> set[str] | None:
+    """The variables that have a value at every `break` of a loop; None where there is none."""
+    found: list[set[str]] = []
+
+    def visit(block: ir.Block, given: set[str]) -> set[str] | None:
+        for item in block:
+            if isinstance(item, ir.Break):
+                found.append(given)
+            if isinstance(item, _LEAVING):
+                return None
+            if isinstance(item, ir.If):
+                then, other = visit(item.body, given), visit(item.orelse, given)
+                after = other if then is None else then if other is None else then & other
+                if after is None:
+                    return None
+                given = after
+            elif not isinstance(item, (ir.For, ir.While)):
+                given = given.union(ir.targets(item))
+        return given
+
+    visit(body, given)
+    return set.intersection(*found) if found else None
