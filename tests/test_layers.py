@@ -50,7 +50,7 @@ ROOMS_OF_OPS: dict[str, set[str]] = {
 ROOMS_OF_CODEGEN: dict[str, set[str]] = {
     "runtime.codegen.kernel": {*LOWERED, "runtime.llvm"},
     "runtime.codegen.symbolic": LOWERED,
-    "runtime.codegen.passes": {*LOWERED, "runtime.codegen.lower", "runtime.llvm"},
+    "runtime.codegen.passes": LOWERED,
     "runtime.codegen.loops": {*LOWERED, "runtime.codegen.passes"},
     "runtime.codegen.lower": {*LOWERED, *_codegen("passes loops op_lowerings")},
     "runtime.codegen.op_lowerings": {*LOWERED, *_codegen("passes loops lower")},

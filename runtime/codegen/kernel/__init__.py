@@ -1,3 +1,3 @@
-"""Kernels as they are printed: the values that stand for a graph's, names, literals, and the finished text with what
-its caller needs to know.
+"""What lowering works with: what stands for a graph's values, names, conversions; and the finished kernel, with how it
+is called.
 """

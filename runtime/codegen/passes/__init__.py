@@ -1,3 +1,3 @@
-"""Transformations of printed loops: fusion of neighbouring nests, scalar replacement, hoisted allocations, reuse of
-buffers, parallel parts, strip-mining, and polls for Ctrl-C.
+"""Rewrites of complete kernels, listed in `pipeline.py`: loop fusion, hoisting, strip-mining, polls for Ctrl-C, scalar
+replacement, parallelisation. `buffer_reuse.py` and `parallelize.is_large` are asked while a graph is lowered.
 """
