@@ -228,3 +228,17 @@ def test_small_carries_whose_shape_only_the_loop_knows() -> None:
     interpreted, compiled = (ag.function(program, jit_compile=jit)(*args, ag.constant(2)) for jit in (False, True))
     for one, other in zip(interpreted, compiled):
         np.testing.assert_array_equal(one.numpy(), other.numpy())
+
+
+def test_roll_of_no_elements():
+    @ag.function(jit_compile=True)
+    def program(a, n):
+        rows = ag.TensorArray(ag.int32, size=0, dynamic_size=True, element_shape=a.shape)
+        for i in ag.range(n):
+            rows = rows.write(i, a)
+        return ag.roll(rows.stack(), 1, 0)
+
+    a = ag.constant([[1], [2]])
+    assert program(a, ag.constant(0)).shape == (0, 2, 1)
+    np.testing.assert_array_equal(program(a, ag.constant(2)), [[[1], [2]], [[1], [2]]])
+    assert ag.function(program.python_function)(a, ag.constant(0)).shape == (0, 2, 1)

@@ -216,13 +216,15 @@ class Extents:
 
     def refined(self, op: str, refs: list[Any], known: Known | None, dtype: DType) -> Known | None:
         """What is known of the result of an integer op, besides `known`."""
-        if op not in ("add", "subtract", "multiply", "floormod"):
+        if op not in ("add", "subtract", "multiply", "floormod", "maximum"):
             return known
         a, b = (form_of(known_of(ref)) for ref in refs)
         if a is None or b is None:
             return known
         if op == "floormod":
             return self._remainder(a, b) or known
+        if op == "maximum":
+            return self._larger(a, b, dtype) or known
         if op == "multiply" and all(f.variables and f.variables <= self.entry.keys() for f in (a, b)):
             # What is multiplied are mostly sizes.
             self.is_least(a)
@@ -238,6 +240,13 @@ class Extents:
         if known.low < 0 and self.is_least(form, assume=False):
             known = Known(0, known.high, known.below, known.wide)
         return Known(known.low, known.high, known.below, form.expr, form)
+
+    def _larger(self, a: Polynomial, b: Polynomial, dtype: DType) -> Known | None:
+        """What is known of the maximum of a size and a number that the size is mostly no less than."""
+        size, number = (b, a.number) if a.number is not None else (a, b.number)
+        if number is None or size.number is not None or not self.is_least(size - number):
+            return None
+        return Known(number, limits(dtype)[1], None, size.expr, size)
 
     def _remainder(self, a: Polynomial, b: Polynomial) -> Known | None:
         """What is known of `a % b` where `b` is greater than `a`, or than `-a`."""

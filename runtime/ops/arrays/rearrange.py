@@ -244,9 +244,9 @@ def roll(input: Any, shift: Any, axis: Any, name: str | None = None) -> Tensor:
         )
     for count, position in zip(shifts, axes):
         at = static_axis(position, r, "roll")
-        size = dims(x)[at]
-        if isinstance(size, int) and not size:
-            continue
+        size: Any = dims(x)[at]
+        # Of no elements none is moved.
+        size = max(size, 1) if isinstance(size, int) else call("maximum", size, convert_to_tensor(1, size.dtype))
         cut = -count % size  # type: ignore[operator]
         first, second = [slice(None)] * r, [slice(None)] * r
         first[at], second[at] = slice(cut, None), slice(None, cut)
