@@ -1,87 +1,72 @@
-"""The text of a few kernels, as people read it. `--update-golden` rewrites tests/golden/kernels.test."""
+"""The text of small kernels, and what each pass changes in them, as people read it. `--update-golden` rewrites
+tests/golden/kernels and tests/golden/kernel_passes."""
 
 from __future__ import annotations
 
-from pathlib import Path
+import re
+import sys
+from collections import Counter
 from typing import Any
 
-import runtime.ops.operators  # noqa: F401
-from runtime.codegen.lower.lower_graph import lower
-from runtime.dtypes import float32, int32
-from runtime.graph.builder import emit_while, trace_region
-from runtime.ops.dispatch import call
-from tests.autodiff.graphs import integer
-from tests.codegen.compare import build, typed
+import pytest
 
-GOLDEN = Path(__file__).parents[1] / "golden" / "kernels.test"
+from runtime.codegen.passes.pipeline import PASSES
+from tests.codegen.golden_cases import (
+    KERNEL_PASSES,
+    KERNELS,
+    UNCHANGED,
+    cases_in,
+    kernel_text,
+    pass_of,
+    pass_text,
+)
+from tests.convert import golden
 
-
-def loop(names: list[str], test: Any, body: Any, init: list[Any]) -> Any:
-    types = [t.type for t in init]
-    return emit_while(
-        trace_region("test", lambda *c: [test(*c)], types, names),
-        trace_region("body", lambda *c: list(body(*c)), types, names),
-        init,
-    )
+CASES = cases_in(KERNELS)
+PASS_CASES = cases_in(KERNEL_PASSES)
 
 
-def logistic(x: Any, n: Any) -> Any:
-    return loop(["i", "x"], lambda i, x: i < n, lambda i, x: (i + 1, 3.7 * x * (1.0 - x)), [integer(0), x])[1]
-
-
-def chain(x: Any, scale: Any) -> Any:
-    """A fused chain, a sum over rows of it, and the chain itself."""
-    y = call("tanh", x * scale) * call("exp", -(x * x))
-    return y, call("reduce_sum", y, axis=(1,), keepdims=False)
-
-
-def rnn(xs: Any, h: Any, w: Any, u: Any) -> Any:
-    """Steps over the first axis until it ends."""
-    steps = call("dim", xs, axis=0)
-
-    def body(t: Any, h: Any) -> Any:
-        x = call("gather", xs, t, axis=0)
-        total = [call("matmul", a, b, transpose_a=False, transpose_b=False) for a, b in ((x, w), (h, u))]
-        return t + 1, call("tanh", total[0] + total[1])
-
-    return loop(["t", "h"], lambda t, h: t < steps, body, [integer(0), h])[1]
-
-
-def gcd(a: Any, b: Any) -> Any:
-    return loop(["a", "b"], lambda a, b: call("not_equal", b, integer(0)), lambda a, b: (b, a % b), [a, b])[0]
-
-
-def matrix(*shape: Any) -> Any:
-    return typed(float32, *shape)
-
-
-CASES = {
-    "logistic map": (logistic, [matrix(), typed(int32)], ["x", "n"]),
-    "greatest common divisor": (gcd, [typed(int32), typed(int32)], ["a", "b"]),
-    "fused chain": (chain, [matrix(None, 4), matrix(4)], ["x", "scale"]),
-    "small rnn": (rnn, [matrix(None, 8, 3), matrix(8, 5), matrix(3, 5), matrix(5, 5)], ["xs", "h", "w", "u"]),
-}
-
-
-def kernels() -> str:
-    parts = []
-    for title, (function, types, names) in CASES.items():
-        source = lower(build(function, types, names))
-        text = source.text[source.text.index("def kernel") :]
-        parts.append(f"--- {title}: {source.signature}\n{text}")
-    return "\n".join(parts)
-
-
-def test_kernel_texts(request: Any) -> None:
-    text = kernels()
+def _compare(case: golden.Case, text: str, request: Any) -> None:
     if request.config.getoption("--update-golden"):
-        GOLDEN.write_text(text)
-    assert text == GOLDEN.read_text()
+        cases = golden.read(case.path)
+        next(each for each in cases if each.name == case.name).expected = text
+        golden.write(case.path, cases)
+    else:
+        assert text == case.expected
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_kernel_texts(case: golden.Case, request: Any) -> None:
+    _compare(case, kernel_text(case.source), request)
+
+
+@pytest.mark.parametrize("case", PASS_CASES, ids=lambda case: f"{case.path.stem}-{case.name}")
+def test_kernel_passes(case: golden.Case, request: Any) -> None:
+    if sys.platform == "win32" and pass_of(case) == "parallelisation":
+        pytest.skip("kernels use POSIX threads")
+    _compare(case, pass_text(pass_of(case), case.source), request)
+
+
+def test_names_are_unique() -> None:
+    assert not [name for name, count in Counter(case.name for case in CASES).items() if count > 1]
+    named = Counter((case.path.stem, case.name) for case in PASS_CASES)
+    assert not [name for name, count in named.items() if count > 1]
+    assert len(CASES) >= 60
+
+
+def test_every_pass_has_cases() -> None:
+    """Two that it changes at least, and one that it must leave alone."""
+    for name, _ in PASSES:
+        own = [case for case in PASS_CASES if pass_of(case) == name]
+        changed = [case for case in own if case.expected.strip() != UNCHANGED]
+        assert len(changed) >= 2, name
+        assert len(own) > len(changed), name
 
 
 def test_the_text_does_not_depend_on_sizes() -> None:
-    small = lower(build(rnn, [matrix(7, 8, 3), matrix(8, 5), matrix(3, 5), matrix(5, 5)], CASES["small rnn"][2]))
-    large = lower(
-        build(rnn, [matrix(90, 64, 30), matrix(64, 50), matrix(30, 50), matrix(50, 50)], CASES["small rnn"][2])
-    )
-    assert small.text == large.text
+    source = next(case for case in CASES if case.name == "rnn").source
+    larger = source
+    for size, other in {"8": "64", "4": "30", "5": "50"}.items():
+        larger = re.sub(rf"\b{size}\b", other, larger)
+    assert "xs: float32[None, 64, 30], h: float32[64, 50]" in larger
+    assert kernel_text(source) == kernel_text(larger)
