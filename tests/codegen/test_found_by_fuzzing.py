@@ -242,3 +242,17 @@ def test_roll_of_no_elements():
     assert program(a, ag.constant(0)).shape == (0, 2, 1)
     np.testing.assert_array_equal(program(a, ag.constant(2)), [[[1], [2]], [[1], [2]]])
     assert ag.function(program.python_function)(a, ag.constant(0)).shape == (0, 2, 1)
+
+
+def test_a_transposed_constant_is_what_a_loop_over_small_arrays_begins_with():
+    def program(b):
+        with ag.GradientTape() as tape:
+            tape.watch(b)
+            r = b
+            for _ in ag.range(3):
+                r = ag.roll(r, 1, 0)
+            r = ag.transpose(r)
+        return tape.gradient(r, b)
+
+    b = ag.constant(np.arange(4.0).reshape(2, 2))
+    np.testing.assert_array_equal(ag.function(program, jit_compile=True)(b), np.ones((2, 2)))

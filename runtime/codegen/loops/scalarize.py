@@ -244,7 +244,7 @@ def items_of(low: Any, ref: Any, shape: Sequence[int]) -> Any:
         return np.broadcast_to(items_of(low, ref.source, own), shape)
     made = np.empty(shape, object)
     if isinstance(ref, Virtual) and ref.uniform:
-        made[...] = _named(low, ref.element([]))
+        made[...] = _named(low, ref.element([ir.ZERO] * len(ref.dims)))
         return made
     for number, place in enumerate(np.ndindex(*shape)):
         if isinstance(ref, Virtual):
