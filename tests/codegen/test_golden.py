@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from runtime.codegen.lower.state import EMITTERS
 from runtime.codegen.passes.pipeline import PASSES
 from tests.codegen.golden_cases import (
     KERNEL_PASSES,
@@ -70,3 +71,22 @@ def test_the_text_does_not_depend_on_sizes() -> None:
         larger = re.sub(rf"\b{size}\b", other, larger)
     assert "xs: float32[None, 64, 30], h: float32[64, 50]" in larger
     assert kernel_text(source) == kernel_text(larger)
+
+
+def test_every_file_of_lowerings_has_cases(monkeypatch: Any) -> None:
+    """Each is used by two of them at least."""
+    files = {name: emit.__module__ for name, emit in EMITTERS.items()}
+    users: dict[str, set[str]] = {file: set() for file in files.values()}
+
+    def noted(name: str, emit: Any) -> Any:
+        def run(*arguments: Any) -> Any:
+            users[files[name]].add(case.name)
+            return emit(*arguments)
+
+        return run
+
+    for name, emit in list(EMITTERS.items()):
+        monkeypatch.setitem(EMITTERS, name, noted(name, emit))
+    for case in CASES:
+        kernel_text(case.source)
+    assert not [file for file, names in users.items() if len(names) < 2]
