@@ -26,7 +26,7 @@ VALUES |= {"runtime.staged_list", "runtime.list_methods", "runtime.list_elements
 RUNTIME = {*VALUES, "runtime.graph", "runtime.autodiff", "runtime.engine", "runtime.engine.fastcall"}
 # What the stages of the code generator may all use.
 LOWERED = {*BASE, *OPS, "runtime.graph", "runtime.kernel_ir"}
-LOWERED |= {"runtime.codegen.kernel", "runtime.codegen.symbolic"}
+LOWERED |= {"runtime.codegen.kernel", "runtime.codegen.symbolic", "runtime.codegen.cost_model"}
 CONVERSION = {"autograph.errors", "autograph.syntax", "autograph.convert"}
 AUTOGRAPH = {*CONVERSION, "autograph.convert.api", "autograph.operators"}
 
@@ -48,6 +48,7 @@ ROOMS_OF_OPS: dict[str, set[str]] = {
 }
 
 ROOMS_OF_CODEGEN: dict[str, set[str]] = {
+    "runtime.codegen.cost_model": set(),
     "runtime.codegen.kernel": {*LOWERED, "runtime.llvm"},
     "runtime.codegen.symbolic": LOWERED,
     "runtime.codegen.passes": LOWERED,

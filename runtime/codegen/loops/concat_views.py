@@ -21,6 +21,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
+from runtime.codegen import cost_model
 from runtime.codegen.kernel.values import Array, Dims, Scalar, Spread, Vector, Virtual, product
 from runtime.codegen.loops.access import Access, Loop, total
 from runtime.codegen.passes.parallelize import is_large
@@ -29,9 +30,6 @@ from runtime.codegen.symbolic.ranges import Atom
 from runtime.dtypes import DType
 from runtime.graph.ir import Value
 from runtime.kernel_ir import ir
-
-# Nodes times parts of a nest: the text of each part has them all.
-_LONGEST = 240
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,7 +194,7 @@ def fits(nest: Any, operands: dict[Value, Joined]) -> bool:
         parts = sum(1 for _ in _parts(low, bound, whole(low, nest.dims)))
     except _Undecided:
         return False
-    return parts * (len(nest.group.nodes) + 1) <= _LONGEST
+    return parts * (len(nest.group.nodes) + 1) <= cost_model.CONCAT_VIEW_NODES
 
 
 def print_parts(nest: Any, operands: dict[Value, Joined], stores: Any) -> None:

@@ -18,6 +18,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from runtime.codegen import cost_model
 from runtime.codegen.kernel.reports import report
 from runtime.codegen.kernel.values import Dims, Scalar
 from runtime.codegen.loops.concat_views import Joined
@@ -28,9 +29,6 @@ from runtime.graph.ir import Node, Value
 from runtime.graph.passes import options
 from runtime.graph.passes.commits import may_fail
 from runtime.kernel_ir import ir
-
-# Members of a group; a longer loop body spills registers and takes longer to compile than two loops.
-_GROUP_LIMIT = 64
 
 
 @dataclass(eq=False)
@@ -93,7 +91,7 @@ class Fusion:
     def _join(self, node: Node, space: Dims, output: Value, dims: Dims) -> Group:
         low = self.low
         group = self.groups.get(space)
-        limit = _GROUP_LIMIT if options.get("remapping") else 1
+        limit = cost_model.FUSION_GROUP_NODES if options.get("remapping") else 1
         if group is not None and (len(group.nodes) >= limit or self._feeds_on_reduction(group, node)):
             self.flush(group)
             group = self.groups.get(space)

@@ -19,6 +19,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from runtime.codegen import cost_model
 from runtime.codegen.kernel.values import Array, Buffer, Dims, Scalar, Vector, product
 from runtime.codegen.loops.access import Access, Loop
 from runtime.codegen.loops.concat_views import Joined, can_read, fits, print_parts
@@ -32,10 +33,7 @@ from runtime.graph.passes import options
 from runtime.kernel_ir import ir
 from runtime.kernel_ir.print_python import expression
 
-_INLINE_LIMIT = 72
 _LIGHT = frozenset({"add", "subtract", "multiply"})  # take less time than a store and a load
-# Elements of rows whose length the text says: in large nests, and in loops, where small tensors are written out.
-_SHORT_ROW, _SMALL_ROW = 32, 8
 
 
 def broadcast_dims(low: Any, a: Dims, b: Dims, node: Node) -> Dims:
@@ -214,12 +212,15 @@ class Nest:
             return  # columns
         sizes = [(self.dims[axis], self._known_size(axis)) for axis in last.axes]  # two may have one name
         count = math.prod(size for _, size in sizes)
-        if 0 < count <= (_SHORT_ROW if large else _SMALL_ROW):
+        if 0 < count <= (cost_model.SHORT_ROW_IN_LARGE_NEST if large else cost_model.SHORT_ROW_IN_LOOP):
             last.size = ir.as_expr(count)
             self.low.fusion.literals = {atom: ir.as_expr(size) for atom, size in sizes}
 
     def _known_size(self, axis: int) -> int:
-        return next((size for size, atom in self.low.static.items() if atom == self.dims[axis]), _SHORT_ROW + 1)
+        return next(
+            (size for size, atom in self.low.static.items() if atom == self.dims[axis]),
+            cost_model.SHORT_ROW_IN_LARGE_NEST + 1,
+        )
 
     # --- printing ------------------------------------------------------------------------------------------------
 
@@ -265,7 +266,7 @@ class Nest:
                     expr = self.low.assign(expr, f"{value.name or 'v'}_{self._suffix()}")
                 place = Access(self.low, places[node], self.dims).offset(self.loops, self.name_offset)
                 self.low.add(ir.store(places[node].buffer.name, place, expr))
-            elif self.low.region.uses[value] > 1 or len(expression(expr)) > _INLINE_LIMIT:
+            elif self.low.region.uses[value] > 1 or len(expression(expr)) > cost_model.NEST_EXPRESSION_CHARACTERS:
                 expr = self.low.assign(expr, f"{value.name or 'v'}_{self._suffix()}")
             self.elements[value] = expr
 

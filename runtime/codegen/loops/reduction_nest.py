@@ -35,20 +35,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from runtime.codegen import cost_model
 from runtime.codegen.kernel import spelling
 from runtime.codegen.kernel.values import Array, Buffer, Dims, Scalar, Virtual, product
 from runtime.codegen.loops.access import Access, Loop
-from runtime.codegen.loops.reductions import EXTREMES, REDUCTIONS, SHORT, Reduction, accumulator, result
+from runtime.codegen.loops.reductions import EXTREMES, REDUCTIONS, Reduction, accumulator, result
 from runtime.codegen.passes.parallelize import is_costly, is_large
 from runtime.graph.ir import Node
 from runtime.kernel_ir import ir
 from runtime.shapes import element_count
 from runtime.types import TensorType
-
-_PART = 4096  # elements of a part when everything is reduced
-_ROWS = 32  # rows of a part when columns are reduced
-_FEW_ROWS = 8
-_TOGETHER = 8  # rows that are added to the totals of few columns at once: each total waits for its last store
 
 Buffers = dict[Node, Buffer]
 Steps = dict[Node, Callable[[ir.Expr], None]]
@@ -82,7 +78,7 @@ def _is_short(node: Node, axes: Sequence[int]) -> bool:
     assert isinstance(type_, TensorType)
     assert type_.shape is not None
     count = element_count(tuple(type_.shape[axis] for axis in axes))
-    return count is not None and count <= SHORT
+    return count is not None and count <= cost_model.SINGLE_PRECISION_ROW
 
 
 class _Reductions:
@@ -154,7 +150,7 @@ class _Reductions:
     def _everything_in_parts(self, inside: Sequence[Loop]) -> Totals:
         low, first = self.low, inside[0]
         around = product([loop.size for loop in inside[1:]])
-        length: ir.Expr = ir.as_expr(_PART)
+        length: ir.Expr = ir.as_expr(cost_model.REDUCTION_CHUNK)
         if around != ir.ONE:
             length = low.assign(ir.call("max", length // ir.call("max", around, 1), 1), "rows")
         number, parts = self._split(first, length)
@@ -177,7 +173,9 @@ class _Reductions:
 
     def _columns_in_parts(self, running: Sequence[Loop], size: ir.Expr) -> Buffers:
         low, first = self.low, running[0]
-        length = low.assign(first.size.compare(">", _ROWS * 16).choose(_ROWS, _FEW_ROWS), "rows")
+        has_many = first.size.compare(">", cost_model.COLUMN_CHUNK_MANY)
+        choice = has_many.choose(cost_model.COLUMN_CHUNK_ROWS, cost_model.COLUMN_CHUNK_FEW_ROWS)
+        length = low.assign(choice, "rows")
         number, parts = self._split(first, length)
         some = {node: low.new_buffer(parts * size, self._narrow(node), node.outputs[0].name) for node in self.nodes}
         index = low.index_name(1)
@@ -209,19 +207,19 @@ class _Reductions:
         low, (rows, columns) = self.low, running
         known = dict(self.nest.elements)
         start, end = (low.assign(bound, "row") for bound in rows.bounds)
-        rest = low.assign(end - (end - start) % _TOGETHER, "rest")
+        rest = low.assign(end - (end - start) % cost_model.COLUMN_UNROLL, "rest")
         first = ir.Var(low.names.fresh("row"))
         places = {node: ir.load(some[node].name, begin + columns.index) for node in self.nodes}
         with low.nested() as block:
             with low.nested() as column:
                 totals = {node: low.assign(places[node], "total") for node in self.nodes}
                 steps = {node: self._step(node, totals[node]) for node in self.nodes}
-                rows.bounds = (first, first + _TOGETHER)
+                rows.bounds = (first, first + cost_model.COLUMN_UNROLL)
                 self.nest.print_loops([rows], lambda: self.nest.print_body(self.places, steps))
                 for node in self.nodes:
                     low.add(ir.Store(places[node].array, places[node].index, totals[node]))
             low.loop(columns.index, columns.range, column)
-        low.loop(first, (start, rest, ir.as_expr(_TOGETHER)), block)
+        low.loop(first, (start, rest, ir.as_expr(cost_model.COLUMN_UNROLL)), block)
         self.nest.elements = known
         rows.bounds = (rest, end)
 

@@ -86,9 +86,6 @@ REDUCTIONS: dict[str, Reduction] = {
 EXTREMES = {"argmax": ("reduce_max", ">"), "argmin": ("reduce_min", "<")}
 REDUCING = frozenset({*REDUCTIONS, *EXTREMES})
 
-# Elements of a row that is short.
-SHORT = 4096
-
 
 def accumulator(reduction: Reduction, dtype: DType, short: bool = False) -> DType:
     """The dtype in which values of `dtype` are accumulated; `short`: over few elements."""

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from runtime.codegen import cost_model
 from runtime.codegen.kernel import spelling
 from runtime.codegen.kernel.values import Array, Scalar, Spread, Vector, Virtual
 from runtime.codegen.loops.access import total
@@ -29,10 +30,6 @@ from runtime.kernel_ir import ir
 from runtime.ops.table import OPS
 from runtime.shapes import element_count
 from runtime.types import TensorType
-
-# Elements of a tensor that counts as small, and statements that a region may get by it: compiling them takes time.
-LIMIT = 16
-BUDGET = 400
 
 # Their kernels give each element of the result from one of the operands, or 0.
 _MOVES = frozenset(
@@ -48,7 +45,7 @@ _REDUCED = frozenset(REDUCTIONS)
 def is_small(value: Value) -> bool:
     """Whether a value is a tensor of rank 1 or more with a few elements, of a shape known while tracing."""
     count = _count(value)
-    return count is not None and bool(value.type.rank) and 0 < count <= LIMIT  # type: ignore[union-attr]
+    return count is not None and bool(value.type.rank) and 0 < count <= cost_model.SCALARIZED_ELEMENTS  # type: ignore[union-attr]
 
 
 def _count(value: Value) -> int | None:
@@ -71,7 +68,7 @@ class Small:
         if graph not in self._nodes:
             found = {node for node in graph.nodes if _is_supported(node)}
             _drop_mere_moves(graph, found)
-            self._nodes[graph] = frozenset(found if sum(map(_cost, found)) <= BUDGET else ())
+            self._nodes[graph] = frozenset(found if sum(map(_cost, found)) <= cost_model.SCALARIZED_STATEMENTS else ())
         return self._nodes[graph]
 
     def keeps(self, node: Node, k: int, in_place: bool) -> bool:
@@ -136,7 +133,7 @@ def _is_supported(node: Node) -> bool:
     values = (*node.inputs, *node.outputs)
     if node.regions or (not any(map(is_small, node.outputs)) and not any(map(is_small, node.inputs))):
         return False
-    if any(_count(v) is None or not 0 < _count(v) <= LIMIT for v in values):  # type: ignore[operator]
+    if any(_count(v) is None or not 0 < _count(v) <= cost_model.SCALARIZED_ELEMENTS for v in values):  # type: ignore[operator]
         return False
     op, attrs = node.op, node.attrs
     if "?" in repr(attrs.get("spec")) or None in (attrs.get("shape") or ()):

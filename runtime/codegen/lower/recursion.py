@@ -26,11 +26,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from runtime import dtypes
+from runtime.codegen import cost_model
 from runtime.codegen.kernel import spelling
 from runtime.codegen.kernel.source import ErrorSite, Interruption, NotNative, numba_type, slot_of
 from runtime.codegen.kernel.values import TOKEN, Array, Buffer, Scalar
 from runtime.codegen.lower.state import REFUSALS, Lowering, emitter
-from runtime.codegen.passes.kernel import POLL_AFTER
 from runtime.codegen.symbolic.ranges import Atom
 from runtime.graph.ir import Graph, Node, Value
 from runtime.kernel_ir import ir
@@ -40,7 +40,6 @@ from runtime.types import TensorType, TokenType
 
 # Bytes of the stack that calls in calls may take. A thread has 8 MiB, of which Python may have used some.
 _ROOM = 4 << 20
-_TICKS_PER_CALL = 16
 # Stands in calls for the constants of all functions, until these are known.
 CONSTANTS = "constants__of_functions"
 
@@ -202,11 +201,11 @@ def _print(outer: Lowering, function: Function, visible: dict[str, Any], node: N
     inputs = enumerate(function.graph.inputs)
     refs = [_parameter(low, value, function.parameters, k in function.updates) for k, value in inputs]
     ticks = ir.load(function.calls, 0)
-    low.add(ir.set_to(ticks, ticks + _TICKS_PER_CALL))
+    low.add(ir.set_to(ticks, ticks + cost_model.CALL_TICKS))
     with low.nested() as lines:
         low.add(ir.set_to(ticks, 0))
         low.leave_when(ir.call("lib.interrupted"), Interruption("KeyboardInterrupt", "", node.span))
-    low.branch(ticks.compare(">", POLL_AFTER), lines)
+    low.branch(ticks.compare(">", cost_model.POLL_TICKS), lines)
     results = low.emit_graph(function.graph, refs, in_loop=True)
     function.owned = [
         _result(low, ref, value, function) and owned

@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from runtime import errors
+from runtime.codegen import cost_model
 from runtime.codegen.kernel import spelling
 from runtime.codegen.kernel.names import Names, rule_expression, template_of, uses
 from runtime.codegen.kernel.reports import NestReport
@@ -45,9 +46,6 @@ Bounds = ir.Expr | tuple[ir.Expr, ...]
 EMITTERS: dict[str, Emitter] = {}
 # op name -> why a node of such an op has no form after all, or None.
 REFUSALS: dict[str, Callable[[Node], str | None]] = {}
-
-# Longest expression that is written where it is used instead of into a variable.
-_INLINE_LIMIT = 64
 
 
 def emitter(*names: str) -> Callable[[Emitter], Emitter]:
@@ -447,7 +445,11 @@ class Lowering(Sizes):
         if isinstance(expr, (ir.Var, ir.Const)):
             return True
         region = self.region
-        if region.uses[value] != 1 or value.name is not None or len(expression(expr)) > _INLINE_LIMIT:
+        if (
+            region.uses[value] != 1
+            or value.name is not None
+            or len(expression(expr)) > cost_model.EXPRESSION_CHARACTERS
+        ):
             return False
         users = region.users.get(value)
         if not users:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from runtime.codegen import cost_model
 from runtime.codegen.kernel import spelling
 from runtime.codegen.kernel.values import Array, Dims, Scalar, Spread, Vector, Virtual, product
 from runtime.codegen.loops.access import total as total_of
@@ -16,11 +17,6 @@ from runtime.codegen.symbolic.polynomial import ZERO, Polynomial
 from runtime.codegen.symbolic.ranges import Atom
 from runtime.graph.ir import Node
 from runtime.kernel_ir import ir
-
-# Vectors of scalars up to this length stay variables.
-_FEW = 16
-# Pieces of an array that nests read where they lie.
-_MANY = 4
 
 
 def _need_equal(low: Lowering, node: Node, got: Atom, wanted: Atom) -> None:
@@ -34,7 +30,7 @@ def _few_items(refs: Sequence[Any]) -> tuple[ir.Expr, ...] | None:
     if not all(isinstance(ref, Vector) for ref in refs):
         return None
     items = tuple(item for ref in refs for item in ref.items)
-    return items if len(items) <= _FEW else None
+    return items if len(items) <= cost_model.VECTOR_IN_VARIABLES else None
 
 
 def _is_static(node: Node) -> bool:
@@ -62,7 +58,7 @@ def _added(low: Lowering, atoms: Dims) -> Atom:
 def _concat(low: Lowering, node: Node) -> None:
     axis = node.attrs["axis"]
     few = all(isinstance(low.region.env[v], Vector) for v in node.inputs)
-    if _may_wait(low, node) and len(node.inputs) <= _MANY and not few:
+    if _may_wait(low, node) and len(node.inputs) <= cost_model.CONCAT_VIEW_PIECES and not few:
         shapes = [low.dims(v) for v in node.inputs]
         for shape in shapes[1:]:
             for position, (got, wanted) in enumerate(zip(shape, shapes[0])):
@@ -104,7 +100,7 @@ def _stack(low: Lowering, node: Node) -> None:
     if isinstance(refs[0], Scalar):
         items = tuple(low.scalar_name(v) for v in node.inputs)
         vector = Vector(output.dtype, items, (count,))
-        low.define(output, vector if len(items) <= _FEW else low.solid(vector, output.name))
+        low.define(output, vector if len(items) <= cost_model.VECTOR_IN_VARIABLES else low.solid(vector, output.name))
         return
     for ref in refs[1:]:
         for got, wanted in zip(ref.dims, refs[0].dims):

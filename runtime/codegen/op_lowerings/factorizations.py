@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from runtime.codegen import cost_model
 from runtime.codegen.kernel import spelling
 from runtime.codegen.kernel.values import Array, Scalar, Virtual, product
 from runtime.codegen.lower.state import REFUSALS, Lowering, emitter
@@ -17,12 +18,11 @@ from runtime.dtypes import DType
 from runtime.graph.ir import Node, Value
 from runtime.kernel_ir import ir
 
-_LARGE = 64  # rows of a matrix
-
 
 def _refusal(node: Node) -> str | None:
     rows = node.inputs[0].shape[-1]
-    return None if rows is None or rows <= _LARGE else f"a matrix of {rows} rows is a matter for LAPACK"
+    is_left = rows is not None and rows > cost_model.FACTORIZATION_ROWS
+    return f"a matrix of {rows} rows is a matter for LAPACK" if is_left else None
 
 
 _FACTORS = (

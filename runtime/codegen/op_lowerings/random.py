@@ -16,6 +16,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from runtime import dtypes
+from runtime.codegen import cost_model
 from runtime.codegen.kernel import spelling
 from runtime.codegen.kernel.values import TOKEN, Array, Buffer, Dims, Scalar, Vector, product
 from runtime.codegen.lower.state import REFUSALS, Lowering, emitter
@@ -39,8 +40,6 @@ _OTHERS = (
     "random_integers", "random_state", "random_permutation", "philox_integers", "philox_full_integers", "philox_state",
     "philox_permutation", "philox_categorical",
 )  # fmt: skip
-_FEW = 8  # numbers up to which each is a variable
-_AT_ONCE = 4096  # words that `lib.fill_words` makes
 _TURN = ir.Const(6.283185307179586, FLOAT64)
 
 
@@ -175,7 +174,7 @@ def _is_few(low: Lowering, dims: Dims) -> int | None:
     if None in sizes:
         return None
     count = math.prod(size for size in sizes if size is not None)
-    return count if 0 < count <= _FEW else None
+    return count if 0 < count <= cost_model.RANDOM_IN_VARIABLES else None
 
 
 def _words_at(words: Buffer, first: ir.Expr) -> Words:
@@ -187,8 +186,9 @@ def _words(low: Lowering, node: Node, state: Sequence[ir.Var], count: ir.Expr) -
     """A buffer of `count` random words."""
     words = low.new_buffer(count, dtypes.uint32, "words")
     row = low.index_name(0)
-    call = ir.Run(ir.call("lib.fill_words", ir.Var(words.name), row * _AT_ONCE, *state))
-    low.nest(row, low.atom((count + (_AT_ONCE - 1)) // _AT_ONCE), [call], is_large([node]), may_join=False)
+    call = ir.Run(ir.call("lib.fill_words", ir.Var(words.name), row * cost_model.RANDOM_CHUNK_WORDS, *state))
+    chunks = low.atom((count + (cost_model.RANDOM_CHUNK_WORDS - 1)) // cost_model.RANDOM_CHUNK_WORDS)
+    low.nest(row, chunks, [call], is_large([node]), may_join=False)
     return words
 
 

@@ -19,6 +19,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from runtime.codegen import cost_model
 from runtime.codegen.kernel import spelling
 from runtime.codegen.kernel.values import Array, Scalar, product
 from runtime.codegen.lower.state import Bounds, Lowering, emitter
@@ -26,10 +27,6 @@ from runtime.codegen.passes.parallelize import is_large
 from runtime.graph.ir import Node
 from runtime.kernel_ir import ir
 from runtime.shapes import element_count
-
-_TOGETHER = 4096  # elements of an operand that isn't looked at on its own
-_COLUMNS = 1024  # of a block
-_BLOCK = 128  # elements of a row that are looked at together for an extreme
 
 
 class _Lines:
@@ -52,12 +49,12 @@ class _Lines:
     def columns(self, start: Callable[[ir.Var], None], each: Callable[[ir.Var, ir.Var, ir.Var], None]) -> None:
         """start(column) begins a column, counted over all rows of columns; each(row, element, column) goes on."""
         low = self.low
-        blocks = low.assign((self.behind + _COLUMNS - 1) // _COLUMNS, "blocks")
+        blocks = low.assign((self.behind + cost_model.SCAN_COLUMNS - 1) // cost_model.SCAN_COLUMNS, "blocks")
         count = low.assign(self.before * blocks, "n")
         with low.nested() as block:
             line = low.assign(self.outer // blocks, "line")
-            first = low.assign(self.outer % blocks * _COLUMNS, "begin")
-            end = low.assign(ir.call("min", first + _COLUMNS, self.behind), "end")
+            first = low.assign(self.outer % blocks * cost_model.SCAN_COLUMNS, "begin")
+            end = low.assign(ir.call("min", first + cost_model.SCAN_COLUMNS, self.behind), "end")
             self.loop(self.column, (first, end), lambda: start(low.assign(line * self.behind + self.column, "at")))
 
             def row() -> None:
@@ -119,7 +116,7 @@ def _is_few(low: Lowering, node: Node) -> bool:
     """Whether the operand is so small that it is looked at together with what else is computed of it."""
     shape = node.inputs[0].type.shape  # type: ignore[union-attr]
     count = element_count(shape)
-    return low.region.in_loop and count is not None and 0 < count <= _TOGETHER
+    return low.region.in_loop and count is not None and 0 < count <= cost_model.SCAN_IN_LOOP
 
 
 def _join(low: Lowering, node: Node) -> None:
@@ -165,8 +162,8 @@ def _extreme(low: Lowering, node: Node) -> None:
 
         def block() -> None:
             """Looks closely only where a block has something better, or NaN."""
-            start = low.assign(lines.step * _BLOCK, "begin")
-            end = low.assign(ir.call("min", start + _BLOCK, lines.length), "end")
+            start = low.assign(lines.step * cost_model.EXTREME_BLOCK, "begin")
+            end = low.assign(ir.call("min", start + cost_model.EXTREME_BLOCK, lines.length), "end")
             top = low.assign(best, "top")
 
             def element() -> None:
@@ -181,8 +178,10 @@ def _extreme(low: Lowering, node: Node) -> None:
                 look(start, end)
             low.branch(top.compare("!=", best), closely)
 
-        look(ir.ONE, ir.call("min", lines.length, _BLOCK))
-        lines.loop(lines.step, (ir.ONE, (lines.length + _BLOCK - 1) // _BLOCK), block)
+        look(ir.ONE, ir.call("min", lines.length, cost_model.EXTREME_BLOCK))
+        lines.loop(
+            lines.step, (ir.ONE, (lines.length + cost_model.EXTREME_BLOCK - 1) // cost_model.EXTREME_BLOCK), block
+        )
         low.add(ir.store(out.name, lines.outer, ir.Convert(kind, where)))
 
     def start_column(column: ir.Var) -> None:

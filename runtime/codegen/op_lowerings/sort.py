@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from runtime import dtypes
+from runtime.codegen import cost_model
 from runtime.codegen.kernel.values import Array, product
 from runtime.codegen.lower.state import REFUSALS, Lowering, emitter
 from runtime.codegen.op_lowerings.gather import place_of
@@ -20,8 +21,6 @@ from runtime.graph.ir import Node
 from runtime.kernel_ir import ir
 from runtime.kernel_ir.types import INT64
 
-_LONGEST = 1024  # of the rows that are sorted here: NumPy looks at digits instead of comparing
-
 
 def _refusal(node: Node) -> str | None:
     first = node.inputs[0]
@@ -29,7 +28,7 @@ def _refusal(node: Node) -> str | None:
         return f"elements of {first.dtype.name}"
     if first.type.rank is None or node.attrs["axis"] != first.type.rank - 1:  # type: ignore[union-attr]
         return "another axis than the last"
-    if node.op.name == "argsort" and (first.shape[-1] or 0) > _LONGEST:
+    if node.op.name == "argsort" and (first.shape[-1] or 0) > cost_model.SORT_ROW:
         return "rows that NumPy sorts faster"
     if node.op.name == "argsort" or first.type.rank == 1:  # type: ignore[union-attr]
         return None

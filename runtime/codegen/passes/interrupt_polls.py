@@ -15,12 +15,11 @@ nothing. Loops that count ask outside of their trips (see `lower/counted_loops.p
 
 from __future__ import annotations
 
+from runtime.codegen import cost_model
 from runtime.codegen.passes.kernel import Kernel, loops_inside_out
 from runtime.graph.ir import Graph, Node
 from runtime.kernel_ir import ir
 from runtime.types import TensorType
-
-_ARRAY, _PRODUCT = 256, 4096
 
 
 def run(kernel: Kernel) -> None:
@@ -44,9 +43,9 @@ def _ticks(body: Graph) -> int:
         if node.regions:
             total += max(_ticks(region) for region in node.regions)
         elif node.op.name == "matmul":
-            total += _PRODUCT
+            total += cost_model.PRODUCT_TICKS
         elif any(isinstance(v.type, TensorType) and v.type.rank for v in node.outputs):
-            total += _ARRAY
+            total += cost_model.ARRAY_TICKS
         elif node.op.name != "constant":
             total += 1
     return total

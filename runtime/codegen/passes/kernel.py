@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from runtime.codegen import cost_model
 from runtime.codegen.kernel.names import Names
 from runtime.codegen.kernel.source import ErrorSite, Interruption
 from runtime.kernel_ir import ir
@@ -45,17 +46,13 @@ class Kernel:
         """Asks for Ctrl-C when the ticks say so."""
         self.starts[function.name]["ticks"] = ir.ZERO
         leave = ir.If(ir.call("lib.interrupted"), [self.fails(Interruption("KeyboardInterrupt", "", span))])
-        return ir.If(ir.Var("ticks").compare(">", POLL_AFTER), [ir.assign("ticks", 0), leave])
+        return ir.If(ir.Var("ticks").compare(">", cost_model.POLL_TICKS), [ir.assign("ticks", 0), leave])
 
     def loop_of(self, nest: ir.For | None) -> ir.For | None:
         """The loop that a nest is in after the passes."""
         while nest in self.fused:
             nest = self.fused[nest]
         return nest
-
-
-# Ticks between two questions for Ctrl-C; a tick is about a nanosecond.
-POLL_AFTER = 1 << 24
 
 
 def loops_inside_out(block: ir.Block) -> Iterator[tuple[ir.Block, ir.While]]:

@@ -23,13 +23,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from runtime.codegen import cost_model
 from runtime.codegen.kernel import spelling
 from runtime.codegen.passes.kernel import Kernel
 from runtime.graph.passes import options
 from runtime.kernel_ir import ir
 
-# Statements in a fused body: beyond, registers spill and compiling takes longer.
-_LONGEST = 120
 _SLOW = frozenset(f"{module}.{name}" for module in ("lib", "math") for name in spelling.OWN)
 
 
@@ -70,7 +69,7 @@ def _can_join(kernel: Kernel, before: ir.For, between: ir.Block, after: ir.For) 
     if not all(isinstance(item, (ir.Assign, ir.Alloc)) and len(ir.targets(item)) == 1 for item in between):
         return False
     first, second = _accesses(before.body), _accesses(after.body)
-    if first is None or second is None or first.statements + second.statements > _LONGEST:
+    if first is None or second is None or first.statements + second.statements > cost_model.LOOP_FUSION_STATEMENTS:
         return False
     made = first.assigned | first.stores.keys()
     if (before.parallel or after.parallel) and (first.short or second.short) and (first.slow or second.slow):

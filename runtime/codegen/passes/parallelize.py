@@ -24,15 +24,14 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+from runtime.codegen import cost_model
 from runtime.codegen.passes.kernel import Kernel
 from runtime.graph.ir import Node, Value
 from runtime.kernel_ir import ir
 from runtime.shapes import element_count
 from runtime.types import TensorType
 
-# Work that is worth a thread: elements times operations.
-_LARGE = 1 << 19
-# Operations that take ten times as long as an addition.
+# Operations that count for `cost_model.COSTLY_OP` additions.
 _COSTLY = frozenset(
     [
         "exp", "expm1", "log", "log1p", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh",
@@ -83,7 +82,10 @@ def is_large(nodes: Sequence[Node]) -> bool:
     if sys.platform == "win32":
         return False  # the threads are POSIX threads
     count = max((_elements(v) for node in nodes for v in (*node.inputs, *node.outputs)), default=0)
-    return count * sum(10 if node.op.name in _COSTLY else 1 for node in nodes) >= _LARGE
+    return (
+        count * sum(cost_model.COSTLY_OP if node.op.name in _COSTLY else 1 for node in nodes)
+        >= cost_model.PARALLEL_WORK
+    )
 
 
 def is_costly(nodes: Sequence[Node]) -> bool:

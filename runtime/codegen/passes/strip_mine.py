@@ -36,12 +36,10 @@ and size are loaded again and again. In the inner loop it is fixed.
 
 from __future__ import annotations
 
-from runtime.codegen.passes.kernel import POLL_AFTER, Kernel, loops_inside_out
+from runtime.codegen import cost_model
+from runtime.codegen.passes.kernel import Kernel, loops_inside_out
 from runtime.kernel_ir import ir
 from runtime.kernel_ir.types import INT64
-
-# Trips between two looks outside of the inner loop, however much room there is (see `interrupt_polls.py`).
-_LONGEST = 1 << 22
 
 
 def run(kernel: Kernel) -> None:
@@ -66,11 +64,15 @@ def _with_room(kernel: Kernel, function: ir.Function, item: ir.While, loop: ir.L
     test = has_room if item.test == ir.TRUE else ir.both(has_room, item.test)
     inner = ir.While(test, [*item.body, ir.assign(room.name, room - 1)])
     free = [ir.Size(ir.Var(data)) - ir.Var(top) for data, top in loop.stacks]
-    outer: ir.Block = [ir.assign(room.name, ir.call("min", *free, _LONGEST)), inner, ir.If(has_room, [ir.Break()])]
+    outer: ir.Block = [
+        ir.assign(room.name, ir.call("min", *free, cost_model.STRIP_TRIPS)),
+        inner,
+        ir.If(has_room, [ir.Break()]),
+    ]
     for data, top in loop.stacks:
         growth = ir.assign(data, ir.call("lib.grown", ir.Var(data), ir.Var(top), ir.Var(top) + 1))
         outer.append(ir.If(ir.Var(top).compare("==", ir.Size(ir.Var(data))), [growth]))
-    spend = ir.assign("ticks", ir.Var("ticks") + _LONGEST * loop.cost)
+    spend = ir.assign("ticks", ir.Var("ticks") + cost_model.STRIP_TRIPS * loop.cost)
     return ir.While(ir.TRUE, [*outer, spend, kernel.interrupt_poll(function, loop.span)])
 
 
@@ -82,7 +84,7 @@ def _counted(
     distance = limit - variable if counter.is_up else variable - limit
     cost = -(-loop.cost // counter.least_step)
     ticks = ir.Var("ticks", INT64)
-    if counter.most * cost <= POLL_AFTER:
+    if counter.most * cost <= cost_model.POLL_TICKS:
         if not loop.is_inner:
             return [item]
         spent: ir.Expr
@@ -95,7 +97,7 @@ def _counted(
         return [ir.assign("ticks", ticks + spent), item, kernel.interrupt_poll(function, loop.span)]
     part, end = ir.Var(kernel.names.fresh("part"), INT64), ir.Var(kernel.names.fresh("stop"), INT64)
     chunk: ir.Block = [
-        ir.assign(part.name, ir.call("min", distance, POLL_AFTER // cost)),
+        ir.assign(part.name, ir.call("min", distance, cost_model.POLL_TICKS // cost)),
         ir.assign("ticks", ticks + part * cost),
         ir.assign(end.name, ir.Binary("+" if counter.is_up else "-", variable, part)),
         ir.While(variable.compare("<" if counter.is_up else ">", end), item.body),

@@ -1,0 +1,108 @@
+"""The cost model: every threshold by which the code generator chooses between two correct forms of a kernel.
+
+Changing a number here changes the text of kernels and how fast they run or compile, never their results, except where
+an entry says that it changes the order of a sum. What an op costs stands in its row of the op table (`OpDef.cost`).
+
+Each entry gives its unit, what it trades, and where it was measured. "Benchmark" means that the change that brought it
+in gives the figure quoted here; its machine isn't on record, and it hasn't been measured since. "Estimated" means that
+no measurement is on record.
+
+Limits of correctness aren't here: Python's nesting limit (`lower/lower_graph.py`), the stack of recursive functions
+(`lower/recursion.py`), overflow of offsets (`symbolic/`). The compiled library and the matrix product keep their own
+blocking beside their code (`kernel_library/functions.py`, `native_runtime/gemm.py`): that text is compiled as it
+stands, and its hash names what is cached.
+"""
+
+# --- threads ---------------------------------------------------------------------------------------------------------
+
+# Additions in a nest (elements times the cost of its ops) from which it is split over threads. Trades the wake-up of
+# the pool, 1 to 10 us, against the work shared. Estimated.
+PARALLEL_WORK = 1 << 19
+# Additions that an op takes, per element, to count as costly: a store beside it is free. Estimated.
+COSTLY_OP = 10
+
+# --- fusion and the size of loop bodies ------------------------------------------------------------------------------
+
+# Nodes of a fusion group. Trades memory traffic against register spills and compile time. Estimated.
+FUSION_GROUP_NODES = 64
+# Statements of a body that two loops are fused into: the same trade, one stage later. Estimated.
+LOOP_FUSION_STATEMENTS = 120
+# Characters of a printed expression that is used in place: in a nest, and between nests. Longer ones get a variable.
+# Trades the length of lines against the number of variables in printed kernels. Estimated.
+NEST_EXPRESSION_CHARACTERS = 72
+EXPRESSION_CHARACTERS = 64
+
+# --- short rows and small tensors ------------------------------------------------------------------------------------
+
+# Elements of rows whose length is written into the text: in large nests, and in nests inside of loops. Trades one
+# vectorised body per length against code size. Benchmark: softmax of rows of 8 took a sixth, float64 sums a tenth.
+SHORT_ROW_IN_LARGE_NEST = 32
+SHORT_ROW_IN_LOOP = 8
+# Elements of a tensor that becomes scalars in a loop, and statements that a region may get by it. Trades loads, stores
+# and loop control against compile time. Benchmark: a Kalman filter's step took a ninth.
+SCALARIZED_ELEMENTS = 16
+SCALARIZED_STATEMENTS = 400
+# Elements of a vector of scalars that stays in variables, rather than in memory. Trades registers against loads.
+# Estimated.
+VECTOR_IN_VARIABLES = 16
+
+# --- concatenation read in place -------------------------------------------------------------------------------------
+
+# Pieces of a concatenation that nests read where they lie, and nodes times pieces of such a nest. Trades the copy
+# against one printed body per piece. Estimated; stencils on 1-d arrays were the case in view.
+CONCAT_VIEW_PIECES = 4
+CONCAT_VIEW_NODES = 240
+
+# --- reductions ------------------------------------------------------------------------------------------------------
+
+# Elements of a chunk when everything is reduced. Trades parallelism against partial results; it fixes the order of
+# the sum, so that results don't depend on the number of threads. Estimated.
+REDUCTION_CHUNK = 4096
+# Rows of a chunk when columns are reduced: of many rows, and of fewer. Fixes the order of the sum. Estimated.
+COLUMN_CHUNK_ROWS = 32
+COLUMN_CHUNK_FEW_ROWS = 8
+COLUMN_CHUNK_MANY = 512  # rows from which there are many
+# Rows that are added to the totals of few columns between a load and a store of these. Trades registers against the
+# latency of the store. Benchmark: sums of 125,000 rows of 8 took a third.
+COLUMN_UNROLL = 8
+# Elements of a float32 row that is summed in float32. Trades accuracy against vector width. Estimated.
+SINGLE_PRECISION_ROW = 4096
+
+# --- scans, extremes, sorting ----------------------------------------------------------------------------------------
+
+# Columns that a running sum takes at a time. Trades loop control against the cache: 8 KiB of totals. Estimated.
+SCAN_COLUMNS = 1024
+# Elements of a row that are compared together in the search for an extreme's position. Trades vector comparisons
+# against looking at a block twice. Estimated.
+EXTREME_BLOCK = 128
+# Elements of an operand whose extremes' positions are found, in a loop, in one nest with what computes it. Trades the
+# store of the operand against looking at blocks of it. Estimated.
+SCAN_IN_LOOP = 4096
+# Elements of a row that argsort sorts by comparison here; NumPy's radix and vector sorts win beyond. Benchmark: a
+# moving median of 2,000 took 0.2 ms instead of 54.
+SORT_ROW = 1024
+
+# --- library functions that are called instead -----------------------------------------------------------------------
+
+# Rows of a matrix that is factorised in plain loops. Trades LAPACK's blocking against leaving native code. Estimated.
+FACTORIZATION_ROWS = 64
+
+# --- random numbers --------------------------------------------------------------------------------------------------
+
+# Numbers, up to which each is a variable, and words that a library call makes at once. Trades code size against the
+# call; and the cache (16 KiB) against the call. Estimated.
+RANDOM_IN_VARIABLES = 8
+RANDOM_CHUNK_WORDS = 4096
+
+# --- interrupt polls -------------------------------------------------------------------------------------------------
+
+# Ticks, about a nanosecond each, between two questions for Ctrl-C. Trades the delay that a person notices (some 0.1 s)
+# against taking Python's lock. Estimated.
+POLL_TICKS = 1 << 24
+# Ticks of a node that makes an array, of a matrix product, and of a call of a recursive function; others are 1.
+# Estimated, whatever the shapes.
+ARRAY_TICKS = 256
+PRODUCT_TICKS = 4096
+CALL_TICKS = 16
+# Trips of an inner loop without a question, however cheap they are. Estimated.
+STRIP_TRIPS = 1 << 22

@@ -1,0 +1,22 @@
+"""The cost model: no entry without a use, and no use of an entry that isn't there."""
+
+import re
+from pathlib import Path
+
+from runtime.codegen import cost_model
+
+ENTRIES = {name: value for name, value in vars(cost_model).items() if name.isupper()}
+
+
+def used():
+    folder = Path(cost_model.__file__).parent
+    texts = [path.read_text(encoding="utf-8") for path in folder.rglob("*.py")]
+    return {name for text in texts for name in re.findall(r"\bcost_model\.([A-Z]\w*)", text)}
+
+
+def test_every_entry_is_used_and_every_use_has_an_entry():
+    assert used() == set(ENTRIES)
+
+
+def test_entries_are_counts():
+    assert all(type(value) is int and value > 0 for value in ENTRIES.values()), ENTRIES
