@@ -58,6 +58,8 @@ class OpDef:
     prepared: Callable[..., Callable[..., Any]] | None = None
     # What a recomputing adjoint may repeat: cheap arithmetic, as against transcendental functions, products, loops.
     cheap: bool = False
+    # What computing an element takes, roughly, in additions. Generated code decides by it what is worth a thread.
+    cost: int = 1
     # For ops that scatter into zeros: (call, total) -> total + result, without forming the result.
     add_into: Callable[[Any, Any], Any] | None = None
     # Text in the docs: what the op does, in one line.

@@ -31,15 +31,6 @@ from runtime.kernel_ir import ir
 from runtime.shapes import element_count
 from runtime.types import TensorType
 
-# Operations that count for `cost_model.COSTLY_OP` additions.
-_COSTLY = frozenset(
-    [
-        "exp", "expm1", "log", "log1p", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh",
-        "acosh", "atanh", "pow", "sigmoid", "softplus", "erf", "erfc", "lgamma", "atan2",
-        "random_uniform", "random_normal", "random_integers", "philox_uniform", "philox_normal", "philox_integers",
-        "philox_full_integers", "random_truncated_normal", "philox_truncated_normal", "philox_categorical",
-    ]
-)  # fmt: skip
 _chosen = 0
 _cores = 1
 _asked = float("-inf")
@@ -82,15 +73,12 @@ def is_large(nodes: Sequence[Node]) -> bool:
     if sys.platform == "win32":
         return False  # the threads are POSIX threads
     count = max((_elements(v) for node in nodes for v in (*node.inputs, *node.outputs)), default=0)
-    return (
-        count * sum(cost_model.COSTLY_OP if node.op.name in _COSTLY else 1 for node in nodes)
-        >= cost_model.PARALLEL_WORK
-    )
+    return count * sum(node.op.cost for node in nodes) >= cost_model.PARALLEL_WORK
 
 
 def is_costly(nodes: Sequence[Node]) -> bool:
     """Whether a fusion group computes functions like exp."""
-    return any(node.op.name in _COSTLY for node in nodes)
+    return any(node.op.cost >= cost_model.COSTLY_OP for node in nodes)
 
 
 def _elements(value: Value) -> int:

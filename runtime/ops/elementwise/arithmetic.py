@@ -193,7 +193,7 @@ truncatediv = binary(
 pow = binary(
     "pow", _pow, power_text,
     "x to the power y. Raises InvalidArgumentError for an integer to a negative integer power.",
-    _grad_pow, kinds="iufc", samples=binary_samples(0.3, 2.5), label="Pow", exponent=1,
+    _grad_pow, kinds="iufc", samples=binary_samples(0.3, 2.5), label="Pow", exponent=1, cost=10,
 )  # fmt: skip
 maximum = binary(
     "maximum", np.maximum,
@@ -226,7 +226,7 @@ def _grad_atan2(op: Any, dy: Any) -> Sequence[Any]:
 
 atan2 = binary(
     "atan2", np.arctan2, "math.atan2({0}, {1})", "The angle of the point (y, x): atan2(y, x).",
-    _grad_atan2, kinds="f", samples=binary_samples(0.5, 3.0),
+    _grad_atan2, kinds="f", samples=binary_samples(0.5, 3.0), cost=10,
 )  # fmt: skip
 
 negative = unary(

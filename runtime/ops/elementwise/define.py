@@ -38,12 +38,14 @@ def unary(
     cheap: bool = False,
     label: str = "",
     complex_rule: bool = False,
+    cost: int = 1,
 ) -> UnaryFunction:
     """Registers `name` and gives its public function `f(x, name=None)`."""
     row = register(
         OpDef(
             name, infer, kernel, scalar, grad, kinds=kinds, cheap=cheap, doc=doc, label=label,
             samples=unary_samples() if samples is None else samples, complex_rule=complex_rule,
+            cost=cost,
         )
     )  # fmt: skip
 
@@ -76,12 +78,14 @@ def binary(
     divisor: int | None = None,
     exponent: int | None = None,
     complex_rule: bool = False,
+    cost: int = 1,
 ) -> BinaryFunction:
     """Registers `name` and gives its public function `f(x, y, name=None)`, which broadcasts its operands."""
     row = register(
         OpDef(
             name, infer, kernel, scalar, grad, kinds=kinds, cheap=cheap, doc=doc, label=label, divisor=divisor,
             exponent=exponent, samples=binary_samples() if samples is None else samples, complex_rule=complex_rule,
+            cost=cost,
         )
     )  # fmt: skip
 

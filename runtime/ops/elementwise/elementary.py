@@ -42,7 +42,9 @@ def _grad_acosh(op: Any, dy: Any) -> Sequence[Any]:
     return (dy / (sqrt(x - 1) * sqrt(x + 1)) if x.dtype.is_complex else multiply_no_nan(rsqrt(x * x - 1), dy),)
 
 
-exp = unary("exp", np.exp, "math.exp({0})", "e to the power x.", lambda op, dy: (dy * op.outputs[0],), kinds="fc")
+exp = unary(
+    "exp", np.exp, "math.exp({0})", "e to the power x.", lambda op, dy: (dy * op.outputs[0],), kinds="fc", cost=10
+)
 expm1 = unary(
     "expm1",
     np.expm1,
@@ -50,6 +52,7 @@ expm1 = unary(
     "exp(x) - 1, exact for small x.",
     lambda op, dy: (dy * exp(op.inputs[0]),),
     kinds="fc",
+    cost=10,
 )
 log = unary(
     "log",
@@ -59,10 +62,11 @@ log = unary(
     lambda op, dy: (dy / op.inputs[0],),
     samples=_POSITIVE,
     kinds="fc",
+    cost=10,
 )
 log1p = unary(
     "log1p", np.log1p, "math.log1p({0})", "log(1 + x), exact for small x.",
-    lambda op, dy: (dy / (op.inputs[0] + 1),), samples=unary_samples(-0.6, 3.0), label="Log1p", kinds="fc",
+    lambda op, dy: (dy / (op.inputs[0] + 1),), samples=unary_samples(-0.6, 3.0), label="Log1p", kinds="fc", cost=10,
 )  # fmt: skip
 sqrt = unary(
     "sqrt", np.sqrt, "math.sqrt({0})", "The square root; NaN below zero.",
@@ -73,7 +77,9 @@ rsqrt = unary(
     lambda op, dy: (multiply_no_nan(op.outputs[0] * square(op.outputs[0]) * -0.5, dy),), samples=_POSITIVE, kinds="fc",
 )  # fmt: skip
 
-sin = unary("sin", np.sin, "math.sin({0})", "Sine, of radians.", lambda op, dy: (dy * cos(op.inputs[0]),), kinds="fc")
+sin = unary(
+    "sin", np.sin, "math.sin({0})", "Sine, of radians.", lambda op, dy: (dy * cos(op.inputs[0]),), kinds="fc", cost=10
+)
 cos: UnaryFunction = unary(
     "cos",
     np.cos,
@@ -81,25 +87,32 @@ cos: UnaryFunction = unary(
     "Cosine, of radians.",
     lambda op, dy: (-dy * sin(op.inputs[0]),),
     kinds="fc",
+    cost=10,
 )
 tan = unary(
     "tan", np.tan, "math.tan({0})", "Tangent, of radians.",
-    lambda op, dy: (dy * (op.outputs[0] * op.outputs[0] + 1),), samples=unary_samples(-1.2, 1.2), kinds="fc",
+    lambda op, dy: (dy * (op.outputs[0] * op.outputs[0] + 1),), samples=unary_samples(-1.2, 1.2), kinds="fc", cost=10,
 )  # fmt: skip
 asin = unary(
     "asin", np.arcsin, "math.asin({0})", "Inverse sine, in radians.",
-    lambda op, dy: (multiply_no_nan(rsqrt(1 - op.inputs[0] * op.inputs[0]), dy),), samples=_UNIT, kinds="fc",
+    lambda op, dy: (multiply_no_nan(rsqrt(1 - op.inputs[0] * op.inputs[0]), dy),), samples=_UNIT, kinds="fc", cost=10,
 )  # fmt: skip
 acos = unary(
     "acos", np.arccos, "math.acos({0})", "Inverse cosine, in radians.",
-    lambda op, dy: (multiply_no_nan(-rsqrt(1 - op.inputs[0] * op.inputs[0]), dy),), samples=_UNIT, kinds="fc",
+    lambda op, dy: (multiply_no_nan(-rsqrt(1 - op.inputs[0] * op.inputs[0]), dy),), samples=_UNIT, kinds="fc", cost=10,
 )  # fmt: skip
 atan = unary(
     "atan", np.arctan, "math.atan({0})", "Inverse tangent, in radians.",
-    lambda op, dy: (dy / (op.inputs[0] * op.inputs[0] + 1),), kinds="fc",
+    lambda op, dy: (dy / (op.inputs[0] * op.inputs[0] + 1),), kinds="fc", cost=10,
 )  # fmt: skip
 sinh = unary(
-    "sinh", np.sinh, "math.sinh({0})", "Hyperbolic sine.", lambda op, dy: (dy * cosh(op.inputs[0]),), kinds="fc"
+    "sinh",
+    np.sinh,
+    "math.sinh({0})",
+    "Hyperbolic sine.",
+    lambda op, dy: (dy * cosh(op.inputs[0]),),
+    kinds="fc",
+    cost=10,
 )
 cosh: UnaryFunction = unary(
     "cosh",
@@ -108,31 +121,32 @@ cosh: UnaryFunction = unary(
     "Hyperbolic cosine.",
     lambda op, dy: (dy * sinh(op.inputs[0]),),
     kinds="fc",
+    cost=10,
 )
 tanh = unary(
     "tanh", np.tanh, "math.tanh({0})", "Hyperbolic tangent.",
-    lambda op, dy: (dy * (1 - op.outputs[0] * op.outputs[0]),), kinds="fc",
+    lambda op, dy: (dy * (1 - op.outputs[0] * op.outputs[0]),), kinds="fc", cost=10,
 )  # fmt: skip
 asinh = unary(
     "asinh", np.arcsinh, "math.asinh({0})", "Inverse hyperbolic sine.",
-    lambda op, dy: (dy * rsqrt(op.inputs[0] * op.inputs[0] + 1),), kinds="fc",
+    lambda op, dy: (dy * rsqrt(op.inputs[0] * op.inputs[0] + 1),), kinds="fc", cost=10,
 )  # fmt: skip
 acosh = unary(
     "acosh", np.arccosh, "math.acosh({0})", "Inverse hyperbolic cosine.",
-    _grad_acosh, samples=unary_samples(1.3, 4.0), kinds="fc",
+    _grad_acosh, samples=unary_samples(1.3, 4.0), kinds="fc", cost=10,
 )  # fmt: skip
 atanh = unary(
     "atanh", np.arctanh, "math.atanh({0})", "Inverse hyperbolic tangent.",
-    lambda op, dy: (dy / (1 - op.inputs[0] * op.inputs[0]),), samples=_UNIT, kinds="fc",
+    lambda op, dy: (dy / (1 - op.inputs[0] * op.inputs[0]),), samples=_UNIT, kinds="fc", cost=10,
 )  # fmt: skip
 
 erf = unary(
     "erf", _special("erf"), "math.erf({0})", "The error function.",
-    lambda op, dy: (dy * exp(-(op.inputs[0] * op.inputs[0])) * _TWO_OVER_ROOT_PI,),
+    lambda op, dy: (dy * exp(-(op.inputs[0] * op.inputs[0])) * _TWO_OVER_ROOT_PI,), cost=10,
 )  # fmt: skip
 erfc = unary(
     "erfc", _special("erfc"), "math.erfc({0})", "1 - erf(x), exact for large x.",
-    lambda op, dy: (dy * exp(-(op.inputs[0] * op.inputs[0])) * -_TWO_OVER_ROOT_PI,),
+    lambda op, dy: (dy * exp(-(op.inputs[0] * op.inputs[0])) * -_TWO_OVER_ROOT_PI,), cost=10,
 )  # fmt: skip
 
 
@@ -161,7 +175,7 @@ def round(x: Any, name: str | None = None) -> Tensor:
 
 sigmoid = unary(
     "sigmoid", lambda x: (1 / (1 + np.exp(-x))).astype(x.dtype), "math.sigmoid({0})",
-    "1 / (1 + exp(-x)).", lambda op, dy: (dy * op.outputs[0] * (1 - op.outputs[0]),), kinds="fc",
+    "1 / (1 + exp(-x)).", lambda op, dy: (dy * op.outputs[0] * (1 - op.outputs[0]),), kinds="fc", cost=10,
 )  # fmt: skip
 
 
@@ -176,7 +190,7 @@ relu = unary(
 softplus = unary(
     "softplus", lambda x: np.logaddexp(x, x.dtype.type(0)),
     "math.softplus({0})", "log(exp(x) + 1).",
-    lambda op, dy: (dy * sigmoid(op.inputs[0]),),
+    lambda op, dy: (dy * sigmoid(op.inputs[0]),), cost=10,
 )  # fmt: skip
 
 

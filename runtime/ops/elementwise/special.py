@@ -64,7 +64,7 @@ _ROOT_PI = math.sqrt(math.pi)
 
 lgamma = unary(
     "lgamma", scipy_kernel("gammaln"), "math.lgamma({0})", "The logarithm of the absolute gamma function.",
-    lambda op, dy: (dy * digamma(op.inputs[0]),), samples=unary_samples(0.3, 4.0),
+    lambda op, dy: (dy * digamma(op.inputs[0]),), samples=unary_samples(0.3, 4.0), cost=10,
 )  # fmt: skip
 digamma: Any = _row(
     "digamma", "The derivative of lgamma.", lambda x, y: polygamma(call("ones_like", x), x), scipy="psi"

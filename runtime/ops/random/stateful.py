@@ -267,13 +267,13 @@ _DRAWS = tuple(
 RANDOM_UNIFORM = register(
     OpDef(
         "random_uniform", _infer_drawn, _draw_kernel(philox.uniform), grad=_nothing, effect=True,
-        doc="Uniform in [0, 1).", samples=_DRAWS,
+        doc="Uniform in [0, 1).", samples=_DRAWS, cost=10,
     )
 )  # fmt: skip
 RANDOM_NORMAL = register(
     OpDef(
         "random_normal", _infer_drawn, _draw_kernel(philox.normal), grad=_nothing, effect=True,
-        doc="Standard normal.", samples=_DRAWS,
+        doc="Standard normal.", samples=_DRAWS, cost=10,
     )
 )  # fmt: skip
 RANDOM_INTEGERS = register(
@@ -283,6 +283,7 @@ RANDOM_INTEGERS = register(
             Sample(((), ()), {"shape": (4,), "dtype": dtype, "seed": None}, fixed={0: low, 1: high})
             for dtype, low, high in [(dtypes.int32, np.int32(2), np.int32(9)), (dtypes.int64, np.int64(2), np.int64(9))]
         ),
+        cost=10,
     )
 )  # fmt: skip
 
@@ -347,7 +348,7 @@ def truncated_normal(
 RANDOM_TRUNCATED = register(
     OpDef(
         "random_truncated_normal", _infer_drawn, _draw_kernel(philox.truncated_normal), grad=_nothing, effect=True,
-        doc="Standard normal, within two standard deviations.", samples=_DRAWS,
+        doc="Standard normal, within two standard deviations.", samples=_DRAWS, cost=10,
     )
 )  # fmt: skip
 

@@ -53,11 +53,11 @@ _STATE = np.array([5, 0, 77], np.int64)
 _FLOATS = (dtypes.float32, dtypes.float64, dtypes.float16)
 
 
-def _row(name: str, function: Callable[..., Any], doc: str, kinds: tuple[DType, ...] = _FLOATS) -> OpDef:
+def _row(name: str, function: Callable[..., Any], doc: str, kinds: tuple[DType, ...] = _FLOATS, cost: int = 1) -> OpDef:
     return register(
         OpDef(
             name, _infer_drawn, _kernel(function), grad=_nothing, kinds="f" if kinds is _FLOATS else "iu", doc=doc,
-            samples=tuple(
+            cost=cost, samples=tuple(
                 Sample(((3,),), {"shape": shape, "dtype": dtype}, fixed={0: _STATE}, gradient=())
                 for shape, dtype in zip([(3,), (2, 2), ()], kinds)
             ),
@@ -65,10 +65,10 @@ def _row(name: str, function: Callable[..., Any], doc: str, kinds: tuple[DType, 
     )  # fmt: skip
 
 
-UNIFORM = _row("philox_uniform", philox.uniform, "Uniform in [0, 1), of a state.")
-NORMAL = _row("philox_normal", philox.normal, "Standard normal, of a state.")
+UNIFORM = _row("philox_uniform", philox.uniform, "Uniform in [0, 1), of a state.", cost=10)
+NORMAL = _row("philox_normal", philox.normal, "Standard normal, of a state.", cost=10)
 TRUNCATED = _row(
-    "philox_truncated_normal", philox.truncated_normal, "Standard normal within two deviations, of a state."
+    "philox_truncated_normal", philox.truncated_normal, "Standard normal within two deviations, of a state.", cost=10
 )
 
 
@@ -88,6 +88,7 @@ INTEGERS = register(
             Sample(((3,), (), ()), {"shape": (4,), "dtype": dtypes.int32},
                    fixed={0: _STATE, 1: np.int32(2), 2: np.int32(9)}),
         ),
+        cost=10,
     )
 )  # fmt: skip
 
@@ -97,6 +98,7 @@ FULL_INTEGERS = _row(
     lambda *stream: philox.full_integers(*stream).astype(stream[-1]),
     "Integers of all bits, of a state.",
     (dtypes.int32, dtypes.uint64, dtypes.uint32),
+    cost=10,
 )
 
 
@@ -206,6 +208,7 @@ CATEGORICAL = register(
         samples=(
             Sample(((3,), (2, 3), ()), {"dtype": dtypes.int64}, fixed={0: _STATE, 2: np.int32(4)}, gradient=()),
         ),
+        cost=10,
     )
 )  # fmt: skip
 PERMUTATION = register(
