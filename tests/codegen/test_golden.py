@@ -12,11 +12,14 @@ import pytest
 
 from runtime.codegen.lower.state import EMITTERS
 from runtime.codegen.passes.pipeline import PASSES
+from runtime.engine import stages
+from runtime.kernel_ir import ir
 from tests.codegen.golden_cases import (
     KERNEL_PASSES,
     KERNELS,
     UNCHANGED,
     cases_in,
+    concrete,
     kernel_text,
     pass_of,
     pass_text,
@@ -90,3 +93,14 @@ def test_every_file_of_lowerings_has_cases(monkeypatch: Any) -> None:
     for case in CASES:
         kernel_text(case.source)
     assert not [file for file, names in users.items() if len(names) < 2]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_kernels_take_no_constants_that_they_do_not_read(case: golden.Case) -> None:
+    function, gradient = concrete(case.source)
+    graph = stages.chosen(function.function, gradient).executable.graph
+    for part in stages.native_parts(graph):
+        assert part.source is not None
+        kernel = part.source.functions[-1]
+        constants = kernel.parameters[len(kernel.parameters) - len(part.source.constants) :]
+        assert set(constants) <= ir.mentioned(kernel.body)

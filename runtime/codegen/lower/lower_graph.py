@@ -166,10 +166,13 @@ def _lower(graph: Graph, low: Lowering) -> KernelSource:
     start += declared
     if failed is not None:
         start.append(ir.Assign((failed,), ir.Tuple(tuple(blanks))))
-    parameters += [name for name, _ in low.constants]
     used = ir.mentioned(low.block)
     read = {name for item in start for name in ir.variables(item)}
     start = [item for item in start if ir.targets(item)[0] in used | read]
+    if not low.functions:  # these take all constants
+        used |= ir.mentioned(start)
+        low.constants = [(name, value) for name, value in low.constants if name in used]
+    parameters += [name for name, _ in low.constants]
     kernel = ir.Function("kernel", tuple(parameters), [*start, *low.block])
     functions = [*parts, *[function_of(function, details) for function in low.functions], kernel]
     complete(functions, low, details)
