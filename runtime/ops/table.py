@@ -60,6 +60,9 @@ class OpDef:
     cheap: bool = False
     # What computing an element takes, roughly, in additions. Generated code decides by it what is worth a thread.
     cost: int = 1
+    # Each element of the results is one of the operands' elements, or 0, whatever these hold: shapes and attributes say
+    # which.
+    is_move: bool = False
     # For ops that scatter into zeros: (call, total) -> total + result, without forming the result.
     add_into: Callable[[Any, Any], Any] | None = None
     # Text in the docs: what the op does, in one line.

@@ -31,13 +31,6 @@ from runtime.ops.table import OPS
 from runtime.shapes import element_count
 from runtime.types import TensorType
 
-# Their kernels give each element of the result from one of the operands, or 0.
-_MOVES = frozenset(
-    [
-        "reshape", "expand_dims", "squeeze", "transpose", "identity", "stop_gradient", "ensure_shape", "broadcast_to",
-        "broadcast_like", "stack", "unstack", "concat", "split", "reverse", "strided_slice", "slice_grad", "tile",
-    ]
-)  # fmt: skip
 _FILLED = {"zeros_like": 0, "ones_like": 1}
 _REDUCED = frozenset(REDUCTIONS)
 
@@ -123,7 +116,7 @@ def _drop_mere_moves(graph: Graph, found: set[Node]) -> None:
     """Drops the ops that only move elements which nothing asks for one by one: as views they cost nothing."""
     kept = set(graph.outputs)
     for node in reversed(graph.nodes):
-        if node in found and node.op.name in _MOVES and not kept.intersection(node.outputs):
+        if node in found and node.op.is_move and not kept.intersection(node.outputs):
             found.remove(node)
         if node in found or node.regions:
             kept.update(node.inputs)
@@ -142,11 +135,11 @@ def _is_supported(node: Node) -> bool:
         return all(v.type.rank == 2 for v in node.inputs)  # type: ignore[union-attr]
     if op.is_elementwise:
         return not op.checks_numbers(node.outputs[0].dtype)
-    return op.name in _MOVES or op.name in _FILLED or op.name in _REDUCED or op.name == "slice_add"
+    return op.is_move or op.name in _FILLED or op.name in _REDUCED or op.name == "slice_add"
 
 
 def _cost(node: Node) -> int:
-    if node.op.name in _MOVES or node.op.name in _FILLED:
+    if node.op.is_move or node.op.name in _FILLED:
         return 0
     if node.op.name == "matmul":
         rows, columns = node.inputs[0].shape[-2:]
@@ -171,7 +164,7 @@ def emit(low: Any, node: Node) -> None:
         else items(low, v)
         for index, v in enumerate(node.inputs)
     ]  # fmt: skip
-    if name in _MOVES:
+    if node.op.is_move:
         moved = node.op.kernel(*arrays, **attrs)
         for output, each in zip(outputs, moved if isinstance(moved, (list, tuple)) else [moved]):
             define(low, output, np.asarray(each, object))

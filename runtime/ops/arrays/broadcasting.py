@@ -47,6 +47,7 @@ BROADCAST_TO = register(
             Sample(((),), {"shape": (2, 0)}),
             Sample(((3,), ()), {"shape": (None, 3)}, fixed={1: np.int32(2)}, gradient=(0,)),
         ),
+        is_move=True,
     )
 )  # fmt: skip
 
@@ -97,5 +98,6 @@ BROADCAST_LIKE = register(
         samples=tuple(
             Sample(shapes, gradient=(0,)) for shapes in [((3,), (2, 3)), ((2, 1), (2, 3)), ((), ()), ((), (0, 2))]
         ),
+        is_move=True,
     )
 )  # fmt: skip

@@ -88,6 +88,7 @@ CONCAT = register(
             Sample(((2, 3), (1, 3)), {"axis": 0}), Sample(((2, 3), (2, 1), (2, 2)), {"axis": 1}),
             Sample(((3,), (0,)), {"axis": 0}), Sample(((2,),), {"axis": 0}),
         ),
+        is_move=True,
     )
 )  # fmt: skip
 
@@ -155,6 +156,7 @@ STACK = register(
             Sample(((2, 3), (2, 3)), {"axis": 0}), Sample(((2, 3), (2, 3)), {"axis": 2}),
             Sample(((), (), ()), {"axis": 0}), Sample(((0,), (0,)), {"axis": 1}),
         ),
+        is_move=True,
     )
 )  # fmt: skip
 
@@ -216,6 +218,7 @@ UNSTACK = register(
         grad=lambda op, *dys: (call("stack", *_or_zeros(dys, op.outputs), axis=op.attrs["axis"]),),
         doc="The slices along an axis, without it.",
         samples=(Sample(((2, 3),), {"axis": 0, "num": 2}), Sample(((2, 3),), {"axis": 1, "num": 3})),
+        is_move=True,
     )
 )  # fmt: skip
 
@@ -264,6 +267,7 @@ SPLIT = register(
         grad=lambda op, *dys: (call("concat", *_or_zeros(dys, op.outputs), axis=op.attrs["axis"]),),
         doc="Consecutive blocks along an axis.",
         samples=(Sample(((3, 2),), {"axis": 0, "sizes": (1, 2)}), Sample(((2, 4),), {"axis": 1, "sizes": (2, 0, 2)})),
+        is_move=True,
     )
 )  # fmt: skip
 

@@ -59,6 +59,7 @@ TILE = register(
             Sample(((2, 3), ()), {"multiples": (None, 2)}, fixed={1: np.int32(2)}, gradient=(0,)),
             Sample(((),), {"multiples": ()}),
         ),
+        is_move=True,
     )
 )  # fmt: skip
 
@@ -219,6 +220,7 @@ REVERSE = register(
         "reverse", lambda inputs, attrs: (inputs[0],), lambda x, axis: np.flip(x, axis), cheap=True, label="ReverseV2",
         grad=lambda op, dy: (call("reverse", dy, axis=op.attrs["axis"]),), doc="Back to front along axes.",
         samples=tuple(Sample((s,), {"axis": a}) for s, a in [((2, 3), (0,)), ((2, 3), (0, 1)), ((0,), (0,))]),
+        is_move=True,
     )
 )  # fmt: skip
 

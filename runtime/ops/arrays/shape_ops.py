@@ -154,6 +154,7 @@ RESHAPE = register(
             Sample(((),), {"shape": (1, -1)}), Sample(((0, 3),), {"shape": (3, 0, 2)}),
             Sample(((2, 3), ()), {"shape": (None, 2)}, fixed={1: np.int32(3)}, gradient=(0,)),
         ),
+        is_move=True,
     )
 )  # fmt: skip
 
@@ -194,6 +195,7 @@ EXPAND_DIMS = register(
         grad=lambda op, dy: (call("squeeze", dy, axis=op.attrs["axis"]),),
         doc="With dimensions of size 1 at the given places of the result.",
         samples=_over("axis", [((2, 3), (0,)), ((2, 3), (1, 3)), ((), (0,)), ((0,), (1,))]),
+        is_move=True,
     )
 )  # fmt: skip
 
@@ -232,6 +234,7 @@ SQUEEZE = register(
         grad=lambda op, dy: (call("expand_dims", dy, axis=op.attrs["axis"]),), cheap=True,
         doc="Without the given dimensions of size 1.",
         samples=_over("axis", [((2, 1), (1,)), ((1, 1), (0, 1)), ((1, 3, 1), (0, 2)), ((2,), ())]),
+        is_move=True,
     )
 )  # fmt: skip
 
@@ -275,6 +278,7 @@ TRANSPOSE = register(
         "transpose", _infer_transpose, lambda x, perm: np.transpose(x, perm), grad=_grad_transpose, cheap=True,
         doc="Dimensions in another order.",
         samples=_over("perm", [((2, 3), (1, 0)), ((2, 3, 4), (2, 0, 1)), ((), ()), ((0, 2), (1, 0))]),
+        is_move=True,
     )
 )  # fmt: skip
 
@@ -301,6 +305,7 @@ IDENTITY = register(
     OpDef(
         "identity", infer_same, lambda x: x, grad=lambda op, dy: (dy,), cheap=True,
         doc="The same tensor, another node.", samples=unary_samples(),
+        is_move=True,
     )
 )  # fmt: skip
 STOP_GRADIENT = register(
@@ -311,6 +316,7 @@ STOP_GRADIENT = register(
         grad=lambda op, dy: (None,),
         cheap=True,
         doc="The same values, cut off from gradients.",
+        is_move=True,
     )
 )
 
@@ -360,5 +366,6 @@ ENSURE_SHAPE = register(
     OpDef(
         "ensure_shape", _infer_ensure, _ensure_kernel, grad=lambda op, dy: (dy,), doc="x, checked to have a shape.",
         samples=(Sample(((2, 3),), {"shape": (None, 3)}), Sample(((),), {"shape": ()})),
+        is_move=True,
     )
 )  # fmt: skip

@@ -458,6 +458,7 @@ STRIDED_SLICE = register(
             Sample(((2, 3),), {"spec": (("index", 0), ("index", -1))}),
             Sample(((3,),), {"spec": (("slice", -2, -9, -1),)}),
         ),
+        is_move=True,
     )
 )  # fmt: skip
 SLICE_GRAD = register(
@@ -472,6 +473,7 @@ SLICE_GRAD = register(
                 fixed={1: np.int32(4), 2: _TWO, 3: _ONE}, gradient=(0,),
             ),
         ),
+        is_move=True,
     )
 )  # fmt: skip
 SLICE_ADD = register(
