@@ -25,7 +25,14 @@ def _regions_run_elsewhere(*arrays: Any, **attrs: Any) -> Any:
 
 
 CONSTANT = register(
-    OpDef("constant", _constant_type, lambda value: value.array, cheap=True, doc="A value known while tracing.")
+    OpDef(
+        "constant",
+        _constant_type,
+        lambda value: value.array,
+        cheap=True,
+        doc="A value known while tracing.",
+        can_fail=False,
+    )
 )
 
 COND = register(
@@ -78,6 +85,7 @@ ASSIGN = register(
         grad=lambda call, dy: (dy, None),
         cheap=True,
         doc="A variable's value after an assignment.",
+        can_fail=False,
     )
 )
 
@@ -89,5 +97,6 @@ COMMIT = register(
         commit,
         multiple=True,
         doc="What a variable holds from here on, should the graph fail.",
+        can_fail=False,
     )
 )

@@ -197,7 +197,14 @@ EMPTY = register(
     )
 )
 PUSH = register(
-    OpDef("stack_push", _push_type, lambda stack, value: stack.push(value), grad=_grad_push, doc="Puts a value on top.")
+    OpDef(
+        "stack_push",
+        _push_type,
+        lambda stack, value: stack.push(value),
+        grad=_grad_push,
+        doc="Puts a value on top.",
+        can_fail=False,
+    )
 )
 POP = register(
     OpDef(

@@ -63,6 +63,8 @@ class OpDef:
     # Each element of the results is one of the operands' elements, or 0, whatever these hold: shapes and attributes say
     # which.
     is_move: bool = False
+    # Can raise for some elements of operands whose shapes are known. Elementwise ops: see `checks_numbers` instead.
+    can_fail: bool = True
     # For ops that scatter into zeros: (call, total) -> total + result, without forming the result.
     add_into: Callable[[Any, Any], Any] | None = None
     # Text in the docs: what the op does, in one line.

@@ -18,16 +18,6 @@ from runtime.graph.structural import ASSIGN, COMMIT
 from runtime.shapes import element_count
 from runtime.types import TensorType
 
-# Ops, elementwise ones aside, that can't fail on operands whose shapes are known.
-_SAFE = frozenset(
-    [
-        "constant", "assign", "commit", "matmul", "transpose", "expand_dims", "squeeze", "reshape", "broadcast_to",
-        "concat", "stack", "identity", "stop_gradient", "zeros_like", "ones_like", "sum_to_shape_of", "reduce_sum",
-        "reduce_mean", "reduce_max", "reduce_min", "reduce_prod", "reduce_any", "reduce_all", "argmax", "argmin",
-        "shape", "size", "stack_push", "random_uniform", "random_normal", "random_truncated_normal",
-    ]
-)  # fmt: skip
-
 
 def insert_commits(graph: Graph) -> bool:
     """Adds commits in place, in place of those that are there; says whether there are any."""
@@ -77,7 +67,7 @@ def may_fail(node: Node) -> bool:
             return True
         arrays = [v for v in node.inputs if isinstance(v.type, TensorType) and v.type.rank != 0]
         return len(arrays) > 1 and not all(map(_is_known, arrays))
-    return op.name not in _SAFE or not all(map(_is_known, (*node.inputs, *node.outputs)))
+    return op.can_fail or not all(map(_is_known, (*node.inputs, *node.outputs)))
 
 
 def _is_known(value: Any) -> bool:

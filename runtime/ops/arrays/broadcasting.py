@@ -48,6 +48,7 @@ BROADCAST_TO = register(
             Sample(((3,), ()), {"shape": (None, 3)}, fixed={1: np.int32(2)}, gradient=(0,)),
         ),
         is_move=True,
+        can_fail=False,
     )
 )  # fmt: skip
 
@@ -87,6 +88,7 @@ SUM_TO = register(
         samples=tuple(
             Sample(shapes, gradient=(0,)) for shapes in [((2, 3), (3,)), ((2, 3), (2, 1)), ((3,), ()), ((0, 2), (1, 2))]
         ),
+        can_fail=False,
     )
 )  # fmt: skip
 BROADCAST_LIKE = register(

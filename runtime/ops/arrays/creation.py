@@ -107,12 +107,14 @@ ZEROS_LIKE = register(
     OpDef(
         "zeros_like", _infer_like, _blank, grad=lambda op, dy: (None,), shape_only=(0,), cheap=True,
         doc="Zeros of another tensor's shape and dtype.", samples=_LIKE,
+        can_fail=False,
     )
 )  # fmt: skip
 ONES_LIKE = register(
     OpDef(
         "ones_like", _infer_like, lambda x: np.ones(x.shape, x.dtype), grad=lambda op, dy: (None,), shape_only=(0,),
         cheap=True, kinds="biufc", doc="Ones of another tensor's shape and dtype.", samples=_LIKE,
+        can_fail=False,
     )
 )  # fmt: skip
 

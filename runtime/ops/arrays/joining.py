@@ -89,6 +89,7 @@ CONCAT = register(
             Sample(((3,), (0,)), {"axis": 0}), Sample(((2,),), {"axis": 0}),
         ),
         is_move=True,
+        can_fail=False,
     )
 )  # fmt: skip
 
@@ -157,6 +158,7 @@ STACK = register(
             Sample(((), (), ()), {"axis": 0}), Sample(((0,), (0,)), {"axis": 1}),
         ),
         is_move=True,
+        can_fail=False,
     )
 )  # fmt: skip
 

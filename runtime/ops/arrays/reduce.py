@@ -219,6 +219,7 @@ def _reduction(
     row = register(
         OpDef(
             name, _infer, kernel, grad=grad, kinds=kinds, doc=doc, label=label,
+        can_fail=False,
             samples=_samples() if samples is None else samples,
         )
     )  # fmt: skip
@@ -352,6 +353,7 @@ def _arg_rows(name: str, label: str, function: Callable, neutral: float, doc: st
         OpDef(
             name, _infer_arg, _arg_kernel(function, neutral), grad=lambda op, dy: (None,), kinds="biuf", label=label,
             doc=doc,
+        can_fail=False,
             samples=samples,
         )
     )  # fmt: skip

@@ -55,6 +55,7 @@ SHAPE = register(
         "shape", _infer_shape, lambda x, dtype: np.array(x.shape, dtype._np), grad=_no_gradient, shape_only=(0,),
         cheap=True, doc="The dimensions, as a vector.",
         samples=tuple(Sample((s,), a) for s in [(2, 3), (), (0, 2)] for a in _INT_DTYPES),
+        can_fail=False,
     )
 )  # fmt: skip
 DIM = register(
@@ -68,6 +69,7 @@ SIZE = register(
         "size", _infer_scalar, lambda x, dtype: dtype._np.type(x.size), grad=_no_gradient, shape_only=(0,), cheap=True,
         doc="The number of elements.",
         samples=tuple(Sample((s,), a) for s in [(2, 3), (), (0, 2)] for a in _INT_DTYPES),
+        can_fail=False,
     )
 )  # fmt: skip
 RANK = register(
@@ -155,6 +157,7 @@ RESHAPE = register(
             Sample(((2, 3), ()), {"shape": (None, 2)}, fixed={1: np.int32(3)}, gradient=(0,)),
         ),
         is_move=True,
+        can_fail=False,
     )
 )  # fmt: skip
 
@@ -196,6 +199,7 @@ EXPAND_DIMS = register(
         doc="With dimensions of size 1 at the given places of the result.",
         samples=_over("axis", [((2, 3), (0,)), ((2, 3), (1, 3)), ((), (0,)), ((0,), (1,))]),
         is_move=True,
+        can_fail=False,
     )
 )  # fmt: skip
 
@@ -235,6 +239,7 @@ SQUEEZE = register(
         doc="Without the given dimensions of size 1.",
         samples=_over("axis", [((2, 1), (1,)), ((1, 1), (0, 1)), ((1, 3, 1), (0, 2)), ((2,), ())]),
         is_move=True,
+        can_fail=False,
     )
 )  # fmt: skip
 
@@ -279,6 +284,7 @@ TRANSPOSE = register(
         doc="Dimensions in another order.",
         samples=_over("perm", [((2, 3), (1, 0)), ((2, 3, 4), (2, 0, 1)), ((), ()), ((0, 2), (1, 0))]),
         is_move=True,
+        can_fail=False,
     )
 )  # fmt: skip
 
@@ -306,6 +312,7 @@ IDENTITY = register(
         "identity", infer_same, lambda x: x, grad=lambda op, dy: (dy,), cheap=True,
         doc="The same tensor, another node.", samples=unary_samples(),
         is_move=True,
+        can_fail=False,
     )
 )  # fmt: skip
 STOP_GRADIENT = register(
@@ -317,6 +324,7 @@ STOP_GRADIENT = register(
         cheap=True,
         doc="The same values, cut off from gradients.",
         is_move=True,
+        can_fail=False,
     )
 )
 

@@ -87,6 +87,7 @@ MATMUL = register(
         "matmul", _infer_matmul, _matmul_kernel, grad=_grad_matmul, kinds="iufc", label="MatMul",
         doc="Products of matrices, batched and broadcast over leading dimensions.",
         samples=tuple(Sample(s, {"transpose_a": a, "transpose_b": b}) for s, a, b in _MATRICES),
+        can_fail=False,
     )
 )  # fmt: skip
 

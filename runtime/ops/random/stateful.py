@@ -268,12 +268,14 @@ RANDOM_UNIFORM = register(
     OpDef(
         "random_uniform", _infer_drawn, _draw_kernel(philox.uniform), grad=_nothing, effect=True,
         doc="Uniform in [0, 1).", samples=_DRAWS, cost=10,
+        can_fail=False,
     )
 )  # fmt: skip
 RANDOM_NORMAL = register(
     OpDef(
         "random_normal", _infer_drawn, _draw_kernel(philox.normal), grad=_nothing, effect=True,
         doc="Standard normal.", samples=_DRAWS, cost=10,
+        can_fail=False,
     )
 )  # fmt: skip
 RANDOM_INTEGERS = register(
@@ -349,6 +351,7 @@ RANDOM_TRUNCATED = register(
     OpDef(
         "random_truncated_normal", _infer_drawn, _draw_kernel(philox.truncated_normal), grad=_nothing, effect=True,
         doc="Standard normal, within two standard deviations.", samples=_DRAWS, cost=10,
+        can_fail=False,
     )
 )  # fmt: skip
 
