@@ -87,7 +87,8 @@ def is_in_variable(value: Any) -> bool:
 
 def is_run_over(value: list[Any]) -> bool:
     """Whether an iterator other than a plain one runs over a list and will be used again: enumerate, a generator."""
-    search = _Search(value, lambda each: type(each) in _ITERATORS and _Search(value).holds(each))
+    holders = _Search(value)
+    search = _Search(value, lambda each: type(each) in _ITERATORS and holders.holds(each))
     if any(not _can_follow(each) and search.holds(each) for each in pending.objects):
         return True
     for frame in _frames(sys._getframe(1)):
