@@ -23,6 +23,7 @@ from autograph.operators.state import Slot
 from autograph.operators.swallowing import catches, swallower, tries
 from runtime import nest
 from runtime.context import ctx
+from runtime.errors import OperatorNotAllowedInGraphError
 from runtime.ops.control import raise_op
 from runtime.ops.convert import is_tensor_like
 from runtime.ops.strings.staged_string import StagedText
@@ -240,10 +241,10 @@ def _refuse_managers(error: BaseException, is_flagged: bool = False) -> None:
 
 
 # By builder: a staging error that has left a block of its region. Whoever catches it must not hide it.
-_refused: WeakKeyDictionary[Any, StagingError] = WeakKeyDictionary()
+_refused: WeakKeyDictionary[Any, StagingError | OperatorNotAllowedInGraphError] = WeakKeyDictionary()
 
 
-def refused(builder: Any, error: StagingError) -> None:
+def refused(builder: Any, error: StagingError | OperatorNotAllowedInGraphError) -> None:
     """Remembers that a block in the region of a builder can't be staged."""
     _refused[builder] = error
 

@@ -199,3 +199,32 @@ def test_the_error_that_goes_on_is_the_same():
         converted(f)(1)
     names = [entry.name for entry in caught.traceback]
     assert names[-2:] == ["f", "__exit__"]
+
+
+def kept_if(x):
+    try:
+        try:
+            return 0.5
+        finally:
+            if x[0] > 0.3:
+                return -0.75
+    except TypeError:
+        return 2.0
+
+
+def kept_loop(x):
+    try:
+        try:
+            return 0.5
+        finally:
+            for item in x:
+                return item
+    except Exception:
+        return 2.0
+
+
+@pytest.mark.parametrize("program", [kept_if, kept_loop], ids=lambda program: program.__name__)
+def test_a_handler_does_not_hide_that_a_statement_cannot_be_decided(program):
+    staged = ag.function(program, input_signature=[ag.TensorSpec([None])])
+    with pytest.raises(ag.errors.OperatorNotAllowedInGraphError, match="symbolic tensor"):
+        staged(ag.constant([1.0, 2.0]))
