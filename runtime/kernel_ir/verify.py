@@ -110,9 +110,9 @@ class _Checker:
         self.loops -= 1
         endless = isinstance(item, ir.While) and item.test == ir.TRUE
         if endless:
-            # What has a value wherever the loop is left; a loop that isn't left ends the block.
+            # What has a value wherever the loop is left; where it never is, what follows may read anything.
             left = _given_at_breaks(item.body, given)
-            return left
+            return given | ir.assigned(item.body) if left is None else left
         return given
 
     def assignment(self, item: ir.Assign) -> None:

@@ -11,6 +11,7 @@ from runtime.kernel_ir.parse_python import function, parse_block, parse_expressi
 from runtime.kernel_ir.print_python import expression, lines
 from runtime.kernel_ir.print_python import function as printed
 from runtime.kernel_ir.types import BOOL, FLOAT32, FLOAT64, INT32, INT64, UINT64, Unsupported
+from runtime.kernel_ir.verify import verify
 
 EXPRESSIONS = [
     "x", "-x", "not a", "a + b + c", "a + (b + c)", "a - (b - c)", "(a + b) * c", "a * b + c", "a / b / c",
@@ -115,3 +116,8 @@ def test_walks_and_rewriting():
     ir.map_block(copy, lambda each: ir.Var("z") if each == ir.Var("a") else None)
     assert "z[" in "\n".join(lines(copy))
     assert "z[" not in "\n".join(lines(block))
+
+
+def test_a_loop_without_an_end_is_a_kernel():
+    body = parse_block("while True:\n    x = 1\nreturn x")
+    verify([ir.Function("kernel", (), body)])
