@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import linecache
 import math
 import re
+import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -20,12 +23,43 @@ from tests.fuzz_programs.writer import PRELUDE
 POINTS = ((0.9, 0.7, 3), (0.15, 0.05, 2), (-0.4, 0.45, 4), (0.55, -0.6, 0), (0.25, 0.85, 1))
 # Calls after which functions are compiled in the background.
 _CALLS = 4
+# Lines that an eager run may execute, and the length that its lists may have. A list that is doubled in nested loops
+# takes all of the machine's memory.
+_LINES, _LENGTH = 20_000, 10_000
+_FILENAME = "<random Python program "
 _names = itertools.count()
+
+
+class TooLong(BaseException):
+    """An eager run takes too many lines, or makes too long a list. No `except Exception` of a program catches this."""
+
+
+@contextlib.contextmanager
+def limited() -> Iterator[None]:
+    """Raises TooLong where programs execute more lines than `_LINES`, or have a list longer than `_LENGTH`."""
+    left = _LINES
+
+    def line(frame: FrameType, event: str, _: Any) -> Any:
+        nonlocal left
+        left -= 1
+        if left < 0 or any(type(value) is list and len(value) > _LENGTH for value in frame.f_locals.values()):
+            raise TooLong
+        return line
+
+    def call(frame: FrameType, event: str, _: Any) -> Any:
+        return line if frame.f_code.co_filename.startswith(_FILENAME) else None
+
+    before = sys.gettrace()
+    sys.settrace(call)
+    try:
+        yield
+    finally:
+        sys.settrace(before)
 
 
 def load(text: str) -> Callable[..., Any]:
     """The function that a program's text defines; conversion finds its source through linecache."""
-    filename = f"<random Python program {next(_names)}>"
+    filename = f"{_FILENAME}{next(_names)}>"
     linecache.cache[filename] = (len(text), None, text.splitlines(True), filename)
     namespace: dict[str, Any] = {"__name__": "random_program"}
     exec(compile(text, filename, "exec", dont_inherit=True), namespace)
@@ -34,7 +68,7 @@ def load(text: str) -> Callable[..., Any]:
 
 def forget() -> None:
     """Drops the sources of programs that were loaded."""
-    for name in [name for name in linecache.cache if name.startswith("<random Python program ")]:
+    for name in [name for name in linecache.cache if name.startswith(_FILENAME)]:
         del linecache.cache[name]
 
 
@@ -102,13 +136,17 @@ class Difference(Exception):
 
 
 def check(text: str, compiled: bool = False) -> str:
-    """Compares the ways to run a program at some points; "agree", "refused: why" or "fails" (eagerly, everywhere).
+    """Compares the ways to run a program at some points: "agree", "refused: why", "fails" (eagerly) or "too long".
 
     compiled: also with `jit_compile=True`, and the default mode after native code has taken over.
     Raises Difference.
     """
     program = load(text)
-    expected = [outcome(program, point) for point in POINTS]
+    try:
+        with limited():
+            expected = [outcome(program, point) for point in POINTS]
+    except TooLong:
+        return "too long"
     if all(kind != "value" for kind, _ in expected):
         return "fails"
     modes = {"default": ag.function(program)}
