@@ -1,5 +1,6 @@
 """The command line: `autograph to-code` shows what functions are rewritten to, `autograph graph` their programs,
-`autograph explain` how they run, `autograph cache` the folder of compiled kernels.
+`autograph explain` how they run, `autograph compile` makes C libraries of them, `autograph cache` shows the folder of
+compiled kernels.
 
 `to-code` parses files and never runs them; `graph` imports the file. Exit codes: 0 done; 1 a function can't be
 converted or traced (the message says where and why); 2 the command line, the file or the name is wrong.
@@ -37,6 +38,12 @@ examples:
   autograph graph model.py:step --signature "x: float64[8]" --gradient backward --asm
   autograph graph model.py:step --signature "x: float64[8]" --html step.html
 """
+_COMPILE_EXAMPLES = """\
+examples:
+  autograph compile model.py:predict --signature "x: float32[None, 3]" --output build
+  autograph compile model.py:loss --signature "x: float64[8], n: int32" --output build --gradient
+  AUTOGRAPH_PROCESSOR=x86-64-v3 autograph compile model.py:predict --signature "x: float32[3]" --output build
+"""
 
 
 # The stages after the graph, as `runtime/engine/stages.py` names them.
@@ -69,6 +76,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             from autograph.commands import explain
 
             return explain.run(options)
+        if options.command == "compile":
+            from autograph.commands import compile_library
+
+            return compile_library.run(options)
         if options.command == "cache":
             from autograph.commands import cache
 
@@ -89,7 +100,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="autograph",
-        description="Shows how autograph rewrites and traces Python functions.",
+        description="Shows how autograph rewrites, traces and compiles Python functions.",
         epilog=f"{_TO_CODE_EXAMPLES}{_GRAPH_EXAMPLES.partition(chr(10))[2]}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -152,6 +163,18 @@ def _parser() -> argparse.ArgumentParser:
     explain.add_argument("--signature", default="", metavar="TEXT", help="the arguments, as for `graph`")
     explain.add_argument("--compile", action="store_true", help="compile too, to see how long that takes")
     explain.add_argument("--html", metavar="FILE", help="write a page beside the source, too")
+    library = commands.add_parser(
+        "compile",
+        help="compile a function to a C library, which needs no Python",
+        description="Imports a file and compiles a function of it to a C library: a header, and what to link.",
+        epilog=_COMPILE_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    library.add_argument("target", metavar="FILE.py:function", help="a file and a dotted name in it")
+    library.add_argument("--signature", default="", metavar="TEXT", help="the arguments, as for `graph`")
+    library.add_argument("--output", required=True, metavar="DIR", help="the folder to write to")
+    library.add_argument("--name", help="what files and functions are called (default: the function's name)")
+    library.add_argument("--gradient", action="store_true", help="define NAME_gradient, too")
     cache = commands.add_parser(
         "cache",
         help="show or empty the folder of compiled kernels",

@@ -35,6 +35,8 @@ ONLY_HERE = {
     "errors.UnsetAttributeError": "",
     "errors.UnsetItemError": "",
     "errors.UnsetVariableError": "",
+    "export.CLibrary": "",
+    "export.c_library": "",
     "math.matmul": "tf.linalg.matmul",
     "math.truncatediv": "tf.truncatediv",
     "math.truncatemod": "tf.truncatemod",

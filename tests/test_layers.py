@@ -63,6 +63,7 @@ ROOMS_OF_CODEGEN: dict[str, set[str]] = {
         *LOWERED, "runtime.llvm", *_codegen("passes lower math cache native_runtime backends.numba_backend")
     },
     "runtime.codegen.backends.numba_backend": {"runtime.llvm", *_codegen("kernel math cache native_runtime")},
+    "runtime.codegen.export": {*LOWERED, "runtime.llvm", *_codegen("passes lower native_runtime backends")},
 }  # fmt: skip
 USED_BY_ENGINE = _codegen("kernel passes lower cache native_runtime backends")
 
@@ -108,7 +109,17 @@ ROOMS: dict[str, set[str]] = {
     "autograph.commands.graph": {*AUTOGRAPH, *RUNTIME, *USED_BY_ENGINE, "autograph.function", "autograph.commands"},
     "autograph.commands.cache": {"autograph.commands", "runtime.codegen.cache"},
     "autograph.commands.explain": {"autograph.commands", "autograph.commands.graph", "autograph.function"},
-    "autograph.cli": {*CONVERSION, *(f"autograph.commands{n}" for n in ("", ".graph", ".cache", ".explain"))},
+    "autograph.commands.compile_library": {
+        "autograph.commands",
+        "autograph.commands.graph",
+        "autograph.c_library",
+        "autograph.function",
+        "runtime.errors",
+    },
+    "autograph.cli": {
+        *CONVERSION,
+        *(f"autograph.commands{n}" for n in ("", ".graph", ".cache", ".explain", ".compile_library")),
+    },
     "autograph.__main__": {"autograph.cli"},
     "autograph.documentation": set(),
     "autograph.own_packages": set(),
@@ -118,7 +129,16 @@ ROOMS: dict[str, set[str]] = {
     "autograph.module": {*BASE, "runtime.variable"},
     "autograph.data": {*AUTOGRAPH, *RUNTIME, "autograph.function", "autograph.functional"},
     "autograph.distribute": {*AUTOGRAPH, *RUNTIME},
-    "autograph.namespaces": {*AUTOGRAPH, *RUNTIME, "autograph.function", "autograph.data", "autograph.distribute"},
+    # Loads the code generator when it is called.
+    "autograph.c_library": {*AUTOGRAPH, *RUNTIME, "autograph.function", "runtime.codegen.export", *_codegen("kernel")},
+    "autograph.namespaces": {
+        *AUTOGRAPH,
+        *RUNTIME,
+        "autograph.function",
+        "autograph.data",
+        "autograph.distribute",
+        "autograph.c_library",
+    },
     # The public namespaces hand names on from everywhere below them.
     "runtime": RUNTIME,
     "autograph": {

@@ -3,7 +3,7 @@
     python -m tests.tier_differences
 
 prints a line for each: the share of results that differ, and the largest difference in units in the last place (of
-structured operations: relative to the largest result, in units of the dtype's precision). docs/performance.md has the
+structured operations: relative to the largest result, in units of the dtype's precision). docs/internals.md has the
 summary; `tests/codegen/test_same_bits.py` keeps the rest of the op table free of differences.
 """
 

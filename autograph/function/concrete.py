@@ -425,6 +425,11 @@ class ConcreteFunction:
         return tuple(v for v in self.variables if v.trainable)
 
     @property
+    def assigned_variables(self) -> tuple:
+        """The variables that the graph assigns."""
+        return tuple([self.variables[index] for index in self._written])
+
+    @property
     def function_type(self) -> FunctionType:
         """Parameters with the types they were traced for, and the result's."""
         return function_type(self.parameters.signature, self.structured_input_signature, self.structured_outputs)

@@ -5,18 +5,32 @@ from __future__ import annotations
 import collections
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from runtime.kernel_ir import ir
 from runtime.kernel_ir.parse_python import parse_constants, parse_functions
 from runtime.kernel_ir.types import Array, Scalar, Tuple, Type, Unsupported, signature
-from runtime.llvm import arithmetic, calls, interrupts, memory, statements, wrapper
+from runtime.llvm import arithmetic, calls, memory, statements, wrapper
 from runtime.llvm.infer import Inference
 from runtime.llvm.optimize import jump_threading
 from runtime.llvm.writer import HINTS, OUT_OF_MEMORY, ArrayValue, Value, Writer, part_types, parts
 
-_SUPPORT = {"@interrupted": interrupts.SUPPORT}
 _WEIGHTS = '!0 = !{!"branch_weights", i32 1, i32 2000}'  # of branches that are seldom taken
+
+
+class Interface(Protocol):
+    """What the world outside calls for a kernel: `wrapper.py`'s function of Python's, or another one."""
+
+    @property
+    def SUPPORT(self) -> str:
+        """What the function's text needs besides `memory.SUPPORT`."""
+
+    @property
+    def INTERRUPTED(self) -> str:
+        """The function `@interrupted`, by which loops ask whether they are to end."""
+
+    def text(self, symbol: str, callee: Any, parameters: Sequence[Scalar | Array], releases: bool) -> str:
+        """The function `symbol`, which calls the kernel."""
 
 
 @dataclass
@@ -124,13 +138,14 @@ class Program:
         self._texts: list[str] = []
         self._support: dict[str, None] = {}
 
-    def text(self, kernel: str, signature_text: str, symbol: str) -> str:
-        """The module in which `symbol` is what Python calls for the function `kernel`."""
+    def text(self, kernel: str, signature_text: str, symbol: str, interface: Interface = wrapper) -> str:
+        """The module in which `symbol` is what the interface makes of the function `kernel`."""
         parameters = signature(signature_text)
         callee = self.function(kernel, parameters)
         releases = _takes_long(callee) or bool(self._own - {kernel})
-        entry = wrapper.text(symbol, callee, parameters, releases)
-        support = [memory.SUPPORT, wrapper.SUPPORT, *(_SUPPORT[name] for name in self._support)]
+        entry = interface.text(symbol, callee, parameters, releases)
+        texts = {"@interrupted": interface.INTERRUPTED}
+        support = [memory.SUPPORT, interface.SUPPORT, *(texts[name] for name in self._support)]
         return "\n".join([*self._declarations, *support, *self._texts, entry, _WEIGHTS, HINTS])
 
     # --- functions ---------------------------------------------------------------------------------------------------

@@ -82,6 +82,31 @@ def machine_code(text: str, modules: Iterable[str], level: int = 2, quick: bool 
     return bytes(_machine().emit_object(_optimised(text, modules, level, quick, later)))
 
 
+def library(
+    parts: Iterable[tuple[str, Iterable[str], str]], resident: Iterable[tuple[str, int]], exported: Sequence[str]
+) -> bytes:
+    """An object file of several modules, in which only some functions can be seen from outside.
+
+    parts: text, modules and `later` of each kernel, as `machine_code` takes them. resident: text and level of the
+    modules that kernels call. Raises Unsupported where LLVM refuses a text.
+    """
+    whole = _optimised("", (), 0, False, "")
+    try:
+        for text, level in resident:
+            whole.link_in(_optimised(text, (), level, False, ""))
+        for text, modules, later in parts:
+            whole.link_in(_optimised(text, modules, 2, False, later))
+    except RuntimeError as error:
+        raise Unsupported(f"LLVM: {error}") from error
+    for thing in (*whole.functions, *whole.global_variables):
+        if not thing.is_declaration and thing.name not in exported:
+            thing.linkage = "internal"
+    passes = llvm.create_new_module_pass_manager()
+    passes.add_global_dead_code_eliminate_pass()
+    passes.run(whole, llvm.create_pass_builder(_machine(), llvm.create_pipeline_tuning_options()))
+    return bytes(_machine().emit_object(whole))
+
+
 def optimised_text(text: str, modules: Iterable[str], quick: bool = False, later: str = "") -> str:
     """The module that `machine_code` makes an object file of, as LLVM's text."""
     return str(_optimised(text, modules, 2, quick, later))

@@ -13,7 +13,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from runtime.kernel_ir.types import BOOL, FLOAT64, INT64, Array, Scalar, Tuple
+from runtime.llvm.interrupts import SUPPORT as INTERRUPTED
 from runtime.llvm.writer import part_types
+
+__all__ = ["INTERRUPTED", "SUPPORT", "text"]
 
 _MANY = 1 << 40  # references to an argument: never the last
 _FLAGS = 0x501  # NumPy's C_CONTIGUOUS, ALIGNED, WRITEABLE

@@ -115,7 +115,7 @@ def test_roots_are_the_dividers(dtype: type, chosen: tuple[int, int], monkeypatc
     name = np.dtype(dtype).name
     kernel, changed = compiled(TEXT.format(dtype=name), f"({name}[::1], {name}[::1])", monkeypatch)
     if not divide_by_newton._is_known():
-        pytest.skip("only for AVX-512")
+        pytest.skip("only for AMD processors with AVX-512")
     assert "@autograph_root_" in changed[0]
     x = np.concatenate(
         [awkward(dtype), hard_roots(dtype), np.random.default_rng(8).uniform(1, 4, 400_000).astype(dtype)]
@@ -134,7 +134,7 @@ def test_roots_are_the_dividers(dtype: type, chosen: tuple[int, int], monkeypatc
 def test_divisions_are_moved_where_the_divider_is_the_floor(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of two quotients and two roots a trip one root: all of them would make the units for products the slower ones."""
     if not divide_by_newton._is_known():
-        pytest.skip("only for AVX-512")
+        pytest.skip("only for AMD processors with AVX-512")
     _, changed = compiled(TEXT.format(dtype="float32"), "(float32[::1], float32[::1])", monkeypatch)
     (text,) = changed
     body = re.search(r"^vector\.body:.*\n(?:.+\n)+", text, re.MULTILINE)

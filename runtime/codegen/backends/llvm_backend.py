@@ -51,7 +51,7 @@ def _formulas() -> Mapping[str, Any]:
     return FORMULAS
 
 
-def _steps(modules: Iterable[str]) -> str:
+def steps(modules: Iterable[str]) -> str:
     """A module of the vector intrinsics that formulas call, to be linked after loop vectorisation."""
     from runtime.codegen.math import vector_intrinsics
 
@@ -77,7 +77,7 @@ def compile(
     text = module.text("kernel", source.signature, name)
     outside()
     modules = module.modules.values()
-    code = target.machine_code(text, modules, quick=source.quick, later=_steps(modules) if modules else "")
+    code = target.machine_code(text, modules, quick=source.quick, later=steps(modules) if modules else "")
     return target.entry_point(code, name, _symbols()), code
 
 
@@ -100,7 +100,7 @@ def text(source: KernelSource, form: str) -> str:
         return written
     modules = module.modules.values()
     show = target.assembly if form == "asm" else target.optimised_text
-    return show(written, modules, quick=source.quick, later=_steps(modules) if modules else "")
+    return show(written, modules, quick=source.quick, later=steps(modules) if modules else "")
 
 
 def load(name: str, source: KernelSource, code: bytes) -> Callable[..., Any]:

@@ -112,7 +112,8 @@ declare i64 @llvm.vector.reduce.or.v16i64(<16 x i64>)
 """
 
 
-def _code() -> str:
+def code() -> str:
+    """The LLVM code of the pool."""
     declaration, pause = _PAUSES.get(platform.machine(), ("", ""))
     block, restore = int(signal.SIG_BLOCK), int(signal.SIG_SETMASK)
     place, unplaced = (_ELSEWHERE, "store i64 0, ptr @placed") if sys.platform == "linux" else (_ANYWHERE, "")
@@ -374,5 +375,5 @@ declare i64 @llvm.smin.i64(i64, i64)
 def provide() -> int:
     """Defines the symbol for later linking, and gives its address. For systems with POSIX threads; elsewhere loops
     aren't parallelised."""
-    (address,) = link(_code(), RUN)
+    (address,) = link(code(), RUN)
     return address

@@ -1,0 +1,382 @@
+"""The C function around a kernel: arguments and results as C has them, errors as codes with messages.
+
+    int NAME(const float *x, int64_t x_dim0, float **result, int64_t *result_dims, char *message, size_t message_size)
+
+Arrays are contiguous, in row-major order. An argument is a pointer, and a size for each dimension that the signature
+leaves open. A result is allocated by the function; `void NAME_free(void *)` frees it. Error codes are TensorFlow's
+(`runtime/errors.py`). The module needs the C library, `pthread` where loops are parallel, and nothing of Python's.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from runtime import errors
+from runtime.codegen.kernel.source import ErrorSite, Interruption, KernelSource, Slot
+from runtime.codegen.native_runtime.ir_builder import FunctionBuilder
+from runtime.codegen.passes.parallelize import ThreadCount
+from runtime.kernel_ir.types import SCALARS, Array, Scalar, Tuple
+from runtime.llvm.memory import HEADER
+from runtime.llvm.writer import part_types
+
+_MANY = 1 << 40  # references to an argument: never the last
+_MARK = "\x01"  # on both sides of a detail's number in a message
+
+OUT_OF_MEMORY = "The library can't allocate memory for an array."
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """An input of the graph. shape: None for sizes that the caller gives. value: what the library holds, if any."""
+
+    name: str
+    slot: Slot
+    shape: tuple[int | None, ...]
+    value: np.ndarray | None = None
+
+    @property
+    def open_axes(self) -> list[int]:
+        return [axis for axis, size in enumerate(self.shape) if size is None]
+
+
+@dataclass(frozen=True)
+class Result:
+    """An output of the graph, which the caller may decline by a null pointer."""
+
+    name: str
+    slot: Slot
+    shape: tuple[int | None, ...]
+
+    @property
+    def gives_sizes(self) -> bool:
+        return None in self.shape
+
+
+class CInterface:
+    """Writes the C function of a kernel (see `runtime.llvm.program.Interface`)."""
+
+    INTERRUPTED = "define internal i1 @interrupted() nounwind {\n  ret i1 false\n}\n"
+    SUPPORT = f"""
+declare i32 @snprintf(ptr, i64, ptr, ...)
+declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
+
+; The memory of a result that the caller may free: that of the array, or a copy; null if there is no memory left.
+define internal ptr @give(ptr %owner, ptr %data, i64 %bytes) noinline nounwind {{
+  %none = icmp eq ptr %owner, null
+  br i1 %none, label %copy, label %some
+some:
+  %count = load i64, ptr %owner
+  %shared = icmp ne i64 %count, 1
+  %place = getelementptr %owner, ptr %owner, i64 0, i32 1
+  %holder = load ptr, ptr %place
+  %foreign = icmp ne ptr %holder, null
+  %first = getelementptr i8, ptr %owner, i64 {HEADER}
+  %inside = icmp ne ptr %data, %first
+  %a = or i1 %shared, %foreign
+  %b = or i1 %a, %inside
+  br i1 %b, label %copy, label %own
+own:
+  ret ptr %data
+copy:
+  %new = call ptr @allocate(i64 %bytes, i64 1)
+  %missing = icmp eq ptr %new, null
+  br i1 %missing, label %out, label %fill
+fill:
+  call void @llvm.memcpy.p0.p0.i64(ptr %new, ptr %data, i64 %bytes, i1 false)
+  br label %out
+out:
+  call void @drop(ptr %owner)
+  ret ptr %new
+}}
+
+define internal void @free_result(ptr %data) noinline nounwind {{
+  %none = icmp eq ptr %data, null
+  br i1 %none, label %out, label %some
+some:
+  %owner = getelementptr i8, ptr %data, i64 -{HEADER}
+  call void @drop(ptr %owner)
+  br label %out
+out:
+  ret void
+}}
+"""
+
+    def __init__(
+        self,
+        parameters: Sequence[Parameter],
+        results: Sequence[Result],
+        source: KernelSource,
+        threads: str,
+        free: str | None,
+    ) -> None:
+        """threads: the symbol of the number of threads. free: the name of the function that frees results, if it is to
+        be defined here."""
+        self._parameters, self._results, self._source = parameters, results, source
+        self._threads, self._free = threads, free
+        self._globals: list[str] = []
+
+    def text(self, symbol: str, callee: Any, parameters: Sequence[Scalar | Array], releases: bool) -> str:
+        """The C function `symbol`, which calls the kernel."""
+        self._f = f = FunctionBuilder(f"define i32 @{symbol}({', '.join(self._declared())}) nounwind")
+        self._begin()
+        given = self._arguments(parameters)
+        found = self._call(callee, given)
+        items = callee.result.items if isinstance(callee.result, Tuple) else [callee.result] if callee.result else []
+        values: list[tuple[Any, list[str]]] = []
+        for item in items:
+            count = len(part_types(item))
+            values.append((item, found[:count]))
+            found = found[count:]
+        if self._source.errors:
+            head, values = values[: 1 + self._source.details], values[1 + self._source.details :]
+            arrays = [parts[0] for item, parts in values if isinstance(item, Array)]
+            self._failures([parts[0] for _, parts in head], head[0][0], arrays)
+        self._give(values)
+        f.line("ret i32 0")
+        self._out_of_memory()
+        free = ""
+        if self._free:
+            lines = [f"define void @{self._free}(ptr %data) nounwind {{", "  call void @free_result(ptr %data)"]
+            free = "\n".join([*lines, "  ret void", "}"])
+        return "\n".join([*self._globals, f"@{self._threads} = external global i64", f.text(), free])
+
+    def _wanted(self) -> Iterator[tuple[int, Result]]:
+        return ((number, each) for number, each in enumerate(self._results) if each.slot.kind != "token")
+
+    # --- arguments ---------------------------------------------------------------------------------------------------
+
+    def _declared(self) -> list[str]:
+        found: list[str] = []
+        for number, each in enumerate(self._parameters):
+            if each.value is not None or each.slot.kind == "token":
+                continue
+            found.append(f"ptr %x{number}" if each.slot.kind == "array" else f"{_scalar(each.slot).memory} %x{number}")
+            found += [f"i64 %x{number}.{axis}" for axis in each.open_axes]
+        for number, result in self._wanted():
+            found.append(f"ptr %r{number}")
+            if result.gives_sizes:
+                found.append(f"ptr %s{number}")
+        return [*found, "ptr %message", "i64 %room"]
+
+    def _begin(self) -> None:
+        """Clears the message, and looks at the sizes."""
+        f = self._f
+        with f.if_then(f.binary("icmp ne", "%room", 0)):
+            f.line("store i8 0, ptr %message")
+        for number, each in enumerate(self._parameters):
+            if each.value is not None or each.slot.kind != "array":
+                continue
+            self._refuse(f.op(f"icmp eq ptr %x{number}, null"), f"{each.name} is a null pointer.")
+            for axis in each.open_axes:
+                wrong = f.binary("icmp slt", f"%x{number}.{axis}", 0)
+                self._refuse(wrong, f"{each.name}_dim{axis} is negative.")
+
+    def _refuse(self, wrong: str, message: str) -> None:
+        f, base = self._f, self._f.name()[1:]
+        f.line(f"br i1 {wrong}, label %{base}.bad, label %{base}.good")
+        f.start_block(f"{base}.bad")
+        self._say(message, [])
+        f.line(f"ret i32 {errors.INVALID_ARGUMENT}")
+        f.start_block(f"{base}.good")
+
+    def _arguments(self, types: Sequence[Scalar | Array]) -> list[str]:
+        f = self._f
+        given: list[str] = []
+        inputs = [each for each in enumerate(self._parameters) if each[1].slot.kind != "token"]
+        rest = iter(types)
+        for number, each in inputs:
+            type_ = next(rest)
+            if isinstance(type_, Array):
+                if each.value is not None:
+                    data = self._constant(each.value)
+                    sizes = list(map(str, each.value.shape))
+                else:
+                    data = f"%x{number}"
+                    sizes = [f"%x{number}.{axis}" if n is None else str(n) for axis, n in enumerate(each.shape)]
+                given += self._array(data, sizes)
+            elif each.value is not None:
+                given.append(f"{type_.ir} {literal(each.value, type_)}")
+            elif type_.kind == "b":
+                given.append(f"i1 {f.binary('icmp ne', f'%x{number}', 0, 'i8')}")
+            else:
+                given.append(f"{type_.ir} %x{number}")
+        for constant, type_ in zip(self._source.constants, rest, strict=True):
+            if isinstance(constant, ThreadCount):
+                given.append(f"i64 {f.op(f'load i64, ptr @{self._threads}')}")
+            elif isinstance(constant, np.ndarray):
+                given += self._array(self._constant(constant), list(map(str, constant.shape)))
+            else:
+                assert isinstance(type_, Scalar), constant
+                given.append(f"{type_.ir} {int(constant)}")
+        return given
+
+    def _array(self, data: str, sizes: Sequence[str]) -> list[str]:
+        f = self._f
+        owner = f.alloca("%owner", 16)
+        f.line(f"store i64 {_MANY}, ptr {owner}")
+        f.line(f"store ptr {owner}, ptr {f.op(f'getelementptr %owner, ptr {owner}, i64 0, i32 1')}")
+        return [f"ptr {owner}", f"ptr {data}", *(f"i64 {size}" for size in sizes)]
+
+    def _constant(self, array: np.ndarray) -> str:
+        content = np.ascontiguousarray(array).tobytes()
+        name = f"@data.{len(self._globals)}"
+        text = "".join(f"\\{byte:02X}" for byte in content)
+        self._globals.append(f'{name} = private unnamed_addr constant [{len(content)} x i8] c"{text}", align 64')
+        return name
+
+    # --- the call ----------------------------------------------------------------------------------------------------
+
+    def _call(self, callee: Any, given: Sequence[str]) -> list[str]:
+        f, types = self._f, part_types(callee.result)
+        if callee.direct:
+            called = f"@{callee.symbol}({', '.join(given)})"
+            if types:
+                return [f.op(f"call {types[0]} {called}")]
+            f.line(f"call void {called}")
+            return []
+        places = [f.alloca(type_, 16) for type_ in types]
+        outs = [f"ptr {place}" for place in places]
+        status = f.op(f"call i32 @{callee.symbol}({', '.join([*given, *outs])})")
+        f.line(f"br i1 {f.binary('icmp eq', status, 0, 'i32')}, label %called, label %memory")
+        f.start_block("called")
+        return [f.op(f"load {type_}, ptr {place}") for type_, place in zip(types, places)]
+
+    def _failures(self, numbers: Sequence[str], type_: Scalar, arrays: Sequence[str]) -> None:
+        """Leaves with an error's code and message where the kernel's status is one."""
+        f = self._f
+        status, *details = numbers
+        sites = [f"{type_.ir} {number}, label %site{number}" for number in range(1, len(self._source.errors) + 1)]
+        f.line(f"switch {type_.ir} {status}, label %fine [ {' '.join(sites)} ]")
+        for number, site in enumerate(self._source.errors, 1):
+            f.start_block(f"site{number}")
+            code, message = describe(site)
+            self._say(message, [(detail, site, index) for index, detail in enumerate(details)])
+            for owner in arrays:
+                f.line(f"call void @drop(ptr {owner})")
+            f.line(f"ret i32 {code}")
+        f.start_block("fine")
+
+    def _say(self, message: str, details: Sequence[tuple[str, ErrorSite, int]]) -> None:
+        """Writes a message. Its details stand between marks."""
+        f, values = self._f, []
+        pieces = message.split(_MARK)
+        text = ""
+        for position, piece in enumerate(pieces):
+            if position % 2 == 0:
+                text += piece.replace("%", "%%")
+                continue
+            value, site, index = details[int(piece)]
+            dtype = site.dtypes[index] if index < len(site.dtypes) else None
+            if dtype is not None and dtype.is_floating:
+                text += "%.9g" if dtype.name == "float32" else "%.17g"
+                values.append(f"double {f.op(f'bitcast i64 {value} to double')}")
+            else:
+                text += "%lld"
+                values.append(f"i64 {value}")
+        content = text.encode() + b"\0"
+        name = f"@text.{len(self._globals)}"
+        written = "".join(f"\\{byte:02X}" for byte in content)
+        self._globals.append(f'{name} = private unnamed_addr constant [{len(content)} x i8] c"{written}"')
+        given = ", ".join(["ptr %message", "i64 %room", f"ptr {name}", *values])
+        f.op(f"call i32 (ptr, i64, ptr, ...) @snprintf({given})")
+
+    # --- results -----------------------------------------------------------------------------------------------------
+
+    def _give(self, values: Sequence[tuple[Any, list[str]]]) -> None:
+        """Stores the results where the caller wants them; no array if there is no memory for one of them."""
+        f = self._f
+        returned = iter(values)
+        arrays: list[tuple[int, str, list[str]]] = []
+        for number, result in self._wanted():
+            index = self._source.passed.get(number)
+            if result.slot.kind == "array":
+                if index is None:
+                    type_, (owner, data, *sizes) = next(returned)
+                    size = type_.element.size
+                else:
+                    owner, data, size = "null", f"%x{index}", _scalar(result.slot).size
+                    sizes = [
+                        f"%x{index}.{axis}" if n is None else str(n)
+                        for axis, n in enumerate(self._parameters[index].shape)
+                    ]
+                    given = self._parameters[index].value
+                    data = data if given is None else self._constant(given)
+                count = str(size)
+                for each in sizes:
+                    count = f.binary("mul", count, each)
+                arrays.append((number, f.op(f"call ptr @give(ptr {owner}, ptr {data}, i64 {count})"), sizes))
+                continue
+            type_ = _scalar(result.slot)
+            if index is None:
+                _, (value,) = next(returned)
+            elif self._parameters[index].value is not None:
+                value = literal(self._parameters[index].value, type_)
+            else:
+                value = f"%x{index}" if type_.kind != "b" else f.binary("icmp ne", f"%x{index}", 0, "i8")
+            with f.if_then(f.op(f"icmp ne ptr %r{number}, null")):
+                if type_.kind == "b":
+                    f.line(f"store i8 {f.op(f'zext i1 {value} to i8')}, ptr %r{number}")
+                else:
+                    f.line(f"store {type_.ir} {value}, ptr %r{number}")
+        if not arrays:
+            return
+        lacking = "false"
+        for _, data, _ in arrays:
+            lacking = f.any_of(lacking, f.op(f"icmp eq ptr {data}, null"))
+        f.line(f"br i1 {lacking}, label %lacking, label %enough")
+        f.start_block("lacking")
+        for _, data, _ in arrays:
+            f.line(f"call void @free_result(ptr {data})")
+        f.line("br label %memory")
+        f.start_block("enough")
+        for number, data, sizes in arrays:
+            if self._results[number].gives_sizes:
+                with f.if_then(f.op(f"icmp ne ptr %s{number}, null")):
+                    for axis, size in enumerate(sizes):
+                        f.line(f"store i64 {size}, ptr {f.at(f'%s{number}', 8 * axis)}")
+            base = f.name()[1:]
+            f.line(f"br i1 {f.op(f'icmp ne ptr %r{number}, null')}, label %{base}.wanted, label %{base}.not")
+            f.start_block(f"{base}.wanted")
+            f.line(f"store ptr {data}, ptr %r{number}")
+            f.line(f"br label %{base}.end")
+            f.start_block(f"{base}.not")
+            f.line(f"call void @free_result(ptr {data})")
+            f.fall_through(f"{base}.end")
+
+    def _out_of_memory(self) -> None:
+        self._f.start_block("memory")
+        self._say(OUT_OF_MEMORY, [])
+        self._f.line(f"ret i32 {errors.RESOURCE_EXHAUSTED}")
+
+
+def _scalar(slot: Slot) -> Scalar:
+    assert slot.dtype is not None
+    return SCALARS[slot.dtype.name]
+
+
+def literal(value: Any, type_: Scalar) -> str:
+    """A number as LLVM's text has it: of floats the bits, as a double's."""
+    if type_.is_float:
+        return f"0x{struct.pack('>d', float(value)).hex().upper()}"
+    if type_.kind == "b":
+        return "true" if value else "false"
+    return str(int(value))
+
+
+def describe(site: ErrorSite) -> tuple[int, str]:
+    """The code and the message of a check; numbers of details stand between marks."""
+    if isinstance(site, Interruption):  # the check is there, and is always false
+        return errors.CANCELLED, "Interrupted."
+    message = site.message
+    for index in range(3):
+        message = message.replace(f"{{{index}}}", f"{_MARK}{index}{_MARK}")
+    error = replace(site, message=message).exception(())
+    assert error is not None
+    code = error.error_code if isinstance(error, errors.OpError) else errors.UNKNOWN
+    lines = [str(error.args[0]) if error.args else "", *getattr(error, "__notes__", ())]
+    return code, f"{type(error).__name__}: " + "\n".join(line for line in lines if line)

@@ -1,0 +1,100 @@
+"""A C library of graphs: each becomes one kernel with a C function around it, all in one object file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from runtime import errors
+from runtime.codegen.backends import llvm_backend
+from runtime.codegen.export.c_interface import CInterface, Parameter, Result
+from runtime.codegen.kernel.source import KernelSource, NotNative
+from runtime.codegen.lower.lower_graph import lower
+from runtime.codegen.native_runtime import gemm, thread_pool
+from runtime.graph.ir import Graph
+from runtime.graph.spans import at_span
+from runtime.llvm import memory, target, threads
+from runtime.ops.random.stateful import Borrowed
+
+# What kernels allocate large arrays by. The C library's own: a library doesn't keep memory that is free.
+_BLOCKS = f"""
+declare ptr @malloc(i64)
+declare void @free(ptr)
+@{memory.BLOCKS} = global [2 x ptr] [ptr @malloc, ptr @free]
+"""
+_THREADS = "thread_count"
+
+
+@dataclass(frozen=True)
+class CFunction:
+    """A C function to be made of a graph; parameters and results in the graph's order, tokens among them."""
+
+    name: str
+    graph: Graph
+    parameters: tuple[Parameter, ...]
+    results: tuple[Result, ...]
+    doc: Sequence[str] = field(default=())
+
+
+def compile_object(name: str, functions: Sequence[CFunction]) -> bytes:
+    """An object file that defines the functions, `NAME_free` and `NAME_set_threads`.
+
+    Raises UnimplementedError, with the user's line, for a graph with an operation that has no native code.
+    """
+    if not llvm_backend.available():
+        raise errors.UnimplementedError("C libraries are made by LLVM, which this project doesn't support here")
+    parts: list[tuple[str, Any, str]] = []
+    for number, function in enumerate(functions):
+        source = _source(function)
+        free = f"{name}_free" if number == 0 else None
+        interface = CInterface(function.parameters, function.results, source, _THREADS, free)
+        program = llvm_backend.program(source)
+        text = program.text("kernel", source.signature, function.name, interface)
+        modules = list(program.modules.values())
+        parts.append((text, modules, llvm_backend.steps(modules) if modules else ""))
+    texts = [text for text, _, _ in parts]
+    resident = [(_BLOCKS, 2), (_thread_count(name), 2)]
+    products = [kind for kind, symbol in gemm.SYMBOLS.items() if any(f"@{symbol}(" in text for text in texts)]
+    resident += [(gemm.code(kind, gemm.vector_bytes()), 0) for kind in products]
+    if products or any(f"@{threads.RUN}(" in text for text in texts):
+        resident.append((thread_pool.code(), 2))
+    exported = [*(function.name for function in functions), f"{name}_free", f"{name}_set_threads"]
+    return target.library(parts, resident, exported)
+
+
+def _source(function: CFunction) -> KernelSource:
+    try:
+        source = lower(function.graph, assuming=False)
+    except NotNative as reason:
+        span = reason.node.span if reason.node is not None else None
+        error = errors.UnimplementedError(f"{function.name} can't be part of a C library: {reason}")
+        raise at_span(error, span) from None
+    if any(isinstance(each, Borrowed) for each in source.constants):
+        raise errors.UnimplementedError(
+            f"{function.name} can't be part of a C library: it draws random numbers from a state of the process; draw "
+            "them by ag.random.stateless_uniform and its like, with a seed among the arguments"
+        )
+    if source.kept:
+        raise errors.UnimplementedError(f"{function.name} can't be part of a C library: it assigns a variable")
+    kinds = {slot.kind for slot in (*source.inputs, *source.outputs)}
+    if "stack" in kinds:
+        raise errors.UnimplementedError(
+            f"{function.name} can't be part of a C library: it takes or returns a list that grows; stack it (ag.stack)"
+        )
+    return replace(source, name=function.name)
+
+
+def _thread_count(name: str) -> str:
+    return f"""
+@{_THREADS} = global i64 1
+
+define void @{name}_set_threads(i64 %count) {{
+  %least = icmp slt i64 %count, 1
+  %some = select i1 %least, i64 1, i64 %count
+  %most = icmp sgt i64 %some, {thread_pool.MOST_THREADS}
+  %number = select i1 %most, i64 {thread_pool.MOST_THREADS}, i64 %some
+  store i64 %number, ptr @{_THREADS}
+  ret void
+}}
+"""
