@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from types import CodeType, FrameType
 from typing import Any
 
-from runtime.errors import is_own_file, place
+from runtime.errors import is_own_file, keep_refusal, place
 
 # What the blocks of a converted function are called.
 _BLOCKS = frozenset({"if_body", "else_body", "loop_body", "loop_test", "match_body"})
@@ -78,6 +78,10 @@ class UnsupportedError(AutographError, NotImplementedError):
 
 class StagingError(AutographError):
     """Control flow on tensors can't become part of the program as it is written."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        keep_refusal(self)
 
 
 class StagingTypeError(StagingError, TypeError):

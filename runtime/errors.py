@@ -148,13 +148,13 @@ class OperatorNotAllowedInGraphError(TypeError):
 
 # What says where in the user's code a value is asked for, why, and what to do instead: `explain_refusals`.
 _where: Callable[[str, str], str] = "\n  cause: {}\n  fix: {}".format
-# Remembers a refusal to decide a Python statement, which must end the trace even if a handler catches it.
-_keep: Callable[[OperatorNotAllowedInGraphError], None] = id  # type: ignore[assignment]
+# Remembers a refusal, which must end the trace even if a handler of the program's catches it.
+_keep: Callable[[Exception], None] = id  # type: ignore[assignment]
 
 
-def explain_refusals(where: Callable[[str, str], str], keep: Callable[[OperatorNotAllowedInGraphError], None]) -> None:
-    """Sets what gives the lines behind the message of a refusal, from the usual cause and fix, and what remembers one
-    that decides a statement. The compiler does, which knows the user's code."""
+def explain_refusals(where: Callable[[str, str], str], keep: Callable[[Exception], None]) -> None:
+    """Sets what gives the lines behind the message of a refusal, from the usual cause and fix, and what remembers one.
+    The compiler does, which knows the user's code."""
     global _where, _keep
     _where, _keep = where, keep
 
@@ -162,12 +162,19 @@ def explain_refusals(where: Callable[[str, str], str], keep: Callable[[OperatorN
 NO_VALUE = "a tensor of a function that is being traced has its value only when the program runs"
 
 
-def no_value(message: str, fix: str, cause: str = NO_VALUE, *, decides: bool = False) -> OperatorNotAllowedInGraphError:
-    """The error for a symbolic tensor that is asked for its value. decides: by an `if` or a loop that is Python's."""
+def no_value(message: str, fix: str, cause: str = NO_VALUE) -> OperatorNotAllowedInGraphError:
+    """The error for a symbolic tensor that is asked for its value."""
     error = OperatorNotAllowedInGraphError(message + _where(cause, fix))
-    if decides:
-        _keep(error)
+    keep_refusal(error)
     return error
+
+
+def keep_refusal(error: Exception) -> None:
+    """Has an error that says that something can't be traced end the trace, even if a handler of the program's hides it.
+
+    To be called where it is made, on the stack that it will be raised on.
+    """
+    _keep(error)
 
 
 class InaccessibleTensorError(TypeError, ValueError):

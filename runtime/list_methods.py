@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from runtime import dtypes, errors
 from runtime.list_elements import Elements
 from runtime.ops.arrays.gather import gather
-from runtime.ops.arrays.joining import concat
+from runtime.ops.arrays.joining import concat, stack
 from runtime.ops.arrays.rearrange import reverse, tile
 from runtime.ops.arrays.reduce import argmax, reduce_all, reduce_any, reduce_sum
 from runtime.ops.arrays.shape_ops import expand_dims
@@ -20,16 +20,17 @@ from runtime.ops.control import assert_op
 from runtime.ops.convert import convert_to_tensor, is_tensor_like, static_value
 from runtime.ops.dispatch import call
 from runtime.ops.elementwise.arithmetic import maximum, minimum
-from runtime.ops.elementwise.compare import equal, less, where
+from runtime.ops.elementwise.compare import equal, less, logical_and, logical_not, where
 from runtime.ops.elementwise.elementary import cast
 from runtime.ops.growable import growable
-from runtime.ops.staged_number import StagedNumber
+from runtime.ops.staged_number import StagedNumber, is_number
 from runtime.tensor import Tensor
 
 
 class ListMethods:
     """Base of `StagedList`, which has the buffers, the size, and access to single elements."""
 
+    _like: Any
     _buffers: list[Any]
     _size: Any
     _numbers: Any
@@ -161,6 +162,57 @@ class ListMethods:
     def contains(self, value: Any) -> Tensor:
         """Whether an element equals a value; what `value in list` gives in converted code."""
         return reduce_any(self._matches(value))
+
+    def __eq__(self, other: object) -> Any:
+        """Whether another list has as many elements, and equal ones; False for what is no list."""
+        if self is other:
+            return True
+        if type(other) is list:
+            if not other:
+                return equal(self._size, 0)
+            if not all(is_number(each) or is_tensor_like(each) for each in other):
+                raise self._no_comparison("==", other)
+            tensors = [convert_to_tensor(each) for each in other]
+            if any(each._shape != () for each in tensors):
+                raise self._no_comparison("==", other)
+            rows, size = stack(other), convert_to_tensor(len(other))
+        elif isinstance(other, ListMethods):
+            if other._like is not None or len(other._buffers[0]._shape or (0, 0)) > 1:
+                raise self._no_comparison("==", other)
+            rows, size = other.wide_rows(), other._size
+        else:
+            return NotImplemented
+        if self._like is not None or len(self._buffers[0]._shape or (0, 0)) > 1:
+            raise self._no_comparison("==", other)
+        both = minimum(self._size, size)
+        return logical_and(equal(self._size, size), reduce_all(equal(self.wide_rows()[:both], rows[:both])))
+
+    def __ne__(self, other: object) -> Any:
+        found = self.__eq__(other)
+        if found is NotImplemented or type(found) is bool:
+            return found if found is NotImplemented else not found
+        return logical_not(found)
+
+    __hash__ = object.__hash__  # it is found by its identity
+
+    def _no_comparison(self, symbol: str, other: Any) -> Exception:
+        return errors.no_value(
+            f"a list that a staged loop or branch changed is compared by `{symbol}` with a {type(other).__name__}",
+            "compare the lengths and the items that matter",
+            "the length of such a list is known only at run time; only `==` and `!=` of lists of scalars are staged",
+        )
+
+    def __lt__(self, other: Any) -> bool:
+        raise self._no_comparison("<", other)
+
+    def __le__(self, other: Any) -> bool:
+        raise self._no_comparison("<=", other)
+
+    def __gt__(self, other: Any) -> bool:
+        raise self._no_comparison(">", other)
+
+    def __ge__(self, other: Any) -> bool:
+        raise self._no_comparison(">=", other)
 
     def index(self, value: Any, start: Any = 0, stop: Any = None) -> StagedNumber:
         """Where the first element stands that equals a value. Raises ValueError when there is none, at run time."""

@@ -159,6 +159,15 @@ class StagedList(ListMethods):
         """Whether nothing has changed the list since it was made."""
         return all(a is b for a, b in zip(self._first, (*self._buffers, self._size)))
 
+    def taken(self) -> StagedList:
+        """The list for who runs over it; nothing is left in one that stands for a generator."""
+        if not self.is_generator:
+            return self
+        made = self.clone()
+        self.taken_from = None
+        self.clear()
+        return made
+
     def __tf_tensor__(self, dtype: Any = None, name: str | None = None) -> Tensor:
         return convert_to_tensor(self.rows(), dtype)
 
@@ -287,6 +296,7 @@ class StagedList(ListMethods):
         if isinstance(values, StagedList):
             self.elements.settle(values)
             self.elements.copied(values)
+            values = values.taken()
             own, values = self.alongside(values), values.alongside(self)
             self._take(own)
             buffers = [concat([self._rows(a), values._rows(b)], 0) for a, b in zip(self._buffers, values._buffers)]
@@ -420,7 +430,8 @@ class StagedList(ListMethods):
                 f"loop over it with `for`; {IN_PYTHON}",
                 IS_STAGED,
             )
-        return (self[index] for index in range(int(size)))
+        items = self.taken()
+        return (items[index] for index in range(int(size)))
 
     def __contains__(self, value: Any) -> bool:
         return bool(self.contains(value))
@@ -525,6 +536,9 @@ def _buffer(items: Sequence[Any], everything: Sequence[Any], given: TensorType |
     if dtype is dtypes.string:
         return convert_to_tensor(np.full(empty, "", object), dtypes.string)
     return convert_to_tensor(np.zeros(empty, dtype.np))
+
+
+Sequence.register(StagedList)  # for `match`
 
 
 class Moved:

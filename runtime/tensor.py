@@ -327,7 +327,6 @@ class SymbolicTensor(Tensor):
                 f"Iterating over a symbolic tensor of shape {format_shape(shape)} needs a `for` statement that "
                 "`ag.function` converted; its length isn't known while tracing.",
                 "loop over it with `for` in a converted function, or stack what is to be unpacked and index it",
-                decides=shape != (),
             )
         return (self[i] for i in range(shape[0]))
 
@@ -343,7 +342,6 @@ class SymbolicTensor(Tensor):
             "`tuple(a) < tuple(b)`"
             if compares
             else "use it in an `if`, `while`, `and`, `or`, `not` of a converted function, or ag.cond",
-            decides=True,
         )
 
     def __format__(self, spec: str) -> str:

@@ -29,9 +29,17 @@ ERRORS = {
 PYTHONS = {"TypeError": TypeError, "ValueError": ValueError, "AttributeError": AttributeError}
 BASES = {"AutographError", "OpError"}
 WITHOUT_EXAMPLES = {"InternalError, KernelError, CompilationWarning", "CacheWarning, UnconvertedWarning"}
-# Blocks come in pairs, an example and its fix. An entry of several errors has one, in which {name} stands for each.
+
+
+def _with_name(example: str, title: str, name: str) -> str:
+    names = "|".join(title.split(", "))
+    return re.sub(rf"\bag\.errors\.(?:{names})\b", f"ag.errors.{name}", example)
+
+
+# Blocks come in pairs, an example and its fix. The examples of an entry of several errors show one of them, and are run
+# for each.
 EXAMPLES = [
-    pytest.param(name, wrong.replace("{name}", name), right.replace("{name}", name), id=f"{name}-{number}")
+    pytest.param(name, _with_name(wrong, title, name), _with_name(right, title, name), id=f"{name}-{number}")
     for title, examples in ENTRIES.items()
     if title not in WITHOUT_EXAMPLES
     for number, (wrong, right) in enumerate(zip(examples[::2], examples[1::2], strict=True))

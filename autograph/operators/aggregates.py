@@ -114,7 +114,7 @@ def all_(*arguments: Any, **options: Any) -> Any:
 
 
 def _quantified(python: Any, whole: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
-    items, others = _taken(arguments)
+    items, others = _taken(arguments, may_stop=True)
     tensor = None if len(arguments) != 1 or options else symbolic(items)
     if tensor is not None:
         return whole(cast(tensor, dtypes.bool_))
@@ -344,11 +344,14 @@ def _is_list(value: Any) -> bool:
     return isinstance(value, list | StagedList)
 
 
-def _taken(arguments: tuple[Any, ...]) -> tuple[Any, Callable[[Any], tuple[Any, ...]]]:
-    """The items that the first argument gives, and what makes the arguments with other items in its place."""
+def _taken(arguments: tuple[Any, ...], may_stop: bool = False) -> tuple[Any, Callable[[Any], tuple[Any, ...]]]:
+    """The items that the first argument gives, and what makes the arguments with other items in its place.
+
+    may_stop: not all are taken where one decides.
+    """
     if not arguments:
         return None, lambda _: arguments
-    return drained(arguments[0]), lambda items: (items, *arguments[1:])
+    return drained(arguments[0], may_stop), lambda items: (items, *arguments[1:])
 
 
 OVERLOADS.update(

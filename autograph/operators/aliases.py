@@ -21,6 +21,7 @@ from autograph.operators import elements
 from autograph.operators.live import is_live
 from autograph.operators.structure import children, is_mutable
 from autograph.operators.symbolic import same_python_value
+from autograph.operators.waiting import may_wait
 from runtime.context import ctx
 from runtime.staged_list import StagedList, moved
 
@@ -58,11 +59,11 @@ class _Chosen:
         """
         self.has_parted = self.has_parted or (self.was_used and self.is_original_changed())
         if self.is_read is None:
-            self.is_read = self.is_result or is_live(self.copy)
-            found = [(*each[:3], is_live(each[0])) for each in self.originals]
+            self.is_read = self.is_result or is_needed(self.copy)
+            found = [(*each[:3], is_needed(each[0])) for each in self.originals]
             self.originals = [each for each in found if each[3] or is_held(each[0], each[1])]
         elif self.is_read and not self.is_result:
-            self.is_read = is_live(self.copy)
+            self.is_read = is_needed(self.copy)
         self.was_used = self.is_in_use()
         return self.was_used or self.is_broken()
 
@@ -204,6 +205,21 @@ def chosen(
             everything[id(current(each.copy))] = current(each.copy)
     apart = [(each, holders(each)) for each in everything.values() if each is not current(copy) and is_mutable(each)]
     _chosen.setdefault(ctx.builder, []).append(_Chosen(label, copy, holders(copy), apart, user_location(), is_result))
+
+
+def is_needed(value: Any, without: Collection[str] = ()) -> bool:
+    """Whether a variable that is read again holds an object, or an expression that has not used it yet.
+
+    without: names of variables that don't count.
+    """
+    known = _derivations.get(_root(ctx.builder))
+    found = {} if known is None else known.found
+
+    def originals(copy: Any) -> list[Any]:
+        derivation = found.get(id(canonical(copy)))
+        return [] if derivation is None else [each for side in derivation.sides for each in side]
+
+    return is_live(value, without=without) or may_wait(value, originals)
 
 
 def born(value: Any, statement: Any) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 from autograph.operators.iterables import Staged, enumerate_, range_, reversed_, zip_
 from autograph.operators.math_functions import MATH
-from autograph.operators.symbolic import condition, symbolic, visible
+from autograph.operators.symbolic import condition, symbolic, truth, visible
 from runtime import dtypes
 from runtime.context import ctx
 from runtime.ops.arrays.shape_ops import reshape
@@ -102,8 +102,8 @@ def isinstance_(value: Any, classes: Any) -> bool:
 
 
 def bool_(*arguments: Any, **options: Any) -> Any:
-    """``bool``; of a symbolic tensor of one element whether it isn't zero."""
-    tensor = _single(arguments, options)
+    """``bool``; of a symbolic tensor of one element whether it isn't zero, of a staged list whether it isn't empty."""
+    tensor = truth(arguments[0]) if _len(arguments) == 1 and not options else None
     return builtins.bool(*arguments, **options) if tensor is None else condition(tensor, "bool")
 
 

@@ -116,10 +116,8 @@ def converted_form(callee: Any) -> Any:
     if overload is not None:
         return overload
     if kind is BuiltinMethodType:
-        owner = moved(callee.__self__)
-        if owner is None and type(callee.__self__) is list and callee.__name__ in _STAGED_METHODS:
-            return functools.partial(OVERLOADS[getattr(list, callee.__name__)], callee.__self__)
-        return callee if owner is None else converted_form(getattr(owner, callee.__name__))
+        owner = callee.__self__
+        return functools.partial(_of_list, owner, callee.__name__) if type(owner) is list else callee
     if isinstance(callee, functools.partial):
         return _partial(callee)
     if isinstance(callee, type):
@@ -127,6 +125,16 @@ def converted_form(callee: Any) -> Any:
     if callable(callee):
         return _callable_object(callee)
     return callee
+
+
+def _of_list(items: list[Any], name: str, *arguments: Any, **options: Any) -> Any:
+    """A method of a list, which may have become a staged one while the arguments were computed."""
+    owner = moved(items)
+    if owner is not None:
+        return converted_form(getattr(owner, name))(*arguments, **options)
+    if name in _STAGED_METHODS:
+        return OVERLOADS[getattr(list, name)](items, *arguments, **options)
+    return getattr(items, name)(*arguments, **options)
 
 
 def attribute(owner: Any, name: str) -> Any:

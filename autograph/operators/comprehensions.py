@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from autograph.operators.iterables import Staged, refuse_outdated, staged
+from autograph.operators.iterables import SelfIterator, Staged, refuse_outdated, staged
+from autograph.operators.iterators import taking_all_from
 from autograph.operators.live import LIST_ITERATOR
 from autograph.operators.loops import for_stmt
 from autograph.operators.unbound import run
@@ -33,16 +34,21 @@ def generator_exp(iterable: Any, python: Python, loop: Loop, keeps_variables: bo
         return run(python, iterable)
     if staged(iterable) is not None:
         found = collect(iterable, loop)
-        if isinstance(found, StagedList):
-            found.is_generator = True
-            became = iterable if isinstance(iterable, StagedList) else moved(iterable)
-            if became is not None:
-                found.taken_from = became, became.__tf_flatten__()[1]
-        return found
+        return as_generator(found, iterable)
     if keeps_variables:
         return run(python, iterable)
     iterator = iter(iterable)
     return TracedGenerator(run(python, iterator), lambda: collect(iterator, loop))
+
+
+def as_generator(found: Any, iterable: Any) -> Any:
+    """A list of the items that a generator over something staged would give, as that."""
+    if isinstance(found, StagedList):
+        found.is_generator = True
+        became = iterable if isinstance(iterable, StagedList) else moved(iterable)
+        if became is not None:
+            found.taken_from = became, became.__tf_flatten__()[1]
+    return found
 
 
 def collect(iterable: Any, loop: Loop) -> Any:
@@ -87,12 +93,18 @@ class TracedGenerator:
         return list(generator) if self.has_started else self._everything()
 
 
-def drained(iterable: Any) -> Any:
-    """The list of the items of a staged iterable or a traced generator; anything else as it is."""
+def drained(iterable: Any, may_stop: bool = False) -> Any:
+    """The list of the items of a staged iterable or a traced generator; anything else as it is.
+
+    may_stop: Python takes items until one decides. Raises StagingError if the others are used.
+    """
+    if may_stop and (isinstance(iterable, SelfIterator) or (type(iterable) is StagedList and iterable.is_generator)):
+        taking_all_from(iterable)
     if type(iterable) is TracedGenerator:
         return iterable.everything()
     if isinstance(iterable, StagedList):
         refuse_outdated(iterable)
+        return iterable.taken()
     if type(iterable) is LIST_ITERATOR and staged(iterable) is not None:
         return collect(iterable, lambda found, item: found.append(item))
     if isinstance(iterable, Staged):

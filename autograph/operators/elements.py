@@ -25,6 +25,7 @@ from autograph.errors import StagingError, is_own_file, user_location
 from autograph.operators.live import is_in_variable, is_live, is_read_in
 from autograph.operators.structure import children, flatten, is_mutable
 from autograph.operators.symbolic import same_python_value
+from autograph.operators.waiting import Expression, are_running, expressions_with
 from runtime import dtypes
 from runtime.context import ctx
 from runtime.ops.convert import convert_to_tensor, static_value
@@ -40,9 +41,10 @@ class _Held:
 
     is_copy      whether it stands for another object of Python's
     is_counted   whether its references tell if an expression waits for it; not if frames remember it
+    waiting      the expressions that may do so otherwise
     """
 
-    __slots__ = ("is_copy", "is_counted", "kind", "location", "parts", "value")
+    __slots__ = ("is_copy", "is_counted", "kind", "location", "parts", "value", "waiting")
 
     def __init__(self, value: Any, parts: list[Any], kind: Kind, is_copy: bool = True) -> None:
         self.value = value
@@ -50,6 +52,7 @@ class _Held:
         self.kind = kind
         self.is_copy = is_copy
         self.is_counted = True
+        self.waiting: list[Expression] = []
         self.location = user_location()
 
 
@@ -190,6 +193,7 @@ class _Watch(Elements):
             held = self._store(items, value, convert_to_tensor(index, dtypes.int32))
             if held is not None:
                 held.is_counted = False
+                held.waiting = expressions_with(held.parts)
 
     def stored(self, items: StagedList, value: Any, position: Any) -> None:
         self._store(items, value, position)
@@ -427,6 +431,8 @@ def _prune(region: _Region) -> None:
 
 
 def _is_used(region: _Region, held: _Held) -> bool:
+    if held.waiting and are_running(held.waiting):
+        return True
     for index in range(len(held.parts)):
         if is_in_variable(held.parts[index]):
             if _is_in_use(region, held.parts[index]):

@@ -396,7 +396,7 @@ class Frame:
                 for key, item in value.items():
                     if type(item) not in _ATOMS:
                         self._reach(_Way(name, f"[{key!r}]"), item)
-        elif kind.__module__ == "builtins" and isinstance(value, Iterator):
+        elif (kind.__module__ == "builtins" and isinstance(value, Iterator)) or getattr(kind, "is_iterator", False):
             self.iterators.append(value)
         elif isinstance(value, np.ndarray):
             if value.flags.writeable:

@@ -7,10 +7,12 @@ from typing import Any
 
 from autograph.operators.builtins import OVERLOADS
 from autograph.operators.calls import converted_call
+from autograph.operators.comprehensions import as_generator
 from autograph.operators.conditional import if_stmt
 from autograph.operators.iterables import Staged, StagedMap, staged, zip_
 from autograph.operators.loops import for_stmt
 from autograph.operators.streams import iter_, next_
+from runtime.staged_list import moved
 
 
 def map_(*arguments: Any) -> Any:
@@ -33,7 +35,8 @@ def filter_(*arguments: Any) -> Any:
         if_stmt(item if function is None else function(item), lambda: passed.append(item))
 
     for_stmt(arguments[1], loop_body)
-    return passed
+    became = moved(passed)
+    return as_generator(passed if became is None else became, arguments[1])
 
 
 OVERLOADS[builtins.map] = map_

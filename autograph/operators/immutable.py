@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 
 from autograph.errors import Location, is_own_file, location_of
 from autograph.operators.swallowing import tree_of
+from runtime.errors import keep_refusal
 from runtime.ops.staged_number import StagedNumber
 from runtime.tensor import SymbolicTensor, Tensor
 from runtime.tensor_array import TensorArray
@@ -109,7 +110,7 @@ def _hash_of_number(self: StagedNumber) -> NoReturn:
         raise TypeError(message)
     location = location_of(frame.f_code, frame.f_lineno, frame.f_lasti)
     cause = _NO_VALUE.format("a number that a loop or branch on tensors changes")
-    _raise(message, location, cause, _instead_of_keys(_alias(frame)))
+    _raise(message, location, cause, _instead_of_keys(_alias(frame)), is_refusal=True)
 
 
 def _instead_of_keys(ag: str) -> list[str]:
@@ -119,11 +120,15 @@ def _instead_of_keys(ag: str) -> list[str]:
     ]
 
 
-def _raise(message: str, location: Location | None, cause: str, fixes: list[str]) -> NoReturn:
+def _raise(message: str, location: Location | None, cause: str, fixes: list[str], is_refusal: bool = False) -> NoReturn:
+    """is_refusal: eagerly there is no error."""
     lines = [message] if location is None else [message, *location.describe().splitlines()]
-    raise TypeError(
+    error = TypeError(
         "\n  ".join([*lines, f"cause: {cause}", f"fix: {fixes[0]}", *[f"  or {each}" for each in fixes[1:]]])
     )
+    if is_refusal:
+        keep_refusal(error)
+    raise error
 
 
 def _rewritten(

@@ -7,10 +7,12 @@ converted function understands them.
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable, Iterator
+import functools
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from autograph.errors import StagingError, StagingTypeError, StagingValueError, user_location
+from autograph.operators.iterators import taking_all_from, taking_from
 from autograph.operators.live import LIST_ITERATOR
 from autograph.operators.symbolic import symbolic
 from runtime import dtypes
@@ -20,6 +22,7 @@ from runtime.ops.arrays.shape_ops import shape as shape_of
 from runtime.ops.control import assert_op
 from runtime.ops.convert import convert_to_tensor, has_dtype, is_tensor_like, operands, static_value
 from runtime.ops.elementwise.arithmetic import floordiv, maximum, minimum
+from runtime.ops.elementwise.compare import logical_and, where
 from runtime.ops.elementwise.elementary import cast, ceil
 from runtime.ops.staged_number import StagedNumber
 from runtime.staged_list import StagedList, moved
@@ -38,6 +41,10 @@ class Staged:
     def item(self, index: Any) -> Any:
         """The item at an index, a scalar tensor from 0 to ``count() - 1``."""
         raise NotImplementedError
+
+    def more(self, index: Any) -> Any:
+        """Whether there is an item at an index after the ones before it, as the lists that it runs over are now."""
+        return index < self.count()
 
     def first_index(self) -> Any:
         """The index 0."""
@@ -172,18 +179,56 @@ class StagedView(Staged):
     def count(self) -> Any:
         return self.source.count()
 
+    def more(self, index: Any) -> Any:
+        return self.source.more(index)
+
     @property
     def lists(self) -> list[StagedList]:
         return self.source.lists
+
+    @property
+    def sources(self) -> Sequence[Staged]:
+        """What it takes its items from."""
+        return [self.source]
 
     def first_index(self) -> Any:
         return self.source.first_index()
 
 
 class SelfIterator(Staged):
-    """What is its own iterator in Python: `next` takes an item off, and who runs over it gets the rest."""
+    """What is its own iterator in Python: `next` takes an item off, and who runs over it gets the rest.
 
+    used_in: the builder of the region in which a loop has run over all items.
+    """
+
+    is_iterator = True
+    sources: Sequence[Staged]
+    used_in: Any = None
     _rest: Iterator[Any] | None = None
+
+    def use(self, may_be_left: bool) -> bool:
+        """Notes that a loop takes all items; False if an earlier one has. may_be_left: not all, if a tensor says so.
+
+        Raises StagingError where that is known only at run time.
+        """
+        taking_from(self)
+        if may_be_left:
+            taking_all_from(self)
+        is_new = not self.is_used()
+        self.used_in = ctx.builder
+        for each in self.sources:
+            if isinstance(each, SelfIterator):
+                is_new = each.use(may_be_left) and is_new
+        return is_new
+
+    def is_used(self) -> bool:
+        """Whether nothing is left, for what has certainly run before."""
+        builder = ctx.builder
+        while builder is not None and self.used_in is not None:
+            if builder is self.used_in:
+                return True
+            builder = builder.parent
+        return False
 
     def rest(self) -> Iterator[Any]:
         """The iterator of the items that are left, from now on Python's."""
@@ -231,6 +276,10 @@ class StagedZip(SelfIterator):
             result = minimum(result, tensor)
         return result
 
+    def more(self, index: Any) -> Any:
+        found = [source.more(cast(index, source.first_index().dtype)) for source in self.sources]
+        return functools.reduce(logical_and, found)
+
     def item(self, index: Any) -> Any:
         if isinstance(index, int):
             return tuple(source.item(index) for source in self.sources)
@@ -238,13 +287,21 @@ class StagedZip(SelfIterator):
 
 
 class StagedReversed(SelfIterator, StagedView):
-    """``reversed(...)``."""
+    """``reversed(...)``; of a list from the item that was the last one when this was made."""
 
     def __init__(self, source: Staged) -> None:
         self.source = source
+        self.start = source.count()
+
+    def count(self) -> Any:
+        size = self.source.count()
+        return size if size is self.start or not self.lists else where(self.start <= size, self.start, 0)
+
+    def more(self, index: Any) -> Any:
+        return logical_and(index < self.start, self.start - 1 - index < self.source.count())
 
     def item(self, index: Any) -> Any:
-        return self.source.item(self.source.count() - 1 - index)
+        return self.source.item(self.start - 1 - index)
 
 
 class StagedMap(SelfIterator, StagedView):
@@ -304,6 +361,26 @@ def refuse_outdated(items: StagedList) -> None:
             )
 
 
+def watched(generator: StagedList, body: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """A loop's body that must leave the list alone that the items of the generator have been taken from."""
+    if generator.taken_from is None:
+        return body
+    source = generator.taken_from[0]
+
+    def checked(item: Any) -> None:
+        before = source.__tf_flatten__()[1]
+        body(item)
+        if any(one is not other for one, other in zip(source.__tf_flatten__()[1], before)):
+            raise StagingError(
+                "a loop over a generator changes the list that the generator runs over",
+                location=user_location(),
+                cause="the items of such a generator are taken when it is made; Python's would see the change",
+                fix="run over the list itself",
+            )
+
+    return checked
+
+
 def _range_behind(tensor: SymbolicTensor) -> StagedRange | None:
     """The range whose elements a tensor holds: a loop over it needs no array."""
     node = tensor.value.node
@@ -345,6 +422,14 @@ def zip_(*iterables: Any, **options: Any) -> Any:
     sources = [staged(each) for each in iterables]
     if all(source is None for source in sources):
         return builtins.zip(*iterables, **options)
+    once = [each for each in iterables if _is_iterator(each)]
+    if len({id(each) for each in once}) < len(once):
+        raise StagingError(
+            "zip() of one iterator with itself, over something staged",
+            location=user_location(),
+            cause="in Python each of the parts takes items off that the others don't get",
+            fix="use indices: `x[0::2]`, `x[1::2]`",
+        )
     found = [source for source in sources if source is not None]
     if len(found) != len(sources):
         for source in found:
@@ -364,6 +449,10 @@ def zip_(*iterables: Any, **options: Any) -> Any:
             for fits, word in ((other >= first, "shorter"), (other <= first, "longer")):
                 assert_op(fits, f"zip() argument {position} is {word} than {before}", "ValueError")
     return StagedZip(found)
+
+
+def _is_iterator(value: Any) -> bool:
+    return isinstance(value, SelfIterator) or (type(value) is StagedList and value.is_generator)
 
 
 def reversed_(*arguments: Any, **options: Any) -> Any:

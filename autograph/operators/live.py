@@ -27,9 +27,10 @@ from autograph.errors import is_own_file
 from autograph.operators.attributes import attributes_of
 from autograph.operators.by_code import remembered
 from autograph.operators.state import Block, read_cell
+from runtime.staged_list import Moved
 from runtime.tensor import EagerTensor, SymbolicTensor
 
-_ATOMS = frozenset({int, float, bool, str, bytes, complex, type(None), SymbolicTensor, EagerTensor})
+ATOMS = frozenset({int, float, bool, str, bytes, complex, type(None), SymbolicTensor, EagerTensor})
 # Instances of their classes hold nothing of a program's.
 _OTHERS = ("builtins", "numpy", "autograph", "runtime")
 # Of iterators and the like that are not the program's own the garbage collector knows what they hold.
@@ -39,7 +40,7 @@ _ENDS = ("RETURN_VALUE", "RETURN_CONST", "RAISE_VARARGS", "RERAISE")
 _ALWAYS = ("JUMP_FORWARD", "JUMP_ABSOLUTE", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT")
 LIST_ITERATOR: Any = type(iter([]))
 _ITERATORS: tuple[Any, ...] = (LIST_ITERATOR, type(reversed([])), GeneratorType)
-_TRACE = "autograph.function.trace"
+TRACE = "autograph.function.trace"
 
 
 class _Pending(threading.local):
@@ -63,7 +64,7 @@ def is_live(value: Any, in_loops_only: bool = False, without: Collection[str] = 
     without: names of variables that don't count.
     """
     search = _Search(value)
-    for frame in _frames(sys._getframe(1)):
+    for frame in frames_from(sys._getframe(1)):
         code = frame.f_code
         # A copy: up to Python 3.12 each question for `f_locals` writes the dictionary anew.
         for name, held in list(frame.f_locals.items()):
@@ -81,7 +82,7 @@ def is_in_variable(value: Any) -> bool:
     return any(
         any(search.holds(held) for held in frame.f_locals.values())
         or any(search.holds(frame.f_globals.get(name)) for name in frame.f_code.co_names)
-        for frame in _frames(sys._getframe(1))
+        for frame in frames_from(sys._getframe(1))
     ) or any(search.holds(each) for each in pending.objects)
 
 
@@ -91,7 +92,7 @@ def is_run_over(value: list[Any]) -> bool:
     search = _Search(value, lambda each: type(each) in _ITERATORS and holders.holds(each))
     if any(not _can_follow(each) and search.holds(each) for each in pending.objects):
         return True
-    for frame in _frames(sys._getframe(1)):
+    for frame in frames_from(sys._getframe(1)):
         again = frame.f_code.co_freevars
         for name, held in list(frame.f_locals.items()):
             if not _can_follow(held) and search.holds(held) and _is_read(name, frame, name in again, True):
@@ -126,7 +127,7 @@ def rebind(old: Any, new: Any) -> None:
     seen: dict[int, Any] = {}
     for each in pending.objects:
         _exchange(each, old, new, seen)
-    for frame in _frames(sys._getframe(1)):
+    for frame in frames_from(sys._getframe(1)):
         variables = frame.f_locals
         names = [name for name, held in variables.items() if held is old]
         for held in list(variables.values()):
@@ -142,21 +143,21 @@ def _exchange(held: Any, old: Any, new: Any, seen: dict[int, Any]) -> None:
     waiting = [held]
     while waiting:
         each = waiting.pop()
-        items = None if id(each) in seen else _places(each)
+        items = None if id(each) in seen else places_of(each)
         if items is None:
             continue
         seen[id(each)] = each
         for key, item in list(items.items() if isinstance(items, Mapping) else enumerate(items)):
             if item is old and type(items) is not tuple:
                 items[key] = new
-            if type(item) not in _ATOMS:
+            if type(item) not in ATOMS:
                 waiting.append(item)
 
 
-def _frames(frame: FrameType | None) -> Iterator[FrameType]:
+def frames_from(frame: FrameType | None) -> Iterator[FrameType]:
     """The frames of the functions that are being traced, the innermost first, and of generators that wait."""
     yield from [each for each in pending.objects if isinstance(each, FrameType)]
-    while frame is not None and frame.f_globals.get("__name__") != _TRACE:
+    while frame is not None and frame.f_globals.get("__name__") != TRACE:
         if not is_own_file(frame.f_code.co_filename):
             yield frame
         frame = frame.f_back
@@ -185,23 +186,25 @@ class _Search:
             each = waiting.pop()
             if self.found(each):
                 return True
-            places = None if id(each) in self._without else _places(each)
+            places = None if id(each) in self._without else places_of(each)
             if places is None:
                 continue
             for item in places.values() if isinstance(places, Mapping) else places:
-                if type(item) not in _ATOMS and id(item) not in seen:
+                if type(item) not in ATOMS and id(item) not in seen:
                     seen[id(item)] = item
                     waiting.append(item)
         self._without.update(seen)
         return False
 
 
-def _places(held: Any) -> Any:
+def places_of(held: Any) -> Any:
     """What an object consists of: a list, tuple or dictionary itself, the attributes of others. None for values.
 
-    Of iterators and views, what they run over or look at.
+    Of iterators and views, what they run over or look at; of a list that has become a staged one, that.
     """
     kind = type(held)
+    if kind is list and held and type(held[0]) is Moved:
+        return (held[0].moved_to,)
     if kind in (list, tuple, deque) or isinstance(held, dict):
         return held
     if kind is FunctionType:

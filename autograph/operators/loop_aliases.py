@@ -26,6 +26,7 @@ from autograph.operators.aliases import (
     chosen,
     held,
     is_held,
+    is_needed,
     may_be_one,
     mutables,
     new_order,
@@ -39,7 +40,7 @@ from autograph.operators.attributes import attributes_of
 from autograph.operators.containers import ContentSlot
 from autograph.operators.elements import begin_iteration, end_iteration
 from autograph.operators.frame import Frame
-from autograph.operators.live import is_live, is_read_in
+from autograph.operators.live import is_read_in
 from autograph.operators.loop_variables import Variable
 from autograph.operators.state import Slot
 from runtime.context import ctx
@@ -123,6 +124,13 @@ class Copies:
                     self._refuse_shared(owner, slot)
         return found
 
+    def refuse_changed(self) -> None:
+        """Raises StagingError if the iteration has changed what a variable is a copy of."""
+        moving = self.moving()
+        for each in self.copies:
+            if id(each.initial) in moving:
+                raise shared(each.slot.label, user_location())
+
     def _derive(self, ends: Sequence[tuple[Slot, str, Any]], found: dict[tuple[int, str], list[Any]]) -> None:
         """Notes that what an iteration starts with is what the one before it has ended with."""
         copies = {id(canonical(each.start)) for each in self.copies}
@@ -148,7 +156,7 @@ class Copies:
 
     def _is_shared(self, value: Any, without: Sequence[str] = ()) -> bool:
         """Whether a variable holds a container, or what it was chosen from, and is read again."""
-        return any(is_live(each, without=without) for each in (value, *origins(value)))
+        return any(is_needed(each, without) for each in (value, *origins(value)))
 
 
 def _inside(owner: Any) -> list[Any]:

@@ -10,7 +10,7 @@ from typing import Any
 from autograph.errors import StagingError, user_location
 from autograph.operators.containers import iterator_over_staged_list
 from autograph.operators.frame import Frame
-from autograph.operators.iterables import ListItems, Staged, rest_of, staged
+from autograph.operators.iterables import ListItems, SelfIterator, Staged, rest_of, staged, watched
 from autograph.operators.iterators import taking_all_from, taking_from
 from autograph.operators.live import LIST_ITERATOR, pending
 from autograph.operators.logic import and_
@@ -25,7 +25,7 @@ from autograph.operators.unbound import as_unbound_local, run
 from runtime.context import ctx
 from runtime.graph.unrolled import note_unrolled
 from runtime.ops.convert import convert_to_tensor
-from runtime.staged_list import Moved
+from runtime.staged_list import Moved, StagedList
 
 # An endless iterator whose loop only a tensor could leave is unrolled at most this far.
 _MOST_UNROLLED = 10_000
@@ -83,7 +83,16 @@ def for_stmt(iterable: Any, body: Block, test: Block | None = None, names: tuple
                 if test is not None:
                     taking_all_from(iterable)
                 deque(iterable, maxlen=0)  # nothing is left in it
-            _stage_for(source, body, test, names)
+            elif isinstance(iterable, SelfIterator) and not iterable.use(test is not None):
+                return
+            if type(iterable) is StagedList and iterable.is_generator:
+                if test is not None:
+                    taking_all_from(iterable)
+                blocks = (body,) if test is None else (body, test)
+                _stage_for(source, watched(iterable, body), test, names, blocks)
+                iterable.taken()
+            else:
+                _stage_for(source, body, test, names)
             return
         stream = stream_of(iterable)
         if stream is not None:
@@ -211,14 +220,23 @@ def _unroll_rest(iterator: Iterator[Any], body: Block, test: Block, names: tuple
         stage_branches(condition(tensor, "break"), branches, slots(names, blocks), Frame(blocks))
 
 
-def _stage_for(source: Staged, body: Block, test: Block | None, names: tuple[str, ...]) -> None:
-    """A loop over a tensor or a range: a ``while`` loop that counts."""
-    count = None if isinstance(source, ListItems) else source.count()
+def _stage_for(
+    source: Staged,
+    body: Callable[[Any], Any],
+    test: Block | None,
+    names: tuple[str, ...],
+    blocks: tuple[Block, ...] = (),
+) -> None:
+    """A loop over a tensor or a range: a ``while`` loop that counts.
+
+    blocks: the loop's own, if another stands for them.
+    """
+    count = None if source.lists else source.count()
     index = LocalSlot("index", source.first_index())
 
     def more() -> Any:
         # A list may grow while the loop runs over it.
-        going = index.get() < (source.count() if count is None else count)
+        going = source.more(index.get()) if count is None else index.get() < count
         return going if test is None else and_(going, lambda: run(test))
 
     def step() -> None:
@@ -226,7 +244,7 @@ def _stage_for(source: Staged, body: Block, test: Block | None, names: tuple[str
         run(body, source.item(position))
         index.set(position + 1)
 
-    blocks = (body,) if test is None else (body, test)
+    blocks = blocks or ((body,) if test is None else (body, test))
     stage_while(more, step, [index, *slots(names, blocks)], blocks, source.lists)
 
 

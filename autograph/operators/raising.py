@@ -32,7 +32,7 @@ _OWN = ("autograph", "runtime")
 # What Python raises for values that don't depend on tensors, and so whenever the program gets there.
 _CERTAIN = (IndexError, KeyError, ZeroDivisionError)
 # Operators do what Python does where nothing is staged, and so their errors are the user's.
-_STANDING_FOR_PYTHON = ("autograph.operators.items", __name__)
+_STANDING_FOR_PYTHON = ("autograph.operators.items", "autograph.operators.calls", __name__)
 _RAISE = dis.opmap["RAISE_VARARGS"]
 
 
@@ -241,10 +241,10 @@ def _refuse_managers(error: BaseException, is_flagged: bool = False) -> None:
 
 
 # By builder: a staging error that has left a block of its region. Whoever catches it must not hide it.
-_refused: WeakKeyDictionary[Any, StagingError | OperatorNotAllowedInGraphError] = WeakKeyDictionary()
+_refused: WeakKeyDictionary[Any, Exception] = WeakKeyDictionary()
 
 
-def refused(builder: Any, error: StagingError | OperatorNotAllowedInGraphError) -> None:
+def refused(builder: Any, error: Exception) -> None:
     """Remembers that a block in the region of a builder can't be staged."""
     _refused[builder] = error
 
@@ -256,7 +256,7 @@ def keeps_refusals(operator: _Operator) -> _Operator:
     def keeping(*arguments: Any, **options: Any) -> Any:
         try:
             return operator(*arguments, **options)
-        except StagingError as error:
+        except (StagingError, OperatorNotAllowedInGraphError) as error:
             if ctx.builder is not None and not isinstance(error, AlwaysRaises):
                 refused(ctx.builder, error)
             raise

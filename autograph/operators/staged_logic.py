@@ -9,6 +9,7 @@ from autograph.errors import StagingTypeError, user_location
 from autograph.operators.deciding import decided
 from autograph.operators.elements import settle_elements
 from autograph.operators.frame import Frame
+from autograph.operators.iterators import taking_all_from
 from autograph.operators.raising import keeps_refusals
 from autograph.operators.staged_if import stage_branches
 from autograph.operators.state import Block
@@ -55,6 +56,8 @@ def stage_not(value: Any) -> Any:
 @keeps_refusals
 def stage_contains(item: Any, container: Any) -> Any:
     """``item in container`` where one of them is a tensor."""
+    if getattr(container, "is_iterator", False) or getattr(container, "is_generator", False):
+        taking_all_from(container)
     if symbolic(container) is not None:
         return reduce_any(equal(container, item))
     found: Any = False

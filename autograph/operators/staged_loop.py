@@ -60,6 +60,7 @@ from runtime import dtypes
 from runtime.autodiff.budget import memory_of_function
 from runtime.context import ctx
 from runtime.dtypes import DType
+from runtime.errors import OperatorNotAllowedInGraphError
 from runtime.graph.builder import Region, emit_while, trace_region
 from runtime.ops.convert import convert_to_tensor
 from runtime.ops.elementwise.elementary import cast
@@ -159,7 +160,7 @@ class Loop:
                 forget_refused(ctx.builder)
                 if self.may_try_again():
                     continue
-                if isinstance(error, StagingError):
+                if isinstance(error, (StagingError, OperatorNotAllowedInGraphError)):
                     refused(ctx.builder, error)
                 raise
             if settled is not None or self.has_gone_on:
@@ -341,6 +342,8 @@ class Loop:
         """What the carries were in the last trace of the body."""
         return dict(zip(self.carried, self.given))
 
+    copies: Copies | None = None
+
     def run_test(self) -> Any:
         value = self.test()
         tensor = truth(value)
@@ -357,6 +360,8 @@ class Loop:
             if not stage_raise(error):
                 refuse_handlers(error)
                 raise
+            if self.copies is not None:
+                self.copies.refuse_changed()  # perhaps there is an error only because a copy wasn't changed, too
             self.hand_on()
         check_refused(ctx.builder)
         if self.ran is not None:
@@ -382,7 +387,7 @@ class Loop:
             enter_loop(self.frame.blocks)
             for variable in self.variables:
                 variable.slot.set(variable.assemble(lambda leaf: given.get(leaf, leaf.init)))
-            copies = Copies(self.variables, self.frame)
+            copies = self.copies = Copies(self.variables, self.frame)
             outputs = function()
             settle_elements()
             images = self.frame.images()
@@ -393,7 +398,7 @@ class Loop:
                 if slot in self.pinned and slot.get() is not value
             ]
             self.discover(images)
-            if self.unpinned:
+            if self.unpinned or self.grown:  # it will be traced again
                 forget_chosen(ctx.builder)
             else:
                 ends = copies.check()

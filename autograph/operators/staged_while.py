@@ -21,9 +21,10 @@ from autograph.operators.loop_lists import (
 )
 from autograph.operators.loop_memory import memory_of
 from autograph.operators.loop_variables import NeedsAttributes
-from autograph.operators.raising import keeps_refusals
+from autograph.operators.raising import forget_refused, keeps_refusals
 from autograph.operators.staged_loop import Loop
 from autograph.operators.state import Block, Slot, single_places
+from runtime.context import ctx
 from runtime.errors import OperatorNotAllowedInGraphError
 from runtime.staged_list import StagedList
 
@@ -67,6 +68,7 @@ def stage_while(
             found = stage_lists_in_sight(frame)
             if not found:
                 raise
+            forget_refused(ctx.builder)
             memory.has_index = True
             read_only += found
         else:

@@ -20,6 +20,8 @@ from typing import Any
 
 from autograph.syntax.parse import python_ast
 
+_EXPRESSIONS = frozenset({"<lambda>", "<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"})
+
 
 def swallower(frame: FrameType, error: BaseException, but_suppress: bool = False) -> str | None:
     """The text of a context manager around the line where a frame stands that would swallow an error, or None.
@@ -36,6 +38,17 @@ def swallower(frame: FrameType, error: BaseException, but_suppress: bool = False
                 if _swallows(callee, arguments, frame, error, but_suppress):
                     return text
     return None
+
+
+def hides(frame: FrameType, error: BaseException) -> bool:
+    """Whether a ``try`` or ``with`` around the line where a frame stands keeps an error from those who called it."""
+    if frame.f_code.co_name in _EXPRESSIONS:  # lines around it are those of the function that it stands in
+        return False
+    line = frame.f_lineno
+    return swallower(frame, error) is not None or any(
+        first <= line <= last and any(catches(each, frame.f_globals, frame.f_locals, error) for each in handlers)
+        for first, last, handlers in tries(frame.f_code.co_filename)
+    )
 
 
 def catches(types: str, namespace: dict[str, Any], variables: Any, error: BaseException) -> bool:
@@ -81,15 +94,40 @@ def _may_return_true(code: CodeType) -> bool:
     return False
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=256)
 def tries(filename: str) -> list[tuple[int, int, list[str]]]:
-    """The bodies of the ``try`` statements of a file: first and last line, and what the clauses catch, as text."""
+    """The bodies of the ``try`` statements of a file: first and last line, and what the clauses catch, as text.
+
+    A ``finally`` clause with a jump counts as a bare ``except``: an error that comes there goes no further.
+    """
     found = []
     for node in ast.walk(tree_of(filename)):
-        if isinstance(node, ast.Try) and node.handlers:
+        if not isinstance(node, ast.Try):
+            continue
+        if node.handlers:
             types = [ast.unparse(each.type) if each.type is not None else "" for each in node.handlers]
             found.append((*_lines(node.body), types))
+        if _jumps(node.finalbody):
+            before = [*node.body, *[stmt for each in node.handlers for stmt in each.body], *node.orelse]
+            found.append((*_lines(before), [""]))
     return found
+
+
+def _jumps(block: list[ast.stmt], in_loop: bool = False) -> bool:
+    """Whether a ``finally`` clause may be left by a jump of its own."""
+    for stmt in block:
+        if isinstance(stmt, ast.Return) or (isinstance(stmt, (ast.Break, ast.Continue)) and not in_loop):
+            return True
+        if isinstance(stmt, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            continue
+        is_loop = isinstance(stmt, (ast.For, ast.While, ast.AsyncFor))
+        if _jumps(getattr(stmt, "body", []), in_loop or is_loop):
+            return True
+        others = [getattr(stmt, field, []) for field in ("orelse", "finalbody")]
+        others += [each.body for each in (*getattr(stmt, "handlers", ()), *getattr(stmt, "cases", ()))]
+        if any(_jumps(each, in_loop) for each in others):
+            return True
+    return False
 
 
 @lru_cache(maxsize=64)

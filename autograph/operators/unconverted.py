@@ -12,14 +12,14 @@ from types import FrameType
 from typing import Any
 
 from autograph.errors import Location, is_own_file, location_of, user_location
-from autograph.operators.raising import refused
-from autograph.operators.swallowing import tree_of
+from autograph.operators.live import TRACE
+from autograph.operators.raising import AlwaysRaises, refused
+from autograph.operators.swallowing import hides, tree_of
 from runtime.context import ctx
 from runtime.errors import NO_VALUE, OperatorNotAllowedInGraphError, explain_refusals
 from runtime.staged_list import IN_PYTHON, IS_STAGED
 from runtime.tensor import FORMAT_LATER
 
-_ASKING = frozenset({"no_value", "__bool__", "__iter__"})
 _COMPREHENSIONS = {
     "<genexpr>": "a generator expression with `:=`, or one deep in others",
     "<listcomp>": "a list comprehension with `:=`, or one deep in others",
@@ -39,17 +39,31 @@ def explanation(cause: str, fix: str) -> str:
     return "".join(f"\n  {line}" for line in [*lines, *(own or _cause_and_fix(cause, fix))])
 
 
-def keep_decision(error: OperatorNotAllowedInGraphError) -> None:
-    """Makes a refusal last if a statement of converted code asked: an ``except TypeError`` there would take a way that
-    the program doesn't take. What libraries try out is their own affair."""
+def _keep(error: Exception) -> None:
+    """Makes a refusal last if a handler in converted code would hide it: the program would take a way that it doesn't
+    take otherwise. What libraries, and this project, try out is their own affair."""
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and frame.f_code.co_name in _ASKING and is_own_file(frame.f_code.co_filename):
+    if ctx.builder is None or isinstance(error, AlwaysRaises):
+        return
+    while frame is not None and frame.f_globals.get("__name__") != TRACE:
+        if hides(frame, error):
+            if _is_converted(frame):
+                refused(ctx.builder, error)
+            return
         frame = frame.f_back
-    if ctx.builder is not None and frame is not None and "ag__" in frame.f_code.co_freevars:
-        refused(ctx.builder, error)
 
 
-explain_refusals(explanation, keep_decision)
+def _is_converted(frame: FrameType) -> bool:
+    """Whether a frame is one of converted code; a block in it needs not call operators itself."""
+    outer: FrameType | None = frame
+    while outer is not None and "ag__" not in outer.f_code.co_freevars:
+        outer = _user_frame(outer)
+        if outer is None or outer.f_code.co_name != frame.f_code.co_name:
+            return False
+    return outer is not None and outer.f_code.co_filename == frame.f_code.co_filename
+
+
+explain_refusals(explanation, _keep)
 
 
 def _user_frame(frame: FrameType | None = None) -> FrameType | None:

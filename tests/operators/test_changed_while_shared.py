@@ -390,3 +390,83 @@ def test_a_handler_does_not_swallow_that_a_staged_list_has_no_iterator():
 
     with pytest.raises(StagingError, match="length is known only at run time"):
         program(ag.constant(0.5), ag.constant(2))
+
+
+def seen_by_a_generator_only(x, y, n):
+    items = [0.5, 0.5]
+    rest = (v * y for v in items)
+    if n % 2 == 0:
+        items = [0.25]
+    else:
+        items.pop(0)
+    items.append(y)
+    return list(rest)
+
+
+def seen_by_an_iterator_only(x, y, n):
+    items = []
+    rest = iter(items)
+    if n == 0:
+        items = [y]
+    else:
+        items.append(x)
+    items.append(y)
+    return list(rest)
+
+
+def missing_in_the_copy_of_an_iteration(x, y, n):
+    """In the copy there is no item: the error would come from that alone."""
+    box, k = Box(y, []), 0
+    items = box.items
+    while k < n:
+        k += 1
+        if k == 100:
+            items = [v for v in box.items if v > 0.1]
+        else:
+            box.items.append(y)
+        items[0] += y
+    return len(items)
+
+
+def taken_from_the_copy_of_an_iteration(x, y, n):
+    items, k = [], 0
+    other, box = items, Box(y, items)
+    while k < n:
+        k += 1
+        if n == 2:
+            box.items.append(x)
+        else:
+            items = other
+        items.pop()
+    return len(other)
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        seen_by_a_generator_only, seen_by_an_iterator_only, missing_in_the_copy_of_an_iteration,
+        taken_from_the_copy_of_an_iteration,
+    ],
+)  # fmt: skip
+def test_refused_before_it_goes_wrong(program):
+    x, y, n = 0.9, 0.7, 2
+    program(x, y, n)  # no error in Python
+    with pytest.raises(StagingError, match="also has another name"):
+        ag.function(program)(ag.constant(x), ag.constant(y), ag.constant(n))
+
+
+@pytest.mark.parametrize("n", [0, 3])
+def test_an_empty_list_raises_in_its_branch(n):
+    def program(x, n):
+        items = []
+        if n > 2:
+            items.pop()
+        return x
+
+    def outcome(function):
+        try:
+            return float(function(ag.constant(0.5), ag.constant(n)))
+        except IndexError as error:
+            return str(error).splitlines()[0]
+
+    assert outcome(ag.function(program)) == outcome(program)

@@ -8,7 +8,7 @@ import pytest
 
 import autograph as ag
 from autograph.errors import StagingError
-from autograph.operators import live
+from autograph.operators import live, waiting
 
 
 @dataclasses.dataclass
@@ -164,9 +164,10 @@ def test_looking_at_many_objects_is_linear():
             seen += 1
             return places(value)
 
-        places = live._places
+        places = live.places_of
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(live, "_places", counted)
+            patch.setattr(live, "places_of", counted)
+            patch.setattr(waiting, "places_of", counted)
             ag.function(program)(ag.constant(0.9), ag.constant(0.0))
         return seen
 

@@ -38,3 +38,17 @@ def test_a_difference_is_found_and_made_small():
     assert caught.value.kind == "value"
     small = shrink(text, "value", compiled=False)
     assert "executing_eagerly" in small and "x * 2.0" not in small and "if x > 0.5:" not in small
+
+
+@pytest.mark.parametrize("more", ["[v + 1.0 for v in L]", "list(L)"])
+def test_a_program_that_doubles_a_list_without_end_is_given_up(more):
+    body = f"""def program(x, y, n):
+    L = [x]
+    while len(L) > 0:
+        try:
+            L.extend({more})
+        except Exception:
+            pass
+    return L
+"""
+    assert check(PRELUDE + body) == "too long"
