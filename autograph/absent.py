@@ -50,7 +50,7 @@ _INSTEAD = {
     "data.TFRecordDataset": _NO_FILES,
     "data.TextLineDataset": f"data.Dataset.from_generator(lambda: open(path), ...) does this; {_NO_FILES}",
     "data.FixedLengthRecordDataset": _NO_FILES,
-    "image.*": "images are arrays: index, transpose and reverse them, or use Pillow or SciPy before they are tensors",
+    "image.*": "images are arrays: use Pillow or SciPy before they are tensors",
     "linalg.LinearOperator*": "there are no operator classes: use matrices, or functions that multiply by them",
     "nn.ctc_*": "connectionist temporal classification isn't here",
     "Graph": _NO_GRAPHS,

@@ -37,6 +37,7 @@ ONLY_HERE = {
     "errors.UnsetVariableError": "",
     "export.CLibrary": "",
     "export.c_library": "",
+    "image.projective_transform": "tf.raw_ops.ImageProjectiveTransformV3",
     "math.matmul": "tf.linalg.matmul",
     "math.truncatediv": "tf.truncatediv",
     "math.truncatemod": "tf.truncatemod",

@@ -35,7 +35,7 @@ def said(name: str) -> str:
         ("lookup", "there are no hash tables: in eager code use a dictionary"),
         ("train", "numpy.savez"),
         ("io.read_file", "read and write files with Python"),
-        ("image.resize", "images are arrays"),
+        ("image.draw_bounding_boxes", "images are arrays"),
         ("linalg.LinearOperatorDiag", "there are no operator classes"),
         ("placeholder", "they are a function's parameters"),
         ("Session", "no sessions"),

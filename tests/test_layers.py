@@ -19,7 +19,8 @@ LONG_FILES: dict[str, str] = {}
 BASE = {"runtime.dtypes", "runtime.shapes", "runtime.types", "runtime.errors", "runtime.context", "runtime.spec"}
 BASE |= {"runtime.nest", "runtime.device", "runtime.composites", "runtime.collecting", "runtime.recursion"}
 BASE |= {"runtime.locks", "runtime.tracebacks", "runtime.pass_log"}
-OPS = {"runtime.ops", *(f"runtime.ops.{n}" for n in "elementwise arrays linalg random signal strings nn numpy".split())}
+OPS = {"runtime.ops"}
+OPS |= {f"runtime.ops.{n}" for n in "elementwise arrays linalg random signal strings nn image numpy".split()}
 VALUES = {*BASE, "runtime.tensor", *OPS, "runtime.variable", "runtime.tensor_array", "runtime.generator"}
 VALUES |= {"runtime.ragged", "runtime.sparse"}
 VALUES |= {"runtime.staged_list", "runtime.list_methods", "runtime.list_elements", "runtime.array_api"}
@@ -44,6 +45,7 @@ ROOMS_OF_OPS: dict[str, set[str]] = {
     "runtime.ops.arrays": _ops("elementwise"),
     **{f"runtime.ops.{name}": _ops("elementwise arrays") for name in ("linalg", "random", "signal", "strings")},
     "runtime.ops.nn": _ops("elementwise arrays linalg random"),
+    "runtime.ops.image": _ops("elementwise arrays linalg random nn"),
     "runtime.ops.numpy": _ops("elementwise arrays linalg signal"),
 }
 
@@ -71,7 +73,8 @@ ROOMS: dict[str, set[str]] = {
     # runtime: dtypes, shapes, types ← tensor ← ops ← graph ← autodiff; graph ← codegen ← engine
     **dict.fromkeys(BASE, BASE),
     "runtime.tensor": BASE,
-    # ops: elementwise ← arrays ← linalg, random, signal, strings ← nn, numpy; api and operators bring them together
+    # ops: elementwise ← arrays ← linalg, random, signal, strings ← nn, numpy; nn ← image; api and operators bring them
+    # together
     "runtime.ops": {*BASE, "runtime.tensor", *OPS},
     **ROOMS_OF_OPS,
     "runtime.variable": {*BASE, "runtime.tensor", *OPS},

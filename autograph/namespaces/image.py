@@ -1,8 +1,36 @@
-"""`ag.image`: windows of images, and their contrast."""
+"""`ag.image`: images of other sizes, colours and positions."""
 
 from __future__ import annotations
 
+from runtime.ops.image.boxes import central_crop, crop_to_bounding_box, pad_to_bounding_box
+from runtime.ops.image.colors import (
+    adjust_brightness,
+    adjust_contrast,
+    adjust_gamma,
+    adjust_hue,
+    adjust_saturation,
+    convert_image_dtype,
+    grayscale_to_rgb,
+    hsv_to_rgb,
+    per_image_standardization,
+    rgb_to_grayscale,
+    rgb_to_hsv,
+    rgb_to_yiq,
+    rgb_to_yuv,
+    yiq_to_rgb,
+    yuv_to_rgb,
+)
+from runtime.ops.image.edges import image_gradients, sobel_edges, total_variation
+from runtime.ops.image.geometry import flip_left_right, flip_up_down, rot90, transpose
+from runtime.ops.image.resize import ResizeMethod, resize, resize_with_crop_or_pad, resize_with_pad
+from runtime.ops.image.sampling import crop_and_resize, projective_transform
 from runtime.ops.nn.convolution import extract_patches
-from runtime.ops.nn.images import adjust_contrast
 
-__all__ = ["adjust_contrast", "extract_patches"]
+__all__ = [
+    "ResizeMethod", "adjust_brightness", "adjust_contrast", "adjust_gamma", "adjust_hue", "adjust_saturation",
+    "central_crop", "convert_image_dtype", "crop_and_resize", "crop_to_bounding_box", "extract_patches",
+    "flip_left_right", "flip_up_down", "grayscale_to_rgb", "hsv_to_rgb", "image_gradients", "pad_to_bounding_box",
+    "per_image_standardization", "projective_transform", "resize", "resize_with_crop_or_pad", "resize_with_pad",
+    "rgb_to_grayscale", "rgb_to_hsv", "rgb_to_yiq", "rgb_to_yuv", "rot90", "sobel_edges", "total_variation",
+    "transpose", "yiq_to_rgb", "yuv_to_rgb",
+]  # fmt: skip

@@ -159,6 +159,7 @@ from runtime.ops.elementwise.elementary import (
     tanh,
     trunc,
 )  # fmt: skip
+from runtime.ops.image import contrast
 from runtime.ops.linalg import decompositions, diagonals, einsum, matrices, solvers, spectral
 from runtime.ops.linalg.matrices import norm
 from runtime.ops.linalg.matrix_products import (
@@ -170,12 +171,12 @@ from runtime.ops.linalg.matrix_products import (
     tensordot,
     trace,
 )  # fmt: skip
-from runtime.ops.nn import convolution, images, nn_ops
+from runtime.ops.nn import convolution, nn_ops
 from runtime.ops.random import stateful, stateless
 from runtime.ops.strings import string_ops, string_split
 
 __all__ = [
-    "assignment", "complex_numbers", "convolution", "decompositions", "diagonals", "einsum", "images", "matrices",
+    "assignment", "complex_numbers", "contrast", "convolution", "decompositions", "diagonals", "einsum", "matrices",
     "miscellaneous", "nn_ops", "numerics", "operators", "segments", "solvers", "sorting", "special", "spectral",
     "stateful", "stateless", "string_ops", "string_split",
     "Assert", "abs", "acos", "acosh", "add", "add_n", "argmax", "argmin", "asin", "asinh", "assert_equal",

@@ -11,7 +11,7 @@ from scipy import fft, linalg, special
 # Modules of `runtime.ops` whose rows stay on the interpreter, except for those with a scalar text.
 FAMILIES = (
     "special", "sorting", "segments", "solvers", "spectral", "einsum", "patches", "miscellaneous", "string_ops",
-    "stateless", "string_split", "images", "assignment", "fourier", "complex_numbers", "incomplete_gamma",
+    "stateless", "string_split", "contrast", "assignment", "fourier", "complex_numbers", "incomplete_gamma",
     "decompositions",
 )  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""`ag.image`: adjusting images."""
+"""The contrast of images."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import numpy as np
 from runtime import dtypes
 from runtime.ops.convert import convert_to_tensor
 from runtime.ops.dispatch import apply, call
-from runtime.ops.late import late
 from runtime.ops.table import OpDef, Sample, register
 from runtime.tensor import Tensor
 
@@ -36,13 +35,7 @@ ADJUST_CONTRAST = register(
 )  # fmt: skip
 
 
-@late
-def adjust_contrast(images: Any, contrast_factor: Any) -> Tensor:
-    """(x - mean) * contrast_factor + mean, with the mean over each channel of each image.
-
-    images: floats, shape (..., height, width, channels). No gradient is registered, as in TensorFlow: asking for one
-    raises LookupError; write the formula with other ops to differentiate it.
-    """
-    x = convert_to_tensor(images)
-    factor = call("cast", convert_to_tensor(contrast_factor, dtype_hint=dtypes.float32), dtype=x.dtype)
-    return apply(ADJUST_CONTRAST, (x, factor))
+def contrasted(x: Tensor, factor: Any) -> Tensor:
+    """(x - mean) * factor + mean, with the mean over each channel of each image."""
+    amount = call("cast", convert_to_tensor(factor, dtype_hint=dtypes.float32), dtype=x.dtype)
+    return apply(ADJUST_CONTRAST, (x, amount))

@@ -1,0 +1,1 @@
+"""Images: shape (height, width, channels), or (batch, height, width, channels)."""

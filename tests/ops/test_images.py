@@ -1,0 +1,227 @@
+"""`ag.image`: TensorFlow's results and gradients, eager, traced and compiled; static shapes, errors, derivatives."""
+
+import json
+
+import numpy as np
+import pytest
+
+import autograph as ag
+from tests.ops.image_values import (
+    ANSWERS,
+    AWKWARD,
+    BOXES,
+    BYTES,
+    COLOURS,
+    FAR,
+    IMAGE,
+    LONG,
+    METHODS,
+    answer,
+    cases,
+    weighted,
+)
+
+TENSORFLOW = json.loads(ANSWERS.read_text(encoding="utf-8"))
+CASES = cases(ag)
+
+
+def agree(found, expected):
+    for (dtype, numbers), (their_dtype, theirs) in zip(found[0], expected[0], strict=True):
+        assert dtype == their_dtype
+        if dtype.startswith("float"):
+            np.testing.assert_allclose(numbers, theirs, rtol=1e-3 if dtype == "float16" else 1e-5, atol=2e-6)
+        else:
+            np.testing.assert_array_equal(numbers, theirs)
+    for slope, theirs in zip(found[1], expected[1], strict=True):
+        np.testing.assert_allclose(slope, theirs, rtol=2e-5, atol=1e-5)
+
+
+def test_every_case_has_an_answer():
+    assert set(CASES) == set(TENSORFLOW)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_results_and_gradients_are_tensorflows(name):
+    agree(answer(ag, *CASES[name]), TENSORFLOW[name])
+
+
+# One case of each kind: sizes that are known and unknown take different ways.
+STAGED = [
+    name
+    for name in CASES
+    if name.split()[0] != "resize" or name.endswith(("[2, 5]", "long lanczos3 antialias", "within [3, 9]"))
+]
+
+
+@pytest.mark.parametrize("name", STAGED)
+@pytest.mark.parametrize("known", ["rank", "nothing"])
+def test_what_is_unknown_while_tracing_changes_nothing(name, known):
+    f, arguments, gradient = CASES[name]
+    specs = [ag.TensorSpec(None if known == "nothing" else [None] * x.ndim, ag.as_dtype(x.dtype)) for x in arguments]
+    traced = ag.function(f, input_signature=specs, autograph=False)
+    agree(answer(ag, traced, arguments, gradient), TENSORFLOW[name])
+
+
+def test_compiled():
+    """One kernel for all results and gradients: the ops are native."""
+    chosen = {n: c for n, c in CASES.items() if c[2] and len(c[1]) == 1 and c[1][0] is IMAGE and n in STAGED}
+
+    @ag.function(jit_compile=True, autograph=False)
+    def everything(x):
+        with ag.GradientTape(persistent=True) as tape:
+            tape.watch(x)
+            totals = []
+            for f, _, _ in chosen.values():
+                results = f(x)
+                totals.append(weighted(ag, list(results) if isinstance(results, tuple) else [results]))
+        return [tape.gradient(total, x) for total in totals]
+
+    for name, slope in zip(chosen, everything(ag.constant(IMAGE)), strict=True):
+        np.testing.assert_allclose(slope, TENSORFLOW[name][1][0], rtol=2e-5, atol=1e-5, err_msg=name)
+
+
+@pytest.mark.parametrize(
+    "f, x",
+    [
+        *[(lambda x, m=m, a=a: ag.image.resize(x, [2, 5], m, antialias=a), IMAGE) for m in METHODS for a in (0, 1)],
+        (lambda x: ag.image.resize_with_pad(x, 5, 9), LONG),
+        (ag.image.rgb_to_hsv, COLOURS),
+        (ag.image.hsv_to_rgb, COLOURS),
+        (lambda x: ag.image.adjust_hue(x, 0.3), COLOURS),
+        (lambda x: ag.image.adjust_saturation(x, 0.6), COLOURS),
+        (lambda x: ag.image.crop_and_resize(x, BOXES, [0] * 4, [3, 2]), IMAGE),
+        (lambda b: ag.image.crop_and_resize(IMAGE, b, [0], [3, 2]), np.array([[0.1, 0.15, 0.7, 0.8]], np.float32)),
+        (lambda t: ag.image.projective_transform(IMAGE, t),
+         np.array([[0.9, 0.1, 0.23, 0.1, 0.8, 0.43, 0.01, 0.02]], np.float32)),
+        *[(lambda x, m=m: ag.image.projective_transform(x, FAR, [3, 4], 0.0, "bilinear", m), IMAGE)
+          for m in ("constant", "nearest", "reflect", "wrap")],
+    ],
+)  # fmt: skip
+def test_gradients_are_derivatives(f, x):
+    with ag.GradientTape() as tape:
+        tensor = ag.constant(x)
+        tape.watch(tensor)
+        total = weighted(ag, [f(tensor)])
+    slope = tape.gradient(total, tensor).numpy()
+    direction = np.cos(np.arange(x.size)).reshape(x.shape).astype(np.float32)
+    step = 1e-3
+    ahead, behind = (float(weighted(ag, [f(ag.constant(x + s * direction))])) for s in (step, -step))
+    assert (ahead - behind) / (2 * step) == pytest.approx(float((slope * direction).sum()), rel=5e-3, abs=5e-3)
+
+
+def test_second_derivatives():
+    with ag.GradientTape() as outer:
+        x = ag.constant(IMAGE)
+        outer.watch(x)
+        with ag.GradientTape() as inner:
+            inner.watch(x)
+            y = ag.reduce_sum(ag.image.resize(x, [2, 5], "bicubic") ** 3)
+        slope = inner.gradient(y, x)
+        total = ag.reduce_sum(slope * slope)
+    second = outer.gradient(total, x)
+
+    def first(values):
+        with ag.GradientTape() as tape:
+            t = ag.constant(values)
+            tape.watch(t)
+            y = ag.reduce_sum(ag.image.resize(t, [2, 5], "bicubic") ** 3)
+        return float((tape.gradient(y, t).numpy().astype(np.float64) ** 2).sum())
+
+    step = np.zeros_like(IMAGE)
+    step[0, 1, 1, 0] = 1e-2
+    assert (first(IMAGE + step) - first(IMAGE - step)) / 2e-2 == pytest.approx(float(second[0, 1, 1, 0]), rel=1e-2)
+
+
+def test_static_shapes():
+    shapes = []
+
+    @ag.function(input_signature=[ag.TensorSpec([None, None, None, 3]), ag.TensorSpec([2], ag.int32)], autograph=False)
+    def f(x, size):
+        shapes.extend([
+            ag.image.resize(x, [4, 5]), ag.image.resize(x, size), ag.image.resize_with_pad(x, 4, 5),
+            ag.image.resize_with_crop_or_pad(x, 4, 5), ag.image.crop_to_bounding_box(x, 0, size[0], 4, 5),
+            ag.image.sobel_edges(x), ag.image.crop_and_resize(x, BOXES, [0] * 4, [4, 5]),
+            ag.image.projective_transform(x, FAR, [4, 5]),
+        ])  # fmt: skip
+        return x
+
+    f.get_concrete_function()
+    assert [s.shape.as_list() for s in shapes] == [
+        [None, 4, 5, 3], [None, None, None, 3], [None, 4, 5, 3], [None, 4, 5, 3], [None, 4, 5, 3],
+        [None, None, None, 3, 2], [4, 4, 5, 3], [None, 4, 5, 3],
+    ]  # fmt: skip
+
+
+def test_resized_to_a_size_that_is_computed():
+    half = ag.function(lambda x: ag.image.resize(x, ag.shape(x)[1:3] // 2), input_signature=[ag.TensorSpec([None] * 4)])
+    np.testing.assert_allclose(half(IMAGE), ag.image.resize(IMAGE, [2, 1]), rtol=1e-6)
+
+
+def test_what_is_no_number_stays_where_it_is():
+    x = np.ones((1, 40, 40, 1), np.float32)
+    x[0, 1, 1] = np.nan
+    for method in METHODS:
+        found = np.isnan(ag.image.resize(x, [20, 20], method, antialias=True).numpy()[0, :, :, 0])
+        assert not found[10:].any(), method
+        assert not found[:, 10:].any(), method
+
+
+def test_constant_images_stay_constant():
+    for method in METHODS:
+        for antialias in (False, True):
+            y = ag.image.resize(np.full((1, 5, 7, 1), 0.3, np.float32), [9, 3], method, antialias=antialias)
+            np.testing.assert_allclose(y, np.full((1, 9, 3, 1), 0.3), rtol=1e-6)
+
+
+E = ag.errors.InvalidArgumentError
+
+
+@pytest.mark.parametrize(
+    "call, error, message",
+    [
+        (lambda: ag.image.resize(IMAGE[0, 0], [3, 3]), ValueError, "3 or 4 dimensions"),
+        (lambda: ag.image.resize(IMAGE, [3]), ValueError, "2 elements"),
+        (lambda: ag.image.resize(IMAGE, [3.5, 3]), ValueError, "'size' must be"),
+        (lambda: ag.image.resize(IMAGE, [0, 3]), E, "must be positive"),
+        (lambda: ag.image.resize(IMAGE[:, :0], [2, 3]), E, "non-zero size"),
+        (lambda: ag.image.resize(IMAGE, [2, 3], "cubic"), ValueError, "not implemented: cubic"),
+        (lambda: ag.image.resize_with_pad(IMAGE, 0, 3), ValueError, "target_height must be > 0"),
+        (lambda: ag.image.crop_to_bounding_box(IMAGE, 0, 0, 9, 3), ValueError, "height must be >= target"),
+        (lambda: ag.image.crop_to_bounding_box(IMAGE, -1, 0, 3, 3), ValueError, "offset_height must be >= 0"),
+        (lambda: ag.image.pad_to_bounding_box(IMAGE, 0, 0, 3, 3), ValueError, "height must be <= target"),
+        (lambda: ag.image.central_crop(IMAGE, 0.0), ValueError, "within"),
+        (lambda: ag.image.flip_left_right(IMAGE[0, 0]), ValueError, "three-dimensional"),
+        (lambda: ag.image.rgb_to_hsv(IMAGE), ag.errors.FailedPreconditionError, "3 channels"),
+        (lambda: ag.image.rgb_to_hsv(BYTES), E, "floats"),
+        (lambda: ag.image.adjust_saturation(IMAGE, 2.0), E, "3 channels"),
+        (lambda: ag.image.adjust_hue(COLOURS, 2.0), ValueError, "interval"),
+        (lambda: ag.image.adjust_gamma(COLOURS, -1.0), ValueError, "non-negative"),
+        (lambda: ag.image.grayscale_to_rgb(COLOURS), ValueError, "size 1"),
+        (lambda: ag.image.convert_image_dtype(COLOURS, ag.string), AttributeError, "floating point or integer"),
+        (lambda: ag.image.crop_and_resize(IMAGE, BOXES, [0, 0, 0, 1], [2, 2]), ag.errors.OutOfRangeError, "box_index"),
+        (lambda: ag.image.crop_and_resize(IMAGE, BOXES[:, :3], [0] * 4, [2, 2]), E, "4 columns"),
+        (lambda: ag.image.crop_and_resize(IMAGE, BOXES, [0] * 4, [2, 0]), E, "positive"),
+        (lambda: ag.image.crop_and_resize(IMAGE, BOXES, [0] * 4, [2, 2], "cubic"), E, "allowed values"),
+        (lambda: ag.image.projective_transform(IMAGE, FAR[:, :6]), E, r"\[batch or 1, 8\]"),
+        (lambda: ag.image.projective_transform(IMAGE, FAR, fill_mode="MIRROR"), ValueError, "fill_mode"),
+        (lambda: ag.image.total_variation(IMAGE[0, 0]), ValueError, "3 or 4-dimensional"),
+        (lambda: ag.image.per_image_standardization(IMAGE[:, :0]), ValueError, "> 0"),
+        (lambda: ag.image.image_gradients(LONG), ValueError, "4D tensor"),
+        (lambda: ag.image.sobel_edges(LONG), E, "four-dimensional"),
+    ],
+)
+def test_errors(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
+
+
+def test_errors_when_the_program_runs():
+    size = ag.TensorSpec([2], ag.int32)
+    crop = ag.function(lambda s: ag.image.crop_to_bounding_box(IMAGE, s[0], 0, s[1], 2), input_signature=[size])
+    np.testing.assert_array_equal(crop([1, 2]), IMAGE[:, 1:3, :2])
+    with pytest.raises(E, match="height must be >= target"):
+        crop([3, 2])
+    resize = ag.function(lambda s: ag.image.resize(AWKWARD, s), input_signature=[size])
+    assert resize([1, 2]).shape == [1, 2, 3]
+    with pytest.raises(E, match="must be positive"):
+        resize([1, 0])
