@@ -48,6 +48,7 @@ from autograph.namespaces import (
     sparse,
     strings,
     test,
+    train,
     types,
 )
 from autograph.namespaces import conversion as autograph
@@ -309,9 +310,10 @@ __all__ = [
     "sigmoid", "sign", "signal", "sin", "sinh", "size", "slice", "sort", "space_to_batch", "sparse", "split", "sqrt",
     "square", "squeeze", "stack", "stop_gradient", "strided_slice", "string", "strings", "subtract", "switch_case",
     "tan", "tanh", "tensor_scatter_nd_add", "tensor_scatter_nd_max", "tensor_scatter_nd_min", "tensor_scatter_nd_sub",
-    "tensor_scatter_nd_update", "tensordot", "test", "tile", "timestamp", "transpose", "truediv", "truncatediv",
-    "truncatemod", "tuple", "types", "uint16", "uint32", "uint64", "uint8", "unique", "unique_with_counts",
-    "unravel_index", "unstack", "vectorized_map", "where", "while_loop", "zeros", "zeros_initializer", "zeros_like",
+    "tensor_scatter_nd_update", "tensordot", "test", "tile", "timestamp", "train", "transpose", "truediv",
+    "truncatediv", "truncatemod", "tuple", "types", "uint16", "uint32", "uint64", "uint8", "unique",
+    "unique_with_counts", "unravel_index", "unstack", "vectorized_map", "where", "while_loop", "zeros",
+    "zeros_initializer", "zeros_like",
 ]  # fmt: skip
 
 _publishing.hide_frames(_sys.modules[__name__])

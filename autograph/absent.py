@@ -30,10 +30,7 @@ _INSTEAD = {
         "there are no hash tables: in eager code use a dictionary; in a function, a tensor that is read at an index "
         "(gather), searchsorted of sorted keys, or py_function"
     ),
-    "train": (
-        "optimisers and checkpoints aren't here: assign variables by their gradients, and save `variable.numpy()` of "
-        "each variable of a Module with numpy.savez"
-    ),
+    "train.*": "optimisers aren't here: assign variables by their gradients (docs/tutorial.md)",
     "saved_model": "programs aren't saved; save `variable.numpy()` of each variable of a Module with numpy.savez",
     "summary": "nothing is written for TensorBoard: print, or plot with matplotlib",
     "queue": "there are no queues: data.Dataset with prefetch reads ahead",

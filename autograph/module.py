@@ -28,7 +28,7 @@ from runtime.variable import Variable
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 # Attributes of the module itself, not of the program.
-_OWN = frozenset({"_name", "_name_scope"})
+OWN_ATTRIBUTES = frozenset({"_name", "_name_scope"})
 
 
 class Module:
@@ -97,7 +97,7 @@ class Module:
         while pending:
             module, path = pending.pop()
             submodules: list[tuple[Module, tuple]] = []
-            attributes = {key: value for key, value in vars(module).items() if key not in _OWN}
+            attributes = {key: value for key, value in vars(module).items() if key not in OWN_ATTRIBUTES}
             for key in sorted(attributes, key=attribute_traversal_key):
                 for where, part in _parts(attributes[key], (*path, key)):
                     if id(part) in seen:
@@ -121,6 +121,23 @@ class Module:
                 return method(self, *args, **kwargs)
 
         return scoped  # type: ignore[return-value]
+
+
+def watch_attributes(watch: Callable[[Module], None] | None) -> None:
+    """Has `watch` called with each module that has got an attribute, until it is None.
+
+    Restoring a checkpoint does while values wait for attributes; setting them costs nothing else at other times.
+    """
+    if watch is None:
+        if "__setattr__" in vars(Module):
+            del Module.__setattr__
+        return
+
+    def set_attribute(self: Module, name: str, value: Any) -> None:
+        object.__setattr__(self, name, value)
+        watch(self)
+
+    Module.__setattr__ = set_attribute  # type: ignore[method-assign, assignment]
 
 
 def _parts(value: Any, path: tuple) -> Iterator[tuple[tuple, Any]]:

@@ -24,6 +24,8 @@ _CLASSES = {
     "autodiff.ForwardAccumulator": "leave assigned record record_read extend is_tracking",
     "data.Dataset": "",
     "random.Generator": "",
+    "train.Checkpoint": "stands_for",
+    "train.CheckpointManager": "",
 }
 _SPECIAL = {"__init__", "__call__", "__getitem__", "__setitem__", "__delitem__", "__iter__", "__len__", "__hash__"}
 

@@ -33,7 +33,7 @@ def said(name: str) -> str:
     [
         ("keras", "Keras is a package of its own"),
         ("lookup", "there are no hash tables: in eager code use a dictionary"),
-        ("train", "numpy.savez"),
+        ("train.Example", "optimisers aren't here"),
         ("io.read_file", "read and write files with Python"),
         ("image.draw_bounding_boxes", "images are arrays"),
         ("linalg.LinearOperatorDiag", "there are no operator classes"),

@@ -88,6 +88,7 @@ ROOMS: dict[str, set[str]] = {
     "runtime.staged_list": {*BASE, "runtime.tensor", *OPS, "runtime.list_elements", "runtime.list_methods"},
     "runtime.graph": {*BASE, "runtime.tensor", *OPS},
     "runtime.autodiff": {*VALUES, "runtime.graph"},
+    "runtime.storage": {"runtime.dtypes", "runtime.errors"},
     # What compiles kernels knows nothing of tensors and graphs.
     "runtime.kernel_ir": set(),
     "runtime.llvm": {"runtime.kernel_ir", "runtime.llvm.optimize"},
@@ -131,6 +132,7 @@ ROOMS: dict[str, set[str]] = {
     "autograph.functional": {*AUTOGRAPH, *RUNTIME},
     "autograph.module": {*BASE, "runtime.variable"},
     "autograph.data": {*AUTOGRAPH, *RUNTIME, "autograph.function", "autograph.functional"},
+    "autograph.saving": {*AUTOGRAPH, *RUNTIME, "runtime.storage", "autograph.module", "autograph.data"},
     "autograph.distribute": {*AUTOGRAPH, *RUNTIME},
     # Loads the code generator when it is called.
     "autograph.c_library": {*AUTOGRAPH, *RUNTIME, "autograph.function", "runtime.codegen.export", *_codegen("kernel")},
@@ -141,6 +143,7 @@ ROOMS: dict[str, set[str]] = {
         "autograph.data",
         "autograph.distribute",
         "autograph.c_library",
+        "autograph.saving",
     },
     # The public namespaces hand names on from everywhere below them.
     "runtime": RUNTIME,
@@ -170,6 +173,7 @@ THIRD_PARTY: dict[str, set[str]] = {
         "runtime.llvm",
         *_codegen("math cache native_runtime kernel_library backends.numba_backend"),
     },  # fmt: skip
+    "safetensors": {"runtime.storage"},
     "scipy": {*OPS},
 }
 

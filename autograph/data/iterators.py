@@ -6,6 +6,7 @@ in the program's order. An iterator made inside a traced function is new in ever
 
 from __future__ import annotations
 
+import itertools
 import threading
 import weakref
 from collections.abc import Callable, Iterator
@@ -16,10 +17,16 @@ import numpy as np
 from autograph.data.elements import blank, types_of
 from autograph.data.optional import Optional
 from autograph.data.plans import Plan
+from autograph.data.streams import Shuffled
 from autograph.operators.streams import StagedIterator, Stream
 from runtime import dtypes, nest
 from runtime.context import ctx
-from runtime.errors import FailedPreconditionError, OperatorNotAllowedInGraphError, OutOfRangeError
+from runtime.errors import (
+    FailedPreconditionError,
+    InvalidArgumentError,
+    OperatorNotAllowedInGraphError,
+    OutOfRangeError,
+)
 from runtime.ops.control import HOST_CALL, assert_op
 from runtime.ops.convert import convert_to_tensor
 from runtime.ops.dispatch import apply
@@ -52,6 +59,9 @@ class DatasetIterator(StagedIterator, Stream):
         self._handle: Any = None
         self._iterator: Iterator[Any] | None = None
         self._lock = threading.RLock()  # several threads may share an iterator
+        self._plan = plan
+        self._taken = 0
+        self._shuffles = [shuffle.position() for shuffle in _shuffles(plan)]
         if ctx.builder is None:
             self._iterator = plan.elements()
         else:
@@ -70,7 +80,9 @@ class DatasetIterator(StagedIterator, Stream):
                 "converted function asks for them when the program runs"
             )
         with self._lock:
-            return next(self._eager())
+            element = next(self._eager())
+            self._taken += 1
+            return element
 
     def __staged_stream__(self) -> Stream:
         return self
@@ -79,6 +91,38 @@ class DatasetIterator(StagedIterator, Stream):
         if self._iterator is None:
             raise FailedPreconditionError("This iterator was made inside a traced function and lives only there.")
         return self._iterator
+
+    # --- checkpoints ---------------------------------------------------------------------------------------------
+
+    def state(self) -> list[int]:
+        """How far the iterator has come, for `set_state`: the number of elements that it has given, and of each shuffle
+        its two seeds and how many words its stream had given when the iterator began.
+
+        Raises FailedPreconditionError for an iterator that was made inside a traced function.
+        """
+        with self._lock:
+            self._eager()
+            return [self._taken, *(word for position in self._shuffles for word in position)]
+
+    def check_state(self, state: Any) -> None:
+        """Raises InvalidArgumentError where `set_state` can't take a state."""
+        count = 1 + 3 * len(self._shuffles)
+        if np.shape(state) != (count,) or min(int(number) for number in state) < 0:
+            raise InvalidArgumentError(
+                f"The state is of an iterator over another dataset: this one has {len(self._shuffles)} shuffles"
+            )
+
+    def set_state(self, state: Any) -> None:
+        """Has the iterator go on where another one over such a dataset was: it makes the elements up to there again."""
+        self.check_state(state)
+        numbers = [int(number) for number in state]
+        with self._lock:
+            self._eager()
+            self._shuffles = list(zip(numbers[1::3], numbers[2::3], numbers[3::3]))
+            for shuffle, position in zip(_shuffles(self._plan), self._shuffles):
+                shuffle.set_position(*position)
+            self._iterator = self._plan.elements()
+            self._taken = sum(1 for _ in itertools.islice(self._iterator, numbers[0]))
 
     @shows_no_frames
     def get_next(self, name: str | None = None) -> Any:
@@ -116,7 +160,9 @@ class DatasetIterator(StagedIterator, Stream):
             if iterator is None:
                 raise FailedPreconditionError("The iterator that this function was traced with is gone.")
             with iterator._lock:
-                return _pull(iterator._eager(), wanted, types)
+                pulled = _pull(iterator._eager(), wanted, types)
+                iterator._taken += bool(pulled[0])
+                return pulled
 
         return pull
 
@@ -137,6 +183,12 @@ def _pull(iterator: Iterator[Any], wanted: Any, types: list[TensorType]) -> list
         for element in iterator:
             return [True, *(_array(leaf) for leaf in nest.flatten(element))]
     return [False, *map(blank, types)]
+
+
+def _shuffles(plan: Plan) -> list[Shuffled]:
+    """The shuffles that a plan takes its elements from."""
+    found = [plan] if isinstance(plan, Shuffled) else []
+    return found + [shuffle for source in plan.sources for shuffle in _shuffles(source)]
 
 
 def _array(leaf: Tensor) -> np.ndarray:

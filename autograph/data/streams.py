@@ -106,6 +106,19 @@ class Shuffled(Follower):
         self.seeds_of_iterations = _stream(*self.seeds) if reshuffle else None
         self.lock = threading.Lock()
 
+    def position(self) -> tuple[int, int, int]:
+        """The two seeds, and how many words of the stream are used up: what `set_position` takes."""
+        with self.lock:
+            return *self.seeds, 0 if self.seeds_of_iterations is None else self.seeds_of_iterations.used
+
+    def set_position(self, first: int, second: int, used: int) -> None:
+        """Has the next iteration be the one that followed a `position`."""
+        with self.lock:
+            self.seeds = first, second
+            if self.seeds_of_iterations is not None:
+                self.seeds_of_iterations = _stream(first, second)
+                self.seeds_of_iterations.skip(used)
+
     @property
     def in_blocks(self) -> bool:
         return self.source.in_blocks

@@ -173,6 +173,13 @@ class Words:
     def __init__(self, key: int, counter: int) -> None:
         self._key, self._counter = key, counter
         self._ready = np.empty(0, np.int64)
+        self.used = 0  # how many words have been taken
+
+    def skip(self, count: int) -> None:
+        """Leaves out the first `count` words; only before any is taken."""
+        self._counter += count // 4
+        self.take(count % 4)
+        self.used = count
 
     def __next__(self) -> int:
         return int(self.take(1)[0])
@@ -186,6 +193,7 @@ class Words:
             self._counter += blocks
             self._ready = np.concatenate([self._ready, found])
         taken, self._ready = self._ready[:count], self._ready[count:]
+        self.used += count
         return taken
 
 

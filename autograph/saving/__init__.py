@@ -1,0 +1,1 @@
+"""Programs and their state in files: checkpoints."""

@@ -1,0 +1,188 @@
+"""The graph of objects that a checkpoint is of: what an object holds under which name, and what its own value is.
+
+Objects with values are variables and iterators over datasets. Others hold such objects: modules, checkpoints, random
+generators, lists, tuples, dictionaries, objects of other libraries that say what they hold (`_trackable_children`), and
+objects of the user's classes, by their attributes.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from types import FunctionType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from autograph.data.iterators import DatasetIterator
+from autograph.module import OWN_ATTRIBUTES, Module
+from runtime import dtypes
+from runtime.context import init_scope
+from runtime.dtypes import DType
+from runtime.errors import InvalidArgumentError
+from runtime.generator import Generator
+from runtime.ops.convert import convert_to_tensor
+from runtime.shapes import format_shape, merge
+from runtime.tensor import Tensor
+from runtime.variable import Variable
+
+# What the values of variables and iterators are called in files, as TensorFlow calls them.
+VARIABLE_VALUE, ITERATOR_STATE = "VARIABLE_VALUE", "ITERATOR_STATE"
+
+
+class Holder:
+    """Base of classes whose instances hold what their attributes are; `_held()` gives those."""
+
+    def _held(self) -> dict[str, Any]:
+        raise NotImplementedError
+
+    def stands_for(self) -> Any:
+        """The object in whose place this one is, if there is one: what it holds, this one does."""
+
+
+# --- which objects there are -----------------------------------------------------------------------------------------
+
+
+def has_value(thing: Any) -> bool:
+    """Whether an object has a value of its own."""
+    return isinstance(thing, (Variable, DatasetIterator))
+
+
+def _is_plain(thing: Any) -> bool:
+    """Whether this is an instance of a class that somebody has written in Python, with attributes to look at."""
+    kind = type(thing)
+    package = kind.__module__.partition(".")[0] if isinstance(kind.__module__, str) else ""
+    if package in sys.stdlib_module_names or package in ("autograph", "runtime", "numpy"):
+        return False
+    has_attributes = isinstance(getattr(thing, "__dict__", None), dict)
+    return has_attributes and not isinstance(thing, (type, ModuleType, FunctionType, Tensor))
+
+
+def _says(thing: Any) -> Callable[[], Any] | None:
+    """The method by which an object of another library says what it holds."""
+    if isinstance(thing, type):
+        return None
+    return getattr(thing, "_trackable_children", None) if hasattr(type(thing), "_trackable_children") else None
+
+
+def is_certain(thing: Any) -> bool:
+    """Whether an object belongs to the graph even if it holds nothing."""
+    return has_value(thing) or isinstance(thing, (Module, Holder, Generator)) or _says(thing) is not None
+
+
+def is_container(thing: Any) -> bool:
+    return isinstance(thing, (list, tuple, dict))
+
+
+def may_hold(thing: Any) -> bool:
+    """Whether an object is one that may be part of the graph."""
+    return is_certain(thing) or is_container(thing) or isinstance(thing, Mapping) or _is_plain(thing)
+
+
+def children(thing: Any) -> dict[Any, Any]:
+    """What an object holds, by name. The keys of a dictionary are as they are."""
+    if has_value(thing):
+        return {}
+    if isinstance(thing, Generator):
+        return {"_state_var": thing.state}
+    if isinstance(thing, Holder):
+        found: Any = thing._held()
+    elif (says := _says(thing)) is not None:
+        found = says()
+    elif isinstance(thing, Module):
+        found = {key: value for key, value in vars(thing).items() if key not in OWN_ATTRIBUTES}
+    elif isinstance(thing, Mapping):
+        found = thing
+    elif isinstance(thing, (list, tuple)):
+        names = getattr(thing, "_fields", None) or map(str, range(len(thing)))
+        found = dict(zip(names, thing))
+    else:
+        found = vars(thing)
+    return {key: value for key, value in list(found.items()) if may_hold(value)}
+
+
+class Graph:
+    """The objects that can be reached from one: `things`, each once, the first one first; `edges`, for each of them
+    (name, number of the other); `paths`, the shortest way to each, as names."""
+
+    def __init__(self, root: Any) -> None:
+        self.things: list[Any] = [root]
+        self.edges: list[list[tuple[Any, int]]] = []
+        self.paths: list[tuple] = [()]
+        numbers = {id(root): 0}
+        while len(self.edges) < len(self.things):
+            index = len(self.edges)
+            found: list[tuple[Any, int]] = []
+            for name, thing in children(self.things[index]).items():
+                if id(thing) not in numbers:
+                    numbers[id(thing)] = len(self.things)
+                    self.things.append(thing)
+                    self.paths.append((*self.paths[index], name))
+                found.append((name, numbers[id(thing)]))
+            self.edges.append(found)
+
+    def needed(self) -> list[bool]:
+        """Of each object, whether it belongs to the graph: it surely does, or something that does can be reached."""
+        holders: list[list[int]] = [[] for _ in self.things]
+        for index, found in enumerate(self.edges):
+            for _, other in found:
+                holders[other].append(index)
+        marks = [index == 0 or is_certain(thing) for index, thing in enumerate(self.things)]
+        pending = [index for index, mark in enumerate(marks) if mark]
+        while pending:
+            for holder in holders[pending.pop()]:
+                if not marks[holder]:
+                    marks[holder] = True
+                    pending.append(holder)
+        return marks
+
+
+def leaves(root: Any) -> Iterator[tuple[tuple, Any]]:
+    """The objects with values that can be reached from one, each with the way to it."""
+    graph = Graph(root)
+    for path, thing in zip(graph.paths, graph.things):
+        if has_value(thing):
+            yield path, thing
+
+
+# --- values ----------------------------------------------------------------------------------------------------------
+
+
+def value_of(thing: Any) -> tuple[str, Any, DType]:
+    """The value of an object, an array that nobody writes to: what it is called, the array, its dtype."""
+    if isinstance(thing, Variable):
+        return VARIABLE_VALUE, thing.current_array(), thing.dtype
+    return ITERATOR_STATE, np.array(thing.state(), np.int64), dtypes.int64
+
+
+def check(thing: Any, kind: str, array: np.ndarray, dtype: DType, path: str) -> None:
+    """Raises ValueError or InvalidArgumentError where `assign` would for a value from a file."""
+    expected = VARIABLE_VALUE if isinstance(thing, Variable) else ITERATOR_STATE
+    if kind != expected:
+        raise InvalidArgumentError(f"{path} is {_CALLED[expected]}, and was {_CALLED[kind]} when it was saved")
+    if not isinstance(thing, Variable):
+        thing.check_state(array)
+        return
+    if dtype is not thing.dtype:
+        raise InvalidArgumentError(
+            f"{path}: the variable {thing.name!r} is {thing.dtype.name}, and the saved value is {dtype.name}"
+        )
+    try:
+        merge(thing._shape, array.shape)
+    except ValueError:
+        raise ValueError(
+            f"Received incompatible tensor with shape {format_shape(array.shape)} when attempting to restore variable "
+            f"with shape {format_shape(thing._shape)} and name {thing.name}. (In the checkpoint it is {path}.)"
+        ) from None
+
+
+_CALLED = {VARIABLE_VALUE: "a variable", ITERATOR_STATE: "an iterator over a dataset"}
+
+
+def assign(thing: Any, array: np.ndarray, dtype: DType) -> None:
+    """Gives an object a value that `check` has accepted."""
+    if isinstance(thing, Variable):
+        with init_scope():
+            thing.assign(convert_to_tensor(array, dtype))
+    else:
+        thing.set_state(array)

@@ -1,0 +1,299 @@
+"""Restoring: the saved graph of objects is laid over the program's, name by name, from the root on.
+
+Where the program has no object for a saved one yet, its holder waits: when it gets an attribute of that name, the value
+is restored then. A restore lives as long as a holder waits for it. What of it has found no place when it ends, a
+warning says.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import warnings
+import weakref
+from collections.abc import Iterable
+from typing import Any
+
+from autograph import module
+from autograph.saving import objects
+from autograph.saving.checkpoint_files import SavedCheckpoint
+from runtime.errors import is_own_file
+from runtime.tracebacks import warn
+
+_SHOWN = 10
+
+
+class _Report:
+    """What a restore that has ended leaves to be said."""
+
+    def __init__(self, saved: SavedCheckpoint) -> None:
+        self.saved = saved
+        self.found: set[int] = set()
+        self.silent = False
+        frame: Any = sys._getframe()
+        while frame is not None and is_own_file(frame.f_code.co_filename):
+            frame = frame.f_back
+        self.place = ("sys", 1) if frame is None else (frame.f_code.co_filename, frame.f_lineno)
+
+    def missing(self) -> list[str]:
+        """The paths of the saved values that have found no place."""
+        return [
+            thing.path
+            for number, thing in enumerate(self.saved.objects)
+            if thing.values and thing.path and number not in self.found
+        ]
+
+    def __call__(self) -> None:
+        missing = [] if self.silent else self.missing()
+        if not missing:
+            return
+        more = f" and {len(missing) - _SHOWN} more" if len(missing) > _SHOWN else ""
+        warnings.warn_explicit(
+            f"{len(missing)} values of the checkpoint {self.saved.prefix} could not be found in the restored object, "
+            f"and weren't restored: {', '.join(missing[:_SHOWN])}{more}. `status.expect_partial()` silences this "
+            "warning, `status.assert_consumed()` makes an error of it.",
+            UserWarning,
+            *self.place,
+        )
+
+
+class Restore:
+    """One restore of a checkpoint: which object of the program each saved object is."""
+
+    def __init__(self, saved: SavedCheckpoint) -> None:
+        self.saved = saved
+        # By the saved object's number: a weak reference; None for lists and the like, which are looked through.
+        self.found: dict[int, weakref.ref | None] = {}
+        self._values: dict[int, weakref.ref] = {}  # the objects that have got their values, by id
+        self._warned: set[tuple[int, int]] = set()
+        self.report = _Report(saved)
+        weakref.finalize(self, self.report)
+
+    def start(self, root: Any) -> None:
+        """Restores all that can be reached now. Raises as `objects.check`; then nothing has been changed."""
+        self._bind([(root, 0)])
+
+    def go_on(self) -> None:
+        """Restores what the program has got since, unseen."""
+        holders = [(thing, number) for number in list(self.found) if (thing := self._thing(number)) is not None]
+        self._bind(holders)
+
+    def _thing(self, number: int) -> Any:
+        reference = self.found.get(number)
+        return None if reference is None else reference()
+
+    def ids(self) -> set[int]:
+        """Those of the objects of the program that are saved ones."""
+        return {id(reference()) for reference in self.found.values() if reference is not None}
+
+    def _bind(self, pairs: Iterable[tuple[Any, int]]) -> None:
+        """Lays the saved objects of these numbers over the program's, with all that can be reached from them."""
+        found: dict[int, Any] = {}
+        assignments: list[tuple[Any, str, str, str]] = []
+        waiting: list[tuple[Any, int]] = []
+        pending = list(pairs)
+        seen: set[tuple[int, int]] = set()
+        for thing, number in pending:
+            if (id(thing), number) in seen:
+                continue
+            seen.add((id(thing), number))
+            saved = self.saved.objects[number]
+            if objects.has_value(thing) != bool(saved.values):
+                continue
+            if not _is_looked_through(thing):
+                known = found.get(number, self._thing(number))
+                if known is not None and not _are_one(known, thing):
+                    self._warn_of_two(number, known, thing)
+                    continue
+                if known is None:
+                    assignments += [(thing, kind, key, saved.path) for kind, key in saved.values.items()]
+            found.setdefault(number, thing)
+            held = objects.children(thing)
+            for name, other in saved.children.items():
+                if name in held:
+                    pending.append((held[name], other))
+            waiting.append((thing, number))
+        self._assign(assignments)
+        for number, thing in found.items():
+            if self._thing(number) is None:
+                self.found[number] = None if _is_looked_through(thing) else weakref.ref(thing)
+            self.report.found.add(number)
+        for thing, number in waiting:
+            if not _is_looked_through(thing) and not self._is_complete(number):
+                _wait(thing, self, number)
+
+    def _warn_of_two(self, number: int, first: Any, second: Any) -> None:
+        if (number, id(second)) in self._warned:
+            return
+        self._warned.add((number, id(second)))
+        warn(
+            "Inconsistent references when loading the checkpoint into this object graph: "
+            f"{self.saved.objects[number].path} is one object there, and here two different ones: {first!r} and "
+            f"{second!r}. The first got the value."
+        )
+
+    def _assign(self, assignments: list[tuple[Any, str, str, str]]) -> None:
+        ready: dict[int, Any] = {}
+        for thing, kind, key, path in assignments:
+            known = self._values.get(id(thing))
+            if id(thing) in ready or (known is not None and known() is thing):
+                continue  # two saved objects are one here, which has its value
+            array, dtype = self.saved.read(key)
+            objects.check(thing, kind, array, dtype, path)
+            ready[id(thing)] = thing, array, dtype
+        self.saved.close()
+        for thing, array, dtype in ready.values():
+            objects.assign(thing, array, dtype)
+            self._values[id(thing)] = weakref.ref(thing)
+
+    def _is_complete(self, number: int) -> bool:
+        """Whether all that a saved object holds, in lists and the like too, has found its place."""
+        pending, seen = [number], {number}
+        for each in pending:
+            for child in self.saved.objects[each].children.values():
+                if child not in self.found:
+                    return False
+                if self.found[child] is None and child not in seen:
+                    seen.add(child)
+                    pending.append(child)
+        return True
+
+    def goes_on_at(self, thing: Any, number: int) -> bool:
+        """Restores what a holder has got since; whether that is all that it waits for."""
+        self._bind([(thing, number)])
+        return self._is_complete(number)
+
+
+def _are_one(first: Any, second: Any) -> bool:
+    """Whether two objects are the same one, or a checkpoint and its root."""
+    return first is second or any(
+        isinstance(one, objects.Holder) and one.stands_for() is other
+        for one, other in ((first, second), (second, first))
+    )
+
+
+def _is_looked_through(thing: Any) -> bool:
+    return not objects.is_certain(thing) and (objects.is_container(thing) or not hasattr(type(thing), "__weakref__"))
+
+
+# --- holders that wait -----------------------------------------------------------------------------------------------
+
+# By the holder's id.
+_waiting: dict[int, tuple[weakref.ref, list[tuple[Restore, int]]]] = {}
+
+
+def _wait(thing: Any, restore: Restore, number: int) -> None:
+    root = thing.stands_for() if isinstance(thing, objects.Holder) else None
+    for holder in (thing, root):
+        if holder is None or _is_looked_through(holder):
+            continue
+        key = id(holder)
+        if key not in _waiting:
+            _waiting[key] = weakref.ref(holder, functools.partial(_forget, key)), []
+        if (restore, number) not in _waiting[key][1]:
+            _waiting[key][1].append((restore, number))
+    module.watch_attributes(changed)
+
+
+def _forget(key: int, reference: Any = None) -> None:
+    _waiting.pop(key, None)
+    if not _waiting:
+        module.watch_attributes(None)
+
+
+def is_waiting(thing: Any) -> bool:
+    """Whether values wait for attributes of an object."""
+    return id(thing) in _waiting
+
+
+def changed(thing: Any) -> None:
+    """An object has got an attribute: what waited for it is restored."""
+    entry = _waiting.get(id(thing))
+    if entry is None:
+        return
+    for restore, number in list(entry[1]):
+        if restore.goes_on_at(thing, number) and (restore, number) in entry[1]:
+            entry[1].remove((restore, number))
+    if not entry[1]:
+        _forget(id(thing))
+
+
+# --- what a restore returns ------------------------------------------------------------------------------------------
+
+
+class InitializationOnlyStatus:
+    """What restoring from None returns: there is nothing to be restored."""
+
+    def expect_partial(self) -> InitializationOnlyStatus:
+        """Does nothing; returns the status."""
+        return self
+
+    def _nothing(self) -> Any:
+        raise AssertionError("No checkpoint specified (save_path=None); nothing is being restored.")
+
+    assert_consumed = assert_existing_objects_matched = assert_nontrivial_match = _nothing
+
+
+class CheckpointLoadStatus:
+    """What restoring returns: tells whether all was restored."""
+
+    def __init__(self, restore: Restore, root: Any) -> None:
+        self._restore = restore
+        self._root = root
+
+    def assert_consumed(self) -> CheckpointLoadStatus:
+        """Raises AssertionError unless each saved object has a counterpart in the program, and each object of the
+        program was restored."""
+        self.assert_existing_objects_matched()
+        for number, saved in enumerate(self._restore.saved.objects):
+            if number not in self._restore.found:
+                raise AssertionError(f"Unresolved object in checkpoint {saved.path}: {_description(saved)}")
+        return self
+
+    def assert_existing_objects_matched(self) -> CheckpointLoadStatus:
+        """Raises AssertionError unless each object of the program was restored."""
+        self._restore.go_on()
+        unmatched = self._unmatched()
+        if unmatched:
+            shown = unmatched[:_SHOWN]
+            raise AssertionError(
+                f"Found {len(unmatched)} Python objects that were not bound to checkpointed values, likely due to "
+                f"changes in the Python program. Showing {len(shown)} of {len(unmatched)} unmatched objects: "
+                + ", ".join(f"{'.'.join(map(str, ('(root)', *path)))}: {thing!r}" for path, thing in shown)
+            )
+        return self
+
+    def assert_nontrivial_match(self) -> CheckpointLoadStatus:
+        """Raises AssertionError if nothing but the root was restored."""
+        self._restore.go_on()
+        if any(number and reference is not None for number, reference in self._restore.found.items()):
+            return self
+        unmatched = self._unmatched()
+        if unmatched:
+            raise AssertionError(
+                "Nothing except the root object matched a checkpointed value. Typically this means that the checkpoint "
+                "does not match the Python program. The following objects have no matching checkpointed value: "
+                f"{[thing for _, thing in unmatched]}"
+            )
+        raise AssertionError(f"Nothing to load. No dependencies have been added to {self._root!r} yet.")
+
+    def expect_partial(self) -> CheckpointLoadStatus:
+        """Silences the warning about saved values that were not restored; returns the status."""
+        self._restore.report.silent = True
+        return self
+
+    def initialize_or_restore(self, session: Any = None) -> None:
+        """Does nothing: what can be restored has been."""
+
+    def _unmatched(self) -> list[tuple[tuple, Any]]:
+        graph, found = objects.Graph(self._root), self._restore.ids()
+        return [
+            (path, thing)
+            for path, thing in list(zip(graph.paths, graph.things))[1:]
+            if objects.is_certain(thing) and id(thing) not in found
+        ]
+
+
+def _description(saved: Any) -> str:
+    values = ", ".join(f"{kind} under the key {key}" for kind, key in saved.values.items())
+    return values or f"an object that holds {', '.join(saved.children) or 'nothing'}"

@@ -1,0 +1,91 @@
+"""The file `checkpoint` of a folder, which says which checkpoints there are and which is the latest."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from autograph.saving.checkpoint_files import index_of, prefix_of
+from runtime.errors import DataLossError, NotFoundError
+from runtime.storage.files import read_document, write_document
+
+FILE = "checkpoint"
+_KIND, _VERSION = "autograph checkpoint state", 1
+
+
+@dataclass
+class CheckpointState:
+    """What a folder's file `checkpoint` says. Paths are absolute; times are in seconds since 1970."""
+
+    model_checkpoint_path: str
+    all_model_checkpoint_paths: list[str]
+    all_model_checkpoint_timestamps: list[float] = field(default_factory=list)
+    last_preserved_timestamp: float | None = None
+
+
+def update_state(
+    folder: str | os.PathLike[str],
+    latest: str,
+    paths: Sequence[str],
+    times: Sequence[float] = (),
+    last_preserved: float | None = None,
+    filename: str = FILE,
+) -> None:
+    """Writes the file `checkpoint`. Paths in the folder are kept relative to it, so that it can be moved."""
+    base = Path(folder).absolute()
+    content: dict[str, Any] = {
+        "model_checkpoint_path": _relative(base, latest),
+        "all_model_checkpoint_paths": [_relative(base, path) for path in paths],
+        "all_model_checkpoint_timestamps": list(times),
+        "last_preserved_timestamp": last_preserved,
+    }
+    base.mkdir(parents=True, exist_ok=True)
+    write_document(base / filename, _KIND, _VERSION, content)
+
+
+def _relative(base: Path, path: str) -> str:
+    absolute = Path(path).absolute()
+    return absolute.name if absolute.parent == base else str(absolute)
+
+
+def get_checkpoint_state(
+    checkpoint_dir: str | os.PathLike[str], latest_filename: str | None = None
+) -> CheckpointState | None:
+    """What the file `checkpoint` of a folder says; None where there is none.
+
+    Raises DataLossError for a damaged file, UnimplementedError for one of a newer version.
+    """
+    base = Path(checkpoint_dir).absolute()
+    path = base / (latest_filename or FILE)
+    try:
+        said = read_document(path, _KIND, _VERSION)
+    except NotFoundError:
+        return None
+    latest: Any = said.get("model_checkpoint_path")
+    paths: Any = said.get("all_model_checkpoint_paths")
+    times: Any = said.get("all_model_checkpoint_timestamps")
+    preserved: Any = said.get("last_preserved_timestamp")
+    if not (
+        isinstance(latest, str)
+        and all(isinstance(each, list) for each in (paths, times))
+        and all(isinstance(each, str) for each in paths)
+        and all(isinstance(each, (int, float)) for each in times)
+        and isinstance(preserved, (int, float, type(None)))
+    ):
+        raise DataLossError(f"{path} is damaged: it isn't what its version says")
+    return CheckpointState(str(base / latest), [str(base / each) for each in paths], times, preserved)
+
+
+def latest_checkpoint(checkpoint_dir: str | os.PathLike[str], latest_filename: str | None = None) -> str | None:
+    """The path of the latest checkpoint in a folder, which `Checkpoint.restore` takes; None where there is none.
+
+    Raises as `get_checkpoint_state`.
+    """
+    state = get_checkpoint_state(checkpoint_dir, latest_filename)
+    if state is None:
+        return None
+    prefix = prefix_of(state.model_checkpoint_path)
+    return str(prefix) if index_of(prefix).is_file() else None

@@ -1,0 +1,107 @@
+"""Files that are there whole or not at all, and JSON documents that say what they are.
+
+A file is written beside its place under a name of its own, brought to the disk (`fsync`), and renamed; so is the
+folder's entry. Whatever ends the process, and whenever, the place holds the old content or the new one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from runtime.errors import DataLossError, NotFoundError, UnimplementedError
+
+# What begins the name of a file that is being written. One that stays behind is of no use to anybody.
+UNFINISHED = ".writing-"
+# No document of ours comes near; Python's parser needs several times as much memory.
+_MOST_BYTES = 1 << 30
+_DEPTH = "it nests deeper than any document of ours"
+
+
+def write_atomically(path: Path, write: Callable[[str], None]) -> None:
+    """Has `write` make a file, given its name, and puts it in place of `path`. Raises OSError."""
+    beside = path.with_name(f"{UNFINISHED}{secrets.token_hex(6)}-{path.name}"[:200])
+    try:
+        write(str(beside))
+        _sync(beside)
+        os.replace(beside, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            beside.unlink()
+        raise
+    sync_folder(path.parent)
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDWR | getattr(os, "O_BINARY", 0))
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def sync_folder(folder: Path) -> None:
+    """Brings a folder's entries to the disk. Windows can't open folders, and needs none of it."""
+    if os.name == "nt":
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _checksum(document: dict[str, Any]) -> int:
+    return zlib.crc32(json.dumps(document, sort_keys=True, separators=(",", ":")).encode())
+
+
+def write_document(path: Path, kind: str, version: int, content: dict[str, Any]) -> None:
+    """Writes a JSON document: its kind and version, a checksum, and the content. Raises OSError."""
+    document = {"format": kind, "version": version, **content}
+    text = json.dumps({"format": kind, "version": version, "crc32": _checksum(document), **content}, indent=1)
+
+    def write(name: str) -> None:
+        Path(name).write_text(text + "\n", encoding="utf-8")
+
+    write_atomically(path, write)
+
+
+def read_document(path: Path, kind: str, version: int) -> dict[str, Any]:
+    """A document's content, of this version or an earlier one.
+
+    Raises NotFoundError where there is no file, DataLossError where it isn't such a document or is damaged,
+    UnimplementedError where it is of a later version.
+    """
+    try:
+        if path.stat().st_size > _MOST_BYTES:
+            raise DataLossError(f"{path} is no {kind}: it is larger than any")
+        text = path.read_text(encoding="utf-8")
+    except (FileNotFoundError, NotADirectoryError):
+        raise NotFoundError(f"There is no file {path}") from None
+    except UnicodeDecodeError as error:
+        raise DataLossError(f"{path} is no {kind}: {error}") from None
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        reason = _DEPTH if isinstance(error, RecursionError) else str(error)
+        raise DataLossError(f"{path} is no {kind}, or it is damaged: {reason}") from None
+    if not isinstance(document, dict) or document.get("format") != kind:
+        raise DataLossError(f"{path} is no {kind}")
+    found = document.get("version")
+    if type(found) is not int or found < 1:
+        raise DataLossError(f"{path} says no version")
+    if found > version:
+        raise UnimplementedError(
+            f"{path} is a {kind} of version {found}, which a newer autograph has written; this one reads versions up "
+            f"to {version}. Update autograph, or write the file with this one."
+        )
+    said = document.pop("crc32", None)
+    if said != _checksum(document):
+        raise DataLossError(f"{path} is damaged: its content doesn't have the checksum that it says")
+    return document
