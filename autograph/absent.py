@@ -9,23 +9,18 @@ from typing import Any
 _NO_FILES = (
     "read and write files with Python (open, numpy.load, numpy.save), in a dataset by py_function or from_generator"
 )
-_NO_KERAS = (
-    "Keras is a package of its own, and no part of this project: Module, Variable, nn and GradientTape make models and "
-    "train them (docs/tutorial.md)"
-)
 _NO_GRAPHS = "there are no graphs to build by hand: decorate a Python function with function"
 # By TensorFlow's full name, or its beginning with a star.
 _INSTEAD = {
-    "keras": _NO_KERAS,
-    "layers": _NO_KERAS,
-    "initializers": f"{_NO_KERAS}; random_normal_initializer and its like are here",
-    "losses": f"{_NO_KERAS}; nn has cross entropies",
-    "metrics": _NO_KERAS,
-    "optimizers": f"{_NO_KERAS}; an optimiser is a function that assigns variables",
-    "estimator": _NO_KERAS,
-    "feature_column": _NO_KERAS,
+    "layers": "they are Keras': ag.keras.layers",
+    "initializers": "they are Keras': ag.keras.initializers; random_normal_initializer and its like are here",
+    "losses": "they are Keras': ag.keras.losses",
+    "metrics": "they are Keras': ag.keras.metrics",
+    "optimizers": "they are Keras': ag.keras.optimizers",
+    "estimator": "TensorFlow has no estimators any more: ag.keras.Model has fit",
+    "feature_column": "Keras' preprocessing layers do this: ag.keras.layers, ag.keras.utils.FeatureSpace",
     "contrib": "TensorFlow 2 has no contrib either",
-    "compat": "only TensorFlow 2's names are here; with TensorFlow 1's programs, `tf_upgrade_v2` comes first",
+    "compat.v1": "only TensorFlow 2's names are here; with TensorFlow 1's programs, `tf_upgrade_v2` comes first",
     "lookup": (
         "there are no hash tables: in eager code use a dictionary; in a function, a tensor that is read at an index "
         "(gather), searchsorted of sorted keys, or py_function"

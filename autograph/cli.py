@@ -1,8 +1,8 @@
 """The command line: `autograph to-code` shows what functions are rewritten to, `autograph graph` their programs,
-`autograph explain` how they run, `autograph compile` makes C libraries of them, `autograph cache` shows the folder of
-compiled kernels.
+`autograph explain` how they run, `autograph compile` makes C libraries of them, `autograph run` runs programs written
+for TensorFlow, `autograph cache` shows the folder of compiled kernels.
 
-`to-code` parses files and never runs them; `graph` imports the file. Exit codes: 0 done; 1 a function can't be
+`to-code` parses files and never runs them; the others import or run them. Exit codes: 0 done; 1 a function can't be
 converted or traced (the message says where and why); 2 the command line, the file or the name is wrong.
 """
 
@@ -44,6 +44,11 @@ examples:
   autograph compile model.py:loss --signature "x: float64[8], n: int32" --output build --gradient
   AUTOGRAPH_PROCESSOR=x86-64-v3 autograph compile model.py:predict --signature "x: float32[3]" --output build
 """
+_RUN_EXAMPLES = """\
+examples:
+  autograph run train.py --epochs 3
+  autograph run -m project.train --epochs 3
+"""
 
 
 # The stages after the graph, as `runtime/engine/stages.py` names them.
@@ -80,6 +85,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             from autograph.commands import compile_library
 
             return compile_library.run(options)
+        if options.command == "run":
+            from autograph.commands import run
+
+            return run.run(options)
         if options.command == "cache":
             from autograph.commands import cache
 
@@ -175,6 +184,16 @@ def _parser() -> argparse.ArgumentParser:
     library.add_argument("--output", required=True, metavar="DIR", help="the folder to write to")
     library.add_argument("--name", help="what files and functions are called (default: the function's name)")
     library.add_argument("--gradient", action="store_true", help="define NAME_gradient, too")
+    run = commands.add_parser(
+        "run",
+        help="run a program written for TensorFlow: `import tensorflow` gives this project",
+        description="Runs a program as `python` does, with this project under TensorFlow's name.",
+        epilog=_RUN_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    run.add_argument("-m", dest="module", action="store_true", help="SCRIPT is the name of a module, as in `python -m`")
+    run.add_argument("script", metavar="SCRIPT", help="the file")
+    run.add_argument("arguments", metavar="...", nargs=argparse.REMAINDER, help="its arguments")
     cache = commands.add_parser(
         "cache",
         help="show or empty the folder of compiled kernels",

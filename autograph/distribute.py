@@ -45,6 +45,37 @@ class ReplicaContext:
         return value
 
 
+class StrategyExtended:
+    """`Strategy.extended`: what optimisers and other libraries ask of a strategy."""
+
+    should_use_nested_replica_context = False
+    num_hosts = 1
+    num_replicas_per_host = 1
+    parameter_devices = worker_devices = ("/device:CPU:0",)
+
+    def colocate_vars_with(self, colocate_with_variable: Any) -> contextlib.AbstractContextManager[None]:
+        """A block in which variables are made where another one is: there is one place."""
+        return contextlib.nullcontext()
+
+    def update(
+        self,
+        var: Any,
+        fn: Callable[..., Any],
+        args: tuple = (),
+        kwargs: dict[str, Any] | None = None,
+        group: bool = True,
+    ) -> Any:
+        """The result of ``fn(var, *args, **kwargs)``, which runs where the variable is."""
+        return fn(var, *args, **(kwargs or {}))
+
+    def call_for_each_replica(self, fn: Callable[..., Any], args: tuple = (), kwargs: Any = None) -> Any:
+        """The result of ``fn(*args, **kwargs)``: there is one replica."""
+        return fn(*args, **(kwargs or {}))
+
+    def _in_multi_worker_mode(self) -> bool:
+        return False
+
+
 class Strategy:
     """Runs a program as one replica.
 
@@ -52,6 +83,7 @@ class Strategy:
     """
 
     num_replicas_in_sync = 1
+    extended = StrategyExtended()
 
     @contextlib.contextmanager
     def scope(self) -> Iterator[Strategy]:

@@ -4,7 +4,8 @@ aren't there are explained.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import importlib
+from collections.abc import Callable, Mapping
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -58,13 +59,17 @@ def hide_frames(package: Any) -> None:
         _change_methods(cls, set(inner.split()))
 
 
-def explain_absent_names(package: Any) -> None:
-    """Has `package` and its namespaces say of a name that they don't have what to use instead."""
+def explain_absent_names(package: Any, late: Mapping[str, str] | None = None) -> None:
+    """Has `package` and its namespaces say of a name that they don't have what to use instead.
+
+    late: names of `package` that are modules, each imported when it is asked for.
+    """
     done: set[ModuleType] = set()
 
     def change(module: ModuleType, namespace: str) -> None:
         done.add(module)
-        module.__getattr__ = _absent(package, module, namespace)  # type: ignore[method-assign]
+        here = late or {} if module is package else {}
+        module.__getattr__ = _absent(package, module, namespace, here)  # type: ignore[method-assign]
         for name in module.__all__:
             value = getattr(module, name)
             if isinstance(value, ModuleType) and value.__name__.startswith(_PREFIX) and value not in done:
@@ -73,9 +78,11 @@ def explain_absent_names(package: Any) -> None:
     change(package, "")
 
 
-def _absent(package: Any, module: ModuleType, namespace: str) -> Callable[[str], Any]:
+def _absent(package: Any, module: ModuleType, namespace: str, late: Mapping[str, str]) -> Callable[[str], Any]:
     @shows_no_frames
     def absent(name: str) -> Any:
+        if name in late:
+            return importlib.import_module(late[name])
         if name.startswith("__"):  # asked for by Python and its tools
             raise AttributeError(f"module '{module.__name__}' has no attribute '{name}'")
         raise AttributeError(message(package, namespace, name))

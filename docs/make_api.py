@@ -19,6 +19,10 @@ PAGE = Path(__file__).resolve().parent / "api.md"
 # Names that TensorFlow doesn't have (or has elsewhere: then that is said).
 ONLY_HERE = {
     "autograph.do_not_convert": "tf.autograph.experimental.do_not_convert",
+    "compat.FacadeError": "",
+    "compat.install": "",
+    "compat.is_installed": "",
+    "compat.uninstall": "",
     "config.enable_op_determinism": "tf.config.experimental.enable_op_determinism",
     "config.get_gradient_memory": "",
     "config.set_gradient_memory": "",

@@ -20,6 +20,7 @@ from runtime.ops.api import (
     convert_to_tensor,
     cumprod,
     ensure_shape,
+    equal,
     expand_dims,
     fill,
     gather,
@@ -27,10 +28,13 @@ from runtime.ops.api import (
     less,
     logical_and,
     maximum,
+    minimum,
     not_equal,
     reduce_all,
+    reduce_prod,
     reduce_sum,
     reshape,
+    stack,
     tensor_scatter_nd_update,
     transpose,
     where,
@@ -39,8 +43,9 @@ from runtime.ops.api import range as range_
 from runtime.ops.api import reduce_max as dense_max
 from runtime.ops.api import shape as shape_of
 from runtime.ops.arrays import sets
-from runtime.ops.arrays.segments import unsorted_segment_max, unsorted_segment_sum
+from runtime.ops.arrays.segments import unsorted_segment_max, unsorted_segment_min, unsorted_segment_sum
 from runtime.ops.arrays.sorting import argsort, unique
+from runtime.ops.control import assert_op
 from runtime.ops.convert import static_value
 from runtime.spec import TensorSpec
 from runtime.tensor import Tensor
@@ -58,6 +63,7 @@ class SparseTensor:
     __ag_priority__ = 1
     __ag_composite__ = "sparse"
     __ag_tensor__ = True  # for `is_tensor`
+    _said: shapes.Shape = None  # what `set_shape` has added
 
     def __init__(self, indices: Any, values: Any, dense_shape: Any) -> None:
         self._indices = cast(convert_to_tensor(indices, dtype_hint=_INT), _INT)
@@ -101,7 +107,12 @@ class SparseTensor:
         if known is not None:
             return shapes.TensorShape([int(d) for d in known])
         rank = (self._dense_shape._shape or (None,))[0]
-        return shapes.TensorShape(None if rank is None else [None] * rank)
+        whole = shapes.TensorShape(None if rank is None else [None] * rank)
+        return whole if self._said is None else whole.merge_with(self._said)
+
+    def set_shape(self, shape: Any) -> None:
+        """Adds to what is known of the static shape. Raises ValueError for a shape that doesn't fit it."""
+        self._said = shapes.as_shape(self.shape.merge_with(shape))
 
     def get_shape(self) -> shapes.TensorShape:
         return self.shape
@@ -167,6 +178,11 @@ class SparseTensorSpec:
     @property
     def shape(self) -> shapes.TensorShape:
         return shapes.TensorShape(self._shape)
+
+    @classmethod
+    def from_value(cls, value: SparseTensor) -> SparseTensorSpec:
+        """The spec of a sparse tensor."""
+        return cls(value.shape, value.dtype)
 
     def __tf_flatten__(self) -> tuple[Any, tuple]:
         rank = None if self._shape is None else len(self._shape)
@@ -262,11 +278,128 @@ def sparse_add(a: Any, b: Any, threshold: Any = 0, name: str | None = None) -> A
     joined = SparseTensor(concat([a.indices, b.indices], 0), concat([a.values, b.values], 0), a.dense_shape)
     ordered = reorder(joined)
     places = _linear(ordered.indices, ordered.dense_shape)
-    _, ids = unique(places, _INT)
-    count = dense_max(concat([ids, convert_to_tensor([-1], _INT)], 0)) + 1
+    ids, count = _groups(places)
     values = unsorted_segment_sum(ordered.values, ids, count)
     indices = unsorted_segment_max(ordered.indices, ids, count)
     return SparseTensor(indices, values, a.dense_shape)
+
+
+def _groups(places: Tensor) -> tuple[Tensor, Tensor]:
+    """For each of some sorted numbers which one of the different ones it is; and how many these are."""
+    _, ids = unique(places, _INT)
+    return ids, dense_max(concat([ids, convert_to_tensor([-1], _INT)], 0)) + 1
+
+
+def sparse_maximum(sp_a: SparseTensor, sp_b: SparseTensor, name: str | None = None) -> SparseTensor:
+    """The larger value at each place that one of two sparse tensors of the same shape keeps; others count as 0."""
+    return _extreme(sp_a, sp_b, unsorted_segment_max, maximum)
+
+
+def sparse_minimum(sp_a: SparseTensor, sp_b: SparseTensor, name: str | None = None) -> SparseTensor:
+    """The smaller value at each place that one of two sparse tensors of the same shape keeps; others count as 0."""
+    return _extreme(sp_a, sp_b, unsorted_segment_min, minimum)
+
+
+def _extreme(a: SparseTensor, b: SparseTensor, of_segment: Callable[..., Any], of_two: Callable[..., Any]) -> Any:
+    a, b = _sparse(a), _sparse(b)
+    if not a.shape.is_compatible_with(b.shape):
+        raise errors.InvalidArgumentError(f"operands' shapes do not match: got {a.shape} vs {b.shape}")
+    whole = SparseTensor(concat([a.indices, b.indices], 0), concat([a.values, b.values], 0), a.dense_shape)
+    ordered = reorder(whole)
+    ids, count = _groups(_linear(ordered.indices, ordered.dense_shape))
+    found = of_segment(ordered.values, ids, count)
+    is_alone = less(unsorted_segment_sum(fill(shape_of(ids), 1), ids, count), 2)
+    values = where(is_alone, of_two(found, convert_to_tensor(0, found.dtype)), found)
+    return SparseTensor(unsorted_segment_max(ordered.indices, ids, count), values, a.dense_shape)
+
+
+def sparse_reshape(sp_input: SparseTensor, shape: Any, name: str | None = None) -> SparseTensor:
+    """The same elements, in row-major order, in another shape; one dimension may be -1.
+
+    Raises InvalidArgumentError where the number of elements differs.
+    """
+    sp_input = _sparse(sp_input)
+    given = convert_to_tensor(shape)
+    wanted = cast(given, _INT)
+    total = reduce_prod(sp_input.dense_shape)
+    rest = reduce_prod(where(wanted < 0, convert_to_tensor(1, _INT), wanted))
+    sizes = where(wanted < 0, total // maximum(rest, 1), wanted)
+    assert_op(
+        equal(reduce_prod(sizes), total),
+        "The sparse tensor and the shape to give it have different numbers of elements: the shapes are",
+        data=[sp_input.dense_shape, wanted],
+    )
+    strides = cumprod(concat([sizes[1:], convert_to_tensor([1], _INT)], 0), reverse=True)
+    places = expand_dims(_linear(sp_input.indices, sp_input.dense_shape), 1)
+    made = SparseTensor(places // strides % sizes, sp_input.values, sizes)
+    known = static_value(given)
+    if known is not None:
+        made.set_shape([None if size < 0 else int(size) for size in known])
+    return made
+
+
+def sparse_fill_empty_rows(
+    sp_input: SparseTensor, default_value: Any, name: str | None = None
+) -> tuple[SparseTensor, Tensor]:
+    """With an element `default_value` in column 0 of each row that has none; and for each row whether it had none."""
+    sp_input = _sparse(sp_input)
+    count = sp_input.dense_shape[0]
+    ones = fill(shape_of(sp_input.indices)[:1], 1)
+    is_empty = equal(unsorted_segment_sum(ones, sp_input.indices[:, 0], count), 0)
+    rows = where(is_empty)
+    others = fill([shape_of(rows)[0], shape_of(sp_input.indices)[1] - 1], convert_to_tensor(0, _INT))
+    added = fill(shape_of(rows)[:1], convert_to_tensor(default_value, sp_input.dtype))
+    whole = SparseTensor(
+        concat([sp_input.indices, concat([rows, others], 1)], 0),
+        concat([sp_input.values, added], 0),
+        sp_input.dense_shape,
+    )
+    return reorder(whole), is_empty
+
+
+def sparse_bincount(
+    values: Any,
+    weights: Any = None,
+    axis: int | None = 0,
+    minlength: Any = None,
+    maxlength: Any = None,
+    binary_output: bool = False,
+    name: str | None = None,
+) -> SparseTensor:
+    """How often each number occurs, int64, or the sum of its weights: a sparse tensor of the numbers that do.
+
+    values: a tensor or sparse tensor of integers that aren't negative. weights: one for each value, in the same places.
+    axis: 0 or None counts all; -1 counts in each row of a matrix. minlength, maxlength: bounds of the result's last
+    dimension; numbers beyond it are left out. binary_output: 1 for each number that occurs. Raises ValueError for
+    another axis, and for weights beside binary_output.
+    """
+    if axis not in (0, -1, None):
+        raise ValueError(f"Unsupported value for argument axis={axis}. Only 0 and -1 are currently supported.")
+    if weights is not None and binary_output:
+        raise ValueError("Arguments `binary_output` and `weights` are mutually exclusive. Please specify only one.")
+    places = _members(values)
+    numbers = cast(places.values, _INT)
+    if isinstance(weights, SparseTensor):
+        weights = weights.values
+    counts = fill(shape_of(numbers), convert_to_tensor(1, _INT)) if weights is None else weights
+    counts = reshape(convert_to_tensor(counts), [-1])
+    size = dense_max(concat([numbers, convert_to_tensor([-1], _INT)], 0)) + 1
+    if minlength is not None:
+        size = maximum(size, cast(convert_to_tensor(minlength), _INT))
+    if maxlength is not None:
+        size = minimum(size, cast(convert_to_tensor(maxlength), _INT))
+    by_row = axis == -1 and len(places.shape) > 1
+    rows = places.indices[:, 0] if by_row else numbers * 0
+    is_inside = less(numbers, size)
+    numbers, rows, counts = (boolean_mask(each, is_inside) for each in (numbers, rows, counts))
+    order = argsort(rows * size + numbers, stable=True)
+    numbers, rows, counts = (gather(each, order) for each in (numbers, rows, counts))
+    ids, count = _groups(rows * size + numbers)
+    total = unsorted_segment_sum(counts, ids, count)
+    found = unsorted_segment_max(stack([rows, numbers], 1), ids, count)
+    kept = found if by_row else found[:, 1:]
+    whole = stack([places.dense_shape[0], size]) if by_row else expand_dims(size, 0)
+    return SparseTensor(kept, total * 0 + 1 if binary_output else total, whole)
 
 
 def sparse_reduce_sum(

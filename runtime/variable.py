@@ -46,6 +46,23 @@ CREATED_ONCE = (
 _ATTRIBUTES = {*"_array _id _name _shape _trainable aggregation constraint dtype synchronization".split()}  # noqa: SIM905
 
 
+class Handle:
+    """Stands for a variable."""
+
+    __slots__ = ("variable",)
+
+    def __init__(self, variable: Variable) -> None:
+        self.variable = variable
+
+
+def variable_of(value: Any) -> Any:
+    """The variable that an object acts as, by TensorFlow's protocol `_should_act_as_resource_variable`; else itself."""
+    if isinstance(value, Variable) or not getattr(type(value), "_should_act_as_resource_variable", False):
+        return value
+    handle = value.handle
+    return handle.variable if isinstance(handle, Handle) else value
+
+
 class Variable:
     """A tensor-like object whose value can change.
 
@@ -130,6 +147,20 @@ class Variable:
     @property
     def trainable(self) -> bool:
         return self._trainable
+
+    @property
+    def handle(self) -> Handle:
+        """What stands for the variable in objects that act as it (Keras' variables): `variable_of` finds it there."""
+        return Handle(self)
+
+    @property
+    def _shared_name(self) -> str:
+        return self._name
+
+    @property
+    def _unique_id(self) -> str:
+        """Libraries keep state for each variable under this."""
+        return f"{self._name}_{self._id}"
 
     @property
     def ndim(self) -> int | None:

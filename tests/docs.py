@@ -12,6 +12,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+import autograph as ag
+
 ROOT = Path(__file__).resolve().parent.parent
 # Their blocks raise, or stand in entries of their own: tests/test_error_docs.py runs them.
 RUN_ELSEWHERE = {"docs/errors.md"}
@@ -42,6 +44,7 @@ def blocks(text: str) -> list[Block]:
 
 def run(name: str, text: str) -> list[Block]:
     """Runs the blocks of a page and notes what they print."""
+    ag.random.set_seed(None)  # whatever was run before
     namespace: dict = {"__name__": "docs"}
     found = blocks(text)
     for block in found:

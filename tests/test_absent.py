@@ -31,7 +31,8 @@ def said(name: str) -> str:
 @pytest.mark.parametrize(
     ("name", "says"),
     [
-        ("keras", "Keras is a package of its own"),
+        ("layers", "ag.keras.layers"),
+        ("compat.v1", "tf_upgrade_v2"),
         ("lookup", "there are no hash tables: in eager code use a dictionary"),
         ("train.Example", "optimisers aren't here"),
         ("io.read_file", "read and write files with Python"),
@@ -75,9 +76,9 @@ def test_the_names_that_are_said_are_there() -> None:
 
 def test_as_a_user_sees_it() -> None:
     done = subprocess.run(
-        [sys.executable, "-c", "import autograph as ag\nag.keras.layers.Dense(1)"],
+        [sys.executable, "-c", "import autograph as ag\nag.layers.Dense(1)"],
         cwd=ROOT, capture_output=True, text=True, timeout=120,
     )  # fmt: skip
     lines = done.stderr.splitlines()
     assert len([line for line in lines if "File " in line]) == (1 if sys.version_info >= (3, 11) else 2)
-    assert lines[-1].startswith("AttributeError: module 'autograph' has no attribute 'keras': Keras is a package")
+    assert lines[-1].startswith("AttributeError: module 'autograph' has no attribute 'layers': they are Keras'")

@@ -120,9 +120,14 @@ ROOMS: dict[str, set[str]] = {
         "autograph.function",
         "runtime.errors",
     },
+    "autograph.commands.run": {"autograph.commands", "autograph.facade"},
+    # The facade's entry points import what lies under `tensorflow` when they are called, since that needs all of ours.
+    "autograph.facade": set(),
+    "autograph.facade.tensorflow": {"autograph", "autograph.facade", "autograph.function", *RUNTIME},
+    "autograph.keras": {"autograph.facade"},
     "autograph.cli": {
         *CONVERSION,
-        *(f"autograph.commands{n}" for n in ("", ".graph", ".cache", ".explain", ".compile_library")),
+        *(f"autograph.commands{n}" for n in ("", ".graph", ".cache", ".explain", ".compile_library", ".run")),
     },
     "autograph.__main__": {"autograph.cli"},
     "autograph.documentation": set(),
@@ -144,6 +149,7 @@ ROOMS: dict[str, set[str]] = {
         "autograph.distribute",
         "autograph.c_library",
         "autograph.saving",
+        "autograph.facade",
     },
     # The public namespaces hand names on from everywhere below them.
     "runtime": RUNTIME,

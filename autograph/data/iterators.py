@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import threading
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -30,7 +30,8 @@ from runtime.errors import (
 from runtime.ops.control import HOST_CALL, assert_op
 from runtime.ops.convert import convert_to_tensor
 from runtime.ops.dispatch import apply
-from runtime.tensor import Tensor
+from runtime.spec import TensorSpec
+from runtime.tensor import EagerTensor, Tensor
 from runtime.tracebacks import shows_no_frames
 from runtime.types import TensorType
 
@@ -39,19 +40,59 @@ _BOOL = TensorType(dtypes.bool_, ())
 
 
 class _Handle:
-    """Carries an iterator through a program, as the one element of a tensor of objects."""
+    """Carries an iterator through a program, as the one element of a tensor of objects.
 
-    __slots__ = ("iterator",)
+    owner: the `DatasetIterator` that an argument of a function is, if there is one.
+    """
 
-    def __init__(self, iterator: Iterator[Any]) -> None:
+    __slots__ = ("iterator", "lock", "owner")
+
+    def __init__(self, iterator: Iterator[Any], lock: Any = None, owner: Any = None) -> None:
         self.iterator = iterator
+        self.lock = threading.RLock() if lock is None else lock
+        self.owner = owner
+
+
+class IteratorSpec:
+    """Describes an iterator over a dataset with elements of a spec: functions share a trace for all of them."""
+
+    __ag_composite__ = "iterator"
+    __ag_exact__ = True
+
+    def __init__(self, element_spec: Any) -> None:
+        self.element_spec = element_spec
+
+    @classmethod
+    def from_value(cls, value: DatasetIterator) -> IteratorSpec:
+        """The spec of an iterator."""
+        return cls(value.element_spec)
+
+    def __tf_flatten__(self) -> tuple[Any, tuple]:
+        return self, (TensorSpec((), dtypes.string),)
+
+    @classmethod
+    def __tf_unflatten__(cls, metadata: Any, components: Sequence[Any]) -> Any:
+        return DatasetIterator.__tf_unflatten__(metadata, components)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, IteratorSpec) and self.element_spec == other.element_spec
+
+    def __hash__(self) -> int:
+        return hash(tuple(nest.flatten(self.element_spec)))
+
+    def __repr__(self) -> str:
+        return f"IteratorSpec({self.element_spec!r})"
 
 
 class DatasetIterator(StagedIterator, Stream):
     """Runs through a dataset once. `next` raises StopIteration at its end, `get_next` OutOfRangeError.
 
-    Made by `iter(dataset)`. An iterator made outside a traced function goes on inside it where it stands.
+    Made by `iter(dataset)`. An iterator made outside a traced function goes on inside it where it stands; iterators
+    over the same kind of elements share a trace.
     """
+
+    __ag_composite__ = "iterator"
+    __ag_exact__ = True
 
     def __init__(self, plan: Plan) -> None:
         self.element_spec = plan.spec
@@ -68,6 +109,28 @@ class DatasetIterator(StagedIterator, Stream):
             what = TensorType(dtypes.string, ())
             attrs = {"function": lambda: _Handle(plan.elements()), "types": (what,)}
             self._handle = apply(HOST_CALL, (), attrs)[0]
+
+    def __tf_flatten__(self) -> tuple[Any, tuple]:
+        spec = IteratorSpec(self.element_spec)
+        if self._iterator is None:
+            return spec, (self._handle,)
+        array = np.empty((), object)
+        array[()] = _Handle(self._eager(), self._lock, self)
+        return spec, (EagerTensor(array, dtypes.string),)
+
+    @classmethod
+    def __tf_unflatten__(cls, metadata: Any, components: Sequence[Any]) -> Any:
+        (handle,) = components
+        if isinstance(handle, TensorSpec):
+            return metadata
+        held = handle._array.item() if isinstance(handle, EagerTensor) else None
+        if isinstance(held, _Handle) and held.owner is not None:
+            return held.owner
+        made = cls.__new__(cls)
+        made.element_spec = metadata.element_spec
+        made._types = types_of(metadata.element_spec)
+        made._handle, made._iterator, made._lock = handle, None, threading.RLock()
+        return made
 
     def __iter__(self) -> DatasetIterator:
         return self
@@ -150,7 +213,13 @@ class DatasetIterator(StagedIterator, Stream):
 
     def _pull_from_handle(self) -> Callable[..., list[Any]]:
         types = self._types
-        return lambda handle, wanted: _pull(handle.item().iterator, wanted, types)
+
+        def pull(handle: Any, wanted: Any) -> list[Any]:
+            held = handle.item()
+            with held.lock:
+                return _pull(held.iterator, wanted, types)
+
+        return pull
 
     def _pull_from_outside(self) -> Callable[..., list[Any]]:
         reference, types = weakref.ref(self), self._types  # a trace doesn't keep its arguments alive

@@ -16,6 +16,7 @@ class OptionalSpec:
     """Describes an `Optional` with elements of a spec."""
 
     __ag_composite__ = "optional"
+    __ag_exact__ = True
 
     def __init__(self, element_spec: Any) -> None:
         self.element_spec = element_spec
@@ -41,6 +42,7 @@ class Optional:
     """An element that may not be there: made by `from_value`, `empty`, or an iterator's `get_next_as_optional`."""
 
     __ag_composite__ = "optional"
+    __ag_exact__ = True
 
     def __init__(self, there: Any, value: Any, spec: Any) -> None:
         self._there = there

@@ -2,6 +2,7 @@
 
 from autograph.data.dataset import AUTOTUNE, Dataset
 from autograph.data.iterators import DatasetIterator as Iterator
+from autograph.data.iterators import IteratorSpec
 from autograph.data.optional import Optional
 from autograph.data.options import Options, ThreadingOptions
 from autograph.data.plans import INFINITE as INFINITE_CARDINALITY
@@ -9,6 +10,6 @@ from autograph.data.plans import UNKNOWN as UNKNOWN_CARDINALITY
 from autograph.namespaces import data_experimental as experimental
 
 __all__ = [
-    "AUTOTUNE", "INFINITE_CARDINALITY", "UNKNOWN_CARDINALITY", "Dataset", "Iterator", "Optional", "Options",
-    "ThreadingOptions", "experimental",
+    "AUTOTUNE", "Dataset", "INFINITE_CARDINALITY", "Iterator", "IteratorSpec", "Optional", "Options",
+    "ThreadingOptions", "UNKNOWN_CARDINALITY", "experimental",
 ]  # fmt: skip

@@ -7,6 +7,7 @@ from autograph.distribute import (
     ReduceOp,
     ReplicaContext,
     Strategy,
+    StrategyExtended,
     get_replica_context,
     get_strategy,
     has_strategy,
@@ -15,5 +16,5 @@ from autograph.distribute import (
 
 __all__ = [
     "InputContext", "MirroredStrategy", "OneDeviceStrategy", "ReduceOp", "ReplicaContext", "Strategy",
-    "get_replica_context", "get_strategy", "has_strategy", "in_cross_replica_context",
+    "StrategyExtended", "get_replica_context", "get_strategy", "has_strategy", "in_cross_replica_context",
 ]  # fmt: skip

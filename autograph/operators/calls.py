@@ -32,7 +32,11 @@ from runtime.staged_list import moved
 Maker = Callable[[FunctionType], Callable[..., Any]]
 Converter = Callable[[FunctionType], "Maker | None"]
 
-LIBRARIES = frozenset({"autograph", "runtime", "numpy", "scipy", "numba", "llvmlite", "gast", "astunparse"})
+# Packages whose functions run as they are; the second half is TensorFlow's list.
+LIBRARIES = frozenset({
+    "autograph", "runtime", "numpy", "scipy", "numba", "llvmlite", "gast", "astunparse",
+    "PIL", "keras", "matplotlib", "mock", "pandas", "tensorflow", "tensorflow_probability", "tf_keras",
+})  # fmt: skip
 _STANDARD = tuple({sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")})
 _THIRD_PARTY = ("site-packages", "dist-packages")
 # Methods of Python's lists that have a staged form.

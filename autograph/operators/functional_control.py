@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from types import FunctionType
 from typing import Any
 
+from autograph.operators.calls import CONVERTING
 from autograph.operators.frame import Frame
 from autograph.operators.loop_options import set_loop_options
 from autograph.operators.staged_if import stage_branches
@@ -25,7 +26,12 @@ from runtime.tensor_array import TensorArray
 
 
 def _blocks(*functions: Any) -> list[Any]:
-    """The Python functions among some callables: what they can reach is state."""
+    """The Python functions among some callables: what they can reach is state.
+
+    None of them where nothing is converted: there Python's values belong to the library's own code.
+    """
+    if CONVERTING.get() is False:
+        return []
     return [
         getattr(each, "__func__", each)
         for each in functions

@@ -30,7 +30,7 @@ from runtime.ops.table import OPS
 from runtime.shapes import format_shape
 from runtime.tensor import EagerTensor, SymbolicTensor, Tensor
 from runtime.tracebacks import warn
-from runtime.variable import Variable
+from runtime.variable import Variable, variable_of
 
 
 class GradientTape:
@@ -138,7 +138,7 @@ class GradientTape:
 
         Raises ValueError for things that aren't tensors. Tensors that aren't floating are ignored, with a warning.
         """
-        for one in nest.flatten(tensor):
+        for one in map(variable_of, nest.flatten(tensor)):
             if isinstance(one, Variable):
                 self._watch_variable(one)
             elif isinstance(one, Tensor):
@@ -292,12 +292,12 @@ class GradientTape:
         zero = self._begin_use(unconnected_gradients)
         cotangents = Cotangents()
         seeds = nest.flatten(output_gradients) if output_gradients is not None else None
-        targets = nest.flatten(target)
+        targets = [variable_of(one) for one in nest.flatten(target)]
         if seeds is not None and len(seeds) != len(targets):
             raise ValueError(f"{len(targets)} targets but {len(seeds)} output_gradients")
         for index, one in enumerate(targets):
             self._seed(cotangents, one, None if seeds is None else seeds[index])
-        flat_sources = nest.flatten(sources)
+        flat_sources = [variable_of(one) for one in nest.flatten(sources)]
         self._walk(cotangents, flat_sources)
         found = [self._result(cotangents, source, zero) for source in flat_sources]
         self._end_use(found)
@@ -343,7 +343,7 @@ class GradientTape:
 
         Raises RuntimeError when a tape that isn't persistent is used a second time; ValueError for an unknown rank.
         """
-        flat_sources = nest.flatten(sources)
+        flat_sources = [variable_of(one) for one in nest.flatten(sources)]
         found = self._rows(target, flat_sources, 0, self._begin_use(unconnected_gradients))
         self._end_use(found)
         shaped = [

@@ -40,6 +40,11 @@ def enable_op_determinism() -> None:
     STREAMS.needs_seed = True
 
 
+def is_deterministic() -> bool:
+    """Whether `enable_op_determinism` has been called."""
+    return settings.is_deterministic()
+
+
 def get_intra_op_parallelism_threads() -> int:
     """How many threads a large elementwise nest or reduction runs on; 0: as many as there are cores.
 

@@ -38,6 +38,11 @@ class RaggedTensorSpec:
         self._ragged_rank = ragged_rank
         self._uniform = (None,) * ragged_rank if self._shape is None else self._shape[1 : 1 + ragged_rank]
 
+    @classmethod
+    def from_value(cls, value: Any) -> RaggedTensorSpec:
+        """The spec of a ragged tensor."""
+        return cls(value.shape, value.dtype, value.ragged_rank)
+
     @property
     def shape(self) -> shapes.TensorShape:
         return shapes.TensorShape(self._shape)

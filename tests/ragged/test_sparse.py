@@ -89,3 +89,67 @@ def test_argument_result_and_gradient():
         total = ag.reduce_sum(ag.square(ag.sparse.sparse_dense_matmul(st, matrix)))
     gradients = tape.gradient(total, [values, matrix])
     assert [g.numpy().reshape(-1).tolist() for g in gradients] == [[2.0, 36.0], [2.0, 24.0]]
+
+
+def test_extremes_count_absent_elements_as_zero():
+    one, other = ag.sparse.from_dense([[-1, 0, 2], [0, 0, 0]]), ag.sparse.from_dense([[0, 5, 1], [0, -4, 0]])
+    assert ag.sparse.to_dense(ag.sparse.maximum(one, other)).numpy().tolist() == [[0, 5, 2], [0, 0, 0]]
+    assert ag.sparse.to_dense(ag.sparse.minimum(one, other)).numpy().tolist() == [[-1, 0, 1], [0, -4, 0]]
+    with pytest.raises(ag.errors.InvalidArgumentError, match="shapes do not match"):
+        ag.sparse.maximum(one, ag.sparse.from_dense([1]))
+
+
+def test_reshaping_keeps_the_order():
+    x = np.arange(24).reshape(2, 3, 4) % 5
+    sparse = ag.sparse.from_dense(x)
+    for shape in ([6, 4], [-1], [4, -1, 2]):
+        found = ag.sparse.reshape(sparse, shape)
+        assert ag.sparse.to_dense(found).numpy().tolist() == x.reshape(shape).tolist()
+    with pytest.raises(ag.errors.InvalidArgumentError, match="different numbers of elements"):
+        ag.sparse.reshape(sparse, [5, 5])
+
+
+def test_reshaping_in_a_function_keeps_what_is_known():
+    @ag.function(input_signature=[ag.SparseTensorSpec([None, 4], ag.float32)])
+    def reshaped(x):
+        found = ag.sparse.reshape(x, [-1, 2, 2])
+        assert found.shape.as_list() == [None, 2, 2]
+        return ag.sparse.to_dense(found)
+
+    assert reshaped(ag.sparse.from_dense([[1.0, 0, 0, 4]])).numpy().tolist() == [[[1, 0], [0, 4]]]
+
+
+def test_filling_empty_rows():
+    filled, was_empty = ag.sparse.fill_empty_rows(ag.sparse.from_dense([[0, 0], [0, 3], [0, 0]]), 7)
+    assert filled.indices.numpy().tolist() == [[0, 0], [1, 1], [2, 0]]
+    assert filled.values.numpy().tolist() == [7, 3, 7]
+    assert was_empty.numpy().tolist() == [True, False, True]
+
+
+def test_bincount():
+    def dense(*arguments, **options):
+        found = ag.sparse.bincount(*arguments, **options)
+        assert (np.diff(found.indices.numpy(), axis=0).ravel() != 0).any() or len(found.indices) < 2
+        return ag.sparse.to_dense(found).numpy().tolist()
+
+    assert dense([0, 3, 3]) == [1, 0, 0, 2]
+    assert dense([[0, 1, 1], [3, 3, 9]], axis=-1, maxlength=5) == [[1, 2, 0, 0, 0], [0, 0, 0, 2, 0]]
+    assert dense([[0, 1, 1], [3, 3, 3]], axis=-1, minlength=5, binary_output=True) == [[1, 1, 0, 0, 0], [0, 0, 0, 1, 0]]
+    assert dense([0, 1, 1], weights=[0.5, 1.0, 2.0]) == [0.5, 3.0]
+    assert dense(ag.sparse.from_dense([[1, 0, 2], [0, 2, 2]]), axis=-1) == [[0, 1, 1], [0, 0, 2]]
+    with pytest.raises(ValueError, match="Only 0 and -1"):
+        ag.sparse.bincount([1], axis=1)
+    with pytest.raises(ValueError, match="mutually exclusive"):
+        ag.sparse.bincount([1], weights=[1.0], binary_output=True)
+
+
+def test_a_static_shape_that_is_said():
+    @ag.function(input_signature=[ag.SparseTensorSpec([None, None], ag.float32)])
+    def known(x):
+        x.set_shape([None, 3])
+        return ag.constant(x.shape[1])
+
+    sparse = ag.sparse.from_dense([[1.0, 0, 2]])
+    assert int(known(sparse)) == 3
+    with pytest.raises(ValueError):
+        sparse.set_shape([2, 2])

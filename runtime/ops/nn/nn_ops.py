@@ -18,6 +18,7 @@ from runtime.ops.elementwise.compare import where
 from runtime.ops.elementwise.elementary import exp, expm1, log1p, sigmoid
 from runtime.ops.late import late
 from runtime.ops.linalg.matrices import clip_by_norm
+from runtime.ops.random import stateless
 from runtime.ops.random.stateful import uniform
 from runtime.ops.rules import dims
 from runtime.ops.table import OPS
@@ -203,19 +204,42 @@ def dropout(x: Any, rate: Any, noise_shape: Any = None, seed: int | None = None,
 
     Raises ValueError for a rate outside of [0, 1).
     """
+    tensor = _checked_for_dropout(x, rate)
+    if isinstance(rate, (int, float)) and rate == 0:
+        return tensor
+    drawn = uniform(dims(tensor) if noise_shape is None else noise_shape, dtype=tensor.dtype, seed=seed)
+    return _dropped(tensor, rate, drawn)
+
+
+def stateless_dropout(
+    x: Any, rate: Any, seed: Any, rng_alg: Any = None, noise_shape: Any = None, name: str | None = None
+) -> Tensor:
+    """`dropout` whose random numbers depend on nothing but `seed`, two integers.
+
+    rng_alg: accepted; the numbers are those of `random.stateless_uniform`. Raises ValueError as `dropout` does.
+    """
+    tensor = _checked_for_dropout(x, rate)
+    if isinstance(rate, (int, float)) and rate == 0:
+        return tensor
+    shape = dims(tensor) if noise_shape is None else noise_shape
+    drawn = stateless.uniform(stateless.state_of(seed), shape, 0, None, tensor.dtype)
+    return _dropped(tensor, rate, drawn)
+
+
+def _dropped(tensor: Tensor, rate: Any, drawn: Tensor) -> Tensor:
+    share = convert_to_tensor(rate, tensor.dtype)
+    return where(drawn >= share, tensor / (1 - share), zeros_like(tensor))
+
+
+def _checked_for_dropout(x: Any, rate: Any) -> Tensor:
     tensor = convert_to_tensor(x)
     if tensor.dtype.kind != "f":
         raise ValueError(
             f"`x.dtype` must be a floating point tensor as `x` will be scaled. Received: x_dtype={tensor.dtype}"
         )
-    if isinstance(rate, (int, float)):
-        if not 0 <= rate < 1:
-            raise ValueError(f"`rate` must be a scalar tensor or a float in the range [0, 1). Received: rate={rate}")
-        if rate == 0:
-            return tensor
-    share = convert_to_tensor(rate, tensor.dtype)
-    drawn = uniform(dims(tensor) if noise_shape is None else noise_shape, dtype=tensor.dtype, seed=seed)
-    return where(drawn >= share, tensor / (1 - share), zeros_like(tensor))
+    if isinstance(rate, (int, float)) and not 0 <= rate < 1:
+        raise ValueError(f"`rate` must be a scalar tensor or a float in the range [0, 1). Received: rate={rate}")
+    return tensor
 
 
 @late

@@ -1,0 +1,67 @@
+"""`ag.compat.install()`: `import tensorflow` gives this project, until `uninstall()`."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import threading
+from collections.abc import Iterator
+from types import ModuleType
+
+_lock = threading.RLock()
+_installed: dict[str, ModuleType] = {}
+
+
+class FacadeError(ImportError):
+    """`tensorflow` or Keras can't stand for this project, since this process has imported another one already."""
+
+
+def install() -> None:
+    """Makes `import tensorflow` give this project, in this process, for programs and libraries written for TensorFlow.
+
+    Modules named `tensorflow`, `tensorflow.compat.v2` and so on have the names of this package, and those private ones
+    that Keras 3 and Sonnet use. An installed TensorFlow is not touched: it is not found while this is in place. Calling
+    it again does nothing.
+
+    Raises FacadeError when TensorFlow itself has been imported in this process.
+    """
+    with _lock:
+        if is_installed():
+            return
+        found = sys.modules.get("tensorflow")
+        if found is not None:
+            raise FacadeError(
+                f"tensorflow is already imported in this process, from {getattr(found, '__file__', None)}: modules "
+                "that have it would not work with ours. Call autograph.compat.install() before anything imports "
+                "tensorflow, or start the program with `autograph run SCRIPT.py`."
+            )
+        tensorflow = importlib.import_module("autograph.facade.tensorflow")
+        tensorflow.identity.assume()
+        _installed.update(tensorflow.modules.build())
+        sys.modules.update(_installed)
+
+
+def uninstall() -> None:
+    """Takes back what `install` did. Keras is forgotten with it, so that the next `import keras` loads it anew.
+
+    Modules that have imported `tensorflow` meanwhile keep what they have. Does nothing where nothing is installed.
+    """
+    with _lock:
+        if not is_installed():
+            return
+        for name in list(_names_of("tensorflow", "keras", "autograph.keras")):
+            del sys.modules[name]
+        vars(sys.modules["autograph"]).pop("keras", None)  # where the import of `autograph.keras` has put it
+        _installed.clear()
+        sys.modules["autograph.facade.tensorflow"].identity.restore()
+
+
+def is_installed() -> bool:
+    """Whether `import tensorflow` gives this project."""
+    return bool(_installed)
+
+
+def _names_of(*packages: str) -> Iterator[str]:
+    for name in sys.modules:
+        if any(name == package or name.startswith(f"{package}.") for package in packages):
+            yield name

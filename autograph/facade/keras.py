@@ -1,0 +1,57 @@
+"""Keras 3 on this project: what `ag.keras` and `tf.keras` are."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import threading
+from types import ModuleType
+
+from autograph.facade.installation import FacadeError, install
+
+_BACKEND = "KERAS_BACKEND"
+_lock = threading.RLock()
+
+
+def load() -> ModuleType:
+    """Keras, with its TensorFlow back end on this project: the package that TensorFlow has as `tf.keras`.
+
+    Raises FacadeError when Keras isn't installed, runs on another back end already, or is told to by KERAS_BACKEND.
+    """
+    with _lock:
+        _check()
+        install()
+        chosen = os.environ.get(_BACKEND)
+        os.environ[_BACKEND] = "tensorflow"  # more than what a user's `keras.json` says
+        try:
+            return importlib.import_module("keras._tf_keras.keras")
+        except ModuleNotFoundError as error:
+            if error.name is None or error.name.partition(".")[0] != "keras":
+                raise
+            raise FacadeError(
+                "Keras 3 isn't installed: python -m pip install 'autograph-numba[keras]'", name="keras"
+            ) from None
+        finally:
+            if chosen is None:
+                del os.environ[_BACKEND]
+            else:
+                os.environ[_BACKEND] = chosen
+
+
+def _check() -> None:
+    config = sys.modules.get("keras.src.backend.config")
+    if config is not None:
+        running = config.backend()
+        if running != "tensorflow":
+            raise FacadeError(
+                f"Keras already runs on {running} in this process. Use autograph.keras before anything imports keras, "
+                f"or set {_BACKEND}=tensorflow and call autograph.compat.install() first."
+            )
+        return
+    wanted = os.environ.get(_BACKEND, "tensorflow")
+    if wanted != "tensorflow":
+        raise FacadeError(
+            f"{_BACKEND} is {wanted!r}, but Keras runs on autograph by its TensorFlow back end: unset it, or set it to "
+            "'tensorflow'."
+        )

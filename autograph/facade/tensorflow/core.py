@@ -1,0 +1,113 @@
+"""`tensorflow` itself: what it has beside the names of `autograph`."""
+
+from __future__ import annotations
+
+import abc
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import autograph as ag
+
+# The version whose names and contracts ours follow.
+VERSION = "2.21.0"
+
+
+class CompositeTensor(abc.ABC):  # noqa: B024 (for `isinstance`)
+    """Base of what consists of several tensors. Ours are instances of it; there is nothing to inherit."""
+
+
+for _cls in (ag.SparseTensor, ag.RaggedTensor, ag.IndexedSlices, ag.experimental.Optional, ag.TensorArray):
+    CompositeTensor.register(_cls)
+
+
+class TypeSpec(abc.ABC):  # noqa: B024 (for `isinstance`)
+    """Base of what describes values. Ours are instances of it; there is nothing to inherit."""
+
+
+for _spec in (ag.TensorSpec, ag.SparseTensorSpec, ag.RaggedTensorSpec, ag.OptionalSpec):
+    TypeSpec.register(_spec)
+
+
+def type_spec_from_value(value: Any) -> Any:
+    """The spec of a tensor, a sparse or ragged one, or of anything that converts to a tensor.
+
+    Raises TypeError for other values.
+    """
+    if isinstance(value, ag.SparseTensor):
+        return ag.SparseTensorSpec.from_value(value)
+    if isinstance(value, ag.RaggedTensor):
+        return ag.RaggedTensorSpec.from_value(value)
+    if isinstance(value, ag.experimental.Optional):
+        return ag.OptionalSpec(value.element_spec)
+    if not ag.is_tensor(value):
+        value = ag.convert_to_tensor(value)
+    return ag.TensorSpec(value.shape, value.dtype)
+
+
+class DeviceSpec:
+    """A device by its parts, as in "/job:worker/task:1/device:GPU:0"."""
+
+    def __init__(
+        self,
+        job: str | None = None,
+        replica: int | None = None,
+        task: int | None = None,
+        device_type: str | None = None,
+        device_index: int | None = None,
+    ) -> None:
+        self.job, self.replica, self.task = job, replica, task
+        self.device_type, self.device_index = device_type, device_index
+
+    @classmethod
+    def from_string(cls, spec: str) -> DeviceSpec:
+        """The parts of a device's name. Raises ValueError for a part that isn't known."""
+        found = cls()
+        for part in filter(None, spec.split("/")):
+            kind, _, rest = part.partition(":")
+            if kind == "job":
+                found.job = rest
+            elif kind in ("replica", "task"):
+                setattr(found, kind, int(rest))
+            elif kind == "device":
+                name, _, index = rest.partition(":")
+                found.device_type = name.upper()
+                found.device_index = None if index in ("", "*") else int(index)
+            elif kind.lower() in ("cpu", "gpu"):
+                found.device_type, found.device_index = kind.upper(), int(rest) if rest else None
+            else:
+                raise ValueError(f"Unknown attribute {part!r} is encountered while parsing the device spec {spec!r}")
+        return found
+
+    def to_string(self) -> str:
+        """The name that `from_string` reads."""
+        parts = [("job", self.job), ("replica", self.replica), ("task", self.task)]
+        text = "".join(f"/{name}:{value}" for name, value in parts if value is not None)
+        if self.device_type is None:
+            return text
+        return f"{text}/device:{self.device_type}:{'*' if self.device_index is None else self.device_index}"
+
+
+@contextlib.contextmanager
+def variable_creator_scope(variable_creator: Callable[..., Any]) -> Iterator[None]:
+    """Raises UnimplementedError: variables are made by their class alone."""
+    raise ag.errors.UnimplementedError("variable_creator_scope isn't there: make variables by a function of your own")
+    yield
+
+
+MODULES: dict[str, dict[str, Any]] = {
+    "tensorflow": {
+        "CompositeTensor": CompositeTensor,
+        "DeviceSpec": DeviceSpec,
+        "TypeSpec": TypeSpec,
+        "__git_version__": f"autograph-{ag.__version__}",
+        "__version__": VERSION,
+        "type_spec_from_value": type_spec_from_value,
+        "variable_creator_scope": variable_creator_scope,
+    },
+    "tensorflow.experimental.dtensor": {},
+    "tensorflow.version": {"GIT_VERSION": f"autograph-{ag.__version__}", "VERSION": VERSION},
+    "tensorflow.sysconfig": {
+        "get_build_info": lambda: {"is_cuda_build": False, "is_rocm_build": False, "is_tensorrt_build": False}
+    },
+}

@@ -1,0 +1,34 @@
+"""The names of classes by which libraries know TensorFlow's objects without importing it.
+
+Keras asks whether a class is called `DatasetV2` and comes from a module of `tensorflow.python`. While the facade is
+installed, ours say so.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import autograph as ag
+
+_CLASSES = {
+    ag.Tensor: ("Tensor", "tensorflow.python.framework.tensor"),
+    ag.SparseTensor: ("SparseTensor", "tensorflow.python.framework.sparse_tensor"),
+    ag.RaggedTensor: ("RaggedTensor", "tensorflow.python.ops.ragged.ragged_tensor"),
+    ag.data.Dataset: ("DatasetV2", "tensorflow.python.data.ops.dataset_ops"),
+}
+# Where those classes are found by these names, for `pickle`.
+MODULES: dict[str, dict[str, Any]] = {module: {name: cls} for cls, (name, module) in _CLASSES.items()}
+_before: dict[type, tuple[str, str]] = {}
+
+
+def assume() -> None:
+    """Gives our classes the names that TensorFlow's have."""
+    for cls, (name, module) in _CLASSES.items():
+        _before.setdefault(cls, (cls.__name__, cls.__module__))
+        cls.__name__, cls.__module__ = name, module
+
+
+def restore() -> None:
+    """Gives our classes their own names back."""
+    for cls, (name, module) in _before.items():
+        cls.__name__, cls.__module__ = name, module

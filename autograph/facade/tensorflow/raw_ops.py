@@ -1,0 +1,66 @@
+"""`tf.raw_ops`: what libraries call by its raw name, each by the public functions that do the same."""
+
+from __future__ import annotations
+
+import collections
+from typing import Any
+
+import autograph as ag
+
+FusedBatchNormV3 = collections.namedtuple(
+    "FusedBatchNormV3", "y batch_mean batch_variance reserve_space_1 reserve_space_2 reserve_space_3"
+)
+
+
+def bucketize(input: Any, boundaries: Any, name: str | None = None) -> Any:
+    """Of each number, how many boundaries are at most as large: int32."""
+    x = ag.convert_to_tensor(input)
+    dtype = x.dtype if x.dtype.is_floating else ag.float32
+    found = ag.searchsorted(ag.constant(list(boundaries), dtype), ag.reshape(ag.cast(x, dtype), [-1]), side="right")
+    return ag.reshape(ag.cast(found, ag.int32), ag.shape(x))
+
+
+def fused_batch_norm(
+    x: Any,
+    scale: Any,
+    offset: Any,
+    mean: Any,
+    variance: Any,
+    epsilon: float = 1e-4,
+    exponential_avg_factor: float = 1.0,
+    data_format: Any = "NHWC",
+    is_training: bool = True,
+    name: str | None = None,
+) -> Any:
+    """Batch normalisation over all but the channels, and the mean and (unbiased) variance of the batch."""
+    x = ag.convert_to_tensor(x)
+    rank = x.shape.rank
+    last = ag.compat.as_text(data_format).endswith("C")
+    channel = rank - 1 if last else 1
+    axes = [axis for axis in range(rank) if axis != channel]
+    if is_training:
+        used_mean, used_variance = ag.nn.moments(ag.cast(x, ag.float32) if x.dtype.size < 4 else x, axes)
+    else:
+        used_mean, used_variance = ag.convert_to_tensor(mean), ag.convert_to_tensor(variance)
+    shape = [1 if axis != channel else -1 for axis in range(rank)]
+    wide = ag.cast(x, used_mean.dtype)
+    at, spread, shift, factor = (ag.reshape(part, shape) for part in (used_mean, used_variance, offset, scale))
+    y = ag.cast(ag.nn.batch_normalization(wide, at, spread, shift, factor, epsilon), x.dtype)
+    count = ag.cast(ag.size(x) // ag.size(used_mean), used_variance.dtype)
+    unbiased = used_variance * count / ag.maximum(count - 1, 1) if is_training else used_variance
+    if is_training and exponential_avg_factor != 1.0:
+        kept = 1 - exponential_avg_factor
+        batch_mean = used_mean * exponential_avg_factor + kept * ag.convert_to_tensor(mean)
+        batch_variance = unbiased * exponential_avg_factor + kept * ag.convert_to_tensor(variance)
+    else:
+        batch_mean, batch_variance = used_mean, unbiased
+    return FusedBatchNormV3(y, batch_mean, batch_variance, used_mean, used_variance, used_variance)
+
+
+MODULES: dict[str, dict[str, Any]] = {
+    "tensorflow.raw_ops": {
+        "Bucketize": bucketize,
+        "FusedBatchNormV2": fused_batch_norm,
+        "FusedBatchNormV3": fused_batch_norm,
+    }
+}

@@ -1,0 +1,81 @@
+"""`tf.__internal__.tracking`: objects that know what they consist of, for checkpoints."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import autograph as ag
+
+
+class Trackable:
+    """Base of objects that others can depend on."""
+
+    _setattr_tracking = True
+
+    def _track_trackable(self, trackable: Any, name: str, overwrite: bool = False) -> Any:
+        """Notes that this object consists, among others, of another one. Raises ValueError for a name twice."""
+        known = self.__dict__.setdefault("_self_dependencies", {})
+        if not overwrite and known.get(name, trackable) is not trackable:
+            raise ValueError(
+                f"Called Trackable._track_trackable() with name='{name}', but that name is tracked already"
+            )
+        known[name] = trackable
+        return trackable
+
+    def _lookup_dependency(self, name: str, cached_dependencies: Any = None) -> Any:
+        return self._trackable_children().get(name)
+
+    def _trackable_children(self, save_type: str = "checkpoint", **options: Any) -> dict[str, Any]:
+        """What the object consists of, by name."""
+        return dict(self.__dict__.get("_self_dependencies") or {})
+
+
+class AutoTrackable(Trackable):
+    """A `Trackable` that consists of the variables, modules and trackable objects among its attributes."""
+
+    def _trackable_children(self, save_type: str = "checkpoint", **options: Any) -> dict[str, Any]:
+        children = {
+            name: value
+            for name, value in vars(self).items()
+            if isinstance(value, (Trackable, ag.Variable, ag.Module)) and not name.startswith("_self_")
+        }
+        return {**children, **super()._trackable_children(save_type, **options)}
+
+    def __delattr__(self, name: str) -> None:
+        self.__dict__.get("_self_dependencies", {}).pop(name, None)
+        super().__delattr__(name)
+
+
+def no_automatic_dependency_tracking(method: Callable[..., Any]) -> Callable[..., Any]:
+    """A method that sets attributes which don't count as parts of the object."""
+
+    @functools.wraps(method)
+    def untracked(self: Any, *arguments: Any, **options: Any) -> Any:
+        before = getattr(self, "_self_setattr_tracking", True)
+        self._self_setattr_tracking = False
+        try:
+            return method(self, *arguments, **options)
+        finally:
+            self._self_setattr_tracking = before
+
+    return untracked
+
+
+class ListWrapper(list):
+    """A list that TensorFlow's tracking would put in a list's place; ours leaves lists alone."""
+
+
+class _DictWrapper(dict):
+    """The same of dictionaries."""
+
+
+MODULES: dict[str, dict[str, Any]] = {
+    "tensorflow.__internal__.tracking": {
+        "AutoTrackable": AutoTrackable,
+        "Trackable": Trackable,
+        "no_automatic_dependency_tracking": no_automatic_dependency_tracking,
+    },
+    "tensorflow.python.trackable.data_structures": {"ListWrapper": ListWrapper, "_DictWrapper": _DictWrapper},
+}

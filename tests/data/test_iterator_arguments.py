@@ -1,0 +1,93 @@
+"""Iterators over datasets as arguments of functions: one trace for all that have the same kind of elements."""
+
+import gc
+import weakref
+
+import pytest
+
+import autograph as ag
+
+
+def test_iterators_share_a_trace_and_go_on_where_they_stand():
+    @ag.function
+    def two(iterator):
+        return iterator.get_next() + next(iterator)
+
+    @ag.function
+    def rest(iterator):
+        total = ag.constant(0, ag.int64)
+        for x in iterator:
+            total += x
+        return total
+
+    for size in range(4, 8):
+        iterator = iter(ag.data.Dataset.range(size))
+        assert int(two(iterator)) == 1
+        assert int(rest(iterator)) == sum(range(2, size))
+        assert list(iterator) == []
+    assert two.experimental_get_tracing_count() == rest.experimental_get_tracing_count() == 1
+
+
+def test_other_elements_are_another_trace():
+    @ag.function
+    def first(iterator):
+        return iterator.get_next()
+
+    assert int(first(iter(ag.data.Dataset.range(3)))) == 0
+    assert first(iter(ag.data.Dataset.from_tensors({"a": 1.0})))["a"].numpy() == 1
+    assert first.experimental_get_tracing_count() == 2
+
+
+def test_an_iterator_comes_out_as_it_went_in():
+    @ag.function
+    def same(iterator):
+        return iterator
+
+    iterator = iter(ag.data.Dataset.range(3))
+    assert same(iterator) is iterator
+
+
+def test_a_function_keeps_no_iterator():
+    @ag.function
+    def first(iterator):
+        return iterator.get_next()
+
+    iterator = iter(ag.data.Dataset.range(3))
+    first(iterator)
+    gone = weakref.ref(iterator)
+    del iterator
+    gc.collect()
+    assert gone() is None
+
+
+def test_the_end_in_a_function():
+    @ag.function
+    def first(iterator):
+        return iterator.get_next()
+
+    iterator = iter(ag.data.Dataset.range(1))
+    first(iterator)
+    with pytest.raises(ag.errors.OutOfRangeError, match="End of sequence"):
+        first(iterator)
+
+
+def test_the_spec_in_a_signature():
+    spec = ag.data.IteratorSpec(ag.TensorSpec([], ag.int64))
+
+    @ag.function(input_signature=[spec])
+    def first(iterator):
+        return iterator.get_next()
+
+    assert int(first(iter(ag.data.Dataset.range(3)))) == 0
+    assert spec == ag.data.IteratorSpec.from_value(iter(ag.data.Dataset.range(5)))
+    assert "int64" in repr(spec)
+
+
+def test_optionals_of_other_structures_are_other_traces():
+    @ag.function
+    def value(optional):
+        return optional.get_value()
+
+    for name in "ab":
+        assert value(ag.data.Optional.from_value({name: 1.0})).keys() == {name}
+    assert value.experimental_get_tracing_count() == 2

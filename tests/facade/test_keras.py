@@ -1,0 +1,268 @@
+"""Keras 3, unchanged: a slice of what `python -m tests.keras` runs, with the installed package alone."""
+
+import importlib.util
+
+import numpy as np
+import pytest
+
+import autograph as ag
+
+pytestmark = pytest.mark.skipif(
+    importlib.util.find_spec("keras") is None, reason="needs the keras extra: pip install -e '.[keras]'"
+)
+
+
+@pytest.fixture(scope="module")
+def keras():
+    loaded = ag.keras
+    yield loaded
+    ag.compat.uninstall()
+
+
+@pytest.fixture(autouse=True)
+def fresh(keras):
+    keras.utils.set_random_seed(3)
+    yield
+    keras.backend.clear_session()
+    ag.random.set_seed(None)
+
+
+RNG = np.random.default_rng(0)
+ROWS = RNG.normal(size=(256, 8)).astype("float32")
+CLASSES = (ROWS.sum(1) > 0).astype("int32")
+IMAGES = RNG.normal(size=(64, 12, 12, 1)).astype("float32")
+TOKENS = RNG.integers(0, 20, (64, 10))
+
+
+def losses(model, *data, **options):
+    return model.fit(*data, verbose=0, **options).history["loss"]
+
+
+def test_it_is_one_keras(keras):
+    import keras as itself
+    import tensorflow as tf
+    from tensorflow.keras.layers import Dense
+
+    from autograph.keras import Model
+
+    assert itself.backend.backend() == "tensorflow"
+    assert Dense is keras.layers.Dense is itself.layers.Dense is tf.keras.layers.Dense
+    assert Model is itself.Model
+    assert tf.losses.MeanSquaredError is itself.losses.MeanSquaredError
+
+
+def test_sequential(keras):
+    model = keras.Sequential([keras.layers.Dense(16, activation="relu"), keras.layers.Dense(2)])
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    model.compile("adam", loss, metrics=["accuracy"])
+    found = losses(model, ROWS, CLASSES, epochs=8, validation_split=0.2)
+    assert found[-1] < 0.8 * found[0]
+    evaluated = model.evaluate(ROWS, CLASSES, verbose=0, return_dict=True)
+    predicted = model.predict(ROWS, verbose=0)
+    assert evaluated["accuracy"] == pytest.approx(np.mean(predicted.argmax(1) == CLASSES))
+
+
+def test_training_is_the_arithmetic_that_it_says(keras):
+    """Two steps of gradient descent with momentum on a linear model, beside NumPy's."""
+    model = keras.Sequential([keras.Input((8,)), keras.layers.Dense(1, kernel_initializer="ones")])
+    model.compile(keras.optimizers.SGD(0.05, momentum=0.9), "mse")
+    target = CLASSES[:, None].astype("float32")
+    model.fit(ROWS, target, epochs=2, batch_size=256, shuffle=False, verbose=0)
+    weights, bias, speed = np.ones((8, 1)), np.zeros(1), [0, 0]
+    for _ in range(2):
+        error = 2 * (ROWS @ weights + bias - target) / len(ROWS)
+        speed = [0.9 * speed[0] - 0.05 * ROWS.T @ error, 0.9 * speed[1] - 0.05 * error.sum(0)]
+        weights, bias = weights + speed[0], bias + speed[1]
+    np.testing.assert_allclose(model.get_weights()[0], weights, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(model.get_weights()[1], bias, rtol=1e-4, atol=1e-6)
+
+
+def test_a_dataset_and_metrics(keras):
+    model = keras.Sequential([keras.layers.Dense(16, activation="relu"), keras.layers.Dense(1, activation="sigmoid")])
+    model.compile(keras.optimizers.Adam(1e-2), "binary_crossentropy", metrics=["AUC", "accuracy"])
+    data = ag.data.Dataset.from_tensor_slices((ROWS, CLASSES)).shuffle(100).batch(32)
+    history = model.fit(data, epochs=5, verbose=0, validation_data=data).history
+    assert history["val_AUC"][-1] > 0.9
+    assert history["loss"][-1] < history["loss"][0]
+
+
+def test_each_epoch_has_the_same_trace(keras):
+    model = keras.Sequential([keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    with pytest.MonkeyPatch.context() as patch:
+        from autograph.function import polymorphic
+
+        names = []
+        original = polymorphic.trace
+        patch.setattr(polymorphic, "trace", lambda f, name, *rest: names.append(name) or original(f, name, *rest))
+        losses(model, ROWS, CLASSES, epochs=6)
+    assert names.count("multi_step_on_iterator") == 1
+    assert names.count("one_step_on_data") == 2  # once more after the variables have been made
+
+
+def test_a_convolutional_network(keras):
+    layers = keras.layers
+    model = keras.Sequential([
+        layers.Conv2D(4, 3, activation="relu"), layers.BatchNormalization(), layers.MaxPooling2D(), layers.Flatten(),
+        layers.Dropout(0.3), layers.Dense(10),
+    ])  # fmt: skip
+    model.compile("adam", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    found = losses(model, IMAGES, RNG.integers(0, 10, 64), epochs=10)
+    assert found[-1] < found[0]
+
+
+@pytest.mark.parametrize("kind", ["SimpleRNN", "LSTM", "GRU"])
+@pytest.mark.parametrize("both", [False, True])
+def test_recurrent_networks(keras, kind, both):
+    layer = getattr(keras.layers, kind)(8)
+    model = keras.Sequential([
+        keras.layers.Embedding(20, 8, mask_zero=True), keras.layers.Bidirectional(layer) if both else layer,
+        keras.layers.Dense(1),
+    ])  # fmt: skip
+    model.compile(keras.optimizers.Adam(0.01), "mse")
+    found = losses(model, TOKENS, TOKENS[:, :1] / 20.0, epochs=6)
+    assert found[-1] < found[0]
+
+
+def test_a_functional_model_with_attention(keras):
+    inputs = keras.Input((10, 16))
+    attended = keras.layers.MultiHeadAttention(2, 8)(inputs, inputs)
+    summed = keras.layers.LayerNormalization()(inputs + attended)
+    model = keras.Model(inputs, keras.layers.Dense(1)(keras.layers.GlobalAveragePooling1D()(summed)))
+    model.compile("adamw", "mse")
+    x = RNG.normal(size=(64, 10, 16)).astype("float32")
+    found = losses(model, x, x.mean((1, 2)), epochs=6)
+    assert found[-1] < found[0]
+
+
+def test_a_loop_of_ones_own(keras):
+    model = keras.Sequential([keras.layers.Dense(4, activation="tanh"), keras.layers.Dense(1)])
+    optimizer = keras.optimizers.SGD(0.1)
+
+    @ag.function
+    def step(x, y):
+        with ag.GradientTape() as tape:
+            loss = ag.reduce_mean((model(x, training=True)[:, 0] - y) ** 2)
+        gradients = tape.gradient(loss, model.trainable_variables)
+        optimizer.apply_gradients(zip(gradients, model.trainable_variables))
+        return loss
+
+    found = [float(step(ROWS, ag.cast(CLASSES, ag.float32))) for _ in range(20)]
+    assert found[-1] < found[0]
+    assert step.experimental_get_tracing_count() == 1
+
+
+def test_a_model_with_a_training_step_of_its_own(keras):
+    import tensorflow as tf
+
+    class Model(keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.dense = keras.layers.Dense(4)
+            self.tracker = keras.metrics.Mean(name="error")
+
+        def call(self, x, training=False):
+            return tf.reduce_sum(self.dense(x), 1)
+
+        def train_step(self, data):
+            x, y = data
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_mean((self(x, training=True) - tf.cast(y, tf.float32)) ** 2)
+            self.optimizer.apply(tape.gradient(loss, self.trainable_variables), self.trainable_variables)
+            self.tracker.update_state(loss)
+            return {"error": self.tracker.result()}
+
+    model = Model()
+    model.compile("adam")
+    history = model.fit(ROWS, CLASSES, epochs=4, verbose=0).history
+    assert list(history) == ["error"]
+    assert history["error"][-1] < history["error"][0]
+
+
+def test_saving(keras, tmp_path):
+    model = keras.Sequential([keras.Input((8,)), keras.layers.Dense(3)])
+    model.save(tmp_path / "model.keras")
+    again = keras.models.load_model(tmp_path / "model.keras")
+    np.testing.assert_array_equal(model.predict(ROWS, verbose=0), again.predict(ROWS, verbose=0))
+    other = keras.Sequential([keras.Input((8,)), keras.layers.Dense(3)])
+    model.save_weights(tmp_path / "model.weights.h5")
+    other.load_weights(tmp_path / "model.weights.h5")
+    np.testing.assert_array_equal(model.predict(ROWS, verbose=0), other.predict(ROWS, verbose=0))
+
+
+def test_callbacks(keras, tmp_path):
+    model = keras.Sequential([keras.layers.Dense(1)])
+    model.compile("adam", "mse", steps_per_execution=3)
+    kept = tmp_path / "best.keras"
+    history = model.fit(
+        ROWS, CLASSES, epochs=5, verbose=0, validation_data=(ROWS, CLASSES), class_weight={0: 1.0, 1: 2.0},
+        callbacks=[
+            keras.callbacks.EarlyStopping(patience=1, min_delta=1e9),
+            keras.callbacks.ReduceLROnPlateau(),
+            keras.callbacks.ModelCheckpoint(kept, save_best_only=True),
+            keras.callbacks.CSVLogger(tmp_path / "log.csv"),
+            keras.callbacks.TerminateOnNaN(),
+            keras.callbacks.LearningRateScheduler(lambda epoch, rate: rate * 0.5),
+        ],
+    ).history  # fmt: skip
+    assert len(history["loss"]) == 2
+    assert kept.exists()
+    assert (tmp_path / "log.csv").read_text().startswith("epoch,")
+    assert float(model.optimizer.learning_rate.numpy()) == pytest.approx(0.00025)
+
+
+@pytest.mark.parametrize("options", [{"run_eagerly": True}, {"jit_compile": True}, {"steps_per_execution": 4}])
+def test_ways_to_run_agree(keras, options):
+    found = []
+    for chosen in ({}, options):
+        keras.utils.set_random_seed(5)
+        model = keras.Sequential([keras.layers.Dense(8, activation="relu"), keras.layers.Dense(1)])
+        model.compile("adam", "mse", **chosen)
+        found.append(losses(model, ROWS, CLASSES, epochs=3, shuffle=False))
+    np.testing.assert_allclose(*found, rtol=1e-4)
+
+
+def test_mixed_precision(keras):
+    keras.mixed_precision.set_global_policy("mixed_float16")
+    try:
+        model = keras.Sequential([keras.layers.Dense(8), keras.layers.Dense(1, dtype="float32")])
+        model.compile("adam", "mse")
+        found = losses(model, ROWS, CLASSES, epochs=6)
+        assert found[-1] < found[0]
+        assert model.layers[0].compute_dtype == "float16"
+        assert model.layers[0].kernel.dtype == "float32"
+    finally:
+        keras.mixed_precision.set_global_policy("float32")
+
+
+def test_a_generator_and_the_progress_bar(keras, capsys):
+    def batches():
+        for start in range(0, 80, 16):
+            yield ROWS[start : start + 16], CLASSES[start : start + 16]
+
+    model = keras.Sequential([keras.layers.Dense(1)])
+    model.compile("adam", "mse")
+    model.fit(batches(), epochs=1, verbose=2)
+    assert "5/5" in capsys.readouterr().out
+
+
+def test_sample_weights(keras):
+    weights = (CLASSES == 1).astype("float32")
+    model = keras.Sequential([keras.layers.Dense(1, use_bias=False)])
+    model.compile("sgd", "mse")
+    model.build((None, 8))
+    before = model.predict(ROWS, verbose=0)[:, 0]
+    loss = model.evaluate(ROWS, CLASSES, sample_weight=weights, verbose=0, batch_size=256)
+    assert loss == pytest.approx(np.mean((before - CLASSES) ** 2 * weights), rel=1e-4)
+
+
+def test_ops_under_tensors(keras):
+    ops = keras.ops
+
+    @ag.function
+    def program(x):
+        total = ops.while_loop(lambda i, s: i < 3, lambda i, s: (i + 1, s + ops.sum(x)), (0, 0.0))[1]
+        return ops.cond(total > 0, lambda: total, lambda: -total)
+
+    assert float(program(ag.constant([-1.0, -2.0]))) == 9
+    np.testing.assert_allclose(ops.convert_to_numpy(ops.softmax(ops.arange(3.0))).sum(), 1, rtol=1e-6)
