@@ -89,6 +89,7 @@ ROOMS: dict[str, set[str]] = {
     "runtime.graph": {*BASE, "runtime.tensor", *OPS},
     "runtime.autodiff": {*VALUES, "runtime.graph"},
     "runtime.storage": {"runtime.dtypes", "runtime.errors"},
+    "runtime.serial": {*BASE, "runtime.tensor", *OPS, "runtime.graph", "runtime.autodiff"},
     # What compiles kernels knows nothing of tensors and graphs.
     "runtime.kernel_ir": set(),
     "runtime.llvm": {"runtime.kernel_ir", "runtime.llvm.optimize"},

@@ -19,7 +19,7 @@ from runtime.ops.dispatch import apply
 from runtime.ops.late import LATE, Applied
 
 
-class _PulledBack:
+class PulledBack:
     """The cotangents of the operands `wanted`, from all its operands and the cotangents of its results `seeds`."""
 
     def __init__(self, call: Callable[..., Any], count: int, wanted: list[int], seeds: list[int]) -> None:
@@ -46,7 +46,7 @@ def _pull_back(call: Any, function: Callable[..., Any], arrived: Sequence[Any], 
     inputs = call.inputs
     wanted = [i for i, t in enumerate(inputs) if is_differentiable(t.type) and tracked(t)]
     seeds = [i for i, dy in enumerate(arrived) if dy is not None]
-    pulled = _PulledBack(function, len(inputs), wanted, seeds)
+    pulled = PulledBack(function, len(inputs), wanted, seeds)
     types = tuple([inputs[i].type for i in wanted])
     found = apply(LATE, [*inputs, *[arrived[i] for i in seeds]], {"call": pulled, "types": types})
     result: list[Any] = [None] * len(inputs)

@@ -139,8 +139,8 @@ class ErrorTemplate:
 
         def place(leaf: Any) -> Any:
             if type(leaf) is StagedText:
-                return _Message(tuple(leaf.template(position)))
-            return _Datum(position(leaf)) if is_tensor_like(leaf) else leaf
+                return Message(tuple(leaf.template(position)))
+            return Datum(position(leaf)) if is_tensor_like(leaf) else leaf
 
         arguments, attributes = parts_of(error)
         return cls(
@@ -154,7 +154,7 @@ class ErrorTemplate:
     def made(self, data: Sequence[Any]) -> BaseException:
         """The error, for the values of the operands."""
         arguments, values = nest.map_structure(
-            lambda leaf: leaf.of(data) if type(leaf) in (_Datum, _Message) else leaf,
+            lambda leaf: leaf.of(data) if type(leaf) in (Datum, Message) else leaf,
             [list(self.arguments), [value for _, value in self.attributes]],
         )
         error = _made(self.kind, arguments, {name: value for (name, _), value in zip(self.attributes, values)})
@@ -187,7 +187,7 @@ def _made_before(self: Any, *arguments: Any) -> None:
     """An `__init__` that has been run before."""
 
 
-class _Datum:
+class Datum:
     """The place of a tensor in an error."""
 
     __slots__ = ("index",)
@@ -199,7 +199,7 @@ class _Datum:
         return EagerTensor(data[self.index])
 
 
-class _Message:
+class Message:
     """A text with tensors in it in an error."""
 
     __slots__ = ("pieces",)

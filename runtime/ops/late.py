@@ -40,7 +40,7 @@ Result = tuple[Any, list[TensorType], frozenset[str]]
 _REFUSALS = (ValueError, TypeError, LookupError, ArithmeticError, AttributeError, errors.OpError)
 
 
-class _Place:
+class Place:
     """The place of a tensor among the arguments of a call."""
 
     __slots__ = ("index",)
@@ -59,7 +59,7 @@ class Call:
 
     def __call__(self, *tensors: Any) -> Any:
         def fill(leaf: Any) -> Any:
-            return tensors[leaf.index] if type(leaf) is _Place else leaf
+            return tensors[leaf.index] if type(leaf) is Place else leaf
 
         return self.function(*_map(self.args, fill), **_map(self.kwargs, fill))
 
@@ -129,11 +129,23 @@ LATE_EFFECT = register(
 _CHECKS = frozenset({"assert", "raise"})
 
 
+# The functions that may be put off, by the names that files call them; see `name_of`.
+FUNCTIONS: dict[str, Callable[..., Any]] = {}
+
+
+def name_of(function: Callable[..., Any]) -> str | None:
+    """The name by which files call a function that may be put off: its module below `runtime.ops`, and its own."""
+    name = f"{function.__module__.removeprefix('runtime.ops.')}.{function.__qualname__}"
+    return name if FUNCTIONS.get(name) is function else None
+
+
 # --- putting a call off ----------------------------------------------------------------------------------------------
 
 
 def late(function: F) -> F:
     """`function`, which is called when the program runs where it can't be traced for want of a rank, axis or shape."""
+
+    FUNCTIONS[f"{function.__module__.removeprefix('runtime.ops.')}.{function.__qualname__}"] = function
 
     @functools.wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
@@ -166,7 +178,7 @@ def _put_off(function: Callable[..., Any], args: Any, kwargs: Any) -> tuple[Any]
         if not is_tensor_like(leaf):
             return leaf
         tensors.append(convert_to_tensor(leaf))
-        return _Place(len(tensors) - 1)
+        return Place(len(tensors) - 1)
 
     call = Call(function, _map(args, place), _map(kwargs, place))
     if foreign or not any(_open(t) for t in tensors):

@@ -1,0 +1,167 @@
+"""What attributes the nodes of a file may have: which, and of which kinds.
+
+A node's attributes are those that the op's kernel takes; of what kind each is, its name says, here. Type rules and
+kernels trust the functions that make nodes in a program; of a file, this is what may be trusted then.
+"""
+
+from __future__ import annotations
+
+import codecs
+import inspect
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from runtime import errors
+from runtime.autodiff.budget import Budget
+from runtime.autodiff.late import PulledBack
+from runtime.dtypes import DType
+from runtime.graph.ir import ConstantArray
+from runtime.ops.control import ErrorTemplate
+from runtime.ops.late import Applied, Call
+from runtime.ops.random.stateful import Site
+from runtime.ops.strings.staged_string import Formatted
+from runtime.ops.table import OpDef
+from runtime.serial.values import Damaged
+from runtime.tensor import TensorReference
+from runtime.types import StackType, TensorType, TokenType
+
+Check = Callable[[Any], bool]
+
+_WORD = re.compile(r"[A-Za-z0-9_\-]{0,40}")
+
+
+def _is(*kinds: type) -> Check:
+    return lambda value: type(value) in kinds
+
+
+def _tuple_of(*checks: Check) -> Check:
+    return lambda value: type(value) is tuple and all(any(check(part) for check in checks) for part in value)
+
+
+def _either(*checks: Check) -> Check:
+    return lambda value: any(check(value) for check in checks)
+
+
+def _one_of(*values: Any) -> Check:
+    return lambda value: value in values
+
+
+def _encoding(value: Any) -> bool:
+    """Whether it is an encoding of text that Python knows. (Others decompress, for instance.)"""
+    if type(value) is not str or not _WORD.fullmatch(value):
+        return False
+    try:
+        return not value or bool(codecs.lookup(value)._is_text_encoding)
+    except LookupError:
+        return False
+
+
+_bool, _int, _str, _bytes, _none = _is(bool), _is(int), _is(str), _is(bytes), _is(type(None))
+_ints, _word = _tuple_of(_int), lambda value: type(value) is str and bool(_WORD.fullmatch(value))
+_types = _tuple_of(_is(TensorType, StackType, TokenType))
+
+_BOOLEANS = [
+    "adjoint", "again", "compute_uv", "compute_v", "controls", "descending", "everywhere", "exclusive", "fixed",
+    "full_matrices", "keep_short", "keepdims", "little_endian", "lower", "normalize", "reverse", "scientific",
+    "shortest", "transpose_a", "transpose_b", "within",
+]  # fmt: skip
+_INTEGERS = [
+    "buckets", "captures", "carries", "k", "maxsplit", "order", "precision", "rank", "results", "sources", "summarize",
+    "type", "width",
+]  # fmt: skip
+_CHECKS: dict[str, Check] = {
+    **dict.fromkeys(_BOOLEANS, _bool),
+    **dict.fromkeys(_INTEGERS, _int),
+    **dict.fromkeys(["key", "perm", "rates", "sizes", "strides", "widths"], _ints),
+    **dict.fromkeys(["length", "num", "size", "static", "seed"], _either(_int, _none)),
+    **dict.fromkeys(["dtype", "output_type"], _is(DType)),
+    **dict.fromkeys(["encoding", "source", "target"], _encoding),
+    **dict.fromkeys(["errors", "errors_"], _one_of("strict", "replace", "ignore")),
+    **dict.fromkeys(["end", "equation", "function", "message", "named", "replacement"], _str),
+    **dict.fromkeys(["how", "kind", "method", "side", "unit"], _word),
+    **dict.fromkeys(["pattern", "rewrite", "sep", "separator"], _bytes),
+    **dict.fromkeys(["multiples", "shape"], _either(_none, _tuple_of(_int, _none))),
+    "axis": _either(_int, _none, _ints),
+    "call": _is(Call, Applied, PulledBack),
+    "constant_values": _is(int, float, bool),
+    "memory": _is(Budget),
+    "error": lambda value: type(value) is ErrorTemplate or (type(value) is str and value in errors.BY_NAME),
+    "fill": _is(int, float, bool, str),
+    "functions": _tuple_of(_str),
+    "given": _tuple_of(_bool, _int),
+    "norm": _either(_none, _word),
+    "padding": _either(_word, _tuple_of(_ints), _int, _none),
+    "paddings": _tuple_of(_ints),
+    "pads": _either(_none, _tuple_of(_bytes)),
+    "pieces": _tuple_of(_str),
+    "rcond": _is(type(None), float, int),
+    "site": _is(type(None), Site),
+    "spec": _tuple_of(_tuple_of(_is(str, int, type(None)))),
+    "stream": _one_of("stdout", "stderr"),
+    "template": _tuple_of(_is(str, int, Formatted)),
+    "types": _types,
+    "value": _is(ConstantArray),
+    "variable": _is(TensorReference),
+}
+
+# Of ops whose kernel says nothing of them. The others of this sort have no attributes.
+_OF_OPS: dict[str, frozenset[str]] = {
+    "cond": frozenset({"types"}),
+    "while": frozenset({"carries", "memory"}),
+    "letrec": frozenset({"functions", "captures", "types"}),
+    "call": frozenset({"function", "types"}),
+    "lu": frozenset({"dtype"}),
+    "matrix_solve": frozenset({"adjoint"}),
+    "matrix_triangular_solve": frozenset({"adjoint", "lower"}),
+    "pinv": frozenset({"rcond"}),
+    "qr": frozenset({"full_matrices"}),
+    "self_adjoint_eig": frozenset({"compute_v"}),
+    "string_ngrams": frozenset({"widths", "separator", "pads", "padding", "keep_short"}),
+    "svd": frozenset({"compute_uv", "full_matrices"}),
+}
+# Ops that call Python.
+_REFUSED = frozenset({"host_call", "py_function", "py_function_gradient"})
+_signatures: dict[str, inspect.Signature | None] = {}
+
+
+def is_refused(op: OpDef) -> bool:
+    """Whether an op may stand in no file."""
+    return op.name in _REFUSED or op.calls_python
+
+
+def check(op: OpDef, inputs: int, attrs: Mapping[str, Any]) -> None:
+    """Raises Damaged where the op takes no such attributes."""
+    if is_refused(op):
+        raise Damaged(f"{op.name} calls Python, which no file may")
+    for name, value in attrs.items():
+        known = _CHECKS.get(name)
+        if known is None or not known(value):
+            raise Damaged(f"{op.name} has no attribute {name} = {value!r}")
+    if op.name in _OF_OPS:
+        if not attrs.keys() <= _OF_OPS[op.name]:
+            raise Damaged(f"{op.name} has other attributes than {sorted(attrs)}")
+        return
+    signature = _signature(op)
+    if signature is None:
+        if attrs:
+            raise Damaged(f"{op.name} has no attributes")
+        return
+    try:
+        signature.bind(*[None] * (inputs - op.effect), **attrs)
+    except TypeError as error:
+        raise Damaged(f"{op.name}: {error}") from None
+
+
+def _signature(op: OpDef) -> inspect.Signature | None:
+    """Of an op's kernel; None where that tells nothing."""
+    if op.name not in _signatures:
+        found: inspect.Signature | None = None
+        if not isinstance(op.kernel, np.ufunc):
+            found = inspect.signature(op.kernel)
+            if any(each.kind is each.VAR_KEYWORD for each in found.parameters.values()):
+                found = None
+        _signatures[op.name] = found
+    return _signatures[op.name]
