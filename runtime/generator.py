@@ -12,7 +12,8 @@ from runtime import dtypes
 from runtime.context import init_scope
 from runtime.dtypes import DTypeLike
 from runtime.ops.arrays.creation import zeros_like
-from runtime.ops.convert import convert_to_tensor, int_list, static_value
+from runtime.ops.arrays.shape_ops import known_rank
+from runtime.ops.convert import convert_to_tensor, int_list
 from runtime.ops.dispatch import call
 from runtime.ops.random import philox, stateless
 from runtime.ops.random.stateful import state_for
@@ -152,16 +153,13 @@ class Generator:
     def binomial(
         self, shape: Any, counts: Any, probs: Any, dtype: DTypeLike = dtypes.int32, name: str | None = None
     ) -> Tensor:
-        """How many of `counts` trials succeed, each with probability `probs`; one number for all of `counts`."""
-        known = static_value(convert_to_tensor(counts))
-        if known is None or known.ndim:
-            raise ValueError("counts must be one number that is known while tracing")
-        trials = int(known)
-        drawn = self.uniform([*shape, trials], dtype=dtypes.float64)
-        hits = call(
-            "cast", drawn < call("cast", convert_to_tensor(probs), dtype=dtypes.float64), dtype=dtypes.as_dtype(dtype)
-        )
-        return call("reduce_sum", hits, axis=(len(shape),), keepdims=False)
+        """How many of `counts` trials succeed, each with probability `probs`: both broadcast to `shape`."""
+        trials, odds = (call("cast", convert_to_tensor(each), dtype=dtypes.float64) for each in (counts, probs))
+        sizes = int_list(shape, "shape")
+        own = known_rank(trials + zeros_like(odds), "binomial")
+        # TensorFlow puts aside two hundred numbers for each four of a distribution, and some more.
+        used = product(sizes[len(sizes) - own :]) * 200 * (product(sizes[: len(sizes) - own]) + 3) // 4
+        return stateless.binomial(self.skip(used), shape, trials, odds, dtype)
 
     def __deepcopy__(self, memo: dict) -> Generator:
         return Generator(copy_from=self, alg=PHILOX)
@@ -241,6 +239,16 @@ def stateless_poisson(
 ) -> Tensor:
     """Poisson-distributed numbers, a function of `seed`; `lam` broadcasts to `shape`."""
     return stateless.poisson(stateless.state_of(seed), shape, lam, dtype)
+
+
+def stateless_binomial(
+    shape: Any, seed: Any, counts: Any, probs: Any, output_dtype: DTypeLike = dtypes.int32, name: str | None = None
+) -> Tensor:
+    """How many of `counts` trials succeed, each with probability `probs`: a function of `seed`, two integers.
+
+    `counts` and `probs` broadcast to the last dimensions of `shape`.
+    """
+    return stateless.binomial(stateless.state_of(seed), shape, counts, probs, output_dtype)
 
 
 def stateless_categorical(

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from runtime import dtypes, errors, shapes
 from runtime.dtypes import DType
 from runtime.ops.api import (
@@ -20,7 +22,6 @@ from runtime.ops.api import (
     convert_to_tensor,
     cumprod,
     ensure_shape,
-    equal,
     expand_dims,
     fill,
     gather,
@@ -28,13 +29,10 @@ from runtime.ops.api import (
     less,
     logical_and,
     maximum,
-    minimum,
     not_equal,
     reduce_all,
-    reduce_prod,
     reduce_sum,
     reshape,
-    stack,
     tensor_scatter_nd_update,
     transpose,
     where,
@@ -43,12 +41,12 @@ from runtime.ops.api import range as range_
 from runtime.ops.api import reduce_max as dense_max
 from runtime.ops.api import shape as shape_of
 from runtime.ops.arrays import sets
-from runtime.ops.arrays.segments import unsorted_segment_max, unsorted_segment_min, unsorted_segment_sum
+from runtime.ops.arrays.segments import unsorted_segment_max, unsorted_segment_sum
 from runtime.ops.arrays.sorting import argsort, unique
-from runtime.ops.control import assert_op
 from runtime.ops.convert import static_value
+from runtime.ops.entries import entries
 from runtime.spec import TensorSpec
-from runtime.tensor import Tensor
+from runtime.tensor import SymbolicTensor, Tensor
 
 _INT = dtypes.int64
 
@@ -103,15 +101,20 @@ class SparseTensor:
     @property
     def shape(self) -> shapes.TensorShape:
         """The static shape of the whole."""
-        known = static_value(self._dense_shape)
-        if known is not None:
-            return shapes.TensorShape([int(d) for d in known])
-        rank = (self._dense_shape._shape or (None,))[0]
-        whole = shapes.TensorShape(None if rank is None else [None] * rank)
-        return whole if self._said is None else whole.merge_with(self._said)
+        sizes = static_value(self._dense_shape)
+        if sizes is None and isinstance(self._dense_shape, SymbolicTensor):
+            sizes = entries(self._dense_shape)
+        if sizes is not None:
+            known = shapes.as_shape([int(d) if isinstance(d, (int, np.integer)) else None for d in sizes])
+        else:
+            rank = (self._dense_shape._shape or (None,))[0]
+            known = None if rank is None else (None,) * rank
+        return shapes.TensorShape(shapes.merge(known, self._said))
 
     def set_shape(self, shape: Any) -> None:
         """Adds to what is known of the static shape. Raises ValueError for a shape that doesn't fit it."""
+        if not self.shape.is_compatible_with(shape):
+            raise ValueError(f"Tensor's shape {self.shape} is not compatible with supplied shape {shape}")
         self._said = shapes.as_shape(self.shape.merge_with(shape))
 
     def get_shape(self) -> shapes.TensorShape:
@@ -128,7 +131,8 @@ class SparseTensor:
     def __tf_unflatten__(cls, metadata: Any, components: Sequence[Any]) -> Any:
         indices, values, dense_shape = components
         if isinstance(values, TensorSpec):
-            return SparseTensorSpec(None, values.dtype)
+            rank = (dense_shape._shape or (None,))[0]
+            return SparseTensorSpec(None if rank is None else [None] * rank, values.dtype)
         made = cls.__new__(cls)
         made._indices, made._values, made._dense_shape = indices, values, dense_shape
         return made
@@ -210,7 +214,7 @@ def from_dense(tensor: Any, name: str | None = None) -> SparseTensor:
     return SparseTensor(places, gather_nd(x, places), shape_of(x, _INT))
 
 
-def _sparse(value: Any) -> SparseTensor:
+def need_sparse(value: Any) -> SparseTensor:
     """The value. Raises TypeError for another than a sparse tensor."""
     if not isinstance(value, SparseTensor):
         raise TypeError(
@@ -224,13 +228,13 @@ def to_dense(
     sp_input: SparseTensor, default_value: Any = None, validate_indices: bool = True, name: str | None = None
 ) -> Tensor:
     """The whole tensor, with `default_value` (0, or an empty string) in the other places."""
-    sp_input = _sparse(sp_input)
+    sp_input = need_sparse(sp_input)
     blank = default_value if default_value is not None else ("" if sp_input.dtype is dtypes.string else 0)
     whole = fill(sp_input.dense_shape, convert_to_tensor(blank, sp_input.dtype))
     return tensor_scatter_nd_update(whole, sp_input.indices, sp_input.values)
 
 
-def _linear(indices: Tensor, dense_shape: Tensor) -> Tensor:
+def linear_places(indices: Tensor, dense_shape: Tensor) -> Tensor:
     """The place of each coordinate in row-major order."""
     strides = cumprod(concat([dense_shape[1:], convert_to_tensor([1], _INT)], 0), reverse=True)
     return reduce_sum(indices * strides, axis=1)
@@ -238,8 +242,8 @@ def _linear(indices: Tensor, dense_shape: Tensor) -> Tensor:
 
 def reorder(sp_input: SparseTensor, name: str | None = None) -> SparseTensor:
     """The coordinates in row-major order."""
-    sp_input = _sparse(sp_input)
-    order = argsort(_linear(sp_input.indices, sp_input.dense_shape), stable=True)
+    sp_input = need_sparse(sp_input)
+    order = argsort(linear_places(sp_input.indices, sp_input.dense_shape), stable=True)
     return SparseTensor(gather(sp_input.indices, order), gather(sp_input.values, order), sp_input.dense_shape)
 
 
@@ -250,7 +254,7 @@ def sparse_concat(
 
     expand_nonconcat_dims: the other dimensions become as large as the largest; else they must be the same.
     """
-    sp_inputs = [_sparse(each) for each in sp_inputs]
+    sp_inputs = [need_sparse(each) for each in sp_inputs]
     rank = sp_inputs[0].shape.rank or 0
     at = axis % rank
     one = convert_to_tensor([1 if i == at else 0 for i in range(rank)], _INT)
@@ -277,7 +281,7 @@ def sparse_add(a: Any, b: Any, threshold: Any = 0, name: str | None = None) -> A
         return add(parts[0], parts[1])
     joined = SparseTensor(concat([a.indices, b.indices], 0), concat([a.values, b.values], 0), a.dense_shape)
     ordered = reorder(joined)
-    places = _linear(ordered.indices, ordered.dense_shape)
+    places = linear_places(ordered.indices, ordered.dense_shape)
     ids, count = _groups(places)
     values = unsorted_segment_sum(ordered.values, ids, count)
     indices = unsorted_segment_max(ordered.indices, ids, count)
@@ -288,118 +292,6 @@ def _groups(places: Tensor) -> tuple[Tensor, Tensor]:
     """For each of some sorted numbers which one of the different ones it is; and how many these are."""
     _, ids = unique(places, _INT)
     return ids, dense_max(concat([ids, convert_to_tensor([-1], _INT)], 0)) + 1
-
-
-def sparse_maximum(sp_a: SparseTensor, sp_b: SparseTensor, name: str | None = None) -> SparseTensor:
-    """The larger value at each place that one of two sparse tensors of the same shape keeps; others count as 0."""
-    return _extreme(sp_a, sp_b, unsorted_segment_max, maximum)
-
-
-def sparse_minimum(sp_a: SparseTensor, sp_b: SparseTensor, name: str | None = None) -> SparseTensor:
-    """The smaller value at each place that one of two sparse tensors of the same shape keeps; others count as 0."""
-    return _extreme(sp_a, sp_b, unsorted_segment_min, minimum)
-
-
-def _extreme(a: SparseTensor, b: SparseTensor, of_segment: Callable[..., Any], of_two: Callable[..., Any]) -> Any:
-    a, b = _sparse(a), _sparse(b)
-    if not a.shape.is_compatible_with(b.shape):
-        raise errors.InvalidArgumentError(f"operands' shapes do not match: got {a.shape} vs {b.shape}")
-    whole = SparseTensor(concat([a.indices, b.indices], 0), concat([a.values, b.values], 0), a.dense_shape)
-    ordered = reorder(whole)
-    ids, count = _groups(_linear(ordered.indices, ordered.dense_shape))
-    found = of_segment(ordered.values, ids, count)
-    is_alone = less(unsorted_segment_sum(fill(shape_of(ids), 1), ids, count), 2)
-    values = where(is_alone, of_two(found, convert_to_tensor(0, found.dtype)), found)
-    return SparseTensor(unsorted_segment_max(ordered.indices, ids, count), values, a.dense_shape)
-
-
-def sparse_reshape(sp_input: SparseTensor, shape: Any, name: str | None = None) -> SparseTensor:
-    """The same elements, in row-major order, in another shape; one dimension may be -1.
-
-    Raises InvalidArgumentError where the number of elements differs.
-    """
-    sp_input = _sparse(sp_input)
-    given = convert_to_tensor(shape)
-    wanted = cast(given, _INT)
-    total = reduce_prod(sp_input.dense_shape)
-    rest = reduce_prod(where(wanted < 0, convert_to_tensor(1, _INT), wanted))
-    sizes = where(wanted < 0, total // maximum(rest, 1), wanted)
-    assert_op(
-        equal(reduce_prod(sizes), total),
-        "The sparse tensor and the shape to give it have different numbers of elements: the shapes are",
-        data=[sp_input.dense_shape, wanted],
-    )
-    strides = cumprod(concat([sizes[1:], convert_to_tensor([1], _INT)], 0), reverse=True)
-    places = expand_dims(_linear(sp_input.indices, sp_input.dense_shape), 1)
-    made = SparseTensor(places // strides % sizes, sp_input.values, sizes)
-    known = static_value(given)
-    if known is not None:
-        made.set_shape([None if size < 0 else int(size) for size in known])
-    return made
-
-
-def sparse_fill_empty_rows(
-    sp_input: SparseTensor, default_value: Any, name: str | None = None
-) -> tuple[SparseTensor, Tensor]:
-    """With an element `default_value` in column 0 of each row that has none; and for each row whether it had none."""
-    sp_input = _sparse(sp_input)
-    count = sp_input.dense_shape[0]
-    ones = fill(shape_of(sp_input.indices)[:1], 1)
-    is_empty = equal(unsorted_segment_sum(ones, sp_input.indices[:, 0], count), 0)
-    rows = where(is_empty)
-    others = fill([shape_of(rows)[0], shape_of(sp_input.indices)[1] - 1], convert_to_tensor(0, _INT))
-    added = fill(shape_of(rows)[:1], convert_to_tensor(default_value, sp_input.dtype))
-    whole = SparseTensor(
-        concat([sp_input.indices, concat([rows, others], 1)], 0),
-        concat([sp_input.values, added], 0),
-        sp_input.dense_shape,
-    )
-    return reorder(whole), is_empty
-
-
-def sparse_bincount(
-    values: Any,
-    weights: Any = None,
-    axis: int | None = 0,
-    minlength: Any = None,
-    maxlength: Any = None,
-    binary_output: bool = False,
-    name: str | None = None,
-) -> SparseTensor:
-    """How often each number occurs, int64, or the sum of its weights: a sparse tensor of the numbers that do.
-
-    values: a tensor or sparse tensor of integers that aren't negative. weights: one for each value, in the same places.
-    axis: 0 or None counts all; -1 counts in each row of a matrix. minlength, maxlength: bounds of the result's last
-    dimension; numbers beyond it are left out. binary_output: 1 for each number that occurs. Raises ValueError for
-    another axis, and for weights beside binary_output.
-    """
-    if axis not in (0, -1, None):
-        raise ValueError(f"Unsupported value for argument axis={axis}. Only 0 and -1 are currently supported.")
-    if weights is not None and binary_output:
-        raise ValueError("Arguments `binary_output` and `weights` are mutually exclusive. Please specify only one.")
-    places = _members(values)
-    numbers = cast(places.values, _INT)
-    if isinstance(weights, SparseTensor):
-        weights = weights.values
-    counts = fill(shape_of(numbers), convert_to_tensor(1, _INT)) if weights is None else weights
-    counts = reshape(convert_to_tensor(counts), [-1])
-    size = dense_max(concat([numbers, convert_to_tensor([-1], _INT)], 0)) + 1
-    if minlength is not None:
-        size = maximum(size, cast(convert_to_tensor(minlength), _INT))
-    if maxlength is not None:
-        size = minimum(size, cast(convert_to_tensor(maxlength), _INT))
-    by_row = axis == -1 and len(places.shape) > 1
-    rows = places.indices[:, 0] if by_row else numbers * 0
-    is_inside = less(numbers, size)
-    numbers, rows, counts = (boolean_mask(each, is_inside) for each in (numbers, rows, counts))
-    order = argsort(rows * size + numbers, stable=True)
-    numbers, rows, counts = (gather(each, order) for each in (numbers, rows, counts))
-    ids, count = _groups(rows * size + numbers)
-    total = unsorted_segment_sum(counts, ids, count)
-    found = unsorted_segment_max(stack([rows, numbers], 1), ids, count)
-    kept = found if by_row else found[:, 1:]
-    whole = stack([places.dense_shape[0], size]) if by_row else expand_dims(size, 0)
-    return SparseTensor(kept, total * 0 + 1 if binary_output else total, whole)
 
 
 def sparse_reduce_sum(
@@ -414,14 +306,14 @@ def sparse_reduce_max(
     sp_input: SparseTensor, axis: Any = None, keepdims: bool = False, output_is_sparse: bool = False, name: Any = None
 ) -> Any:
     """The largest of the values that are kept, over axes; 0 where there are none."""
-    rank = _sparse(sp_input).shape.rank or 0
+    rank = need_sparse(sp_input).shape.rank or 0
     axes = (
         list(range(rank)) if axis is None else [a % rank for a in (axis if isinstance(axis, (list, tuple)) else [axis])]
     )
     kept = [i for i in range(rank) if i not in axes]
     sizes = gather(sp_input.dense_shape, kept) if kept else convert_to_tensor([], _INT)
     places = gather(sp_input.indices, kept, axis=1) if kept else sp_input.indices[:, :0]
-    lines = _linear(places, sizes) if kept else reduce_sum(sp_input.indices * 0, axis=1)
+    lines = linear_places(places, sizes) if kept else reduce_sum(sp_input.indices * 0, axis=1)
     count = cumprod(sizes)[-1] if kept else convert_to_tensor(1, _INT)
     ones = cast(range_(shape_of(lines)[0]) * 0 + 1, _INT)
     found = unsorted_segment_sum(ones, lines, count) > 0
@@ -440,7 +332,7 @@ def sparse_dense_matmul(
         if isinstance(sp_a, SparseTensor):
             raise TypeError("sparse_dense_matmul takes one sparse matrix")
         return transpose(sparse_dense_matmul(b, sp_a, not adjoint_b, not adjoint_a))
-    sp_a, dense = _sparse(sp_a), convert_to_tensor(b)
+    sp_a, dense = need_sparse(sp_a), convert_to_tensor(b)
     if adjoint_b:
         dense = transpose(dense)
     rows, columns = (1, 0) if adjoint_a else (0, 1)
@@ -452,7 +344,7 @@ def sparse_transpose(
     sp_input: SparseTensor, perm: Sequence[int] | None = None, name: str | None = None
 ) -> SparseTensor:
     """The dimensions in another order (reversed by default)."""
-    rank = _sparse(sp_input).shape.rank or 0
+    rank = need_sparse(sp_input).shape.rank or 0
     order = list(perm) if perm is not None else list(range(rank))[::-1]
     indices, sizes = gather(sp_input.indices, order, axis=1), gather(sp_input.dense_shape, order)
     return reorder(SparseTensor(indices, sp_input.values, sizes))
@@ -463,7 +355,7 @@ def sparse_expand_dims(sp_input: SparseTensor, axis: Any = None, name: str | Non
 
     Raises InvalidArgumentError for another axis.
     """
-    rank = _sparse(sp_input).shape.rank
+    rank = need_sparse(sp_input).shape.rank
     if rank is None:
         raise ValueError("expand_dims needs a sparse tensor of known rank")
     at = -1 if axis is None else int(axis)
@@ -478,13 +370,13 @@ def sparse_expand_dims(sp_input: SparseTensor, axis: Any = None, name: str | Non
 def retain(sp_input: SparseTensor, to_retain: Any) -> SparseTensor:
     """The elements for which `to_retain`, a vector of bools, is true."""
     kept = convert_to_tensor(to_retain, dtypes.bool_)
-    sp_input = _sparse(sp_input)
+    sp_input = need_sparse(sp_input)
     return SparseTensor(boolean_mask(sp_input.indices, kept), boolean_mask(sp_input.values, kept), sp_input.dense_shape)
 
 
 def sparse_slice(sp_input: SparseTensor, start: Any, size: Any, name: str | None = None) -> SparseTensor:
     """A block of the whole tensor, as much of it as there is: empty where it begins behind the end."""
-    sp_input = _sparse(sp_input)
+    sp_input = need_sparse(sp_input)
     low, extent = convert_to_tensor(start, _INT), convert_to_tensor(size, _INT)
     left = maximum(sp_input.dense_shape - low, 0)
     extent = where(less(left, extent), left, extent)

@@ -22,7 +22,7 @@ BASE |= {"runtime.locks", "runtime.tracebacks", "runtime.pass_log"}
 OPS = {"runtime.ops"}
 OPS |= {f"runtime.ops.{n}" for n in "elementwise arrays linalg random signal strings nn image numpy".split()}
 VALUES = {*BASE, "runtime.tensor", *OPS, "runtime.variable", "runtime.tensor_array", "runtime.generator"}
-VALUES |= {"runtime.ragged", "runtime.sparse"}
+VALUES |= {"runtime.ragged", "runtime.sparse", "runtime.sparse_functions", "runtime.embeddings"}
 VALUES |= {"runtime.staged_list", "runtime.list_methods", "runtime.list_elements", "runtime.array_api"}
 RUNTIME = {*VALUES, "runtime.graph", "runtime.autodiff", "runtime.engine", "runtime.engine.fastcall"}
 # What the stages of the code generator may all use.
@@ -84,6 +84,8 @@ ROOMS: dict[str, set[str]] = {
     "runtime.list_methods": {*BASE, "runtime.tensor", *OPS, "runtime.list_elements"},
     "runtime.array_api": {*BASE, "runtime.tensor", *OPS, "runtime.variable"},
     "runtime.sparse": {*BASE, "runtime.tensor", *OPS},
+    "runtime.sparse_functions": {*BASE, "runtime.tensor", *OPS, "runtime.sparse"},
+    "runtime.embeddings": {*BASE, "runtime.tensor", *OPS, "runtime.sparse", "runtime.sparse_functions"},
     "runtime.ragged": {*BASE, "runtime.tensor", *OPS, "runtime.sparse"},
     "runtime.staged_list": {*BASE, "runtime.tensor", *OPS, "runtime.list_elements", "runtime.list_methods"},
     "runtime.graph": {*BASE, "runtime.tensor", *OPS},
@@ -136,6 +138,7 @@ ROOMS: dict[str, set[str]] = {
     "autograph.publishing": {*BASE, "autograph.absent"},
     "autograph.absent": set(),
     "autograph.functional": {*AUTOGRAPH, *RUNTIME},
+    "autograph.ctc": {*BASE, "runtime.tensor", *OPS, "runtime.sparse", "autograph.functional"},
     "autograph.module": {*BASE, "runtime.variable"},
     "autograph.data": {*AUTOGRAPH, *RUNTIME, "autograph.function", "autograph.functional"},
     "autograph.saving": {*AUTOGRAPH, *RUNTIME, "runtime.storage", "autograph.module", "autograph.data"},
@@ -146,6 +149,7 @@ ROOMS: dict[str, set[str]] = {
         *AUTOGRAPH,
         *RUNTIME,
         "autograph.function",
+        "autograph.ctc",
         "autograph.data",
         "autograph.distribute",
         "autograph.c_library",

@@ -14,6 +14,7 @@ from runtime.generator import (
     poisson,
     set_global_generator,
     split,
+    stateless_binomial,
     stateless_categorical,
     stateless_gamma,
     stateless_normal,
@@ -33,6 +34,6 @@ from runtime.ops.random.stateful import (
 __all__ = [
     "Algorithm", "Generator", "categorical", "create_rng_state", "experimental", "fold_in", "gamma",
     "get_global_generator", "normal", "poisson", "set_global_generator", "set_seed", "shuffle", "split",
-    "stateless_categorical", "stateless_gamma", "stateless_normal", "stateless_poisson", "stateless_shuffle",
-    "stateless_truncated_normal", "stateless_uniform", "truncated_normal", "uniform",
+    "stateless_binomial", "stateless_categorical", "stateless_gamma", "stateless_normal", "stateless_poisson",
+    "stateless_shuffle", "stateless_truncated_normal", "stateless_uniform", "truncated_normal", "uniform",
 ]  # fmt: skip

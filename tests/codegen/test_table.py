@@ -34,7 +34,9 @@ NOT_NATIVE = {
     "cumulative_logsumexp",
     # strings, and sets in sparse tensors
     "string_add", "string_format", "string_ngrams", "unicode_transcode", "unsorted_segment_join", "set_operation",
-    "edit_distance",
+    "edit_distance", "sparse_cross",
+    # a search whose steps depend on values
+    "ctc_beam_search",
     # results whose shape depends on values
     "where_true", "boolean_mask", "fill",
     # taken apart before execution: runtime/graph/passes/custom_gradients.py

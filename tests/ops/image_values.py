@@ -106,7 +106,12 @@ def cases(T: Any) -> dict[str, Case]:
 
 
 def numbers(tensor: Any) -> Any:
-    return None if tensor is None else np.asarray(tensor, np.float64).round(7).tolist()
+    if tensor is None:
+        return None
+    array = np.asarray(tensor.numpy())
+    if array.dtype == object:
+        return [word.decode() for word in array.reshape(-1)]
+    return array.astype(np.float64).round(7).tolist() if array.dtype.kind == "f" else array.tolist()
 
 
 def answer(T: Any, f: Callable[..., Any], arguments: tuple[Any, ...], gradient: bool) -> list[Any]:
@@ -118,8 +123,10 @@ def answer(T: Any, f: Callable[..., Any], arguments: tuple[Any, ...], gradient: 
             tape.watch(tensor)
         results = f(*tensors)
         results = list(results) if isinstance(results, (list, tuple)) else [results]
-        total = weighted(T, results)
-    slopes = tape.gradient(total, floats) if floats and all(r.dtype.is_floating for r in results) else []
+        smooth = bool(floats) and all(result.dtype.is_floating for result in results)
+        total = weighted(T, results) if smooth else None
+    slopes = tape.gradient(total, floats) if smooth else []
+    slopes = [None if slope is None else T.convert_to_tensor(slope) for slope in slopes]
     return [[[r.dtype.name, numbers(r)] for r in results], [numbers(slope) for slope in slopes]]
 
 

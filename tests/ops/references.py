@@ -23,7 +23,7 @@ TESTED_ELSEWHERE = {
     "assert", "raise", "print", "host_call", "random_uniform", "random_normal", "random_integers", "random_permutation",
     "random_truncated_normal", "philox_uniform", "philox_normal", "philox_truncated_normal", "philox_integers",
     "philox_full_integers", "philox_state", "string_hash", "random_state", "philox_gamma", "philox_poisson",
-    "philox_categorical", "philox_permutation",
+    "philox_binomial", "philox_categorical", "philox_permutation",
 }  # fmt: skip
 
 

@@ -155,6 +155,40 @@ def space_to_batch(input: Any, block_shape: Any, paddings: Any, name: str | None
 
 
 @late
+def required_space_to_batch_paddings(
+    input_shape: Any, block_shape: Any, base_paddings: Any = None, name: str | None = None
+) -> tuple[Tensor, Tensor]:
+    """Paddings that make dimensions multiples of blocks, and the crops that undo them: int32, shape (dimensions, 2).
+
+    input_shape, block_shape: lengths. base_paddings: at least these, 0 by default; what else is needed goes to the end.
+    Raises ValueError for shapes that don't fit together.
+    """
+    blocks = convert_to_tensor(block_shape, dtypes.int32 if isinstance(block_shape, (list, tuple)) else None)
+    if blocks._shape is None or len(blocks._shape) != 1 or blocks._shape[0] is None:
+        raise ValueError(f"block_shape must be a vector of known length, got shape {blocks.shape}")
+    count = blocks._shape[0]
+    if not count:
+        nothing = call("reshape", convert_to_tensor(np.zeros(0, np.int32)), shape=(0, 2))
+        return nothing, nothing
+    lengths = convert_to_tensor(input_shape, dtypes.int32 if isinstance(input_shape, (list, tuple)) else None)
+    base = convert_to_tensor(np.zeros((count, 2), np.int32) if base_paddings is None else base_paddings)
+    if lengths._shape not in ((count,), (None,)) or base._shape not in ((count, 2), (None, None)):
+        raise ValueError(
+            f"input_shape and base_paddings must have shapes [{count}] and [{count}, 2], got {lengths.shape} and "
+            f"{base.shape}"
+        )
+    known = [static_value(each) for each in (lengths, blocks, base)]
+    if all(each is not None for each in known):  # then the paddings are known too
+        size, block, pairs = known
+        more = (block - (size + pairs.sum(1)) % block) % block
+        table = np.stack([pairs[:, 0], pairs[:, 1] + more], 1), np.stack([more * 0, more], 1)
+        return convert_to_tensor(table[0].astype(np.int32)), convert_to_tensor(table[1].astype(np.int32))
+    lengths, blocks, base = (call("cast", each, dtype=dtypes.int32) for each in (lengths, blocks, base))
+    extra = (blocks - (lengths + base[:, 0] + base[:, 1]) % blocks) % blocks
+    return call("stack", base[:, 0], base[:, 1] + extra, axis=1), call("stack", extra * 0, extra, axis=1)
+
+
+@late
 def batch_to_space(input: Any, block_shape: Any, crops: Any, name: str | None = None) -> Tensor:
     """The inverse of `space_to_batch`; `crops` cuts off what padding added."""
     x = convert_to_tensor(input)

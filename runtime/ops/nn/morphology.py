@@ -14,7 +14,7 @@ from runtime.ops.arrays.rearrange import pad, reverse
 from runtime.ops.convert import convert_to_tensor, operands
 from runtime.ops.elementwise.arithmetic import maximum
 from runtime.ops.late import late
-from runtime.ops.nn.convolution import conv2d
+from runtime.ops.nn.convolution import conv2d, conv2d_transpose
 from runtime.tensor import Tensor
 
 
@@ -89,3 +89,25 @@ def atrous_conv2d(value: Any, filters: Any, rate: int, padding: str, name: str |
     if rate < 1:
         raise ValueError(f"rate {rate} cannot be less than one")
     return conv2d(value, filters, 1, padding, dilations=rate)
+
+
+@late
+def atrous_conv2d_transpose(
+    value: Any, filters: Any, output_shape: Any, rate: int, padding: str, name: str | None = None
+) -> Tensor:
+    """The adjoint of `atrous_conv2d`: from (batch, height, width, channels out) to `output_shape`.
+
+    filters: (height, width, channels of the result, channels of the value), `rate` - 1 holes between its elements.
+    padding: "SAME" or "VALID". Raises ValueError for a rate below 1, another padding, and channels that don't fit.
+    """
+    if rate < 1:
+        raise ValueError(f"`rate` cannot be less than one. Received: rate={rate}")
+    if padding not in ("SAME", "VALID"):
+        raise ValueError(f"`padding` must be either 'VALID' or 'SAME'. Received: padding={padding}")
+    x, weights = operands("Conv2DBackpropInput", value, filters)
+    if x._shape is not None and weights._shape is not None and x.shape[3] != weights.shape[3]:
+        raise ValueError(
+            "`value` channel count must be compatible with `filters` input channel count. Received: "
+            f"value.shape={x.shape} and filters.shape={weights.shape}."
+        )
+    return conv2d_transpose(x, weights, output_shape, 1, padding, dilations=rate)

@@ -18,17 +18,20 @@ from runtime.ops.random import philox
 
 # How many numbers are looked for at once: what is kept of each stream is some 100 bytes.
 _CHUNK = 1 << 16
+# Blocks from one binomial number of few successes to the next.
+_APART = 42
 
 
 class _Streams:
     """The streams of the numbers `first ..`, of which uniform and normal doubles are taken.
 
     A block gives two doubles, taken from the last to the first; uniform and normal ones come from blocks of their own.
+    apart: how many blocks one number begins behind the last.
     """
 
-    def __init__(self, key: int, counter: int, first: int, count: int) -> None:
+    def __init__(self, key: int, counter: int, first: int, count: int, apart: int = philox.BLOCKS) -> None:
         self.key, self.counter = key, counter
-        self.next = np.arange(first, first + count, dtype=np.uint64) * np.uint64(philox.BLOCKS)
+        self.next = np.arange(first, first + count, dtype=np.uint64) * np.uint64(apart)
         self._kept = {kind: np.zeros((count, 2)) for kind in ("uniform", "normal")}
         self._left = {kind: np.zeros(count, np.int64) for kind in ("uniform", "normal")}
 
@@ -122,6 +125,80 @@ def _transformed(streams: _Streams, open_: np.ndarray, rate: np.ndarray, most: f
             density = np.log(v * (1.1239 + 1.1328 / (b - 3.4)) / (a / (from_edge * from_edge) + b))
             under = density <= -mean + k * np.log(mean) - lgamma(k + 1)
         accepted = (k <= most) & (simple | (~hopeless & under))
+        result[open_[accepted]] = k[accepted]
+        open_ = open_[~accepted]
+
+
+def binomial(key: int, counter: int, trials: np.ndarray, odds: np.ndarray, count: int) -> np.ndarray:
+    """How many of `trials` succeed: where few do by the geometric distances between them (Devroye, "Generating the
+    maximum of independent identically distributed random variables", 1980), else by transformed rejection (Hörmann,
+    "The generation of binomial random variates", 1993). NaN where the odds are."""
+    both = np.stack([np.asarray(each, np.float64).reshape(-1) for each in (trials, odds)], 1)
+    each = np.repeat(both, count, 0)
+    result = np.empty(len(each))
+    for first in range(0, len(each), _CHUNK):
+        part = each[first : first + _CHUNK]
+        streams = [_Streams(key, counter, first, len(part), apart) for apart in (_APART, philox.BLOCKS)]
+        result[first : first + _CHUNK] = _binomial(streams, part[:, 0], part[:, 1])
+    return result.reshape(-1, count)
+
+
+def _binomial(streams: list[_Streams], trials: np.ndarray, odds: np.ndarray) -> np.ndarray:
+    result = np.where(np.isnan(odds), np.nan, 0.0)
+    certain = np.minimum(odds, 1.0)
+    # The rarer of success and failure is counted.
+    rarer = np.where(certain <= 0.5, certain, 1 - certain)
+    drawn = np.flatnonzero((trials > 0) & (rarer > 0) & np.isfinite(trials * rarer))
+    many = trials[drawn] * rarer[drawn] >= 10
+    _by_distances(streams[0], drawn[~many], trials, rarer, result)
+    _by_rejection(streams[1], drawn[many], trials, rarer, result)
+    return np.where(certain <= 0.5, result, np.maximum(trials, 0) - result)
+
+
+def _by_distances(streams: _Streams, open_: np.ndarray, trials: Any, odds: Any, result: np.ndarray) -> None:
+    reached, number = np.zeros(trials.shape), 0
+    while len(open_):
+        with np.errstate(divide="ignore"):
+            steps = np.ceil(np.log(streams.take("uniform", open_)) / np.log1p(-odds[open_]))
+        reached[open_] += steps
+        done = reached[open_] > trials[open_]
+        result[open_[done]] = number
+        open_, number = open_[~done], number + 1
+
+
+def _tail(k: np.ndarray) -> np.ndarray:
+    """log(k!) less Stirling's formula."""
+    after = k + 1
+    series = (1.0 / 12 - (1.0 / 360 - 1.0 / 1260 / after**2) / after**2) / after
+    exact = np.array([
+        0.0810614667953272, 0.0413406959554092, 0.0276779256849983, 0.0207906721037650, 0.0166446911898211,
+        0.0138761288230707, 0.0118967099458917, 0.0104112652619720, 0.0092554621827127, 0.0083305634333629,
+    ])  # fmt: skip
+    return np.where(k <= 9, exact[np.clip(k, 0, 9).astype(np.int64)], series)
+
+
+def _by_rejection(streams: _Streams, open_: np.ndarray, trials: Any, odds: Any, result: np.ndarray) -> None:
+    while len(open_):
+        n, p = trials[open_], odds[open_]
+        deviation = np.sqrt(n * p * (1 - p))
+        b = 1.15 + 2.53 * deviation
+        a = -0.0873 + 0.0248 * b + 0.01 * p
+        ratio, mode = p / (1 - p), np.floor((n + 1) * p)
+        u = streams.take("uniform", open_) - 0.5
+        v = streams.take("uniform", open_)
+        from_edge = 0.5 - np.abs(u)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            k = np.floor((2 * a / from_edge + b) * u + n * p + 0.5)
+            simple = (from_edge >= 0.07) & (v <= 0.92 - 4.2 / b)
+            possible = (k >= 0) & (k <= n)
+            density = np.log(v * (2.83 + 5.1 / b) * deviation / (a / (from_edge * from_edge) + b))
+            bound = (
+                (mode + 0.5) * np.log((mode + 1) / (ratio * (n - mode + 1)))
+                + (n + 1) * np.log((n - mode + 1) / (n - k + 1))
+                + (k + 0.5) * np.log(ratio * (n - k + 1) / (k + 1))
+                + _tail(mode) + _tail(n - mode) - _tail(k) - _tail(n - k)
+            )  # fmt: skip
+        accepted = simple | (possible & (density <= bound))
         result[open_[accepted]] = k[accepted]
         open_ = open_[~accepted]
 

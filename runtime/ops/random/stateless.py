@@ -188,6 +188,35 @@ POISSON = register(
 )  # fmt: skip
 
 
+def _binomial_kernel(
+    state: Any, trials: Any, odds: Any, *holes: Any, shape: tuple[int | None, ...], dtype: DType
+) -> Any:
+    full = fill_holes(shape, holes)
+    if any(d < 0 for d in full):
+        raise errors.InvalidArgumentError(f"Dimension {min(full)} must be >= 0")
+    own = full[len(full) - trials.ndim :] if trials.ndim else ()
+    count = int(np.prod(full[: len(full) - len(own)], dtype=np.int64))
+    key, counter = _stream(state)
+    first, second = (np.broadcast_to(np.asarray(part, np.float64), own) for part in (trials, odds))
+    found = philox_samplers.binomial(key, counter, first, second, count).T.reshape(full)
+    return (np.nan_to_num(found) if dtype.is_integer else found).astype(dtype._np)[()]
+
+
+BINOMIAL = register(
+    OpDef(
+        "philox_binomial", _infer_drawn, _binomial_kernel, grad=_nothing, kinds="f",
+        doc="Numbers of successes, of a state, numbers of trials and probabilities.",
+        samples=tuple(
+            Sample(((3,), own, own), {"shape": shape, "dtype": dtype}, fixed={0: _STATE, 1: trials}, low=0.1, high=0.9,
+                   gradient=())
+            for own, shape, dtype, trials in [
+                ((), (3,), dtypes.int32, np.float64(50)), ((2,), (4, 2), dtypes.float32, np.array([5.0, 200.0])),
+            ]
+        ),
+    )
+)  # fmt: skip
+
+
 def _infer_categorical(inputs: Sequence[Any], attrs: dict) -> tuple:
     shape = inputs[1].shape
     return (TensorType(attrs["dtype"], (None if shape is None else shape[0], None)),)
@@ -269,6 +298,14 @@ def gamma(state: Tensor, shape: Any, alpha: Any, beta: Any, dtype: DTypeLike) ->
 def poisson(state: Tensor, shape: Any, lam: Any, dtype: DTypeLike) -> Tensor:
     rate = call("cast", convert_to_tensor(lam), dtype=dtypes.float64)
     return drawn(POISSON, state, shape, dtypes.as_dtype(dtype), rate)
+
+
+@late
+def binomial(state: Tensor, shape: Any, counts: Any, probs: Any, dtype: DTypeLike) -> Tensor:
+    """`counts` and `probs` broadcast to the last dimensions of `shape`."""
+    trials, odds = (call("cast", convert_to_tensor(each), dtype=dtypes.float64) for each in (counts, probs))
+    trials, odds = trials + call("zeros_like", odds), odds + call("zeros_like", trials)
+    return drawn(BINOMIAL, state, shape, dtypes.as_dtype(dtype), trials, odds)
 
 
 @late

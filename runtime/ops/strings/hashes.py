@@ -156,3 +156,11 @@ def siphash(data: bytes, key: tuple[int, int]) -> int:
     state[2] ^= 0xFF
     rounds(4)
     return state[0] ^ state[1] ^ state[2] ^ state[3]
+
+
+def joined_fingerprint(first: int, second: int) -> int:
+    """One fingerprint of two, as TensorFlow's FingerprintCat64."""
+    result = (first ^ _MURMUR) & _MASK
+    result ^= _mixed(second * _MURMUR) * _MURMUR & _MASK
+    result = _mixed(result * _MURMUR) * _MURMUR
+    return _mixed(result)
