@@ -26,7 +26,6 @@ _INSTEAD = {
         "(gather), searchsorted of sorted keys, or py_function"
     ),
     "train.*": "optimisers aren't here: assign variables by their gradients (docs/tutorial.md)",
-    "saved_model": "programs aren't saved; save `variable.numpy()` of each variable of a Module with numpy.savez",
     "summary": "nothing is written for TensorBoard: print, or plot with matplotlib",
     "queue": "there are no queues: data.Dataset with prefetch reads ahead",
     "raw_ops": "operations have no raw form: use the public functions",

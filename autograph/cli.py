@@ -1,6 +1,7 @@
 """The command line: `autograph to-code` shows what functions are rewritten to, `autograph graph` their programs,
-`autograph explain` how they run, `autograph compile` makes C libraries of them, `autograph run` runs programs written
-for TensorFlow, `autograph cache` shows the folder of compiled kernels.
+`autograph explain` how they run, `autograph compile` makes C libraries of them, `autograph saved-model` shows and runs
+saved models, `autograph run` runs programs written for TensorFlow, `autograph cache` shows the folder of compiled
+kernels.
 
 `to-code` parses files and never runs them; the others import or run them. Exit codes: 0 done; 1 a function can't be
 converted or traced (the message says where and why); 2 the command line, the file or the name is wrong.
@@ -44,6 +45,13 @@ examples:
   autograph compile model.py:loss --signature "x: float64[8], n: int32" --output build --gradient
   AUTOGRAPH_PROCESSOR=x86-64-v3 autograph compile model.py:predict --signature "x: float32[3]" --output build
 """
+_SAVED_MODEL_EXAMPLES = """\
+examples:
+  autograph saved-model show DIR
+  autograph saved-model show DIR --program train_step
+  autograph saved-model run DIR "x=[[1.0, 2.0, 3.0]]"
+  autograph saved-model run DIR x=@images.npy --signature classify --output results
+"""
 _RUN_EXAMPLES = """\
 examples:
   autograph run train.py --epochs 3
@@ -85,6 +93,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             from autograph.commands import compile_library
 
             return compile_library.run(options)
+        if options.command == "saved-model":
+            from autograph.commands import saved_model
+
+            return saved_model.run(options)
         if options.command == "run":
             from autograph.commands import run
 
@@ -184,6 +196,24 @@ def _parser() -> argparse.ArgumentParser:
     library.add_argument("--output", required=True, metavar="DIR", help="the folder to write to")
     library.add_argument("--name", help="what files and functions are called (default: the function's name)")
     library.add_argument("--gradient", action="store_true", help="define NAME_gradient, too")
+    saved = commands.add_parser(
+        "saved-model",
+        help="show what a saved model holds, or run a signature of it",
+        description="Shows the signatures, functions and variables of a saved model, or runs a signature.",
+        epilog=_SAVED_MODEL_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    saved.add_argument("action", choices=("show", "run"), help="print what there is, or call a signature")
+    saved.add_argument("folder", metavar="DIR", help="the folder of the saved model")
+    saved.add_argument(
+        "inputs",
+        metavar="NAME=VALUE",
+        nargs="*",
+        help="run: the inputs, as numbers, texts or lists as Python writes them, or @FILE.npy",
+    )
+    saved.add_argument("--signature", default="serving_default", metavar="NAME", help="run: which signature")
+    saved.add_argument("--output", metavar="DIR", help="run: write each result to NAME.npy in this folder, too")
+    saved.add_argument("--program", metavar="NAME", help="show: print the graphs of this function or signature")
     run = commands.add_parser(
         "run",
         help="run a program written for TensorFlow: `import tensorflow` gives this project",

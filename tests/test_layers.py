@@ -128,9 +128,21 @@ ROOMS: dict[str, set[str]] = {
     "autograph.facade": set(),
     "autograph.facade.tensorflow": {"autograph", "autograph.facade", "autograph.function", *RUNTIME},
     "autograph.keras": {"autograph.facade"},
+    "autograph.commands.saved_model": {
+        *BASE,
+        "runtime.ops",
+        "runtime.variable",
+        "runtime.storage",
+        "autograph.commands",
+        "autograph.function",
+        "autograph.saving",
+    },
     "autograph.cli": {
         *CONVERSION,
-        *(f"autograph.commands{n}" for n in ("", ".graph", ".cache", ".explain", ".compile_library", ".run")),
+        *(
+            f"autograph.commands{n}"
+            for n in ("", ".graph", ".cache", ".explain", ".compile_library", ".saved_model", ".run")
+        ),
     },
     "autograph.__main__": {"autograph.cli"},
     "autograph.documentation": set(),
@@ -141,7 +153,15 @@ ROOMS: dict[str, set[str]] = {
     "autograph.ctc": {*BASE, "runtime.tensor", *OPS, "runtime.sparse", "autograph.functional"},
     "autograph.module": {*BASE, "runtime.variable"},
     "autograph.data": {*AUTOGRAPH, *RUNTIME, "autograph.function", "autograph.functional"},
-    "autograph.saving": {*AUTOGRAPH, *RUNTIME, "runtime.storage", "autograph.module", "autograph.data"},
+    "autograph.saving": {
+        *AUTOGRAPH,
+        *RUNTIME,
+        "runtime.storage",
+        "runtime.serial",
+        "autograph.module",
+        "autograph.function",
+        "autograph.data",
+    },
     "autograph.distribute": {*AUTOGRAPH, *RUNTIME},
     # Loads the code generator when it is called.
     "autograph.c_library": {*AUTOGRAPH, *RUNTIME, "autograph.function", "runtime.codegen.export", *_codegen("kernel")},

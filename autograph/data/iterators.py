@@ -217,7 +217,10 @@ class DatasetIterator(StagedIterator, Stream):
         def pull(handle: Any, wanted: Any) -> list[Any]:
             held = handle.item()
             with held.lock:
-                return _pull(held.iterator, wanted, types)
+                pulled = _pull(held.iterator, wanted, types)
+                if held.owner is not None:
+                    held.owner._taken += bool(pulled[0])
+                return pulled
 
         return pull
 

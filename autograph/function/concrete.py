@@ -85,6 +85,7 @@ class ConcreteFunction:
         self.parameters = parameters
         self._written = written
         self._commits = commits
+        self._jit_compile = jit_compile
         self._result = result
         self._is_none = is_none
         self._packer: Callable[[Sequence[Any]], Any] | None = None  # makes the result's structure of its leaves
@@ -113,6 +114,16 @@ class ConcreteFunction:
         self.python_function: Any = None
         # Of the function that made the trace: traces it once more, so that what its passes do can be seen.
         self.retrace: Callable[[], Callable[[ConcreteFunction], ConcreteFunction] | None] = lambda: None
+
+    def made_of(self) -> dict[str, Any]:
+        """What makes this trace again: the arguments of the class but `commits`, which the graph tells."""
+        origin = self._origin or self
+        return {
+            "graph": origin.graph, "specs": origin._specs, "arguments": origin._arguments,
+            "captures": origin._captures, "symbolic_captures": origin.symbolic_captures,
+            "variables": origin._variables, "written": origin._written, "result": origin._result,
+            "is_none": origin._is_none, "jit_compile": origin._jit_compile, "parameters": origin.parameters,
+        }  # fmt: skip
 
     # --- variables among the arguments ---------------------------------------------------------------------------
 

@@ -12,6 +12,9 @@ two nodes share one.
 
 from __future__ import annotations
 
+import functools
+import os
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -30,16 +33,19 @@ _MOST_NAME = 1000
 
 
 class Writer:
-    """Collects graphs. `constants` are the arrays that they use, `variables` what `variable` attributes refer to."""
+    """Collects graphs. `constants` are the arrays that they use.
 
-    def __init__(self, variables: Sequence[Any] = ()) -> None:
+    variable_number: gives a variable that a graph assigns its number.
+    """
+
+    def __init__(self, variable_number: Callable[[Any], int]) -> None:
         self.constants: list[ConstantArray] = []
-        self._variables = {id(variable): number for number, variable in enumerate(variables)}
+        self.variable_number = variable_number
         self._constants: dict[ConstantArray, int] = {}
         self._types: dict[Type, int] = {}
         self._texts: dict[str, int] = {}
         self._graphs: list[Any] = []
-        self._encoder = Encoder(self._type, self._constant, self._variable)
+        self._encoder = Encoder(self.type_number, self.constant_number, self.variable_number)
 
     def program(self) -> dict[str, Any]:
         """All that was added."""
@@ -68,7 +74,7 @@ class Writer:
             said = []
             for value in values:
                 numbers[value] = len(numbers)
-                said.append([self._type(value.type), *([value.name] if value.name else [])])
+                said.append([self.type_number(value.type), *([value.name] if value.name else [])])
             return said
 
         inputs = defined(graph.inputs)
@@ -100,18 +106,18 @@ class Writer:
             said["regions"] = [region(inner) for inner in node.regions]
         if node.span:
             file, line, function = node.span
-            said["span"] = [self._text(file), line, self._text(function)]
+            said["span"] = [self._text(short_path(file)), line, self._text(function)]
         if node.name:
             said["name"] = node.name
         return said
 
-    def _type(self, type_: Type) -> int:
+    def type_number(self, type_: Type) -> int:
         return self._types.setdefault(type_, len(self._types))
 
     def _text(self, text: str) -> int:
         return self._texts.setdefault(str(text), len(self._texts))
 
-    def _constant(self, constant: ConstantArray) -> int:
+    def constant_number(self, constant: ConstantArray) -> int:
         number = self._constants.get(constant)
         if number is None:
             array = constant.array
@@ -121,19 +127,23 @@ class Writer:
             self.constants.append(constant)
         return number
 
-    def _variable(self, variable: Any) -> int:
-        number = self._variables.get(id(variable))
-        if number is None:
-            raise UnimplementedError(f"the variable {variable!r} isn't one of the function's")
-        return number
+
+@functools.lru_cache(maxsize=1 << 10)
+def short_path(file: str) -> str:
+    """A source file's path, relative to where Python imports from, so that it says nothing of this machine."""
+    if not os.path.isabs(file):
+        return file
+    folders = [os.path.abspath(each) for each in sys.path if isinstance(each, str)]
+    inside = [folder for folder in folders if file.startswith(folder.rstrip(os.sep) + os.sep) and folder != os.sep]
+    return os.path.relpath(file, max(inside, key=len)).replace(os.sep, "/") if inside else os.path.basename(file)
 
 
 def _where(node: Node) -> str:
     return f", at {describe_span(node.span)}" if node.span else ""
 
 
-def read(program: Any, constants: Sequence[np.ndarray], variables: Sequence[Any]) -> list[Graph]:
-    """The graphs of a program by number; regions, which belong to other graphs, are among them. All are verified.
+def read(program: Any, constants: Sequence[np.ndarray], variables: Sequence[Any]) -> list[Graph | None]:
+    """The graphs of a program by number, verified; None for those that are regions of others.
 
     Raises Damaged for anything that no `Writer` has written.
     """
@@ -148,9 +158,9 @@ def read(program: Any, constants: Sequence[np.ndarray], variables: Sequence[Any]
 
 class _Reader:
     def __init__(self, program: Any, constants: Sequence[ConstantArray], variables: Sequence[Any]) -> None:
-        lists = [_field(program, name, list) for name in ("types", "texts", "graphs")]
+        lists = [field(program, name, list) for name in ("types", "texts", "graphs")]
         self._types = list(map(type_from_json, lists[0]))
-        self._texts = [_checked(text, str) for text in lists[1]]
+        self._texts = [checked(text, str) for text in lists[1]]
         self._decoder = Decoder(self._types, constants, variables)
         # From the last on, so that a node's regions are there.
         graphs: list[Any] = [None] * len(lists[2])
@@ -158,37 +168,37 @@ class _Reader:
         used: set[int] = set()
         for number in reversed(range(len(graphs))):
             graphs[number] = self._graph(lists[2][number], number, used)
-        self.graphs: list[Graph] = graphs
-        for number, graph in enumerate(graphs):
-            if number not in used:
+        self.graphs: list[Graph | None] = [None if number in used else graph for number, graph in enumerate(graphs)]
+        for graph in self.graphs:
+            if graph is not None:
                 verify(graph, "reading")
 
     def _graph(self, said: Any, number: int, used: set[int]) -> Graph:
-        graph = Graph(_name(_field(said, "name", str)))
+        graph = Graph(name_from(field(said, "name", str)))
         values: list[Value] = []
-        for one in _field(said, "inputs", list):
+        for one in field(said, "inputs", list):
             values.append(graph.add_input(*self._definition(one)))
-        for one in _field(said, "nodes", list):
+        for one in field(said, "nodes", list):
             self._node(one, graph, values, number, used)
-        graph.outputs = [_at(values, place) for place in _field(said, "outputs", list)]
+        graph.outputs = [at(values, place) for place in field(said, "outputs", list)]
         return graph
 
     def _definition(self, said: Any) -> tuple[Type, str | None]:
         if not isinstance(said, list) or len(said) not in (1, 2):
             raise Damaged("a value's definition is damaged")
-        return _at(self._types, said[0]), _name(said[1]) if len(said) == 2 else None
+        return at(self._types, said[0]), name_from(said[1]) if len(said) == 2 else None
 
     def _node(self, said: Any, graph: Graph, values: list[Value], number: int, used: set[int]) -> None:
-        op = OPS.get(_field(said, "op", str))
+        op = OPS.get(field(said, "op", str))
         if op is None:
             raise Damaged(f"there is no operation {said['op']!r}")
-        inputs = [_at(values, place) for place in _field(said, "inputs", list)]
-        attributes = _field(said, "attributes", dict) if "attributes" in said else {}
+        inputs = [at(values, place) for place in field(said, "inputs", list)]
+        attributes = field(said, "attributes", dict) if "attributes" in said else {}
         attrs = {name: self._decoder.from_json(value) for name, value in attributes.items()}
         schema.check(op, len(inputs), attrs)
-        outputs = [self._definition(one) for one in _field(said, "outputs", list)]
+        outputs = [self._definition(one) for one in field(said, "outputs", list)]
         regions = []
-        for place in _field(said, "regions", list) if "regions" in said else ():
+        for place in field(said, "regions", list) if "regions" in said else ():
             if not is_index(place, len(self._free)) or place <= number or place in used:
                 raise Damaged("a region isn't behind its node, or is another's too")
             used.add(place)
@@ -197,7 +207,7 @@ class _Reader:
             raise Damaged(f"{op.name} has {len(regions)} regions")
         node = graph.add_node(op, inputs, attrs, [type_ for type_, _ in outputs], regions, self._span(said))
         if "name" in said:
-            node.name = _name(said["name"])
+            node.name = name_from(said["name"])
         for value, (_, name) in zip(node.outputs, outputs):
             value.name = name
             values.append(value)
@@ -210,7 +220,7 @@ class _Reader:
             return None
         if not isinstance(span, list) or len(span) != 3 or not is_index(span[1], 1 << 31):
             raise Damaged("a span is damaged")
-        return _at(self._texts, span[0]), span[1], _at(self._texts, span[2])
+        return at(self._texts, span[0]), span[1], at(self._texts, span[2])
 
 
 _REGIONS = {"cond": 2, "while": 2}
@@ -227,25 +237,28 @@ def _check_variable(node: Node) -> None:
             raise Damaged("a variable is assigned a value of another dtype")
 
 
-def _field(said: Any, name: str, kind: type) -> Any:
+def field(said: Any, name: str, kind: type) -> Any:
+    """A field of a JSON object, of this type. Raises Damaged."""
     if not isinstance(said, dict) or type(said.get(name)) is not kind:
         raise Damaged(f"the field {name!r} is missing or damaged")
     return said[name]
 
 
-def _checked(value: Any, kind: type) -> Any:
+def checked(value: Any, kind: type) -> Any:
+    """A value of this type. Raises Damaged."""
     if type(value) is not kind:
         raise Damaged(f"{str(value)[:100]} is no {kind.__name__}")
     return value
 
 
-def _name(said: Any) -> str:
+def name_from(said: Any) -> str:
     if type(said) is not str or len(said) > _MOST_NAME:
         raise Damaged("a name is damaged")
     return said
 
 
-def _at(among: Sequence[Any], place: Any) -> Any:
+def at(among: Sequence[Any], place: Any) -> Any:
+    """What stands at a place. Raises Damaged."""
     if not is_index(place, len(among)):
         raise Damaged(f"{place!r} is no place in a list of {len(among)}")
     return among[place]

@@ -17,7 +17,7 @@ from __future__ import annotations
 import base64
 import builtins
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -103,6 +103,8 @@ def _known_error(kind: type[BaseException]) -> str:
 class Encoder:
     """Attributes to JSON. The callbacks give types, constants and variables their numbers."""
 
+    encoders: ClassVar[dict[type, Callable[[Any, Any], Any]]] = {}  # filled below
+
     def __init__(
         self,
         type_number: Callable[[Type], int],
@@ -117,7 +119,7 @@ class Encoder:
         kind = type(value)
         if value is None or kind in (bool, int, str):
             return value
-        encode = _ENCODERS.get(kind)
+        encode = self.encoders.get(kind)
         if encode is None and isinstance(value, np.generic):
             encode = _number
         if encode is None:
@@ -192,9 +194,16 @@ _ENCODERS: dict[type, Callable[[Encoder, Any], Any]] = {
     Applied: lambda encoder, value: encoder.applied(value),
 }
 
+Encoder.encoders = _ENCODERS
+
 
 class Decoder:
     """JSON to attributes. types, constants, variables: what numbers stand for."""
+
+    tags = frozenset([
+        "float", "bytes", "list", "dict", "slice", "dtype", "type", "constant", "variable", "stream", "place", "datum",
+        "formatted", "message", "error", "call", "apply", "budget", "pull_back", "ellipsis", "op",
+    ])  # fmt: skip
 
     def __init__(self, types: Sequence[Type], constants: Sequence[ConstantArray], variables: Sequence[Any]) -> None:
         self._types, self._constants, self._variables = types, constants, variables
@@ -212,7 +221,7 @@ class Decoder:
             return tuple(map(self.from_json, said))
         if isinstance(said, dict) and len(said) == 1:
             ((tag, content),) = said.items()
-            decode = getattr(self, f"_{tag}", None) if tag in _TAGS else None
+            decode = getattr(self, f"_{tag}", None) if tag in self.tags else None
             if decode is not None:
                 return decode(content)
         raise Damaged(f"{str(said)[:100]} is no value")
@@ -364,10 +373,3 @@ def arrays(value: Any) -> Any:
     if type(value) in (tuple, list):
         return type(value)(map(arrays, value))
     return {key: arrays(item) for key, item in value.items()} if type(value) is dict else value
-
-
-_TAGS = frozenset([
-    "float", "bytes", "list", "dict", "slice", "dtype", "type", "constant", "variable", "stream", "place", "datum",
-    "formatted", "message", "error", "call", "apply", "budget", "pull_back",
-    "ellipsis", "op",
-])  # fmt: skip

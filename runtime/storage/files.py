@@ -10,6 +10,7 @@ import contextlib
 import json
 import os
 import secrets
+import stat
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -28,7 +29,11 @@ def write_atomically(path: Path, write: Callable[[str], None]) -> None:
     """Has `write` make a file, given its name, and puts it in place of `path`. Raises OSError."""
     beside = path.with_name(f"{UNFINISHED}{secrets.token_hex(6)}-{path.name}"[:200])
     try:
+        with open(beside, "xb"):
+            mode = beside.stat().st_mode  # what the user's umask leaves
         write(str(beside))
+        if beside.stat().st_mode != mode:
+            beside.chmod(stat.S_IMODE(mode))
         _sync(beside)
         os.replace(beside, path)
     except BaseException:
@@ -61,10 +66,12 @@ def _checksum(document: dict[str, Any]) -> int:
     return zlib.crc32(json.dumps(document, sort_keys=True, separators=(",", ":")).encode())
 
 
-def write_document(path: Path, kind: str, version: int, content: dict[str, Any]) -> None:
-    """Writes a JSON document: its kind and version, a checksum, and the content. Raises OSError."""
+def write_document(path: Path, kind: str, version: int, content: dict[str, Any], compact: bool = False) -> None:
+    """Writes a JSON document: its kind and version, a checksum, and the content; compact: on one line. Raises
+    OSError."""
     document = {"format": kind, "version": version, **content}
-    text = json.dumps({"format": kind, "version": version, "crc32": _checksum(document), **content}, indent=1)
+    layout: Any = {"separators": (",", ":")} if compact else {"indent": 1}
+    text = json.dumps({"format": kind, "version": version, "crc32": _checksum(document), **content}, **layout)
 
     def write(name: str) -> None:
         Path(name).write_text(text + "\n", encoding="utf-8")

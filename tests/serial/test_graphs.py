@@ -13,18 +13,22 @@ from runtime import dtypes
 from runtime.graph.interpreter import interpret
 from runtime.graph.ir import Graph
 from runtime.ops.table import OPS
-from runtime.serial.graphs import Writer, read
+from runtime.serial.graphs import Writer, read, short_path
 from runtime.serial.values import Damaged
 from runtime.types import TensorType, TokenType
 
 
+def number_among(variables):
+    return lambda variable: next(number for number, each in enumerate(variables) if each is variable)
+
+
 def round_trip(graph, variables=()):
     """The graph, written and read, and the text that it was written as."""
-    writer = Writer(variables)
+    writer = Writer(number_among(variables))
     writer.add(graph)
     text = json.dumps(writer.program())
     graphs = read(json.loads(text), [c.array for c in writer.constants], variables)
-    again = Writer(variables)
+    again = Writer(number_among(variables))
     again.add(graphs[0])
     assert json.dumps(again.program()) == text
     assert [c.array.tolist() for c in again.constants] == [c.array.tolist() for c in writer.constants]
@@ -148,7 +152,7 @@ def traced(name):
 def test_programs_stay_the_same(name):
     concrete, tensors = traced(name)
     graph, text = round_trip(concrete.graph, concrete.variables)
-    if name != "raising":
+    if name != "raising":  # whose error template shows addresses
         assert graph.as_text(spans=True) == concrete.graph.as_text(spans=True)
     inputs = [t._array for t in concrete.inputs_for(tensors)]
     for found, expected in zip(interpret(graph, inputs), interpret(concrete.graph, inputs)):
@@ -159,9 +163,15 @@ def test_programs_stay_the_same(name):
 def test_spans_and_names_stay():
     concrete, _ = traced("loop")
     graph, _ = round_trip(concrete.graph)
-    spans = [node.span for node in concrete.graph.walk()]
+    spans = [node.span and (short_path(node.span[0]), *node.span[1:]) for node in concrete.graph.walk()]
     assert [node.span for node in graph.walk()] == spans
-    assert any(span and span[0] == __file__ for span in spans)
+    assert any(span and span[0].endswith("serial/test_graphs.py") for span in spans)
+
+
+def test_paths_say_nothing_of_the_machine():
+    assert short_path(__file__) == "tests/serial/test_graphs.py"
+    assert short_path("/some/where/else.py") == "else.py"
+    assert short_path("<stdin>") == "<stdin>"
 
 
 def test_equal_constants_are_kept_once():
@@ -169,7 +179,7 @@ def test_equal_constants_are_kept_once():
     graph = (
         ag.function(lambda x: (x * weights, x + weights)).get_concrete_function(ag.TensorSpec([1000], ag.float64)).graph
     )
-    writer = Writer()
+    writer = Writer(number_among(()))
     writer.add(graph)
     assert len(writer.constants) <= 1
 
@@ -181,7 +191,7 @@ def test_equal_constants_are_kept_once():
 def test_python_calls_are_refused_with_their_line(call):
     graph = ag.function(call).get_concrete_function(ag.TensorSpec([], ag.float32)).graph
     with pytest.raises(ag.errors.UnimplementedError, match=r"calls Python code.*test_graphs.py:"):
-        Writer().add(graph)
+        Writer(number_among(())).add(graph)
 
 
 def test_an_error_of_the_users_becomes_the_nearest_one():
@@ -203,7 +213,7 @@ def test_an_error_of_the_users_becomes_the_nearest_one():
 
 def written(name):
     concrete, _ = traced(name)
-    writer = Writer(concrete.variables)
+    writer = Writer(number_among(concrete.variables))
     writer.add(concrete.graph)
     return json.dumps(writer.program()), [c.array for c in writer.constants], concrete.variables
 
@@ -303,5 +313,5 @@ def test_random_changes(name):
         except Damaged:
             refused += 1
         else:
-            assert all(isinstance(graph, Graph) for graph in graphs)
+            assert all(graph is None or isinstance(graph, Graph) for graph in graphs)
     assert refused > 100
