@@ -21,10 +21,6 @@ _INSTEAD = {
     "feature_column": "Keras' preprocessing layers do this: ag.keras.layers, ag.keras.utils.FeatureSpace",
     "contrib": "TensorFlow 2 has no contrib either",
     "compat.v1": "only TensorFlow 2's names are here; with TensorFlow 1's programs, `tf_upgrade_v2` comes first",
-    "lookup": (
-        "there are no hash tables: in eager code use a dictionary; in a function, a tensor that is read at an index "
-        "(gather), searchsorted of sorted keys, or py_function"
-    ),
     "train.*": "optimisers aren't here: assign variables by their gradients (docs/tutorial.md)",
     "summary": "nothing is written for TensorBoard: print, or plot with matplotlib",
     "queue": "there are no queues: data.Dataset with prefetch reads ahead",

@@ -33,7 +33,7 @@ def said(name: str) -> str:
     [
         ("layers", "ag.keras.layers"),
         ("compat.v1", "tf_upgrade_v2"),
-        ("lookup", "there are no hash tables: in eager code use a dictionary"),
+        ("queue", "there are no queues"),
         ("train.Example", "optimisers aren't here"),
         ("io.read_file", "read and write files with Python"),
         ("image.draw_bounding_boxes", "images are arrays"),

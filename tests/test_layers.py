@@ -23,6 +23,7 @@ OPS = {"runtime.ops"}
 OPS |= {f"runtime.ops.{n}" for n in "elementwise arrays linalg random signal strings nn image numpy".split()}
 VALUES = {*BASE, "runtime.tensor", *OPS, "runtime.variable", "runtime.tensor_array", "runtime.generator"}
 VALUES |= {"runtime.ragged", "runtime.sparse", "runtime.sparse_functions", "runtime.embeddings"}
+VALUES |= {"runtime.lookup"}
 VALUES |= {"runtime.staged_list", "runtime.list_methods", "runtime.list_elements", "runtime.array_api"}
 RUNTIME = {*VALUES, "runtime.graph", "runtime.autodiff", "runtime.engine", "runtime.engine.fastcall"}
 # What the stages of the code generator may all use.
@@ -86,6 +87,7 @@ ROOMS: dict[str, set[str]] = {
     "runtime.sparse": {*BASE, "runtime.tensor", *OPS},
     "runtime.sparse_functions": {*BASE, "runtime.tensor", *OPS, "runtime.sparse"},
     "runtime.embeddings": {*BASE, "runtime.tensor", *OPS, "runtime.sparse", "runtime.sparse_functions"},
+    "runtime.lookup": {*BASE, "runtime.tensor", *OPS, "runtime.sparse", "runtime.ragged"},
     "runtime.ragged": {*BASE, "runtime.tensor", *OPS, "runtime.sparse"},
     "runtime.staged_list": {*BASE, "runtime.tensor", *OPS, "runtime.list_elements", "runtime.list_methods"},
     "runtime.graph": {*BASE, "runtime.tensor", *OPS},

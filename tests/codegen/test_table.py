@@ -35,6 +35,8 @@ NOT_NATIVE = {
     # strings, and sets in sparse tensors
     "string_add", "string_format", "string_ngrams", "unicode_transcode", "unsorted_segment_join", "set_operation",
     "edit_distance", "sparse_cross",
+    # tables of Python
+    "find_constant", "table_find", "table_insert", "table_remove", "table_size", "table_export",
     # a search whose steps depend on values
     "ctc_beam_search",
     # results whose shape depends on values

@@ -34,6 +34,8 @@ ELSEWHERE = {
     **dict.fromkeys(("string_format", "unsorted_segment_join", "string_ngrams", "unicode_transcode"), STRINGS),
     "unicode_script": "takes code points: tests/ops/test_more_functions.py",
     **dict.fromkeys(("set_operation", "edit_distance"), "of sparse tensors: tests/ops/test_more_functions.py"),
+    **dict.fromkeys((name for name in OPS if name.startswith("table_")), "effects: tests/ops/test_lookup.py"),
+    "find_constant": "takes keys that don't repeat: tests/ops/test_lookup.py",
     **dict.fromkeys(("sparse_cross", "ctc_beam_search"), "of sparse tensors: tests/ops/test_function_values.py"),
     **dict.fromkeys(("constant", "cond", "while", "assign", "commit"), "structure of graphs: tests/graph"),
     **dict.fromkeys(("letrec", "call"), "structure of graphs: tests/function/test_recursion.py"),
