@@ -20,10 +20,11 @@ from autograph.facade.tensorflow import (
     internal,
     private,
     raw_ops,
+    testing,
     tracking,
 )
 
-_PARTS = (core, tracking, internal, distribution, raw_ops, private, identity)
+_PARTS = (core, tracking, internal, distribution, raw_ops, private, identity, testing)
 # Other names of whole modules.
 _SAME = {"compat.v2": ""}
 # Parts of Keras that TensorFlow has at its top.
@@ -71,6 +72,8 @@ def build() -> dict[str, ModuleType]:
     for part in _PARTS:
         for path, names in part.MODULES.items():
             _add(made, path, names)
+    for path, late in testing.LATE.items():
+        made[path]._late.update(late)
     for path, names in compat_v1.modules(made["tensorflow"]).items():
         _add(made, path, names)
     for path, same in _SAME.items():

@@ -7,6 +7,9 @@ from typing import Any
 
 import autograph as ag
 
+FusedBatchNormV2 = collections.namedtuple(
+    "FusedBatchNormV2", "y batch_mean batch_variance reserve_space_1 reserve_space_2"
+)
 FusedBatchNormV3 = collections.namedtuple(
     "FusedBatchNormV3", "y batch_mean batch_variance reserve_space_1 reserve_space_2 reserve_space_3"
 )
@@ -60,7 +63,7 @@ def fused_batch_norm(
 MODULES: dict[str, dict[str, Any]] = {
     "tensorflow.raw_ops": {
         "Bucketize": bucketize,
-        "FusedBatchNormV2": fused_batch_norm,
+        "FusedBatchNormV2": lambda **options: FusedBatchNormV2(*fused_batch_norm(**options)[:5]),
         "FusedBatchNormV3": fused_batch_norm,
     }
 }

@@ -1,0 +1,1 @@
+"""Keras' own tests on this project: `python -m tests.keras`."""

@@ -1,0 +1,1 @@
+"""Sonnet's own tests on this project: `python -m tests.sonnet`."""
