@@ -21,8 +21,10 @@ from runtime.ops.arrays.creation import zeros
 from runtime.ops.arrays.joining import concat, stack
 from runtime.ops.arrays.shape_ops import shape
 from runtime.ops.convert import convert_to_tensor, is_tensor_like
+from runtime.ops.elementwise.elementary import cast
 from runtime.ragged.api import RaggedTensor, RaggedTensorSpec, ragged_stack
 from runtime.shapes import is_static
+from runtime.sparse import SparseTensor, sparse_row
 from runtime.spec import TensorSpec
 from runtime.tensor import SymbolicTensor, Tensor
 from runtime.tensor_array import TensorArray
@@ -31,25 +33,42 @@ from runtime.types import TensorType
 # --- over the rows of tensors --------------------------------------------------------------------------------------
 
 
-def _rows(elems: Any) -> tuple[list[Tensor], Any]:
-    """The tensors to go along, and the number of rows: an int where it is known."""
-    tensors = [convert_to_tensor(e) for e in nest.flatten(elems)]
-    if not tensors:
+def _rows(elems: Any) -> tuple[list[Any], Any]:
+    """The tensors and sparse tensors to go along, and the number of rows: an int where it is known."""
+    leaves = [e if isinstance(e, SparseTensor) else convert_to_tensor(e) for e in composites.flatten(elems)]
+    if not leaves:
         raise ValueError("elems must hold at least one tensor")
-    for tensor in tensors:
-        if tensor._shape == ():
+    for leaf in leaves:
+        if leaf.shape.rank == 0:
             raise ValueError("Elements of elems must have rank 1 or more, got a scalar.")
-    known = [t._shape[0] for t in tensors if t._shape is not None]
+    known = [leaf.shape[0] for leaf in leaves if leaf.shape.rank is not None]
     count = next((n for n in known if n is not None), None)
-    return tensors, shape(tensors[0])[0] if count is None else count
+    if count is not None:
+        return leaves, count
+    first = leaves[0]
+    return leaves, (cast(first.dense_shape, dtypes.int32) if isinstance(first, SparseTensor) else shape(first))[0]
 
 
-def _row(elems: Any, tensors: list[Tensor], i: Any) -> Any:
-    return nest.pack_sequence_as(elems, [t[i] for t in tensors])
+def _row(elems: Any, leaves: list[Any], i: Any) -> Any:
+    rows = [sparse_row(leaf, i) if isinstance(leaf, SparseTensor) else leaf[i] for leaf in leaves]
+    return composites.pack_sequence_as(elems, rows)
+
+
+def _row_types(leaves: list[Any]) -> list[TensorType]:
+    """The types of the tensors that a row consists of."""
+    found = []
+    for leaf in leaves:
+        if isinstance(leaf, SparseTensor):
+            rank = None if leaf.shape.rank is None else leaf.shape.rank - 1
+            shapes = [(None, rank), (None,), (rank,)]
+            found += [TensorType(part.dtype, s) for part, s in zip(nest.flatten(leaf), shapes)]
+        else:
+            found.append(TensorType(leaf.dtype, None if leaf._shape is None else leaf._shape[1:]))
+    return found
 
 
 def _staged(tensors: Sequence[Any]) -> bool:
-    return any(isinstance(t, SymbolicTensor) for t in tensors)
+    return any(isinstance(t, SymbolicTensor) for t in nest.flatten(list(tensors)))
 
 
 def _result_types(function: Callable[..., Any], elems: Any, tensors: list[Tensor], signature: Any) -> tuple[Any, list]:
@@ -64,8 +83,7 @@ def _result_types(function: Callable[..., Any], elems: Any, tensors: list[Tensor
         found.append(result)
         return [convert_to_tensor(v) for v in nest.flatten(result)]
 
-    types = [TensorType(t.dtype, None if t._shape is None else t._shape[1:]) for t in tensors]
-    region = trace_region("map_fn", probe, types)
+    region = trace_region("map_fn", probe, _row_types(tensors))
     return found[0], [TensorSpec(v.type.shape, v.type.dtype) for v in region.outputs]  # type: ignore[union-attr]
 
 

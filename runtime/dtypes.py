@@ -13,6 +13,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+_OTHER_FLOATS = ("bfloat16", "float8_e4m3fn", "float8_e5m2")  # those of ml_dtypes
 _LABELS = {"float16": "half", "float32": "float", "float64": "double"}
 
 
@@ -25,14 +26,16 @@ class DType:
     """An element type. There is one instance per type; compare with `==` or `is`."""
 
     # `kind` is NumPy's letter: b bool, i int, u unsigned int, f float, c complex, O string. (NumPy's own kind of
-    # bfloat16 is "V", as for every type that another package adds.)
+    # bfloat16 and the like is "V", as for every type that another package adds.)
     # `label` is the name that TensorFlow's op errors use: "float" for float32, "double", "half".
-    __slots__ = ("name", "kind", "label", "_np", "__weakref__")
+    # `is_narrow`: whether it is one of bfloat16 and the like, in which nothing is computed: operations use float32.
+    __slots__ = ("name", "kind", "label", "is_narrow", "_np", "__weakref__")
 
     def __init__(self, name: str, numpy_type: Any) -> None:
         self.name = name
         self._np = np.dtype(numpy_type)
-        self.kind = "f" if name == "bfloat16" else self._np.kind
+        self.is_narrow = name in _OTHER_FLOATS
+        self.kind = "f" if self.is_narrow else self._np.kind
         self.label = _LABELS.get(name, name)
 
     @property
@@ -92,7 +95,7 @@ class DType:
         if self.is_integer:
             return np.iinfo(self._np)
         if self.is_floating:
-            return ml_dtypes.finfo(self._np) if self.name == "bfloat16" else np.finfo(self._np)
+            return ml_dtypes.finfo(self._np) if self.is_narrow else np.finfo(self._np)
         raise TypeError(f"Cannot find minimum or maximum value of {self!r}.")
 
     @property
@@ -153,6 +156,7 @@ int8, int16, int32, int64 = (DType(f"int{n}", f"int{n}") for n in (8, 16, 32, 64
 uint8, uint16, uint32, uint64 = (DType(f"uint{n}", f"uint{n}") for n in (8, 16, 32, 64))
 float16, float32, float64 = (DType(f"float{n}", f"float{n}") for n in (16, 32, 64))
 bfloat16 = DType("bfloat16", ml_dtypes.bfloat16)
+float8_e4m3fn, float8_e5m2 = (DType(name, getattr(ml_dtypes, name)) for name in ("float8_e4m3fn", "float8_e5m2"))
 complex64, complex128 = DType("complex64", np.complex64), DType("complex128", np.complex128)
 string = DType("string", object)
 
@@ -163,10 +167,18 @@ ALL: tuple[DType, ...] = (
     complex64, complex128, string,
 )  # fmt: skip
 
+# Dtypes to keep numbers in, which have few operations besides `cast`.
+STORED = (float8_e4m3fn, float8_e5m2)
+# TensorFlow's numbers of the dtypes, which stand for them.
+_BY_NUMBER = {
+    1: float32, 2: float64, 3: int32, 4: uint8, 5: int16, 6: int8, 7: string, 8: complex64, 9: int64, 10: bool_,
+    14: bfloat16, 17: uint16, 18: complex128, 19: float16, 22: uint32, 23: uint64, 24: float8_e5m2, 25: float8_e4m3fn,
+}  # fmt: skip
+
 DTypeLike = DType | str | type | np.dtype | None
 
 _BY_KEY: dict[Any, DType] = {}
-for _dtype in ALL:
+for _dtype in (*ALL, *STORED):
     _BY_KEY[_dtype.name] = _dtype
     if _dtype is not string:
         _BY_KEY[_dtype._np] = _dtype
@@ -179,12 +191,14 @@ _BY_KEY.update({np.str_: string, np.bytes_: string})
 
 
 def as_dtype(value: Any) -> DType:
-    """The `DType` for a name, a NumPy type or dtype, or a Python type.
+    """The `DType` for a name, a NumPy type or dtype, a Python type, or TensorFlow's number of it.
 
     Raises TypeError where there is none, saying which are known.
     """
     if isinstance(value, DType):
         return value
+    if type(value) is int and value in _BY_NUMBER:
+        return _BY_NUMBER[value]
     try:
         return _BY_KEY[value]
     except (KeyError, TypeError):
@@ -206,4 +220,4 @@ def as_dtype(value: Any) -> DType:
 def finfo(dtype: DTypeLike) -> Any:
     """The machine limits of a floating or complex dtype, as `numpy.finfo`."""
     kind = as_dtype(dtype)
-    return ml_dtypes.finfo(kind.np) if kind is bfloat16 else np.finfo(kind.np)
+    return ml_dtypes.finfo(kind.np) if kind.is_narrow else np.finfo(kind.np)

@@ -253,9 +253,6 @@ class TensorShape:
         return TensorShape, (self._dims,)
 
 
-Sequence.register(TensorShape)
-
-
 def format_shape(shape: Shape) -> str:
     """`(2, None)`, or `<unknown>`: how TensorFlow prints a shape."""
     return "<unknown>" if shape is None else str(shape)

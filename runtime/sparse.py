@@ -247,6 +247,15 @@ def reorder(sp_input: SparseTensor, name: str | None = None) -> SparseTensor:
     return SparseTensor(gather(sp_input.indices, order), gather(sp_input.values, order), sp_input.dense_shape)
 
 
+def sparse_row(sp_input: SparseTensor, index: Any) -> SparseTensor:
+    """What has some index, an int or an int64 scalar, in the first dimension, without that dimension."""
+    kept = retain(sp_input, equal(sp_input.indices[:, 0], cast(convert_to_tensor(index), _INT)))
+    row = SparseTensor(kept.indices[:, 1:], kept.values, sp_input.dense_shape[1:])
+    if sp_input.shape.rank is not None:
+        row.set_shape(sp_input.shape[1:])
+    return row
+
+
 def sparse_concat(
     axis: int, sp_inputs: Sequence[SparseTensor], expand_nonconcat_dims: bool = False, name: Any = None
 ) -> Any:

@@ -20,7 +20,7 @@ from runtime.shapes import Shape, TensorShape, format_shape
 from runtime.tracebacks import leaving, shows_no_frames
 from runtime.types import TensorType
 
-_DTYPE_OF = {dtype.np: dtype for dtype in dtypes.ALL}
+_DTYPE_OF = {dtype.np: dtype for dtype in (*dtypes.ALL, *dtypes.STORED)}
 
 
 class Tensor:
@@ -294,7 +294,9 @@ class SymbolicTensor(Tensor):
     def graph(self) -> Any:
         return self.builder.graph
 
+    @property
     def numpy(self) -> Any:
+        """Raises AttributeError, so that `hasattr` says False, as of TensorFlow's symbolic tensors."""
         raise AttributeError(
             f"{self!r} has no value: it is symbolic, part of the function '{self.builder.name}' being traced. "
             "Return it from the function and call .numpy() outside, or print it with ag.print."

@@ -208,6 +208,7 @@ THIRD_PARTY: dict[str, set[str]] = {
     },  # fmt: skip
     "safetensors": {"runtime.storage"},
     "scipy": {*OPS},
+    "absl": {"autograph.facade.tensorflow"},
 }
 
 

@@ -330,7 +330,9 @@ def dense_to_ragged_batch(
 
 def _traced(user_function: Callable[..., Any]) -> Any:
     """A function of elements as an `ag.function`; it is converted, unless `do_not_convert` keeps the caller from it."""
-    return function(user_function, autograph=CONVERTING.get() is not False)
+    traced = function(user_function, autograph=CONVERTING.get() is not False)
+    traced.may_change_arguments = True
+    return traced
 
 
 def _dataset_plan(dataset: Any) -> Plan:

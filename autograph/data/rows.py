@@ -18,7 +18,7 @@ from runtime.ragged.arrays import stack_rows
 from runtime.ragged.spec import RaggedTensorSpec
 from runtime.ragged.tensor import RaggedTensor
 from runtime.shapes import widen
-from runtime.sparse import SparseTensor, SparseTensorSpec, retain, sparse_concat
+from runtime.sparse import SparseTensor, SparseTensorSpec, sparse_concat, sparse_row
 from runtime.spec import TensorSpec
 from runtime.tensor import EagerTensor
 
@@ -82,8 +82,7 @@ def number_of_rows(leaf: Any) -> Any:
 def row_of_leaf(leaf: Any, index: Any) -> Any:
     """The row at an index, an int or an int64 scalar."""
     if isinstance(leaf, SparseTensor):
-        kept = retain(leaf, leaf.indices[:, 0] == index)
-        return SparseTensor(kept.indices[:, 1:], kept.values, leaf.dense_shape[1:])
+        return sparse_row(leaf, index)
     return leaf[index]
 
 

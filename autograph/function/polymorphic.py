@@ -102,9 +102,23 @@ class Function:
         self._lock = threading.RLock()
         self._tracing: set[Any] = set()
         self.recurs = False  # whether functions that it calls call it: traces take it in, rather than its own trace
+        self.may_change_arguments = False  # what it is called with is made for the call
         self._bound: Any = None
         self._fast_calls = FastCalls()
         self._owner = weakref.ref(self)
+
+    def _decorate(self, decorator: Callable[[Any], Any]) -> None:
+        """Puts what a decorator makes of the Python function in its place; libraries wrap methods so.
+
+        Raises ValueError once the function has been traced.
+        """
+        if self._trace_count:
+            raise ValueError(
+                "Functions cannot be decorated after they have been traced: decorate the Python function instead"
+            )
+        self._python_function = decorator(self._python_function)
+        self._arguments = Arguments(self._python_function)
+        self._plain_count = self._arguments.plain_count
 
     @property
     def python_function(self) -> Callable[..., Any]:
@@ -216,7 +230,10 @@ class Function:
         def run() -> ConcreteFunction:
             function = self._traceable()
             with room():
-                return trace(function, self._name, args, kwargs, self._arguments, self._jit_compile, self._memory)
+                return trace(
+                    function, self._name, args, kwargs, self._arguments, self._jit_compile, self._memory,
+                    self.may_change_arguments,
+                )  # fmt: skip
 
         self._tracing.add(key)
         wanted = {Feature.BUILTIN_FUNCTIONS, Feature.ALL} & self._features

@@ -36,10 +36,12 @@ def trace(
     arguments: Arguments,
     jit_compile: bool | None = None,
     memory: Budget | None = None,
+    may_change_arguments: bool = False,
 ) -> ConcreteFunction:
     """Runs `python_function` once, with a symbolic tensor for each tensor (or spec) among its arguments.
 
-    Other arguments are passed as they are. Raises TypeError when the function returns something that isn't a tensor,
+    Other arguments are passed as they are. may_change_arguments: nobody else has the containers among them.
+    Raises TypeError when the function returns something that isn't a tensor,
     a number, None or a structure of these, and whatever the function itself raises.
     """
     builder = TracingBuilder(name, ctx.builder, memory)
@@ -86,7 +88,8 @@ def trace(
             raise
         check_chosen(builder)
         end_trace(builder, python_function, symbolic_args, symbolic_kwargs)
-        _refuse_changed_arguments(name, given)
+        if not may_change_arguments:
+            _refuse_changed_arguments(name, given)
         flat = nest.flatten(result)
         outputs = [_as_output(value, name) for value in flat]
     builder.graph.outputs = [builder.use(t) for t in outputs if t is not None]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from autograph.namespaces import dtypes_experimental as experimental
 from runtime.dtypes import (
     DType,
     as_dtype,
@@ -37,7 +38,7 @@ from runtime.ops.elementwise.elementary import (
 )
 
 __all__ = [
-    "DType", "as_dtype", "bfloat16", "bool", "cast", "complex", "complex128", "complex64", "double", "float16",
-    "float32", "float64", "half", "int16", "int32", "int64", "int8", "saturate_cast", "string", "uint16", "uint32",
-    "uint64", "uint8",
+    "DType", "as_dtype", "bfloat16", "bool", "cast", "complex", "complex128", "complex64", "double", "experimental",
+    "float16", "float32", "float64", "half", "int16", "int32", "int64", "int8", "saturate_cast", "string", "uint16",
+    "uint32", "uint64", "uint8",
 ]  # fmt: skip

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from runtime import dtypes, errors
+from runtime import errors
 from runtime.graph.hot_loops import HotLoop
 from runtime.graph.ir import Graph, Node, Value
 from runtime.graph.spans import AT_SPAN, at_span, note_span, with_op
@@ -175,7 +175,7 @@ def _may_overwrite(node: Node, value: Value) -> bool:
         and _ufunc(value.node) is not None
         and isinstance(type_, TensorType)
         and type_ == node.outputs[0].type
-        and type_.dtype is not dtypes.bfloat16
+        and not type_.dtype.is_narrow
         and math.prod([size or 0 for size in type_.shape or ()]) >= _LARGE  # unknown sizes may turn out larger
     )
 
@@ -242,7 +242,7 @@ def _executor(node: Node) -> Callable[..., Any]:
     kernel = node.op.kernel
     if node.op.name == "raise":
         return _raiser(node)
-    if node.op.widens and any(getattr(v.type, "dtype", None) is dtypes.bfloat16 for v in node.inputs):
+    if node.op.widens and any(getattr(getattr(v.type, "dtype", None), "is_narrow", False) for v in node.inputs):
         kernel = widened(node.op, [getattr(v.type, "dtype", None) for v in node.outputs])
     elif node.op.prepared is not None:
         return node.op.prepared(**node.attrs)

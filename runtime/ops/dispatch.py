@@ -10,12 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from runtime import dtypes, errors
+from runtime import errors
 from runtime.context import ctx
 from runtime.ops.table import OPS, OpDef
 from runtime.tensor import EagerTensor, SymbolicTensor, Tensor
-
-_BFLOAT16 = dtypes.bfloat16
 
 
 def apply(op: OpDef, inputs: Sequence[Tensor], attrs: dict[str, Any] | None = None) -> Any:
@@ -33,7 +31,7 @@ def apply(op: OpDef, inputs: Sequence[Tensor], attrs: dict[str, Any] | None = No
         try:
             arrays = [t._array for t in inputs]  # type: ignore[attr-defined]
             for t in inputs:
-                if t.dtype is _BFLOAT16 and op.widens:
+                if t.dtype.is_narrow and op.widens:
                     types = [i.type for i in inputs]  # type: ignore[attr-defined]
                     kernel = widened(op, [found.dtype for found in op.infer(types, attrs or {})])
                     break
@@ -59,15 +57,15 @@ def apply(op: OpDef, inputs: Sequence[Tensor], attrs: dict[str, Any] | None = No
 
 
 def widened(op: OpDef, output_dtypes: Sequence[Any]) -> Any:
-    """The op's kernel for bfloat16, in which neither SciPy nor LAPACK computes: it runs in float32, and the results
-    are rounded."""
-    narrow = [getattr(dtype, "name", None) == "bfloat16" for dtype in output_dtypes]
+    """The op's kernel for bfloat16 and the like, in which neither SciPy nor LAPACK computes: it runs in float32, and
+    the results are rounded."""
+    narrow = [dtype._np if getattr(dtype, "is_narrow", False) else None for dtype in output_dtypes]
 
     def kernel(*arrays: Any, **attrs: Any) -> Any:
-        result = op.kernel(*[a.astype(np.float32) if a.dtype == _BFLOAT16._np else a for a in arrays], **attrs)
+        result = op.kernel(*[a.astype(np.float32) if a.dtype.kind == "V" else a for a in arrays], **attrs)
         if op.multiple:
-            return tuple([r.astype(_BFLOAT16._np) if down else r for r, down in zip(result, narrow)])
-        return result.astype(_BFLOAT16._np) if narrow[0] else result
+            return tuple([r if down is None else r.astype(down) for r, down in zip(result, narrow)])
+        return result if narrow[0] is None else result.astype(narrow[0])
 
     return kernel
 

@@ -13,6 +13,7 @@ from runtime.dtypes import DType
 from runtime.shapes import TensorShape
 
 Converted = tuple[Any, DType]
+_NARROW = tuple(dtype.np for dtype in (dtypes.bfloat16, *dtypes.STORED))
 _INT32 = range(-(2**31), 2**31)
 # Which Python scalars may become a tensor of a dtype whose kind is the key.
 _ACCEPTS: dict[str, tuple[type, ...]] = {
@@ -125,7 +126,7 @@ def _convert_array(array: Any, wanted: DType | None) -> Converted:
         if wanted is not None and wanted is not dtypes.string:
             raise TypeError(f"Cannot convert {array!r} to EagerTensor of dtype {wanted.label}")
         return _encode_strings(array), dtypes.string
-    if kind not in "biufc" and array.dtype != dtypes.bfloat16.np:
+    if kind not in "biufc" and array.dtype not in _NARROW:
         raise _unsupported(array)
     own = dtypes.as_dtype(array.dtype)
     if wanted is None or wanted is own:

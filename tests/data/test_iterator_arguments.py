@@ -91,3 +91,13 @@ def test_optionals_of_other_structures_are_other_traces():
     for name in "ab":
         assert value(ag.data.Optional.from_value({name: 1.0})).keys() == {name}
     assert value.experimental_get_tracing_count() == 2
+
+
+def test_a_mapped_function_may_change_its_element():
+    def with_more(element):
+        element["b"] = element["a"] * 2
+        del element["a"]
+        return element
+
+    found = list(ag.data.Dataset.from_tensor_slices({"a": [1, 2]}).map(with_more))
+    assert [{key: int(value) for key, value in each.items()} for each in found] == [{"b": 2}, {"b": 4}]

@@ -438,3 +438,26 @@ def test_results_of_a_function_with_effects_have_their_structure() -> None:
     for _ in range(3):
         result = f(ag.constant(1.0))
         assert [float(each) for each in result] == [1.0, 2.0]
+
+
+def test_a_decorator_for_the_python_function():
+    def double(x):
+        return x * 2
+
+    function = ag.function(double)
+    function._decorate(lambda inner: lambda x: inner(x) + 1)
+    assert int(function(3)) == 7
+    with pytest.raises(ValueError, match="after they have been traced"):
+        function._decorate(lambda inner: inner)
+
+
+def test_symbolic_tensors_have_no_numpy():
+    found = []
+
+    @ag.function
+    def look(x):
+        found.append(hasattr(x, "numpy"))
+        return x
+
+    look(ag.constant(1))
+    assert found == [False]

@@ -153,3 +153,19 @@ def test_a_static_shape_that_is_said():
     assert int(known(sparse)) == 3
     with pytest.raises(ValueError):
         sparse.set_shape([2, 2])
+
+
+def test_map_fn_goes_over_the_rows_of_a_sparse_tensor():
+    x = np.array([[[1, 0], [0, 2]], [[0, 0], [3, 0]], [[0, 4], [0, 0]]], "float32")
+    y = np.arange(12, dtype="float32").reshape(3, 2, 2)
+
+    def product(row):
+        return ag.sparse.sparse_dense_matmul(row[0], row[1])
+
+    def run(sparse, dense):
+        return ag.map_fn(product, (sparse, dense), fn_output_signature=ag.float32)
+
+    spec = ag.SparseTensorSpec([None, None, None], ag.float32)
+    staged = ag.function(run, input_signature=[spec, ag.TensorSpec([None, 2, 2])])
+    for way in (run, staged, ag.function(lambda a, b: ag.map_fn(product, (a, b)))):
+        np.testing.assert_array_equal(way(ag.sparse.from_dense(x), ag.constant(y)), x @ y)

@@ -15,7 +15,7 @@ def format_number(value: Any) -> str:
     if kind == "c":
         return f"({format_number(value.real)},{format_number(value.imag)})"
     if kind != "f":
-        return str(value) if value.dtype.name != "bfloat16" else format_number(value.astype(np.float32))
+        return str(value) if value.dtype.kind != "V" else format_number(value.astype(np.float32))
     if np.isnan(value):
         return "nan"
     if value.dtype == np.float64:
