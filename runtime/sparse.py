@@ -22,6 +22,7 @@ from runtime.ops.api import (
     convert_to_tensor,
     cumprod,
     ensure_shape,
+    equal,
     expand_dims,
     fill,
     gather,

@@ -86,7 +86,7 @@ def while_loop(
         loop_vars = [loop_vars]
     if not nest.flatten(loop_vars):
         raise ValueError("'loop_vars' must be provided.")
-    state = _tensors(loop_vars)
+    state = loop_vars if ctx.builder is None else _tensors(loop_vars)
 
     def following(values: Any) -> Any:
         result = body(*values)
@@ -95,6 +95,8 @@ def while_loop(
         elif isinstance(result, (list, tuple)) and type(result) is not type(values) and len(result) == len(values):
             result = nest.rebuild(values, list(result))
         composites.assert_same_structure(values, result)
+        if ctx.builder is None:
+            return result
         # What tensor arrays and the like are made of may still change, until the types of the loop are found.
         return composites.map_structure(
             lambda new, old: new if composites.is_composite(old) else convert_to_tensor(new, dtype_hint=old.dtype),
@@ -102,12 +104,12 @@ def while_loop(
             values,
         )
 
-    if ctx.builder is None:
+    if ctx.builder is None:  # as in TensorFlow, numbers are Python's until the end
         count = 0
         while (maximum_iterations is None or count < maximum_iterations) and cond(*state):
             state = following(state)
             count += 1
-        return state
+        return _tensors(state)
     slot = LocalSlot("loop_vars", state)
 
     def step() -> None:

@@ -300,9 +300,10 @@ def scalar_int(value: Any, what: str = "dimension") -> int | Tensor:
             f"{what} must be an integer or a scalar integer tensor, got {value!r} of type {type(value)}"
         )
     tensor = convert_to_tensor(value) if has_dtype(value) else value.tensor
-    if tensor.dtype.kind not in "iu" or tensor._shape not in ((), None):
-        raise errors.DTypeError(f"{what} must be a scalar integer tensor, got {tensor!r}")
     known = static_value(tensor)
+    is_whole = tensor.dtype.kind == "f" and known is not None and np.ndim(known) == 0 and known == np.floor(known)
+    if (tensor.dtype.kind not in "iu" and not is_whole) or tensor._shape not in ((), None):
+        raise errors.DTypeError(f"{what} must be a scalar integer tensor, got {tensor!r}")
     if known is None:
         known = known_value(tensor)
     return tensor if known is None else int(known)

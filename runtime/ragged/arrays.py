@@ -14,8 +14,10 @@ from runtime.ops.api import (
     convert_to_tensor,
     expand_dims,
     fill,
+    gather,
     less,
     reduce_max,
+    reshape,
     reverse,
     stack,
     tensor_scatter_nd_update,
@@ -30,6 +32,7 @@ from runtime.ragged.elementwise import check_same_rows
 from runtime.ragged.indexing import gather_rows
 from runtime.ragged.partition import INT
 from runtime.ragged.tensor import RaggedTensor
+from runtime.tensor import Tensor
 
 
 def normal_axis(axis: Any, rank: int | None, what: str) -> int:
@@ -156,9 +159,12 @@ def ragged_reverse(x: RaggedTensor, axis: Any, name: str | None = None) -> Ragge
 def ragged_gather(
     params: Any, indices: Any, validate_indices: Any = None, axis: Any = 0, batch_dims: int = 0, name: str | None = None
 ) -> Any:
-    """Rows of `params` at `indices`; either may be ragged."""
+    """Rows of `params` at `indices`; either may be ragged. Along another axis only the indices may be."""
+    is_of_tensor = isinstance(indices, RaggedTensor) and not isinstance(params, RaggedTensor)
+    if is_of_tensor and axis not in (0, None) and not batch_dims:
+        return _gather_along(convert_to_tensor(params), indices, axis)
     if axis not in (0, None) or batch_dims:
-        raise ValueError("gather of ragged tensors goes along the first dimension, without batch_dims")
+        raise ValueError("gather from ragged tensors goes along the first dimension, without batch_dims")
     if isinstance(indices, RaggedTensor):
         return _nested(gather_rows(params, indices.flat_values), indices)
     numbers = convert_to_tensor(indices)
@@ -168,6 +174,25 @@ def ragged_gather(
         return gather_rows(params, numbers)
     rows = RaggedTensor.from_tensor(numbers, ragged_rank=len(numbers.shape) - 1)
     return _nested(gather_rows(params, rows.flat_values), rows)
+
+
+def _gather_along(params: Tensor, indices: RaggedTensor, axis: int) -> RaggedTensor:
+    """Of a tensor: each of its rows gives a ragged tensor with the rows of the indices."""
+    rank = params.shape.rank
+    at = normal_axis(axis, rank, "gather")
+    values = gather(params, indices.flat_values, axis=at)
+    outer = [values.shape[i] if values.shape[i] is not None else shape_of(values)[i] for i in range(at)]
+    counts = [convert_to_tensor(1, INT)]
+    for size in outer:
+        counts.append(counts[-1] * cast(size, INT))
+    rest = shape_of(values)[at + 1 :]
+    found: Any = reshape(values, concat([[-1], rest], 0))
+    # The rows of the indices follow one another once for each of the outer elements.
+    for splits in reversed(indices.nested_row_splits):
+        found = RaggedTensor.from_row_lengths(found, tile(splits[1:] - splits[:-1], [counts[-1]]), validate=False)
+    for count, size in zip(reversed(counts[1:]), reversed([*outer[1:], indices.nrows()])):
+        found = RaggedTensor.from_row_splits(found, range_(count + 1) * cast(size, INT), validate=False)
+    return found
 
 
 def _nested(values: Any, rows: RaggedTensor) -> RaggedTensor:

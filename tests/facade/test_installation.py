@@ -264,3 +264,40 @@ def test_variables_that_act_as_ours_have_gradients(tensorflow):
         tape.watch(parameter)
         y = parameter.value * 5.0
     assert tape.gradient(y, [parameter])[0].numpy() == 5
+
+
+def test_unique_slices(tensorflow):
+    import numpy as np
+
+    x = np.array([[1, 2, 1, 0], [3, 4, 3, 0]])
+    y, idx, count = tensorflow.raw_ops.UniqueWithCountsV2(x=x, axis=[1])
+    assert y.numpy().tolist() == [[1, 2, 0], [3, 4, 0]]
+    assert (idx.numpy().tolist(), count.numpy().tolist()) == ([0, 1, 0, 2], [2, 1, 1])
+    function = ag.function(lambda x: tensorflow.raw_ops.UniqueV2(x=x, axis=[0]))
+    assert function([[1.0, np.nan], [1.0, np.nan], [2.0, 2.0], [2.0, 2.0]])[1].numpy().tolist() == [0, 1, 2, 2]
+
+
+def test_the_test_case(tensorflow):
+    class Case(tensorflow.test.TestCase):
+        def runTest(self):
+            self.assertAllEqual(ag.constant([1, 2]), [1, 2])
+            self.assertAllClose({"a": [1.0]}, {"a": ag.constant([1.0 + 1e-8])})
+            self.assertNotAllClose([1.0], [2.0])
+            self.assertShapeEqual(ag.ones([2, 3]), ag.zeros([2, 3]))
+            self.assertAllInRange([0.0, 1.0], 0, 1)
+            self.assertDTypeEqual(ag.constant(1.0), "float32")
+            with self.assertRaisesOpError("expand dim"):
+                ag.expand_dims(1.0, 3)
+            for wrong in (
+                lambda: self.assertAllEqual([1], [2]),
+                lambda: self.assertAllClose([1.0], [1.1]),
+                lambda: self.assertNotAllEqual([1], [1]),
+                lambda: self.assertAllGreater([1], 1),
+                lambda: self.assertAllInSet([3], {1, 2}),
+                lambda: self.assertAllFinite([float("nan")]),
+            ):
+                with self.assertRaises(AssertionError):
+                    wrong()
+            assert self.evaluate({"a": ag.constant(2)}) == {"a": 2}
+
+    assert Case().run().wasSuccessful()

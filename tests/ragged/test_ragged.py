@@ -363,3 +363,15 @@ def test_strings_of_unknown_rank_count_as_a_vector():
     split = ag.function(ag.strings.split, input_signature=[ag.TensorSpec(None, ag.string)])
     with pytest.raises(ag.errors.InvalidArgumentError, match="not compatible"):
         split(ag.constant([["a b"]]))
+
+
+def test_gathering_from_a_tensor_along_another_axis():
+    params = np.arange(2 * 5 * 3).reshape(2, 5, 3)
+    indices = ag.ragged.constant([[4, 0], [1], []], dtype=ag.int32)
+    for way in (ag.gather, ag.function(lambda p, i, axis: ag.gather(p, i, axis=axis))):
+        found = way(params, indices, axis=1)
+        expected = [[params[k][row].tolist() for row in indices.to_list()] for k in range(2)]
+        expected[0][2] = expected[1][2] = []
+        assert found.to_list() == expected
+    last = ag.gather(params, ag.ragged.constant([[0], [2, 2]], dtype=ag.int32), axis=-1)
+    assert last.to_list() == [[[line[[0]].tolist(), line[[2, 2]].tolist()] for line in each] for each in params]

@@ -5,8 +5,12 @@ from __future__ import annotations
 import collections
 from typing import Any
 
+import numpy as np
+
 import autograph as ag
 
+UniqueV2 = collections.namedtuple("UniqueV2", "y idx")
+UniqueWithCountsV2 = collections.namedtuple("UniqueWithCountsV2", "y idx count")
 FusedBatchNormV2 = collections.namedtuple(
     "FusedBatchNormV2", "y batch_mean batch_variance reserve_space_1 reserve_space_2"
 )
@@ -60,10 +64,41 @@ def fused_batch_norm(
     return FusedBatchNormV3(y, batch_mean, batch_variance, used_mean, used_variance, used_variance)
 
 
+def _unique_slices(x: np.ndarray, axis: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The different slices in the order in which they come, for each slice its place among them, and their counts."""
+    at = int(np.reshape(axis, -1)[0]) if np.size(axis) else 0
+    slices = np.moveaxis(x, at, 0).reshape(x.shape[at], -1)
+    if slices.dtype.kind in "fc":  # what has a NaN is like nothing else
+        odd = np.isnan(slices).any(axis=1, keepdims=True)
+        places = np.arange(len(slices))[:, None]
+        slices = np.concatenate([np.nan_to_num(slices), np.where(odd, places, -1)], axis=1)
+    _, first, inverse, counts = np.unique(slices, axis=0, return_index=True, return_inverse=True, return_counts=True)
+    order = np.argsort(first)
+    places = np.argsort(order)[np.reshape(inverse, -1)]
+    return np.take(x, first[order], at), places, counts[order]
+
+
+def unique_with_counts(x: Any, axis: Any, out_idx: Any = ag.int32, name: str | None = None) -> Any:
+    """The different slices of a tensor along an axis, in the order in which they come.
+
+    Gives y, idx and count: the slices, for each slice of x its place in y, and how often each occurs.
+    """
+    x = ag.convert_to_tensor(x)
+    types = [x.dtype, ag.int64, ag.int64]
+    y, places, counts = ag.numpy_function(_unique_slices, [x, ag.convert_to_tensor(axis)], types)
+    if x.shape.rank is not None:
+        y = ag.ensure_shape(y, [None] * x.shape.rank)
+    places, counts = (ag.cast(ag.ensure_shape(each, [None]), out_idx) for each in (places, counts))
+    return UniqueWithCountsV2(y, places, counts)
+
+
 MODULES: dict[str, dict[str, Any]] = {
     "tensorflow.raw_ops": {
         "Bucketize": bucketize,
         "FusedBatchNormV2": lambda **options: FusedBatchNormV2(*fused_batch_norm(**options)[:5]),
         "FusedBatchNormV3": fused_batch_norm,
+        "ImageProjectiveTransformV3": ag.image.projective_transform,
+        "UniqueV2": lambda **options: UniqueV2(*unique_with_counts(**options)[:2]),
+        "UniqueWithCountsV2": unique_with_counts,
     }
 }

@@ -110,6 +110,14 @@ PAD = register(
 )  # fmt: skip
 
 
+def _known_pairs(paddings: Any) -> np.ndarray | None:
+    """The widths where all of them are known now, in a list of pairs that has tensors of a trace in it."""
+    if not isinstance(paddings, (list, tuple)) or not all(isinstance(pair, (list, tuple)) for pair in paddings):
+        return None
+    table = [int_list(pair, "paddings") for pair in paddings]
+    return np.array(table) if all(isinstance(width, int) for pair in table for width in pair) else None
+
+
 @late
 def pad(
     tensor: Any, paddings: Any, mode: str = "CONSTANT", constant_values: Any = 0, name: str | None = None
@@ -126,12 +134,16 @@ def pad(
         raise errors.InvalidArgumentError(f"paddings must be a matrix with 2 columns: {brackets(shape)} [Op:Pad]")
     table = static_value(known)
     if table is None:
+        table = _known_pairs(paddings)
+    if table is None:
         return _pad_dynamic(x, known, mode.upper(), constant_values)
     if np.any(table < 0):
         raise errors.InvalidArgumentError(f"Paddings must be non-negative: {table.tolist()} [Op:Pad]")
     pairs = tuple((int(a), int(b)) for a, b in table)
     kind = mode.upper()
     if kind == "CONSTANT":
+        if x.dtype is dtypes.bool_ and type(constant_values) is int:
+            constant_values = bool(constant_values)
         border = convert_to_tensor(constant_values, None if isinstance(constant_values, Tensor) else x.dtype)
         value = static_value(border)
         if value is not None:

@@ -296,7 +296,9 @@ def _infer_unique(inputs: Sequence[Any], attrs: dict) -> tuple:
 def _unique_kernel(x: Any, dtype: Any) -> tuple:
     if x.ndim != 1:
         raise ValueError("unique expects a 1D vector.")
-    values, first, inverse, counts = np.unique(x, return_index=True, return_inverse=True, return_counts=True)
+    values, first, inverse, counts = np.unique(
+        x, return_index=True, return_inverse=True, return_counts=True, equal_nan=False
+    )
     # In the order of their first occurrence, as in TensorFlow, rather than sorted.
     order = np.argsort(first, kind="stable")
     place = np.empty_like(order)

@@ -157,10 +157,14 @@ def _infer_where_true(inputs: Sequence[Any], attrs: dict) -> tuple:
     return (TensorType(dtypes.int64, (None, inputs[0].rank)),)
 
 
+def _where_true_kernel(x: Any) -> Any:
+    return np.argwhere(x).reshape(np.count_nonzero(x), np.ndim(x)).astype(np.int64)
+
+
 register(
     OpDef(
-        "where_true", _infer_where_true, lambda x: np.argwhere(x).reshape(-1, np.ndim(x)).astype(np.int64),
+        "where_true", _infer_where_true, _where_true_kernel,
         label="Where", kinds="biufc", grad=_no_gradient, doc="Coordinates of the true (nonzero) elements.",
-        samples=(Sample(((2, 3),)), Sample(((4,),)), Sample(((0, 2),))),
+        samples=(Sample(((2, 3),)), Sample(((4,),)), Sample(((0, 2),)), Sample(((),))),
     )
 )  # fmt: skip

@@ -138,6 +138,18 @@ def convolution(
     return _from_last(concat([_convolve(part, weights, *attrs) for part, weights in parts], -1), first)
 
 
+@late
+def conv1d(
+    input: Any, filters: Any, stride: Any = None, padding: Any = "VALID", data_format: str | None = "NWC",
+    dilations: Any = None, name: str | None = None, strides: Any = None,
+) -> Tensor:  # fmt: skip
+    """`convolution` over 1 space dimension. The step is called `stride`; `strides`, as of the others, will do."""
+    if known_rank(convert_to_tensor(filters), "conv") != 3:
+        raise ValueError("filters of conv1d must have rank 3")
+    step = strides if stride is None else stride
+    return convolution(input, filters, 1 if step is None else step, padding, data_format, dilations)
+
+
 def _public(count: int) -> Callable[..., Tensor]:
     def conv(
         input: Any, filters: Any, strides: Any = 1, padding: Any = "VALID", data_format: str | None = None,
@@ -148,11 +160,11 @@ def _public(count: int) -> Callable[..., Tensor]:
         return convolution(input, filters, strides, padding, data_format, dilations)
 
     conv.__name__ = conv.__qualname__ = f"conv{count}d"
-    conv.__doc__ = f"`convolution` over {count} space dimension{'s' if count > 1 else ''}."
+    conv.__doc__ = f"`convolution` over {count} space dimensions."
     return late(conv)
 
 
-conv1d, conv2d, conv3d = _public(1), _public(2), _public(3)
+conv2d, conv3d = _public(2), _public(3)
 
 
 @late

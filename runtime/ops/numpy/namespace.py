@@ -115,4 +115,6 @@ def experimental_enable_numpy_behavior(prefer_float32: bool = False, dtype_conve
 
 functions: dict[str, Any] = {name: _function(name) for name in _NAMES.split() if hasattr(np, name)}
 functions.update({name: getattr(np, name) for name in _PLAIN.split()})
+functions["finfo"] = lambda dtype: np.finfo(_plain_dtype(dtype))
+functions["iinfo"] = lambda type: np.iinfo(_plain_dtype(type))
 functions.update({"ndarray": Tensor, "experimental_enable_numpy_behavior": experimental_enable_numpy_behavior})
