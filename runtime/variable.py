@@ -454,13 +454,26 @@ class Variable:
         return twin
 
     def __reduce__(self) -> tuple:
-        return Variable, (self.current_array(), self.trainable, True, None, self._name, None, self.dtype.name)
+        state = self._array, self.dtype, self._shape, self._trainable, self._name
+        return _restored, (*state, self.constraint, self.synchronization, self.aggregation)
 
     def __repr__(self) -> str:
         facts = f"<tf.Variable '{self.name}' shape={format_shape(self._shape)} dtype={self.dtype.name}"
         if ctx.builder is not None or self._array is None:
             return facts + ">"
         return f"{facts}, numpy={EagerTensor(self._array, self.dtype)._text(repr)}>"
+
+
+def _restored(
+    array: Any, dtype: DType, shape: Shape, trainable: bool, name: str, constraint: Any, *distribution: Any
+) -> Variable:
+    """A variable out of a pickle."""
+    variable = Variable.__new__(Variable)
+    variable._id, variable._name, variable._array = next(_ids), name, array
+    variable.dtype, variable._shape, variable._trainable = dtype, shape, trainable
+    variable.constraint = constraint
+    variable.synchronization, variable.aggregation = distribution
+    return variable
 
 
 def _choice(kind: type[enum.Enum], value: Any, what: str) -> enum.Enum:

@@ -112,7 +112,7 @@ ROOMS: dict[str, set[str]] = {
     "autograph.operators": {"autograph.errors", "autograph.syntax", *RUNTIME},
     "autograph.convert.api": {*CONVERSION, "autograph.convert.kept", "autograph.operators", "runtime.tracebacks"},
     "autograph.convert.kept": {"runtime.codegen.cache"},
-    "autograph.function": {*AUTOGRAPH, *RUNTIME},
+    "autograph.function": {*AUTOGRAPH, *RUNTIME, "runtime.serial"},
     # `to-code` starts fast; only `graph` needs the rest of the project, and is imported when it is asked for.
     "autograph.commands": CONVERSION,
     "autograph.commands.graph": {*AUTOGRAPH, *RUNTIME, *USED_BY_ENGINE, "autograph.function", "autograph.commands"},

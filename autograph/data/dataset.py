@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 import os
 from collections.abc import Callable, Iterator
@@ -155,7 +156,7 @@ class Dataset:
             return convert_to_tensor(0)
 
         _result_spec(function(probe, autograph=False), *arguments_of(self.element_spec))
-        make = lambda element: _dataset_plan(call(map_func, element))  # noqa: E731
+        make = functools.partial(_plan_for, map_func)
         return Dataset(streams.Interleaved(self._plan, make, made[-1], cycle, block))
 
     def filter(self, predicate: Callable[..., Any], name: str | None = None) -> Dataset:
@@ -319,6 +320,11 @@ class Dataset:
 
     def __repr__(self) -> str:
         return f"<Dataset element_spec={self.element_spec!r}>"
+
+
+def _plan_for(function: Callable[..., Any], element: Any) -> Plan:
+    """The plan of the dataset that a function makes of an element."""
+    return _dataset_plan(call(function, element))
 
 
 def dense_to_ragged_batch(

@@ -155,6 +155,10 @@ class DatasetIterator(StagedIterator, Stream):
             raise FailedPreconditionError("This iterator was made inside a traced function and lives only there.")
         return self._iterator
 
+    def __reduce__(self) -> tuple:
+        """In a pickle: its dataset, and how far it has come. The copy makes the elements up to there again."""
+        return _iterator_at, (self._plan, self.state())
+
     # --- checkpoints ---------------------------------------------------------------------------------------------
 
     def state(self) -> list[int]:
@@ -237,6 +241,12 @@ class DatasetIterator(StagedIterator, Stream):
                 return pulled
 
         return pull
+
+
+def _iterator_at(plan: Plan, state: list[int]) -> DatasetIterator:
+    iterator = DatasetIterator(plan)
+    iterator.set_state(state)
+    return iterator
 
 
 def get_next_as_optional(iterator: DatasetIterator) -> Optional:

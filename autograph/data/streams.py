@@ -106,6 +106,13 @@ class Shuffled(Follower):
         self.seeds_of_iterations = _stream(*self.seeds) if reshuffle else None
         self.lock = threading.Lock()
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self.lock = threading.Lock()
+
     def position(self) -> tuple[int, int, int]:
         """The two seeds, and how many words of the stream are used up: what `set_position` takes."""
         with self.lock:

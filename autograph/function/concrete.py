@@ -112,6 +112,7 @@ class ConcreteFunction:
         self._origin: ConcreteFunction | None = None
         self._twins: dict[tuple, ConcreteFunction] = {}
         self.python_function: Any = None
+        self.kept_alive: Any = None  # of a trace out of a pickle: the objects that it is for
         # Of the function that made the trace: traces it once more, so that what its passes do can be seen.
         self.retrace: Callable[[], Callable[[ConcreteFunction], ConcreteFunction] | None] = lambda: None
 
@@ -175,7 +176,18 @@ class ConcreteFunction:
         )
         return twin
 
-    def _graph_to_inline(self) -> Graph:
+    def __copy__(self) -> ConcreteFunction:
+        """A shallow copy shares the graph; pickles and deep copies have their own."""
+        made = ConcreteFunction.__new__(ConcreteFunction)
+        vars(made).update(vars(self))
+        return made
+
+    def __reduce__(self) -> tuple:
+        from autograph.function.pickling import reduced_trace  # loads what reads and writes graphs
+
+        return reduced_trace(self, ConcreteFunction)
+
+    def graph_on_its_variables(self) -> Graph:
         """The graph with the call's variables in place of the traced ones, where assignments name them."""
         if self._origin is None:
             return self.graph
@@ -344,7 +356,7 @@ class ConcreteFunction:
         reads = [builder.read_variable(v) for v in variables]
         token = [builder.read_token()] if self._has_token else []
         arguments = [*tensors, *self._captures, *self.symbolic_captures, *reads, *token]
-        values = builder.inline(self._graph_to_inline(), arguments)
+        values = builder.inline(self.graph_on_its_variables(), arguments)
         hand_on(self.graph, builder)
         for argument in nest.flatten(self._arguments):
             if isinstance(argument, VariableArgument) and argument.name_counts:

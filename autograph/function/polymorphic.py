@@ -370,6 +370,11 @@ class Function:
         """The signatures traced so far, one a paragraph."""
         return "\n\n".join(c.pretty_printed_signature() for c in self._cache.traces())
 
+    def __reduce_ex__(self, protocol: Any) -> str | tuple:
+        from autograph.function.pickling import reduced_function  # loads what reads and writes graphs
+
+        return reduced_function(self, Function)
+
     def __repr__(self) -> str:
         return f"<ag.function {self._name} at 0x{id(self):X}>"
 

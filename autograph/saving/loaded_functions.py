@@ -9,7 +9,7 @@ from typing import Any
 from autograph.function.calling import bind_call
 from autograph.function.concrete import ConcreteFunction
 from autograph.function.polymorphic import Function
-from autograph.function.signature import Arguments
+from autograph.function.signature import Arguments, key_of_call
 from runtime.spec import TensorSpec
 
 
@@ -45,6 +45,11 @@ class Original:
             f"({given}). There are:\n{options}"
         )
 
+    def reduce_function(self, function: Function) -> tuple:
+        """What `__reduce_ex__` of the function gives that this one stands for."""
+        parts = self.__name__, self.__doc__, getattr(self, "__signature__", None)
+        return _unpickled, (*parts, list(self.traces), function.input_signature, function._jit_compile)
+
     def __repr__(self) -> str:
         return f"<loaded {self.__name__}>"
 
@@ -61,6 +66,21 @@ def loaded_function(
         concrete.python_function = original
         concrete.retrace = _nothing
     return function
+
+
+def _unpickled(
+    name: str, doc: str | None, signature: Any, traces: list[ConcreteFunction], *options: Any
+) -> Function:  # fmt: skip
+    function = loaded_function(Original(name, doc, signature), traces, *options)
+    enter(function, traces)
+    return function
+
+
+def enter(function: Function, traces: Sequence[ConcreteFunction]) -> None:
+    """Has calls of a function find its traces."""
+    for concrete in traces:
+        args, kwargs = concrete.structured_input_signature
+        function._cache.add(key_of_call(args, kwargs, []), concrete)
 
 
 def _nothing() -> None:

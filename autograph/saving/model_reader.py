@@ -14,9 +14,9 @@ from typing import Any
 
 from autograph.function.concrete import ConcreteFunction
 from autograph.function.polymorphic import Function
-from autograph.function.signature import Arguments, key_of_call
+from autograph.function.signature import Arguments
 from autograph.module import Module
-from autograph.saving.loaded_functions import Original, SignatureFunction, loaded_function
+from autograph.saving.loaded_functions import Original, SignatureFunction, enter, loaded_function
 from autograph.saving.model_writer import ASSETS, DATA, DOCUMENT, KIND, VERSION
 from autograph.saving.saved_objects import Asset
 from autograph.saving.structures import StructureDecoder, is_name, named_tuple, parameters_from_json
@@ -250,9 +250,7 @@ class _Loader:
             raise Damaged("a function is damaged")
         original = Original(field(said, "name", str), doc, signature)
         function = loaded_function(original, traces, input_signature, jit_compile)
-        for concrete in traces:
-            args, kwargs = concrete.structured_input_signature
-            function._cache.add(key_of_call(args, kwargs, []), concrete)
+        enter(function, traces)
         return function
 
     # --- objects -------------------------------------------------------------------------------------------------
