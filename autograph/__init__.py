@@ -25,6 +25,7 @@ from autograph.function.polymorphic import function
 from autograph.functional import control_dependencies, foldl, foldr, group, map_fn, no_op, scan, vectorized_map
 from autograph.module import Module
 from autograph.namespaces import (
+    audio,
     autodiff,
     bitwise,
     compat,
@@ -293,7 +294,7 @@ __all__ = [
     "RaggedTensorSpec", "SparseTensor", "SparseTensorSpec", "Tensor", "TensorArray", "TensorShape", "TensorSpec",
     "UnconnectedGradients", "Variable", "VariableAggregation", "VariableSynchronization", "abs", "acos", "acosh",
     "add", "add_n", "argmax", "argmin", "argsort", "array_api", "as_dtype", "as_string", "asin", "asinh",
-    "assert_equal", "assert_greater", "assert_less", "assert_rank", "atan", "atan2", "atanh", "autodiff",
+    "assert_equal", "assert_greater", "assert_less", "assert_rank", "atan", "atan2", "atanh", "audio", "autodiff",
     "autograph", "batch_to_space", "bfloat16", "bitcast", "bitwise", "bool", "boolean_mask",
     "broadcast_dynamic_shape", "broadcast_static_shape", "broadcast_to", "case", "cast", "clip_by_global_norm",
     "clip_by_norm", "clip_by_value", "compat", "complex", "complex128", "complex64", "concat", "cond", "config",

@@ -24,6 +24,7 @@ _CLASSES = {
     "Variable": "read_value value take current_array facts ref get_shape",
     "autodiff.ForwardAccumulator": "leave assigned record record_read extend is_tracking",
     "data.Dataset": "",
+    "io.gfile.GFile": "",
     "lookup.StaticHashTable": "",
     "lookup.StaticVocabularyTable": "",
     "lookup.experimental.DenseHashTable": "",

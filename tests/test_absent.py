@@ -35,7 +35,7 @@ def said(name: str) -> str:
         ("compat.v1", "tf_upgrade_v2"),
         ("queue", "there are no queues"),
         ("train.Example", "optimisers aren't here"),
-        ("io.read_file", "read and write files with Python"),
+        ("io.TFRecordWriter", "read and write files with Python"),
         ("image.draw_bounding_boxes", "images are arrays"),
         ("linalg.LinearOperatorDiag", "there are no operator classes"),
         ("placeholder", "they are a function's parameters"),

@@ -18,7 +18,7 @@ LONG_FILES: dict[str, str] = {}
 
 BASE = {"runtime.dtypes", "runtime.shapes", "runtime.types", "runtime.errors", "runtime.context", "runtime.spec"}
 BASE |= {"runtime.nest", "runtime.device", "runtime.composites", "runtime.collecting", "runtime.recursion"}
-BASE |= {"runtime.locks", "runtime.tracebacks", "runtime.pass_log"}
+BASE |= {"runtime.files", "runtime.locks", "runtime.tracebacks", "runtime.pass_log"}
 OPS = {"runtime.ops"}
 OPS |= {f"runtime.ops.{n}" for n in "elementwise arrays linalg random signal strings nn image numpy".split()}
 VALUES = {*BASE, "runtime.tensor", *OPS, "runtime.variable", "runtime.tensor_array", "runtime.generator"}
@@ -46,7 +46,7 @@ ROOMS_OF_OPS: dict[str, set[str]] = {
     "runtime.ops.arrays": _ops("elementwise"),
     **{f"runtime.ops.{name}": _ops("elementwise arrays") for name in ("linalg", "random", "signal", "strings")},
     "runtime.ops.nn": _ops("elementwise arrays linalg random"),
-    "runtime.ops.image": _ops("elementwise arrays linalg random nn"),
+    "runtime.ops.image": _ops("elementwise arrays linalg random strings nn"),
     "runtime.ops.numpy": _ops("elementwise arrays linalg signal"),
 }
 
@@ -206,6 +206,7 @@ THIRD_PARTY: dict[str, set[str]] = {
         "runtime.llvm",
         *_codegen("math cache native_runtime kernel_library backends.numba_backend"),
     },  # fmt: skip
+    "PIL": {"runtime.ops.image"},
     "safetensors": {"runtime.storage"},
     "scipy": {*OPS},
     "absl": {"autograph.facade.tensorflow"},

@@ -3,6 +3,16 @@
 from __future__ import annotations
 
 from runtime.ops.image.boxes import central_crop, crop_to_bounding_box, pad_to_bounding_box
+from runtime.ops.image.codecs import (
+    decode_bmp,
+    decode_gif,
+    decode_image,
+    decode_jpeg,
+    decode_png,
+    encode_jpeg,
+    encode_png,
+    is_jpeg,
+)
 from runtime.ops.image.colors import (
     adjust_brightness,
     adjust_contrast,
@@ -28,8 +38,9 @@ from runtime.ops.nn.convolution import extract_patches
 
 __all__ = [
     "ResizeMethod", "adjust_brightness", "adjust_contrast", "adjust_gamma", "adjust_hue", "adjust_saturation",
-    "central_crop", "convert_image_dtype", "crop_and_resize", "crop_to_bounding_box", "extract_patches",
-    "flip_left_right", "flip_up_down", "grayscale_to_rgb", "hsv_to_rgb", "image_gradients", "pad_to_bounding_box",
+    "central_crop", "convert_image_dtype", "crop_and_resize", "crop_to_bounding_box", "decode_bmp", "decode_gif",
+    "decode_image", "decode_jpeg", "decode_png", "encode_jpeg", "encode_png", "extract_patches", "flip_left_right",
+    "flip_up_down", "grayscale_to_rgb", "hsv_to_rgb", "image_gradients", "is_jpeg", "pad_to_bounding_box",
     "per_image_standardization", "projective_transform", "resize", "resize_with_crop_or_pad", "resize_with_pad",
     "rgb_to_grayscale", "rgb_to_hsv", "rgb_to_yiq", "rgb_to_yuv", "rot90", "sobel_edges", "total_variation",
     "transpose", "yiq_to_rgb", "yuv_to_rgb",

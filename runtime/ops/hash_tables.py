@@ -188,16 +188,7 @@ def _row(name: str, infer: Any, kernel: Any, label: str, doc: str, multiple: boo
     return register(OpDef(name, infer, kernel, effect=True, multiple=multiple, label=label, doc=doc))
 
 
-FIND = register(
-    OpDef(
-        "table_find", _infer_find, _find_kernel, grad=_nothing, effect=True, label="LookupTableFindV2",
-        doc="The values of keys in a table.",
-        samples=(
-            Sample(((2,), ()), {"table": Table(dtypes.int64, dtypes.float32)},
-                   fixed={0: np.array([1, 2]), 1: np.float32(0.5)}, gradient=()),
-        ),
-    )
-)  # fmt: skip
+FIND = _row("table_find", _infer_find, _find_kernel, "LookupTableFindV2", "The values of keys in a table.", False)
 INSERT = _row("table_insert", lambda inputs, attrs: (), _insert_kernel, "LookupTableInsertV2", "Gives keys values.")
 REMOVE = _row("table_remove", lambda inputs, attrs: (), _remove_kernel, "LookupTableRemoveV2", "Takes keys out.")
 SIZE = _row(

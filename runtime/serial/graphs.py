@@ -87,9 +87,10 @@ class Writer:
 
     def _node(self, node: Node, inputs: list[int], defined: Any, region: Callable[[Graph], int]) -> dict[str, Any]:
         if schema.is_refused(node.op):
+            what = f"{node.op.name} {schema.reason(node.op)}"
             raise UnimplementedError(
-                f"{node.op.name} calls Python code, which can't be saved{_where(node)}; write it with operations of "
-                "this project, or pass what it computes as an argument"
+                f"{what}, which can't be saved{_where(node)}; write it with operations of this project, or pass what "
+                "it computes as an argument"
             )
         said: dict[str, Any] = {"op": node.op.name, "inputs": inputs}
         try:

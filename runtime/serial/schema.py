@@ -69,8 +69,8 @@ _BOOLEANS = [
     "shortest", "transpose_a", "transpose_b", "within",
 ]  # fmt: skip
 _INTEGERS = [
-    "buckets", "captures", "carries", "k", "maxsplit", "order", "precision", "rank", "results", "sources", "summarize",
-    "type", "width",
+    "beam_width", "buckets", "captures", "carries", "channels", "desired_channels", "desired_samples", "hash_key", "k",
+    "maxsplit", "order", "precision", "rank", "ratio", "results", "sources", "summarize", "top_paths", "type", "width",
 ]  # fmt: skip
 _CHECKS: dict[str, Check] = {
     **dict.fromkeys(_BOOLEANS, _bool),
@@ -89,6 +89,10 @@ _CHECKS: dict[str, Check] = {
     "constant_values": _is(int, float, bool),
     "memory": _is(Budget),
     "error": lambda value: type(value) is ErrorTemplate or (type(value) is str and value in errors.BY_NAME),
+    "joint": _either(_bytes, _none),
+    "named": _word,
+    "options": _tuple_of(_tuple_of(_is(str, int, bool, float))),
+    "sparse": _tuple_of(_bool),
     "fill": _is(int, float, bool, str),
     "functions": _tuple_of(_str),
     "given": _tuple_of(_bool, _int),
@@ -122,8 +126,14 @@ _OF_OPS: dict[str, frozenset[str]] = {
     "string_ngrams": frozenset({"widths", "separator", "pads", "padding", "keep_short"}),
     "svd": frozenset({"compute_uv", "full_matrices"}),
 }
-# Ops that call Python.
-_REFUSED = frozenset({"host_call", "py_function", "py_function_gradient"})
+# Ops of which a file may not have a say: what they do.
+_REFUSED = {
+    **dict.fromkeys(["host_call", "py_function", "py_function_gradient"], "calls Python code"),
+    **dict.fromkeys(["read_file", "write_file", "matching_files"], "uses files of the machine that it runs on"),
+    **dict.fromkeys(
+        ["table_find", "table_insert", "table_remove", "table_size", "table_export"], "uses a table of this process"
+    ),
+}
 _signatures: dict[str, inspect.Signature | None] = {}
 
 
@@ -132,10 +142,15 @@ def is_refused(op: OpDef) -> bool:
     return op.name in _REFUSED or op.calls_python
 
 
+def reason(op: OpDef) -> str:
+    """What an op does that may stand in no file."""
+    return _REFUSED.get(op.name, "calls Python code")
+
+
 def check(op: OpDef, inputs: int, attrs: Mapping[str, Any]) -> None:
     """Raises Damaged where the op takes no such attributes."""
     if is_refused(op):
-        raise Damaged(f"{op.name} calls Python, which no file may")
+        raise Damaged(f"{op.name} {reason(op)}, which no file may")
     for name, value in attrs.items():
         known = _CHECKS.get(name)
         if known is None or not known(value):

@@ -38,7 +38,7 @@ def _hash(values: Sequence[Any], key: int, buckets: int) -> int:
     return result % (buckets or 2**63 - 1)
 
 
-def _kernel(*arrays: Any, sparse: tuple[bool, ...], separator: bytes | None, key: int, buckets: int) -> tuple:
+def _kernel(*arrays: Any, sparse: tuple[bool, ...], joint: bytes | None, hash_key: int, buckets: int) -> tuple:
     rest = iter(arrays)
     features = [_examples([next(rest) for _ in range(3 if each else 1)], each) for each in sparse]
     counts = {count for count, _ in features}
@@ -49,14 +49,14 @@ def _kernel(*arrays: Any, sparse: tuple[bool, ...], separator: bytes | None, key
         crosses = list(itertools.product(*values))
         width = max(width, len(crosses))
         indices += [(row, column) for column in range(len(crosses))]
-        found += [_hash(each, key, buckets) if separator is None else _text(each, separator) for each in crosses]
-    result = np.empty(len(found), np.int64 if separator is None else np.dtype(object))
+        found += [_hash(each, hash_key, buckets) if joint is None else _text(each, joint) for each in crosses]
+    result = np.empty(len(found), np.int64 if joint is None else np.dtype(object))
     result[:] = found
     return np.array(indices, np.int64).reshape(-1, 2), result, np.array([counts.pop(), width], np.int64)
 
 
 def _infer(inputs: Sequence[Any], attrs: dict) -> tuple:
-    kind = dtypes.int64 if attrs["separator"] is None else dtypes.string
+    kind = dtypes.int64 if attrs["joint"] is None else dtypes.string
     return TensorType(dtypes.int64, (None, 2)), TensorType(kind, (None,)), TensorType(dtypes.int64, (2,))
 
 
@@ -74,6 +74,6 @@ def cross(features: Sequence[Sequence[Tensor]], separator: bytes | None, key: in
     separator: of the joined strings; None asks for hashes.
     """
     attrs = {
-        "sparse": tuple([len(each) == 3 for each in features]), "separator": separator, "key": key, "buckets": buckets,
+        "sparse": tuple([len(each) == 3 for each in features]), "joint": separator, "hash_key": key, "buckets": buckets,
     }  # fmt: skip
     return apply(CROSS, [part for each in features for part in each], attrs)
