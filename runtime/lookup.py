@@ -205,7 +205,8 @@ class StaticHashTable(_Static):
     def __init__(
         self, initializer: Any, default_value: Any, name: str | None = None, experimental_is_anonymous: bool = False
     ) -> None:
-        self._key_dtype, self._value_dtype = initializer.key_dtype, initializer.value_dtype
+        # An initializer of another's may say "string".
+        self._key_dtype, self._value_dtype = map(dtypes.as_dtype, (initializer.key_dtype, initializer.value_dtype))
         self._name = name
         with init_scope():
             self._default = convert_to_tensor(default_value, self._value_dtype)
@@ -269,8 +270,8 @@ class StaticVocabularyTable(_Static):
         own = dtypes.string
         self._table: StaticHashTable | None = None
         if initializer is not None:
-            own = initializer.key_dtype
-            if initializer.value_dtype is not dtypes.int64:
+            own = dtypes.as_dtype(initializer.key_dtype)
+            if dtypes.as_dtype(initializer.value_dtype) is not dtypes.int64:
                 raise TypeError(
                     f"Invalid `value_dtype`, expected {dtypes.int64!r} but got {initializer.value_dtype!r}."
                 )

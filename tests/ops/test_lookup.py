@@ -257,3 +257,16 @@ def test_tables_from_files(files):
 def test_errors(call, error, message):
     with pytest.raises(error, match=message):
         call()
+
+
+def test_an_initializer_of_ones_own():
+    """Keras has one that fills nothing, and names its dtypes."""
+
+    class Nothing:
+        key_dtype, value_dtype = "string", "int64"
+
+        def initialize(self, table):
+            pass
+
+    made = ag.lookup.StaticHashTable(Nothing(), -1)
+    assert (made.lookup(words("a")).numpy().tolist(), int(made.size())) == ([-1], 0)
