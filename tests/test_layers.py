@@ -128,7 +128,13 @@ ROOMS: dict[str, set[str]] = {
     "autograph.commands.run": {"autograph.commands", "autograph.facade"},
     # The facade's entry points import what lies under `tensorflow` when they are called, since that needs all of ours.
     "autograph.facade": set(),
-    "autograph.facade.tensorflow": {"autograph", "autograph.facade", "autograph.function", *RUNTIME},
+    "autograph.facade.tensorflow": {
+        "autograph",
+        "autograph.facade",
+        "autograph.function",
+        "autograph.saving",
+        *RUNTIME,
+    },
     "autograph.keras": {"autograph.facade"},
     "autograph.commands.saved_model": {
         *BASE,

@@ -370,6 +370,10 @@ class Function:
         """The signatures traced so far, one a paragraph."""
         return "\n\n".join(c.pretty_printed_signature() for c in self._cache.traces())
 
+    def _list_all_concrete_functions(self) -> list[ConcreteFunction]:
+        """The traces, under the name by which Keras asks for them."""
+        return self._cache.traces()
+
     def __reduce_ex__(self, protocol: Any) -> str | tuple:
         from autograph.function.pickling import reduced_function  # loads what reads and writes graphs
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from autograph.namespaces import train_experimental as experimental
 from autograph.saving.checkpoint import Checkpoint
 from autograph.saving.manager import CheckpointManager
+from autograph.saving.objects import TrackableView
 from autograph.saving.options import CheckpointOptions
 from autograph.saving.reader import list_variables, load_checkpoint, load_variable
 from autograph.saving.state import get_checkpoint_state, latest_checkpoint
 
 __all__ = [
-    "Checkpoint", "CheckpointManager", "CheckpointOptions", "experimental", "get_checkpoint_state",
-    "latest_checkpoint", "list_variables", "load_checkpoint", "load_variable",
+    "Checkpoint", "CheckpointManager", "CheckpointOptions", "TrackableView", "experimental",
+    "get_checkpoint_state", "latest_checkpoint", "list_variables", "load_checkpoint", "load_variable",
 ]  # fmt: skip

@@ -312,23 +312,30 @@ class _Loader:
         return found
 
     def _tuple(self, said: Any) -> tuple:
-        children = self._children(said)
-        values = [self._things[other] for _, other in children]
+        children = {name: self._things[other] for name, other in self._children(said)}
         if said["kind"] == "tuple":
-            return tuple(values)
-        name, fields = said.get("name"), tuple(name for name, _ in children)
-        if not all(map(is_name, (name, *fields))):
+            return tuple(children.get(index) for index in range(1 + max(map(_place, children), default=-1)))
+        name, fields = said.get("name"), tuple(field(said, "fields", list))
+        if not all(map(is_name, (name, *fields))) or not children.keys() <= set(fields):
             raise Damaged("a named tuple is damaged")
-        return named_tuple(name, fields)(*values)
+        return named_tuple(name, fields)(*map(children.get, fields))
 
     def _put(self, holder: Any, children: Sequence[tuple[Any, int]]) -> None:
         for name, other in children:
             if isinstance(holder, list):
-                holder.append(self._things[other])
+                # Where something stood that isn't saved, None stands.
+                holder += [None] * (1 + _place(name) - len(holder))
+                holder[name] = self._things[other]
             elif isinstance(holder, dict):
                 holder[name] = self._things[other]
             else:
                 vars(holder)[checked(name, str)] = self._things[other]  # not by setattr, which may mean something
+
+
+def _place(name: Any) -> int:
+    if not is_index(name, 1 << 20):
+        raise Damaged("a list has no such place")
+    return name
 
 
 def _generator(state: Any) -> Generator:

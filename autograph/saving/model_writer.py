@@ -291,7 +291,8 @@ class _Saver:
             return {"kind": "generator", "children": [[name, other] for name, other in held]}
         if isinstance(thing, tuple) and hasattr(thing, "_fields"):
             kept = [[thing._fields[index], other] for index, other in held]
-            return {"kind": "named tuple", "name": type(thing).__name__, "children": kept}
+            fields = list(thing._fields)
+            return {"kind": "named tuple", "name": type(thing).__name__, "fields": fields, "children": kept}
         kind = next((name for base, name in _CONTAINERS.items() if isinstance(thing, base)), "object")
         for name, _ in held:
             if type(name) not in (str, int):

@@ -7,6 +7,7 @@ objects of the user's classes, by their attributes.
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from types import FunctionType, ModuleType
@@ -52,10 +53,30 @@ def _is_plain(thing: Any) -> bool:
     """Whether this is an instance of a class that somebody has written in Python, with attributes to look at."""
     kind = type(thing)
     package = kind.__module__.partition(".")[0] if isinstance(kind.__module__, str) else ""
-    if package in sys.stdlib_module_names or package in ("autograph", "runtime", "numpy"):
+    if package in sys.stdlib_module_names or _is_installed(package):
         return False
     has_attributes = isinstance(getattr(thing, "__dict__", None), dict)
     return has_attributes and not isinstance(thing, (type, ModuleType, FunctionType, Tensor))
+
+
+@functools.cache
+def _is_installed(package: str) -> bool:
+    """Whether a package is a library: what its objects hold, they must say."""
+    if package in ("autograph", "runtime"):
+        return True
+    file = getattr(sys.modules.get(package), "__file__", None) or ""
+    return not _LIBRARIES.isdisjoint(file.replace("\\", "/").split("/"))
+
+
+_LIBRARIES = frozenset({"site-packages", "dist-packages"})
+
+
+def variable_of(thing: Any) -> Any:
+    """The variable that an object of another library is a form of, such as Keras' variables; else the object."""
+    if isinstance(thing, Variable) or not hasattr(type(thing), "_serialize_to_tensors"):
+        return thing
+    inner = getattr(thing, "_value", None)
+    return inner if isinstance(inner, Variable) else thing
 
 
 def _says(thing: Any) -> Callable[[], Any] | None:
@@ -98,7 +119,8 @@ def children(thing: Any) -> dict[Any, Any]:
         found = dict(zip(names, thing))
     else:
         found = vars(thing)
-    return {key: value for key, value in list(found.items()) if may_hold(value)}
+    held = {key: variable_of(value) for key, value in list(found.items())}
+    return {key: value for key, value in held.items() if may_hold(value)}
 
 
 class Graph:
@@ -114,6 +136,9 @@ class Graph:
             index = len(self.edges)
             found: list[tuple[Any, int]] = []
             for name, thing in children(self.things[index]).items():
+                # Another key than a text is an error where the value surely belongs to the graph.
+                if not isinstance(name, str) and not is_certain(thing):
+                    continue
                 if id(thing) not in numbers:
                     numbers[id(thing)] = len(self.things)
                     self.things.append(thing)
@@ -186,3 +211,31 @@ def assign(thing: Any, array: np.ndarray, dtype: DType) -> None:
             thing.assign(convert_to_tensor(array, dtype))
     else:
         thing.set_state(array)
+
+
+class TrackableView:
+    """What checkpoints hold of an object. `children(thing)` gives what a thing holds by name, `descendants()` all
+    objects that can be reached from the root, which comes first."""
+
+    def __init__(self, root: Any) -> None:
+        self._root = root
+
+    @property
+    def root(self) -> Any:
+        """The object that the view is of."""
+        return self._root
+
+    @classmethod
+    def children(cls, obj: Any, save_type: str = "checkpoint", **options: Any) -> dict[str, Any]:
+        """What an object holds, by name."""
+        return children(obj)
+
+    def descendants(self) -> list[Any]:
+        """The objects that can be reached, each once."""
+        found, seen = [self._root], {id(self._root)}
+        for thing in found:
+            for other in self.children(thing).values():
+                if id(other) not in seen:
+                    seen.add(id(other))
+                    found.append(other)
+        return found

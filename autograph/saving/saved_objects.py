@@ -45,16 +45,17 @@ def children(thing: Any) -> dict[Any, Any]:
     if isinstance(thing, (Variable, Function, ConcreteFunction, EagerTensor, Asset)):
         return {}
     if isinstance(thing, (list, tuple)):
-        return dict(enumerate(thing))
-    found = dict(objects.children(thing))
+        inside = {index: objects.variable_of(value) for index, value in enumerate(thing)}
+        return {index: value for index, value in inside.items() if is_leaf(value) or _is_holder(value)}
+    found = objects.children(thing)
     if not isinstance(thing, (dict, Generator)):
         for kind in reversed(type(thing).__mro__):
             for name, value in vars(kind).items():
                 if isinstance(value, Function):
                     found[name] = getattr(thing, name)
     if isinstance(thing, Module) or objects.may_hold(thing):
-        inside = thing if isinstance(thing, dict) else getattr(thing, "__dict__", {})
-        found.update({name: value for name, value in inside.items() if is_leaf(value)})
+        attributes = thing if isinstance(thing, dict) else getattr(thing, "__dict__", {})
+        found.update({name: value for name, value in attributes.items() if is_leaf(value)})
     return {name: value for name, value in found.items() if is_leaf(value) or _is_holder(value)}
 
 

@@ -266,3 +266,53 @@ def test_ops_under_tensors(keras):
 
     assert float(program(ag.constant([-1.0, -2.0]))) == 9
     np.testing.assert_allclose(ops.convert_to_numpy(ops.softmax(ops.arange(3.0))).sum(), 1, rtol=1e-6)
+
+
+class TestSaving:
+    def model(self, keras):
+        model = keras.Sequential([keras.layers.Input((8,)), keras.layers.Dense(4, "relu"), keras.layers.Dense(1)])
+        model.compile(keras.optimizers.Adam(0.1), "mse")
+        model.fit(ROWS, ROWS.sum(1, keepdims=True), epochs=1, verbose=0)
+        return model
+
+    def test_a_checkpoint_of_model_and_optimizer(self, keras, tmp_path):
+        model = self.model(keras)
+        checkpoint = ag.train.Checkpoint(model=model, optimizer=model.optimizer)
+        path = checkpoint.save(tmp_path / "c")
+        # TensorFlow's names.
+        names = [name.partition("/.ATTRIBUTES")[0] for name, _ in ag.train.list_variables(path)]
+        assert names == [
+            "optimizer/_iterations", "optimizer/_learning_rate",
+            *(f"optimizer/_trainable_variables/{n}" for n in range(4)),
+            *(f"optimizer/_variables/{n}" for n in range(2, 10)), "save_counter",
+        ]  # fmt: skip
+        expected = model.predict(ROWS, verbose=0)
+        after = losses(model, ROWS, ROWS.sum(1, keepdims=True), epochs=2, shuffle=False)
+        checkpoint.restore(path).assert_consumed()
+        np.testing.assert_array_equal(model.predict(ROWS, verbose=0), expected)
+        assert losses(model, ROWS, ROWS.sum(1, keepdims=True), epochs=2, shuffle=False) == after
+
+    def test_weights_that_are_made_after_restoring(self, keras, tmp_path):
+        class Net(keras.Model):
+            def __init__(self):
+                super().__init__()
+                self.dense = keras.layers.Dense(2)
+
+            def call(self, x):
+                return self.dense(x)
+
+        net, other = Net(), Net()
+        expected = net(ROWS)
+        status = ag.train.Checkpoint(net=other).restore(ag.train.Checkpoint(net=net).save(tmp_path / "c"))
+        other(ROWS)
+        status.assert_existing_objects_matched().expect_partial()
+        np.testing.assert_array_equal(other(ROWS), expected)
+
+    def test_export(self, keras, tmp_path):
+        model = self.model(keras)
+        model.export(tmp_path / "model", verbose=False)
+        loaded = ag.saved_model.load(tmp_path / "model")
+        assert set(loaded.signatures) == {"serve", "serving_default"}
+        np.testing.assert_allclose(
+            loaded.serve(ag.constant(ROWS)), model.predict(ROWS, verbose=0), rtol=1e-5, atol=1e-6
+        )

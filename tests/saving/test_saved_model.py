@@ -423,6 +423,14 @@ def test_roots_of_all_kinds(tmp_path):
     assert float(saved(f, tmp_path / "function")(1.0)) == 2.0
 
 
+def test_lists_and_tuples_with_other_things_in_them(tmp_path):
+    Pair = collections.namedtuple("Pair", "number variable")
+    v = ag.Variable(1.0)
+    loaded = saved(module(a=["text", v, 3], b=(None, [v]), c=Pair(3, v), d=[1, 2]), tmp_path)
+    assert loaded.a == [None, loaded.a[1]] and loaded.b[0] is None and loaded.b[1][0] is loaded.a[1]
+    assert loaded.c.number is None and loaded.c.variable is loaded.a[1] and loaded.d == []
+
+
 def test_circles(tmp_path):
     one, other = module(v=ag.Variable(1.0)), ag.Module()
     one.other, other.one, other.all = other, one, [one, other]

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import autograph as ag
+from autograph.saving.restoring import changed
 
 
 class Trackable:
@@ -22,6 +23,7 @@ class Trackable:
                 f"Called Trackable._track_trackable() with name='{name}', but that name is tracked already"
             )
         known[name] = trackable
+        changed(self)  # what a checkpoint holds for it is restored
         return trackable
 
     def _lookup_dependency(self, name: str, cached_dependencies: Any = None) -> Any:
@@ -33,19 +35,24 @@ class Trackable:
 
 
 class AutoTrackable(Trackable):
-    """A `Trackable` that consists of the variables, modules and trackable objects among its attributes."""
+    """A `Trackable` that consists of the variables, modules, trackable objects and containers among its attributes."""
 
     def _trackable_children(self, save_type: str = "checkpoint", **options: Any) -> dict[str, Any]:
         children = {
             name: value
             for name, value in vars(self).items()
-            if isinstance(value, (Trackable, ag.Variable, ag.Module)) and not name.startswith("_self_")
+            if isinstance(value, (Trackable, ag.Variable, ag.Module, list, tuple, dict))
+            and not name.startswith("_self_")
         }
         return {**children, **super()._trackable_children(save_type, **options)}
 
     def __delattr__(self, name: str) -> None:
         self.__dict__.get("_self_dependencies", {}).pop(name, None)
         super().__delattr__(name)
+
+
+class TrackableResource(Trackable):
+    """What a saved model would make again by code, such as a table. Saved models here hold none."""
 
 
 def no_automatic_dependency_tracking(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -77,5 +84,6 @@ MODULES: dict[str, dict[str, Any]] = {
         "Trackable": Trackable,
         "no_automatic_dependency_tracking": no_automatic_dependency_tracking,
     },
+    "tensorflow.saved_model.experimental": {"TrackableResource": TrackableResource},
     "tensorflow.python.trackable.data_structures": {"ListWrapper": ListWrapper, "_DictWrapper": _DictWrapper},
 }
