@@ -147,14 +147,16 @@ def reason(op: OpDef) -> str:
     return _REFUSED.get(op.name, "calls Python code")
 
 
-def check(op: OpDef, inputs: int, attrs: Mapping[str, Any]) -> None:
-    """Raises Damaged where the op takes no such attributes."""
+def check(op: OpDef, inputs: int | None, attrs: Mapping[str, Any]) -> None:
+    """Raises Damaged where the op takes no such attributes. inputs: how many operands it has, if that is known."""
     if is_refused(op):
         raise Damaged(f"{op.name} {reason(op)}, which no file may")
     for name, value in attrs.items():
         known = _CHECKS.get(name)
         if known is None or not known(value):
             raise Damaged(f"{op.name} has no attribute {name} = {value!r}")
+    if "call" in attrs:
+        _check_call(attrs["call"])
     if op.name in _OF_OPS:
         if not attrs.keys() <= _OF_OPS[op.name]:
             raise Damaged(f"{op.name} has other attributes than {sorted(attrs)}")
@@ -165,9 +167,29 @@ def check(op: OpDef, inputs: int, attrs: Mapping[str, Any]) -> None:
             raise Damaged(f"{op.name} has no attributes")
         return
     try:
-        signature.bind(*[None] * (inputs - op.effect), **attrs)
+        if inputs is None:
+            signature.bind_partial(**attrs)
+        else:
+            signature.bind(*[None] * (inputs - op.effect), **attrs)
     except TypeError as error:
         raise Damaged(f"{op.name}: {error}") from None
+
+
+def _check_call(call: Any) -> None:
+    """Raises Damaged for a call that runs an op which no file may have a say of."""
+    if isinstance(call, PulledBack):
+        _check_call(call.call)
+    elif isinstance(call, Applied):
+        check(call.op, None, call.attrs)
+    else:
+        pending: list[Any] = [call.args, call.kwargs]
+        for part in pending:
+            if isinstance(part, OpDef) and is_refused(part):
+                raise Damaged(f"{part.name} {reason(part)}, which no file may")
+            if isinstance(part, (tuple, list)):
+                pending += part
+            elif isinstance(part, dict):
+                pending += part.values()
 
 
 def _signature(op: OpDef) -> inspect.Signature | None:

@@ -257,6 +257,30 @@ def test_values_that_are_none(said):
         read(program, constants, variables)
 
 
+@pytest.mark.parametrize("call", [
+    {"apply": {"op": "write_file", "attributes": {"dict": []}}},
+    {"apply": {"op": "host_call", "attributes": {"dict": []}}},
+    {"apply": {"op": "reduce_sum", "attributes": {"dict": [["axis", "text"]]}}},
+    {"apply": {"op": "reduce_sum", "attributes": {"dict": [["shape", []]]}}},
+    {"pull_back": [{"apply": {"op": "read_file", "attributes": {"dict": []}}}, 1, {"list": []}, {"list": []}]},
+    {"call": {"function": "random.stateful._drawn", "arguments": [[{"op": "write_file"}], {"dict": []}]}},
+    {"call": {"function": "arrays.joining.stack", "arguments": [[{"list": [{"op": "py_function"}]}], {"dict": []}]}},
+])  # fmt: skip
+def test_calls_of_what_no_file_may_call(call):
+    program = {
+        "types": [["float32", None]], "texts": [],
+        "graphs": [{"name": "f", "inputs": [[0]], "outputs": [1], "nodes": [
+            {"op": "late", "inputs": [0], "outputs": [[0]], "attributes": {"call": call, "types": [{"type": 0}]}},
+        ]}],
+    }  # fmt: skip
+    with pytest.raises(Damaged):
+        read(program, [], [])
+    program["graphs"][0]["nodes"][0]["attributes"]["call"] = {
+        "apply": {"op": "reduce_sum", "attributes": {"dict": [["axis", None], ["keepdims", False]]}}
+    }
+    assert read(program, [], [])[0].nodes[0].op.name == "late"
+
+
 def mutated(generator, part):
     """Changes one place of a JSON value."""
     strange = [
