@@ -284,32 +284,31 @@ from runtime.sparse import SparseTensor, SparseTensorSpec, edit_distance
 from runtime.spec import TensorSpec
 from runtime.tensor import Tensor
 from runtime.tensor_array import TensorArray
-from runtime.variable import Variable
+from runtime.variable import Variable, variable_creator_scope
 
 newaxis = None
 __version__ = "0.1.0"
 
 __all__ = [
-    "Assert", "DType", "GradientTape", "IndexedSlices", "Module", "OptionalSpec", "RaggedTensor",
-    "RaggedTensorSpec", "SparseTensor", "SparseTensorSpec", "Tensor", "TensorArray", "TensorShape", "TensorSpec",
-    "UnconnectedGradients", "Variable", "VariableAggregation", "VariableSynchronization", "abs", "acos", "acosh",
-    "add", "add_n", "argmax", "argmin", "argsort", "array_api", "as_dtype", "as_string", "asin", "asinh",
-    "assert_equal", "assert_greater", "assert_less", "assert_rank", "atan", "atan2", "atanh", "audio", "autodiff",
-    "autograph", "batch_to_space", "bfloat16", "bitcast", "bitwise", "bool", "boolean_mask",
-    "broadcast_dynamic_shape", "broadcast_static_shape", "broadcast_to", "case", "cast", "clip_by_global_norm",
-    "clip_by_norm", "clip_by_value", "compat", "complex", "complex128", "complex64", "concat", "cond", "config",
-    "constant", "constant_initializer", "control_dependencies", "convert_to_tensor", "cos", "cosh", "cumsum",
-    "custom_gradient", "data", "debugging", "device", "distribute", "divide", "double", "dtypes",
-    "dynamic_partition", "dynamic_stitch", "edit_distance", "eig", "eigvals", "einsum", "ensure_shape", "equal",
-    "errors", "executing_eagerly", "exp", "expand_dims", "experimental", "export", "eye", "fill", "float16",
-    "float32", "float64", "floor", "foldl", "foldr", "function", "gather", "gather_nd", "get_static_value",
-    "grad_pass_through", "gradients", "greater", "greater_equal", "group", "half", "histogram_fixed_width",
-    "histogram_fixed_width_bins", "identity", "identity_n", "image", "init_scope", "inside_function", "int16",
-    "int32", "int64", "int8", "io", "is_symbolic_tensor", "is_tensor", "less", "less_equal", "linalg", "linspace",
-    "logical_and", "logical_not", "logical_or", "lookup", "map_fn", "math", "matmul", "matrix_square_root",
-    "maximum", "meshgrid", "minimum", "multiply", "name_scope", "negative", "nest", "newaxis", "nn", "no_op",
-    "norm", "not_equal", "numpy_function", "one_hot", "ones", "ones_initializer", "ones_like", "pad", "pow",
-    "print", "py_function", "quantization", "ragged", "random", "random_normal_initializer",
+    "Assert", "DType", "GradientTape", "IndexedSlices", "Module", "OptionalSpec", "RaggedTensor", "RaggedTensorSpec",
+    "SparseTensor", "SparseTensorSpec", "Tensor", "TensorArray", "TensorShape", "TensorSpec", "UnconnectedGradients",
+    "Variable", "VariableAggregation", "VariableSynchronization", "abs", "acos", "acosh", "add", "add_n", "argmax",
+    "argmin", "argsort", "array_api", "as_dtype", "as_string", "asin", "asinh", "assert_equal", "assert_greater",
+    "assert_less", "assert_rank", "atan", "atan2", "atanh", "audio", "autodiff", "autograph", "batch_to_space",
+    "bfloat16", "bitcast", "bitwise", "bool", "boolean_mask", "broadcast_dynamic_shape", "broadcast_static_shape",
+    "broadcast_to", "case", "cast", "clip_by_global_norm", "clip_by_norm", "clip_by_value", "compat", "complex",
+    "complex128", "complex64", "concat", "cond", "config", "constant", "constant_initializer", "control_dependencies",
+    "convert_to_tensor", "cos", "cosh", "cumsum", "custom_gradient", "data", "debugging", "device", "distribute",
+    "divide", "double", "dtypes", "dynamic_partition", "dynamic_stitch", "edit_distance", "eig", "eigvals", "einsum",
+    "ensure_shape", "equal", "errors", "executing_eagerly", "exp", "expand_dims", "experimental", "export", "eye",
+    "fill", "float16", "float32", "float64", "floor", "foldl", "foldr", "function", "gather", "gather_nd",
+    "get_static_value", "grad_pass_through", "gradients", "greater", "greater_equal", "group", "half",
+    "histogram_fixed_width", "histogram_fixed_width_bins", "identity", "identity_n", "image", "init_scope",
+    "inside_function", "int16", "int32", "int64", "int8", "io", "is_symbolic_tensor", "is_tensor", "less",
+    "less_equal", "linalg", "linspace", "logical_and", "logical_not", "logical_or", "lookup", "map_fn", "math",
+    "matmul", "matrix_square_root", "maximum", "meshgrid", "minimum", "multiply", "name_scope", "negative", "nest",
+    "newaxis", "nn", "no_op", "norm", "not_equal", "numpy_function", "one_hot", "ones", "ones_initializer",
+    "ones_like", "pad", "pow", "print", "py_function", "quantization", "ragged", "random", "random_normal_initializer",
     "random_uniform_initializer", "range", "rank", "recompute_grad", "reduce_all", "reduce_any", "reduce_logsumexp",
     "reduce_max", "reduce_mean", "reduce_min", "reduce_prod", "reduce_sum", "register_tensor_conversion_function",
     "repeat", "required_space_to_batch_paddings", "reshape", "reverse", "reverse_sequence", "roll", "round",
@@ -318,9 +317,9 @@ __all__ = [
     "sparse", "split", "sqrt", "square", "squeeze", "stack", "stop_gradient", "strided_slice", "string", "strings",
     "subtract", "switch_case", "tan", "tanh", "tensor_scatter_nd_add", "tensor_scatter_nd_max",
     "tensor_scatter_nd_min", "tensor_scatter_nd_sub", "tensor_scatter_nd_update", "tensordot", "test", "tile",
-    "timestamp", "train", "transpose", "truediv", "truncatediv", "truncatemod", "tuple", "types", "uint16",
-    "uint32", "uint64", "uint8", "unique", "unique_with_counts", "unravel_index", "unstack", "vectorized_map",
-    "where", "while_loop", "zeros", "zeros_initializer", "zeros_like",
+    "timestamp", "train", "transpose", "truediv", "truncatediv", "truncatemod", "tuple", "types", "uint16", "uint32",
+    "uint64", "uint8", "unique", "unique_with_counts", "unravel_index", "unstack", "variable_creator_scope",
+    "vectorized_map", "where", "while_loop", "zeros", "zeros_initializer", "zeros_like",
 ]  # fmt: skip
 
 _publishing.hide_frames(_sys.modules[__name__])

@@ -51,7 +51,6 @@ _INSTEAD = {
     "hessians": "GradientTape in a GradientTape gives second derivatives, `tape.jacobian` all of them",
     "test.TestCase": "use unittest.TestCase or pytest, and numpy.testing",
     "test.is_gpu_available": "config.list_physical_devices() says what there is",
-    "variable_creator_scope": "make variables by a function of your own",
 }
 # TensorFlow 1's names, and what they are called now.
 _RENAMED = {

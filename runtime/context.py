@@ -43,6 +43,7 @@ class Context(threading.local):
     scope      the open scopes of names, each with a slash behind it: "" or "layer/cell/"
     numerics   numerics(builder, op, inputs, outputs) adds checks to a node of a graph; None: nobody asked for them
     commits    what variables hold by now, while a graph that assigns some runs: {reference: array}; None: nobody asks
+    creators   what makes variables in place of their class, outermost first (`variable_creator_scope`)
     decide     decide(tensor) answers for a symbolic tensor that Python asks for its truth value; None: it has none
     """
 
@@ -54,6 +55,7 @@ class Context(threading.local):
     numerics: Callable[..., tuple] | None = None
     commits: dict[Any, Any] | None = None
     decide: Callable[[Any], bool] | None = None
+    creators: tuple[Callable[..., Any], ...] = ()
     quiet: Callable[..., Any]
 
     def __init__(self) -> None:

@@ -8,10 +8,12 @@ A compiled step writes beside the old value, which is what stays if the step fai
 
 from __future__ import annotations
 
+import contextlib
 import enum
+import functools
 import itertools
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -43,6 +45,12 @@ CREATED_ONCE = (
     "A variable is created once: make it outside of the function, or keep it in an attribute that is None on the first "
     "call: `if self.v is None: self.v = ag.Variable(...)`."
 )
+# Of `Variable`, with their defaults.
+_PARAMETERS: dict[str, Any] = {
+    "initial_value": None, "trainable": None, "validate_shape": True, "caching_device": None, "name": None,
+    "variable_def": None, "dtype": None, "import_scope": None, "constraint": None, "synchronization": None,
+    "aggregation": None, "shape": None,
+}  # fmt: skip
 _ATTRIBUTES = {*"_array _id _name _shape _trainable aggregation constraint dtype synchronization".split()}  # noqa: SIM905
 
 
@@ -63,7 +71,38 @@ def variable_of(value: Any) -> Any:
     return handle.variable if isinstance(handle, Handle) else value
 
 
-class Variable:
+class _MadeByCreators(type):
+    """Asks the functions of open `variable_creator_scope`s, the innermost first, to make a variable."""
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        if not ctx.creators or cls is not Variable:
+            return super().__call__(*args, **kwargs)
+        given = dict(zip(_PARAMETERS, args), **kwargs)
+
+        def make(**options: Any) -> Any:
+            return super(_MadeByCreators, cls).__call__(**{k: v for k, v in options.items() if k in _PARAMETERS})
+
+        for creator in ctx.creators:
+            make = functools.partial(creator, make)
+        return make(**{name: given.get(name, default) for name, default in _PARAMETERS.items()})
+
+
+@contextlib.contextmanager
+def variable_creator_scope(variable_creator: Callable[..., Any]) -> Iterator[None]:
+    """A block in which `variable_creator(next_creator, **options)` makes variables.
+
+    options: the arguments of `Variable`, by name. The function gives what stands for the variable, usually
+    `next_creator(**options)` with other options. Scopes nest; the innermost is asked first.
+    """
+    before = ctx.creators
+    ctx.creators = (*before, variable_creator)
+    try:
+        yield
+    finally:
+        ctx.creators = before
+
+
+class Variable(metaclass=_MadeByCreators):
     """A tensor-like object whose value can change.
 
     initial_value   what `convert_to_tensor` takes, or a function of no arguments that returns it

@@ -444,6 +444,16 @@ class ConcreteFunction:
         return nest.pack_sequence_as(self._result, [None if none else next(outputs) for none in self._is_none])
 
     @property
+    def output_shapes(self) -> Any:
+        """The static shapes of the results."""
+        return nest.map_structure(lambda spec: None if spec is None else spec.shape, self.structured_outputs)
+
+    @property
+    def output_dtypes(self) -> Any:
+        """The dtypes of the results."""
+        return nest.map_structure(lambda spec: None if spec is None else spec.dtype, self.structured_outputs)
+
+    @property
     def trainable_variables(self) -> tuple:
         return tuple(v for v in self.variables if v.trainable)
 

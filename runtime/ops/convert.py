@@ -293,6 +293,8 @@ def scalar_int(value: Any, what: str = "dimension") -> int | Tensor:
         raise TypeError(f"{what} must be an integer, got {value!r}")
     if isinstance(value, (int, np.integer)):
         return int(value)
+    if isinstance(value, str):
+        raise ValueError(f"{what} must be an integer, got the text {value!r}")
     if not is_tensor_like(value):
         if hasattr(value, "__index__"):
             return value.__index__()

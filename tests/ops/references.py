@@ -209,7 +209,9 @@ REFERENCES = {
     "cast": lambda x, dtype: x.astype(dtype.np),
     "narrow": lambda x, dtype: x.astype(dtype.np),
     "select": select,
-    "where_true": lambda x: np.array([i for i in np.ndindex(*x.shape) if x[i]], np.int64).reshape(np.sum(x != 0), x.ndim),
+    "where_true": lambda x: np.array([i for i in np.ndindex(*x.shape) if x[i]], np.int64).reshape(
+        np.sum(x != 0), x.ndim
+    ),
     "reduce_sum": reduction(np.sum), "reduce_prod": reduction(np.prod), "reduce_mean": integer_mean,
     "reduce_max": extreme(np.max, lambda dtype: -np.inf if dtype.kind == "f" else np.iinfo(dtype).min),
     "reduce_min": extreme(np.min, lambda dtype: np.inf if dtype.kind == "f" else np.iinfo(dtype).max),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import autograph as ag
@@ -88,11 +88,23 @@ class DeviceSpec:
         return f"{text}/device:{self.device_type}:{'*' if self.device_index is None else self.device_index}"
 
 
-@contextlib.contextmanager
-def variable_creator_scope(variable_creator: Callable[..., Any]) -> Iterator[None]:
-    """Raises UnimplementedError: variables are made by their class alone."""
-    raise ag.errors.UnimplementedError("variable_creator_scope isn't there: make variables by a function of your own")
-    yield
+class AbsentType:
+    """A dtype of TensorFlow's that no tensor has here: libraries name it in tables."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"tf.{self.name}"
+
+
+_ABSENT_TYPES = ("qint8", "qint16", "qint32", "quint8", "quint16", "resource", "variant")
+
+
+def xla_compile(computation: Callable[..., Any], inputs: Any = None) -> Any:
+    """The results of a function, compiled before it runs, in a list; raises what `function(jit_compile=True)` does."""
+    found = ag.function(computation, jit_compile=True)(*(inputs or ()))
+    return list(found) if isinstance(found, (list, tuple)) else [] if found is None else [found]
 
 
 MODULES: dict[str, dict[str, Any]] = {
@@ -103,7 +115,11 @@ MODULES: dict[str, dict[str, Any]] = {
         "__git_version__": f"autograph-{ag.__version__}",
         "__version__": VERSION,
         "type_spec_from_value": type_spec_from_value,
-        "variable_creator_scope": variable_creator_scope,
+        **{name: AbsentType(name) for name in _ABSENT_TYPES},
+    },
+    "tensorflow.xla.experimental": {
+        "compile": xla_compile,
+        "jit_scope": lambda compile_ops=True, separate_compiled_gradients=False: contextlib.nullcontext(),
     },
     "tensorflow.experimental.dtensor": {},
     "tensorflow.version": {"GIT_VERSION": f"autograph-{ag.__version__}", "VERSION": VERSION},

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import autograph as ag
+from autograph.facade.tensorflow.core import DeviceSpec
+from runtime.context import ctx
 from runtime.engine import options
 
 
@@ -12,6 +14,11 @@ class _Context:
     """`tensorflow.python.eager.context.context()`: there are no executors and kernels of its kind to empty."""
 
     context_id = 0
+
+    @property
+    def device_spec(self) -> DeviceSpec:
+        """The device of the open `tf.device` block."""
+        return DeviceSpec.from_string(ctx.device or "")
 
     def clear_kernel_cache(self) -> None:
         """Does nothing: compiled kernels belong to functions, and go with them."""

@@ -133,6 +133,8 @@ def moments(
 ) -> tuple[Tensor, Tensor]:
     """Mean and variance over `axes`."""
     tensor = convert_to_tensor(x)
+    if isinstance(axes, (list, tuple)):
+        axes = [int(axis) if isinstance(axis, bool) else axis for axis in axes]
     if tensor.dtype.kind in "iu":  # in integers, as TensorFlow counts
         distance = tensor - reduce.reduce_mean(tensor, axes, True)
         return reduce.reduce_mean(tensor, axes, keepdims), reduce.reduce_mean(distance * distance, axes, keepdims)
