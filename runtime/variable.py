@@ -80,7 +80,7 @@ class _MadeByCreators(type):
         given = dict(zip(_PARAMETERS, args), **kwargs)
 
         def make(**options: Any) -> Any:
-            return super(_MadeByCreators, cls).__call__(**{k: v for k, v in options.items() if k in _PARAMETERS})
+            return type.__call__(cls, **{name: each for name, each in options.items() if name in _PARAMETERS})
 
         for creator in ctx.creators:
             make = functools.partial(creator, make)

@@ -88,7 +88,7 @@ ROOMS: dict[str, set[str]] = {
     "runtime.sparse_functions": {*BASE, "runtime.tensor", *OPS, "runtime.sparse"},
     "runtime.embeddings": {*BASE, "runtime.tensor", *OPS, "runtime.sparse", "runtime.sparse_functions"},
     "runtime.lookup": {*BASE, "runtime.tensor", *OPS, "runtime.sparse", "runtime.ragged"},
-    "runtime.ragged": {*BASE, "runtime.tensor", *OPS, "runtime.sparse"},
+    "runtime.ragged": {*BASE, "runtime.tensor", *OPS, "runtime.sparse", "runtime.sparse_functions"},
     "runtime.staged_list": {*BASE, "runtime.tensor", *OPS, "runtime.list_elements", "runtime.list_methods"},
     "runtime.graph": {*BASE, "runtime.tensor", *OPS},
     "runtime.autodiff": {*VALUES, "runtime.graph"},

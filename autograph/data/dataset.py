@@ -214,6 +214,10 @@ class Dataset:
         """The rows of each element."""
         return Dataset(streams.Unbatched(self._plan))
 
+    def rebatch(self, batch_size: Any, drop_remainder: bool = False, name: str | None = None) -> Dataset:
+        """Batches of ``batch_size`` rows in place of those that there are; the last one may be shorter."""
+        return self.unbatch().batch(batch_size, drop_remainder)
+
     def concatenate(self, dataset: Dataset, name: str | None = None) -> Dataset:
         """These elements, then those of another dataset of the same structure and dtypes."""
         return Dataset(streams.Concatenated(self._plan, dataset._plan))

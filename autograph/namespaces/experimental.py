@@ -5,6 +5,7 @@ from __future__ import annotations
 from autograph.data.optional import Optional
 from autograph.namespaces import experimental_dlpack as dlpack
 from autograph.namespaces import experimental_numpy as numpy
+from runtime.ragged.row_partition import RowPartition
 from runtime.ragged.shape import DynamicRaggedShape
 
-__all__ = ["DynamicRaggedShape", "Optional", "dlpack", "numpy"]
+__all__ = ["DynamicRaggedShape", "Optional", "RowPartition", "dlpack", "numpy"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from autograph.function.concrete import ConcreteFunction
 from autograph.function.function_type import FunctionType, TraceType, TracingContext
+from autograph.function.polymorphic import Function as GenericFunction
 from autograph.function.polymorphic import Function as PolymorphicFunction
 
-__all__ = ["ConcreteFunction", "FunctionType", "PolymorphicFunction", "TraceType", "TracingContext"]
+__all__ = ["ConcreteFunction", "FunctionType", "GenericFunction", "PolymorphicFunction", "TraceType", "TracingContext"]

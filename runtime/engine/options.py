@@ -40,6 +40,12 @@ def enable_op_determinism() -> None:
     STREAMS.needs_seed = True
 
 
+def disable_op_determinism() -> None:
+    """Takes `enable_op_determinism` back, for tests."""
+    settings.set_deterministic(False)
+    STREAMS.needs_seed = False
+
+
 def is_deterministic() -> bool:
     """Whether `enable_op_determinism` has been called."""
     return settings.is_deterministic()

@@ -12,7 +12,7 @@ from typing import Any
 
 from runtime import dtypes
 from runtime.ops import api
-from runtime.ops.arrays import miscellaneous, reduce
+from runtime.ops.arrays import miscellaneous, reduce, segments
 from runtime.ops.arrays.scatter import IndexedSlices
 from runtime.ops.nn import nn_ops
 from runtime.ops.strings import string_ops
@@ -23,7 +23,8 @@ from runtime.ragged.elementwise import apply_elementwise, map_flat_values
 from runtime.ragged.shape import DynamicRaggedShape
 from runtime.ragged.spec import RaggedTensorSpec
 from runtime.ragged.tensor import RaggedTensor
-from runtime.sparse import SparseTensor
+from runtime.sparse import SparseTensor, to_dense
+from runtime.sparse_functions import bincount as sparse_bincount
 from runtime.tracebacks import leaving, mark
 
 
@@ -207,14 +208,34 @@ to_hash_bucket_strong = _on_values(string_ops.to_hash_bucket_strong)
 to_number = _on_values(string_ops.to_number)
 upper = _on_values(string_ops.upper)
 
+
+def bincount(
+    arr: Any, weights: Any = None, minlength: Any = None, maxlength: Any = None, dtype: Any = dtypes.int32,
+    name: str | None = None, axis: int | None = None, binary_output: bool = False,
+) -> Any:  # fmt: skip
+    """How often each number from 0 to the largest occurs, or the sum of its weights, in a tensor, a ragged or sparse
+    one; of the last, elements that aren't kept don't count.
+
+    minlength, maxlength: bounds of the length; numbers of `maxlength` and more don't count. axis=-1: per row.
+    Raises InvalidArgumentError for negative numbers.
+    """
+    if not isinstance(arr, (RaggedTensor, SparseTensor)):
+        return segments.bincount(arr, weights, minlength, maxlength, dtype, name, axis, binary_output)
+    sparse = to_sparse(arr) if isinstance(arr, RaggedTensor) else arr
+    given = to_sparse(weights) if isinstance(weights, RaggedTensor) else weights
+    counts = sparse_bincount(sparse, given, -1 if axis in (-1, 1) else 0, minlength, maxlength, binary_output)
+    dense = to_dense(counts)
+    return dense if weights is not None else cast(dense, dtype)
+
+
 __all__ = [
-    "abs", "add", "also_ragged", "as_string", "boolean_mask", "cast", "clip_by_value", "concat", "constant", "divide",
-    "divide_no_nan", "dropout", "elu", "embedding_lookup", "expand_dims", "fill", "from_sparse", "gather", "gelu",
-    "identity", "join", "leaky_relu", "length", "lower", "map_flat_values", "one_hot", "ones", "ones_like",
-    "ragged_range", "ragged_stack", "rank", "reduce_all", "reduce_any", "reduce_max", "reduce_mean", "reduce_min",
-    "reduce_prod", "reduce_std", "reduce_sum", "reduce_variance", "regex_full_match", "regex_replace", "relu6",
-    "reverse", "round", "saturate_cast", "selu", "shape", "sign", "silu", "size", "squared_difference", "stack",
-    "stop_gradient", "strip", "substr", "tile", "to_hash_bucket", "to_hash_bucket_fast", "to_hash_bucket_strong",
-    "to_number", "to_sparse", "truediv", "upper", "where", "zeros", "zeros_like", "DynamicRaggedShape",
-    "RaggedTensor", "RaggedTensorSpec",
+    "abs", "add", "also_ragged", "as_string", "bincount", "boolean_mask", "cast", "clip_by_value", "concat",
+    "constant", "divide", "divide_no_nan", "dropout", "elu", "embedding_lookup", "expand_dims", "fill", "from_sparse",
+    "gather", "gelu", "identity", "join", "leaky_relu", "length", "lower", "map_flat_values", "one_hot", "ones",
+    "ones_like", "ragged_range", "ragged_stack", "rank", "reduce_all", "reduce_any", "reduce_max", "reduce_mean",
+    "reduce_min", "reduce_prod", "reduce_std", "reduce_sum", "reduce_variance", "regex_full_match", "regex_replace",
+    "relu6", "reverse", "round", "saturate_cast", "selu", "shape", "sign", "silu", "size", "squared_difference",
+    "stack", "stop_gradient", "strip", "substr", "tile", "to_hash_bucket", "to_hash_bucket_fast",
+    "to_hash_bucket_strong", "to_number", "to_sparse", "truediv", "upper", "where", "zeros", "zeros_like",
+    "DynamicRaggedShape", "RaggedTensor", "RaggedTensorSpec",
 ]  # fmt: skip

@@ -22,7 +22,8 @@ def gather_rows(x: Any, indices: Any) -> Any:
         return gather(x, indices)
     lengths = gather(x.row_lengths(), indices)
     values = gather_rows(x.values, partition.spans(gather(x.row_starts(), indices), lengths))
-    return RaggedTensor(values, partition.splits_of(lengths), x.uniform_row_length)
+    # Of rows that all have the same length, too, the shape says no longer so, as in TensorFlow.
+    return RaggedTensor(values, partition.splits_of(lengths))
 
 
 def getitem(self: RaggedTensor, key: Any) -> Any:

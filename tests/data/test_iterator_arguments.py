@@ -101,3 +101,9 @@ def test_a_mapped_function_may_change_its_element():
 
     found = list(ag.data.Dataset.from_tensor_slices({"a": [1, 2]}).map(with_more))
     assert [{key: int(value) for key, value in each.items()} for each in found] == [{"b": 2}, {"b": 4}]
+
+
+def test_rebatching():
+    batches = ag.data.Dataset.range(7).batch(3).rebatch(2)
+    assert [each.numpy().tolist() for each in batches] == [[0, 1], [2, 3], [4, 5], [6]]
+    assert [each.numpy().tolist() for each in ag.data.Dataset.range(7).batch(3).rebatch(2, True)][-1] == [4, 5]

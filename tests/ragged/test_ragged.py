@@ -375,3 +375,31 @@ def test_gathering_from_a_tensor_along_another_axis():
         assert found.to_list() == expected
     last = ag.gather(params, ag.ragged.constant([[0], [2, 2]], dtype=ag.int32), axis=-1)
     assert last.to_list() == [[[line[[0]].tolist(), line[[2, 2]].tolist()] for line in each] for each in params]
+
+
+def test_bincount_of_ragged_and_sparse_tensors():
+    ragged = ag.ragged.constant([[1, 2, 2], [], [4]])
+    assert ag.math.bincount(ragged).numpy().tolist() == [0, 1, 2, 0, 1]
+    assert ag.math.bincount(ragged, axis=-1, minlength=6).numpy().tolist() == [
+        [0, 1, 2, 0, 0, 0], [0, 0, 0, 0, 0, 0], [0, 0, 0, 0, 1, 0],
+    ]  # fmt: skip
+    assert ag.math.bincount(ragged, axis=-1, maxlength=3, binary_output=True).numpy().tolist() == [
+        [0, 1, 1], [0, 0, 0], [0, 0, 0],
+    ]  # fmt: skip
+    assert ag.math.bincount(ag.sparse.from_dense([[0, 3], [3, 1]])).numpy().tolist() == [0, 1, 0, 2]
+    assert ag.math.bincount([0, 3, 3, 1]).numpy().tolist() == [1, 1, 0, 2]
+
+
+def test_row_partitions():
+    make = ag.experimental.RowPartition
+    for made in (
+        make.from_row_splits([0, 2, 2, 5]), make.from_row_lengths([2, 0, 3]),
+        make.from_value_rowids([0, 0, 2, 2, 2], nrows=3),
+    ):  # fmt: skip
+        assert made.row_splits().numpy().tolist() == [0, 2, 2, 5]
+        assert made.row_lengths().numpy().tolist() == [2, 0, 3]
+        assert made.row_starts().numpy().tolist() == [0, 2, 2]
+        assert made.row_limits().numpy().tolist() == [2, 2, 5]
+        assert made.value_rowids().numpy().tolist() == [0, 0, 2, 2, 2]
+        assert (int(made.nrows()), int(made.nvals())) == (3, 5)
+    assert make.from_uniform_row_length(2, nvals=6).row_splits().numpy().tolist() == [0, 2, 4, 6]

@@ -71,6 +71,7 @@ MODULES: dict[str, dict[str, Any]] = {
         "executing_eagerly": ag.executing_eagerly,
     },
     "tensorflow.python.framework.config": {
+        "disable_op_determinism": options.disable_op_determinism,
         "enable_op_determinism": ag.config.experimental.enable_op_determinism,
         "is_op_determinism_enabled": options.is_deterministic,
     },

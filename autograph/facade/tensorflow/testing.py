@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import random
 import tempfile
 import unittest
 from collections.abc import Callable, Iterator, Mapping
@@ -11,6 +12,8 @@ from typing import Any
 import numpy as np
 
 import autograph as ag
+
+_SEED = 87654321  # TensorFlow's
 
 
 def _base() -> type:
@@ -27,6 +30,13 @@ def test_case() -> type:
 
     class TestCase(_base()):  # type: ignore[misc]
         """A test case that compares tensors, arrays and structures of them."""
+
+        def setUp(self) -> None:
+            """Seeds all random numbers, so that each test begins with the same."""
+            super().setUp()
+            random.seed(_SEED)
+            np.random.seed(_SEED)
+            ag.random.set_seed(_SEED)
 
         def evaluate(self, tensors: Any) -> Any:
             """The values of tensors in a structure, as NumPy's."""

@@ -113,8 +113,20 @@ def experimental_enable_numpy_behavior(prefer_float32: bool = False, dtype_conve
     ufuncs.Promotion.enabled = dtype_conversion_mode != "off"
 
 
+def _finfo(dtype: Any) -> np.finfo:
+    """`numpy.finfo`: the limits of a floating-point dtype, of NumPy's or ours. Raises ValueError for another one."""
+    return np.finfo(_plain_dtype(dtype))
+
+
+def _iinfo(type: Any) -> np.iinfo:
+    """`numpy.iinfo`: the limits of an integer dtype, of NumPy's or ours. Raises ValueError for another one."""
+    return np.iinfo(_plain_dtype(type))
+
+
+for _limits, _name in ((_finfo, "finfo"), (_iinfo, "iinfo")):
+    _limits.__name__ = _limits.__qualname__ = _name
+
 functions: dict[str, Any] = {name: _function(name) for name in _NAMES.split() if hasattr(np, name)}
 functions.update({name: getattr(np, name) for name in _PLAIN.split()})
-functions["finfo"] = lambda dtype: np.finfo(_plain_dtype(dtype))
-functions["iinfo"] = lambda type: np.iinfo(_plain_dtype(type))
+functions.update({"finfo": _finfo, "iinfo": _iinfo})
 functions.update({"ndarray": Tensor, "experimental_enable_numpy_behavior": experimental_enable_numpy_behavior})
