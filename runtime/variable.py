@@ -37,6 +37,7 @@ from runtime.ops.operators import install
 from runtime.ops.rules import dims, shape_attr
 from runtime.shapes import Shape, TensorShape, as_shape, format_shape, merge
 from runtime.tensor import EagerTensor, SymbolicTensor, Tensor, TensorReference
+from runtime.tracebacks import shows_no_frames
 from runtime.types import TensorType
 
 _ids = itertools.count()
@@ -74,6 +75,7 @@ def variable_of(value: Any) -> Any:
 class _MadeByCreators(type):
     """Asks the functions of open `variable_creator_scope`s, the innermost first, to make a variable."""
 
+    @shows_no_frames
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         if not ctx.creators or cls is not Variable:
             return super().__call__(*args, **kwargs)

@@ -9,14 +9,8 @@ from autograph.saving.objects import TrackableView
 from autograph.saving.options import CheckpointOptions
 from autograph.saving.reader import list_variables, load_checkpoint, load_variable
 from autograph.saving.state import get_checkpoint_state, latest_checkpoint
-from autograph.saving.view import TrackableView
 
 __all__ = [
-<<<<<<< HEAD
-    "Checkpoint", "CheckpointManager", "CheckpointOptions", "TrackableView", "experimental",
-    "get_checkpoint_state", "latest_checkpoint", "list_variables", "load_checkpoint", "load_variable",
-=======
     "Checkpoint", "CheckpointManager", "CheckpointOptions", "TrackableView", "experimental", "get_checkpoint_state",
     "latest_checkpoint", "list_variables", "load_checkpoint", "load_variable",
->>>>>>> 7fc4cd5 (Look at what objects consist of, and count in ragged tensors)
 ]  # fmt: skip

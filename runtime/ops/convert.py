@@ -287,13 +287,17 @@ def static_value(tensor: Any) -> Any:
     return None
 
 
+# Where TensorFlow takes floats that are whole numbers, too.
+_WHOLE = ("shape", "multiples")
+
+
 def scalar_int(value: Any, what: str = "dimension") -> int | Tensor:
     """An int when known now, else a scalar int tensor. Raises TypeError for anything else."""
     if isinstance(value, (bool, np.bool_)):
         raise TypeError(f"{what} must be an integer, got {value!r}")
     if isinstance(value, (int, np.integer)):
         return int(value)
-    if isinstance(value, str):
+    if isinstance(value, str) and what == "shape":
         raise ValueError(f"{what} must be an integer, got the text {value!r}")
     if not is_tensor_like(value):
         if hasattr(value, "__index__"):
@@ -303,7 +307,13 @@ def scalar_int(value: Any, what: str = "dimension") -> int | Tensor:
         )
     tensor = convert_to_tensor(value) if has_dtype(value) else value.tensor
     known = static_value(tensor)
-    is_whole = tensor.dtype.kind == "f" and known is not None and np.ndim(known) == 0 and known == np.floor(known)
+    is_whole = (
+        what in _WHOLE
+        and tensor.dtype.kind == "f"
+        and known is not None
+        and np.ndim(known) == 0
+        and known == np.floor(known)
+    )
     if (tensor.dtype.kind not in "iu" and not is_whole) or tensor._shape not in ((), None):
         raise errors.DTypeError(f"{what} must be a scalar integer tensor, got {tensor!r}")
     if known is None:
