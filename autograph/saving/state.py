@@ -18,7 +18,8 @@ _KIND, _VERSION = "autograph checkpoint state", 1
 
 @dataclass
 class CheckpointState:
-    """What a folder's file `checkpoint` says. Paths are absolute; times are in seconds since 1970."""
+    """What a folder's file `checkpoint` says. Paths in the folder begin with its path as it was given;
+    times are in seconds since 1970."""
 
     model_checkpoint_path: str
     all_model_checkpoint_paths: list[str]
@@ -58,8 +59,8 @@ def get_checkpoint_state(
 
     Raises DataLossError for a damaged file, UnimplementedError for one of a newer version.
     """
-    base = Path(checkpoint_dir).absolute()
-    path = base / (latest_filename or FILE)
+    base = os.fspath(checkpoint_dir)
+    path = Path(base, latest_filename or FILE)
     try:
         said = read_document(path, _KIND, _VERSION)
     except NotFoundError:
@@ -76,7 +77,7 @@ def get_checkpoint_state(
         and isinstance(preserved, (int, float, type(None)))
     ):
         raise DataLossError(f"{path} is damaged: it isn't what its version says")
-    return CheckpointState(str(base / latest), [str(base / each) for each in paths], times, preserved)
+    return CheckpointState(os.path.join(base, latest), [os.path.join(base, each) for each in paths], times, preserved)
 
 
 def latest_checkpoint(checkpoint_dir: str | os.PathLike[str], latest_filename: str | None = None) -> str | None:
@@ -87,5 +88,5 @@ def latest_checkpoint(checkpoint_dir: str | os.PathLike[str], latest_filename: s
     state = get_checkpoint_state(checkpoint_dir, latest_filename)
     if state is None:
         return None
-    prefix = prefix_of(state.model_checkpoint_path)
-    return str(prefix) if index_of(prefix).is_file() else None
+    path = state.model_checkpoint_path
+    return path if index_of(prefix_of(path)).is_file() else None
