@@ -183,11 +183,11 @@ def test_saving(keras, tmp_path):
     model = keras.Sequential([keras.Input((8,)), keras.layers.Dense(3)])
     model.save(tmp_path / "model.keras")
     again = keras.models.load_model(tmp_path / "model.keras")
-    np.testing.assert_array_equal(model.predict(ROWS, verbose=0), again.predict(ROWS, verbose=0))
+    np.testing.assert_allclose(model.predict(ROWS, verbose=0), again.predict(ROWS, verbose=0), rtol=1e-5, atol=1e-6)
     other = keras.Sequential([keras.Input((8,)), keras.layers.Dense(3)])
     model.save_weights(tmp_path / "model.weights.h5")
     other.load_weights(tmp_path / "model.weights.h5")
-    np.testing.assert_array_equal(model.predict(ROWS, verbose=0), other.predict(ROWS, verbose=0))
+    np.testing.assert_allclose(model.predict(ROWS, verbose=0), other.predict(ROWS, verbose=0), rtol=1e-5, atol=1e-6)
 
 
 def test_callbacks(keras, tmp_path):
