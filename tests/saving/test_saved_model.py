@@ -468,3 +468,58 @@ def test_where_there_is_none(tmp_path):
         ag.saved_model.load(tmp_path)
     ag.saved_model.save(ag.Module(), tmp_path)
     assert ag.saved_model.contains_saved_model(tmp_path)
+
+
+# Ends as by kill -9 at the N-th call that changes files, for each N: the folder holds the old model or the new one.
+_ENDS_ANYWHERE = """
+    import os, sys
+    import autograph as ag
+
+    def model(value):
+        made = ag.Module()
+        made.v = ag.Variable([value] * 1000)
+        made.f = ag.function(lambda x: x * value, input_signature=[ag.TensorSpec([])])
+        with open(sys.argv[1] + ".txt", "w") as file:
+            file.write(str(value))
+        made.asset = ag.saved_model.Asset(sys.argv[1] + ".txt")
+        made.f.get_concrete_function()
+        return made
+
+    def exiting(name, left):
+        function = getattr(os, name)
+        def call(*args, **kwargs):
+            left[0] -= 1
+            if left[0] < 0:
+                os._exit(9)
+            return function(*args, **kwargs)
+        setattr(os, name, call)
+
+    folder = sys.argv[1]
+    ag.saved_model.save(model(1.0), folder)
+    for number in range(1000):
+        new = model(number + 2.0)
+        pid = os.fork()
+        if pid == 0:
+            left = [number]
+            for name in ("replace", "fsync", "unlink", "open", "mkdir"):
+                exiting(name, left)
+            ag.saved_model.save(new, folder)
+            os._exit(0)
+        _, status = os.waitpid(pid, 0)
+        found = ag.saved_model.load(folder)
+        value = float(found.v[0])
+        assert set(found.v.numpy()) == {value} and float(found.f(1.0)) == value == float(open(found.asset).read())
+        if status == 0:
+            assert value == number + 2.0
+            print("points", number)
+            break
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_ending_at_any_change_of_files_leaves_a_whole_model(tmp_path):
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-c", textwrap.dedent(_ENDS_ANYWHERE), str(tmp_path / "model")]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, timeout=120, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout.split()[1]) > 8
