@@ -132,6 +132,7 @@ ROOMS: dict[str, set[str]] = {
         "autograph",
         "autograph.facade",
         "autograph.function",
+        *AUTOGRAPH,
         "autograph.saving",
         *RUNTIME,
     },

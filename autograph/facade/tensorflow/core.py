@@ -88,14 +88,6 @@ class DeviceSpec:
         return f"{text}/device:{self.device_type}:{'*' if self.device_index is None else self.device_index}"
 
 
-class TrackableResource(abc.ABC):  # noqa: B024 (for `isinstance`)
-    """Base of what holds a state that is no variable. Lookup tables are instances of it."""
-
-
-for _table in (ag.lookup.StaticHashTable, ag.lookup.experimental.MutableHashTable):
-    TrackableResource.register(_table)
-
-
 class AbsentType:
     """A dtype of TensorFlow's that no tensor has here: libraries name it in tables."""
 
@@ -125,7 +117,6 @@ MODULES: dict[str, dict[str, Any]] = {
         "type_spec_from_value": type_spec_from_value,
         **{name: AbsentType(name) for name in _ABSENT_TYPES},
     },
-    "tensorflow.saved_model.experimental": {"TrackableResource": TrackableResource},
     "tensorflow.xla.experimental": {
         "compile": xla_compile,
         "jit_scope": lambda compile_ops=True, separate_compiled_gradients=False: contextlib.nullcontext(),

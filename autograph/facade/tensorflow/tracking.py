@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any
 
 import autograph as ag
+from autograph.convert.api import converted
+from autograph.operators.calls import CONVERTING, LIBRARIES
 from autograph.saving.restoring import changed
+from runtime.context import ctx
 
 
 class Trackable:
@@ -34,8 +38,47 @@ class Trackable:
         return dict(self.__dict__.get("_self_dependencies") or {})
 
 
+# Methods of Keras' layers and models that users write, and Keras calls.
+_USERS_METHODS = ("call", "train_step", "test_step", "predict_step", "compute_loss", "compute_metrics")
+
+
+def _converted_in_traces(method: FunctionType) -> Callable[..., Any]:
+    """A method whose `if`, `for` and `while` are staged while a function is traced, though a library calls it.
+
+    It stays as it is where its source isn't to be had.
+    """
+
+    @functools.wraps(method)
+    def call(self: Any, *arguments: Any, **options: Any) -> Any:
+        if ctx.builder is None:
+            return method(self, *arguments, **options)
+        try:
+            function = converted(method)
+        except ag.errors.ConversionError:
+            function = method
+        before = CONVERTING.set(True)
+        try:
+            return function(self, *arguments, **options)
+        finally:
+            CONVERTING.reset(before)
+
+    return call
+
+
 class AutoTrackable(Trackable):
-    """A `Trackable` that consists of the variables, modules, trackable objects and containers among its attributes."""
+    """A `Trackable` that consists of the variables, modules, trackable objects and containers among its attributes.
+
+    Layers and models of Keras are such. Keras 3 leaves their methods as they are, so that a condition on a tensor in
+    `call` would be an error in `fit`; those that users write are converted here.
+    """
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if cls.__module__.partition(".")[0] not in LIBRARIES:
+            for name in _USERS_METHODS:
+                method = vars(cls).get(name)
+                if isinstance(method, FunctionType):
+                    setattr(cls, name, _converted_in_traces(method))
 
     def _trackable_children(self, save_type: str = "checkpoint", **options: Any) -> dict[str, Any]:
         children = {
