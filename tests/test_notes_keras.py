@@ -73,8 +73,8 @@ def test_a_trunk_that_two_heads_share(tf: Any, tmp_path: Any) -> None:
 
     tf.saved_model.save(trunk, str(tmp_path / "trunk"))
     loaded = tf.saved_model.load(str(tmp_path / "trunk"))
-    (found,) = loaded.signatures["serving_default"](tf.constant(X)).values()
-    np.testing.assert_allclose(found, trunk(X), rtol=1e-5, atol=1e-6)
+    (found,) = loaded.signatures["serving_default"](tf.constant(X[:16])).values()
+    np.testing.assert_allclose(found, trunk(X[:16]), rtol=1e-5, atol=1e-6)
 
 
 def test_a_function_trains_over_a_dataset(tf: Any) -> None:

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from runtime import nest
+from runtime import dtypes, nest
+from runtime.dtypes import DType
 from runtime.ops.random import philox
 from runtime.spec import TensorSpec
 from runtime.tensor import EagerTensor
@@ -40,11 +41,21 @@ def empty(spec: Any) -> Leaves:
 
 def maker(spec: Any) -> Callable[[Leaves], Any]:
     """What makes an element of a spec, or a batch of such, of its arrays."""
-    dtypes = [leaf.dtype for leaf in nest.flatten(spec)]
+    makers = [_text if leaf.dtype is dtypes.string else _typed(leaf.dtype) for leaf in nest.flatten(spec)]
     if isinstance(spec, TensorSpec):
-        return lambda leaves: EagerTensor(leaves[0], dtypes[0])
+        only = makers[0]
+        return lambda leaves: only(leaves[0])
     pack = nest.packer(spec)
-    return lambda leaves: pack([EagerTensor(array, dtype) for array, dtype in zip(leaves, dtypes)])
+    return lambda leaves: pack([make(array) for make, array in zip(makers, leaves)])
+
+
+def _typed(dtype: DType) -> Callable[[Any], EagerTensor]:
+    return lambda array: EagerTensor(array, dtype)
+
+
+def _text(array: Any) -> EagerTensor:
+    """Of an array of strings or, where a row is a scalar, of the string itself, which has no shape."""
+    return EagerTensor(array if isinstance(array, np.ndarray) else np.array(array, object), dtypes.string)
 
 
 def joined(parts: list[Leaves]) -> Leaves:

@@ -23,6 +23,7 @@ from runtime.errors import InvalidArgumentError
 from runtime.ops.control import assert_op
 from runtime.ops.convert import convert_to_tensor
 from runtime.ops.elementwise.elementary import cast
+from runtime.shapes import TensorShape, as_shape
 from runtime.spec import TensorSpec
 from runtime.tensor import SymbolicTensor, Tensor
 
@@ -214,6 +215,44 @@ class Dataset:
         """The rows of each element."""
         return Dataset(streams.Unbatched(self._plan))
 
+    def padded_batch(
+        self, batch_size: Any, padded_shapes: Any = None, padding_values: Any = None, drop_remainder: bool = False,
+        name: str | None = None,
+    ) -> Dataset:  # fmt: skip
+        """``batch_size`` elements at a time, each filled up to the size of the largest.
+
+        padded_shapes: a shape, or a structure of shapes as the elements', to fill up to; None (or -1) in it is the
+        largest of the batch. padding_values: scalars to fill up with; by default 0 and the empty string.
+        Raises ValueError where a shape's rank isn't the elements', DataLossError for an element that is too large.
+        """
+        leaves = nest.flatten(self.element_spec)
+        given = [None] * len(leaves) if padded_shapes is None else _flat_shapes(self.element_spec, padded_shapes)
+        shapes = []
+        for leaf, shape in zip(leaves, given):
+            wanted = as_shape(leaf._shape if shape is None else _without_minus_one(shape))
+            if wanted is None or (leaf._shape is not None and len(wanted) != len(leaf._shape)):
+                raise ValueError(f"The padded shape {shape} is not compatible with the shape {leaf.shape} of elements")
+            shapes.append(wanted)
+        fill = [None] * len(leaves) if padding_values is None else nest.flatten(padding_values)
+        if len(fill) == 1:
+            fill = fill * len(leaves)
+        values = [
+            (b"" if leaf.dtype is dtypes.string else 0)
+            if value is None
+            else convert_to_tensor(value, leaf.dtype)._array
+            for leaf, value in zip(leaves, fill)
+        ]
+        size = _static_int(batch_size, "padded_batch")
+        return Dataset(streams.PaddedBatched(self._plan, size, shapes, values, drop_remainder))
+
+    def shard(self, num_shards: Any, index: Any, name: str | None = None) -> Dataset:
+        """Every ``num_shards``-th element, beginning with number ``index``. Raises InvalidArgumentError for an index
+        that isn't below the number of shards."""
+        count, first = _static_int(num_shards, "shard"), _static_int(index, "shard")
+        if count < 1 or not 0 <= first < count:
+            raise InvalidArgumentError(f"index must be between 0 and {count - 1} (currently index = {first}).")
+        return Dataset(streams.Sharded(self._plan, count, first))
+
     def rebatch(self, batch_size: Any, drop_remainder: bool = False, name: str | None = None) -> Dataset:
         """Batches of ``batch_size`` rows in place of those that there are; the last one may be shorter."""
         return self.unbatch().batch(batch_size, drop_remainder)
@@ -343,6 +382,10 @@ def _traced(user_function: Callable[..., Any]) -> Any:
     traced = function(user_function, autograph=CONVERTING.get() is not False)
     traced.may_change_arguments = True
     return traced
+
+
+def _without_minus_one(shape: Any) -> Any:
+    return shape if isinstance(shape, TensorShape) else [None if size in (-1, None) else int(size) for size in shape]
 
 
 def _dataset_plan(dataset: Any) -> Plan:

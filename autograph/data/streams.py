@@ -15,9 +15,11 @@ from autograph.data.blocks import Blocks, Leaves, Order
 from autograph.data.elements import as_element, call, joined_spec, row_spec, rows_of
 from autograph.data.plans import INFINITE, UNKNOWN, Follower, Plan
 from runtime import dtypes, nest
+from runtime.errors import DataLossError
 from runtime.ops.random import philox
 from runtime.ops.random.stateful import STREAMS
 from runtime.spec import TensorSpec
+from runtime.tensor import EagerTensor
 
 _AT_ONCE = 256
 
@@ -178,6 +180,72 @@ class Unbatched(Follower):
 
     def elements(self) -> Iterator[Any]:
         return itertools.chain.from_iterable(map(rows_of, self.source.elements()))
+
+
+class Sharded(Follower):
+    """Every ``count``-th element, beginning with number ``index``."""
+
+    def __init__(self, source: Plan, count: int, index: int) -> None:
+        super().__init__(source)
+        self.indexed = False
+        self.spec = source.spec
+        self.count, self.index = count, index
+
+    def cardinality(self) -> Any:
+        known = self.source.cardinality()
+        if not isinstance(known, int) or known < 0:
+            return known if isinstance(known, int) else UNKNOWN
+        return max(0, -(-(known - self.index) // self.count))
+
+    def elements(self) -> Iterator[Any]:
+        return itertools.islice(self.source.elements(), self.index, None, self.count)
+
+
+class PaddedBatched(Follower):
+    """``size`` elements at a time, each filled up to the shape of the largest, or to a given one.
+
+    shapes, values: for each leaf the shape to fill up to, in which None is the largest of the batch, and what with.
+    """
+
+    def __init__(self, source: Plan, size: int, shapes: list[Any], values: list[Any], drop_remainder: bool) -> None:
+        super().__init__(source)
+        self.indexed = False
+        self.size, self.shapes, self.values, self.drop_remainder = size, shapes, values, drop_remainder
+        leaves = nest.flatten(source.spec)
+        outer = size if drop_remainder else None
+        self.spec = nest.pack_sequence_as(
+            source.spec, [TensorSpec((outer, *shape), leaf.dtype) for shape, leaf in zip(shapes, leaves)]
+        )
+
+    def cardinality(self) -> Any:
+        known = self.source.cardinality()
+        if not isinstance(known, int) or known < 0:
+            return known if isinstance(known, int) else UNKNOWN
+        return known // self.size if self.drop_remainder else -(-known // self.size)
+
+    def elements(self) -> Iterator[Any]:
+        source = self.source.elements()
+        while kept := list(itertools.islice(source, self.size)):
+            if len(kept) < self.size and self.drop_remainder:
+                return
+            rows = zip(*[nest.flatten(element) for element in kept])
+            leaves = [self._filled(list(each), number) for number, each in enumerate(rows)]
+            yield nest.pack_sequence_as(self.spec, leaves)
+
+    def _filled(self, leaves: list[Any], number: int) -> EagerTensor:
+        arrays = [np.asarray(leaf._array) for leaf in leaves]
+        dtype, wanted = leaves[0].dtype, self.shapes[number]
+        largest = [max(sizes) for sizes in zip(*[array.shape for array in arrays])]
+        shape = [have if want is None else want for have, want in zip(largest, wanted)]
+        if any(array.ndim != len(wanted) for array in arrays) or any(a > b for a, b in zip(largest, shape)):
+            raise DataLossError(
+                f"Attempted to pad to a smaller size than the input element: the elements have sizes up to {largest}, "
+                f"and the batch's are {list(wanted)}"
+            )
+        whole = np.full((len(arrays), *shape), self.values[number], dtype._np)
+        for row, array in enumerate(arrays):
+            whole[(row, *map(slice, array.shape))] = array
+        return EagerTensor(whole, dtype)
 
 
 class Interleaved(Follower):

@@ -107,6 +107,11 @@ class Function:
         self._fast_calls = FastCalls()
         self._owner = weakref.ref(self)
 
+    def _trackable_children(self, save_type: str = "checkpoint", **options: Any) -> dict[str, Any]:
+        """The traces, for what saves models; checkpoints have none."""
+        traces = () if save_type == "checkpoint" else self._cache.traces()
+        return {f"trace_{number}": concrete for number, concrete in enumerate(traces)}
+
     def _decorate(self, decorator: Callable[[Any], Any]) -> None:
         """Puts what a decorator makes of the Python function in its place; libraries wrap methods so.
 

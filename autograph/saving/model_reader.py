@@ -188,7 +188,7 @@ class _Loader:
                 raise DataLossError(f"The saved model in {self._folder} is incomplete: there is no file {name}")
             return Asset(self._folder / name)
         array, dtype = self._array(field(said, "array", str))
-        return EagerTensor(array if array.shape else array[()], dtype)
+        return EagerTensor(array if array.shape or array.dtype == object else array[()], dtype)
 
     def _captured(self, number: Any) -> EagerTensor:
         tensor: Any = at(self._tensors, number)

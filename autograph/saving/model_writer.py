@@ -21,6 +21,7 @@ from autograph.function.guards import broken
 from autograph.function.polymorphic import Function
 from autograph.saving.saved_objects import Asset, Things
 from autograph.saving.structures import StructureEncoder, has_foreign_parts, parameters_to_json
+from runtime import nest
 from runtime.context import ctx
 from runtime.dtypes import DType, as_dtype
 from runtime.errors import InvalidArgumentError, UnimplementedError
@@ -74,6 +75,9 @@ def save(obj: Any, export_dir: str | os.PathLike[str], signatures: Any = None, o
 
 def _signatures(obj: Any, given: Any) -> dict[str, Function]:
     if given is None:
+        default = getattr(obj, "_default_save_signature", None)  # what Keras' models have for this
+        if isinstance(default, Function):
+            return {SERVING_DEFAULT: _signature(SERVING_DEFAULT, default)}
         things = Things(obj)
         found = {
             id(things.things[number]): things.things[number]
@@ -122,7 +126,18 @@ def _signature(name: str, function: Any) -> Function:
 
 
 def _input_names(concrete: ConcreteFunction) -> list[str]:
-    return [re.sub(r"\W", "_", spec.name or f"args_{number}") for number, spec in enumerate(concrete.argument_specs)]
+    """The tensors of a list or dictionary `x` are x, x_1, x_2, as in TensorFlow's signatures."""
+    names = [re.sub(r"\W", "_", spec.name or f"args_{number}") for number, spec in enumerate(concrete.argument_specs)]
+    args, kwargs = concrete.structured_input_signature
+    first = 0
+    for value in (*args, *(kwargs[key] for key in sorted(kwargs))):
+        count = sum(isinstance(leaf, TensorSpec) for leaf in nest.flatten(value))
+        here = names[first : first + count]
+        base = here[0].removesuffix("_0") if here else ""
+        if isinstance(value, (list, tuple, dict)) and here == [f"{base}_{number}" for number in range(count)]:
+            names[first : first + count] = [base, *here[1:]]
+        first += count
+    return names
 
 
 def _named_outputs(name: str, result: Any) -> dict[str, Any]:
