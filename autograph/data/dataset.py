@@ -8,6 +8,8 @@ import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
+
 from autograph.data import plans, streams
 from autograph.data.elements import arguments_of, as_element, call
 from autograph.data.iterators import DatasetIterator
@@ -236,10 +238,9 @@ class Dataset:
         fill = [None] * len(leaves) if padding_values is None else nest.flatten(padding_values)
         if len(fill) == 1:
             fill = fill * len(leaves)
+        blank: dict[Any, Any] = {dtypes.string: b""}
         values = [
-            (b"" if leaf.dtype is dtypes.string else 0)
-            if value is None
-            else convert_to_tensor(value, leaf.dtype)._array
+            blank.get(leaf.dtype, 0) if value is None else np.asarray(convert_to_tensor(value, leaf.dtype))
             for leaf, value in zip(leaves, fill)
         ]
         size = _static_int(batch_size, "padded_batch")

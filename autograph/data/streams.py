@@ -244,7 +244,8 @@ class PaddedBatched(Follower):
             )
         whole = np.full((len(arrays), *shape), self.values[number], dtype._np)
         for row, array in enumerate(arrays):
-            whole[(row, *map(slice, array.shape))] = array
+            place: tuple[Any, ...] = (row, *[slice(size) for size in array.shape])
+            whole[place] = array
         return EagerTensor(whole, dtype)
 
 
