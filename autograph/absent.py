@@ -22,7 +22,7 @@ _INSTEAD = {
     "contrib": "TensorFlow 2 has no contrib either",
     "compat.v1": "only TensorFlow 2's names are here; with TensorFlow 1's programs, `tf_upgrade_v2` comes first",
     "train.*": "optimisers aren't here: assign variables by their gradients (docs/tutorial.md)",
-    "summary": "nothing is written for TensorBoard: print, or plot with matplotlib",
+    "summary.*": "summary.write writes any tensor; summary.scalar, histogram, image and text are here",
     "queue": "there are no queues: data.Dataset with prefetch reads ahead",
     "raw_ops": "operations have no raw form: use the public functions",
     "tpu": "there are no TPUs here: programs run on the CPU",

@@ -30,6 +30,7 @@ _CLASSES = {
     "lookup.experimental.DenseHashTable": "",
     "lookup.experimental.MutableHashTable": "",
     "random.Generator": "",
+    "summary.SummaryWriter": "",
     "train.Checkpoint": "stands_for",
     "train.CheckpointManager": "",
 }

@@ -134,6 +134,7 @@ ROOMS: dict[str, set[str]] = {
         "autograph.function",
         *AUTOGRAPH,
         "autograph.saving",
+        "autograph.summaries",
         *RUNTIME,
     },
     "autograph.keras": {"autograph.facade"},
@@ -172,6 +173,7 @@ ROOMS: dict[str, set[str]] = {
         "autograph.data",
     },
     "autograph.distribute": {*AUTOGRAPH, *RUNTIME},
+    "autograph.summaries": {*AUTOGRAPH, *RUNTIME},
     # Loads the code generator when it is called.
     "autograph.c_library": {*AUTOGRAPH, *RUNTIME, "autograph.function", "runtime.codegen.export", *_codegen("kernel")},
     "autograph.namespaces": {
@@ -183,6 +185,7 @@ ROOMS: dict[str, set[str]] = {
         "autograph.distribute",
         "autograph.c_library",
         "autograph.saving",
+        "autograph.summaries",
         "autograph.facade",
     },
     # The public namespaces hand names on from everywhere below them.
@@ -216,6 +219,7 @@ THIRD_PARTY: dict[str, set[str]] = {
     "PIL": {"runtime.ops.image"},
     "safetensors": {"runtime.storage"},
     "scipy": {*OPS},
+    "tensorboard": {"autograph.summaries"},
     "absl": {"autograph.facade.tensorflow"},
 }
 

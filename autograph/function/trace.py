@@ -124,11 +124,13 @@ class TracingBuilder(Builder):
     """The builder of a function's graph. Symbolic tensors of a trace around it are captured, as eager tensors are.
 
     memory_of_loops: what the gradient of each of the function's loops may keep.
+    outer_scope: the scopes of names that were open around the call that is traced.
     """
 
     def __init__(self, name: str, outer: Builder | None, memory: Budget | None = None) -> None:
         super().__init__(name)
         self.outer = outer
+        self.outer_scope = ctx.scope
         self.memory_of_loops = memory
         self.given: dict[Value, EagerTensor] = {}  # the arguments of the call that is traced, by the inputs they are
 

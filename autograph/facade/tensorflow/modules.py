@@ -16,6 +16,7 @@ from autograph.facade.tensorflow import (
     compat_v1,
     core,
     distribution,
+    events,
     identity,
     internal,
     private,
@@ -24,7 +25,7 @@ from autograph.facade.tensorflow import (
     tracking,
 )
 
-_PARTS = (core, tracking, internal, distribution, raw_ops, private, identity, testing)
+_PARTS = (core, tracking, internal, distribution, raw_ops, private, identity, testing, events)
 # Other names of whole modules.
 _SAME = {"compat.v2": ""}
 # Parts of Keras that TensorFlow has at its top.
@@ -72,10 +73,10 @@ def build() -> dict[str, ModuleType]:
     for part in _PARTS:
         for path, names in part.MODULES.items():
             _add(made, path, names)
-    for path, late in testing.LATE.items():
-        made[path]._late.update(late)
     for path, names in compat_v1.modules(made["tensorflow"]).items():
         _add(made, path, names)
+    for path, late in (*testing.LATE.items(), *events.LATE.items()):
+        made[path]._late.update(late)
     for path, same in _SAME.items():
         _add(made, f"tensorflow.{path}", {})
         made[f"tensorflow.{path}"].__dict__["_late"] = {}

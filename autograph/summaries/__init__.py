@@ -1,0 +1,1 @@
+"""Summaries: what programs write for TensorBoard while they run (`ag.summary`)."""

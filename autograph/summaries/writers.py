@@ -1,0 +1,232 @@
+"""Summary writers, and which of them the current thread writes to: with what step, and under what condition."""
+
+from __future__ import annotations
+
+import abc
+import contextlib
+import os
+import threading
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from autograph.summaries.event_files import EventFile
+from runtime.context import ctx
+from runtime.ops.control import HOST_CALL
+from runtime.ops.convert import convert_to_tensor
+from runtime.ops.dispatch import apply
+from runtime.tensor import EagerTensor, Tensor
+
+
+class _State(threading.local):
+    """What is set for the current thread."""
+
+    writer: SummaryWriter | None = None
+    step: Any = None
+    condition: Any = True
+
+
+state = _State()
+
+
+def run(action: Callable[..., None], *tensors: Tensor) -> None:
+    """Calls `action` with the tensors' arrays, in a traced function each time that the program gets there."""
+    apply(HOST_CALL, tensors, {"function": action, "types": ()})
+
+
+class _AsDefault:
+    """The block of `as_default`. A class, so that `set_as_default` can enter it and never leave."""
+
+    def __init__(self, writer: SummaryWriter, step: Any) -> None:
+        self._writer, self._step = writer, step
+        self._outer: tuple[Any, Any] = (None, None)
+
+    def __enter__(self) -> SummaryWriter:
+        self._outer = (state.writer, state.step)
+        state.writer = self._writer
+        if self._step is not None:
+            state.step = self._step
+        return self._writer
+
+    def __exit__(self, *exception: Any) -> None:
+        self._writer.flush()
+        state.writer = self._outer[0]
+        if self._step is not None:
+            state.step = self._outer[1]
+
+
+class SummaryWriter(abc.ABC):
+    """What takes summaries; `create_file_writer` and `create_noop_writer` make them."""
+
+    def as_default(self, step: Any = None) -> Any:
+        """A block in which the thread's summaries go to this writer; flushes it at its end.
+
+        step: the default of the `step` argument in the block: an integer, a tensor or a variable. A traced function
+        reads a variable when it runs, and keeps anything else as it was when it was traced. The same is true of the
+        writer. Raises RuntimeError when the writer is closed.
+        """
+        return _AsDefault(self, step)
+
+    def set_as_default(self, step: Any = None) -> None:
+        """Has the thread's summaries go to this writer from now on.
+
+        step: the default of the `step` argument from now on, if given. Raises RuntimeError when the writer is closed.
+        """
+        self.as_default(step).__enter__()
+
+    @abc.abstractmethod
+    def init(self) -> None:
+        """Makes the file where it isn't there yet. Raises RuntimeError when the writer is closed."""
+
+    @abc.abstractmethod
+    def flush(self) -> None:
+        """Writes what waits to be written; in a traced function, when it runs."""
+
+    @abc.abstractmethod
+    def close(self) -> None:
+        """Writes what waits to be written, and ends the file; in a traced function, when it runs."""
+
+
+class FileWriter(SummaryWriter):
+    """Writes to an event file."""
+
+    def __init__(self, file: EventFile) -> None:
+        self.file = file
+        self._closed = False
+        # Also when the process ends.
+        weakref.finalize(self, file.close)
+
+    def as_default(self, step: Any = None) -> Any:
+        self._check_open()
+        return super().as_default(step)
+
+    def init(self) -> None:
+        self._check_open()
+        self.file.open()
+
+    def flush(self) -> None:
+        if not self._closed:
+            run(self.file.flush)
+
+    def close(self) -> None:
+        if not self._closed:
+            run(self.file.close)
+            self._closed = ctx.builder is None
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise RuntimeError(f"SummaryWriter {self!r} is already closed")
+
+    def __repr__(self) -> str:
+        return f"<SummaryWriter of {self.file.path!r}>"
+
+
+class _NoopWriter(SummaryWriter):
+    """Leaves everything as it is: other writers stay the default."""
+
+    def as_default(self, step: Any = None) -> Any:
+        return contextlib.nullcontext()
+
+    def init(self) -> None:
+        """Does nothing."""
+
+    def flush(self) -> None:
+        """Does nothing."""
+
+    def close(self) -> None:
+        """Does nothing."""
+
+
+def create_file_writer(
+    logdir: Any,
+    max_queue: int | None = None,
+    flush_millis: int | None = None,
+    filename_suffix: str | None = None,
+    name: str | None = None,
+) -> SummaryWriter:
+    """A writer of an event file in the folder `logdir`, for TensorBoard.
+
+    max_queue: how many summaries may wait to be written, 10 by default. flush_millis: after how many milliseconds the
+    next summary has those that wait written, 120000 by default. filename_suffix: the end of the file's name, ".v2" by
+    default. In a traced function the writer is made when it is traced, its file by the first summary.
+
+    Raises ValueError for a folder that is None, and for arguments without a value while tracing; ImportError where the
+    package `tensorboard` isn't installed.
+    """
+    if logdir is None:
+        raise ValueError("Argument `logdir` cannot be None")
+    file = EventFile(
+        os.fspath(_known("logdir", logdir)),
+        int(_known("max_queue", 10 if max_queue is None else max_queue)),
+        int(_known("flush_millis", 120_000 if flush_millis is None else flush_millis)),
+        str(_known("filename_suffix", ".v2" if filename_suffix is None else filename_suffix)),
+    )
+    writer = FileWriter(file)
+    if ctx.builder is None:
+        writer.init()
+    return writer
+
+
+def _known(name: str, value: Any) -> Any:
+    if not isinstance(value, Tensor):
+        return value
+    if not isinstance(value, EagerTensor):
+        raise ValueError(
+            f"Invalid argument '{name}={value}' to create_file_writer() inside a traced function: the writer is made "
+            "when the function is traced, and the tensor has its value only when it runs"
+        )
+    found = value.numpy()
+    return found.decode() if isinstance(found, bytes) else found
+
+
+def create_noop_writer() -> SummaryWriter:
+    """A writer that does nothing, for code that wants one. It doesn't become the default."""
+    return _NoopWriter()
+
+
+def flush(writer: SummaryWriter | None = None, name: str | None = None) -> None:
+    """Writes what waits in a writer, by default in the thread's default writer, if there is one.
+
+    Raises ValueError for what is no writer.
+    """
+    writer = state.writer if writer is None else writer
+    if writer is not None:
+        if not isinstance(writer, SummaryWriter):
+            raise ValueError(f"Invalid argument to flush(): {writer!r}")
+        writer.flush()
+
+
+@contextlib.contextmanager
+def record_if(condition: Any) -> Iterator[None]:
+    """A block in which the thread's summaries are written only where a condition holds.
+
+    condition: a bool, a boolean tensor, or a function without arguments that gives one, which each summary calls. In a
+    traced function the result may be a tensor that the program decides.
+    """
+    outer, state.condition = state.condition, condition
+    try:
+        yield
+    finally:
+        state.condition = outer
+
+
+def should_record_summaries() -> Tensor:
+    """Whether summaries are written now: whether there is a default writer, and `record_if`'s condition holds."""
+    if state.writer is None:
+        return convert_to_tensor(False)
+    condition = state.condition
+    return convert_to_tensor(condition() if callable(condition) else condition)
+
+
+def get_step() -> Any:
+    """The thread's default step, as it was given; None where none is set."""
+    return state.step
+
+
+def set_step(step: Any) -> None:
+    """Sets the default of the `step` argument for the thread; None: there is none.
+
+    step: an integer, a tensor or a variable. A traced function reads a variable when it runs, and keeps anything else
+    as it was when it was traced.
+    """
+    state.step = step
