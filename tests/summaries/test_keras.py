@@ -1,6 +1,8 @@
 """Keras' TensorBoard callback, which writes through `tf.summary`."""
 
 import importlib.util
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -44,3 +46,17 @@ def test_the_callback_writes_metrics_and_weights(keras, tmp_path):
     assert any(tag.endswith("kernel/image") for tag in train)
     validation = by_tag(tmp_path / "validation")
     np.testing.assert_allclose([v for _, v in validation["epoch_loss"]], history.history["val_loss"], rtol=1e-6)
+
+
+def test_tensorboard_reads_files_beside_the_facade(tmp_path):
+    # In a process of its own: TensorBoard keeps the first `tensorflow` that it finds.
+    program = (
+        "import sys, autograph as ag\n"
+        "ag.keras\n"
+        "with ag.summary.create_file_writer(sys.argv[1]).as_default(step=4):\n"
+        "    ag.summary.scalar('x', 1.0)\n"
+        "from tests.summaries.test_summary import events\n"
+        "for _ in range(2):\n"
+        "    assert events(sys.argv[1]) == {'x': [(4, 1.0)]}\n"
+    )
+    subprocess.run([sys.executable, "-c", program, str(tmp_path)], check=True)
