@@ -5,6 +5,7 @@ aren't there are explained.
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Callable, Mapping
 from types import FunctionType, ModuleType
 from typing import Any
@@ -54,8 +55,10 @@ def hide_frames(package: Any) -> None:
                     change(value)
             elif isinstance(value, FunctionType) and not is_marked(value):
                 if value not in public:
-                    public[value] = shows_no_frames(value)
+                    public[value] = _found_by_pickle(shows_no_frames(value), module, name)
                 setattr(module, name, public[value])
+            elif isinstance(value, FunctionType):
+                _found_by_pickle(value, module, name)
 
     change(package)
     for name, inner in _CLASSES.items():
@@ -63,6 +66,15 @@ def hide_frames(package: Any) -> None:
         for part in name.split("."):
             cls = getattr(cls, part)
         _change_methods(cls, set(inner.split()))
+
+
+def _found_by_pickle(function: Any, module: ModuleType, name: str) -> Any:
+    """A public function, which says where it is found, if it isn't where it says."""
+    home = sys.modules.get(function.__module__)
+    is_ours = function.__module__.partition(".")[0] in ("autograph", "runtime")
+    if is_ours and getattr(home, function.__qualname__, None) is not function:
+        function.__module__, function.__qualname__ = module.__name__, name
+    return function
 
 
 def explain_absent_names(package: Any, late: Mapping[str, str] | None = None) -> None:

@@ -443,6 +443,12 @@ class ConcreteFunction:
         outputs = iter(self.outputs)
         return nest.pack_sequence_as(self._result, [None if none else next(outputs) for none in self._is_none])
 
+    def add_to_graph(self, g: Any = None, overwrite: bool = False) -> None:
+        """Does nothing: graphs keep no lists of functions, a call takes in what it calls."""
+
+    def add_gradient_functions_to_graph(self, g: Any = None) -> None:
+        """Does nothing: gradients are made when they are asked for."""
+
     @property
     def output_shapes(self) -> Any:
         """The static shapes of the results."""

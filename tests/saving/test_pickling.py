@@ -9,6 +9,7 @@ import pickle
 import subprocess
 import sys
 import textwrap
+import types
 from pathlib import Path
 
 import cloudpickle
@@ -304,3 +305,22 @@ def test_functions_of_a_script_run_elsewhere_without_the_script(tmp_path):
     python(tmp_path, script, tmp_path / "things")
     script.unlink()
     assert python(tmp_path, "-c", textwrap.dedent(_ELSEWHERE), tmp_path / "things") == "0.3125 6.0 0.3125\n"
+
+
+def test_every_public_function_is_found_again():
+    """By its name, in a fresh process too: what is pickled is where it is."""
+    found, seen = [], set()
+
+    def collect(module):
+        seen.add(module)
+        for name in module.__all__:
+            value = getattr(module, name)
+            if isinstance(value, types.ModuleType):
+                if value.__name__.startswith("autograph.namespaces.") and value not in seen:
+                    collect(value)
+            elif isinstance(value, types.FunctionType) and value.__module__ != "numpy":
+                found.append(value)
+
+    collect(ag)
+    assert len(found) > 500
+    assert [each for each in found if pickle.loads(pickle.dumps(each)) is not each] == []

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 import autograph as ag
+from autograph.facade.tensorflow.recurrent import block_lstm, cudnn_rnn
 
 UniqueV2 = collections.namedtuple("UniqueV2", "y idx")
 UniqueWithCountsV2 = collections.namedtuple("UniqueWithCountsV2", "y idx count")
@@ -94,7 +95,9 @@ def unique_with_counts(x: Any, axis: Any, out_idx: Any = ag.int32, name: str | N
 
 MODULES: dict[str, dict[str, Any]] = {
     "tensorflow.raw_ops": {
+        "BlockLSTMV2": block_lstm,
         "Bucketize": bucketize,
+        "CudnnRNN": cudnn_rnn,
         "FusedBatchNormV2": lambda **options: FusedBatchNormV2(*fused_batch_norm(**options)[:5]),
         "FusedBatchNormV3": fused_batch_norm,
         "ImageProjectiveTransformV3": ag.image.projective_transform,
