@@ -87,7 +87,8 @@ def operands(sample: Sample, dtype: Any, random: Any) -> list[Any]:
             array = random.integers(low, max(int(sample.high), low) + 1, shape).astype(dtype.np)
         else:
             array = random.uniform(sample.low, sample.high, shape).astype(dtype.np)
-        arrays.append(array if np.ndim(array) else np.asarray(array)[()])
+        is_text = np.asarray(array).dtype == object  # a string of its own would have no dtype
+        arrays.append(array if np.ndim(array) or is_text else np.asarray(array)[()])
     return arrays
 
 

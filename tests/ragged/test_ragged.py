@@ -388,6 +388,7 @@ def test_bincount_of_ragged_and_sparse_tensors():
     ]  # fmt: skip
     assert ag.math.bincount(ag.sparse.from_dense([[0, 3], [3, 1]])).numpy().tolist() == [0, 1, 0, 2]
     assert ag.math.bincount([0, 3, 3, 1]).numpy().tolist() == [1, 1, 0, 2]
+    assert ag.math.bincount([[1.0, 2.7]], axis=-1, minlength=4).numpy().tolist() == [[0, 1, 1, 0]]
 
 
 def test_row_partitions():

@@ -224,9 +224,12 @@ def bincount(
     """How often each number from 0 to the largest occurs, or the sum of its weights.
 
     minlength, maxlength: bounds of the length; numbers of `maxlength` and more don't count. axis=-1: per row.
+    Floats lose their fraction first, as in TensorFlow.
     Raises InvalidArgumentError for negative numbers.
     """
     x = convert_to_tensor(arr)
+    if x.dtype.kind == "f":
+        x = call("cast", x, dtype=dtypes.int32)
     if x.dtype.kind not in "iu":
         raise errors.InvalidArgumentError(f"bincount needs integers, got {x.dtype.name} [Op:Bincount]", "bincount")
     assert_op(reduce_all(x >= 0), "Input arr must be non-negative! [Op:Bincount]")
