@@ -217,11 +217,11 @@ def public_functions(module, found):
 
 
 @needs_311
-def test_no_public_function_shows_frames():
-    """Each is called with what it doesn't take; some do. In a process of its own: some set options."""
+def test_no_public_function_shows_frames(tmp_path):
+    """Each is called with what it doesn't take; some do. In a process of its own: some set options, or write files."""
     done = subprocess.run(
         [sys.executable, "-c", "from tests.operators import test_tracebacks as t; t.call_all()"],
-        cwd=ROOT, capture_output=True, text=True, timeout=600, env={**os.environ, "PYTHONPATH": str(ROOT)},
+        cwd=tmp_path, capture_output=True, text=True, timeout=600, env={**os.environ, "PYTHONPATH": str(ROOT)},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
     calls, refused = map(int, done.stdout.split()[-2:])
