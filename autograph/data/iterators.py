@@ -6,6 +6,7 @@ in the program's order. An iterator made inside a traced function is new in ever
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import threading
 import weakref
@@ -39,18 +40,35 @@ _ENDED = "End of sequence"
 _BOOL = TensorType(dtypes.bool_, ())
 
 
-class _Handle:
-    """Carries an iterator through a program, as the one element of a tensor of objects.
+class _Source:
+    """Gives the elements of one iteration, also to programs: as the one element of a tensor of objects.
 
-    owner: the `DatasetIterator` that an argument of a function is, if there is one.
+    taken   how many elements it has given
+    lock    several threads may share it
+    owner   a weak reference to the `DatasetIterator` whose it is; None of one that a program has made
     """
 
-    __slots__ = ("iterator", "lock", "owner")
+    __slots__ = ("iterator", "lock", "owner", "taken")
 
-    def __init__(self, iterator: Iterator[Any], lock: Any = None, owner: Any = None) -> None:
+    def __init__(self, iterator: Iterator[Any], owner: DatasetIterator | None = None) -> None:
         self.iterator = iterator
-        self.lock = threading.RLock() if lock is None else lock
-        self.owner = owner
+        self.taken = 0
+        self.lock = threading.RLock()
+        self.owner = None if owner is None else weakref.ref(owner)
+
+    def next(self) -> Any:
+        """The next element. Raises StopIteration at the end."""
+        with self.lock:
+            element = next(self.iterator)
+            self.taken += 1
+            return element
+
+    def pull(self, wanted: Any, types: list[TensorType]) -> list[Any]:
+        """For programs: whether there was another element, and its leaves. None is taken unless it is wanted."""
+        if wanted:
+            with contextlib.suppress(StopIteration):
+                return [True, *(_array(leaf) for leaf in nest.flatten(self.next()))]
+        return [False, *map(blank, types)]
 
 
 class IteratorSpec:
@@ -97,25 +115,23 @@ class DatasetIterator(StagedIterator, Stream):
     def __init__(self, plan: Plan) -> None:
         self.element_spec = plan.spec
         self._types = types_of(plan.spec)
-        self._handle: Any = None
-        self._iterator: Iterator[Any] | None = None
-        self._lock = threading.RLock()  # several threads may share an iterator
+        self._handle: Any = None  # of one that lives in a program
+        self._source: _Source | None = None
         self._plan = plan
-        self._taken = 0
         self._shuffles = [shuffle.position() for shuffle in _shuffles(plan)]
         if ctx.builder is None:
-            self._iterator = plan.elements()
+            self._source = _Source(plan.elements(), self)
         else:
             what = TensorType(dtypes.string, ())
-            attrs = {"function": lambda: _Handle(plan.elements()), "types": (what,)}
+            attrs = {"function": lambda: _Source(plan.elements()), "types": (what,)}
             self._handle = apply(HOST_CALL, (), attrs)[0]
 
     def __tf_flatten__(self) -> tuple[Any, tuple]:
         spec = IteratorSpec(self.element_spec)
-        if self._iterator is None:
+        if self._source is None:
             return spec, (self._handle,)
         array = np.empty((), object)
-        array[()] = _Handle(self._eager(), self._lock, self)
+        array[()] = self._source
         return spec, (EagerTensor(array, dtypes.string),)
 
     @classmethod
@@ -123,13 +139,14 @@ class DatasetIterator(StagedIterator, Stream):
         (handle,) = components
         if isinstance(handle, TensorSpec):
             return metadata
-        held = handle._array.item() if isinstance(handle, EagerTensor) else None
-        if isinstance(held, _Handle) and held.owner is not None:
-            return held.owner
+        source = handle._array.item() if isinstance(handle, EagerTensor) else None
+        owner = source.owner() if isinstance(source, _Source) and source.owner is not None else None
+        if owner is not None:
+            return owner
         made = cls.__new__(cls)
         made.element_spec = metadata.element_spec
         made._types = types_of(metadata.element_spec)
-        made._handle, made._iterator, made._lock = handle, None, threading.RLock()
+        made._handle, made._source = handle, None
         return made
 
     def __iter__(self) -> DatasetIterator:
@@ -142,18 +159,15 @@ class DatasetIterator(StagedIterator, Stream):
                 "an iterator over a dataset has no elements while tracing; a `for` statement or next(...) of a "
                 "converted function asks for them when the program runs"
             )
-        with self._lock:
-            element = next(self._eager())
-            self._taken += 1
-            return element
+        return self._eager().next()
 
     def __staged_stream__(self) -> Stream:
         return self
 
-    def _eager(self) -> Iterator[Any]:
-        if self._iterator is None:
+    def _eager(self) -> _Source:
+        if self._source is None:
             raise FailedPreconditionError("This iterator was made inside a traced function and lives only there.")
-        return self._iterator
+        return self._source
 
     def __reduce__(self) -> tuple:
         """In a pickle: its dataset, and how far it has come. The copy makes the elements up to there again."""
@@ -167,9 +181,9 @@ class DatasetIterator(StagedIterator, Stream):
 
         Raises FailedPreconditionError for an iterator that was made inside a traced function.
         """
-        with self._lock:
-            self._eager()
-            return [self._taken, *(word for position in self._shuffles for word in position)]
+        source = self._eager()
+        with source.lock:
+            return [source.taken, *(word for position in self._shuffles for word in position)]
 
     def check_state(self, state: Any) -> None:
         """Raises InvalidArgumentError where `set_state` can't take a state."""
@@ -183,13 +197,13 @@ class DatasetIterator(StagedIterator, Stream):
         """Has the iterator go on where another one over such a dataset was: it makes the elements up to there again."""
         self.check_state(state)
         numbers = [int(number) for number in state]
-        with self._lock:
-            self._eager()
+        source = self._eager()
+        with source.lock:
             self._shuffles = list(zip(numbers[1::3], numbers[2::3], numbers[3::3]))
             for shuffle, position in zip(_shuffles(self._plan), self._shuffles):
                 shuffle.set_position(*position)
-            self._iterator = self._plan.elements()
-            self._taken = sum(1 for _ in itertools.islice(self._iterator, numbers[0]))
+            source.iterator = self._plan.elements()
+            source.taken = sum(1 for _ in itertools.islice(source.iterator, numbers[0]))
 
     @shows_no_frames
     def get_next(self, name: str | None = None) -> Any:
@@ -218,15 +232,7 @@ class DatasetIterator(StagedIterator, Stream):
     def _pull_from_handle(self) -> Callable[..., list[Any]]:
         types = self._types
 
-        def pull(handle: Any, wanted: Any) -> list[Any]:
-            held = handle.item()
-            with held.lock:
-                pulled = _pull(held.iterator, wanted, types)
-                if held.owner is not None:
-                    held.owner._taken += bool(pulled[0])
-                return pulled
-
-        return pull
+        return lambda handle, wanted: handle.item().pull(wanted, types)
 
     def _pull_from_outside(self) -> Callable[..., list[Any]]:
         reference, types = weakref.ref(self), self._types  # a trace doesn't keep its arguments alive
@@ -235,10 +241,7 @@ class DatasetIterator(StagedIterator, Stream):
             iterator = reference()
             if iterator is None:
                 raise FailedPreconditionError("The iterator that this function was traced with is gone.")
-            with iterator._lock:
-                pulled = _pull(iterator._eager(), wanted, types)
-                iterator._taken += bool(pulled[0])
-                return pulled
+            return iterator._eager().pull(wanted, types)
 
         return pull
 
@@ -257,14 +260,6 @@ def get_next_as_optional(iterator: DatasetIterator) -> Optional:
     if not isinstance(iterator, DatasetIterator):
         raise TypeError(f"`iterator` must be an iterator over a dataset, got {iterator!r}: iter(dataset) makes one")
     return iterator.get_next_as_optional()
-
-
-def _pull(iterator: Iterator[Any], wanted: Any, types: list[TensorType]) -> list[Any]:
-    """Whether there is another element, and its leaves."""
-    if wanted:
-        for element in iterator:
-            return [True, *(_array(leaf) for leaf in nest.flatten(element))]
-    return [False, *map(blank, types)]
 
 
 def _shuffles(plan: Plan) -> list[Shuffled]:
