@@ -6,6 +6,8 @@ This module shadows several built-in names (`abs`, `bool`, `print`, `range`, `ro
 # `ag.errors` is the namespace of TensorFlow's errors; importing the module `autograph.errors` first keeps a later
 # import of it from taking the name over. The same goes for any name below that a file of this package has too.
 import sys as _sys
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+from typing import Any as _Any
 
 # ruff: noqa: E402
 from autograph import own_packages as _own_packages
@@ -21,6 +23,7 @@ import autograph.errors as _errors_of_conversion  # noqa: F401
 from autograph import documentation as _documentation
 from autograph import publishing as _publishing
 from autograph.data.optional import OptionalSpec
+from autograph.function.polymorphic import Function as _Function
 from autograph.function.polymorphic import function
 from autograph.functional import control_dependencies, foldl, foldr, group, map_fn, no_op, scan, vectorized_map
 from autograph.module import Module
@@ -44,6 +47,8 @@ from autograph.namespaces import (
     math,
     nest,
     nn,
+    onnx,
+    profiler,
     quantization,
     ragged,
     random,
@@ -283,11 +288,14 @@ from runtime.ragged.api import (
 from runtime.shapes import TensorShape
 from runtime.sparse import SparseTensor, SparseTensorSpec, edit_distance
 from runtime.spec import TensorSpec
+from runtime.tensor import EagerTensor as _EagerTensor
 from runtime.tensor import Tensor
 from runtime.tensor_array import TensorArray
 from runtime.variable import Variable, variable_creator_scope
 
 newaxis = None
+if _TYPE_CHECKING:
+    keras: _Any  # imported when it is asked for
 __version__ = "0.1.0"
 
 __all__ = [
@@ -309,21 +317,25 @@ __all__ = [
     "less_equal", "linalg", "linspace", "logical_and", "logical_not", "logical_or", "lookup", "map_fn", "math",
     "matmul", "matrix_square_root", "maximum", "meshgrid", "minimum", "multiply", "name_scope", "negative", "nest",
     "newaxis", "nn", "no_op", "norm", "not_equal", "numpy_function", "one_hot", "ones", "ones_initializer",
-    "ones_like", "pad", "pow", "print", "py_function", "quantization", "ragged", "random", "random_normal_initializer",
-    "random_uniform_initializer", "range", "rank", "recompute_grad", "reduce_all", "reduce_any", "reduce_logsumexp",
-    "reduce_max", "reduce_mean", "reduce_min", "reduce_prod", "reduce_sum", "register_tensor_conversion_function",
-    "repeat", "required_space_to_batch_paddings", "reshape", "reverse", "reverse_sequence", "roll", "round",
-    "saturate_cast", "saved_model", "scalar_mul", "scan", "scatter_nd", "searchsorted", "sequence_mask", "sets",
-    "shape", "shape_n", "sigmoid", "sign", "signal", "sin", "sinh", "size", "slice", "sort", "space_to_batch",
-    "sparse", "split", "sqrt", "square", "squeeze", "stack", "stop_gradient", "strided_slice", "string", "strings",
-    "subtract", "summary", "switch_case", "tan", "tanh", "tensor_scatter_nd_add", "tensor_scatter_nd_max",
-    "tensor_scatter_nd_min", "tensor_scatter_nd_sub", "tensor_scatter_nd_update", "tensordot", "test", "tile",
-    "timestamp", "train", "transpose", "truediv", "truncatediv", "truncatemod", "tuple", "types", "uint16", "uint32",
-    "uint64", "uint8", "unique", "unique_with_counts", "unravel_index", "unstack", "variable_creator_scope",
+    "ones_like", "onnx", "pad", "pow", "print", "profiler", "py_function", "quantization", "ragged", "random",
+    "random_normal_initializer", "random_uniform_initializer", "range", "rank", "recompute_grad", "reduce_all",
+    "reduce_any", "reduce_logsumexp", "reduce_max", "reduce_mean", "reduce_min", "reduce_prod", "reduce_sum",
+    "register_tensor_conversion_function", "repeat", "required_space_to_batch_paddings", "reshape", "reverse",
+    "reverse_sequence", "roll", "round", "saturate_cast", "saved_model", "scalar_mul", "scan", "scatter_nd",
+    "searchsorted", "sequence_mask", "sets", "shape", "shape_n", "sigmoid", "sign", "signal", "sin", "sinh", "size",
+    "slice", "sort", "space_to_batch", "sparse", "split", "sqrt", "square", "squeeze", "stack", "stop_gradient",
+    "strided_slice", "string", "strings", "subtract", "summary", "switch_case", "tan", "tanh", "tensor_scatter_nd_add",
+    "tensor_scatter_nd_max", "tensor_scatter_nd_min", "tensor_scatter_nd_sub", "tensor_scatter_nd_update", "tensordot",
+    "test", "tile", "timestamp", "train", "transpose", "truediv", "truncatediv", "truncatemod", "tuple", "types",
+    "uint16", "uint32", "uint64", "uint8", "unique", "unique_with_counts", "unravel_index", "unstack",
+    "variable_creator_scope",
     "vectorized_map", "where", "while_loop", "zeros", "zeros_initializer", "zeros_like",
 ]  # fmt: skip
 
 _publishing.hide_frames(_sys.modules[__name__])
+_publishing.show_in_notebooks(
+    _sys.modules[__name__], {_EagerTensor: "image", _Function: "function", data.Dataset: "dataset"}
+)
 _publishing.explain_absent_names(_sys.modules[__name__], late={"keras": "autograph.keras"})
 _documentation.add_examples(_sys.modules[__name__])
 _collecting.count_as_old()

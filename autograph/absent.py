@@ -7,7 +7,8 @@ from types import ModuleType
 from typing import Any
 
 _NO_FILES = (
-    "read and write files with Python (open, numpy.load, numpy.save), in a dataset by py_function or from_generator"
+    "read and write other files with Python (open, numpy.load, numpy.save), in a dataset by py_function or "
+    "from_generator"
 )
 _NO_GRAPHS = "there are no graphs to build by hand: decorate a Python function with function"
 # By TensorFlow's full name, or its beginning with a star.
@@ -22,20 +23,16 @@ _INSTEAD = {
     "contrib": "TensorFlow 2 has no contrib either",
     "compat.v1": "only TensorFlow 2's names are here; with TensorFlow 1's programs, `tf_upgrade_v2` comes first",
     "train.*": "optimisers aren't here: assign variables by their gradients (docs/tutorial.md)",
-    "summary.*": "summary.write writes any tensor; summary.scalar, histogram, image and text are here",
+    "summary.*": "summary.write writes any tensor; the kinds that have a function of their own are here",
     "queue": "there are no queues: data.Dataset with prefetch reads ahead",
     "raw_ops": "operations have no raw form: use the public functions",
     "tpu": "there are no TPUs here: programs run on the CPU",
     "lite": "programs run in Python's process only",
     "xla": "function(jit_compile=True) compiles, without XLA",
     "mlir": "the stages of a program are shown by `autograph to-code`, `autograph graph` and f.explain (docs/cli.md)",
-    "profiler": "f.explain says how a function runs (docs/performance.md)",
     "quantization.*": "there are no quantised dtypes",
     "dtensor": "tensors live on one machine",
     "io.*": _NO_FILES,
-    "data.TFRecordDataset": _NO_FILES,
-    "data.TextLineDataset": f"data.Dataset.from_generator(lambda: open(path), ...) does this; {_NO_FILES}",
-    "data.FixedLengthRecordDataset": _NO_FILES,
     "image.*": "images are arrays: use Pillow or SciPy before they are tensors, or write it with the ops that are here",
     "linalg.LinearOperator*": "there are no operator classes: use matrices, or functions that multiply by them",
     "Graph": _NO_GRAPHS,

@@ -14,15 +14,20 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from autograph.function.concrete import ConcreteFunction
 from autograph.function.polymorphic import Function
+from autograph.naming import argument_names, result_names
 from runtime import nest
 from runtime.autodiff.tape import GradientTape
 from runtime.errors import InvalidArgumentError, UnimplementedError
-from runtime.graph.ir import Graph, Value
+from runtime.graph.ir import Graph, Value, copy_graph
+from runtime.graph.passes.rewrites.commits import remove_commits
 from runtime.graph.spans import describe_span
 from runtime.ops.api import add_n, cast, reduce_sum
-from runtime.spec import TensorSpec
+from runtime.storage.tensors import write_arrays
+from runtime.variable import Variable
 
 # Of C and C++, and the names of the parameters that all functions have.
 _TAKEN = frozenset([
@@ -39,7 +44,7 @@ _TAKEN = frozenset([
 @dataclass(frozen=True)
 class CLibrary:
     """The files of a C library, and the names of its functions. `shared` and `static` are None where no C compiler
-    was found: then there is the object file alone."""
+    was found: then there is the object file alone. `weights` is the safetensors file, if there is one."""
 
     name: str
     functions: tuple[str, ...]
@@ -48,6 +53,7 @@ class CLibrary:
     example: Path
     static: Path | None
     shared: Path | None
+    weights: Path | None = None
 
 
 def c_library(
@@ -55,13 +61,14 @@ def c_library(
     directory: str | os.PathLike[str],
     name: str | None = None,
     gradient: bool = False,
+    weights: str | os.PathLike[str] | None = None,
 ) -> CLibrary:
     """Compiles a function to a C library, which needs neither Python nor this project.
 
     The library is for processors like this one; the environment variable AUTOGRAPH_PROCESSOR names another, such as
-    `x86-64-v3`. Tensors and variables that the function reads become part of it, with their values now. It allocates
-    the memory of array results, which the caller frees. Errors are codes with messages, which name the line in the
-    Python source. See docs/c_library.md.
+    `x86-64-v3`. Tensors and variables that the function reads become part of it, with their current values. Functions
+    allocate the memory of array results, and the caller frees it. Errors are codes with messages, which name the line
+    in the Python source. See docs/c_library.md.
 
     Args:
         function: what `get_concrete_function` returns, or an `ag.function` with an `input_signature`. Dimensions that
@@ -70,14 +77,19 @@ def c_library(
         name: what files and functions are called: a C identifier; by default the function's own name.
         gradient: also define `NAME_gradient`, which returns the results of the function and the gradient of the sum of
             the floating-point ones by each floating-point argument.
+        weights: a safetensors file to write the function's tensors and variables to, rather than into the library. The
+            library then has `NAME_load`, which loads such a file, and its functions take what that gives. In this way
+            the function may assign variables: they change there.
 
     Returns a CLibrary: the header `NAME.h`, the object file `NAME.o`, an example `NAME_main.c`, and, where there is a C
     compiler (`CC`, by default `cc`), the shared library `libNAME.so` and the static one `libNAME.a`.
 
-    Raises UnimplementedError where an operation of the function has no native code, where it assigns a variable, draws
-    random numbers without a seed, or prints, with its line; InvalidArgumentError for a name that is no C identifier;
-    TypeError for anything but such a function.
+    Raises UnimplementedError where an operation of the function has no native code, where it draws random numbers
+    without a seed, prints, or assigns a variable without `weights`, with its line; InvalidArgumentError for a name that
+    is no C identifier, and for `weights` where the function has none or there is no C compiler; TypeError for anything
+    but such a function.
     """
+    from runtime.codegen.export import c_weights
     from runtime.codegen.export.c_header import example, header
     from runtime.codegen.export.c_library import compile_object
 
@@ -90,42 +102,67 @@ def c_library(
     name = _identifier(concrete.graph.name) if name is None else name
     if not name.isidentifier() or not name.isascii() or name in _TAKEN:
         raise InvalidArgumentError(f"{name!r} can't be the name of a C library: it must be an identifier of C")
-    arguments, results = _names(concrete), result_names(concrete.structured_outputs)
-    functions = [_c_function(name, concrete, _doc(concrete), arguments, results)]
+    arguments, results = argument_names(concrete), result_names(concrete.structured_outputs)
+    kept = None if weights is None else _Weights()
+    functions = [_c_function(name, concrete, _doc(concrete), arguments, results, kept)]
     if gradient:
         doc = [f"The results of {name}, and the gradient of the sum of the floating-point ones by each",
                "floating-point argument."]  # fmt: skip
         specs = concrete.argument_specs
         results = results + [f"d_{each}" for each, spec in zip(arguments, specs) if spec.dtype.is_floating]
-        functions.append(_c_function(f"{name}_gradient", _gradient(concrete), doc, arguments, results))
+        functions.append(_c_function(f"{name}_gradient", _gradient(concrete), doc, arguments, results, kept))
+    if kept is not None and not kept.tensors:
+        raise InvalidArgumentError(f"{name} has no weights: it reads no tensors and variables besides its arguments")
     code = compile_object(name, functions)
-    texts = {f"{name}.h": header(name, functions, _version()), f"{name}_main.c": example(name, functions)}
+    described = [] if kept is None else kept.described()
+    file = None if weights is None else Path(weights)
+    texts = {
+        f"{name}.h": header(name, functions, _version(), described),
+        f"{name}_main.c": example(name, functions, None if file is None else file.name),
+    }
+    if described:
+        texts[f"{name}_weights.c"] = c_weights.text(name, described)
     folder = Path(directory)
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".autograph-", dir=folder) as work:
-        for file, text in texts.items():
-            Path(work, file).write_text(text, encoding="utf-8")
+        for each, text in texts.items():
+            Path(work, each).write_text(text, encoding="utf-8")
         Path(work, f"{name}.o").write_bytes(code)
-        linked = _link(Path(work), name)
+        linked = _link(Path(work), name, bool(described))
         for made in sorted(Path(work).iterdir()):
             os.replace(made, folder / made.name)
+    if kept is not None and file is not None:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_arrays(file, kept.arrays())
     static, shared = (folder / each if each else None for each in linked)
     return CLibrary(
         name, tuple(each.name for each in functions), folder / f"{name}.h", folder / f"{name}.o",
-        folder / f"{name}_main.c", static, shared,
+        folder / f"{name}_main.c", static, shared, file,
     )  # fmt: skip
 
 
-def _link(work: Path, name: str) -> tuple[str | None, str | None]:
-    """The names of the static and the shared library of an object file; None without the tool that makes it."""
+def _link(work: Path, name: str, loads: bool) -> tuple[str | None, str | None]:
+    """The names of the static and the shared library of an object file; None without the tool that makes it.
+
+    loads: whether there is a C file to be compiled, too, which loads weights.
+    """
     compiler, archiver = os.environ.get("CC", "cc"), os.environ.get("AR", "ar")
     static = shared = None
+    objects = [f"{name}.o"]
+    if loads:
+        if not shutil.which(compiler):
+            raise InvalidArgumentError(
+                f"weights: what loads them is C, and there is no C compiler ({compiler}; the environment variable CC "
+                "names another). Without `weights` they become part of the library"
+            )
+        _call([compiler, "-std=c99", "-O2", "-fPIC", "-c", f"{name}_weights.c"], work)
+        objects.append(f"{name}_weights.o")
     if shutil.which(archiver):
         static = f"lib{name}.a"
-        _call([archiver, "rcs", static, f"{name}.o"], work)
+        _call([archiver, "rcs", static, *objects], work)
     if shutil.which(compiler):
         shared = f"lib{name}.so"
-        _call([compiler, "-shared", "-o", shared, f"{name}.o", "-lm", "-lpthread"], work)
+        _call([compiler, "-shared", "-o", shared, *objects, "-lm", "-lpthread"], work)
     return static, shared
 
 
@@ -138,8 +175,48 @@ def _call(command: Sequence[str], work: Path) -> None:
 # --- functions -------------------------------------------------------------------------------------------------------
 
 
+class _Weights:
+    """The tensors and variables that functions of a library read, each once, by their names in the file."""
+
+    def __init__(self) -> None:
+        self.tensors: dict[str, Any] = {}
+        self._places: dict[int, int] = {}
+
+    def place(self, tensor: Any) -> int:
+        """Its number. Variables keep their names; tensors are `tensor`, `tensor_1` and so on."""
+        if id(tensor) not in self._places:
+            given = getattr(tensor, "name", None) if isinstance(tensor, Variable) else None
+            base = name = (given or "tensor").removesuffix(":0")
+            number = 0
+            while name in self.tensors or name == "__metadata__":
+                number += 1
+                name = f"{base}_{number}"
+            self._places[id(tensor)] = len(self.tensors)
+            self.tensors[name] = tensor
+        return self._places[id(tensor)]
+
+    def shape(self, place: int) -> tuple[int, ...]:
+        """The shape of the tensor of that number."""
+        return tuple(np.shape(list(self.tensors.values())[place].numpy()))
+
+    def described(self) -> list[Any]:
+        """As `runtime.codegen.export.c_weights.Weight`."""
+        from runtime.codegen.export.c_weights import Weight
+
+        shapes = map(self.shape, range(len(self.tensors)))
+        return [Weight(name, each.dtype, shape) for (name, each), shape in zip(self.tensors.items(), shapes)]
+
+    def arrays(self) -> dict[str, Any]:
+        return {name: np.ascontiguousarray(each.numpy()).reshape(each.shape) for name, each in self.tensors.items()}
+
+
 def _c_function(
-    name: str, concrete: ConcreteFunction, doc: Sequence[str], arguments: Sequence[str], outputs: Sequence[str]
+    name: str,
+    concrete: ConcreteFunction,
+    doc: Sequence[str],
+    arguments: Sequence[str],
+    outputs: Sequence[str],
+    weights: _Weights | None,
 ) -> Any:
     """A trace as `runtime.codegen.export.c_library.CFunction`. arguments, outputs: what their tensors are called."""
     from runtime.codegen.export.c_interface import Parameter, Result
@@ -147,15 +224,19 @@ def _c_function(
     from runtime.codegen.kernel.source import NotNative, slot_of
 
     graph = concrete.function.executable.graph
-    if concrete.assigned_variables:
-        variable = concrete.assigned_variables[0]
+    written = concrete.assigned_variables
+    if written and weights is None:
         raise UnimplementedError(
-            f"{name} can't be part of a C library, which keeps no state: it assigns the variable {variable.name!r}"
-            f"{_where(graph, 'assign')}; pass the value as an argument and return the new one"
+            f"{name} can't be part of a C library, which keeps no state: it assigns the variable {written[0].name!r}"
+            f"{_where(graph, 'assign')}; pass the value as an argument and return the new one, or have the library "
+            "load its variables from a file (`weights`), and keep them there"
         )
+    if written:
+        graph = copy_graph(graph)
+        remove_commits(graph)  # after an error all variables are as they were
     given = list(concrete.argument_specs)
     embedded = concrete.inputs_for([None] * len(given))[len(given) :]
-    used = _identifiers(arguments, outputs)
+    used = _identifiers(arguments, outputs, {"weights"} if weights is not None else set())
     parameters: list[Parameter] = []
     results: list[Result] = []
     try:
@@ -165,15 +246,37 @@ def _c_function(
                 parameters.append(Parameter(next(used), slot, _shape(value)))
             elif slot.kind == "token":
                 parameters.append(Parameter("", slot, ()))
+            elif weights is not None:
+                place = weights.place(concrete.captured_inputs[position - len(given)])
+                parameters.append(Parameter("", slot, weights.shape(place), weight=place))
             else:
                 array = embedded[position - len(given)].numpy()
                 parameters.append(Parameter("", slot, array.shape, array))
-        for value in graph.outputs:
+        count = sum(slot_of(value.type).kind != "token" for value in graph.outputs) - len(written)
+        for position, value in enumerate(graph.outputs):
             slot = slot_of(value.type)
-            results.append(Result("", slot, ()) if slot.kind == "token" else Result(next(used), slot, _shape(value)))
+            if slot.kind == "token":
+                results.append(Result("", slot, ()))
+            elif position < count:
+                results.append(Result(next(used), slot, _shape(value)))
+            else:
+                results.append(_new_value(name, written[position - count], slot, _shape(value), weights))
     except NotNative as reason:
         raise UnimplementedError(f"{name} can't be part of a C library: {reason}") from None
     return CFunction(name, graph, tuple(parameters), tuple(results), tuple(doc))
+
+
+def _new_value(name: str, variable: Variable, slot: Any, shape: tuple[int | None, ...], weights: Any) -> Any:
+    """The result that becomes a variable's value. Raises UnimplementedError where its size may change."""
+    from runtime.codegen.export.c_interface import Result
+
+    place = weights.place(variable)
+    if shape != weights.shape(place):
+        raise UnimplementedError(
+            f"{name} can't be part of a C library: the size of what it assigns to the variable {variable.name!r} isn't "
+            "known. Give the dimensions in the signature"
+        )
+    return Result("", slot, shape, weight=place)
 
 
 def _where(graph: Graph, word: str) -> str:
@@ -210,62 +313,8 @@ def _gradient(concrete: ConcreteFunction) -> ConcreteFunction:
 # --- names -----------------------------------------------------------------------------------------------------------
 
 
-def _names(concrete: ConcreteFunction) -> list[str]:
-    """A name for each tensor among the arguments: the parameter's, with the way to it in a structure."""
-    positional, keywords = concrete.structured_input_signature
-    signature = concrete.parameters.signature
-    parameters = [] if signature is None else list(signature.parameters.values())
-    found: list[str] = []
-    for index, argument in enumerate(positional):
-        last = min(index, len(parameters) - 1)
-        name = parameters[last].name if parameters else "x"
-        several = not parameters or parameters[last].kind is inspect.Parameter.VAR_POSITIONAL
-        found += _paths(argument, f"{name}_{index - max(last, 0)}" if several else name)
-    for key in sorted(keywords):
-        found += _paths(keywords[key], key)
-    return found
-
-
-def result_names(structure: Any) -> list[str]:
-    """A name for each tensor of a result: `result`, or the way to it in a structure, such as `loss` or `result_0`."""
-    if isinstance(structure, TensorSpec):
-        return ["result"]
-    return [each.removeprefix("result_") if not each[7:8].isdigit() else each for each in _paths(structure, "result")]
-
-
-def _paths(structure: Any, base: str) -> Iterator[str]:
-    """The ways to the tensors of a structure, in the order in which it is flattened."""
-    leaves = nest.flatten(structure)
-    numbered = nest.pack_sequence_as(structure, [_Leaf(each) for each in leaves])
-    by_leaf: dict[int, str] = {}
-    _walk(numbered, base, by_leaf)
-    for leaf in nest.flatten(numbered):
-        if isinstance(leaf.value, TensorSpec):
-            yield by_leaf.get(id(leaf), base)
-
-
-class _Leaf:
-    def __init__(self, value: Any) -> None:
-        self.value = value
-
-
-def _walk(structure: Any, path: str, found: dict[int, str]) -> None:
-    if isinstance(structure, _Leaf):
-        found[id(structure)] = path
-    elif isinstance(structure, dict):
-        for key, value in structure.items():
-            _walk(value, f"{path}_{key}", found)
-    elif hasattr(structure, "_fields"):
-        for key in structure._fields:
-            _walk(getattr(structure, key), f"{path}_{key}", found)
-    elif isinstance(structure, (list, tuple)):
-        for index, value in enumerate(structure):
-            _walk(value, f"{path}_{index}", found)
-
-
-def _identifiers(arguments: Sequence[str], outputs: Sequence[str]) -> Iterator[str]:
-    """The names as identifiers of C that differ from each other."""
-    seen: set[str] = set()
+def _identifiers(arguments: Sequence[str], outputs: Sequence[str], seen: set[str]) -> Iterator[str]:
+    """The names as identifiers of C that differ from each other, and from those that were `seen`."""
     for names, prefix in ((arguments, ""), (outputs, "result_")):
         for name in names:
             name = _identifier(name)

@@ -93,13 +93,13 @@ def ctc_loss(
     labels: Any, logits: Any, label_length: Any, logit_length: Any, logits_time_major: bool = True, unique: Any = None,
     blank_index: int | None = None, name: str | None = None,
 ) -> Tensor:  # fmt: skip
-    """-log of the probability of labels, whatever the frames at which they are and whatever blanks between them.
+    """The negative logarithm of the probability of the labels, over all ways to spread them and blanks over the frames.
 
-    labels: integers, shape (batch, most labels), or a sparse tensor of them, which says their number by itself
-    (`label_length` may be None) and needs a `blank_index`. logits: floats, shape (frames, batch, classes), or (batch,
-    frames, classes) unless `logits_time_major`. label_length, logit_length: how many of these count, shape (batch,).
-    unique: taken, and has no effect: gradients are as fast without. blank_index: the class of no label, 0 by default;
-    negative ones count from the end.
+    labels: integers, shape (batch, most labels), or a sparse tensor of them, from which their number is known
+    (`label_length` may be None) and which needs a `blank_index`. logits: floats, shape (frames, batch, classes), or
+    (batch, frames, classes) unless `logits_time_major`. label_length, logit_length: how many of these count, shape
+    (batch,). unique: accepted, without effect: gradients are as fast without it. blank_index: the class of no label,
+    0 by default; negative ones count from the end.
     Shape: (batch,). Dense labels that don't fit into the frames have a loss of about 707, as in TensorFlow.
     Raises ValueError for sparse labels without `blank_index`, InvalidArgumentError for labels that aren't classes, and
     for sparse ones that don't fit into the frames.
@@ -157,7 +157,7 @@ def _loss(frames: Tensor, labels: Tensor, counts: Tensor, lengths: Tensor, blank
 
 
 def ctc_unique_labels(labels: Any, name: str | None = None) -> tuple[Tensor, Tensor]:
-    """The different labels of each row, int64, filled up with 0, and the place of each label among them, int32.
+    """The distinct labels of each row, int64, filled up with 0, and the place of each label among them, int32.
 
     labels: integers, shape (batch, most labels).
     """
@@ -174,7 +174,7 @@ def ctc_unique_labels(labels: Any, name: str | None = None) -> tuple[Tensor, Ten
 
 
 def collapse_repeated(labels: Any, seq_length: Any, name: str | None = None) -> tuple[Tensor, Tensor]:
-    """Labels of which equal ones that follow each other are one, filled up with 0, and how many are left in each row.
+    """Merges equal labels that follow each other: the labels that are left, filled up with 0, and their number per row.
 
     labels: shape (batch, most labels). seq_length: how many of each row count.
     """
@@ -202,7 +202,7 @@ def ctc_greedy_decoder(
     """The labels of the likeliest class of each frame, and minus the sum of these classes' logits, (batch, 1).
 
     inputs: logits, shape (frames, batch, classes). sequence_length: frames of each, shape (batch,). merge_repeated:
-    a label that follows itself is one. blank_index: the class of no label, by default the last.
+    whether equal labels in a row become one. blank_index: the class of no label, by default the last.
     Raises ValueError for logits of another rank.
     """
     x, lengths = convert_to_tensor(inputs), convert_to_tensor(sequence_length)

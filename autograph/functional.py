@@ -26,7 +26,7 @@ from runtime.ragged.api import RaggedTensor, RaggedTensorSpec, ragged_stack
 from runtime.shapes import is_static
 from runtime.sparse import SparseTensor, sparse_row
 from runtime.spec import TensorSpec
-from runtime.tensor import SymbolicTensor, Tensor
+from runtime.tensor import Tensor
 from runtime.tensor_array import TensorArray
 from runtime.types import TensorType
 
@@ -67,19 +67,18 @@ def _row_types(leaves: list[Any]) -> list[TensorType]:
     return found
 
 
-def _staged(tensors: Sequence[Any]) -> bool:
-    return any(isinstance(t, SymbolicTensor) for t in nest.flatten(list(tensors)))
+def _result_types(fn: Callable[..., Any], elems: Any, tensors: list[Tensor], signature: Any) -> tuple[Any, list]:
+    """Structure and types (dtypes, or specs) of the results, from the signature or by a trace that is thrown away.
 
-
-def _result_types(function: Callable[..., Any], elems: Any, tensors: list[Tensor], signature: Any) -> tuple[Any, list]:
-    """Structure and types (dtypes, or specs) of the results, from the signature or by a trace that is thrown away."""
+    Outside of traced functions too, where there is no row to call the function with.
+    """
     if signature is not None:
         leaves = composites.flatten(signature)
         return signature, [s.dtype if isinstance(s, TensorSpec) else s for s in leaves]  # RaggedTensorSpec: as it is
     found: list[Any] = []
 
     def probe(*row: Any) -> list[Tensor]:
-        result = function(nest.pack_sequence_as(elems, list(row)))
+        result = converted_argument(fn)(nest.pack_sequence_as(elems, list(row)))
         found.append(result)
         return [convert_to_tensor(v) for v in nest.flatten(result)]
 
@@ -103,9 +102,9 @@ def map_fn(
     back_prop: bool = True, swap_memory: bool = False, infer_shape: bool = True, name: str | None = None,
     fn_output_signature: Any = None,
 ) -> Any:  # fmt: skip
-    """`fn` of each row of `elems` (a tensor, or a structure of tensors), the results stacked.
+    """Calls `fn` with each row of `elems` (a tensor, or a structure of tensors), and stacks the results.
 
-    fn_output_signature: dtypes or TensorSpecs of what `fn` returns; found out by itself if not given. What a
+    fn_output_signature: dtypes or TensorSpecs of what `fn` returns; by default those of its results. What a
         RaggedTensorSpec describes may differ in length from row to row; the result is ragged.
     Raises ValueError for scalars.
     """
@@ -113,12 +112,10 @@ def map_fn(
         return _map_ragged(fn, elems, fn_output_signature if fn_output_signature is not None else dtype)
     function = converted_argument(fn)
     tensors, count = _rows(elems)
-    if ctx.builder is None or (isinstance(count, int) and count == 0 and not _staged(tensors)):
+    if ctx.builder is None and int(count) > 0:
         results = [function(_row(elems, tensors, i)) for i in range(int(count))]
-        if not results:
-            raise ValueError("map_fn of no rows has no result to take the shape from")
         return _stacked(results, fn_output_signature or dtype)
-    structure, kinds = _result_types(function, elems, tensors, fn_output_signature or dtype)
+    structure, kinds = _result_types(fn, elems, tensors, fn_output_signature or dtype)
     arrays = tuple([_array(kind, count) for kind in kinds])
     total = convert_to_tensor(count)
     i: Any = convert_to_tensor(0)
@@ -195,7 +192,7 @@ def _map_ragged(fn: Callable[..., Any], elems: RaggedTensor, signature: Any) -> 
 
 
 def vectorized_map(fn: Callable[..., Any], elems: Any, fallback_to_while_loop: bool = True, warn: bool = True) -> Any:
-    """`fn` of each row, the results stacked: `map_fn`, whose loop generated code runs natively."""
+    """Calls `fn` with each row, and stacks the results. It is `map_fn`, whose loop runs as native code."""
     return map_fn(fn, elems)
 
 
@@ -203,7 +200,7 @@ def scan(
     fn: Callable[..., Any], elems: Any, initializer: Any = None, parallel_iterations: int = 10, back_prop: bool = True,
     swap_memory: bool = False, infer_shape: bool = True, reverse: bool = False, name: str | None = None,
 ) -> Any:  # fmt: skip
-    """All the accumulators of `foldl`, stacked: acc = fn(acc, row) for each row in turn.
+    """All accumulators of `foldl`, stacked: the values of `acc = fn(acc, row)` for each row in turn.
 
     Without an initializer the first row is the first accumulator. reverse: from the last row to the first.
     """
@@ -264,7 +261,10 @@ def foldl(
     fn: Callable[..., Any], elems: Any, initializer: Any = None, parallel_iterations: int = 10, back_prop: bool = True,
     swap_memory: bool = False, name: str | None = None,
 ) -> Any:  # fmt: skip
-    """acc = fn(acc, row) for each row in turn; without an initializer the first row is the first acc."""
+    """The last accumulator: computes `acc = fn(acc, row)` for each row in turn.
+
+    Without an initializer the first row is the first accumulator.
+    """
     return _fold(fn, elems, initializer, False)
 
 
@@ -280,7 +280,7 @@ def foldr(
 
 
 def group(*inputs: Any, **kwargs: Any) -> None:
-    """Nothing: effects run in program order anyway. Here so that TensorFlow programs run."""
+    """Does nothing, since effects run in program order anyway. It is here for programs written for TensorFlow."""
     if kwargs.keys() - {"name"}:
         raise ValueError(f"Unknown keyword arguments: {', '.join(sorted(kwargs))}")
 

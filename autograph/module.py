@@ -123,21 +123,31 @@ class Module:
         return scoped  # type: ignore[return-value]
 
 
-def watch_attributes(watch: Callable[[Module], None] | None) -> None:
-    """Has `watch` called with each module that has got an attribute, until it is None.
+def watch_attributes(
+    watch: Callable[[Module], None] | None, read: Callable[[Module, Any], None] = lambda module, value: None
+) -> None:
+    """Has `watch` called with each module that has got an attribute, until it is None, and `read` with each module
+    whose list or dictionary is read, and with that.
 
-    Restoring a checkpoint does while values wait for attributes; setting them costs nothing else at other times.
+    Restoring a checkpoint does while values wait for attributes; nothing is slower at other times.
     """
     if watch is None:
         if "__setattr__" in vars(Module):
-            del Module.__setattr__
+            del Module.__setattr__, Module.__getattribute__
         return
 
     def set_attribute(self: Module, name: str, value: Any) -> None:
         object.__setattr__(self, name, value)
         watch(self)
 
+    def get_attribute(self: Module, name: str) -> Any:
+        value = object.__getattribute__(self, name)
+        if isinstance(value, (list, dict)) and not name.startswith("__"):
+            read(self, value)
+        return value
+
     Module.__setattr__ = set_attribute  # type: ignore[method-assign, assignment]
+    Module.__getattribute__ = get_attribute  # type: ignore[method-assign, assignment]
 
 
 def _parts(value: Any, path: tuple) -> Iterator[tuple[tuple, Any]]:

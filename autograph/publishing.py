@@ -22,7 +22,7 @@ _CLASSES = {
     "RaggedTensor": "get_shape",
     "SparseTensor": "get_shape",
     "TensorArray": "",
-    "Variable": "read_value value take current_array facts ref get_shape",
+    "Variable": "read_value value set_array current_array facts ref get_shape",
     "autodiff.ForwardAccumulator": "leave assigned record record_read extend is_tracking",
     "data.Dataset": "",
     "io.gfile.GFile": "",
@@ -78,7 +78,8 @@ def _found_by_pickle(function: Any, module: ModuleType, name: str) -> Any:
 
 
 def explain_absent_names(package: Any, late: Mapping[str, str] | None = None) -> None:
-    """Has `package` and its namespaces say of a name that they don't have what to use instead.
+    """Has `package` and its namespaces say of a name that they don't have what to use instead, and list in `dir()`
+    the public names only.
 
     late: names of `package` that are modules, each imported when it is asked for.
     """
@@ -88,12 +89,38 @@ def explain_absent_names(package: Any, late: Mapping[str, str] | None = None) ->
         done.add(module)
         here = late or {} if module is package else {}
         module.__getattr__ = _absent(package, module, namespace, here)  # type: ignore[method-assign]
+        module.__dir__ = _names(module, here)  # type: ignore[method-assign]
         for name in module.__all__:
             value = getattr(module, name)
             if isinstance(value, ModuleType) and value.__name__.startswith(_PREFIX) and value not in done:
                 change(value, f"{namespace}{name}.")
 
     change(package, "")
+
+
+def show_in_notebooks(package: Any, displays: Mapping[type, str]) -> None:
+    """Gives classes `_repr_html_`, each by a function of `autograph.display`, and `package` the way in of
+    `%load_ext autograph`. Both are imported when a notebook asks for them."""
+    for cls, name in displays.items():
+        cls._repr_html_ = _display(name)  # type: ignore[attr-defined]
+    package.load_ipython_extension = lambda shell: importlib.import_module("autograph.notebook").load(shell)
+
+
+def _display(name: str) -> Callable[[Any], str | None]:
+    def _repr_html_(self: Any) -> str | None:
+        return getattr(importlib.import_module("autograph.display"), name)(self)
+
+    return _repr_html_
+
+
+def _names(module: ModuleType, late: Mapping[str, str]) -> Callable[[], list[str]]:
+    """What `dir()` and the completion of names show of a module: its public names, and those that Python asks for."""
+
+    def names() -> list[str]:
+        special = [name for name in vars(module) if name.startswith("__") and name.endswith("__")]
+        return sorted({*module.__all__, *late, *special})
+
+    return names
 
 
 def _absent(package: Any, module: ModuleType, namespace: str, late: Mapping[str, str]) -> Callable[[str], Any]:

@@ -114,11 +114,11 @@ _PAUSE = 0.05
 
 def _time(rows: list[Row], calls: dict[str, Call], block: float, rounds: int) -> None:
     """Fills in the medians: `rounds` blocks of calls, each lasting about `block` seconds."""
-    repeats = {row.label: _repeats(calls[row.label], block) for row in rows}
+    counts = {row.label: repeats(calls[row.label], block) for row in rows}
     for turn in range(rounds):
         start = turn % max(len(rows), 1)
         for row in rows[start:] + rows[:start]:
-            call, count = calls[row.label], repeats[row.label]
+            call, count = calls[row.label], counts[row.label]
             time.sleep(_PAUSE)
             call()  # and have this one's data in the caches
             began = time.perf_counter()
@@ -129,7 +129,7 @@ def _time(rows: list[Row], calls: dict[str, Call], block: float, rounds: int) ->
         row.median = statistics.median(row.times)
 
 
-def _repeats(call: Call, block: float) -> int:
+def repeats(call: Call, block: float) -> int:
     """How many calls last about `block` seconds."""
     count = 1
     while True:

@@ -6,6 +6,8 @@ import sys
 from importlib import metadata
 from typing import Any
 
+import autograph as ag
+
 # distribution name of each importable library, for its version
 DISTRIBUTIONS = {
     "autograph": "autograph-numba",
@@ -52,7 +54,9 @@ def load(name: str) -> Any:
 
 
 def version(name: str) -> str | None:
-    """The version of a library, without importing it; None if it isn't installed."""
+    """The version of a library, without importing it; None if it isn't installed. (Ours may run from a checkout.)"""
+    if name == AUTOGRAPH:
+        return ag.__version__
     for distribution in (DISTRIBUTIONS[name], name):
         try:
             return metadata.version(distribution)

@@ -7,6 +7,7 @@ import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,18 +19,18 @@ _INTRODUCTION = """\
 
 Written by `python -m benchmarks`; every figure comes from one run on one machine.
 
-Each workload is first checked to give the same result in every library. Then blocks of calls of every implementation
-are timed in turn, several rounds of them, and the medians compared, so that a change in the machine's speed meets them
-all. First calls are measured apart: they trace and compile, with empty kernel caches.
+Each workload is first checked to give the same result in every library. Then all implementations are timed in turn, in
+blocks of calls, for several rounds, and the medians are compared. So a change in the machine's speed affects all of
+them. First calls are measured separately: they trace and compile, with empty kernel caches.
 
-- **time**: a call, in the steady state
+- **time**: one call, in the steady state
 - **ours / theirs**: our time divided by theirs; below 1, ours is faster
-- **first call**: the first call in a process that runs all workloads, ours with `jit_compile=True`; a library's first
+- **first call**: the first call in a process that runs all workloads, ours with `jit_compile=True`. A library's first
   workload also pays for starting its compiler. First results in fresh processes have a table of their own.
 
-Each peer runs at its best setting: where a loop of scalars would be slow in a library, it gets the same computation
-over whole arrays. C is compiled with `-O3 -march=native` and is the floor. What gradients of loops keep in memory is in
-[loop_gradients.md](loop_gradients.md).
+Each library runs at its best setting: where a loop of scalars would be slow, it gets the same computation over whole
+arrays. C is compiled with `-O3 -march=native` and is the floor. [What gradients of loops cost](loop_gradients.md) has
+their memory.
 """
 
 _PLOTS = """\
@@ -43,10 +44,10 @@ Drawn by `python -m benchmarks --plots`.
 """
 
 _FIRST = """\
-From an imported library to the first result, inputs, tracing and compiling included, each in a fresh process of its own
-(NumPy's random numbers, of which inputs are made, are imported before). Ours at its default settings: the interpreter
-answers, running loops are compiled when they have run for four fifths of the time that they wait for it, what later
-calls use is compiled in the background, and programs with loops take the kernels of earlier processes at once."""
+From the imported library to the first result, each in a fresh process: the time includes inputs, tracing and compiling,
+but not the import of NumPy's random numbers, from which inputs are made. Ours runs at its default settings: the
+interpreter answers; a running loop is compiled once it has run for four fifths of the time that compiling takes; what
+later calls use is compiled in the background; and programs with loops take the kernels of earlier processes at once."""
 
 
 def seconds(value: float | None) -> str:
@@ -172,27 +173,26 @@ def importing(imports: dict[str, float | None]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def machine() -> str:
-    """What the figures depend on; nothing that names the machine."""
+def machine(versions: Mapping[str, str | None] | None = None) -> str:
+    """What the figures depend on; nothing that names the machine. `versions` of libraries: here, those of all peers."""
     model = platform.processor() or platform.machine()
     information = Path("/proc/cpuinfo")
     if information.exists():
         named = [line for line in information.read_text().splitlines() if line.startswith("model name")]
         if named:
             model = named[0].partition(":")[2].strip()
-    versions = [f"{name} {peers.version(name) or 'not installed'}" for name in peers.DISTRIBUTIONS]
+    versions = versions or {name: peers.version(name) for name in peers.DISTRIBUTIONS}
+    known = [f"{name} {version or 'not installed'}" for name, version in versions.items()]
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return (
         f"Machine: {model}, {cores} cores, {platform.system()}. "
-        f"Python {platform.python_version()}; {', '.join(versions)}. {time.strftime('%Y-%m-%d')}.\n"
+        f"Python {platform.python_version()}; {', '.join(known)}. {time.strftime('%Y-%m-%d')}.\n"
     )
 
 
 def import_times(rounds: int = 3) -> dict[str, float | None]:
     """Seconds that a fresh process takes to import each library, less those of an empty one; None if it isn't there."""
     installed = [name for name in peers.DISTRIBUTIONS if peers.version(name) is not None]
-    if "autograph" not in installed:
-        installed.append("autograph")  # run from a checkout
     times: dict[str, list[float]] = {name: [] for name in ("", *installed)}
     for _ in range(rounds):
         for name, measured in times.items():

@@ -15,7 +15,7 @@ from typing import Any
 
 import autograph as ag
 from autograph.documentation import FILE, examples
-from docs.make_api import sections
+from docs.api_pages import sections
 
 _BINARY = {"math.igamma": "[1.0], [2.0]", "math.igammac": "[1.0], [2.0]", "math.polygamma": "[1.0], [2.0]"}
 

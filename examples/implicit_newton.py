@@ -13,7 +13,7 @@ does the mean temperature depend on the fuel at each point? Three answers:
 - central differences: two solutions for each point.
 
 Run it: `python examples/implicit_newton.py [FILE.png]`. It prints and draws their errors and times against the solver's
-tolerance, with matplotlib (`pip install "autograph-numba[examples]"`).
+tolerance, with matplotlib (`python -m pip install matplotlib`).
 """
 
 import sys
@@ -217,7 +217,7 @@ def main() -> None:
     try:
         draw(path, found, TOLERANCES)
     except ImportError:
-        print('no picture: that needs matplotlib, `pip install "autograph-numba[examples]"`')
+        print("no picture: that needs matplotlib, `python -m pip install matplotlib`")
     else:
         print(f"wrote {path}")
 

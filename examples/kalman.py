@@ -11,7 +11,7 @@ of the level (a diffuse start), as in J. Durbin and S. J. Koopman, "Time Series 
 chapter 2, who find the variances 15099 and 1469.1 and the log-likelihood -632.54.
 
 Run it: `python examples/kalman.py [FILE.png]`. It prints the fit and what it is when forty years are missing, and draws
-both, with matplotlib (`pip install "autograph-numba[examples]"`).
+both, with matplotlib (`python -m pip install matplotlib`).
 """
 
 import csv
@@ -197,7 +197,7 @@ def main() -> None:
     try:
         draw(path, found, found_with_gaps)
     except ImportError:
-        print('no picture: that needs matplotlib, `pip install "autograph-numba[examples]"`')
+        print("no picture: that needs matplotlib, `python -m pip install matplotlib`")
     else:
         print(f"wrote {path}")
 

@@ -12,7 +12,7 @@ around the diagonal (Sakoe and Chiba 1978), branches at the borders, one for the
 `break` as soon as a whole row costs more than the best so far: a search for the nearest series gives up early.
 
 Run it: `python examples/path_gradient.py [FILE.png]`. It prints the averages' losses, what the search skipped, and
-draws the averages and an alignment, with matplotlib (`pip install "autograph-numba[examples]"`).
+draws the averages and an alignment, with matplotlib (`python -m pip install matplotlib`).
 """
 
 import sys
@@ -210,7 +210,7 @@ def main() -> None:
     try:
         draw(path, series, found)
     except ImportError:
-        print('no picture: that needs matplotlib, `pip install "autograph-numba[examples]"`')
+        print("no picture: that needs matplotlib, `python -m pip install matplotlib`")
     else:
         print(f"wrote {path}")
 

@@ -14,6 +14,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from runtime.thread_state import handed_on
+
 
 class Recorder(Protocol):
     """What `ctx.recorders` holds: something that wants to see each op that runs (a GradientTape)."""
@@ -44,6 +46,7 @@ class Context(threading.local):
     numerics   numerics(builder, op, inputs, outputs) adds checks to a node of a graph; None: nobody asked for them
     commits    what variables hold by now, while a graph that assigns some runs: {reference: array}; None: nobody asks
     creators   what makes variables in place of their class, outermost first (`variable_creator_scope`)
+    variant    what tells traces apart besides their arguments: the replica that runs; None: nothing
     decide     decide(tensor) answers for a symbolic tensor that Python asks for its truth value; None: it has none
     """
 
@@ -56,6 +59,7 @@ class Context(threading.local):
     commits: dict[Any, Any] | None = None
     decide: Callable[[Any], bool] | None = None
     creators: tuple[Callable[..., Any], ...] = ()
+    variant: Any = None
     quiet: Callable[..., Any]
 
     def __init__(self) -> None:
@@ -79,14 +83,39 @@ class Context(threading.local):
                 note(variable, value)
 
 
-ctx = Context()
-# Whether functions run as the Python they were made from: a word that machine code can read
-# (`engine/fastcall/inline_cache.py`).
+ctx = handed_on(Context(), but=("quiet",))
+# What runs ops and graphs elsewhere than on the CPU (`engine/placement.py`); nothing while no GPU is in use.
+placing: list[Any] = []
+# Not 0 while calls of functions must not be answered by machine code, which reads it
+# (`engine/fastcall/inline_cache.py`): functions run as the Python they were made from, or for a replica. It counts the
+# reasons.
 eagerly = np.zeros(1, np.int64)
+_eagerly_lock = threading.Lock()
+
+
+def hold_back(change: int) -> None:
+    """Adds a reason for calls not to be answered by machine code (1), or takes one away (-1)."""
+    with _eagerly_lock:
+        eagerly[0] += change
+
+
+@contextlib.contextmanager
+def apart(variant: Any) -> Iterator[None]:
+    """A block in which functions have traces of their own, for a hashable value; None: the usual ones."""
+    before = ctx.variant
+    ctx.variant = variant
+    if variant is not None:
+        hold_back(1)
+    try:
+        yield
+    finally:
+        ctx.variant = before
+        if variant is not None:
+            hold_back(-1)
 
 
 def commit(value: Any, variable: Any) -> tuple:
-    """Notes what a variable holds in the graph that is running (see `runtime.graph.passes.commits`)."""
+    """Notes what a variable holds in the graph that is running (see `runtime.graph.passes.rewrites.commits`)."""
     if ctx.commits is not None:
         ctx.commits[variable] = value
     return ()

@@ -1,16 +1,28 @@
-"""Devices: what there is, and the `device` block that says where ops should run. Only the CPU so far."""
+"""Devices: what there is, and the `device` block that says where ops should run.
+
+The CPU is where everything is that nothing else was said of. GPUs are those of the CUDA driver, and emulated ones
+(`emulate_gpus`). Work follows its operands: what has an operand on a GPU runs there; a `device` block says otherwise.
+"""
 
 from __future__ import annotations
 
 import enum
+import operator
+import os
 import re
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from runtime.context import ctx
+from runtime.context import ctx, hold_back, placing
 from runtime.errors import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from runtime.gpu.memory import Place
+
+CPU = "/job:localhost/replica:0/task:0/device:CPU:0"
 
 
 @dataclass(frozen=True)
@@ -35,79 +47,309 @@ class LogicalDevice:
         return f"LogicalDevice(name='{self.name}', device_type='{self.device_type}')"
 
 
-_soft_placement = True
-
-
-def list_physical_devices(device_type: str | None = None) -> list[PhysicalDevice]:
-    """The devices of this machine, of one type ("CPU", "GPU") if given."""
-    devices = [PhysicalDevice("/physical_device:CPU:0", "CPU")]
-    return [d for d in devices if device_type is None or d.device_type == device_type]
-
-
-def list_logical_devices(device_type: str | None = None) -> list[LogicalDevice]:
-    """The devices that `device` takes, of one type ("CPU", "GPU") if given."""
-    found: list[LogicalDevice] = []
-    for physical in list_physical_devices(device_type):
-        count = len(_logical.get(physical.name, ())) or 1
-        found += [LogicalDevice(f"/device:{physical.device_type}:{i}", physical.device_type) for i in range(count)]
-    return found
-
-
-def get_visible_devices(device_type: str | None = None) -> list[PhysicalDevice]:
-    """The physical devices that are used: all that there are."""
-    return list_physical_devices(device_type)
-
-
-def set_visible_devices(devices: Any, device_type: str | None = None) -> None:
-    """Says which devices are to be used. They can't be hidden here.
-
-    Raises ValueError for something that is none of `list_physical_devices()`, or for a list that leaves out the CPU.
-    """
-    wanted = list(devices) if isinstance(devices, (list, tuple)) else [] if devices is None else [devices]
-    there = list_physical_devices(device_type)
-    for each in wanted:
-        if each not in there:
-            raise ValueError(f"Unrecognized device: {each!r}; there are {there}")
-    if set(there) - set(wanted):
-        raise ValueError(f"Devices can't be hidden: {sorted(d.name for d in set(there) - set(wanted))}")
-
-
-def get_soft_device_placement() -> bool:
-    """Whether a device that this machine lacks is replaced by the CPU (as it is unless told otherwise)."""
-    return _soft_placement
-
-
-def set_soft_device_placement(enabled: bool) -> None:
-    """With False a `device` block for a device that this machine lacks raises InvalidArgumentError."""
-    global _soft_placement
-    _soft_placement = bool(enabled)
-
-
 @dataclass(frozen=True)
 class LogicalDeviceConfiguration:
-    """How large a logical device is. The CPU's memory isn't divided, so the limit is only remembered."""
+    """How large a logical device is. memory_limit: MiB that tensors may take on a GPU. The CPU's memory isn't divided:
+    there the limit is only remembered."""
 
     memory_limit: float | None = None
     experimental_priority: int | None = None
     experimental_device_ordinal: int | None = None
 
 
-_logical: dict[str, list[LogicalDeviceConfiguration]] = {}
+class _State:
+    """What was configured, and the GPUs in use. emulated: how many GPUs are, with how much memory, with how many blocks
+    and threads."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.soft = True
+        self.logging = False
+        self.emulated: tuple[int, int, tuple[int, int]] | None = None
+        self.visible: list[PhysicalDevice] | None = None
+        self.logical: dict[str, list[LogicalDeviceConfiguration]] = {}
+        self.backends: dict[str, Any] = {}
+        self.places: list[Place] | None = None  # None: no GPU has been used yet
+        self.named: dict[str, Place | None] = {}
+
+
+_state = _State()
+# Called when the first GPU is used, or placement is to be told: puts what places work into `runtime.context.placing`.
+on_first_use: list[Callable[[], None]] = []
+
+_EMULATED = "AUTOGRAPH_EMULATED_GPUS"
+_MEMORY, _THREADS = 1 << 30, (2, 2)
+
+
+def emulate_gpus(count: int = 1, memory: int = _MEMORY, blocks: int = 2, threads: int = 2) -> None:
+    """Adds GPUs that are made of this computer's threads and memory, to try programs for GPUs where there is none.
+
+    They run what a GPU runs, compiled for the processor, and slowly: a launch takes milliseconds. The environment
+    variable AUTOGRAPH_EMULATED_GPUS says how many there are from the start. Tensors on emulated GPUs that were there
+    before can still be read; without any GPU work on them is the CPU's.
+
+    Args:
+        count: how many; 0 takes them away.
+        memory: bytes of each.
+        blocks, threads: how many blocks a kernel has, and how many threads each of these.
+
+    Raises ValueError for numbers below these, TypeError for what is no whole number.
+    """
+    count, memory, blocks, threads = map(operator.index, (count, memory, blocks, threads))
+    if count < 0 or memory < 1 or blocks < 1 or threads < 1:
+        raise ValueError(f"emulate_gpus takes positive numbers, got {count=}, {memory=}, {blocks=}, {threads=}")
+    with _state.lock:
+        _state.emulated = count, memory, (blocks, threads)
+        _forget_gpus()
+        _state.visible = None
+        if not count and not _real_count() and not _state.logging:
+            placing.clear()  # ops and calls need not ask any more
+
+
+def _forget_gpus() -> None:
+    _state.places = None
+    _state.named.clear()
+    for name in [name for name, backend in _state.backends.items() if backend.record is not None]:
+        del _state.backends[name]
+    for name in [name for name in _state.logical if ":GPU:" in name]:
+        del _state.logical[name]
+
+
+def _emulated() -> tuple[int, int, tuple[int, int]]:
+    """How many GPUs are emulated, and what they have. Raises InvalidArgumentError for a number that isn't one."""
+    if _state.emulated is None:
+        text = os.environ.get(_EMULATED) or "0"
+        if not text.isdigit():
+            raise InvalidArgumentError(f"{_EMULATED}={text} in the environment is no number of GPUs")
+        _state.emulated = int(text), _MEMORY, _THREADS
+    return _state.emulated
+
+
+def _real_count() -> int:
+    from runtime.gpu import cuda
+
+    return cuda.device_count()
+
+
+def _backend(number: int) -> Any:
+    """The GPU of that number: those of the CUDA driver come first."""
+    name = f"/physical_device:GPU:{number}"
+    with _state.lock:
+        if name not in _state.backends:
+            real = _real_count()
+            if number < real:
+                from runtime.gpu.cuda import Cuda
+
+                _state.backends[name] = Cuda(number)
+            else:
+                from runtime.gpu.emulator import Emulator
+                from runtime.gpu.interface import Shape
+
+                _, memory, shape = _emulated()
+                _state.backends[name] = Emulator(Shape(*shape), memory)
+        return _state.backends[name]
+
+
+def list_physical_devices(device_type: str | None = None) -> list[PhysicalDevice]:
+    """The devices of this machine, of one type ("CPU", "GPU") if given: the CPU, the GPUs that the CUDA driver finds
+    (the environment variable CUDA_VISIBLE_DEVICES counts), and emulated ones (`ag.config.emulate_gpus`)."""
+    devices = [PhysicalDevice("/physical_device:CPU:0", "CPU")]
+    if device_type in (None, "GPU"):
+        count = _real_count() + _emulated()[0]
+        devices += [PhysicalDevice(f"/physical_device:GPU:{number}", "GPU") for number in range(count)]
+    return [d for d in devices if device_type is None or d.device_type == device_type]
+
+
+def list_logical_devices(device_type: str | None = None) -> list[LogicalDevice]:
+    """The devices that `device` takes, of one type ("CPU", "GPU") if given."""
+    found: list[LogicalDevice] = []
+    for kind in ("CPU", "GPU") if device_type is None else (device_type,):
+        count = sum(len(_state.logical.get(each.name, ())) or 1 for each in get_visible_devices(kind))
+        found += [LogicalDevice(f"/device:{kind}:{number}", kind) for number in range(count)]
+    return found
+
+
+def get_visible_devices(device_type: str | None = None) -> list[PhysicalDevice]:
+    """The physical devices that are used: all that there are, unless `set_visible_devices` has said otherwise."""
+    there = list_physical_devices(device_type)
+    return there if _state.visible is None else [each for each in there if each in _state.visible]
+
+
+def set_visible_devices(devices: Any, device_type: str | None = None) -> None:
+    """Says which devices are to be used, of one type ("CPU", "GPU") if given. The CPU can't be hidden.
+
+    Raises ValueError for something that is none of `list_physical_devices()`, or for a list that leaves out the CPU;
+    RuntimeError if other GPUs were used before.
+    """
+    wanted = list(devices) if isinstance(devices, (list, tuple)) else [] if devices is None else [devices]
+    there = list_physical_devices(device_type)
+    for each in wanted:
+        if each not in there:
+            raise ValueError(f"Unrecognized device: {each!r}; there are {there}")
+    hidden = set(there) - set(wanted)
+    if any(each.device_type == "CPU" for each in hidden):
+        raise ValueError(f"The CPU can't be hidden: {sorted(d.name for d in hidden)}")
+    with _state.lock:
+        others = [each for each in get_visible_devices() if each not in there]
+        visible = [each for each in list_physical_devices() if each in others or each in wanted]
+        if _state.places is not None and visible != get_visible_devices():
+            raise RuntimeError("Visible devices cannot be modified after being initialized, by their first use")
+        _state.visible = visible
+        _state.named.clear()
 
 
 def set_logical_device_configuration(device: PhysicalDevice, logical_devices: list[LogicalDeviceConfiguration]) -> None:
-    """Divides a device into logical ones (`CPU:0`, `CPU:1`, ...), all of which run on it.
+    """Divides a device into logical ones (`GPU:0`, `GPU:1`, ...), all of which run on it. Those of a GPU may have a
+    limit of memory. An empty list takes the division back.
 
-    Raises ValueError for a device that isn't there.
+    Raises ValueError for a device that isn't there, RuntimeError for a GPU if one was used before.
     """
     if device not in list_physical_devices():
         raise ValueError(f"Unrecognized device: {device!r}")
-    _logical[device.name] = list(logical_devices)
+    with _state.lock:
+        if device.device_type == "GPU" and _state.places is not None:
+            raise RuntimeError("Virtual devices cannot be modified after being initialized, by their first use")
+        _state.logical[device.name] = list(logical_devices)
+        if not logical_devices:
+            del _state.logical[device.name]
 
 
 def get_logical_device_configuration(device: PhysicalDevice) -> list[LogicalDeviceConfiguration] | None:
     """What `set_logical_device_configuration` set, or None."""
-    return _logical.get(getattr(device, "name", ""))
+    return _state.logical.get(getattr(device, "name", ""))
+
+
+def get_device_details(device: PhysicalDevice) -> dict[str, Any]:
+    """Of a GPU, its `device_name` and `compute_capability`; nothing of the CPU.
+
+    Raises ValueError for a device that isn't there.
+    """
+    if device not in list_physical_devices():
+        raise ValueError(f"Unrecognized device: {device!r}; there are {list_physical_devices()}")
+    if device.device_type == "CPU":
+        return {}
+    backend = _backend(int(device.name.rsplit(":", 1)[1]))
+    return {"device_name": backend.name, "compute_capability": backend.compute_capability}
+
+
+def get_soft_device_placement() -> bool:
+    """Whether what can't run on the device that was asked for runs on the CPU (as it does unless told otherwise)."""
+    return _state.soft
+
+
+def set_soft_device_placement(enabled: bool) -> None:
+    """With False a `device` block for a device that this machine lacks raises InvalidArgumentError, and so does an
+    operation that has no form for the GPU on which its operands are."""
+    _state.soft = bool(enabled)
+
+
+def get_memory_info(device: str) -> dict[str, int]:
+    """Bytes that tensors take on a GPU: `current`, and the `peak` since the start or `reset_memory_stats`.
+
+    Raises ValueError for the CPU, whose memory isn't counted, and for a GPU that isn't there.
+    """
+    place = _counted(device)
+    return {"current": place.current, "peak": place.peak}
+
+
+def reset_memory_stats(device: str) -> None:
+    """Sets the `peak` of `get_memory_info` to what is in use now. Raises as that."""
+    place = _counted(device)
+    place.peak = place.current
+
+
+def get_transfer_info(device: str) -> dict[str, int]:
+    """Copies over the bus so far: their numbers and bytes, to the GPU and from it. Raises as `get_memory_info`."""
+    traffic = _counted(device).traffic
+    return {
+        "to_device": traffic.to, "to_device_bytes": traffic.to_bytes, "from_device": traffic.back,
+        "from_device_bytes": traffic.back_bytes,
+    }  # fmt: skip
+
+
+def _counted(device: str) -> Place:
+    found = place_named(device)
+    if found is None:
+        raise ValueError(f"{device!r} names no GPU of this machine; there are {list_logical_devices('GPU')}")
+    return found
+
+
+def get_memory_growth(device: PhysicalDevice) -> bool:
+    """Whether a GPU's memory is taken as it is needed: True, it always is. Raises ValueError for another device."""
+    if device not in list_physical_devices("GPU"):
+        raise ValueError(f"Unrecognized device: {device!r}; there are {list_physical_devices('GPU')}")
+    return True
+
+
+def set_memory_growth(device: PhysicalDevice, enable: bool) -> None:
+    """Accepts True: a GPU's memory is taken as it is needed. Raises ValueError for False and for another device."""
+    get_memory_growth(device)
+    if not enable:
+        raise ValueError(
+            "memory is always taken as it is needed, never all at once: for a limit use "
+            "ag.config.set_logical_device_configuration(gpu, [ag.config.LogicalDeviceConfiguration(memory_limit=MiB)])"
+        )
+
+
+# --- GPUs in use -----------------------------------------------------------------------------------------------------
+
+
+def places() -> list[Place]:
+    """The logical GPUs; from now on they are fixed."""
+    if _state.places is None:
+        from runtime.gpu.memory import Place
+
+        with _state.lock:
+            if _state.places is None:
+                found: list[Place] = []
+                for physical in get_visible_devices("GPU"):
+                    backend = _backend(int(physical.name.rsplit(":", 1)[1]))
+                    for part in _state.logical.get(physical.name) or [LogicalDeviceConfiguration()]:
+                        limit = None if part.memory_limit is None else int(part.memory_limit * (1 << 20))
+                        found.append(Place(f"GPU:{len(found)}", backend, limit))
+                if not found:
+                    return []
+                _state.places = found
+                _start_placing()
+    return _state.places
+
+
+def _start_placing() -> None:
+    if not placing:
+        for start in on_first_use:
+            start()
+
+
+def place_named(name: str) -> Place | None:
+    """The logical GPU of a name; None for the CPU and for a GPU that isn't there. Raises ValueError for other texts."""
+    if name not in _state.named:
+        kind, index = parse(name)
+        found = places() if kind == "GPU" else []
+        _state.named[name] = found[index] if index < len(found) else None
+    return _state.named[name]
+
+
+def place_in_dlpack(device_type: int, number: int) -> Place | None:
+    """The logical GPU in whose memory an array of DLPack's lies."""
+    for place in places():
+        if (place.backend.dlpack_type, place.backend.ordinal) == (device_type, number):
+            return place
+    return None
+
+
+def set_log_device_placement(enabled: bool) -> None:
+    """Whether each operation and function says on standard error where it runs."""
+    with _state.lock:
+        if bool(enabled) != _state.logging:
+            hold_back(1 if enabled else -1)  # machine code says nothing
+        _state.logging = bool(enabled)
+    if enabled:
+        _start_placing()
+
+
+def get_log_device_placement() -> bool:
+    """Whether `set_log_device_placement` is on."""
+    return _state.logging
 
 
 _NAME = re.compile(r"^(/job:\w+)?(/replica:\d+)?(/task:\d+)?/?(device:)?(?P<type>[A-Za-z_]+)(:(?P<index>\d+|\*))?$")
@@ -127,24 +369,45 @@ def parse(name: str) -> tuple[str, int]:
 
 @contextmanager
 def device(device_name: Any) -> Iterator[None]:
-    """A block whose ops should run on a device. A device that this machine lacks is replaced by the CPU.
+    """A block whose ops, variables and functions should be on a device: `ag.device("/GPU:0")`. What comes from
+    elsewhere is copied there. A device that this machine lacks is replaced by the CPU. A traced function runs on one
+    device: the first GPU that a block in it names, unless a block around its call says otherwise.
 
     Raises ValueError for a malformed name, InvalidArgumentError for a device that isn't there if
     `set_soft_device_placement(False)` was called.
     """
+    place = None
     if device_name is not None:
         kind, index = parse(device_name)
-        if not _soft_placement and f"/device:{kind}:{index}" not in [d.name for d in list_logical_devices()]:
+        place = place_named(device_name)
+        there = place is not None or f"/device:{kind}:{index}" in [d.name for d in list_logical_devices(kind)]
+        if not there and not _state.soft:
             raise InvalidArgumentError(
                 f"Could not satisfy device specification '{device_name}': there are {list_logical_devices()}, and soft "
-                "placement is off"
+                f"placement is off{missing(kind)}"
             )
     before = ctx.device
     ctx.device = device_name
+    if place is not None:
+        hold_back(1)  # machine code looks at the operands only
+        if ctx.builder is not None:
+            ctx.builder.note_device(device_name)
     try:
         yield
     finally:
         ctx.device = before
+        if place is not None:
+            hold_back(-1)
+
+
+def missing(kind: str) -> str:
+    """What can be done about a GPU that isn't there."""
+    if kind != "GPU" or list_physical_devices("GPU"):
+        return ""
+    return (
+        ". No CUDA driver with a GPU was found (nvidia-smi shows what it sees; CUDA_VISIBLE_DEVICES may hide some); "
+        "ag.config.emulate_gpus() adds a GPU made of this computer's threads, for trying things out"
+    )
 
 
 class VariableSynchronization(enum.Enum):

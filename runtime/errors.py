@@ -16,11 +16,17 @@ AT_SPAN = "\n  at "
 
 def place(filename: str, line: int) -> str:
     """A line of a file as messages name it: `model.py:12`, or `Cell In[3], line 2` in a notebook."""
+    cell = cell_of(filename)
+    return f"{cell}, line {line}" if cell else f"{filename}:{line}"
+
+
+def cell_of(filename: str) -> str:
+    """`Cell In[3]` for a cell of a notebook, else ""."""
     ipython: Any = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None and hasattr(ipython, "get_ipython") else None
     named = getattr(getattr(shell, "compile", None), "format_code_name", None)  # since IPython 8
     found = named(filename) if named is not None else None
-    return f"{' '.join(found)}, line {line}" if found else f"{filename}:{line}"
+    return " ".join(found) if found else ""
 
 
 def is_own_file(filename: str) -> bool:
@@ -61,22 +67,28 @@ class UnsetVariableError(InvalidArgumentError, UnboundLocalError):
 
 
 class UnsetItemError(InvalidArgumentError, KeyError):
-    """The same of an item of a container."""
+    """An item of a container that a loop or branch on tensors would have set is used where it has no value.
+
+    TensorFlow raises InvalidArgumentError for it, Python KeyError; this is both.
+    """
 
 
 class UnsetAttributeError(InvalidArgumentError, AttributeError):
-    """The same of an attribute."""
+    """An attribute that a loop or branch on tensors would have set is used where it has no value.
+
+    TensorFlow raises InvalidArgumentError for it, Python AttributeError; this is both.
+    """
 
 
 class NoneValueError(InvalidArgumentError, TypeError, ValueError):
-    """A variable that is None on some ways through the program is used as a tensor on one of them.
+    """A variable that is None on some paths through the program is used as a tensor on one of them.
 
-    TensorFlow refuses such programs with ValueError; Python raises TypeError for what isn't done with None.
+    TensorFlow refuses such programs with ValueError; Python raises TypeError where None can't be used.
     """
 
 
 class DTypeError(InvalidArgumentError, TypeError):
-    """Operands of dtypes that an op doesn't take, or that don't mix.
+    """The operands have dtypes that the op doesn't take, or that can't be combined.
 
     TensorFlow raises InvalidArgumentError for this in eager code and TypeError while tracing; this is both.
     """
@@ -95,15 +107,15 @@ class OutOfRangeError(OpError):
 
 
 class UnimplementedError(OpError):
-    """A documented combination that has no implementation."""
+    """Something that this project, or this machine, doesn't support."""
 
 
 class AbortedError(OpError):
-    """An operation was given up, as a rule because of another one."""
+    """An operation was given up, usually because another one failed."""
 
 
 class AlreadyExistsError(OpError):
-    """Something that was to be made exists already."""
+    """Something that should be created exists already."""
 
 
 class CancelledError(OpError):
@@ -123,15 +135,15 @@ class PermissionDeniedError(OpError):
 
 
 class ResourceExhaustedError(OpError, MemoryError):
-    """There is not enough memory, or of another resource. (A MemoryError too: that is what Python code looks for.)"""
+    """There isn't enough memory, or of another resource. It is also a MemoryError, which Python code catches."""
 
 
 class UnauthenticatedError(OpError):
-    """The caller isn't known."""
+    """The caller has no valid credentials."""
 
 
 class UnavailableError(OpError):
-    """What is asked for isn't there for the moment."""
+    """A service or worker isn't available at the moment."""
 
 
 class UnknownError(OpError):
@@ -188,7 +200,7 @@ class KernelError(InternalError):
 
 
 class CompilationWarning(RuntimeWarning):
-    """A graph stays on the interpreter because its native code could not be made (please report it), or for long."""
+    """A graph runs on the interpreter because compiling it failed (please report it) or takes long."""
 
 
 class CacheWarning(RuntimeWarning):

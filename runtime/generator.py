@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from runtime import dtypes
-from runtime.context import init_scope
+from runtime.context import ctx, init_scope
 from runtime.dtypes import DTypeLike
 from runtime.ops.arrays.creation import zeros_like
 from runtime.ops.arrays.shape_ops import known_rank
@@ -39,7 +39,8 @@ class Generator:
     stream, as in TensorFlow: the same seed gives TensorFlow's numbers.
 
     Make one with `from_seed`, `from_non_deterministic_state`, `from_state` or `split`. The same seed gives the same
-    numbers, eager and staged. Raises ValueError for another algorithm.
+    numbers, eager and staged. Of one that is made in the scope of a strategy with several replicas, each
+    replica draws other numbers. Raises ValueError for another algorithm.
     """
 
     def __init__(self, copy_from: Generator | None = None, state: Any = None, alg: Any = None) -> None:
@@ -123,7 +124,17 @@ class Generator:
 
     def _use(self, shape: Any) -> Tensor:
         """The state to draw `shape` numbers from, which are then used up."""
-        return self.skip(product(int_list(shape, "shape")))
+        return self._own(self.skip(product(int_list(shape, "shape"))))
+
+    def _own(self, state: Tensor) -> Tensor:
+        """The state that a replica draws from. Generators that were made in a strategy's scope have a key for each
+        replica, which follows from theirs as in TensorFlow."""
+        if ctx.variant is None or getattr(self._state, "group_size", None) is None:
+            return state
+        _, replica = ctx.variant
+        numbered = call("stack", convert_to_tensor(replica, dtypes.int64), zeros_like(state[0]), state[2], axis=0)
+        key = stateless.uniform(numbered, [], None, None, dtypes.int64)
+        return call("stack", state[0], state[1], key, axis=0)
 
     def normal(
         self, shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: DTypeLike = dtypes.float32,
@@ -159,7 +170,7 @@ class Generator:
         own = known_rank(trials + zeros_like(odds), "binomial")
         # TensorFlow puts aside two hundred numbers for each four of a distribution, and some more.
         used = product(sizes[len(sizes) - own :]) * 200 * (product(sizes[: len(sizes) - own]) + 3) // 4
-        return stateless.binomial(self.skip(used), shape, trials, odds, dtype)
+        return stateless.binomial(self._own(self.skip(used)), shape, trials, odds, dtype)
 
     def __deepcopy__(self, memo: dict) -> Generator:
         return Generator(copy_from=self, alg=PHILOX)

@@ -152,7 +152,7 @@ class ListMethods:
     def _matches(self, value: Any) -> Tensor:
         """For each element whether it equals a value."""
         same = equal(self.wide_rows(), value)
-        axes = tuple(range(1, len(same.type.shape or ())))  # type: ignore[attr-defined]
+        axes = tuple(range(1, len(same.type.shape or ())))
         return reduce_all(same, axis=axes) if axes else same
 
     def count(self, value: Any) -> StagedNumber:

@@ -308,13 +308,15 @@ class StaticVocabularyTable(_Static):
 class MutableHashTable(_Lookups):
     """A table whose keys and values change, in eager and in staged code.
 
-    default_value: the value of all other keys; its shape is that of all values.
+    default_value: the value of all other keys; its shape is that of all values. checkpoint: whether checkpoints save
+    what the table holds.
     """
 
     def __init__(
         self, key_dtype: DTypeLike, value_dtype: DTypeLike, default_value: Any, name: str = "MutableHashTable",
         checkpoint: bool = True, experimental_is_anonymous: bool = False,
     ) -> None:  # fmt: skip
+        self.is_saved = bool(checkpoint)
         self._make(key_dtype, value_dtype, default_value, name, {})
 
     def _make(
@@ -369,6 +371,19 @@ class MutableHashTable(_Lookups):
         keys, values = apply(hash_tables.EXPORT, (), {"table": self._table})
         return keys, values
 
+    def content(self) -> tuple[np.ndarray, np.ndarray]:
+        """All keys and their values as arrays, for checkpoints."""
+        return self._table.export()
+
+    def set_content(self, keys: np.ndarray, values: np.ndarray) -> None:
+        """Has the table hold these keys and values alone. Raises InvalidArgumentError for keys that it refuses."""
+        self._table.replace(keys, values)
+
+    @property
+    def value_shape(self) -> tuple[int, ...]:
+        """The shape of each value."""
+        return self._table.shape
+
 
 class DenseHashTable(MutableHashTable):
     """A `MutableHashTable` of which two keys mean something else, as in TensorFlow: they are refused.
@@ -392,6 +407,7 @@ class DenseHashTable(MutableHashTable):
         buckets = initial_num_buckets
         if buckets is not None and (buckets < 4 or buckets & (buckets - 1)):
             raise errors.InvalidArgumentError(f"Number of buckets must be at least 4 and a power of 2, got: {buckets}")
+        self.is_saved = bool(checkpoint)
         self._make(kind, value_dtype, default_value, name, {first.item(): "empty_key", second.item(): "deleted_key"})
 
     def insert_or_assign(self, keys: Any, values: Any, name: str | None = None) -> None:

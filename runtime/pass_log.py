@@ -16,6 +16,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
+from runtime.profiling import span
+
 # Makes a program's text. The dictionary is the printer's: it keeps names in it, so that a value has one name in all
 # texts of the program.
 Printer = Callable[[Any, dict[Any, Any]], str]
@@ -59,32 +61,16 @@ def recorded() -> Iterator[list[Step]]:
         _current.reset(token)
 
 
-def is_recording() -> bool:
-    return _current.get() is not None
-
-
 def run_pass(level: str, name: str, change: Callable[[Any], Any], program: Any, printer: Printer) -> Any:
     """`change(program)`, recorded. The program after it is what `change` gives (of a tuple, the first item), if that is
     of the program's class, else the program itself, changed in place."""
     log = _current.get()
     if log is None:
-        return change(program)
+        with span("pass", f"{level} pass: {name}"):
+            return change(program)
     before = printer(program, log.names_in(program))
     result = change(program)
     first = result[0] if isinstance(result, tuple) else result
     after = first if isinstance(first, type(program)) else program
     log.steps.append(Step(level, name, after, before, printer(after, log.names_in(after))))
     return result
-
-
-def position() -> int:
-    """How many steps there are: for `forget`."""
-    log = _current.get()
-    return 0 if log is None else len(log.steps)
-
-
-def forget(position: int) -> None:
-    """Drops the steps from a position on: what they changed is made again."""
-    log = _current.get()
-    if log is not None:
-        del log.steps[position:]

@@ -133,9 +133,10 @@ class SparseTensor:
         indices, values, dense_shape = components
         if isinstance(values, TensorSpec):
             rank = (dense_shape._shape or (None,))[0]
-            return SparseTensorSpec(None if rank is None else [None] * rank, values.dtype)
+            return SparseTensorSpec(metadata or (None if rank is None else [None] * rank), values.dtype)
         made = cls.__new__(cls)
         made._indices, made._values, made._dense_shape = indices, values, dense_shape
+        made._said = metadata
         return made
 
     def __tf_tensor__(self, dtype: Any = None, name: str | None = None) -> Tensor:
@@ -191,7 +192,8 @@ class SparseTensorSpec:
 
     def __tf_flatten__(self) -> tuple[Any, tuple]:
         rank = None if self._shape is None else len(self._shape)
-        return None, (TensorSpec([None, rank], _INT), TensorSpec([None], self.dtype), TensorSpec([rank], _INT))
+        # What it says of the shape, tensors that are put together by it say too.
+        return self._shape, (TensorSpec([None, rank], _INT), TensorSpec([None], self.dtype), TensorSpec([rank], _INT))
 
     @classmethod
     def __tf_unflatten__(cls, metadata: Any, components: Sequence[Any]) -> Any:

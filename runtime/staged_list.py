@@ -275,6 +275,10 @@ class StagedList(ListMethods):
         """The buffers with Python numbers in the dtypes that they have where nothing else decides."""
         return self.fitting([None] * len(self._buffers))._buffers
 
+    def stacked(self) -> Any:
+        """The elements along a new first axis: a tensor, or of a list of structures a structure of such."""
+        return self._pack([self._rows(buffer) for buffer in self._settled()])
+
     def append(self, value: Any) -> None:
         """Adds an element at the end."""
         position = self._size

@@ -14,14 +14,15 @@ import functools
 import itertools
 import sys
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from runtime import dtypes
-from runtime.context import ctx, init_scope
-from runtime.device import VariableAggregation, VariableSynchronization
+from runtime.context import ctx, init_scope, placing
+from runtime.device import CPU, VariableAggregation, VariableSynchronization
 from runtime.dtypes import DType, DTypeLike
+from runtime.gpu.memory import DeviceArray, on_place
 from runtime.locks import one_at_a_time
 from runtime.ops.api import add, subtract
 from runtime.ops.arrays import scatter
@@ -36,7 +37,16 @@ from runtime.ops.dispatch import call
 from runtime.ops.operators import install
 from runtime.ops.rules import dims, shape_attr
 from runtime.shapes import Shape, TensorShape, as_shape, format_shape, merge
-from runtime.tensor import EagerTensor, SymbolicTensor, Tensor, TensorReference
+from runtime.tensor import (
+    EagerTensor,
+    Operators,
+    SymbolicTensor,
+    Tensor,
+    TensorLike,
+    TensorReference,
+    eager,
+    held_by,
+)
 from runtime.tracebacks import shows_no_frames
 from runtime.types import TensorType
 
@@ -52,7 +62,7 @@ _PARAMETERS: dict[str, Any] = {
     "variable_def": None, "dtype": None, "import_scope": None, "constraint": None, "synchronization": None,
     "aggregation": None, "shape": None,
 }  # fmt: skip
-_ATTRIBUTES = {*"_array _id _name _shape _trainable aggregation constraint dtype synchronization".split()}  # noqa: SIM905
+_ATTRIBUTES = {*"_array _place _id _name _shape _trainable aggregation constraint dtype synchronization".split()}  # noqa: SIM905
 
 
 class Handle:
@@ -66,7 +76,9 @@ class Handle:
 
 def variable_of(value: Any) -> Any:
     """The variable that an object acts as, by TensorFlow's protocol `_should_act_as_resource_variable`; else itself."""
-    if isinstance(value, Variable) or not getattr(type(value), "_should_act_as_resource_variable", False):
+    if isinstance(value, Variable):
+        return value.component()
+    if not getattr(type(value), "_should_act_as_resource_variable", False):
         return value
     handle = value.handle
     return handle.variable if isinstance(handle, Handle) else value
@@ -75,18 +87,20 @@ def variable_of(value: Any) -> Any:
 class _MadeByCreators(type):
     """Asks the functions of open `variable_creator_scope`s, the innermost first, to make a variable."""
 
-    @shows_no_frames
-    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-        if not ctx.creators or cls is not Variable:
-            return super().__call__(*args, **kwargs)
-        given = dict(zip(_PARAMETERS, args), **kwargs)
+    if not TYPE_CHECKING:  # where `Variable(...)` is a variable
 
-        def make(**options: Any) -> Any:
-            return type.__call__(cls, **{name: each for name, each in options.items() if name in _PARAMETERS})
+        @shows_no_frames
+        def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+            if not ctx.creators or cls is not Variable:
+                return super().__call__(*args, **kwargs)
+            given = dict(zip(_PARAMETERS, args), **kwargs)
 
-        for creator in ctx.creators:
-            make = functools.partial(creator, make)
-        return make(**{name: given.get(name, default) for name, default in _PARAMETERS.items()})
+            def make(**options: Any) -> Any:
+                return type.__call__(cls, **{name: each for name, each in options.items() if name in _PARAMETERS})
+
+            for creator in ctx.creators:
+                make = functools.partial(creator, make)
+            return make(**{name: given.get(name, default) for name, default in _PARAMETERS.items()})
 
 
 @contextlib.contextmanager
@@ -104,7 +118,7 @@ def variable_creator_scope(variable_creator: Callable[..., Any]) -> Iterator[Non
         ctx.creators = before
 
 
-class Variable(metaclass=_MadeByCreators):
+class Variable(Operators, metaclass=_MadeByCreators):
     """A tensor-like object whose value can change.
 
     initial_value   what `convert_to_tensor` takes, or a function of no arguments that returns it
@@ -120,7 +134,7 @@ class Variable(metaclass=_MadeByCreators):
 
     def __init__(
         self,
-        initial_value: Any = None,
+        initial_value: TensorLike | Callable[[], TensorLike] | None = None,
         trainable: bool | None = None,
         validate_shape: bool = True,
         caching_device: Any = None,
@@ -141,6 +155,7 @@ class Variable(metaclass=_MadeByCreators):
         self.synchronization = _choice(VariableSynchronization, synchronization, "synchronization")
         self.aggregation = _choice(VariableAggregation, aggregation, "aggregation")
         self._array: Any = None
+        self._place: Any = None
         if ctx.builder is not None:
             if ctx.lifting is None:
                 raise ValueError(
@@ -149,6 +164,8 @@ class Variable(metaclass=_MadeByCreators):
                 )
             # The function that is tracing says when and how its variables come to be.
             self._declare(ctx.lifting.create_variable(self, initial_value, dtype), shape, trainable)
+            if placing:
+                self._settle(placing[0].home(EagerTensor(self._array, self.dtype)))
             return
         with init_scope():
             if callable(initial_value):
@@ -156,8 +173,30 @@ class Variable(metaclass=_MadeByCreators):
             value = convert_to_tensor(initial_value, dtype)
         if isinstance(value, SymbolicTensor):
             raise ValueError(f"The initial value of a variable must not be a symbolic tensor: {value}")
-        self._array = np.array(value._array) if value._shape else value._array  # type: ignore[attr-defined]
+        place = placing[0].home(value) if placing else None
+        if place is None:
+            self._array = np.array(value._array) if value._shape else value._array  # type: ignore[attr-defined]
+        else:  # nobody writes into a GPU's arrays
+            self._array = held_by(value)
         self._declare(value.type, shape, trainable)  # type: ignore[attr-defined]
+        if place is not None:
+            self._settle(place)
+
+    def _settle(self, place: Any) -> None:
+        """Makes the variable one of a GPU (None: of the CPU)."""
+        self._place = place
+        if place is not None:
+            self._array = self._at_home(self._array)
+
+    def _at_home(self, array: Any) -> Any:
+        """An array where the variable is."""
+        if self._place is None:
+            return array.on_host() if array.__class__ is DeviceArray else array
+        array = on_place(array, self._place)
+        array.note = f"the variable '{self._name}'"
+        if array.is_there:
+            array.buffer().note = array.note
+        return array
 
     def _declare(self, type_: TensorType, shape: Any, trainable: bool | None) -> None:
         self.dtype: DType = type_.dtype
@@ -192,7 +231,11 @@ class Variable(metaclass=_MadeByCreators):
     @property
     def handle(self) -> Handle:
         """What stands for the variable in objects that act as it (Keras' variables): `variable_of` finds it there."""
-        return Handle(self)
+        return Handle(self.component())
+
+    def component(self) -> Variable:
+        """The variable that holds the value here: this one, unless each replica has its own."""
+        return self
 
     @property
     def _shared_name(self) -> str:
@@ -209,7 +252,9 @@ class Variable(metaclass=_MadeByCreators):
 
     @property
     def device(self) -> str:
-        return "/job:localhost/replica:0/task:0/device:CPU:0"
+        """Where the variable is, in TensorFlow's long form: that of the `device` block or the initial value it was made
+        with."""
+        return CPU if self._place is None else self._place.name
 
     def get_shape(self) -> TensorShape:
         return self.shape
@@ -238,21 +283,33 @@ class Variable(metaclass=_MadeByCreators):
         builder = ctx.builder
         if builder is not None:
             return builder.read_variable(self)
-        tensor = EagerTensor(self.current_array(), self.dtype)
+        if self._array is None:
+            raise self._no_value()
+        tensor = eager(self._array, self.dtype)
         if ctx.recorders:
             for recorder in ctx.recorders:
                 if recorder.builder is None:
                     recorder.record_read(self, tensor)
         return tensor
 
+    # What a call of a traced function hands to its graph, also where a subclass reads and assigns otherwise.
+    own_value = read_value
+
     def value(self) -> Tensor:
         return self.read_value()
+
+    def array_to_save(self) -> Any:
+        """The array that a checkpoint holds."""
+        return self.current_array()
 
     def current_array(self) -> Any:
         """The value's array, which nobody may write to. Raises RuntimeError where there is no value yet."""
         if self._array is None:
-            raise RuntimeError(f"The variable {self.name} has no value yet: the function that creates it hasn't run.")
-        return self._array
+            raise self._no_value()
+        return self._array if self._place is None else self._array.on_host()
+
+    def _no_value(self) -> RuntimeError:
+        return RuntimeError(f"The variable {self.name} has no value yet: the function that creates it hasn't run.")
 
     def numpy(self) -> Any:
         """The current value: a NumPy scalar for rank 0, else an array of its own memory."""
@@ -269,11 +326,13 @@ class Variable(metaclass=_MadeByCreators):
         return self.read_value()
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        return self.read_value().__array__(dtype)  # type: ignore[attr-defined]
+        return self.read_value().__array__(dtype)
 
     # --- assigning -----------------------------------------------------------------------------------------------
 
-    def assign(self, value: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True) -> Any:
+    def assign(
+        self, value: TensorLike, use_locking: bool = False, name: str | None = None, read_value: bool = True
+    ) -> Any:
         """Sets the value, of the variable's dtype and a shape that fits; gives the variable.
 
         Raises ValueError for a tensor of another dtype or shape, TypeError for a Python value that doesn't fit.
@@ -283,26 +342,30 @@ class Variable(metaclass=_MadeByCreators):
             self._check_shape(tensor._shape)
             ctx.builder.assign_variable(self, tensor)
         else:
-            self.take(tensor._array)  # type: ignore[attr-defined]
+            self.set_array(held_by(tensor))
             if ctx.recorders:
                 ctx.assigned(self, tensor)
         return self if read_value else None
 
-    def take(self, array: Any) -> None:
+    assign_own = assign
+
+    def set_array(self, array: Any) -> None:
         """Sets the value, unseen by tapes, to an array of its dtype that nobody writes to. Raises as `assign`."""
         if array.shape != self._shape:
             self._check_shape(array.shape)
+        if self._place is not None or array.__class__ is DeviceArray:
+            array = self._at_home(array)
         base = getattr(array, "base", None)  # which a view of it would keep alive
         self._array = array.copy() if type(base) is np.ndarray and base.nbytes > array.nbytes else array
 
     def assign_add(
-        self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
+        self, delta: TensorLike, use_locking: bool = False, name: str | None = None, read_value: bool = True
     ) -> Any:
         """Adds to the value; gives the variable. Raises as `assign`."""
         return self._update(add, delta, "assign_add", read_value)
 
     def assign_sub(
-        self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
+        self, delta: TensorLike, use_locking: bool = False, name: str | None = None, read_value: bool = True
     ) -> Any:
         """Subtracts from the value; gives the variable. Raises as `assign`."""
         return self._update(subtract, delta, "assign_sub", read_value)
@@ -468,16 +531,16 @@ class Variable(metaclass=_MadeByCreators):
         return bool(self.read_value())
 
     def __int__(self) -> int:
-        return int(self.read_value())  # type: ignore[call-overload]
+        return int(self.read_value())
 
     def __float__(self) -> float:
-        return float(self.read_value())  # type: ignore[arg-type]
+        return float(self.read_value())
 
     def __index__(self) -> int:
-        return self.read_value().__index__()  # type: ignore[attr-defined]
+        return self.read_value().__index__()
 
     def __len__(self) -> int:
-        return len(self.read_value())  # type: ignore[arg-type]
+        return len(self.read_value())
 
     def __iter__(self) -> Any:
         return iter(self.read_value())
@@ -490,19 +553,19 @@ class Variable(metaclass=_MadeByCreators):
         return self
 
     def __deepcopy__(self, memo: dict) -> Variable:
-        twin = Variable(self.current_array(), self.trainable, name=self._name, dtype=self.dtype, shape=self._shape)
+        twin = Variable(eager(self._array), self.trainable, name=self._name, dtype=self.dtype, shape=self._shape)
         memo[id(self)] = twin
         return twin
 
     def __reduce__(self) -> tuple:
-        state = self._array, self.dtype, self._shape, self._trainable, self._name
+        state = self.current_array(), self.dtype, self._shape, self._trainable, self._name
         return _restored, (*state, self.constraint, self.synchronization, self.aggregation)
 
     def __repr__(self) -> str:
         facts = f"<tf.Variable '{self.name}' shape={format_shape(self._shape)} dtype={self.dtype.name}"
         if ctx.builder is not None or self._array is None:
             return facts + ">"
-        return f"{facts}, numpy={EagerTensor(self._array, self.dtype)._text(repr)}>"
+        return f"{facts}, numpy={eager(self._array, self.dtype)._text(repr)}>"
 
 
 def _restored(
@@ -510,7 +573,7 @@ def _restored(
 ) -> Variable:
     """A variable out of a pickle."""
     variable = Variable.__new__(Variable)
-    variable._id, variable._name, variable._array = next(_ids), name, array
+    variable._id, variable._name, variable._array, variable._place = next(_ids), name, array, None
     variable.dtype, variable._shape, variable._trainable = dtype, shape, trainable
     variable.constraint = constraint
     variable.synchronization, variable.aggregation = distribution

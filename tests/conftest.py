@@ -12,6 +12,9 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+pytest.register_assert_rewrite("tests.convert.golden")  # whose `compare` shows the lines that differ
+
+
 def pytest_addoption(parser):
     parser.addoption(
         "--update-golden", action="store_true", help="rewrite the expected outputs in tests/golden instead of checking"

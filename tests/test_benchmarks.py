@@ -7,8 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import autograph as ag
 from benchmarks import __main__ as command
-from benchmarks import build, first, harness, kalman, newton, ode, peers, report, targets, workloads
+from benchmarks import build, calibrate, first, harness, kalman, newton, ode, peers, report, targets, workloads
+from runtime.codegen import cost_model
 
 
 def case(**implementations):
@@ -175,3 +177,24 @@ def test_unknown_workloads_are_told(capsys):
 def test_fresh_processes_find_bytecode():
     command.write_bytecode()
     assert Path(importlib.util.cache_from_source(harness.__file__)).exists()
+
+
+def test_calibration_knows_every_entry_of_the_cost_model(capsys):
+    entries = {name for name in vars(cost_model) if name.isupper()}
+    assert set(calibrate.PROBES) == entries
+    before = cost_model.EXTREME_BLOCK
+    assert calibrate.main(["EXTREME_BLOCK", "CALL_TICKS", "--quick"]) == 0
+    assert cost_model.EXTREME_BLOCK == before
+    _, swept, timed = capsys.readouterr().out.splitlines()
+    assert swept.startswith("EXTREME_BLOCK") and f"{before:,}: 1.00" in swept
+    assert timed.startswith("CALL_TICKS")
+
+
+def test_calibration_compiles_with_the_value_it_tries():
+    x = np.ones((40, 700), np.float32)
+    texts = set()
+    for value in (32, 128):
+        with calibrate.value_of("EXTREME_BLOCK", value):
+            traced = ag.function(calibrate.largest, jit_compile=True).get_concrete_function(ag.constant(x))
+            texts.add(traced.as_text("kernel"))
+    assert len(texts) == 2

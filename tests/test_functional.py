@@ -186,3 +186,22 @@ def test_map_fn_to_ragged_rows_of_unknown_form():
     )
     with pytest.raises(ValueError, match="all dimensions but the first are known"):
         function(ag.constant([1, 2]))
+
+
+def test_map_fn_of_no_rows():
+    scale = ag.Variable([1.0, 2.0])
+    rows, numbers = ag.zeros([0, 2]), ag.zeros([0])
+
+    def results():
+        return (
+            ag.map_fn(lambda row: row * scale, rows),
+            ag.map_fn(lambda row: ag.reduce_sum(row), rows),
+            ag.map_fn(lambda v: v if v > 1.0 else v * 2.0, numbers),
+            ag.map_fn(lambda row: (row, ag.cast(row[0], ag.int32)), rows),
+            ag.map_fn(lambda v: v, numbers, fn_output_signature=ag.float32),
+        )
+
+    expected = [([0, 2], ag.float32), ([0], ag.float32), ([0], ag.float32)]
+    expected += [([0, 2], ag.float32), ([0], ag.int32), ([0], ag.float32)]
+    for run in (results, ag.function(results)):
+        assert [(each.shape.as_list(), each.dtype) for each in ag.nest.flatten(run())] == expected

@@ -16,14 +16,18 @@ MAX_LINES = 700
 # path → why it may be longer. Keep it empty: a longer file has two purposes.
 LONG_FILES: dict[str, str] = {}
 
-BASE = {"runtime.dtypes", "runtime.shapes", "runtime.types", "runtime.errors", "runtime.context", "runtime.spec"}
+BASE = {
+    "runtime.dtypes", "runtime.shapes", "runtime.types", "runtime.errors", "runtime.context", "runtime.thread_state",
+    "runtime.spec",
+}  # fmt: skip
 BASE |= {"runtime.nest", "runtime.device", "runtime.composites", "runtime.collecting", "runtime.recursion"}
-BASE |= {"runtime.files", "runtime.locks", "runtime.tracebacks", "runtime.pass_log"}
+BASE |= {"runtime.files", "runtime.locks", "runtime.tracebacks", "runtime.pass_log", "runtime.gpu"}
+BASE |= {"runtime.profiling", "runtime.progress"}
 OPS = {"runtime.ops"}
 OPS |= {f"runtime.ops.{n}" for n in "elementwise arrays linalg random signal strings nn image numpy".split()}
 VALUES = {*BASE, "runtime.tensor", *OPS, "runtime.variable", "runtime.tensor_array", "runtime.generator"}
 VALUES |= {"runtime.ragged", "runtime.sparse", "runtime.sparse_functions", "runtime.embeddings"}
-VALUES |= {"runtime.lookup"}
+VALUES |= {"runtime.lookup", "runtime.parsing"}
 VALUES |= {"runtime.staged_list", "runtime.list_methods", "runtime.list_elements", "runtime.array_api"}
 RUNTIME = {*VALUES, "runtime.graph", "runtime.autodiff", "runtime.engine", "runtime.engine.fastcall"}
 # What the stages of the code generator may all use.
@@ -66,9 +70,12 @@ ROOMS_OF_CODEGEN: dict[str, set[str]] = {
         *LOWERED, "runtime.llvm", *_codegen("passes lower math cache native_runtime backends.numba_backend")
     },
     "runtime.codegen.backends.numba_backend": {"runtime.llvm", *_codegen("kernel math cache native_runtime")},
+    "runtime.codegen.device": {
+        *BASE, "runtime.kernel_ir", "runtime.llvm", "runtime.llvm.optimize", *_codegen("kernel symbolic math backends")
+    },
     "runtime.codegen.export": {*LOWERED, "runtime.llvm", *_codegen("passes lower native_runtime backends")},
 }  # fmt: skip
-USED_BY_ENGINE = _codegen("kernel passes lower cache native_runtime backends")
+USED_BY_ENGINE = _codegen("kernel passes lower cache native_runtime backends device")
 
 ROOMS: dict[str, set[str]] = {
     # runtime: dtypes, shapes, types ← tensor ← ops ← graph ← autodiff; graph ← codegen ← engine
@@ -87,13 +94,18 @@ ROOMS: dict[str, set[str]] = {
     "runtime.sparse": {*BASE, "runtime.tensor", *OPS},
     "runtime.sparse_functions": {*BASE, "runtime.tensor", *OPS, "runtime.sparse"},
     "runtime.embeddings": {*BASE, "runtime.tensor", *OPS, "runtime.sparse", "runtime.sparse_functions"},
+    "runtime.parsing": {*BASE, "runtime.tensor", *OPS, "runtime.sparse", "runtime.ragged"},
     "runtime.lookup": {*BASE, "runtime.tensor", *OPS, "runtime.sparse", "runtime.ragged"},
     "runtime.ragged": {*BASE, "runtime.tensor", *OPS, "runtime.sparse", "runtime.sparse_functions"},
     "runtime.staged_list": {*BASE, "runtime.tensor", *OPS, "runtime.list_elements", "runtime.list_methods"},
     "runtime.graph": {*BASE, "runtime.tensor", *OPS},
     "runtime.autodiff": {*VALUES, "runtime.graph"},
+    # What moves bytes between workers knows no tensors; ops get a group as an attribute.
+    "runtime.collectives": {"runtime.errors"},
     "runtime.storage": {"runtime.dtypes", "runtime.errors"},
     "runtime.serial": {*BASE, "runtime.tensor", *OPS, "runtime.graph", "runtime.autodiff"},
+    # Loaded when a model is exported.
+    "runtime.onnx_export": {*BASE, "runtime.tensor", *OPS, "runtime.graph"},
     # What compiles kernels knows nothing of tensors and graphs.
     "runtime.kernel_ir": set(),
     "runtime.llvm": {"runtime.kernel_ir", "runtime.llvm.optimize"},
@@ -110,31 +122,52 @@ ROOMS: dict[str, set[str]] = {
     "autograph.syntax": set(),
     "autograph.convert": {"autograph.errors", "autograph.syntax"},
     "autograph.operators": {"autograph.errors", "autograph.syntax", *RUNTIME},
-    "autograph.convert.api": {*CONVERSION, "autograph.convert.kept", "autograph.operators", "runtime.tracebacks"},
+    "autograph.convert.api": {
+        *CONVERSION,
+        "autograph.convert.kept",
+        "autograph.operators",
+        "runtime.profiling",
+        "runtime.tracebacks",
+    },
     "autograph.convert.kept": {"runtime.codegen.cache"},
     "autograph.function": {*AUTOGRAPH, *RUNTIME, "runtime.serial"},
     # `to-code` starts fast; only `graph` needs the rest of the project, and is imported when it is asked for.
     "autograph.commands": CONVERSION,
     "autograph.commands.graph": {*AUTOGRAPH, *RUNTIME, *USED_BY_ENGINE, "autograph.function", "autograph.commands"},
     "autograph.commands.cache": {"autograph.commands", "runtime.codegen.cache"},
-    "autograph.commands.explain": {"autograph.commands", "autograph.commands.graph", "autograph.function"},
-    "autograph.commands.compile_library": {
+    "autograph.commands.version": {
+        "autograph.commands",
+        "autograph.commands.cache",
+        "runtime.llvm",
+        *_codegen("passes"),
+    },
+    "autograph.commands.explain": {
         "autograph.commands",
         "autograph.commands.graph",
-        "autograph.c_library",
+        "autograph.function",
+        "runtime.ops.arrays",
+        "runtime.spec",
+    },  # fmt: skip
+    "autograph.commands.exporting": {
+        "autograph.commands",
+        "autograph.commands.graph",
         "autograph.function",
         "runtime.errors",
     },
+    "autograph.commands.compile_library": {"autograph.commands.exporting", "autograph.c_library"},
+    "autograph.commands.onnx_model": {"autograph.commands.exporting", "autograph.onnx_models"},
     "autograph.commands.run": {"autograph.commands", "autograph.facade"},
     # The facade's entry points import what lies under `tensorflow` when they are called, since that needs all of ours.
-    "autograph.facade": set(),
+    "autograph.facade": {"runtime.progress"},
     "autograph.facade.tensorflow": {
+        "autograph.distribute",
         "autograph",
         "autograph.facade",
         "autograph.function",
         *AUTOGRAPH,
         "autograph.saving",
         "autograph.summaries",
+        "autograph.onnx_models",
         *RUNTIME,
     },
     "autograph.keras": {"autograph.facade"},
@@ -151,31 +184,63 @@ ROOMS: dict[str, set[str]] = {
         *CONVERSION,
         *(
             f"autograph.commands{n}"
-            for n in ("", ".graph", ".cache", ".explain", ".compile_library", ".saved_model", ".run")
+            for n in (
+                "",
+                ".graph",
+                ".cache",
+                ".explain",
+                ".compile_library",
+                ".onnx_model",
+                ".saved_model",
+                ".run",
+                ".serve",
+                ".version",
+            )  # fmt: skip
         ),
     },
     "autograph.__main__": {"autograph.cli"},
     "autograph.documentation": set(),
+    "autograph.display": {"autograph.commands", "autograph.convert.api", "runtime.tensor"},
+    "autograph.notebook": {"autograph.display", "autograph.convert.api", "autograph.errors", "autograph.function"},
     "autograph.own_packages": set(),
     "autograph.publishing": {*BASE, "autograph.absent"},
     "autograph.absent": set(),
     "autograph.functional": {*AUTOGRAPH, *RUNTIME},
     "autograph.ctc": {*BASE, "runtime.tensor", *OPS, "runtime.sparse", "autograph.functional"},
     "autograph.module": {*BASE, "runtime.variable"},
-    "autograph.data": {*AUTOGRAPH, *RUNTIME, "autograph.function", "autograph.functional"},
+    "autograph.data": {*AUTOGRAPH, *RUNTIME, "runtime.storage", "autograph.function", "autograph.functional"},
     "autograph.saving": {
         *AUTOGRAPH,
         *RUNTIME,
+        "runtime.collectives",
         "runtime.storage",
         "runtime.serial",
         "autograph.module",
         "autograph.function",
         "autograph.data",
     },
-    "autograph.distribute": {*AUTOGRAPH, *RUNTIME},
-    "autograph.summaries": {*AUTOGRAPH, *RUNTIME},
+    "autograph.distribute": {*AUTOGRAPH, *RUNTIME, "autograph.data", "autograph.function", "runtime.collectives"},
+    "autograph.summaries": {*AUTOGRAPH, *RUNTIME, "runtime.storage"},
     # Loads the code generator when it is called.
-    "autograph.c_library": {*AUTOGRAPH, *RUNTIME, "autograph.function", "runtime.codegen.export", *_codegen("kernel")},
+    "autograph.naming": {"autograph.function", "runtime.nest", "runtime.spec"},
+    "autograph.onnx_models": {
+        *AUTOGRAPH,
+        *RUNTIME,
+        "runtime.storage",
+        "runtime.onnx_export",
+        "autograph.function",
+        "autograph.module",
+        "autograph.naming",
+    },
+    "autograph.c_library": {
+        *AUTOGRAPH,
+        *RUNTIME,
+        "autograph.function",
+        "autograph.naming",
+        "runtime.codegen.export",
+        "runtime.storage",
+        *_codegen("kernel"),
+    },  # fmt: skip
     "autograph.namespaces": {
         *AUTOGRAPH,
         *RUNTIME,
@@ -184,6 +249,7 @@ ROOMS: dict[str, set[str]] = {
         "autograph.data",
         "autograph.distribute",
         "autograph.c_library",
+        "autograph.onnx_models",
         "autograph.saving",
         "autograph.summaries",
         "autograph.facade",
@@ -216,10 +282,16 @@ THIRD_PARTY: dict[str, set[str]] = {
         "runtime.llvm",
         *_codegen("math cache native_runtime kernel_library backends.numba_backend"),
     },  # fmt: skip
+    "onnx": {"runtime.onnx_export", "autograph.onnx_models"},
+    "google": {"autograph.onnx_models"},
     "PIL": {"runtime.ops.image"},
+    "IPython": {"autograph.notebook"},
     "safetensors": {"runtime.storage"},
-    "scipy": {*OPS},
+    "scipy": {*OPS, "runtime.onnx_export"},
     "tensorboard": {"autograph.summaries"},
+    "mpi4py": {"runtime.collectives"},
+    "tqdm": {"runtime.progress"},
+    "dask": {"autograph.distribute"},
     "absl": {"autograph.facade.tensorflow"},
 }
 

@@ -16,6 +16,13 @@ def run(options: Any) -> int:
 
 
 def _info() -> int:
+    for name, value in facts():
+        print(f"{name:9}  {value}")
+    return 0
+
+
+def facts() -> list[tuple[str, str]]:
+    """What there is to say of the folder, each with its name. Raises UsageError for a bound that is no size."""
     try:
         bound = eviction.bound()
     except ValueError as error:
@@ -25,11 +32,12 @@ def _info() -> int:
     size = sum(entry.size for entry in found.values())
     ready = sum(any(name.endswith(".code") for name in entry.files) for entry in kernels)
     problem = why_unusable()
-    print(f"folder     {cache_dir()}{f' ({problem})' if problem else ''}")
-    print(f"kernels    {len(kernels)} ({ready} with compiled code)")
-    print(f"size       {size} bytes ({_mebibytes(size)} of {_mebibytes(bound)}, AUTOGRAPH_CACHE_SIZE)")
-    print(f"versions   {eviction.versions()}")
-    return 0
+    return [
+        ("folder", f"{cache_dir()}{f' ({problem})' if problem else ''}"),
+        ("kernels", f"{len(kernels)} ({ready} with compiled code)"),
+        ("size", f"{size} bytes ({_mebibytes(size)} of {_mebibytes(bound)}, AUTOGRAPH_CACHE_SIZE)"),
+        ("versions", eviction.versions()),
+    ]
 
 
 def _clear() -> int:

@@ -7,14 +7,24 @@ import re
 import sys
 import tokenize
 from dataclasses import dataclass
+from importlib import metadata
 from typing import Any
 
 from autograph.syntax.definitions import Definition, definitions
 from autograph.syntax.parse import parse
 
 STDIN = "<stdin>"
+DISTRIBUTION = "autograph-numba"
 # Lines of a notebook that aren't Python: %magic, !command, ?help.
 _MAGIC = re.compile(r"^([ \t]*)([%!?].*)$", re.MULTILINE)
+
+
+def installed_version() -> str:
+    """The version of this project, as installed."""
+    try:
+        return metadata.version(DISTRIBUTION)
+    except metadata.PackageNotFoundError:
+        return "(not installed)"
 
 
 class UsageError(Exception):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import difflib
 import textwrap
+from collections.abc import Iterator
 from itertools import zip_longest
 
 _RED, _GREEN, _PLAIN = "\033[31m", "\033[32m", "\033[0m"
@@ -17,19 +18,21 @@ _RED, _GREEN, _PLAIN = "\033[31m", "\033[32m", "\033[0m"
 def side_by_side(left: str, right: str, width: int, colour: bool) -> str:
     """The two texts in columns that together take ``width`` characters."""
     column = max((width - 3) // 2, 20)
+    lines: list[str] = []
+    for changed, one, other in aligned(left, right):
+        red, green = (_RED, _GREEN) if changed and colour else ("", "")
+        for first, second in zip_longest(_wrapped(one, column), _wrapped(other, column), fillvalue=""):
+            lines.append(f"{_painted(first, column, red)} │ {_painted(second, 0, green)}")
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def aligned(left: str, right: str) -> Iterator[tuple[bool, str, str]]:
+    """The lines of the two texts in pairs, "" where one has none, each with whether they differ."""
     before, after = left.splitlines(), right.splitlines()
     matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
-    lines: list[str] = []
     for kind, a, b, c, d in matcher.get_opcodes():
-        changed = colour and kind != "equal"
         for one, other in zip_longest(before[a:b], after[c:d], fillvalue=""):
-            for first, second in zip_longest(_wrapped(one, column), _wrapped(other, column), fillvalue=""):
-                lines.append(
-                    _painted(first, column, _RED if changed else "")
-                    + " │ "
-                    + _painted(second, 0, _GREEN if changed else "")
-                )
-    return "\n".join(line.rstrip() for line in lines)
+            yield kind != "equal", one, other
 
 
 def _painted(text: str, width: int, colour: str) -> str:

@@ -34,6 +34,7 @@ from autograph.syntax.load import adopt, is_loaded_code, load
 from autograph.syntax.parse import with_deep_stack
 from autograph.syntax.source import FunctionSource, SourceUnavailable, find
 from autograph.syntax.unparse import unparse
+from runtime.profiling import span
 from runtime.tracebacks import warn
 
 _operators_cell = CellType(operators)
@@ -190,7 +191,8 @@ def _converter(function: FunctionType) -> Maker | None:
         return node, load(function, node, {OPERATORS: operators}, fresh.class_name, bound(node))
 
     try:
-        node, made = with_deep_stack(work)
+        with span("convert", f"convert {function.__qualname__}"):
+            node, made = with_deep_stack(work)
     except RecursionError as error:
         raise ConversionError(
             f"{function.__qualname__} is nested too deeply to be converted",

@@ -24,15 +24,13 @@ from runtime.ops.rules import shape_attr
 from runtime.spec import TensorSpec
 from runtime.tensor import EagerTensor, Tensor
 
-# Draws take their numbers one after the other, whoever asks for them: a loop draws what single calls would.
-_DRAWS = ("random_", "philox_")
-
 
 class Batching:
     """A traced function of elements, applied to many.
 
     element, result   the specs of what it is given and gives
     works             whether it can be applied to many
+    has_effects       whether it does more than compute: it calls Python, reads files, changes variables
     pure              whether what it gives for an element depends on nothing but the element
     never_fails       whether no element makes it fail, either
     """
@@ -43,7 +41,9 @@ class Batching:
         graph = self._concrete().graph
         effects = [node for node in graph.walk() if node.op.effect]
         dense = is_dense(element) and is_dense(result) and not _has_lists(result)
-        self.works = dense and all(node.op.name.startswith(_DRAWS) for node in effects)
+        # Draws take their numbers one after the other, whoever asks for them: a loop draws what single calls would.
+        self.has_effects = not all(node.op.is_random for node in effects)
+        self.works = dense and not self.has_effects
         self.pure = self.works and not effects
         self.never_fails = self.pure and can_lift(graph) and not any(map(_may_fail, graph.nodes))
         self._made: tuple[Any, Callable[..., Any]] | None = None

@@ -3,30 +3,53 @@
 from __future__ import annotations
 
 import functools
-import operator
+import logging
 import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
-from autograph.data import plans, streams
+from autograph.data import (
+    ahead,
+    arguments,
+    bucketing,
+    grouping,
+    mixing,
+    nested,
+    plans,
+    resampling,
+    stored,
+    streams,
+)
+from autograph.data.arguments import (
+    generated_spec,
+    has_datasets,
+    mapped_spec,
+    positive_int,
+    probed,
+    result_spec,
+    static_int,
+    traced_function,
+)
 from autograph.data.elements import arguments_of, as_element, call
 from autograph.data.iterators import DatasetIterator
 from autograph.data.options import Options
 from autograph.data.plans import INFINITE, UNKNOWN, Plan
-from autograph.function.polymorphic import function
-from autograph.operators.calls import CONVERTING, converted_argument
+from autograph.operators.calls import converted_argument
 from autograph.operators.iterables import Staged
 from autograph.operators.loops import for_stmt
 from autograph.operators.streams import Stream
 from runtime import composites, dtypes, nest
+from runtime.context import ctx
 from runtime.errors import InvalidArgumentError
 from runtime.ops.control import assert_op
 from runtime.ops.convert import convert_to_tensor
+from runtime.ops.elementwise.compare import logical_not
 from runtime.ops.elementwise.elementary import cast
-from runtime.shapes import TensorShape, as_shape
+from runtime.ops.strings.files import matching_files
 from runtime.spec import TensorSpec
+from runtime.storage.records import checked_compression
 from runtime.tensor import SymbolicTensor, Tensor
 
 AUTOTUNE = -1
@@ -96,18 +119,9 @@ class Dataset:
         if not callable(generator):
             raise TypeError(f"generator must be callable, got {generator!r}")
         if output_signature is None:
-            if output_types is None:
-                raise TypeError("from_generator needs output_signature")
-            if output_shapes is None:
-                output_signature = nest.map_structure(lambda kind: TensorSpec(None, kind), output_types)
-            else:
-                flat = [
-                    TensorSpec(shape, kind)
-                    for kind, shape in zip(nest.flatten(output_types), _flat_shapes(output_types, output_shapes))
-                ]
-                output_signature = nest.pack_sequence_as(output_types, flat)
-        arguments = tuple(as_element(value).numpy() for value in args or ())
-        return Dataset(plans.Generated(generator, arguments, output_signature))
+            output_signature = generated_spec(output_types, output_shapes)
+        given = tuple(arguments.known_value(value, "from_generator") for value in args or ())
+        return Dataset(plans.Generated(generator, given, output_signature))
 
     @staticmethod
     def zip(*args: Any, datasets: Any = None, name: str | None = None) -> Dataset:
@@ -115,16 +129,52 @@ class Dataset:
         structure = datasets if datasets is not None else args[0] if len(args) == 1 else args
         return Dataset(plans.Zipped(nest.map_structure(lambda each: each._plan, structure)))
 
+    @staticmethod
+    def counter(start: Any = 0, step: Any = 1, dtype: Any = dtypes.int64, name: str | None = None) -> Dataset:
+        """The numbers from ``start`` on, ``step`` apart, without end."""
+        return Dataset(mixing.Counted(start, step, dtypes.as_dtype(dtype)))
+
+    @staticmethod
+    def random(
+        seed: int | None = None, rerandomize_each_iteration: bool | None = None, name: str | None = None
+    ) -> Dataset:
+        """Random int64 scalars below 2**32, without end; with a seed TensorFlow's. Each loop gets the same ones, unless
+        ``rerandomize_each_iteration``."""
+        return Dataset(mixing.RandomWords(seed, bool(rerandomize_each_iteration)))
+
+    @staticmethod
+    def list_files(
+        file_pattern: Any, shuffle: bool | None = None, seed: int | None = None, name: str | None = None
+    ) -> Dataset:
+        """The names of the files that match a pattern, or one of several, in a random order unless ``shuffle`` is
+        False. Raises InvalidArgumentError where none does."""
+        found = matching_files(file_pattern)
+        count = len(np.asarray(found))
+        if not count:
+            raise InvalidArgumentError(f"No files matched pattern: {file_pattern}")
+        files = Dataset.from_tensor_slices(found)
+        return files if shuffle is False else files.shuffle(count, seed)
+
     # --- transformations -----------------------------------------------------------------------------------------
 
     def map(
         self, map_func: Callable[..., Any], num_parallel_calls: Any = None, deterministic: bool | None = None,
         name: str | None = None,
     ) -> Dataset:  # fmt: skip
-        """``map_func`` of each element, in order. The function is traced; a tuple's parts are its arguments."""
-        traced = _traced(map_func)
-        spec = _result_spec(traced, *arguments_of(self.element_spec))
-        return Dataset(plans.Mapped(self._plan, traced, spec))
+        """``map_func`` of each element. The function is traced; a tuple's parts are its arguments.
+
+        num_parallel_calls: of how many elements at a time; AUTOTUNE: as many as there are processors. Only functions
+        that call Python or read files get threads for it, the others compute with several by themselves.
+        deterministic: if False, elements may come in the order in which they are done.
+        """
+        spec, called = mapped_spec(map_func, self.element_spec)
+        if has_datasets((self.element_spec, spec)):
+            return Dataset(nested.MappedDatasets(self._plan, called, spec))
+        mapped = plans.Mapped(self._plan, called, spec)
+        count = positive_int(num_parallel_calls, "num_parallel_calls", 1, os.cpu_count() or 1)
+        if count > 1 and mapped.batching.has_effects:
+            return Dataset(ahead.MappedInParallel(mapped, count, deterministic is not False))
+        return Dataset(mapped)
 
     def flat_map(self, map_func: Callable[..., Dataset], name: str | None = None) -> Dataset:
         """The elements of the datasets that ``map_func`` makes of the elements, one dataset after the other.
@@ -139,36 +189,49 @@ class Dataset:
     ) -> Dataset:  # fmt: skip
         """The elements of the datasets that ``map_func`` makes of the elements, ``block_length`` (1) of each in turns.
 
-        cycle_length: how many datasets are read in turns; default: the number of processors. Raises TypeError for a
-        function that gives something else than a dataset, ValueError for numbers below 1.
+        cycle_length: how many datasets are read in turns; default: the number of processors. num_parallel_calls: how
+        many of them are read at a time, each by a thread, ahead of the loop. deterministic: if False, those that have
+        elements ready come first. Raises TypeError for a function that gives something else than a dataset,
+        ValueError for numbers below 1.
         """
-        cycle = None if cycle_length is None else _static_int(cycle_length, "cycle_length")
-        if cycle is None or cycle == AUTOTUNE:
-            cycle = os.cpu_count() or 1
-        block = 1 if block_length is None else _static_int(block_length, "block_length")
-        for what, number in (("cycle_length", cycle), ("block_length", block)):
-            if number < 1:
-                raise ValueError(f"{what} must be at least 1, got {number}")
-        return self._interleaved(map_func, cycle, block)
+        processors = os.cpu_count() or 1
+        cycle = positive_int(cycle_length, "cycle_length", processors, processors)
+        block = positive_int(block_length, "block_length", 1, 1)
+        if num_parallel_calls is None:
+            return self._interleaved(map_func, cycle, block)
+        threads = positive_int(num_parallel_calls, "num_parallel_calls", 1, cycle)
+        if threads > cycle and cycle_length is not None:
+            raise InvalidArgumentError(f"num_parallel_calls, {threads}, must not be more than cycle_length, {cycle}")
+        make, spec = self._maker(map_func)
+        plan = ahead.InterleavedInParallel(self._plan, make, spec, cycle, block, threads, deterministic is not False)
+        return Dataset(plan)
 
     def _interleaved(self, map_func: Callable[..., Dataset], cycle: int, block: int) -> Dataset:
-        made: list[Any] = []
+        make, spec = self._maker(map_func)
+        return Dataset(streams.Interleaved(self._plan, make, spec, cycle, block))
 
-        def probe(*element: Any) -> Any:
-            made.append(_dataset_plan(converted_argument(map_func)(*element)).spec)
-            return convert_to_tensor(0)
-
-        _result_spec(function(probe, autograph=False), *arguments_of(self.element_spec))
-        make = functools.partial(_plan_for, map_func)
-        return Dataset(streams.Interleaved(self._plan, make, made[-1], cycle, block))
+    def _maker(self, map_func: Callable[..., Dataset]) -> tuple[Callable[[Any], Plan], Any]:
+        """What makes a plan of an element by a function that gives a dataset, and the spec of its elements."""
+        spec = probed(lambda *element: _as_dataset(map_func, element), *arguments_of(self.element_spec))
+        return functools.partial(_plan_for, map_func), spec.element_spec
 
     def filter(self, predicate: Callable[..., Any], name: str | None = None) -> Dataset:
         """The elements for which the predicate, a traced function with a scalar boolean result, holds."""
-        return Dataset(streams.Filtered(self._plan, _traced(predicate)))
+        return Dataset(streams.Filtered(self._plan, traced_function(predicate)))
+
+    def unique(self, name: str | None = None) -> Dataset:
+        """Each element once, where it comes first. Raises TypeError where they aren't integers or strings."""
+        return Dataset(mixing.Unique(self._plan))
+
+    def ignore_errors(self, log_warning: bool = False, name: str | None = None) -> Dataset:
+        """The elements without those at which an error comes up; ``log_warning``: which is logged."""
+        return Dataset(
+            mixing.WithoutErrors(self._plan, logging.getLogger("autograph").warning if log_warning else None)
+        )
 
     def take_while(self, predicate: Callable[..., Any], name: str | None = None) -> Dataset:
         """The elements before the first for which the predicate doesn't hold."""
-        return Dataset(streams.Filtered(self._plan, _traced(predicate), stop=True))
+        return Dataset(streams.Filtered(self._plan, traced_function(predicate), stop=True))
 
     def enumerate(self, start: Any = 0, name: str | None = None) -> Dataset:
         """Pairs of a number, counted from ``start``, and an element."""
@@ -176,17 +239,17 @@ class Dataset:
 
     def take(self, count: Any, name: str | None = None) -> Dataset:
         """The first ``count`` elements; all of them for -1."""
-        number = _static_int(count, "take")
+        number = static_int(count, "take")
         return Dataset(plans.Part(self._plan, take=None if number < 0 else number))
 
     def skip(self, count: Any, name: str | None = None) -> Dataset:
         """The elements after the first ``count``; none for -1."""
-        number = _static_int(count, "skip")
+        number = static_int(count, "skip")
         return Dataset(plans.Part(self._plan, take=0) if number < 0 else plans.Part(self._plan, skip=number))
 
     def repeat(self, count: Any = None, name: str | None = None) -> Dataset:
         """The elements ``count`` times over; without end for None and -1."""
-        number = None if count is None else _static_int(count, "repeat")
+        number = None if count is None else static_int(count, "repeat")
         return Dataset(plans.Repeated(self._plan, None if number is not None and number < 0 else number))
 
     def batch(
@@ -203,7 +266,7 @@ class Dataset:
             size = cast(size, dtypes.int64)
             assert_op(size >= 1, "batch_size must be at least 1", "ValueError")
         else:
-            size = _static_int(batch_size, "batch")
+            size = static_int(batch_size, "batch")
         return Dataset(plans.Batched(self._plan, size, drop_remainder))
 
     def ragged_batch(
@@ -211,7 +274,63 @@ class Dataset:
         num_parallel_calls: Any = None, deterministic: bool | None = None, name: str | None = None,
     ) -> Dataset:  # fmt: skip
         """`batch`, for elements of different sizes: where the spec has unknown dimensions, the batch is ragged."""
-        return Dataset(plans.Batched(self._plan, _static_int(batch_size, "ragged_batch"), drop_remainder, ragged=True))
+        return Dataset(plans.Batched(self._plan, static_int(batch_size, "ragged_batch"), drop_remainder, ragged=True))
+
+    def sparse_batch(self, batch_size: Any, row_shape: Any, name: str | None = None) -> Dataset:
+        """``batch_size`` elements at a time as a sparse tensor whose rows have the shape ``row_shape``; None (or -1) in
+        it is the largest of the batch. Raises DataLossError for an element that is too large."""
+        (shape,) = arguments.padded_shapes(TensorSpec(None), row_shape)
+        return Dataset(grouping.SparseBatched(self._plan, static_int(batch_size, "sparse_batch"), shape))
+
+    def window(
+        self, size: Any, shift: Any = None, stride: Any = 1, drop_remainder: bool = False, name: str | None = None
+    ) -> Dataset:
+        """Datasets of ``size`` elements each, ``stride`` apart; each begins ``shift`` (``size``) after the one before.
+
+        Of elements that are structures they are structures of datasets. The last ones are shorter, unless
+        ``drop_remainder``. Raises InvalidArgumentError for numbers below 1.
+        """
+        length = static_int(size, "window")
+        step = length if shift is None else static_int(shift, "window")
+        return Dataset(grouping.Windowed(self._plan, length, step, static_int(stride, "window"), drop_remainder))
+
+    def group_by_window(
+        self, key_func: Callable[..., Any], reduce_func: Callable[[Any, Dataset], Dataset], window_size: Any = None,
+        window_size_func: Callable[[Any], Any] | None = None, name: str | None = None,
+    ) -> Dataset:  # fmt: skip
+        """The elements of ``reduce_func(key, dataset)`` for groups of elements with the same ``key_func``, an int64.
+
+        A group is complete when it has ``window_size`` elements, or ``window_size_func(key)``; at the end those come
+        that aren't, in the order of their keys. Raises ValueError unless one of the two is given.
+        """
+        if (window_size is None) == (window_size_func is None):
+            raise ValueError("Either the `window_size` argument or the `window_size_func` argument must be specified.")
+        size = window_size_func or (lambda key: window_size)
+        key = traced_function(key_func)
+        result_spec(key, *arguments_of(self.element_spec))
+        spec = probed(
+            lambda key, group: _as_dataset(reduce_func, (key, group)), TensorSpec((), dtypes.int64),
+            nested.DatasetSpec(self.element_spec),
+        )  # fmt: skip
+        reduce = lambda key, plan: _dataset_plan(reduce_func(key, ElementDataset(plan)))  # noqa: E731
+        return Dataset(grouping.Grouped(self._plan, key, reduce, size, spec.element_spec))
+
+    def bucket_by_sequence_length(
+        self, element_length_func: Callable[..., Any], bucket_boundaries: Any, bucket_batch_sizes: Any,
+        padded_shapes: Any = None, padding_values: Any = None, pad_to_bucket_boundary: bool = False,
+        no_padding: bool = False, drop_remainder: bool = False, name: str | None = None,
+    ) -> Dataset:  # fmt: skip
+        """Padded batches of elements of similar length: those between two of ``bucket_boundaries`` go together.
+
+        bucket_batch_sizes: the size of each bucket's batches, of which there is one more than boundaries.
+        pad_to_bucket_boundary: up to the boundary, less 1, and not to the longest of a batch; then elements as long as
+        the last boundary, or longer, are an InvalidArgumentError. no_padding: for elements of one length, or sparse
+        ones. Raises ValueError where the numbers of boundaries and sizes don't go together.
+        """
+        return bucketing.bucketed(
+            self, element_length_func, bucket_boundaries, bucket_batch_sizes, padded_shapes, padding_values,
+            pad_to_bucket_boundary, no_padding, drop_remainder,
+        )  # fmt: skip
 
     def unbatch(self, name: str | None = None) -> Dataset:
         """The rows of each element."""
@@ -228,31 +347,15 @@ class Dataset:
         Raises ValueError where a shape's rank isn't the elements', DataLossError for an element that is too large.
         """
         leaves = nest.flatten(self.element_spec)
-        given = [None] * len(leaves) if padded_shapes is None else _flat_shapes(self.element_spec, padded_shapes)
-        shapes = []
-        for leaf, shape in zip(leaves, given):
-            wanted = as_shape(leaf._shape if shape is None else _without_minus_one(shape))
-            if wanted is None or (leaf._shape is not None and len(wanted) != len(leaf._shape)):
-                raise ValueError(f"The padded shape {shape} is not compatible with the shape {leaf.shape} of elements")
-            shapes.append(wanted)
-        fill = [None] * len(leaves) if padding_values is None else nest.flatten(padding_values)
-        if len(fill) == 1:
-            fill = fill * len(leaves)
-        blank: dict[Any, Any] = {dtypes.string: b""}
-        values = [
-            blank.get(leaf.dtype, 0) if value is None else np.asarray(convert_to_tensor(value, leaf.dtype))
-            for leaf, value in zip(leaves, fill)
-        ]
-        size = _static_int(batch_size, "padded_batch")
+        shapes = arguments.padded_shapes(self.element_spec, padded_shapes)
+        values = arguments.padding(leaves, padding_values)
+        size = static_int(batch_size, "padded_batch")
         return Dataset(streams.PaddedBatched(self._plan, size, shapes, values, drop_remainder))
 
     def shard(self, num_shards: Any, index: Any, name: str | None = None) -> Dataset:
         """Every ``num_shards``-th element, beginning with number ``index``. Raises InvalidArgumentError for an index
         that isn't below the number of shards."""
-        count, first = _static_int(num_shards, "shard"), _static_int(index, "shard")
-        if count < 1 or not 0 <= first < count:
-            raise InvalidArgumentError(f"index must be between 0 and {count - 1} (currently index = {first}).")
-        return Dataset(streams.Sharded(self._plan, count, first))
+        return Dataset(streams.Sharded(self._plan, *arguments.shard_numbers(num_shards, index)))
 
     def rebatch(self, batch_size: Any, drop_remainder: bool = False, name: str | None = None) -> Dataset:
         """Batches of ``batch_size`` rows in place of those that there are; the last one may be shorter."""
@@ -267,28 +370,112 @@ class Dataset:
         name: str | None = None,
     ) -> Dataset:  # fmt: skip
         """The elements in a random order, each drawn from the ``buffer_size`` that are next in line."""
-        size = _static_int(buffer_size, "shuffle")
+        size = static_int(buffer_size, "shuffle")
         return Dataset(streams.Shuffled(self._plan, size, seed, reshuffle_each_iteration is not False))
 
     def scan(self, initial_state: Any, scan_func: Callable[..., Any], name: str | None = None) -> Dataset:
         """``state, output = scan_func(state, element)`` for each element: the outputs."""
-        traced = _traced(scan_func)
+        traced = traced_function(scan_func)
         state = as_element(initial_state)
         described = nest.map_structure(lambda leaf: TensorSpec(leaf.shape, leaf.dtype), state)
-        result = _result_spec(traced, described, self.element_spec)
+        result = result_spec(traced, described, self.element_spec)
         if not (isinstance(result, tuple) and len(result) == 2):
             raise TypeError(f"scan_func must return (state, output), got {result}")
         return Dataset(streams.Scanned(self._plan, state, traced, result[1]))
 
     def prefetch(self, buffer_size: Any = AUTOTUNE, name: str | None = None) -> Dataset:
-        """These elements. They are made as the loop asks for them; here so that TensorFlow programs run."""
-        return self
+        """These elements, up to ``buffer_size`` of them made by a thread before the loop asks for them.
+
+        AUTOTUNE, and 0, leave the number to us.
+        """
+        return Dataset(ahead.Prefetched(self._plan, static_int(buffer_size, "prefetch")))
 
     def cache(self, filename: str = "", name: str | None = None) -> Dataset:
-        """These elements, kept in memory after the first complete run. Raises ValueError for a file name."""
-        if filename:
-            raise ValueError("cache keeps elements in memory only; leave out the file name")
-        return Dataset(streams.Cached(self._plan))
+        """These elements, kept after the first complete run: in memory or, if there is a name, in a file.
+
+        A file that is there already is read, in place of the source; InvalidArgumentError where it has other elements.
+        """
+        path = path_of(filename)
+        return Dataset(
+            stored.KeptInFile(self._plan, f"{path}.data-00000-of-00001", "") if path else streams.Cached(self._plan)
+        )
+
+    def snapshot(
+        self, path: Any, compression: str | None = "AUTO", reader_func: Any = None, shard_func: Any = None,
+        name: str | None = None,
+    ) -> Dataset:  # fmt: skip
+        """These elements, kept in the folder ``path`` after the first complete run: `cache`, for later processes.
+
+        compression: "AUTO", "GZIP" or None. reader_func: `load`'s. shard_func: is without effect.
+        """
+        kind = _compression("GZIP" if compression == "AUTO" else compression)
+        kept = Dataset(stored.KeptInFile(self._plan, os.path.join(path_of(path), stored.FILE), kind))
+        return kept if reader_func is None else reader_func(Dataset.from_tensors(0).map(lambda _: kept))
+
+    def save(
+        self, path: Any, compression: str | None = None, shard_func: Any = None, checkpoint_args: Any = None
+    ) -> None:
+        """Writes the elements into the folder ``path``, from where `load` reads them. Not while a function is traced.
+
+        compression: "GZIP" or None. shard_func and checkpoint_args are without effect: there is one file.
+        Raises TypeError for elements in structures other than tuples, lists and dictionaries with string keys.
+        """
+        stored.save(self._plan, path_of(path), _compression(compression))
+
+    @staticmethod
+    def load(
+        path: Any, element_spec: Any = None, compression: str | None = None, reader_func: Any = None, wait: bool = False
+    ) -> Dataset:
+        """The elements that `save` has written into a folder.
+
+        reader_func: makes the dataset, of a dataset of datasets, in place of reading one file after the other.
+        Raises NotFoundError where there is nothing, DataLossError where a file is damaged, InvalidArgumentError where
+        the elements aren't of ``element_spec``.
+        """
+        loaded = Dataset(stored.load(path_of(path), element_spec, _compression(compression)))
+        return loaded if reader_func is None else reader_func(Dataset.from_tensors(0).map(lambda _: loaded))
+
+    # --- several datasets ----------------------------------------------------------------------------------------
+
+    @staticmethod
+    def choose_from_datasets(datasets: Any, choice_dataset: Dataset, stop_on_empty_dataset: bool = True) -> Dataset:
+        """Elements of several datasets: of which one each comes, the int64 scalars of ``choice_dataset`` say.
+
+        Where an exhausted one is chosen the dataset ends or, with ``stop_on_empty_dataset=False``, the next choice
+        counts. Raises ValueError for no datasets, TypeError where dtypes differ or choices aren't such scalars.
+        """
+        if not datasets:
+            raise ValueError("Invalid `datasets`. `datasets` should not be empty.")
+        if not isinstance(choice_dataset, Dataset) or choice_dataset.element_spec != TensorSpec((), dtypes.int64):
+            raise TypeError(f"`choice_dataset` must have int64 scalars for elements, got {choice_dataset!r}")
+        plan = mixing.Directed(choice_dataset._plan, [each._plan for each in datasets], stop_on_empty_dataset)
+        return Dataset(plan)
+
+    @staticmethod
+    def sample_from_datasets(
+        datasets: Any, weights: Any = None, seed: int | None = None, stop_on_empty_dataset: bool = False,
+        rerandomize_each_iteration: bool | None = None,
+    ) -> Dataset:  # fmt: skip
+        """Elements of several datasets, each drawn at random: in TensorFlow's order, for the same seeds.
+
+        weights: of the datasets, by default equal; or a dataset of such. Raises ValueError for another number of them.
+        """
+        if not datasets:
+            raise ValueError("Invalid `datasets`. `datasets` should not be empty.")
+        return resampling.sampled(
+            Dataset, list(datasets), weights, seed, stop_on_empty_dataset, rerandomize_each_iteration
+        )
+
+    def rejection_resample(
+        self, class_func: Callable[..., Any], target_dist: Any, initial_dist: Any = None, seed: int | None = None,
+        name: str | None = None,
+    ) -> Dataset:  # fmt: skip
+        """Pairs of a class and an element, some left out at random, so that classes are as frequent as is asked for.
+
+        class_func: the class of an element, an int32 or int64 scalar. target_dist, initial_dist: how frequent each
+        class is to be, and is; the latter is estimated where it isn't given.
+        """
+        return resampling.resampled(Dataset, self, class_func, target_dist, initial_dist, seed)
 
     def apply(self, transformation_func: Callable[[Dataset], Any]) -> Any:
         """``transformation_func`` of this dataset."""
@@ -337,9 +524,16 @@ class Dataset:
 
     def get_single_element(self, name: str | None = None) -> Any:
         """The only element. Raises InvalidArgumentError if there isn't exactly one."""
-        found = list(self)
+        if ctx.builder is not None:
+            iterator = DatasetIterator(self._plan)
+            there, element = iterator.fetch(convert_to_tensor(True))
+            assert_op(there, "Dataset was empty.", "InvalidArgumentError")
+            more, _ = iterator.fetch(convert_to_tensor(True))
+            assert_op(logical_not(more), "Dataset had more than one element.", "InvalidArgumentError")
+            return element
+        found = list(self.take(2))
         if len(found) != 1:
-            raise InvalidArgumentError(f"The dataset has {'no' if not found else 'more than one'} element.")
+            raise InvalidArgumentError(f"Dataset {'was empty' if not found else 'had more than one element'}.")
         return found[0]
 
     def __iter__(self) -> DatasetIterator:
@@ -365,34 +559,60 @@ class Dataset:
     def __repr__(self) -> str:
         return f"<Dataset element_spec={self.element_spec!r}>"
 
+    def _as_element(self) -> Dataset:
+        """This dataset as an element of another one."""
+        return ElementDataset(self._plan)
+
+
+class ElementDataset(Dataset):
+    """A dataset that is an element of another one, or is handed to a function as one."""
+
+    __ag_composite__ = "dataset"
+    __ag_exact__ = True
+
+    @property
+    def _type_spec(self) -> nested.DatasetSpec:
+        return nested.DatasetSpec(self._plan.spec)
+
+    def __tf_flatten__(self) -> tuple[Any, tuple]:
+        return self._type_spec, (nested.component(self._plan),)
+
+    @classmethod
+    def __tf_unflatten__(cls, metadata: Any, components: Any) -> Any:
+        return nested.unflattened(metadata, components[0])
+
+
+nested.DatasetSpec.make = ElementDataset
+
+
+def _dataset_plan(dataset: Any) -> Plan:
+    if not isinstance(dataset, Dataset):
+        raise TypeError(f"The function must return a `Dataset` object. Got {dataset!r}.")
+    return dataset._plan
+
 
 def _plan_for(function: Callable[..., Any], element: Any) -> Plan:
     """The plan of the dataset that a function makes of an element."""
     return _dataset_plan(call(function, element))
 
 
-def dense_to_ragged_batch(
-    batch_size: Any, drop_remainder: bool = False, row_splits_dtype: Any = dtypes.int64
-) -> Callable[[Dataset], Dataset]:
-    """A transformation for `Dataset.apply`: `Dataset.ragged_batch`, which says the same."""
-    return lambda dataset: dataset.ragged_batch(batch_size, drop_remainder, row_splits_dtype)
+def _as_dataset(function: Callable[..., Any], arguments: Any) -> Dataset:
+    """The dataset that a function, converted, makes of arguments."""
+    made = converted_argument(function)(*arguments)
+    _dataset_plan(made)
+    return made
 
 
-def _traced(user_function: Callable[..., Any]) -> Any:
-    """A function of elements as an `ag.function`; it is converted, unless `do_not_convert` keeps the caller from it."""
-    traced = function(user_function, autograph=CONVERTING.get() is not False)
-    traced.may_change_arguments = True
-    return traced
+def path_of(path: Any) -> str:
+    """A path, which may be a tensor."""
+    return os.fsdecode(np.asarray(path).item() if isinstance(path, Tensor) else path)
 
 
-def _without_minus_one(shape: Any) -> Any:
-    return shape if isinstance(shape, TensorShape) else [None if size in (-1, None) else int(size) for size in shape]
-
-
-def _dataset_plan(dataset: Any) -> Plan:
-    if not isinstance(dataset, Dataset):
-        raise TypeError(f"The `map_func` argument must return a `Dataset` object. Got {dataset!r}.")
-    return dataset._plan
+def _compression(kind: Any) -> str:
+    found = checked_compression(None if kind == "NONE" else kind)
+    if found == "ZLIB":
+        raise InvalidArgumentError('compression must be "GZIP" or None')
+    return found
 
 
 def _options_of(plan: Plan) -> Options:
@@ -400,25 +620,3 @@ def _options_of(plan: Plan) -> Options:
     for source in plan.sources:
         merged = merged.merge(_options_of(source))
     return merged.merge(plan.options) if isinstance(plan, plans.WithOptions) else merged
-
-
-def _result_spec(traced: Any, *specs: Any) -> Any:
-    """What a traced function returns for arguments of these specs."""
-    return traced.get_concrete_function(*specs).structured_outputs
-
-
-def _flat_shapes(types: Any, shapes: Any) -> list[Any]:
-    """The shapes that belong to the leaves of ``types``; a shape may itself be a list."""
-    if not nest.is_nested(types):
-        return [shapes]
-    return [
-        shape for kind, part in zip(nest.children(types), nest.children(shapes)) for shape in _flat_shapes(kind, part)
-    ]
-
-
-def _static_int(value: Any, what: str) -> int:
-    """A count that must be known when the dataset is made."""
-    try:
-        return operator.index(value)
-    except TypeError as error:
-        raise TypeError(f"{what} needs an integer that is known when the dataset is made, got {value!r}") from error

@@ -21,12 +21,16 @@ from autograph.data.rows import (
 from runtime import composites, dtypes, nest
 from runtime.ops.convert import convert_to_tensor
 from runtime.spec import TensorSpec
-from runtime.tensor import EagerTensor, Tensor
+from runtime.tensor import DeviceTensor, EagerTensor, Tensor
 from runtime.types import TensorType
 
 
 def as_element(value: Any) -> Any:
     """``value`` with tensors for leaves. A list is a tensor here, as in TensorFlow; other containers are structure."""
+    if type(value) in (EagerTensor, DeviceTensor):
+        return value
+    if hasattr(value, "element_spec") and hasattr(value, "_as_element"):
+        return value._as_element()
     if not isinstance(value, list) and nest.is_nested(value):
         return nest.rebuild(value, [as_element(part) for part in nest.children(value)])
     return convert_to_tensor(value)

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from autograph.data.elements import blank, types_of
+from autograph.data.nested import filled, holes
 from autograph.data.optional import Optional
 from autograph.data.plans import Plan
 from autograph.data.streams import Shuffled
@@ -31,6 +32,7 @@ from runtime.errors import (
 from runtime.ops.control import HOST_CALL, assert_op
 from runtime.ops.convert import convert_to_tensor
 from runtime.ops.dispatch import apply
+from runtime.profiling import span
 from runtime.spec import TensorSpec
 from runtime.tensor import EagerTensor, Tensor
 from runtime.tracebacks import shows_no_frames
@@ -59,7 +61,8 @@ class _Source:
     def next(self) -> Any:
         """The next element. Raises StopIteration at the end."""
         with self.lock:
-            element = next(self.iterator)
+            with span("data", "next element"):
+                element = next(self.iterator)
             self.taken += 1
             return element
 
@@ -118,13 +121,19 @@ class DatasetIterator(StagedIterator, Stream):
         self._handle: Any = None  # of one that lives in a program
         self._source: _Source | None = None
         self._plan = plan
-        self._shuffles = [shuffle.position() for shuffle in _shuffles(plan)]
+        self._shuffles = [shuffle.position() for shuffle in shuffles_of(plan)]
         if ctx.builder is None:
             self._source = _Source(plan.elements(), self)
         else:
             what = TensorType(dtypes.string, ())
-            attrs = {"function": lambda: _Source(plan.elements()), "types": (what,)}
-            self._handle = apply(HOST_CALL, (), attrs)[0]
+            open_ = holes(plan)
+
+            def started(*given: Any) -> _Source:
+                plans = {id(hole): handle.item() for hole, handle in zip(open_, given)}
+                return _Source(filled(plan, plans).elements())
+
+            attrs = {"function": started, "types": (what,)}
+            self._handle = apply(HOST_CALL, tuple(hole.handle for hole in open_), attrs)[0]
 
     def __tf_flatten__(self) -> tuple[Any, tuple]:
         spec = IteratorSpec(self.element_spec)
@@ -200,7 +209,7 @@ class DatasetIterator(StagedIterator, Stream):
         source = self._eager()
         with source.lock:
             self._shuffles = list(zip(numbers[1::3], numbers[2::3], numbers[3::3]))
-            for shuffle, position in zip(_shuffles(self._plan), self._shuffles):
+            for shuffle, position in zip(shuffles_of(self._plan), self._shuffles):
                 shuffle.set_position(*position)
             source.iterator = self._plan.elements()
             source.taken = sum(1 for _ in itertools.islice(source.iterator, numbers[0]))
@@ -262,10 +271,10 @@ def get_next_as_optional(iterator: DatasetIterator) -> Optional:
     return iterator.get_next_as_optional()
 
 
-def _shuffles(plan: Plan) -> list[Shuffled]:
+def shuffles_of(plan: Plan) -> list[Shuffled]:
     """The shuffles that a plan takes its elements from."""
     found = [plan] if isinstance(plan, Shuffled) else []
-    return found + [shuffle for source in plan.sources for shuffle in _shuffles(source)]
+    return found + [shuffle for source in plan.sources for shuffle in shuffles_of(source)]
 
 
 def _array(leaf: Tensor) -> np.ndarray:

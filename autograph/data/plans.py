@@ -63,6 +63,16 @@ class Plan:
         return self.in_blocks and all(plan.is_stored for plan in self.sources)
 
     @property
+    def is_copied(self) -> bool:
+        """Whether the elements only have to be copied from memory: nothing is computed, called or read."""
+        return bool(self.sources) and all(plan.is_copied for plan in self.sources)
+
+    @property
+    def waits(self) -> bool:
+        """Whether making elements may wait for something outside: the user's Python code, or files."""
+        return any(plan.waits for plan in self.sources)
+
+    @property
     def is_watched(self) -> bool:
         """Whether an open tape may follow gradients through the elements: then they are made by recorded ops."""
         return bool(ctx.recorders) and any(plan.is_watched for plan in self.sources)
@@ -71,6 +81,11 @@ class Plan:
     def sources(self) -> list[Plan]:
         """The plans that this one takes elements from."""
         return []
+
+    @property
+    def repeats_itself(self) -> bool:
+        """Whether its repetition is a plan of its own in TensorFlow."""
+        return False
 
     def cardinality(self) -> Any:
         """The number of elements, or INFINITE or UNKNOWN."""
@@ -88,6 +103,11 @@ class Plan:
         """The elements, eager, for one iteration of the dataset, which begins with this call."""
         raise NotImplementedError
 
+    def pass_over(self) -> None:
+        """Has the next iteration be the one after it: what is drawn anew for each is drawn."""
+        for plan in self.sources:
+            plan.pass_over()
+
     def select(self, which: Any) -> Leaves:
         """Some elements: those of a slice (start and stop) of indices, or of a vector of them; only if `by_index`."""
         raise NotImplementedError
@@ -101,6 +121,7 @@ class Range(Plan):
     """The numbers of a range."""
 
     indexed = True
+    is_copied = True
 
     def __init__(self, start: Any, stop: Any, step: Any, dtype: dtypes.DType) -> None:
         self.bounds: list[Any] = [cast(convert_to_tensor(bound), dtypes.int64) for bound in (start, stop, step)]
@@ -138,6 +159,7 @@ class Single(Plan):
     """One element."""
 
     indexed = True
+    is_copied = True
 
     def __init__(self, element: Any) -> None:
         self.element = as_element(element)
@@ -157,6 +179,7 @@ class Slices(Plan):
     """The rows of tensors."""
 
     indexed = True
+    is_copied = True
 
     def __init__(self, tensors: Any) -> None:
         self.tensors = as_element(tensors)
@@ -212,11 +235,23 @@ class Generated(Plan):
         self.arguments = arguments
         self.spec = spec
 
+    @property
+    def waits(self) -> bool:
+        return True
+
     def elements(self) -> Iterator[Any]:
         return map(fitter(self.spec), self.generator(*self.arguments))
 
 
 # --- transformations that keep elements countable ------------------------------------------------------------------
+
+
+class OfFile(Plan):
+    """What is read from a file: how many elements that are is known at its end."""
+
+    @property
+    def waits(self) -> bool:
+        return True
 
 
 class Follower(Plan):
@@ -235,12 +270,19 @@ class Follower(Plan):
         return [self.source]
 
 
-class WithOptions(Follower):
-    """The elements of a source, with options of the dataset."""
+class Uncounted(Follower):
+    """A plan with other elements than its source has: how many there are is known at the end."""
 
-    def __init__(self, source: Plan, options: Any) -> None:
+    def __init__(self, source: Plan) -> None:
         super().__init__(source)
-        self.options = options
+        self.indexed = False
+
+    def cardinality(self) -> Any:
+        return UNKNOWN
+
+
+class Same(Follower):
+    """A plan that has the very elements of its source, whichever way they are asked for."""
 
     def at(self, index: Any) -> Any:
         return self.source.at(index)
@@ -266,7 +308,36 @@ class WithOptions(Follower):
         return self.source.elements()
 
 
-class Mapped(Follower):
+class WithOptions(Same):
+    """The elements of a source, with options of the dataset."""
+
+    def __init__(self, source: Plan, options: Any) -> None:
+        super().__init__(source)
+        self.options = options
+
+
+class Calling(Follower):
+    """A plan that calls a function of the program's for each element."""
+
+    @property
+    def batching(self) -> Batching:
+        """The function for many elements."""
+        raise NotImplementedError
+
+    @property
+    def is_stored(self) -> bool:
+        return False
+
+    @property
+    def is_copied(self) -> bool:
+        return False
+
+    @property
+    def waits(self) -> bool:
+        return self.source.waits or self.batching.has_effects
+
+
+class Mapped(Calling):
     """A function of each element."""
 
     def __init__(self, source: Plan, function: Callable[..., Any], spec: Any) -> None:
@@ -291,10 +362,6 @@ class Mapped(Follower):
         return self.source.in_blocks and self.batching.works
 
     @property
-    def is_stored(self) -> bool:
-        return False
-
-    @property
     def is_watched(self) -> bool:
         return bool(ctx.recorders) and (self.source.is_watched or self.batching.is_watched)
 
@@ -304,11 +371,15 @@ class Mapped(Follower):
     def blocks(self) -> Blocks:
         return blocks.Changed(self.source.blocks(), self.batching)
 
+    def made(self, element: Any) -> Any:
+        """What the function gives for an element."""
+        return as_element(call(self.function, element))
+
     def at(self, index: Any) -> Any:
-        return as_element(call(self.function, self.source.at(index)))
+        return self.made(self.source.at(index))
 
     def elements(self) -> Iterator[Any]:
-        return (as_element(call(self.function, element)) for element in self.source.elements())
+        return map(self.made, self.source.elements())  # goes on behind an element that fails, as TensorFlow does
 
 
 class Zipped(Plan):
@@ -464,9 +535,14 @@ class Repeated(Follower):
     def blocks(self) -> Blocks:
         left = itertools.count() if self.times is None else iter(range(self.times))
         next(left)
+        ending = iter([self._end])
 
         def following(given: int) -> Blocks | None:
-            return self.source.blocks() if given and next(left, None) is not None else None
+            if given and next(left, None) is not None:
+                return self.source.blocks()
+            for end in ending if given else ():
+                end()
+            return None
 
         return blocks.Chained(self.source.blocks(), following)
 
@@ -482,6 +558,12 @@ class Repeated(Follower):
             if empty:
                 return
             first = None
+        self._end()
+
+    def _end(self) -> None:
+        """TensorFlow begins one more iteration behind the last, but for a shuffle that is repeated itself."""
+        if not self.source.repeats_itself:
+            self.source.pass_over()
 
 
 class Batched(Follower):
@@ -490,8 +572,8 @@ class Batched(Follower):
     def __init__(self, source: Plan, size: Any, drop_remainder: bool, ragged: bool = False) -> None:
         super().__init__(source)
         self.row_spec = composites.map_structure(ragged_spec_of_leaf, source.spec) if ragged else source.spec
-        is_known = isinstance(size, int)  # otherwise a symbolic int64 scalar
-        if is_known and size < 1:
+        is_known = type(size) is int  # otherwise a symbolic int64 scalar, or what stands for one
+        if isinstance(size, int) and size < 1:
             raise ValueError(f"batch_size must be at least 1, got {size}")
         self.size = size
         self.drop_remainder = drop_remainder

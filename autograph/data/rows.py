@@ -12,13 +12,14 @@ import numpy as np
 
 from runtime import dtypes
 from runtime.context import ctx
-from runtime.ops.api import concat, pad, stack
+from runtime.ops.api import concat, pad, stack, zeros_like
 from runtime.ops.api import shape as shape_of
+from runtime.ops.convert import convert_to_tensor
 from runtime.ragged.arrays import stack_rows
 from runtime.ragged.spec import RaggedTensorSpec
 from runtime.ragged.tensor import RaggedTensor
 from runtime.shapes import widen
-from runtime.sparse import SparseTensor, SparseTensorSpec, sparse_concat, sparse_row
+from runtime.sparse import SparseTensor, SparseTensorSpec, sparse_concat, sparse_row, sparse_slice
 from runtime.spec import TensorSpec
 from runtime.tensor import EagerTensor
 
@@ -29,6 +30,8 @@ def spec_of_leaf(leaf: Any) -> Any:
         return leaf._type_spec
     if isinstance(leaf, SparseTensor):
         return SparseTensorSpec(leaf.shape, leaf.dtype)
+    if hasattr(leaf, "element_spec"):  # a dataset
+        return leaf._type_spec
     return TensorSpec(leaf.shape, leaf.dtype)
 
 
@@ -44,7 +47,11 @@ def row_spec_of_leaf(spec: Any) -> Any:
 
 
 def batched_spec_of_leaf(spec: Any, size: int | None) -> Any:
-    """The spec of a batch of what a spec describes."""
+    """The spec of a batch of what a spec describes. Raises TypeError for datasets, which don't go into one."""
+    if hasattr(spec, "element_spec"):
+        raise TypeError(
+            "Datasets don't go into batches: `flat_map(lambda window: window.batch(size))` batches each one"
+        )
     shape = None if spec._shape is None else (size, *spec._shape)
     if isinstance(spec, RaggedTensorSpec):
         return RaggedTensorSpec(shape, spec.dtype, spec.ragged_rank + 1)
@@ -91,6 +98,15 @@ def has_spans(leaf: Any) -> bool:
     return not isinstance(leaf, SparseTensor)
 
 
+def rows_between(leaf: Any, start: Any, stop: Any) -> Any:
+    """The rows from one index, an int or an int64 scalar, to another."""
+    if not isinstance(leaf, SparseTensor):
+        return leaf[start:stop]
+    inner = leaf.dense_shape[1:]
+    first, count = (stack([convert_to_tensor(number, inner.dtype)]) for number in (start, stop - start))
+    return sparse_slice(leaf, concat([first, zeros_like(inner)], 0), concat([count, inner], 0))
+
+
 def batch_of_leaves(leaves: list[Any], spec: Any) -> Any:
     """Eager rows, each of this spec, as one.
 
@@ -101,11 +117,19 @@ def batch_of_leaves(leaves: list[Any], spec: Any) -> Any:
     if not isinstance(spec, RaggedTensorSpec):
         first = leaves[0]._array.shape
         if not ctx.recorders and all(leaf._array.shape == first for leaf in leaves):
-            return EagerTensor(np.array([leaf._array for leaf in leaves], spec.dtype._np), spec.dtype)
+            return EagerTensor(stacked_arrays(leaves), spec.dtype)
         return stack(leaves)  # which says what doesn't fit
     if spec.ragged_rank:
         return stack_rows([_as_ragged(leaf, spec.ragged_rank) for leaf in leaves])
     return RaggedTensor.from_row_lengths(concat(leaves, 0), [leaf.shape[0] for leaf in leaves], validate=False)
+
+
+def stacked_arrays(leaves: list[Any]) -> np.ndarray:
+    """The arrays of eager tensors of one shape and dtype as one, along a new first axis."""
+    dtype = leaves[0].dtype
+    if dtype is dtypes.string:  # of which NumPy would put scalars, as arrays, into the array
+        return np.stack([np.asarray(leaf._array, object) for leaf in leaves])
+    return np.array([leaf._array for leaf in leaves], dtype._np)
 
 
 def dense_argument(spec: Any) -> Any:

@@ -13,7 +13,8 @@ from autograph.data import blocks
 from autograph.data.batching import Batching
 from autograph.data.blocks import Blocks, Leaves, Order
 from autograph.data.elements import as_element, call, joined_spec, row_spec, rows_of
-from autograph.data.plans import INFINITE, UNKNOWN, Follower, Plan
+from autograph.data.plans import INFINITE, UNKNOWN, Calling, Follower, Plan, Uncounted
+from autograph.data.rows import stacked_arrays
 from runtime import dtypes, nest
 from runtime.errors import DataLossError
 from runtime.ops.random import philox
@@ -24,7 +25,7 @@ from runtime.tensor import EagerTensor
 _AT_ONCE = 256
 
 
-class Filtered(Follower):
+class Filtered(Calling):
     """The elements for which a function holds; with ``stop`` those before the first for which it doesn't."""
 
     def __init__(self, source: Plan, predicate: Callable[..., Any], stop: bool = False) -> None:
@@ -48,10 +49,6 @@ class Filtered(Follower):
     def in_blocks(self) -> bool:
         # The predicate is asked of elements further on, too, so it mustn't fail there.
         return not self.stop and self.source.in_blocks and self.batching.never_fails
-
-    @property
-    def is_stored(self) -> bool:
-        return False
 
     def blocks(self) -> Blocks:
         return blocks.Held(self.source.blocks(), self.batching)
@@ -132,13 +129,23 @@ class Shuffled(Follower):
     def in_blocks(self) -> bool:
         return self.source.in_blocks
 
+    @property
+    def repeats_itself(self) -> bool:
+        return True
+
+    def pass_over(self) -> None:
+        super().pass_over()
+        self._next_seeds()
+
+    def _next_seeds(self) -> tuple[int, int]:
+        if self.seeds_of_iterations is None:
+            return self.seeds
+        with self.lock:
+            return next(self.seeds_of_iterations), next(self.seeds_of_iterations)
+
     def _order(self) -> Order:
         """The order of a new iteration."""
-        seeds = self.seeds
-        if self.seeds_of_iterations is not None:
-            with self.lock:
-                seeds = next(self.seeds_of_iterations), next(self.seeds_of_iterations)
-        return Order(_stream(*seeds), self.size)
+        return Order(_stream(*self._next_seeds()), self.size)
 
     def blocks(self) -> Blocks:
         order = self._order()
@@ -167,16 +174,12 @@ def _stream(first: int, second: int) -> philox.Words:
     return philox.Words(first, second << 64)
 
 
-class Unbatched(Follower):
+class Unbatched(Uncounted):
     """The rows of each element."""
 
     def __init__(self, source: Plan) -> None:
         super().__init__(source)
-        self.indexed = False
         self.spec = row_spec(source.spec)
-
-    def cardinality(self) -> Any:
-        return UNKNOWN
 
     def elements(self) -> Iterator[Any]:
         return itertools.chain.from_iterable(map(rows_of, self.source.elements()))
@@ -249,7 +252,7 @@ class PaddedBatched(Follower):
         return EagerTensor(whole, dtype)
 
 
-class Interleaved(Follower):
+class Interleaved(Uncounted):
     """The elements of the datasets that a function makes of the source's: ``block`` of one, then ``block`` of the next.
 
     cycle: how many datasets are read in turns. Of one, each is read to its end before the next is made.
@@ -257,36 +260,58 @@ class Interleaved(Follower):
 
     def __init__(self, source: Plan, make: Callable[[Any], Plan], spec: Any, cycle: int, block: int) -> None:
         super().__init__(source)
-        self.indexed = False
         self.make, self.spec = make, spec
         self.cycle, self.block = cycle, block
 
-    def cardinality(self) -> Any:
-        return UNKNOWN
+    @property
+    def is_copied(self) -> bool:
+        return False
+
+    @property
+    def waits(self) -> bool:
+        return True  # what the datasets do that the function makes isn't known before
 
     def elements(self) -> Iterator[Any]:
-        return self._interleaved(self.source.elements())
+        return self._interleaved(map(self.opened, self.source.elements()))
 
-    def _interleaved(self, source: Iterator[Any]) -> Iterator[Any]:
-        running: list[Iterator[Any] | None] = [None] * self.cycle
-        place, more = 0, True
-        while more or any(each is not None for each in running):
-            current = running[place]
-            if current is None and more:
-                for element in source:
-                    current = running[place] = self.make(element).elements()
-                    break
+    def opened(self, element: Any) -> Iterator[Any]:
+        """The elements of the dataset that is made of an element."""
+        return self.make(element).elements()
+
+    def _interleaved(self, iterators: Iterator[Iterator[Any]]) -> Iterator[Any]:
+        return _InTurns(iterators, self.cycle, self.block)
+
+
+class _InTurns:
+    """Elements of iterators in turns. An error of one leaves it where it is, and the turns go on."""
+
+    def __init__(self, iterators: Iterator[Iterator[Any]], cycle: int, block: int) -> None:
+        self._iterators, self._block = iterators, block
+        self._running: list[Iterator[Any] | None] = [None] * cycle
+        self._place = self._given = 0
+        self._more = True
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        running = self._running
+        while self._more or any(each is not None for each in running):
+            current = running[self._place]
+            if current is None and self._more:
+                current = running[self._place] = next(self._iterators, None)
+                self._more = current is not None
+            if current is not None and self._given < self._block:
+                try:
+                    element = next(current)
+                except StopIteration:
+                    running[self._place] = None
                 else:
-                    more = False
-            if current is not None:
-                given = 0
-                for element in itertools.islice(current, self.block):
-                    given += 1
-                    yield element
-                if given < self.block:
-                    running[place] = None
-            if current is not None or not more:
-                place = (place + 1) % self.cycle
+                    self._given += 1
+                    return element
+            if current is not None or not self._more:
+                self._place, self._given = (self._place + 1) % len(running), 0
+        raise StopIteration
 
 
 class Scanned(Follower):
@@ -298,6 +323,14 @@ class Scanned(Follower):
         self.state = as_element(state)
         self.function = function
         self.spec = spec
+
+    @property
+    def is_copied(self) -> bool:
+        return False
+
+    @property
+    def waits(self) -> bool:
+        return True  # the function may do anything
 
     def elements(self) -> Iterator[Any]:
         return self._scanned(self.source.elements())
@@ -364,4 +397,4 @@ class Cached(Follower):
             self.kept = kept
         elif kept:
             rows = zip(*[nest.flatten(element) for element in kept])
-            self._keep([np.array([leaf._array for leaf in leaves], leaves[0].dtype._np) for leaves in rows])
+            self._keep([stacked_arrays(list(leaves)) for leaves in rows])

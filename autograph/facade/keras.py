@@ -30,7 +30,7 @@ def load() -> ModuleType:
             if error.name is None or error.name.partition(".")[0] != "keras":
                 raise
             raise FacadeError(
-                "Keras 3 isn't installed: python -m pip install 'autograph-numba[keras]'", name="keras"
+                "Keras 3 isn't installed: python -m pip install 'keras>=3.15,<3.16'", name="keras"
             ) from None
         finally:
             if chosen is None:

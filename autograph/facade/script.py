@@ -11,6 +11,7 @@ from types import ModuleType, TracebackType
 from typing import Any
 
 from autograph.facade.installation import install
+from runtime.progress import progress
 
 
 def run_file(path: str, arguments: Sequence[str]) -> int:
@@ -21,7 +22,8 @@ def run_file(path: str, arguments: Sequence[str]) -> int:
     """
     with open(path, "rb") as file:
         source = file.read()
-    install()
+    with progress("loading autograph in tensorflow's place"):
+        install()
     module = ModuleType("__main__")
     module.__file__ = path
     module.__loader__ = importlib.machinery.SourceFileLoader("__main__", path)
@@ -34,7 +36,8 @@ def run_file(path: str, arguments: Sequence[str]) -> int:
 
 def run_module(name: str, arguments: Sequence[str]) -> int:
     """Runs a module as `python -m name arguments...` does, after `install`; gives the exit code."""
-    install()
+    with progress("loading autograph in tensorflow's place"):
+        install()
     sys.argv = [name, *arguments]
     sys.path.insert(0, os.getcwd())
     return _guarded(lambda: runpy.run_module(name, run_name="__main__", alter_sys=True))

@@ -7,7 +7,7 @@ import itertools
 import operator
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Generic, ParamSpec, TypeVar, overload
 
 from autograph.function.calling import bind_call, serves
 from autograph.function.function_type import FunctionType, function_type, trace_type_of, type_text
@@ -21,7 +21,7 @@ from autograph.function.signature import (
     recalled,
 )
 from runtime import dtypes, locks, nest
-from runtime.context import ctx
+from runtime.context import ctx, placing
 from runtime.dtypes import as_dtype
 from runtime.engine.function import GraphFunction
 from runtime.graph.ir import Graph, copy_graph
@@ -29,7 +29,7 @@ from runtime.graph.printer import as_text
 from runtime.graph.unrolled import hand_on
 from runtime.shapes import as_shape
 from runtime.spec import TensorSpec
-from runtime.tensor import EagerTensor
+from runtime.tensor import EagerTensor, eager
 from runtime.variable import Variable
 
 _serial = itertools.count()
@@ -44,7 +44,11 @@ def _is_one(spec: Any, value: Any) -> bool:
     return value.__class__ is EagerTensor and value.dtype is spec.dtype and value._array.shape == spec._shape
 
 
-class ConcreteFunction:
+P = ParamSpec("P")
+Result = TypeVar("Result")
+
+
+class ConcreteFunction(Generic[P, Result]):
     """A traced function. Calling it runs the graph; it never traces.
 
     Attributes: `graph` (print it to read it), `structured_input_signature`, `structured_outputs`, `inputs`, `outputs`,
@@ -71,7 +75,7 @@ class ConcreteFunction:
         self.function = GraphFunction(graph, jit_compile)
         self._variables = tuple(variables)
         self.guards: tuple = ()  # what must still hold for the trace to be used (see guards.py)
-        self.checked = False  # whether it was traced with `enable_check_numerics`
+        self.here: Any = None  # under which checks, and for which replica, it was traced
         self.used = True  # since the cache last looked for room
         # Once it is known how calls run: from tensors to the result, where no tape and no trace is open.
         self.direct: Callable[[list[Any]], Any] | None = None
@@ -200,13 +204,17 @@ class ConcreteFunction:
 
     # --- calling -------------------------------------------------------------------------------------------------
 
+    @overload
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Result: ...
+    @overload  # Python values that the trace has baked in may be left out
+    def __call__(self, *args: Any, **kwargs: Any) -> Result: ...
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Runs the graph on tensors, given by position or by the traced function's parameter names.
 
         Raises IncompatibleArgumentError (an InvalidArgumentError and a TypeError) for the wrong dtype or shape.
         """
         if self._plain and not kwargs and len(args) == len(self._specs) and all(map(_is_one, self._specs, args)):
-            if self.direct is not None and ctx.builder is None and not ctx.recorders:
+            if self.direct is not None and ctx.builder is None and not ctx.recorders and not placing:
                 return self.direct(list(args))
             return self.call_flat(args)
         tensors, variables, called = bind_call(self, args, kwargs)
@@ -230,8 +238,9 @@ class ConcreteFunction:
             results = self._call_with_variables(tensors)
         if not self._was_settled and self.function.executable.settled is not None:
             self._was_settled = True
-            self.direct = None if self._variables else self._direct()
-            self.fast_calls_left = _FAST_CALLS if self._kernel is not None and not self._given_variables else 0
+            if self.function.device is None:
+                self.direct = None if self._variables else self._direct()
+                self.fast_calls_left = _FAST_CALLS if self._kernel is not None and not self._given_variables else 0
         if self._single:
             return results[0]
         return self._pack(results)
@@ -286,7 +295,7 @@ class ConcreteFunction:
         nothing = structure is None and self._is_none == [True]
         pack: Any = None if self._single else tuple if is_tuple else inline_cache.NOTHING if nothing else self._pack
         extra, dtypes = [t._array for t in self._extra], [v.dtype for v in self.graph.outputs if v.is_tensor]
-        assign = [v.take for v in written]
+        assign = [v.set_array for v in written]
         plan = inline_cache.make_plan(self._kernel, pattern, order, extra, dtypes, assign, pack, fallback, raising)
         self._has_fast_call = self._has_fast_call or plan is not None
         return plan
@@ -303,7 +312,7 @@ class ConcreteFunction:
         if not self._variables:
             return [*tensors, *self._extra]
         token = [_NO_TOKEN] if self._has_token else []
-        return [*tensors, *self._extra, *[v.read_value() for v in self.variables], *token]
+        return [*tensors, *self._extra, *[v.own_value() for v in self.variables], *token]
 
     def _call_with_variables(self, tensors: Sequence[Any]) -> list[Any]:
         if not self._written or self._waits:
@@ -315,12 +324,12 @@ class ConcreteFunction:
             return self._run_on_variables(tensors)
 
     def _run_on_variables(self, tensors: Sequence[Any]) -> list[Any]:
-        if not ctx.recorders and not self._commits:
+        if not ctx.recorders and not self._commits and not placing:
             return self._run_unseen(tensors)
         inputs, variables = self.inputs_for(tensors), self.variables
         results = self._run_with_commits(inputs) if self._commits else self.function(inputs)
         for index, value in zip(self._written, results[self._count :]):
-            variables[index].assign(value)
+            variables[index].assign_own(value)
         return results
 
     def _run_unseen(self, tensors: Sequence[Any]) -> list[Any]:
@@ -333,7 +342,7 @@ class ConcreteFunction:
             arrays.append(None)
         results = self.function.executable(arrays)
         for index, array in zip(self._written, results[self._count :]):
-            variables[index].take(array)
+            variables[index].set_array(array)
         return self.function.wrapped(results[: self._count])
 
     def _run_with_commits(self, inputs: list[Any]) -> list[Any]:
@@ -345,7 +354,7 @@ class ConcreteFunction:
             for reference, value in ctx.commits.items():
                 variable = reference.deref()
                 variable = self._instead.get(id(variable), reference.deref)()
-                variable.assign(EagerTensor(value, variable.dtype))
+                variable.assign_own(eager(value, variable.dtype))
             raise
         finally:
             ctx.commits = outer
@@ -489,13 +498,15 @@ class ConcreteFunction:
         """The program at a stage of its compilation, as text. Nothing runs.
 
         Args:
-            stage: "graph": the graph that its passes have left. "passes": the graph as it was traced and after each
+            stage: "graph": the graph after all passes. "passes": the graph as it was traced and after each
                 pass that changes it, changed lines marked with - and +; for this the function is traced again.
                 "kernel": the native code as Python. "kernel-passes": what each pass over the kernel changes. "llvm":
-                the kernel in LLVM's language. "optimized-llvm": the same after LLVM's passes. "asm": its assembly for
-                this machine. Where some operations stay on the interpreter, there is a kernel for each native part.
+                the kernel as LLVM IR. "optimized-llvm": the same after LLVM's passes. "asm": its assembly for
+                this machine. "device-kernel": the native code as all threads of a GPU run it, as Python. "ptx": that as
+                PTX, NVIDIA's assembly language. Where some operations stay on the interpreter, there is a kernel for
+                each native part.
             gradient: None: the function. "forward": the function with what its gradient needs. "backward": the
-                gradient by all inputs that are floating-point numbers, variables among them.
+                gradient with respect to all floating-point inputs, variables among them.
 
         Raises ValueError for another stage, or where there is no gradient; UnimplementedError where nothing is native;
         ReferenceError where the function can't be traced again because it, or an argument of its, is gone.
@@ -511,6 +522,10 @@ class ConcreteFunction:
         if retrace is None:
             raise ReferenceError(f"the function that made the trace {self.graph.name!r} is gone, or made it otherwise")
         return retrace(self).function
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return self.graph._repr_html_()
 
     def __str__(self) -> str:
         return f"ConcreteFunction {self.pretty_printed_signature()}"

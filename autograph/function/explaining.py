@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Iterator
@@ -10,10 +11,16 @@ from typing import Any
 
 from autograph.function.concrete import ConcreteFunction
 from autograph.function.signature import key_of_call
+from runtime import profiling
+from runtime.context import placing
+from runtime.engine import settings
+from runtime.engine.executable import Executable
 from runtime.engine.explain import Report, Section, explain
 from runtime.engine.explain_page import to_page
 from runtime.engine.explain_text import to_text
 from runtime.engine.machine import machine
+from runtime.engine.timeline import phase
+from runtime.graph.page import framed
 from runtime.tensor import EagerTensor
 
 _RUNS = 5
@@ -21,18 +28,54 @@ _ENOUGH = 0.5  # seconds of runs after which the best one counts
 
 
 class Explanation(str):
-    """A text that shows itself as it is in an interactive session."""
+    """A text that shows itself as it is in an interactive session, and as a page in a notebook."""
+
+    page: str
 
     def __repr__(self) -> str:
         return str(self)
+
+    def _repr_html_(self) -> str:
+        return framed(self.page, self.count("\n"))
 
 
 def explain_call(
     function: Any, args: tuple, kwargs: dict[str, Any], html: str | os.PathLike | None, measure: bool
 ) -> Explanation:
     """What `Function.explain` gives."""
-    concrete: ConcreteFunction = function.get_concrete_function(*args, **kwargs)
+    return explained(*traced(function, args, kwargs, measure), function, args, kwargs, html, measure)
+
+
+def traced(
+    function: Any, args: tuple, kwargs: dict[str, Any], measure: bool, compile: bool = False
+) -> tuple[ConcreteFunction, profiling.Profile]:
+    """The trace for the arguments, and a profile of what that took: of compiling, too, where that is asked for or the
+    program is going to be measured."""
+    profile = profiling.start()
+    try:
+        concrete: ConcreteFunction = function.get_concrete_function(*args, **kwargs)
+        if measure and settings.jit_mode(concrete.function.jit_compile) is not False:
+            compile = compile or not isinstance(_values(function, concrete, args, kwargs), str)
+        if compile:
+            concrete.function.executable.compile()
+    finally:
+        profiling.stop(profile)
+    return concrete, profile
+
+
+def explained(
+    concrete: ConcreteFunction,
+    profile: profiling.Profile,
+    function: Any,
+    args: tuple,
+    kwargs: dict[str, Any],
+    html: str | os.PathLike | None,
+    measure: bool,
+) -> Explanation:
+    """The report of a trace."""
     graph_function = concrete.function
+    if placing:
+        placing[0].prepare(graph_function.executable, _tensors(function, args, kwargs), graph_function.device)
     section = explain("the program", graph_function.executable, concrete.graph)
     section.calls = concrete.answered_by() if graph_function.executable.is_native else None
     sections = [section]
@@ -42,14 +85,29 @@ def explain_call(
             ("gradient", gradient.backward),
         ):
             sections.append(explain(title, part.executable, part.graph))
+    called = {kernel.name: f"kernel {number}" for number, kernel in enumerate(section.kernels, 1) if kernel.name}
+    phases = [phase("tracing and compiling", profile, called)]
     if measure:
-        args, kwargs = function._arguments.bind(args, kwargs)
-        _measure(concrete, section, args, kwargs)
-    report = Report(concrete.graph.name, f"({', '.join(_arguments(concrete))})", sections)
+        values = _values(function, concrete, args, kwargs)
+        if isinstance(values, str):
+            section.unmeasured = values
+        else:
+            phases.append(phase("a call", _measure(concrete, section, values), called))
+    report = Report(concrete.graph.name, f"({', '.join(_arguments(concrete))})", sections, list(filter(None, phases)))
     limits = machine()
+    explanation = Explanation(to_text(report, limits))
+    explanation.page = to_page(report, limits)
     if html is not None:
-        Path(html).write_text(to_page(report, limits), encoding="utf-8")
-    return Explanation(to_text(report, limits))
+        Path(html).write_text(explanation.page, encoding="utf-8")
+    return explanation
+
+
+def _tensors(function: Any, args: tuple, kwargs: dict[str, Any]) -> list[Any]:
+    """The tensors among the arguments of a call."""
+    args, kwargs = function._arguments.bind(args, kwargs)
+    found: list[Any] = []
+    key_of_call(args, kwargs, found)
+    return found
 
 
 def _arguments(concrete: ConcreteFunction) -> Iterator[str]:
@@ -71,18 +129,44 @@ def _shape(spec: Any) -> str:
     return f"[{', '.join('?' if size is None else str(size) for size in spec._shape)}]"
 
 
-def _measure(concrete: ConcreteFunction, section: Section, args: tuple, kwargs: dict[str, Any]) -> None:
-    """Notes the best time of a few runs whose results are thrown away; variables keep their values."""
+def _values(function: Any, concrete: ConcreteFunction, args: tuple, kwargs: dict[str, Any]) -> list[Any] | str:
+    """What the graph takes for a call, or why it can't be run to be measured."""
+    args, kwargs = function._arguments.bind(args, kwargs)
     tensors: list[Any] = []
     key_of_call(args, kwargs, tensors)
     if not all(isinstance(t, EagerTensor) for t in tensors) or len(tensors) != len(concrete.argument_specs):
-        section.unmeasured = "that takes values, not specs"
-        return
+        return "that takes values, not specs"
     if any(node.op.effect or node.op.calls_python for node in concrete.graph.walk()):
-        section.unmeasured = "running it has effects"
-        return
-    values = [t._array for t in concrete.inputs_for(tensors)]
+        return "running it has effects"
+    return [t._array for t in concrete.inputs_for(tensors)]
+
+
+def _measure(concrete: ConcreteFunction, section: Section, values: list[Any]) -> profiling.Profile:
+    """Notes the best times of a few runs whose results are thrown away, and of the kernels in them; variables keep
+    their values. Gives the profile of the last run."""
     run = concrete.function.executable
+    _note_best_time(run, section, values)
+    best: dict[str, float] = {}
+    end = time.perf_counter() + _ENOUGH / 2
+    for _ in range(_RUNS):
+        profile = profiling.start()
+        try:
+            with profiling.span("call", f"call {concrete.graph.name}"):
+                run(values)
+        finally:
+            profiling.stop(profile)
+        for event in profile.events:
+            name = event.arguments.get("kernel", "")
+            if event.category == "kernel":
+                best[name] = min(best.get(name, math.inf), event.duration / 1e9)
+        if time.perf_counter() > end:
+            break
+    for kernel in section.kernels:
+        kernel.seconds = best.get(kernel.name)
+    return profile
+
+
+def _note_best_time(run: Executable, section: Section, values: list[Any]) -> None:
     start = time.perf_counter()
     while True:
         before = time.perf_counter()

@@ -77,7 +77,8 @@ def known_inputs(builder: Any) -> dict[Value, Any]:
     known.update((value, tensor._array) for tensor, value in builder.eager_captures.values())
     for key, value in builder.state_inputs.items():
         if isinstance(value.type, TensorType):
-            known[value] = key.deref()._array
+            variable = key.deref()
+            known[value] = None if variable._array is None else variable.current_array()
     return known
 
 

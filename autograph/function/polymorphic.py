@@ -9,7 +9,7 @@ import threading
 import types
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, overload
 
 from autograph.convert.api import converted
 from autograph.convert.features import Feature, checked
@@ -34,10 +34,10 @@ from autograph.operators.calls import CONVERTING, is_library
 from autograph.operators.recursion import watched
 from autograph.operators.unbound import name_assignment
 from autograph.operators.unconverted import explain_type_error
-from runtime import nest
+from runtime import nest, profiling
 from runtime.autodiff.budget import as_budget
 from runtime.collecting import rarely
-from runtime.context import ctx, eagerly
+from runtime.context import ctx, hold_back, placing
 from runtime.recursion import room
 from runtime.tensor import EagerTensor
 from runtime.tracebacks import drop_own_frames, shows_no_frames
@@ -48,8 +48,8 @@ _run_eagerly = False
 def run_functions_eagerly(run_eagerly: bool) -> None:
     """Makes every `ag.function` run as the plain Python function it was made from (for debugging), or not."""
     global _run_eagerly
+    hold_back(int(bool(run_eagerly)) - int(_run_eagerly))
     _run_eagerly = bool(run_eagerly)
-    eagerly[0] = _run_eagerly
 
 
 def functions_run_eagerly() -> bool:
@@ -57,7 +57,20 @@ def functions_run_eagerly() -> bool:
     return _run_eagerly
 
 
-class Function:
+P = ParamSpec("P")
+Result = TypeVar("Result")
+Instance = TypeVar("Instance")
+OfMethod = ParamSpec("OfMethod")
+
+
+def _key_here(key: Any) -> Any:
+    """The key of a trace made under the checks and for the replica of this thread."""
+    if ctx.numerics is not None:
+        key = ("checked", key)
+    return key if ctx.variant is None else (ctx.variant, key)
+
+
+class Function(Generic[P, Result]):
     """A traced, polymorphic function.
 
     >>> @function
@@ -72,7 +85,7 @@ class Function:
 
     def __init__(
         self,
-        python_function: Callable[..., Any],
+        python_function: Callable[P, Result],
         input_signature: Sequence[Any] | None = None,
         autograph: bool = True,
         jit_compile: bool | None = None,
@@ -90,7 +103,7 @@ class Function:
         self._gradient_memory = gradient_memory
         self._memory = as_budget(gradient_memory)
         self._features = features
-        self._latest: ConcreteFunction | None = None
+        self._latest: ConcreteFunction[P, Result] | None = None
         self._arguments = Arguments(python_function)
         self._plain_count = self._arguments.plain_count
         self.input_signature = checked_signature(input_signature)
@@ -126,35 +139,49 @@ class Function:
         self._plain_count = self._arguments.plain_count
 
     @property
-    def python_function(self) -> Callable[..., Any]:
+    def python_function(self) -> Callable[P, Result]:
         """The function that was decorated."""
         return self._python_function
 
+    @property
+    def converts(self) -> bool:
+        """Whether the Python function is converted (`autograph=True`)."""
+        return self._autograph
+
+    def around(self, function: Callable[..., Any]) -> Function[..., Any]:
+        """A function with the same name and options that runs another Python function, as it stands."""
+        return Function(
+            function, None, False, self._jit_compile, self._name, self._reduce_retracing, self._gradient_memory
+        )  # fmt: skip
+
     # --- calling -------------------------------------------------------------------------------------------------
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Result:
         if _run_eagerly:
             return self._python_function(*args, **kwargs)
         given, named = args, kwargs
+        opened = self._opened_span() if profiling.recording else None
         try:
             if kwargs or len(args) != self._plain_count:
-                args, kwargs = self._arguments.bind(args, kwargs)
+                args, kwargs = self._arguments.bind(args, kwargs)  # type: ignore[assignment]
             if self.input_signature is not None:
-                args = check_input_signature(args, self.input_signature, self._arguments)
+                args = check_input_signature(args, self.input_signature, self._arguments)  # type: ignore[assignment]
             tensors: list[Any] = []
             if len(args) == 1 and args[0].__class__ is EagerTensor and not kwargs:
                 tensors.append(args[0])
                 key: Any = (args[0].dtype.name, args[0]._array.shape)  # what `key_of_call` gives
             else:
                 key = key_of_call(args, kwargs, tensors)
-            if ctx.numerics is not None:
-                key = ("checked", key)
+            if ctx.numerics is not None or ctx.variant is not None:
+                key = _key_here(key)
             if ctx.builder is not None and (self.recurs or key in self._tracing) and self._autograph:
                 return self._traceable()(*args, **kwargs)
             concrete = self._traces.get(key)
             if concrete is None or (concrete.guards and broken(concrete.guards) is not None):
                 concrete = self._trace(key, args, kwargs)
-            if ctx.builder is None and not ctx.recorders:
+            if opened is not None:
+                profiling.note_graph(concrete.graph)
+            if ctx.builder is None and not ctx.recorders and (not placing or placing[0].place_of(tensors) is None):
                 if concrete.fast_calls_left:
                     self._shorten(concrete, given, named, tensors)
                 if concrete.direct is not None:
@@ -163,6 +190,12 @@ class Function:
             return concrete.call_flat(tensors)
         except drop_own_frames():  # matches nothing: the error goes on, its traceback cleaned
             raise
+        finally:
+            if opened is not None:
+                opened.__exit__()
+
+    def _opened_span(self) -> Any:
+        return profiling.span("call", f"{'call' if ctx.builder is None else 'inline'} {self._name}").__enter__()
 
     def _shorten(self, concrete: ConcreteFunction, args: tuple, named: dict[str, Any], tensors: list[Any]) -> None:
         """Has later calls like this one answered by machine code, as soon as that is there."""
@@ -170,7 +203,12 @@ class Function:
             inline_cache,  # loads the code generator, which is there when something is settled
         )
 
-        if ctx.numerics is not None or not inline_cache.ready() or not self._lock.acquire(blocking=False):
+        if (
+            ctx.numerics is not None
+            or ctx.variant is not None
+            or not inline_cache.ready()
+            or not self._lock.acquire(blocking=False)
+        ):
             return
         try:
             owner = self._owner()
@@ -211,7 +249,7 @@ class Function:
         concrete.guards = settled(guards)
         concrete.python_function = self._python_function
         concrete.retrace = weakref.WeakMethod(self._trace_again)
-        concrete.checked = ctx.numerics is not None
+        concrete.here = _key_here(None)
         self._trace_count += 1
         self._latest = concrete
         return concrete
@@ -234,7 +272,7 @@ class Function:
 
         def run() -> ConcreteFunction:
             function = self._traceable()
-            with room():
+            with room(), profiling.span("trace", f"trace {self._name}"):
                 return trace(
                     function, self._name, args, kwargs, self._arguments, self._jit_compile, self._memory,
                     self.may_change_arguments,
@@ -291,18 +329,18 @@ class Function:
         specs = nest.pack_sequence_as(args[: len(self.input_signature or ())], nest.flatten(self.input_signature))
         args = (*specs, *args[len(specs) :])
         key = key_of_call(args, kwargs, [])
-        return key if ctx.numerics is None else ("checked", key), args
+        return _key_here(key), args
 
     def _covering(self, args: tuple, kwargs: dict[str, Any]) -> ConcreteFunction | None:
         """A trace made from specs (`get_concrete_function`) or with other variables that fits these arguments."""
         for concrete in self._cache.traces():
-            if concrete.checked is (ctx.numerics is not None) and broken(concrete.guards) is None:
+            if concrete.here == _key_here(None) and broken(concrete.guards) is None:
                 serving = concrete.serving(args, kwargs)
                 if serving is not None:
                     return serving
         return None
 
-    def get_concrete_function(self, *args: Any, **kwargs: Any) -> ConcreteFunction:
+    def get_concrete_function(self, *args: Any, **kwargs: Any) -> ConcreteFunction[P, Result]:
         """The trace for these arguments (values or `TensorSpec`s), traced now if need be.
 
         Without arguments it takes those of the input signature, if there is one.
@@ -314,8 +352,7 @@ class Function:
             if self.input_signature is not None:
                 args = check_input_signature(args, self.input_signature, self._arguments)
             key = key_of_call(args, kwargs, [])
-            if ctx.numerics is not None:
-                key = ("checked", key)
+            key = _key_here(key)
             found = self._traces.get(key)
             return found if found is not None and broken(found.guards) is None else self._trace(key, args, kwargs)
         except drop_own_frames():
@@ -323,6 +360,12 @@ class Function:
 
     # --- methods -------------------------------------------------------------------------------------------------
 
+    @overload
+    def __get__(self, instance: None, owner: Any = None) -> Function[P, Result]: ...
+    @overload
+    def __get__(
+        self: Function[Concatenate[Instance, OfMethod], Result], instance: Instance, owner: Any = None
+    ) -> Function[OfMethod, Result]: ...
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         """A function in a class is a method: each instance has its own traces, which go when the instance goes."""
         if instance is None:
@@ -454,6 +497,34 @@ class _WeakMethod:
         return self.__func__(self.__self__, *args, **kwargs)
 
 
+class _Decorator(Protocol):
+    """What `function(option=...)` gives: it makes a Python function a traced one of the same signature."""
+
+    def __call__(self, function: Callable[P, Result], /) -> Function[P, Result]: ...
+
+
+@overload
+def function(
+    func: Callable[P, Result],
+    input_signature: Sequence[Any] | None = None,
+    autograph: bool = True,
+    jit_compile: bool | None = None,
+    reduce_retracing: bool = False,
+    name: str | None = None,
+    gradient_memory: int | None = None,
+    **experimental: Any,
+) -> Function[P, Result]: ...
+@overload
+def function(
+    func: None = None,
+    input_signature: Sequence[Any] | None = None,
+    autograph: bool = True,
+    jit_compile: bool | None = None,
+    reduce_retracing: bool = False,
+    name: str | None = None,
+    gradient_memory: int | None = None,
+    **experimental: Any,
+) -> _Decorator: ...
 def function(
     func: Callable[..., Any] | None = None,
     input_signature: Sequence[Any] | None = None,

@@ -27,7 +27,7 @@ from runtime.ops.convert import convert_to_tensor
 from runtime.ops.staged_number import StagedNumber, storage
 from runtime.shapes import as_shape, widen
 from runtime.spec import TensorSpec
-from runtime.tensor import EagerTensor, SymbolicTensor, Tensor
+from runtime.tensor import DeviceTensor, EagerTensor, SymbolicTensor, Tensor
 from runtime.variable import Variable
 
 _VALUES = frozenset({int, float, bool, complex, str, bytes, type(None), type, type(Ellipsis), range})
@@ -150,7 +150,7 @@ def key_of_call(args: tuple, kwargs: dict[str, Any], tensors: list) -> Hashable:
 
 def _add_key(value: Any, key: list[Any], tensors: list) -> None:
     kind = type(value)
-    if kind is EagerTensor or kind is SymbolicTensor:
+    if kind is EagerTensor or kind is SymbolicTensor or kind is DeviceTensor:
         tensors.append(value)
         key += (value.dtype.name, value._shape)
     elif kind is list or kind is tuple:
@@ -185,6 +185,8 @@ def _add_key(value: Any, key: list[Any], tensors: list) -> None:
     elif hasattr(kind, "__tf_flatten__"):
         metadata, parts = value.__tf_flatten__()
         key += (kind, _hashable(metadata))
+        if hasattr(kind, "set_shape"):  # what its tensors don't say, a trace is told of it: `trace._say_shapes`
+            key.append(as_shape(value.shape))
         for part in parts:
             _add_key(part, key, tensors)
     elif nest.is_nested(value):  # dataclasses, attrs classes, other mappings

@@ -13,6 +13,7 @@ from autograph.function.signature import Arguments, NumberSpec, VariableArgument
 from autograph.operators.absence import returned
 from autograph.operators.aliases import check_chosen
 from autograph.operators.frame import end_trace
+from autograph.operators.raising import check_refused
 from runtime import nest
 from runtime.autodiff.budget import Budget
 from runtime.context import ctx
@@ -24,7 +25,7 @@ from runtime.ops.convert import convert_to_tensor
 from runtime.ops.staged_number import StagedNumber
 from runtime.spec import TensorSpec
 from runtime.staged_list import resolved
-from runtime.tensor import EagerTensor, Tensor
+from runtime.tensor import DeviceTensor, EagerTensor, Tensor
 from runtime.types import TensorType
 
 
@@ -70,16 +71,19 @@ def trace(
             spec_name = getattr(value, "name", None) if isinstance(value, TensorSpec) else None
             specs.append(TensorSpec(shape, dtype, spec_name or name))
             inputs.append(builder.add_input(TensorType(dtype, shape), spec_name or name))
-            if type(value) is EagerTensor:
+            if type(value) in (EagerTensor, DeviceTensor):
                 builder.given[inputs[-1]] = value
             return builder.tensor(inputs[-1])
 
         symbolic_args, symbolic_kwargs = nest.map_structure(placeholder, (args, kwargs))
+        _say_shapes((args, kwargs), (symbolic_args, symbolic_kwargs))
         given = _parts_of((symbolic_args, symbolic_kwargs))
         try:
             result = resolved(python_function(*symbolic_args, **symbolic_kwargs))
         except BaseException as error:
             try:
+                if isinstance(error, Exception) and not isinstance(error, StagingError):
+                    check_refused(builder)  # which the program's `finally` or handler has hidden behind its own error
                 if type(error).__module__ == "builtins":
                     check_chosen(builder)  # Python's own error (``items[0]``) may come of a name that has parted
             finally:
@@ -94,6 +98,17 @@ def trace(
         outputs = [_as_output(value, name) for value in flat]
     builder.graph.outputs = [builder.use(t) for t in outputs if t is not None]
     return _finish(builder, inputs, specs, result, outputs, (args, kwargs), jit_compile, arguments)
+
+
+def _say_shapes(given: Any, stand_in: Any) -> None:
+    """Tells composites that stand in for arguments the static shapes of these, where their tensors don't say them."""
+    if not nest.is_nested(given):
+        return
+    if hasattr(type(stand_in), "__tf_flatten__") and hasattr(stand_in, "set_shape"):
+        stand_in.set_shape(given.shape)
+        return
+    for one, other in zip(nest.children(given), nest.children(stand_in)):
+        _say_shapes(one, other)
 
 
 def _parts_of(structure: Any) -> list[tuple[Any, list[Any]]]:

@@ -11,6 +11,7 @@ from runtime.device import (
     LogicalDevice,
     LogicalDeviceConfiguration,
     PhysicalDevice,
+    emulate_gpus,
     get_logical_device_configuration,
     get_soft_device_placement,
     get_visible_devices,
@@ -21,11 +22,13 @@ from runtime.device import (
     set_visible_devices,
 )
 from runtime.engine.options import enable_op_determinism
+from runtime.progress import show_progress, shows_progress
 
 __all__ = [
-    "LogicalDevice", "LogicalDeviceConfiguration", "PhysicalDevice", "enable_op_determinism", "experimental",
-    "functions_run_eagerly", "get_gradient_memory", "get_logical_device_configuration", "get_soft_device_placement",
+    "LogicalDevice", "LogicalDeviceConfiguration", "PhysicalDevice", "emulate_gpus", "enable_op_determinism",
+    "experimental", "functions_run_eagerly", "get_gradient_memory", "get_logical_device_configuration",
+    "get_soft_device_placement",
     "get_visible_devices", "list_logical_devices", "list_physical_devices", "optimizer", "run_functions_eagerly",
     "set_gradient_memory", "set_logical_device_configuration", "set_soft_device_placement", "set_visible_devices",
-    "threading",
+    "show_progress", "shows_progress", "threading",
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""`ag.config.experimental`: determinism, and the older names of what `ag.config` has."""
+"""`ag.config.experimental`: determinism, memory of GPUs, and the older names of what `ag.config` has."""
 
 from __future__ import annotations
 
@@ -6,11 +6,17 @@ from runtime.device import (
     LogicalDeviceConfiguration as VirtualDeviceConfiguration,
 )
 from runtime.device import (
-    get_logical_device_configuration as get_virtual_device_configuration,
-)
-from runtime.device import (
+    get_device_details,
+    get_memory_growth,
+    get_memory_info,
+    get_transfer_info,
     list_logical_devices,
     list_physical_devices,
+    reset_memory_stats,
+    set_memory_growth,
+)
+from runtime.device import (
+    get_logical_device_configuration as get_virtual_device_configuration,
 )
 from runtime.device import (
     set_logical_device_configuration as set_virtual_device_configuration,
@@ -18,6 +24,7 @@ from runtime.device import (
 from runtime.engine.options import enable_op_determinism
 
 __all__ = [
-    "VirtualDeviceConfiguration", "enable_op_determinism", "get_virtual_device_configuration", "list_logical_devices",
-    "list_physical_devices", "set_virtual_device_configuration",
+    "VirtualDeviceConfiguration", "enable_op_determinism", "get_device_details", "get_memory_growth",
+    "get_memory_info", "get_transfer_info", "get_virtual_device_configuration", "list_logical_devices",
+    "list_physical_devices", "reset_memory_stats", "set_memory_growth", "set_virtual_device_configuration",
 ]  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from runtime.device import get_log_device_placement, set_log_device_placement
 from runtime.ops.api import (
     Assert,
     assert_equal,
@@ -42,5 +43,5 @@ __all__ = [
     "assert_none_equal", "assert_positive", "assert_proper_iterable", "assert_rank", "assert_rank_at_least",
     "assert_rank_in", "assert_same_float_dtype", "assert_scalar", "assert_shapes", "assert_type", "check_numerics",
     "disable_check_numerics", "disable_traceback_filtering", "enable_check_numerics", "enable_traceback_filtering",
-    "is_numeric_tensor", "is_traceback_filtering_enabled",
+    "get_log_device_placement", "is_numeric_tensor", "is_traceback_filtering_enabled", "set_log_device_placement",
 ]  # fmt: skip

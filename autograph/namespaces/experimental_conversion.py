@@ -1,4 +1,4 @@
-"""`ag.autograph.experimental`."""
+"""`ag.autograph.experimental`: options of conversion and of loops."""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from autograph.data.files import TFRecordOptions, TFRecordWriter
 from autograph.namespaces import io_gfile as gfile
 from runtime.ops.image.codecs import (
     decode_bmp,
@@ -13,10 +14,26 @@ from runtime.ops.image.codecs import (
     encode_png,
     is_jpeg,
 )
+from runtime.ops.strings.csv import decode_csv
 from runtime.ops.strings.files import matching_files, read_file, write_file
 from runtime.ops.strings.string_split import decode_raw
+from runtime.ops.strings.tensor_protos import parse_tensor, serialize_tensor
+from runtime.parsing import (
+    FixedLenFeature,
+    FixedLenSequenceFeature,
+    RaggedFeature,
+    SparseFeature,
+    VarLenFeature,
+    parse_example,
+    parse_sequence_example,
+    parse_single_example,
+    parse_single_sequence_example,
+)
 
 __all__ = [
-    "decode_bmp", "decode_gif", "decode_image", "decode_jpeg", "decode_png", "decode_raw", "encode_jpeg", "encode_png",
-    "gfile", "is_jpeg", "matching_files", "read_file", "write_file",
+    "FixedLenFeature", "FixedLenSequenceFeature", "RaggedFeature", "SparseFeature", "TFRecordOptions", "TFRecordWriter",
+    "VarLenFeature", "decode_bmp", "decode_csv", "decode_gif", "decode_image", "decode_jpeg", "decode_png",
+    "decode_raw", "encode_jpeg", "encode_png", "gfile", "is_jpeg", "matching_files", "parse_example",
+    "parse_sequence_example", "parse_single_example", "parse_single_sequence_example", "parse_tensor", "read_file",
+    "serialize_tensor", "write_file",
 ]  # fmt: skip

@@ -1,7 +1,18 @@
-"""`ag.train`: checkpoints."""
+"""`ag.train`: checkpoints, and the messages that records hold."""
 
 from __future__ import annotations
 
+from autograph.data.messages import (
+    BytesList,
+    Example,
+    Feature,
+    FeatureList,
+    FeatureLists,
+    Features,
+    FloatList,
+    Int64List,
+    SequenceExample,
+)
 from autograph.namespaces import train_experimental as experimental
 from autograph.saving.checkpoint import Checkpoint
 from autograph.saving.manager import CheckpointManager
@@ -11,6 +22,7 @@ from autograph.saving.reader import list_variables, load_checkpoint, load_variab
 from autograph.saving.state import get_checkpoint_state, latest_checkpoint
 
 __all__ = [
-    "Checkpoint", "CheckpointManager", "CheckpointOptions", "TrackableView", "experimental", "get_checkpoint_state",
-    "latest_checkpoint", "list_variables", "load_checkpoint", "load_variable",
+    "BytesList", "Checkpoint", "CheckpointManager", "CheckpointOptions", "Example", "Feature", "FeatureList",
+    "FeatureLists", "Features", "FloatList", "Int64List", "SequenceExample", "TrackableView", "experimental",
+    "get_checkpoint_state", "latest_checkpoint", "list_variables", "load_checkpoint", "load_variable",
 ]  # fmt: skip

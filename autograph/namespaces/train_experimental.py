@@ -1,4 +1,4 @@
-"""`ag.train.experimental`."""
+"""`ag.train.experimental`: how large the files of a checkpoint get."""
 
 from __future__ import annotations
 

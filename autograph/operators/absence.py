@@ -29,6 +29,7 @@ from runtime.ops.convert import convert_to_tensor
 from runtime.ops.elementwise.compare import logical_not
 from runtime.ops.staged_number import StagedNumber
 from runtime.tensor import SymbolicTensor
+from runtime.thread_state import handed_on
 
 # The kinds of absence.
 NONE = "none"
@@ -239,7 +240,7 @@ class _Trials(threading.local):
         self.open: list[list[BaseException]] = []
 
 
-_trials = _Trials()
+_trials = handed_on(_Trials())
 _EXPECTED = (TypeError, ValueError, AttributeError, NameError, UnboundLocalError)
 
 

@@ -61,7 +61,7 @@ class _Chosen:
         if self.is_read is None:
             self.is_read = self.is_result or is_needed(self.copy)
             found = [(*each[:3], is_needed(each[0])) for each in self.originals]
-            self.originals = [each for each in found if each[3] or is_held(each[0], each[1])]
+            self.originals = [each for each in found if each[3] or is_held(each[0], each[1]) or self._has_twin(each[0])]
         elif self.is_read and not self.is_result:
             self.is_read = is_needed(self.copy)
         self.was_used = self.is_in_use()
@@ -83,8 +83,21 @@ class _Chosen:
         changed = self.is_changed()
         for original, holders, before, is_read in self.originals:
             moving = id(original) in always_changing or not same(before, held(original))
-            if (changed and (is_read or is_held(original, holders))) or (moving and self.is_in_use()):
+            if changed and (is_read or is_held(original, holders) or self._has_twin(original)):
                 return True
+            if moving and self.is_in_use():
+                return True
+        return False
+
+    def _has_twin(self, original: Any) -> bool:
+        """Whether another copy of an original is in use, which nothing else may hold any more."""
+        builder, original = ctx.builder, canonical(original)
+        while builder is not None:
+            for each in _chosen.get(builder, ()):
+                is_twin = any(canonical(other[0]) is original for other in each.originals)
+                if is_twin and each.copy is not self.copy and each.is_in_use():
+                    return True
+            builder = builder.parent
         return False
 
 
@@ -278,6 +291,20 @@ def origins(value: Any) -> list[Any]:
     return [each[0] for record in known if canonical(record.copy) is canonical(value) for each in record.originals]
 
 
+def may_have_been(value: Any) -> list[Any]:
+    """What a value may be for Python besides itself: what it was chosen from, in the current region or around it."""
+    records = _records(ctx.builder)
+    found = {id(value): value}
+    waiting = [canonical(value)]
+    while waiting:
+        copy = waiting.pop()
+        for original in [each[0] for record in records if canonical(record.copy) is copy for each in record.originals]:
+            if id(original) not in found:
+                found[id(original)] = original
+                waiting.append(canonical(original))
+    return [each for each in found.values() if each is not value]
+
+
 def look_at_chosen(builder: Any) -> None:
     """Notes which of the lists and objects that were just chosen will be used: the variables are set now."""
     if builder in _chosen:
@@ -299,10 +326,11 @@ def check_chosen(builder: Any, always_changing: Collection[int] = ()) -> None:
     always_changing: ids of containers that every iteration of the region changes, before or after a choice.
     """
     elements.end_region(builder)
-    ended = _chosen.pop(builder, [])
-    for each in ended:
-        if each.is_broken(always_changing):
-            raise shared(each.label, each.location)
+    ended = _chosen.get(builder, [])
+    broken = next((each for each in ended if each.is_broken(always_changing)), None)
+    _chosen.pop(builder, None)
+    if broken is not None:
+        raise shared(broken.label, broken.location)
     if builder.parent is None:
         return
     _note_changed(builder.parent, ended)
@@ -316,9 +344,9 @@ def _note_changed(builder: Any, records: Iterable[_Chosen]) -> None:
     _changed.setdefault(builder, []).extend([each.copy for each in records if each.is_changed()])
 
 
-def note_changed(copies: Iterable[Any]) -> None:
-    """Tells the regions around the current one of copies that it has changed."""
-    _changed.setdefault(ctx.builder, []).extend(copies)
+def note_changed(copies: Iterable[Any], builder: Any = None) -> None:
+    """Tells the regions around the current one, or that of a builder, of containers that it has changed."""
+    _changed.setdefault(builder or ctx.builder, []).extend(copies)
 
 
 def changed_copies(builder: Any) -> list[Any]:

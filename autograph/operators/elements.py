@@ -16,6 +16,7 @@ from __future__ import annotations
 import copy
 import dis
 import sys
+from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from types import CodeType
 from typing import Any
@@ -488,8 +489,13 @@ _KEYS = ("LOAD_CONST", "LOAD_FAST", "LOAD_DEREF", "LOAD_GLOBAL", "LOAD_SMALL_INT
 
 
 def _next_instructions(code: CodeType, here: int) -> list[dis.Instruction]:
-    """An instruction and the two after it."""
-    return [each for each in dis.get_instructions(code) if each.offset >= here and each.opname != "CACHE"][:3]
+    """An instruction and the two after it.
+
+    A frame may stand at one of the caches behind its instruction, once that has been specialised (Python 3.12).
+    """
+    instructions = [each for each in dis.get_instructions(code) if each.opname != "CACHE"]
+    current = bisect_right([each.offset for each in instructions], here) - 1
+    return instructions[max(current, 0) :][:3]
 
 
 # --- parts ----------------------------------------------------------------------------------------------------------
@@ -554,12 +560,12 @@ def _offset(position: Any) -> tuple[Any, int]:
     if static is not None:
         return None, int(static)
     value, offset = position.value, 0
-    while value.node is not None and value.node.op.name in ("add", "sub"):
+    while value.node is not None and value.node.op.name == "add":
         left, right = value.node.inputs
         number = _constant(right)
         if number is None:
             break
-        offset += number if value.node.op.name == "add" else -number
+        offset += number
         value = left
     return value, offset
 
@@ -569,9 +575,6 @@ def _constant(value: Any) -> int | None:
         return None
     static = static_value(SymbolicTensor(value, ctx.builder))
     return None if static is None else int(static)
-
-
-_PURE = ("add", "sub", "less", "where", "select", "cast")
 
 
 def _same_value(one: Any, other: Any, depth: int = 6) -> bool:
@@ -586,7 +589,7 @@ def _same_value(one: Any, other: Any, depth: int = 6) -> bool:
         return one.type.shape == () == other.type.shape and _constant(one) == _constant(other) is not None
     return (
         first.op is second.op
-        and first.op.name in _PURE
+        and first.op.is_elementwise
         and first.attrs == second.attrs
         and all(_same_value(a, b, depth - 1) for a, b in zip(first.inputs, second.inputs))
     )

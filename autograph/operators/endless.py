@@ -8,10 +8,8 @@ from typing import Any
 from autograph.errors import StagingValueError, user_location
 from autograph.operators.symbolic import type_of
 from runtime.graph.builder import Region
+from runtime.graph.passes.rewrites.commits import may_fail
 from runtime.ops.convert import is_tensor_like
-
-# What can't fail, whatever numbers it is given; drawing random numbers aside.
-_SAFE = frozenset({"constant", "range", "cast", "add", "subtract", "multiply"})
 
 
 def refuse_endless(test: Region, body: Region, variables: Iterable[tuple[str, Any, Any]]) -> None:
@@ -26,10 +24,10 @@ def refuse_endless(test: Region, body: Region, variables: Iterable[tuple[str, An
     if node is None or node.op.name != "constant" or not bool(node.attrs["value"].array) or test.builder.written:
         return
     nodes: list[Any] = list(body.builder.graph.walk())
-    draws = [each for each in nodes if each.op.name.startswith("random_")]
+    draws = [each for each in nodes if each.op.is_random]
     if any(each.op.effect for each in nodes if each not in draws):
         return
-    if draws and any(each.op.name not in _SAFE for each in nodes if each not in draws):
+    if draws and any(may_fail(each) for each in nodes if each not in draws):
         return
     if body.builder.written and not draws:
         return

@@ -26,7 +26,7 @@ from runtime.ops.elementwise.compare import logical_and, where
 from runtime.ops.elementwise.elementary import cast, ceil
 from runtime.ops.staged_number import StagedNumber
 from runtime.staged_list import StagedList, moved
-from runtime.tensor import EagerTensor, SymbolicTensor
+from runtime.tensor import DeviceTensor, EagerTensor, SymbolicTensor
 
 _NO_STEP = "range() arg 3 must not be zero"
 
@@ -330,7 +330,7 @@ def staged(iterable: Any) -> Staged | None:
         return rest_of(iterable) if ctx.builder is not None else None
     if isinstance(iterable, Staged):
         return None if isinstance(iterable, SelfIterator) and iterable.started else iterable
-    if kind is EagerTensor:
+    if kind is EagerTensor or kind is DeviceTensor:
         # A tensor from outside the trace: a loop over it is a loop of the program, not a thousand copies of its body.
         return TensorItems(iterable) if ctx.builder is not None else None
     tensor = symbolic(iterable)

@@ -18,6 +18,7 @@ from typing import Any
 from autograph.errors import StagingError, user_location
 from autograph.operators.live import is_live
 from runtime.context import ctx
+from runtime.thread_state import handed_on
 
 
 class _Outside(threading.local):
@@ -27,7 +28,7 @@ class _Outside(threading.local):
         self.seen: list[frozenset[int]] = []
 
 
-_outside = _Outside()
+_outside = handed_on(_Outside())
 
 
 @contextlib.contextmanager

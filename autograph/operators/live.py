@@ -20,7 +20,16 @@ from collections import deque
 from collections.abc import Callable, Collection, ItemsView, Iterator, KeysView, Mapping, Sequence, ValuesView
 from ctypes import c_int, py_object, pythonapi
 from functools import partial
-from types import BuiltinFunctionType, CodeType, FrameType, FunctionType, GeneratorType, MethodType, ModuleType
+from types import (
+    BuiltinFunctionType,
+    CellType,
+    CodeType,
+    FrameType,
+    FunctionType,
+    GeneratorType,
+    MethodType,
+    ModuleType,
+)
 from typing import Any
 
 from autograph.errors import is_own_file
@@ -29,12 +38,15 @@ from autograph.operators.by_code import remembered
 from autograph.operators.state import Block, read_cell
 from runtime.staged_list import Moved
 from runtime.tensor import EagerTensor, SymbolicTensor
+from runtime.thread_state import handed_on
 
 ATOMS = frozenset({int, float, bool, str, bytes, complex, type(None), SymbolicTensor, EagerTensor})
 # Instances of their classes hold nothing of a program's.
 _OTHERS = ("builtins", "numpy", "autograph", "runtime")
 # Of iterators and the like that are not the program's own the garbage collector knows what they hold.
 _COMPREHENSIONS = "autograph.operators.comprehensions"
+# Of iterators over tensors and staged lists the attributes are what they run over.
+_ITERABLES = "autograph.operators.iterables"
 _WITH_REFERENTS = ("builtins", "collections", "_collections", "functools", "itertools", _COMPREHENSIONS)
 _ENDS = ("RETURN_VALUE", "RETURN_CONST", "RAISE_VARARGS", "RERAISE")
 _ALWAYS = ("JUMP_FORWARD", "JUMP_ABSOLUTE", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT")
@@ -53,7 +65,7 @@ class _Pending(threading.local):
         self.objects: list[Any] = []
 
 
-pending = _Pending()
+pending = handed_on(_Pending())
 
 
 def is_live(value: Any, in_loops_only: bool = False, without: Collection[str] = ()) -> bool:
@@ -207,6 +219,8 @@ def places_of(held: Any) -> Any:
         return (held[0].moved_to,)
     if kind in (list, tuple, deque) or isinstance(held, dict):
         return held
+    if kind is CellType:  # in frames of generators, before Python 3.11
+        return (read_cell(held),)
     if kind is FunctionType:
         return tuple([read_cell(cell) for cell in held.__closure__ or ()])
     if kind in (MethodType, BuiltinFunctionType):
@@ -219,6 +233,8 @@ def places_of(held: Any) -> Any:
         return tuple(held)
     if kind.__module__ in _WITH_REFERENTS and isinstance(held, (partial, KeysView, ValuesView, ItemsView, Iterator)):
         return tuple(gc.get_referents(held))
+    if kind.__module__ == _ITERABLES:
+        return attributes_of(held)
     if isinstance(held, (type, ModuleType)) or kind.__module__.partition(".")[0] in _OTHERS:
         return None
     return attributes_of(held)

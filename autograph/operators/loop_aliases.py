@@ -28,6 +28,7 @@ from autograph.operators.aliases import (
     is_held,
     is_needed,
     may_be_one,
+    may_have_been,
     mutables,
     new_order,
     note_changed,
@@ -91,7 +92,7 @@ class Copies:
         changed = {
             (id(each.slot), each.label)
             for each in self.copies
-            if each.is_changed() or any(may_be_one(other, each.start) for other in others)
+            if each.is_changed() or any(other is each.initial or may_be_one(other, each.start) for other in others)
         }
         note_changed([each.start for each in self.copies if each.is_changed()])
         copies = {(id(each.slot), each.label): each for each in self.copies}
@@ -156,7 +157,7 @@ class Copies:
 
     def _is_shared(self, value: Any, without: Sequence[str] = ()) -> bool:
         """Whether a variable holds a container, or what it was chosen from, and is read again."""
-        return any(is_needed(each, without) for each in (value, *origins(value)))
+        return any(is_needed(each, without) for each in (value, *may_have_been(value)))
 
 
 def _inside(owner: Any) -> list[Any]:

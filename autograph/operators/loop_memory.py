@@ -27,6 +27,7 @@ from autograph.errors import is_own_file
 from autograph.operators.state import UNSET, Slot
 from autograph.operators.structure import map_leaves
 from runtime.context import ctx
+from runtime.thread_state import handed_on
 
 # What tells which variable a slot is, from one trace of a loop to the next.
 Key = tuple[type[Slot], str]
@@ -140,7 +141,7 @@ class _Open(threading.local):
     alone: bool = False
 
 
-_open = _Open()
+_open = handed_on(_Open())
 
 
 def memory_of(codes: Sequence[CodeType]) -> Memory:

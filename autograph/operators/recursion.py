@@ -58,6 +58,7 @@ from runtime.ops.staged_number import StagedNumber, kind_of
 from runtime.shapes import widen
 from runtime.staged_list import StagedList, moved, resolved
 from runtime.tensor import SymbolicTensor
+from runtime.thread_state import handed_on
 from runtime.types import TensorType
 from runtime.variable import Variable
 
@@ -142,7 +143,7 @@ class _Active(threading.local):
         self.stack: list[Activation] = []
 
 
-_active = _Active()
+_active = handed_on(_Active())
 
 
 def watched(callee: FunctionType, made: Callable[..., Any], owner: Any = None) -> Callable[..., Any]:
@@ -170,12 +171,6 @@ def watched(callee: FunctionType, made: Callable[..., Any], owner: Any = None) -
         return activation.run()
 
     return call
-
-
-def is_running(function: Any) -> bool:
-    """Whether a function is being traced on this thread."""
-    code = getattr(getattr(function, "__func__", function), "__code__", None)
-    return any(each.code is code for each in _active.stack)
 
 
 class _Result:

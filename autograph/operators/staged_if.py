@@ -24,6 +24,7 @@ from autograph.operators.aliases import (
     current,
     look_at_chosen,
     mutables,
+    note_changed,
 )
 from autograph.operators.containers import ContentSlot, become_staged, is_list, staged_list, unwrapped, without_refs
 from autograph.operators.elements import begin_branch, settle_elements
@@ -109,7 +110,7 @@ def stage_branches(predicate: Any, branches: Sequence[Callable[[], Any]], state:
         raise AlwaysRaises(
             "both branches of a condition on a tensor raise",
             location=user_location(),
-            cause="no way leads on from here, so the function has no result",
+            cause="neither branch continues, so the function has no result",
             fix="return something in one of the branches",
         )
     # Lists become staged ones first: what else is set holds these.
@@ -169,6 +170,10 @@ def _trace(name: str, branch: Callable[[], Any], facts: set[Any], state: Sequenc
         trace.values = [after_block(slot, value) for slot, value in zip(state, before)]
         trace.places = [slot.place for slot in state]
         trace.changes, trace.images = frame.changed(), frame.images()
+        if trace.raises:
+            # What it would have gone on with is lost; that it changes them isn't: the error may be one that Python,
+            # where two lists are one, doesn't raise.
+            note_changed([each.owner for each in trace.changes if each.owner is not None], ctx.builder.parent)
         return []
 
     try:

@@ -22,8 +22,10 @@ from autograph.operators.live import ATOMS, frames_from, places_of
 # Instructions that leave what they take on the stack, or only add to it.
 _LOADS = ("LOAD_FAST", "LOAD_CONST", "LOAD_GLOBAL", "LOAD_DEREF", "LOAD_CLOSURE", "LOAD_CLASSDEREF", "LOAD_NAME")
 _ONLY_PUSH = (*_LOADS, "LOAD_SMALL_INT", "LOAD_BUILD_CLASS", "LOAD_ASSERTION_ERROR", "PUSH_NULL", "COPY", "DUP_TOP")
+# Those that leave the stack alone.
+_IDLE = ("NOP", "CACHE", "EXTENDED_ARG", "RESUME", "COPY_FREE_VARS", "MAKE_CELL", "KW_NAMES", "SETUP_FINALLY")
 # Those that take one value, whatever they give.
-_TAKE_ONE = ("LOAD_ATTR", "LOAD_METHOD", "UNPACK_", "FOR_ITER", "SEND", "BEFORE_", "GET_", "YIELD_VALUE")
+_TAKE_ONE = ("LOAD_ATTR", "LOAD_METHOD", "UNPACK_", "FOR_ITER", "SEND", "BEFORE_", "GET_", "YIELD_VALUE", "SETUP_WITH")
 # Those that give nothing.
 _ONLY_TAKE = ("STORE_", "DELETE_", "POP_", "LIST_", "SET_", "DICT_", "MAP_ADD", "END_")
 _COLLECTING = ("BUILD_LIST", "BUILD_SET", "BUILD_MAP", "BUILD_CONST_KEY_MAP")
@@ -196,7 +198,7 @@ def _below(instruction: dis.Instruction, depths: dict[int, int]) -> int | None:
     name = instruction.opname
     if name == "STORE_FAST_LOAD_FAST":
         return before - 1
-    if name.startswith(_ONLY_PUSH):
+    if name.startswith((*_ONLY_PUSH, *_IDLE)):
         return before
     if name.startswith(_TAKE_ONE):
         return before - 1

@@ -26,9 +26,9 @@ class Checkpoint(objects.Holder):
     root       an object in whose place the checkpoint stands: what it holds is saved under the same names
     kwargs     objects by name; they become attributes. More may be set as attributes later.
 
-    What is saved are variables, random generators and iterators over datasets, and what holds such: modules, lists,
-    tuples, dictionaries, objects with attributes. On restoring it is the names of attributes, keys and indices on the
-    way from the checkpoint that decide, not the names of variables.
+    What is saved are variables, random generators, iterators over datasets and tables that change, and what holds such:
+    modules, lists, tuples, dictionaries, objects with attributes. On restoring it is the names of attributes, keys and
+    indices on the way from the checkpoint that decide, not the names of variables.
 
     An iterator goes on where the saved one was, by making the elements up to there again.
 
@@ -114,10 +114,9 @@ class Checkpoint(objects.Holder):
         kept = [(path, thing) for path, thing, mark in zip(graph.paths, graph.things, needed) if mark]
         for one, (way, thing) in zip(saved, kept):
             if objects.has_value(thing):
-                kind, array, dtype = objects.value_of(thing)
-                key = checkpoint_files.key_of(way, kind)
-                one.values[kind] = key
-                values[key] = array, dtype
+                for kind, value in objects.values_of(thing).items():
+                    one.values[kind] = checkpoint_files.key_of(way, kind)
+                    values[one.values[kind]] = value
         callbacks = options.experimental_write_callbacks
 
         def run() -> None:

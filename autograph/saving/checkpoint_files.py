@@ -20,14 +20,16 @@ from typing import Any
 import numpy as np
 
 from runtime import dtypes
+from runtime.collectives import world
 from runtime.dtypes import DType
 from runtime.errors import DataLossError, NotFoundError
 from runtime.storage import files, tensors
 
-KIND, VERSION = "autograph checkpoint", 1
+# Version 2 has tables; files without any are of version 1.
+KIND, VERSION = "autograph checkpoint", 2
 INDEX = ".index"
 _SHARD = re.compile(r"\.data-[0-9a-f]{16}-[0-9]{5,}-of-[0-9]{5,}\.safetensors")
-KINDS = ("VARIABLE_VALUE", "ITERATOR_STATE")
+KINDS = ("VARIABLE_VALUE", "ITERATOR_STATE", "table-keys", "table-values")
 
 
 @dataclass
@@ -64,7 +66,10 @@ def write(
     largest_shard: int | None = None,
 ) -> None:
     """Writes a checkpoint. values: the arrays by key. largest_shard: bytes of values in one file, if there are more
-    than one. Raises OSError, InvalidArgumentError for values that can't be written."""
+    than one. Of several processes of a strategy the chief writes. Raises OSError, InvalidArgumentError for values that
+    can't be written."""
+    if not world.is_chief():
+        return
     shards: list[dict[str, np.ndarray]] = [{}]
     said: dict[str, dict[str, Any]] = {}
     size = 0
@@ -89,7 +94,8 @@ def write(
             "objects": [{"children": thing.children, "values": thing.values} for thing in objects],
             "tensors": said,
         }
-        files.write_document(index_of(prefix), KIND, VERSION, content)
+        has_tables = any("table-keys" in thing.values for thing in objects)
+        files.write_document(index_of(prefix), KIND, VERSION if has_tables else 1, content)
     except BaseException:
         _remove(prefix.with_name(name) for name in names)
         raise
@@ -107,6 +113,8 @@ def _shards_of(prefix: Path) -> list[Path]:
 
 def remove(prefix: Path) -> None:
     """Deletes a checkpoint: its index first, so that no broken one can be seen."""
+    if not world.is_chief():
+        return
     _remove([index_of(prefix)])
     _remove(_shards_of(prefix))
 

@@ -230,7 +230,7 @@ class _Loader:
             raise Damaged("the result of a trace is damaged")
         _check_ends(graph, specs, captures, variables, written, is_none.count(False))
         parameters = Arguments(Original(graph.name, None, parameters_from_json(said.get("parameters"), self._decoder)))
-        concrete = ConcreteFunction(
+        concrete: ConcreteFunction = ConcreteFunction(
             graph=graph, specs=specs, arguments=arguments, captures=captures, symbolic_captures=[],
             variables=variables, written=written, commits=any(node.op.name == "commit" for node in graph.walk()),
             result=result, is_none=is_none, jit_compile=jit_compile, parameters=parameters,

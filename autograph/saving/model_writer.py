@@ -191,7 +191,7 @@ class _Saver:
         if number is None:
             number = self._variable_numbers[id(variable)] = len(self._variables)
             self._variables.append(variable)
-            self._arrays[f"variables/{number}"] = variable.current_array(), variable.dtype
+            self._arrays[f"variables/{number}"] = variable.array_to_save(), variable.dtype
         return number
 
     def _tensor(self, tensor: EagerTensor) -> int:
@@ -225,7 +225,7 @@ class _Saver:
             function.get_concrete_function()
         traces = []
         for concrete in function._cache.traces():
-            if broken(concrete.guards) is not None or concrete.checked or concrete.symbolic_captures:
+            if broken(concrete.guards) is not None or concrete.here is not None or concrete.symbolic_captures:
                 continue
             try:
                 traces.append(self._trace(concrete))

@@ -1,8 +1,8 @@
 """The graph of objects that a checkpoint is of: what an object holds under which name, and what its own value is.
 
-Objects with values are variables and iterators over datasets. Others hold such objects: modules, checkpoints, random
-generators, lists, tuples, dictionaries, objects of other libraries that say what they hold (`_trackable_children`), and
-objects of the user's classes, by their attributes.
+Objects with values are variables, iterators over datasets and tables that change. Others hold such objects: modules,
+checkpoints, random generators, lists, tuples, dictionaries, objects of other libraries that say what they hold
+(`_trackable_children`), and objects of the user's classes, by their attributes.
 """
 
 from __future__ import annotations
@@ -22,13 +22,15 @@ from runtime.context import init_scope
 from runtime.dtypes import DType
 from runtime.errors import InvalidArgumentError
 from runtime.generator import Generator
+from runtime.lookup import MutableHashTable
 from runtime.ops.convert import convert_to_tensor
 from runtime.shapes import format_shape, merge
 from runtime.tensor import Tensor
 from runtime.variable import Variable
 
-# What the values of variables and iterators are called in files, as TensorFlow calls them.
+# What the values of variables, iterators and tables are called in files, as TensorFlow calls them.
 VARIABLE_VALUE, ITERATOR_STATE = "VARIABLE_VALUE", "ITERATOR_STATE"
+TABLE_KEYS, TABLE_VALUES = "table-keys", "table-values"
 
 
 class Holder:
@@ -46,7 +48,7 @@ class Holder:
 
 def has_value(thing: Any) -> bool:
     """Whether an object has a value of its own."""
-    return isinstance(thing, (Variable, DatasetIterator))
+    return isinstance(thing, (Variable, DatasetIterator)) or (isinstance(thing, MutableHashTable) and thing.is_saved)
 
 
 def _is_plain(thing: Any) -> bool:
@@ -97,12 +99,14 @@ def is_container(thing: Any) -> bool:
 
 def may_hold(thing: Any) -> bool:
     """Whether an object is one that may be part of the graph."""
-    return is_certain(thing) or is_container(thing) or isinstance(thing, Mapping) or _is_plain(thing)
+    if is_certain(thing) or is_container(thing) or isinstance(thing, (Mapping, MutableHashTable)):
+        return True
+    return _is_plain(thing)
 
 
 def children(thing: Any) -> dict[Any, Any]:
     """What an object holds, by name. The keys of a dictionary are as they are."""
-    if has_value(thing):
+    if has_value(thing) or isinstance(thing, MutableHashTable):
         return {}
     if isinstance(thing, Generator):
         return {"_state_var": thing.state}
@@ -173,18 +177,29 @@ def leaves(root: Any) -> Iterator[tuple[tuple, Any]]:
 # --- values ----------------------------------------------------------------------------------------------------------
 
 
-def value_of(thing: Any) -> tuple[str, Any, DType]:
-    """The value of an object, an array that nobody writes to: what it is called, the array, its dtype."""
+Values = dict[str, tuple[Any, DType]]  # arrays that nobody writes to, by what they are called
+
+
+def values_of(thing: Any) -> Values:
+    """The value of an object: one array, of a table two."""
     if isinstance(thing, Variable):
-        return VARIABLE_VALUE, thing.current_array(), thing.dtype
-    return ITERATOR_STATE, np.array(thing.state(), np.int64), dtypes.int64
+        return {VARIABLE_VALUE: (thing.array_to_save(), thing.dtype)}
+    if isinstance(thing, MutableHashTable):
+        keys, values = thing.content()
+        return {TABLE_KEYS: (keys, thing.key_dtype), TABLE_VALUES: (values, thing.value_dtype)}
+    return {ITERATOR_STATE: (np.array(thing.state(), np.int64), dtypes.int64)}
 
 
-def check(thing: Any, kind: str, array: np.ndarray, dtype: DType, path: str) -> None:
+def check(thing: Any, values: Values, path: str) -> None:
     """Raises ValueError or InvalidArgumentError where `assign` would for a value from a file."""
-    expected = VARIABLE_VALUE if isinstance(thing, Variable) else ITERATOR_STATE
-    if kind != expected:
-        raise InvalidArgumentError(f"{path} is {_CALLED[expected]}, and was {_CALLED[kind]} when it was saved")
+    expected, saved = _kind(thing), next((known for known in _CALLED if known == set(values)), None)
+    if saved != expected:
+        was = "something else" if saved is None else _CALLED[saved]
+        raise InvalidArgumentError(f"{path} is {_CALLED[expected]}, and was {was} when it was saved")
+    if isinstance(thing, MutableHashTable):
+        _check_table(thing, values, path)
+        return
+    ((array, dtype),) = values.values()
     if not isinstance(thing, Variable):
         thing.check_state(array)
         return
@@ -201,11 +216,39 @@ def check(thing: Any, kind: str, array: np.ndarray, dtype: DType, path: str) -> 
         ) from None
 
 
-_CALLED = {VARIABLE_VALUE: "a variable", ITERATOR_STATE: "an iterator over a dataset"}
+def _check_table(table: MutableHashTable, values: Values, path: str) -> None:
+    (keys, key_dtype), (rows, value_dtype) = values[TABLE_KEYS], values[TABLE_VALUES]
+    if (key_dtype, value_dtype) != (table.key_dtype, table.value_dtype):
+        raise InvalidArgumentError(
+            f"{path}: the table {table.name!r} is from {table.key_dtype.name} to {table.value_dtype.name}, and the "
+            f"saved one is from {key_dtype.name} to {value_dtype.name}"
+        )
+    if keys.ndim != 1 or rows.shape != (len(keys), *table.value_shape):
+        raise ValueError(
+            f"{path}: the table {table.name!r} has values of shape {format_shape(table.value_shape)}, and the saved "
+            f"one has keys of shape {format_shape(keys.shape)} and values of shape {format_shape(rows.shape)}"
+        )
 
 
-def assign(thing: Any, array: np.ndarray, dtype: DType) -> None:
+_CALLED = {
+    frozenset({VARIABLE_VALUE}): "a variable",
+    frozenset({ITERATOR_STATE}): "an iterator over a dataset",
+    frozenset({TABLE_KEYS, TABLE_VALUES}): "a table",
+}
+
+
+def _kind(thing: Any) -> frozenset[str]:
+    if isinstance(thing, Variable):
+        return frozenset({VARIABLE_VALUE})
+    return frozenset({TABLE_KEYS, TABLE_VALUES} if isinstance(thing, MutableHashTable) else {ITERATOR_STATE})
+
+
+def assign(thing: Any, values: Values) -> None:
     """Gives an object a value that `check` has accepted."""
+    if isinstance(thing, MutableHashTable):
+        thing.set_content(values[TABLE_KEYS][0], values[TABLE_VALUES][0])
+        return
+    ((array, dtype),) = values.values()
     if isinstance(thing, Variable):
         with init_scope():
             thing.assign(convert_to_tensor(array, dtype))

@@ -1,8 +1,8 @@
 """Restoring: the saved graph of objects is laid over the program's, name by name, from the root on.
 
 Where the program has no object for a saved one yet, its holder waits: when it gets an attribute of that name, the value
-is restored then. A restore lives as long as a holder waits for it. What of it has found no place when it ends, a
-warning says.
+is restored then, and when a list or dictionary has got it, as soon as the holder's attribute is read. A restore lives
+as long as a holder waits for it. What of it has found no place when it ends, a warning says.
 """
 
 from __future__ import annotations
@@ -11,16 +11,17 @@ import functools
 import sys
 import warnings
 import weakref
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from autograph import module
 from autograph.saving import objects
-from autograph.saving.checkpoint_files import SavedCheckpoint
+from autograph.saving.checkpoint_files import SavedCheckpoint, SavedObject
 from runtime.errors import is_own_file
 from runtime.tracebacks import warn
 
 _SHOWN = 10
+_DEEPEST = 5  # lists in lists that are looked into for new elements
 
 
 class _Report:
@@ -89,7 +90,7 @@ class Restore:
     def _bind(self, pairs: Iterable[tuple[Any, int]]) -> None:
         """Lays the saved objects of these numbers over the program's, with all that can be reached from them."""
         found: dict[int, Any] = {}
-        assignments: list[tuple[Any, str, str, str]] = []
+        assignments: list[tuple[Any, SavedObject]] = []
         waiting: list[tuple[Any, int]] = []
         pending = list(pairs)
         seen: set[tuple[int, int]] = set()
@@ -106,7 +107,7 @@ class Restore:
                     self._warn_of_two(number, known, thing)
                     continue
                 if known is None:
-                    assignments += [(thing, kind, key, saved.path) for kind, key in saved.values.items()]
+                    assignments += [(thing, saved)] if saved.values else []
             found.setdefault(number, thing)
             held = objects.children(thing)
             for name, other in saved.children.items():
@@ -132,18 +133,18 @@ class Restore:
             f"{second!r}. The first got the value."
         )
 
-    def _assign(self, assignments: list[tuple[Any, str, str, str]]) -> None:
+    def _assign(self, assignments: list[tuple[Any, SavedObject]]) -> None:
         ready: dict[int, Any] = {}
-        for thing, kind, key, path in assignments:
+        for thing, saved in assignments:
             known = self._values.get(id(thing))
             if id(thing) in ready or (known is not None and known() is thing):
                 continue  # two saved objects are one here, which has its value
-            array, dtype = self.saved.read(key)
-            objects.check(thing, kind, array, dtype, path)
-            ready[id(thing)] = thing, array, dtype
+            values = {kind: self.saved.read(key) for kind, key in saved.values.items()}
+            objects.check(thing, values, saved.path)
+            ready[id(thing)] = thing, values
         self.saved.close()
-        for thing, array, dtype in ready.values():
-            objects.assign(thing, array, dtype)
+        for thing, values in ready.values():
+            objects.assign(thing, values)
             self._values[id(thing)] = weakref.ref(thing)
 
     def _is_complete(self, number: int) -> bool:
@@ -192,13 +193,35 @@ def _wait(thing: Any, restore: Restore, number: int) -> None:
             _waiting[key] = weakref.ref(holder, functools.partial(_forget, key)), []
         if (restore, number) not in _waiting[key][1]:
             _waiting[key][1].append((restore, number))
-    module.watch_attributes(changed)
+    module.watch_attributes(changed, was_read)
 
 
 def _forget(key: int, reference: Any = None) -> None:
     _waiting.pop(key, None)
     if not _waiting:
         module.watch_attributes(None)
+        _contents.clear()
+
+
+# What the lists and dictionaries of holders held when they were last read, by their ids.
+_contents: dict[int, tuple[int, ...]] = {}
+
+
+def was_read(thing: Any, container: Any) -> None:
+    """A list or dictionary of a holder is read: what has been put into it since is restored first."""
+    if id(thing) not in _waiting:
+        return
+    content = tuple(_ids(container, 0))
+    if _contents.get(id(container)) != content:
+        _contents[id(container)] = content
+        changed(thing)
+
+
+def _ids(container: Any, depth: int) -> Iterator[int]:
+    for item in container.values() if isinstance(container, dict) else container:
+        yield id(item)
+        if depth < _DEEPEST and isinstance(item, (list, dict)):
+            yield from _ids(item, depth + 1)
 
 
 def is_waiting(thing: Any) -> bool:

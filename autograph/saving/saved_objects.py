@@ -34,7 +34,7 @@ class Asset:
         return self._path
 
     def __fspath__(self) -> str:
-        return self._path.numpy().decode()  # type: ignore[attr-defined]
+        return self._path.numpy().decode()
 
     def __repr__(self) -> str:
         return f"Asset({self.__fspath__()!r})"

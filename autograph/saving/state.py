@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from autograph.saving.checkpoint_files import index_of, prefix_of
+from runtime.collectives import world
 from runtime.errors import DataLossError, NotFoundError
 from runtime.storage.files import read_document, write_document
 
@@ -35,7 +36,10 @@ def update_state(
     last_preserved: float | None = None,
     filename: str = FILE,
 ) -> None:
-    """Writes the file `checkpoint`. Paths in the folder are kept relative to it, so that it can be moved."""
+    """Writes the file `checkpoint`. Paths in the folder are kept relative to it, so that it can be moved. Of several
+    processes of a strategy the chief writes."""
+    if not world.is_chief():
+        return
     base = Path(folder).absolute()
     content: dict[str, Any] = {
         "model_checkpoint_path": _relative(base, latest),

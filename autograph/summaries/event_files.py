@@ -16,14 +16,17 @@ from typing import Any
 
 import numpy as np
 
-from runtime.errors import DataLossError, NotFoundError
+from runtime.errors import NotFoundError
+from runtime.storage.records import RecordWriter, read_records
 
 _VERSION = "brain.Event:2"
 _WRITER = "autograph.summary"
 # Files that are made in the same second have different numbers.
 _numbers = itertools.count()
 # Where the name in TensorBoard's enumeration isn't the dtype's own.
-_ENUM = {"float16": "DT_HALF", "float32": "DT_FLOAT", "float64": "DT_DOUBLE", "object": "DT_STRING"}
+ENUM = {
+    "float16": "DT_HALF", "float32": "DT_FLOAT", "float64": "DT_DOUBLE", "object": "DT_STRING", "string": "DT_STRING",
+}  # fmt: skip
 
 
 def protos() -> Any:
@@ -36,36 +39,20 @@ def protos() -> Any:
         from tensorboard.compat.proto import event_pb2, summary_pb2, tensor_pb2, types_pb2  # noqa: F401
     except ImportError as error:
         raise ImportError(
-            "Writing summaries needs TensorBoard: pip install tensorboard, or "
-            "pip install 'autograph-numba[tensorboard]'"
+            "Writing summaries needs TensorBoard: python -m pip install 'tensorboard>=2.21,<3'"
         ) from error
     return proto
 
 
 def records(path: str) -> Iterator[bytes]:
-    """The records of a file.
-
-    Raises DataLossError where the file is damaged, ImportError where TensorBoard isn't installed.
-    """
-    protos()
-    from tensorboard.compat.tensorflow_stub.pywrap_tensorflow import masked_crc32c
-
-    with open(path, "rb") as file:
-        while header := file.read(12):
-            # A length of 8 bytes and its check sum, then the record and its own.
-            length = int.from_bytes(header[:8], "little")
-            whole = len(header) == 12 and int.from_bytes(header[8:], "little") == masked_crc32c(header[:8])
-            record = file.read(length) if whole else b""
-            check = file.read(4)
-            if not whole or len(check) < 4 or int.from_bytes(check, "little") != masked_crc32c(record):
-                raise DataLossError(f"A record of {path} is damaged, or cut off")
-            yield record
+    """The records of a file. Raises DataLossError where the file is damaged."""
+    return read_records(path)
 
 
 def tensor_proto(array: np.ndarray) -> Any:
     """The array as TensorFlow writes it: the bytes of numbers, or a list of strings."""
     proto = protos()
-    kind = _ENUM.get(array.dtype.name, f"DT_{array.dtype.name.upper()}")
+    kind = ENUM.get(array.dtype.name, f"DT_{array.dtype.name.upper()}")
     made = proto.tensor_pb2.TensorProto(dtype=proto.types_pb2.DataType.Value(kind))
     made.tensor_shape.SetInParent()
     for size in array.shape:
@@ -113,6 +100,10 @@ class EventFile:
         summary.value.add(tag=tag, tensor=tensor_proto(array), metadata=metadata)
         self._add(self._proto.event_pb2.Event(wall_time=time.time(), step=step, summary=summary))
 
+    def add_graph(self, content: bytes) -> None:
+        """Adds an event with a serialized `GraphDef`. Raises NotFoundError when the file is closed."""
+        self._add(self._proto.event_pb2.Event(wall_time=time.time(), graph_def=content))
+
     def _add(self, event: Any) -> None:
         with self._lock:
             if self._closed:
@@ -139,10 +130,8 @@ class EventFile:
     def _open(self) -> None:
         if self._records is not None or self._closed:
             return
-        from tensorboard.summary.writer.record_writer import RecordWriter
-
         os.makedirs(os.path.dirname(self.path), exist_ok=True)
-        self._records = RecordWriter(open(self.path, "xb"))  # noqa: SIM115 (closed by `close`)
+        self._records = RecordWriter(self.path, new=True)
         source = self._proto.event_pb2.SourceMetadata(writer=_WRITER)
         event = self._proto.event_pb2.Event(wall_time=time.time(), file_version=_VERSION, source_metadata=source)
         self._records.write(event.SerializeToString())

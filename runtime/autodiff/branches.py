@@ -23,10 +23,10 @@ from runtime.context import ctx
 from runtime.errors import UnimplementedError
 from runtime.graph.builder import Builder, emit_cond, trace_region
 from runtime.graph.ir import Graph, Node, Substitution, Value, copy_graph, copy_nodes
-from runtime.graph.passes.silence import gives_by_effect, silenced
+from runtime.graph.passes.rewrites.silence import gives_by_effect, silenced
 from runtime.graph.spans import at_span
 from runtime.graph.structural import CONSTANT
-from runtime.graph.updates import UPDATES, Origins
+from runtime.graph.updates import Origins
 from runtime.shapes import element_count
 from runtime.types import TensorType, TokenType
 
@@ -34,7 +34,6 @@ from runtime.types import TensorType, TokenType
 _FEW = 16
 _HANDED_OUT = "handed out"  # in `Node.added`, with the number of the output
 # Ops that give a part of their first operand.
-_READS = frozenset({"strided_slice", "gather", "gather_nd", "row"})
 
 
 def adjoint_of_cond(
@@ -156,7 +155,7 @@ def _walk_branch(
         mapping[own] = builder.use(outer)
     calls: list[Any] = []
     for inner in region.nodes:
-        if gives_by_effect(inner) or (inner.op.name in _READS and inner.outputs[0] in handed):
+        if gives_by_effect(inner) or (inner.op.reads_part and inner.outputs[0] in handed):
             calls.append(_HandedOut(inner, builder, mapping))
             continue
         start = len(builder.graph.nodes)
@@ -166,7 +165,7 @@ def _walk_branch(
         copy_nodes(silenced([inner]), builder.graph, mapping, _itself if shares else None)
         made = builder.graph.nodes[start:]
         sharing += made if shares else ()
-        if inner.op.name in UPDATES and inner.outputs[-1] in handed:
+        if inner.op.is_update and inner.outputs[-1] in handed:
             mapping.update((own, builder.use(handed[own])) for own in inner.outputs[1:])
             calls.append(_HandedOut(inner, builder, mapping))
             continue
@@ -244,9 +243,9 @@ def _not_again(region: Graph, overwritten: Sequence[bool]) -> list[Value]:
     arrays = _overwritten_arrays(region, overwritten)
     found: list[Value] = []
     for inner in region.nodes:
-        if inner.op.name in _READS:
+        if inner.op.reads_part:
             found += inner.outputs if inner.inputs[0] in arrays else []
-        elif inner.op.name in UPDATES:
+        elif inner.op.is_update:
             # What an update says besides, it has read from the array.
             found += inner.outputs[1:] if inner.inputs[0] in arrays else []
         elif gives_by_effect(inner):

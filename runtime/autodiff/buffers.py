@@ -24,9 +24,6 @@ from runtime.ops.growable import ARRAY_WRITE, RESIZE_ROWS
 from runtime.ops.table import OPS
 from runtime.types import StackType, TensorType
 
-# Ops whose first result is their first operand, but for its elements: cotangents pass them with all of their rows.
-_SAME_ROWS = frozenset(["array_write", "cast", "identity", "ensure_shape", "row_add", "stack_add", "stack_zeros"])
-
 
 def mark_growing(nodes: Iterable[Node]) -> None:
     """Marks the values whose cotangents may have more rows than they have, in some nodes and their regions."""
@@ -117,5 +114,5 @@ def _handed_on(node: Node, functions: dict[str, Graph]) -> Iterator[tuple[Value,
         yield node.inputs[1], node.outputs[0]
     elif node.op is stack.POP:
         yield from zip(node.outputs, [node.inputs[0]] * 2)
-    elif name in _SAME_ROWS:
+    elif node.op.keeps_rows:
         yield node.inputs[0], node.outputs[0]

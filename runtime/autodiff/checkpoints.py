@@ -35,7 +35,7 @@ from runtime.autodiff.residuals import Plan, stored, stored_type
 from runtime.context import ctx
 from runtime.graph.builder import emit_cond, emit_while, join_types, trace_region
 from runtime.graph.ir import Node, Substitution, Value, copy_graph, copy_nodes
-from runtime.graph.passes.silence import gives_by_effect, silenced
+from runtime.graph.passes.rewrites.silence import gives_by_effect, silenced
 from runtime.ops import stack
 from runtime.ops.dispatch import apply, call
 from runtime.types import StackType, TensorType, TokenType, Type

@@ -29,7 +29,7 @@ from runtime.graph.callers import user_span
 from runtime.ops.convert import convert_to_tensor
 from runtime.ops.dispatch import call as run
 from runtime.ops.table import OpDef, register
-from runtime.tensor import EagerTensor
+from runtime.tensor import eager, held_by
 from runtime.tracebacks import shows_no_frames
 
 CUSTOM = register(
@@ -39,6 +39,8 @@ CUSTOM = register(
         lambda *arrays, sources, results, given: arrays[sources : sources + results],
         multiple=True,
         doc="Its results, with a gradient of the user's own in its region.",
+        is_quiet=True,
+        regions=None,
     )
 )
 
@@ -183,7 +185,7 @@ class _EagerCustom:
 
 def _record(gradient: _Gradient, inputs: list[Any], results: list[Any]) -> list[Any]:
     # New tensors, so that tapes know them by this call alone and not by the ops inside the function.
-    outputs = [EagerTensor(t._array, t.dtype) for t in results]
+    outputs = [eager(held_by(t), t.dtype) for t in results]
     op = _EagerCustom(gradient)
     for recorder in ctx.recorders:
         if recorder.builder is None:

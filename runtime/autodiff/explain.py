@@ -16,14 +16,10 @@ from runtime.context import ctx
 from runtime.graph.builder import Builder
 from runtime.graph.ir import Graph, Node, Value
 from runtime.graph.spans import describe_span
-from runtime.ops.table import OPS
+from runtime.ops.table import OPS, OpDef
 from runtime.variable import Variable
 
 _MOST = 3
-_CUTS = {
-    "stop_gradient": "stop_gradient cuts it off",
-    "host_call": "no gradient flows through a numpy_function, which the tape doesn't see: py_function has one",
-}
 
 
 def explain(tape: Any, target: Any, source: Any) -> str:
@@ -188,10 +184,16 @@ def _rule_gives(call: Any, arrived: Sequence[Any]) -> list[Any] | None:
         ctx.recorders = recorders
 
 
+def _cut(op: Any) -> str:
+    """Why no gradient flows through an op of the table; a custom gradient isn't one."""
+    return op.cuts_gradient if isinstance(op, OpDef) else ""
+
+
 def _reason(op: Any) -> str:
+    cut = _cut(op)
+    if cut:
+        return cut
     label = getattr(op, "label", None) or op.name
-    if op.name in _CUTS:
-        return _CUTS[op.name]
     return (
         f"'{label}' has no gradient" if op.grad is None else f"the gradient of '{label}' with respect to this is None"
     )
@@ -269,7 +271,7 @@ def _why_not(node: Node, index: int, operand: Value, result: Value, given: list[
                 else "its own gradient (custom_gradient) is None with respect to this"
             )
         return "custom_gradient: the gradient flows to the function's arguments only"
-    if op.name in _CUTS or op.grad is None:
+    if _cut(op) or op.grad is None:
         return _reason(op)
     return _reason(op) if given is not None and index < len(given) and given[index] is None else None
 

@@ -103,6 +103,7 @@ PY_FUNCTION = register(
         grad=lambda op, *dy: _rule(op.inputs, op.outputs, dy),
         effect=True, multiple=True, calls_python=True, label="EagerPyFunc",
         doc="Calls a Python function that computes with eager tensors; also gives what a tape saw.",
+        is_quiet=True,
     )
 )  # fmt: skip
 
@@ -115,6 +116,7 @@ GRADIENT = register(
         grad=lambda op, *dy: [None, *_rule(op.inputs[1:], op.outputs, dy)],
         multiple=True, calls_python=True, label="EagerPyFuncGrad",
         doc="Cotangents of the operands of a Python function, by what a tape saw of its call.",
+        is_quiet=True,
     )
 )  # fmt: skip
 

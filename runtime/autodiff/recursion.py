@@ -27,10 +27,11 @@ from runtime.errors import UnimplementedError
 from runtime.graph.builder import Builder, emit_call, emit_functions
 from runtime.graph.ir import Graph, Node, Substitution, copy_graph, copy_nodes
 from runtime.graph.passes.dead_code import remove_dead_code
-from runtime.graph.passes.explicit_captures import pass_captures
-from runtime.graph.passes.silence import gives_by_effect, silenced
+from runtime.graph.passes.rewrites.explicit_captures import pass_captures
+from runtime.graph.passes.rewrites.silence import gives_by_effect, silenced
 from runtime.graph.spans import at_span
 from runtime.ops.arrays.shape_ops import ensure_shape
+from runtime.thread_state import handed_on
 from runtime.types import TensorType, TokenType
 
 
@@ -56,7 +57,7 @@ class _Groups(threading.local):
         self.open: list[_Group] = []
 
 
-_groups = _Groups()
+_groups = handed_on(_Groups())
 
 
 def adjoint_of_letrec(

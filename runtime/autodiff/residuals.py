@@ -26,11 +26,6 @@ from runtime.ops.table import OPS
 from runtime.ops.zeros import zeros_of
 from runtime.types import StackType, TensorType, Type
 
-# Moving data about: cheaper to do again than to keep, as long as what they move is kept or invariant.
-_MOVES = {
-    "strided_slice", "gather", "reshape", "expand_dims", "squeeze", "broadcast_to", "shape", "size", "rank", "identity",
-    "zeros_like", "ones_like", "stop_gradient", "assign", "sum_to_shape_of",
-}  # fmt: skip
 _UNKNOWN_ELEMENTS = 1 << 20
 # Repeating a value from more values than this isn't considered: deciding that would take longer the more there are.
 _MOST_LEAVES = 32
@@ -272,7 +267,7 @@ def can_repeat(node: Node) -> bool:
     """Whether running the node again is cheap, and gives the same."""
     if node.regions or node.op.effect:
         return False
-    if node.op.cheap or node.op.name in _MOVES:
+    if node.op.cheap:
         return True
     return node.op.is_elementwise and all(isinstance(v.type, TensorType) and v.shape == () for v in node.outputs)
 

@@ -14,7 +14,7 @@ from runtime.autodiff.calls import EagerCall, NodeCall, is_differentiable, key_o
 from runtime.ops import stack
 from runtime.ops.dispatch import apply
 from runtime.ops.table import OPS
-from runtime.tensor import EagerTensor, SymbolicTensor
+from runtime.tensor import DeviceTensor, EagerTensor, SymbolicTensor
 from runtime.types import StackType
 
 # Adjoints of ops with regions: (call, output cotangents, tracked, sums) -> cotangents of the call's inputs. `sums` are
@@ -130,7 +130,7 @@ def walk_back_eagerly(
                 if key in tracked:
                     known = sums.get(key)
                     if known is not None:
-                        plain = type(cotangent) is EagerTensor
+                        plain = type(cotangent) in (EagerTensor, DeviceTensor)
                         cotangent = apply(add, (known, cotangent)) if plain else accumulate(known, cotangent)
                     sums[key] = cotangent
 

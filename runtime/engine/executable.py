@@ -24,11 +24,14 @@ from runtime.engine import background, settings
 from runtime.engine.on_stack_replacement import FixedTierUp, Loop, TierUp
 from runtime.graph.interpreter import Accelerator, interpret
 from runtime.graph.ir import Graph, Node
+from runtime.profiling import span
+from runtime.progress import progress
 from runtime.recursion import room_for
 
 Call = Callable[[Sequence[Any]], "list[Any]"]
-# Yields after each kernel except the last; returns the graph as a callable, or None if no part of it is native.
-Compilation = Generator[None, None, "Call | None"]
+# Yields after each kernel except the last what uses the kernels so far, if anything; returns the graph as a callable,
+# or None if no part of it is native.
+Compilation = Generator["Call | None", None, "Call | None"]
 
 _LOCK_TIMEOUT = 0.03  # seconds to wait while another thread loads a kernel from the cache
 
@@ -41,24 +44,28 @@ def compilation(
     call = _load_cached(graph)
     if call is not None:
         return call
-    with interrupts_deferred():
+    with interrupts_deferred(), span("compile", "import the code generator"):
         from runtime.engine import partition
 
     return (yield from partition.compilation(graph, tier_up, told, whole))
 
 
-def finished(work: Compilation) -> Call | None:
-    """Runs a compilation to its end; its result."""
+def finished(work: Compilation, advance: Callable[[], None] = lambda: None) -> Call | None:
+    """Runs a compilation to its end; its result. Calls `advance` after each kernel but the last."""
     while True:
         try:
             next(work)
         except StopIteration as end:
             return end.value
+        advance()
 
 
 def _load_cached(graph: Graph) -> Call | None:
     found = graph_cache.lookup(graph)
-    return None if found is None else found.load(graph)
+    if found is None:
+        return None
+    with span("compile", f"load {graph.name} from the cache"):
+        return found.load(graph)
 
 
 class Executable:
@@ -72,11 +79,13 @@ class Executable:
         self.spent = 0.0  # seconds on the interpreter so far
         self._call: Call | None = None
         self._work: Compilation | None = None  # the background thread's unfinished compilation
+        self._partly: Call | None = None  # what uses its kernels
         self._cost = 0  # number of operations to compile
         self._lock = threading.Lock()
         self._requested = False
         self._loops: dict[int, Loop] = {}
         self.failure: str | None = None  # the text of the warning, if compilation failed
+        self.placed: dict[Any, Any] = {}  # GPU -> the graph compiled for it (`placed_graph.py`)
         self._error: Exception | None = None  # of the background compiler, with AUTOGRAPH_STRICT=1
 
     @property
@@ -119,7 +128,8 @@ class Executable:
     def _interpret_timed(self, inputs: Sequence[Any]) -> list[Any]:
         start = time.perf_counter()
         try:
-            return interpret(self.graph, inputs, self._accelerator())
+            partly = self._partly
+            return interpret(self.graph, inputs, self._accelerator()) if partly is None else partly(inputs)
         finally:
             self.spent += time.perf_counter() - start
 
@@ -155,7 +165,10 @@ class Executable:
         with self._lock:
             self._requested = True
             if self._call is None:
-                self._call = self._guarded(lambda: finished(compilation(self.graph, self._accelerator, self.told)))
+                with progress(f"compiling {self.graph.name}", "kernels") as bar:
+                    self._call = self._guarded(
+                        lambda: finished(compilation(self.graph, self._accelerator, self.told), bar.advance)
+                    )
                 if self._call is None:
                     self._call = self._interpret
 
@@ -174,10 +187,12 @@ class Executable:
             if self._work is None:
                 self._work = compilation(self.graph, self._accelerator, self.told)
             try:
-                next(self._work)
+                partly = next(self._work)
             except StopIteration as end:
                 return end.value
             unfinished = True
+            if partly is not None and self._partly is None:
+                self._partly = self._describing_values(partly) if can_describe_values(self.graph) else partly
             return None
 
         try:
@@ -192,6 +207,7 @@ class Executable:
         with self._lock:
             if self._call is None:
                 self._call = call if call is not None else self._interpret
+            self._partly = None
         if graph_cache.lookup(self.graph) is None:  # otherwise later processes load the whole graph's kernel
             for loop in list(self._loops.values()):
                 loop.prepare()
@@ -205,7 +221,7 @@ class Executable:
                 background.worker.submit(_provide_allocator)
             else:
                 _provide_allocator()
-        return call if call is None or not _can_describe_values(self.graph) else self._describing_values(call)
+        return call if call is None or not can_describe_values(self.graph) else self._describing_values(call)
 
     def _describing_values(self, call: Call) -> Call:
         """Interprets the graph once more when an assertion fails: its message shows values of arrays, which a kernel's
@@ -248,7 +264,7 @@ def _compile_loop(told: set[str], graph: Graph) -> Call | None:
         return None
 
 
-def _can_describe_values(graph: Graph) -> bool:
+def can_describe_values(graph: Graph) -> bool:
     """Whether an assertion shows arrays, and the graph may run again for its message: it has no other effects and no
     loops."""
     shows = False
@@ -267,7 +283,7 @@ def _guarded(compile_it: Callable[[], Call | None], graph: Graph, told: set[str]
     With `AUTOGRAPH_STRICT=1` failures are raised.
     """
     try:
-        with room_for(graph), rarely():
+        with room_for(graph), rarely(), span("compile", f"compile {graph.name}"):
             return compile_it(), None
     except NotNative:
         return None, None

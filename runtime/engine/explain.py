@@ -21,20 +21,18 @@ from runtime.codegen.backends.driver import Record, record_of
 from runtime.codegen.kernel.source import KernelSource, NotNative
 from runtime.codegen.lower.lower_graph import lower, why_interpreted
 from runtime.codegen.passes import parallelize
+from runtime.context import ctx
+from runtime.device import parse, place_named
 from runtime.engine import settings
 from runtime.engine.executable import Executable
 from runtime.engine.partition import parts, why_left_out
+from runtime.engine.timeline import Phase
 from runtime.graph.ir import Graph, Node, Value
-from runtime.graph.passes.complex_parts import in_parts
+from runtime.graph.passes.rewrites.complex_parts import in_parts
 from runtime.graph.unrolled import unrolled_in
 from runtime.types import StackType, TensorType
 
 Span = tuple[str, int, str]
-# Nodes that cost nothing in a kernel: views, and what is known while it is printed.
-_FREE = frozenset(
-    ["constant", "reshape", "identity", "shape", "size", "rank", "strided_slice", "transpose", "expand_dims", "squeeze",
-     "broadcast_to", "broadcast_like", "stop_gradient", "commit", "assign", "read"]
-)  # fmt: skip
 
 
 @dataclass
@@ -78,6 +76,20 @@ class Kernel:
     source: KernelSource
     lanes: list[int] = field(default_factory=list)  # of loops whose trips run side by side, how many do
     times: int = 1  # that it runs in a call: equal parts of a graph share it
+    seconds: float | None = None  # of one run, where that was measured
+
+    @property
+    def intensity(self) -> float | None:
+        """Operations per byte of one run; None where a size or a number of trips is known only at run time."""
+        if any(nest.loop is not None or nest.moved is None for nest in self.nests):
+            return None
+        moved, operations = self.moved, self.operations
+        return operations / moved if moved and operations else None
+
+    @property
+    def rate(self) -> float | None:
+        """Operations per second, where that was measured and they are known."""
+        return self.operations / self.times / self.seconds if self.seconds and self.intensity else None
 
     @property
     def moved(self) -> int:
@@ -110,6 +122,7 @@ class Section:
     seconds: float | None = None  # of one call, where that was measured
     unmeasured: str | None = None
     calls: str | None = None  # what answers them, where that is settled
+    places: list[str] = field(default_factory=list)  # how it runs on GPUs, and why not
 
 
 @dataclass
@@ -119,12 +132,16 @@ class Report:
     name: str
     signature: str
     sections: list[Section]
+    phases: list[Phase] = field(default_factory=list)  # what was recorded of tracing, compiling and a call
 
 
 def explain(title: str, executable: Executable, traced: Graph) -> Section:
     """The section of one executable; `traced` is the graph that the trace left."""
     graph = executable.graph
     section = Section(title, _tier(executable), list(_loops(graph, traced)))
+    section.places = [line for placed in executable.placed.values() for line in placed.lines()]
+    if ctx.device is not None and parse(ctx.device)[0] != "CPU" and place_named(ctx.device) is None:
+        section.places.append(f"on the CPU: {ctx.device} was asked for, which this machine lacks")
     shared: dict[str, Kernel] = {}
     for native, part in parts(graph):
         key = graph_cache.description(part) if native else None
@@ -200,7 +217,7 @@ def _kernel(part: Graph) -> Kernel:
         nests.append(nest)
     scalars = small = 0
     for node, loop in around.items():
-        if node in fused or node.regions or node.op.name in _FREE:
+        if node in fused or node.regions or node.op.cost == 0:
             continue
         shapes = [v.type.shape for v in (*node.inputs, *node.outputs) if isinstance(v.type, TensorType)]
         if all(shape == () for shape in shapes):
@@ -219,6 +236,15 @@ def _alone(node: Node, loop: Span | None) -> Nest:
     values = dict.fromkeys(v for v in (*node.inputs, *node.outputs) if not isinstance(v.type, StackType))
     operations: int | None = None
     space = _space([node])
+    if node.op.is_update or node.op.reads_part:
+        # Of the array itself only these elements are touched: those that are changed, or read.
+        part = node.outputs if node.op.reads_part else node.inputs[1:]
+        values = dict.fromkeys([*node.inputs[1:], *(node.outputs if node.op.reads_part else ())])
+        space = max((_shape(v) for v in part), key=lambda shape: _count(shape) or 0, default=())
+        touched = _sum([_count(space)], _width(node.inputs[0]))
+        moved = _sum([*(_bytes(v) for v in values), touched])
+        width = sum(_width(v) for v in values) + _width(node.inputs[0])
+        return Nest([node.op.name], _spans([node]), space, moved, _count(space), (width, 1), 1, loop, fused=False)
     if node.op.name == "matmul":
         inner = node.inputs[0].type.shape  # type: ignore[union-attr]
         depth = inner[-2 if node.attrs.get("transpose_a") else -1] if inner else None
@@ -267,6 +293,10 @@ def _space(nodes: Sequence[Node]) -> tuple[int | None, ...]:
     shapes = [v.type.shape for n in nodes for v in (*n.outputs, *n.inputs) if isinstance(v.type, TensorType)]
     known = [tuple(shape) for shape in shapes if shape is not None]
     return max(known, key=lambda shape: (len(shape), _count(shape) or 0), default=())
+
+
+def _shape(value: Value) -> tuple[int | None, ...]:
+    return tuple(value.type.shape or ()) if isinstance(value.type, TensorType) else ()
 
 
 def _count(shape: Sequence[int | None]) -> int | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import html
 from collections.abc import Iterator, Sequence
 
+from runtime.engine import explain_pictures
 from runtime.engine.explain import Kernel, Nest, Report, Section, Span
 from runtime.engine.explain_text import (
     describe_kernel,
@@ -38,7 +39,7 @@ section h2:first-child { margin-top: 0; }
 .bar { display: inline-block; height: .55em; background: var(--type); opacity: .7; border-radius: 2px;
        margin-right: .6em; }
 main { grid-template-columns: minmax(0, 1fr) minmax(0, 1fr); }
-pre em { float: right; font-style: normal; color: var(--faint); padding-left: 2rem; }
+pre em { float: right; font-style: normal; color: var(--faint); padding-left: 2rem; text-indent: 0; }
 header p.machine, p.more { font-size: .8rem; }
 """
 _SCRIPT = """
@@ -85,9 +86,11 @@ class _Page:
         title = html.escape(self.report.name)
         yield f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title>\n'
         yield '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        yield f"<style>{STYLE}{_STYLE}</style></head>\n<body>\n<header><h1>{title}</h1>"
+        yield f"<style>{STYLE}{explain_pictures.STYLE}{_STYLE}</style></head>\n<body>\n<header><h1>{title}</h1>"
         yield f"<p>{html.escape(self.report.signature)}</p>"
         yield f'<p class="machine">{html.escape(describe_machine(self.machine))}</p></header>\n<main>\n<section>\n'
+        yield from explain_pictures.timeline(self.report.phases)
+        yield from explain_pictures.roofline(self.report, self.machine)
         for section in self.report.sections:
             yield from self.section(section)
         yield f'<p class="more">{html.escape(where_to_see_more(self.report))}</p>\n'
@@ -101,6 +104,8 @@ class _Page:
         yield f"<h2>{html.escape(title)}</h2>\n"
         if section.calls:
             yield f"<p>calls: {html.escape(section.calls)}</p>\n"
+        for line in section.places:
+            yield f"<p>{html.escape(line.strip())}</p>\n"
         for loop in section.loops:
             kind = "staged" if loop.trips is None else "unrolled"
             yield self.entry(kind, [loop.span] if loop.span else [], f"{where(loop.span)} {describe_loop(loop)}")

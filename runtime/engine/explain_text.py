@@ -10,6 +10,7 @@ from pathlib import Path
 
 from runtime.engine.explain import Kernel, Loop, Nest, Report, Section, Span, Stay
 from runtime.engine.machine import Machine
+from runtime.graph.printer import short_span
 
 WIDTH = 100
 
@@ -30,7 +31,8 @@ def where_to_see_more(report: Report) -> str:
     return (
         f"stages: autograph graph FILE.py:{report.name} shows the graph, with --passes what passes change in it, with "
         "--kernel the generated Python, with --kernel-passes what passes change in that, with --llvm, --optimized-llvm "
-        f'or --asm what becomes of it{gradient}. In Python: get_concrete_function(...).as_text("kernel") and so on'
+        f"or --asm what becomes of it, with --device-kernel or --ptx its form for GPUs{gradient}. In Python: "
+        'get_concrete_function(...).as_text("kernel") and so on'
     )
 
 
@@ -58,12 +60,16 @@ def _section(section: Section, machine: Machine, titled: bool) -> Iterator[str]:
         for nest in kernel.nests:
             for text in describe_nest(nest, machine):
                 yield from _wrap(f"  {text}", "      ")
+        if kernel.rate is not None:
+            yield from _wrap(f"  measured: {describe_speed(kernel, machine)}", "      ")
         if kernel.scalars:
             yield f"  {kernel.scalars} operation{'s' * (kernel.scalars != 1)} on single numbers"
         for count in kernel.lanes:
             yield f"  {describe_lanes(count)}"
         if kernel.small:
             yield f"  {kernel.small} operation{'s' * (kernel.small != 1)} on tensors of few elements, in registers"
+    for line in section.places:
+        yield from _wrap(line, "    ")
     if section.stays:
         yield "on the interpreter"
         for stay in section.stays:
@@ -113,6 +119,27 @@ def describe_kernel(kernel: Kernel) -> str:
     return text + (f" ({record.note})" if record.note else "")
 
 
+def describe_speed(kernel: Kernel, machine: Machine) -> str:
+    """How many operations for a byte, and how fast, of a kernel whose `intensity` is known."""
+    assert kernel.intensity is not None
+    most = machine.allows(kernel.intensity)
+    text = f"{kernel.intensity:.3g} operation{'s' * (kernel.intensity != 1)} per byte, "
+    if kernel.rate is None or kernel.seconds is None:
+        return text + f"at most {speed(most)}"
+    text += f"{speed(kernel.rate)} in {duration(kernel.seconds)}"
+    if kernel.rate > most:
+        return f"{text}, above the machine's {speed(most)} (its data stays in the caches, or other programs ran)"
+    return f"{text}, {kernel.rate / most:.0%} of the machine's {speed(most)}"
+
+
+def speed(rate: float) -> str:
+    """`3.1 Gop/s`."""
+    for unit, factor in (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
+        if rate >= factor:
+            return f"{rate / factor:.3g} {unit}op/s"
+    return f"{rate:.3g} op/s"
+
+
 def describe_nest(nest: Nest, machine: Machine) -> Iterator[str]:
     """What runs as one, and what that costs."""
     shape = ", ".join("?" if size is None else str(size) for size in nest.shape)
@@ -142,8 +169,8 @@ def describe_stay(stay: Stay) -> str:
 
 
 def where(span: Span | None) -> str:
-    """`file.py:12`."""
-    return f"{Path(span[0]).name}:{span[1]}" if span and span[0] else "(line unknown)"
+    """`file.py:12`, or `Cell In[3], line 2`."""
+    return short_span(span) if span and span[0] else "(line unknown)"
 
 
 def source_line(span: Span | None) -> str:

@@ -15,18 +15,20 @@ from runtime.autodiff import jacobian
 from runtime.autodiff.calls import is_differentiable
 from runtime.autodiff.vjp import Vjp, build_vjp
 from runtime.collecting import rarely
-from runtime.context import ctx
+from runtime.context import ctx, placing
+from runtime.device import on_first_use
 from runtime.dtypes import as_dtype
 from runtime.engine.executable import Executable
 from runtime.errors import UnimplementedError
 from runtime.graph.ir import Graph
 from runtime.graph.passes.pipeline import optimize, rewrite
-from runtime.graph.passes.silence import gives_by_effect
+from runtime.graph.passes.rewrites.silence import gives_by_effect
 from runtime.ops.dispatch import apply
 from runtime.ops.stack import EagerStack, Stack
 from runtime.ops.table import OPS
+from runtime.profiling import span
 from runtime.recursion import room
-from runtime.tensor import EagerTensor
+from runtime.tensor import EagerTensor, eager
 from runtime.types import StackType, TensorType
 
 
@@ -41,6 +43,7 @@ class GraphFunction:
         self.graph = graph
         self.name = graph.name
         self.jit_compile = jit_compile
+        self.device = graph.device
         self.executable = Executable(rewrite("custom gradients", graph), jit_compile, told)
         self._dtypes = [getattr(v.type, "dtype", None) for v in graph.outputs]
         self._gradients: dict[tuple[int, ...], _Gradient] = {}
@@ -69,6 +72,10 @@ class GraphFunction:
 
     def run(self, inputs: Sequence[EagerTensor]) -> list[EagerTensor]:
         """Like a call, but not recorded by tapes."""
+        if placing:
+            found = placing[0].run(self.executable, inputs, self.device)
+            if found is not None:
+                return self.wrapped(found)
         return self.wrapped(self.executable([t._array for t in inputs]))
 
     def wrapped(self, results: Sequence[Any]) -> list[Any]:
@@ -118,13 +125,14 @@ class _Gradient:
         self.before = before
         graph = function.graph
         self.count = len(graph.outputs)
-        with rarely(), room():
+        with rarely(), room(), span("differentiate", f"differentiate {function.name}"):
             self.acts = any(node.op.effect for node in graph.walk())
             self.gives_by_effect = any(map(gives_by_effect, graph.nodes))
             self.vjp: Vjp = build_vjp(graph, wanted, _differentiable_outputs(graph))
             mode, told = function.jit_compile, function.executable.told
             self.forward = GraphFunction(optimize(self.vjp.forward), mode, told)
             self.backward = GraphFunction(optimize(self.vjp.backward), mode, told)
+            self.forward.device = self.backward.device = function.device
         self._more: _Gradient | None = None
 
     def with_more(self) -> _Gradient:
@@ -174,6 +182,15 @@ def _run(graph: Graph, inputs: Sequence[Any]) -> list[Any]:
 jacobian.RUN.append(_run)
 
 
+def _start_placing() -> None:
+    from runtime.engine import placement  # loads the code generator
+
+    placement.start()
+
+
+on_first_use.append(_start_placing)
+
+
 def _differentiable_outputs(graph: Graph) -> list[int]:
     return [i for i, v in enumerate(graph.outputs) if is_differentiable(v.type)]
 
@@ -188,4 +205,4 @@ def _wrap(result: Any, dtype: Any) -> Any:
     if result.__class__ is Stack:
         return EagerStack(result, as_dtype(result.store.data.dtype))
     # An order token has no dtype and no value.
-    return EagerTensor(result, dtype) if dtype is not None else None
+    return eager(result, dtype) if dtype is not None else None

@@ -38,6 +38,10 @@ class Machine:
         memory, compute = moved / self.bandwidth, operations / self.arithmetic
         return (memory, "memory") if memory >= compute else (compute, "arithmetic")
 
+    def allows(self, intensity: float) -> float:
+        """The most operations per second of what does so many for each byte."""
+        return min(self.arithmetic, self.bandwidth * intensity)
+
 
 @functools.cache
 def machine() -> Machine:

@@ -7,6 +7,8 @@ native          native              a whole (its inner loops may still be replac
 
 from __future__ import annotations
 
+import functools
+import time
 from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
@@ -15,17 +17,19 @@ import numpy as np
 from runtime.codegen.backends import graph_cache
 from runtime.codegen.backends.call_stub import load
 from runtime.codegen.backends.driver import afterwards, counters
+from runtime.codegen.kernel.source import KernelSource
 from runtime.codegen.lower.lower_graph import is_native, lower
 from runtime.engine import failures
 from runtime.engine.run_splitting import split_run
 from runtime.graph.interpreter import Accelerator, interpret
 from runtime.graph.ir import Graph, Node, Substitution, Value, copy_nodes
-from runtime.graph.passes.complex_parts import is_complex
 from runtime.graph.passes.pipeline import rewrite
-from runtime.graph.passes.repetition import is_constant
+from runtime.graph.passes.rewrites.complex_parts import is_complex
+from runtime.graph.passes.rewrites.repetition import is_constant
+from runtime.profiling import span
 
 Call = Callable[[Sequence[Any]], "list[Any]"]
-Compilation = Generator[None, None, "Call | None"]
+Compilation = Generator["Call | None", None, "Call | None"]
 
 # The most nodes in one kernel; a longer straight run is split into subgraphs that share kernels (run_splitting.py). A
 # call costs about a microsecond, compiling a loop nest some 10 ms, and more in a longer kernel.
@@ -41,17 +45,17 @@ def compilation(
     graph: Graph, tier_up: Callable[[], Accelerator] | None, told: set[str], whole: bool = False
 ) -> Compilation:
     """A callable for the graph's inputs, with native code where possible; None if no part is native. It is compiled
-    kernel by kernel: it yields after each except the last, so that the compiler can do other work.
+    kernel by kernel: it yields after each except the last, so that the compiler can do other work; what it yields is a
+    callable that uses the kernels so far, or None while a loop has none.
 
     tier_up: makes an accelerator for each run of an interpreted part. told: see `Executable`. whole: as one kernel or
     not at all, for a running loop that waits for it. Raises NotNative or KernelError.
     """
     split = rewrite("complex parts", graph)
     if split is not None:
-        call = yield from compilation(split, tier_up, told, whole)
-        return None if call is None else _with_complex(graph, call)
+        return (yield from _adapted(compilation(split, tier_up, told, whole), functools.partial(_with_complex, graph)))
     if all(is_native(node) for node in graph.nodes) and (whole or _weight(graph.nodes) <= SEGMENT_LIMIT):
-        source = lower(graph).hurried() if whole else lower(graph)
+        source = _lowered(graph).hurried() if whole else _lowered(graph)
         call = load(source)
         afterwards(lambda: graph_cache.store(graph, source))
         return call
@@ -64,12 +68,51 @@ def compilation(
     work = sum({step.description: step.operations() for step in steps if step.native}.values())
     if work > _LONG:
         failures.warn_of_length(original, work, told)
+    run = _Sequence(graph, steps)
+    call = (lambda inputs: run([*inputs, *given])) if given else run
+    made: dict[str, Call] = {}
+    waiting = [step for step in steps if step.native]
+    while waiting:
+        # Loops first: one that runs already has a compiler of its own, which doesn't know the copies in steps.
+        step = max(waiting, key=lambda each: (each.has_loop, each.spent / len(each.part.nodes)))
+        waiting.remove(step)
+        is_new = step.compile(made)
+        run.take(step)
+        if is_new:
+            yield None if any(each.has_loop for each in waiting) else call
+    return call
+
+
+def _adapted(work: Compilation, adapt: Callable[[Call], Call]) -> Compilation:
+    """A compilation whose callables are made into others."""
+    while True:
+        try:
+            call = next(work)
+        except StopIteration as end:
+            return None if end.value is None else adapt(end.value)
+        yield None if call is None else adapt(call)
+
+
+def sequence(graph: Graph, native: Callable[[Graph], Call], interpreted: Callable[[Graph], Call]) -> Call:
+    """A callable for the graph's inputs, of what is made of its native and its other parts."""
+    split = rewrite("complex parts", graph)
+    if split is not None:
+        return _with_complex(graph, sequence(split, native, interpreted))
+    if all(is_native(node) for node in graph.nodes) and _weight(graph.nodes) <= SEGMENT_LIMIT:
+        return native(graph)
+    graph, given, steps = _steps(graph, None)
     made: dict[str, Call] = {}
     for step in steps:
-        if step.compile(made):
-            yield
+        if step.description not in made:
+            made[step.description] = native(step.part) if step.native else interpreted(step.part)
+        step.call = made[step.description]
     run = _Sequence(graph, steps)
     return (lambda inputs: run([*inputs, *given])) if given else run
+
+
+def _lowered(graph: Graph) -> KernelSource:
+    with span("compile", f"lower {graph.name}"):
+        return lower(graph)
 
 
 def parts(graph: Graph) -> list[tuple[bool, Graph]]:
@@ -97,7 +140,7 @@ def _with_complex(graph: Graph, call: Call) -> Call:
     def run(inputs: Sequence[Any]) -> list[Any]:
         parts: list[Any] = []
         for value, split in zip(inputs, given):
-            parts += [value.real, value.imag] if split else [value]
+            parts += [np.real(value), np.imag(value)] if split else [value]
         found = iter(call(parts))
         return [next(found) if dtype is None else _joined(next(found), next(found), dtype) for dtype in wanted]
 
@@ -188,7 +231,17 @@ class _Step:
         self.part.outputs = [mapping[v] for v in self.outputs]
         # Equal parts share a kernel; a part without a description equals no other.
         self.description = graph_cache.description(self.part) or str(id(self))
-        self.call: Call = lambda inputs: interpret(self.part, inputs, tier_up() if tier_up is not None else None)
+        self.has_loop = any(node.regions for node in self.part.nodes)
+        self.spent = 0.0  # seconds on the interpreter
+        self._tier_up = tier_up
+        self.call: Call = self._interpret
+
+    def _interpret(self, inputs: Sequence[Any]) -> list[Any]:
+        start = time.perf_counter()
+        try:
+            return interpret(self.part, inputs, self._tier_up() if self._tier_up is not None else None)
+        finally:
+            self.spent += time.perf_counter() - start
 
     def operations(self) -> int:
         """The number of array operations. (Scalar ones take a thirtieth of the compile time.)"""
@@ -207,7 +260,7 @@ class _Step:
             self.call = call
             counters.shared += 1
             return False
-        self.call = made[self.description] = load(lower(self.part))
+        self.call = made[self.description] = load(_lowered(self.part))
         return True
 
 
@@ -223,7 +276,8 @@ class _Sequence:
         self.size = len(slot)
         self.outputs = [slot[v] for v in graph.outputs]
         keep = set(self.outputs)
-        self.steps = [
+        self._index = {step: index for index, step in enumerate(steps)}
+        self.steps: list[tuple[Call, list[int], list[int], list[int]]] = [
             (
                 step.call,
                 [slot[v] for v in step.inputs],
@@ -232,6 +286,11 @@ class _Sequence:
             )
             for index, step in enumerate(steps)
         ]
+
+    def take(self, step: _Step) -> None:
+        """Uses what the step calls now. (Others may be running.)"""
+        index = self._index[step]
+        self.steps[index] = (step.call, *self.steps[index][1:])
 
     def __call__(self, inputs: Sequence[Any]) -> list[Any]:
         slots: list[Any] = [None] * self.size

@@ -5,8 +5,10 @@
 Compile time grows faster than the length of a kernel, and the layers of a network, or the trips of an unrolled loop,
 repeat a small number of patterns. A subgraph starts at each costly node (a product, a loop, a branch: the anchors) and
 is then split into its connected components: the updates of a hundred variables are a hundred small subgraphs with the
-same text. Where a pattern without anchors repeats (`graph/passes/repetition.py`), a subgraph is one repetition, or
-several short ones. Subgraphs have no names of values, since the kernel's text must not depend on them.
+same text. (What an optimizer computes for all of them, a number, doesn't connect them.) Where assignments may have to
+be undone, nodes stay in order, and only components that lie one after the other part. Where a pattern without anchors
+repeats (`graph/passes/rewrites/repetition.py`), a subgraph is one repetition, or several short ones. Subgraphs have no
+names of values, since the kernel's text must not depend on them.
 """
 
 from __future__ import annotations
@@ -14,11 +16,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from runtime.graph.ir import Node, Value
-from runtime.graph.passes.repetition import is_constant, stretches
+from runtime.graph.passes.rewrites.repetition import is_constant, stretches
+from runtime.ops.linalg.matrix_products import MATMUL
 
-ANCHORS = frozenset({"matmul", "while", "cond"})
 # Short repetitions are merged up to so many nodes: the call of a kernel costs as much as several small operations.
 _ENOUGH = 16
+# Components that lie one after the other are subgraphs where there are so many of them, of so many nodes in the mean:
+# each is a call more.
+_MANY, _MUCH = 8, 8
 
 
 def split_run(nodes: Sequence[Node], limit: int) -> list[list[Node]]:
@@ -32,31 +37,62 @@ def split_run(nodes: Sequence[Node], limit: int) -> list[list[Node]]:
     found: list[list[Node]] = []
     at = 0
     for stretch in stretches(nodes):
-        if any(node.op.name in ANCHORS for node in nodes[stretch.start : stretch.start + stretch.period]):
+        if any(map(_is_anchor, nodes[stretch.start : stretch.start + stretch.period])):
             continue  # split at the anchors, which every repetition has
         step = stretch.period * max(1, min(_ENOUGH, limit) // stretch.period)
         if stretch.stop - stretch.start < 2 * step:
             continue  # nothing would be shared
-        found += _groups(nodes[at : stretch.start], in_order)
+        found += _groups(nodes[at : stretch.start], in_order, limit)
         at = stretch.start + (stretch.stop - stretch.start) // step * step
         found += [nodes[start : start + step] for start in range(stretch.start, at, step)]
-    found += _groups(nodes[at:], in_order)
+    found += _groups(nodes[at:], in_order, limit)
     return [part[start : start + limit] for part in found for start in range(0, len(part), limit)]
 
 
-def _groups(nodes: Sequence[Node], in_order: bool) -> list[list[Node]]:
-    """Nodes split at the anchors and, unless they must stay in order, into connected components."""
+def _is_anchor(node: Node) -> bool:
+    return bool(node.regions) or node.op is MATMUL
+
+
+def _groups(nodes: Sequence[Node], in_order: bool, limit: int) -> list[list[Node]]:
+    """Nodes split at the anchors and, unless they must stay in order, into connected components; and where only numbers
+    connect what comes after with what was before, if that is too long otherwise."""
     groups: list[list[Node]] = [[]]
     for node in nodes:
-        if node.op.name in ANCHORS:
+        if _is_anchor(node):
             groups.append([])
         groups[-1].append(node)
-    return (
-        [group for group in groups if group] if in_order else [part for group in groups for part in _connected(group)]
-    )
+    parts = [part for group in groups if group for part in ([group] if in_order else _connected(group))]
+    return [piece for part in parts for piece in (_successive(part) if len(part) > limit else [part])]
 
 
-def _connected(nodes: Sequence[Node]) -> list[list[Node]]:
+def _successive(nodes: list[Node]) -> list[list[Node]]:
+    """Cuts a run of nodes, in order, where no component goes on but for numbers."""
+    arrays = [node for node in nodes if not _is_of_numbers(node)]
+    components = _connected(arrays, through_numbers=False)
+    ends = {id(part[0]): part[-1] for part in components}
+    if len(components) < _MANY or len(arrays) < _MUCH * len(components):
+        return [nodes]
+    parts: list[list[Node]] = [[]]
+    unfinished: set[int] = set()  # the last nodes of components that have begun
+    for node in nodes:
+        if id(node) in ends and not unfinished and parts[-1] and not all(map(_is_of_numbers, parts[-1])):
+            parts.append([])
+        parts[-1].append(node)
+        if id(node) in ends:
+            unfinished.add(id(ends[id(node)]))
+        unfinished.discard(id(node))
+    return parts
+
+
+def _is_of_numbers(node: Node) -> bool:
+    return all(_is_number(value) for value in (*node.inputs, *node.outputs))
+
+
+def _is_number(value: Value) -> bool:
+    return getattr(value.type, "rank", None) == 0
+
+
+def _connected(nodes: Sequence[Node], through_numbers: bool = True) -> list[list[Node]]:
     """The connected components of a run of nodes, each in program order, ordered by their first node."""
     parent = list(range(len(nodes)))
 
@@ -72,7 +108,8 @@ def _connected(nodes: Sequence[Node]) -> list[list[Node]]:
             if value in made:
                 parent[root(index)] = root(made[value])
         for value in node.outputs:
-            made[value] = index
+            if through_numbers or not _is_number(value):
+                made[value] = index
     components: dict[int, list[Node]] = {}
     for index, node in enumerate(nodes):
         components.setdefault(root(index), []).append(node)

@@ -7,6 +7,8 @@
     llvm             the kernels in LLVM's language, as they are written
     optimized-llvm   the same after LLVM's passes
     asm              assembly for this machine
+    device-kernel    the Python text of the kernels as all threads of a GPU run them
+    ptx              those in the language of NVIDIA's GPUs
 
 Nothing runs, and what is compiled to be shown isn't kept.
 """
@@ -21,6 +23,8 @@ from dataclasses import dataclass, field
 
 from runtime.autodiff.calls import is_differentiable
 from runtime.codegen.backends import driver
+from runtime.codegen.device.device_module import device_module, shown, spmd_functions
+from runtime.codegen.device.spmd import NotOnDevice
 from runtime.codegen.kernel.source import KernelSource, NotNative
 from runtime.codegen.lower.lower_graph import is_native, lower
 from runtime.engine.explain import Stay, note_stays
@@ -43,6 +47,8 @@ STAGES = {
     "llvm": ";",
     "optimized-llvm": ";",
     "asm": "#",
+    "device-kernel": "#",
+    "ptx": "//",
 }
 GRADIENTS = ("forward", "backward")
 # Of more equal lines than this, only some are shown where they begin and end.
@@ -52,8 +58,8 @@ _LONGEST, _AROUND = 40, 4
 def text_of(stage: str, gradient: str | None, function: GraphFunction, again: Callable[[], GraphFunction]) -> str:
     """The text of a stage. gradient: None or one of `GRADIENTS`. again: traces the function anew.
 
-    Raises ValueError for another stage or where there is no gradient, UnimplementedError where nothing is native,
-    KernelError where no compiler can show the stage.
+    Raises ValueError for another stage or where there is no gradient, UnimplementedError where nothing is native or a
+    kernel has no form for a GPU, KernelError where no compiler can show the stage.
     """
     if stage not in STAGES:
         raise ValueError(f"there is no stage {stage!r}; there are {', '.join(STAGES)}")
@@ -243,7 +249,18 @@ def _text(stage: str, part: Part) -> str:
     if stage == "kernel-passes":
         changes = list(_changes(part.steps)) or ["# no pass changes it"]
         return "\n\n".join([*changes, f"# the kernel\n{part.source.text.rstrip()}"])
+    if stage in ("device-kernel", "ptx"):
+        return _device_text(stage, part.source)
     return driver.text_of(part.source, stage).rstrip()
+
+
+def _device_text(stage: str, source: KernelSource) -> str:
+    try:
+        if stage == "ptx":
+            return device_module(source, "kernel").ptx().rstrip()
+        return shown(spmd_functions(source)[0])
+    except NotOnDevice as reason:
+        raise UnimplementedError(f"'{source.name}' has a kernel with no form for a GPU: {reason}") from None
 
 
 def _why_none(name: str, kernels: Sequence[Part]) -> str:

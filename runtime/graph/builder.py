@@ -27,6 +27,7 @@ from runtime.ops.convert import quick_scalar
 from runtime.ops.table import OpDef
 from runtime.shapes import widen
 from runtime.tensor import EagerTensor, SymbolicTensor, Tensor
+from runtime.tracebacks import warn
 from runtime.types import TensorType, TokenType, Type
 
 TOKEN = "order token"
@@ -81,6 +82,20 @@ class Builder:
                 each()
 
         return rewind
+
+    def note_device(self, name: str) -> None:
+        """A `device` block for a GPU is entered while the function is traced. The first one counts."""
+        root = self
+        while root.parent is not None:
+            root = root.parent
+        if root.graph.device is None:
+            root.graph.device = name
+        elif root.graph.device != name:
+            warn(
+                f"'{root.graph.name}' runs on one device, {root.graph.device}, the first that a block in it names; "
+                f"{name} doesn't count. Functions with a device each, called one after the other, run on several.",
+                UserWarning,
+            )
 
     def sketch(self) -> Builder:
         """A builder for a trial, whose graph is dropped."""

@@ -11,7 +11,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from runtime.graph.names import operation_names, type_of
+from runtime.graph.names import operation_names
 from runtime.graph.printer import attributes, regions, short_span
 
 _HEAD = """\
@@ -65,7 +65,7 @@ class _Drawing:
 
     def add_node(self, node: Any, indent: str) -> None:
         title = self.names[node]
-        kind = type_of(node.op)
+        kind = node.op.label
         attrs = attributes(node, 32)
         parts = [title if title == kind else f"{title}: {kind}", *([attrs] if attrs else [])]
         if node.span:

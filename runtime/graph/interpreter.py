@@ -23,6 +23,7 @@ from runtime.graph.hot_loops import HotLoop
 from runtime.graph.ir import Graph, Node, Value
 from runtime.graph.spans import AT_SPAN, at_span, note_span, with_op
 from runtime.ops.dispatch import explain_failure, out_of_memory, widened
+from runtime.profiling import span
 from runtime.recursion import DEEPEST, TOO_DEEP, deep, is_deep, room, room_for
 from runtime.types import TensorType
 
@@ -55,7 +56,7 @@ def interpret(graph: Graph, inputs: Sequence[Any], accelerator: Accelerator | No
     program = _program(graph)
     if program.around is None:
         program.around = _around(graph)
-    with program.around():
+    with program.around(), span("interpret", f"interpret {graph.name}"):
         return program.run(inputs, accelerator)
 
 

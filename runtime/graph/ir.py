@@ -117,7 +117,7 @@ class Node:
 class Graph:
     """A list of nodes from `inputs` to `outputs`."""
 
-    __slots__ = ("name", "inputs", "nodes", "outputs", "program", "outside", "__weakref__")
+    __slots__ = ("name", "inputs", "nodes", "outputs", "program", "outside", "device", "__weakref__")
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -128,6 +128,8 @@ class Graph:
         self.program: Any = None
         # Of a traced function: the number of its arguments, and the tensors and variables that it captured.
         self.outside: tuple[int, list[Any]] = (0, [])
+        # Of a traced function: the GPU that a `device` block in it named, on which all of it runs.
+        self.device: str | None = None
 
     def add_input(self, type_: Type, name: str | None = None) -> Value:
         value = Value(type_, self, None, name)
@@ -221,6 +223,13 @@ class Graph:
         from runtime.graph import page
 
         return page.to_html(self, path)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        from runtime.graph import page
+
+        # A region has a line for itself, its arguments and its results.
+        return page.framed(page.to_html(self), sum(1 + 3 * len(node.regions) for node in self.walk()) + 2)
 
 
 class ConstantArray:

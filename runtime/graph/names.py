@@ -14,19 +14,6 @@ from typing import Any
 
 # Graphs and nodes are known here by their attributes alone, since `ir.py` uses this module.
 
-# The rows that aren't called as TensorFlow calls them.
-_TYPES = {
-    "constant": "Const", "cond": "If", "while": "While", "letrec": "PartitionedCall", "call": "PartitionedCall",
-    "assign": "AssignVariableOp", "multiply": "Mul",
-    "subtract": "Sub", "divide": "RealDiv", "negative": "Neg", "reduce_sum": "Sum", "reduce_mean": "Mean",
-    "reduce_max": "Max", "reduce_min": "Min", "reduce_prod": "Prod", "reduce_all": "All", "reduce_any": "Any",
-}  # fmt: skip
-
-
-def type_of(op: Any) -> str:
-    """TensorFlow's name of an op of the table, such as "AddV2"."""
-    return _TYPES.get(op.name, op.label)
-
 
 def operation_names(graph: Any, kept: dict[Any, str] | None = None) -> dict[Any, str]:
     """A unique name for each node of the graph and its regions, and for each graph input (a value).

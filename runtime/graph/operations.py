@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from runtime.graph.names import operation_names, type_of
+from runtime.graph.names import operation_names
 from runtime.graph.printer import regions
 from runtime.graph.spans import describe_span
 
@@ -57,7 +57,7 @@ class Operation:
     @property
     def type(self) -> str:
         """TensorFlow's name of the op, such as "AddV2"; "Placeholder" for an argument."""
-        return "Placeholder" if self.node is None else type_of(self.node.op)
+        return "Placeholder" if self.node is None else self.node.op.label
 
     @property
     def inputs(self) -> tuple[OperationOutput, ...]:
@@ -178,10 +178,11 @@ class NodeDef:
 class GraphDef:
     """A graph as plain data: `node` is a list of `NodeDef`. Printed like TensorFlow's, with regions in their nodes.
 
-    It is for reading; nothing loads it.
+    It is for reading; nothing loads it. `graph` is the graph that it shows.
     """
 
     def __init__(self, graph: Any) -> None:
+        self.graph = graph
         self.node = [NodeDef(operation) for operation in of_graph(graph)]
 
     def __str__(self) -> str:

@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import ast
 import html
+import keyword
 import linecache
+import tokenize
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from runtime.graph.names import operation_names, type_of, value_name
+from runtime.errors import cell_of
+from runtime.graph.names import operation_names, value_name
 from runtime.graph.page_style import SCRIPT, STYLE
 from runtime.graph.printer import attributes, regions, short_span
 
+_KINDS = {tokenize.STRING: "text", tokenize.COMMENT: "note"}
 # Graphs, nodes and values are known here by their attributes alone, since `ir.py` uses this module.
 
 
@@ -26,6 +30,15 @@ def to_html(graph: Any, path: Any = None) -> str:
     if path is not None:
         Path(path).write_text(text, encoding="utf-8")
     return text
+
+
+def framed(page: str, lines: int) -> str:
+    """A page as a part of a notebook. lines: about how many it shows."""
+    height = min(120 + 24 * lines, 600)
+    return (
+        f'<iframe srcdoc="{html.escape(page, quote=True)}" sandbox="allow-scripts" '
+        f'style="width: 100%; height: {height}px; border: 1px solid rgba(128, 128, 128, .4)"></iframe>'
+    )
 
 
 class _Page:
@@ -61,7 +74,7 @@ class _Page:
             yield f'<div class="row"><span class="kind">arguments</span> {shown}</div>\n'
         for node in graph.nodes:
             attrs = attributes(node, 60)
-            row = self.row(self.names[node], type_of(node.op), node.inputs, node.outputs, attrs, node.span)
+            row = self.row(self.names[node], node.op.label, node.inputs, node.outputs, attrs, node.span)
             if not node.regions:
                 yield row
                 continue
@@ -117,7 +130,8 @@ def source_listing(
     marks: texts that stand at the right of a line.
     """
     text = linecache.getlines(filename)
-    yield f"<h2>{html.escape(filename)}</h2>\n"
+    painted = painted_lines(text)
+    yield f"<h2>{html.escape(cell_of(filename) or filename)}</h2>\n"
     if not text:
         yield '<p class="faint">The source is not there any more.</p>\n'
         return
@@ -127,11 +141,34 @@ def source_listing(
         if last is not None and number != last + 1:
             yield '<span class="gap">⋯</span>'
         kind = ' class="used"' if number in used else ""
-        line = html.escape(text[number - 1].rstrip("\n"))
+        line = painted[number - 1]
         mark = f"<em>{html.escape(', '.join(marks[number]))}</em>" if marks and number in marks else ""
         yield f'<span id="{key}-{number}"{kind}>{mark}<i>{number}</i>{line}</span>'
         last = number
     yield "</pre>\n"
+
+
+def painted_lines(text: list[str]) -> list[str]:
+    """Lines of Python source in HTML, keywords, strings and comments marked; all plain where they are no Python."""
+    lines = [line.rstrip("\n") for line in text]
+    marks: list[tuple[int, int, int, str]] = []  # line, columns, kind
+    try:
+        for token in tokenize.generate_tokens(iter([*text, ""]).__next__):
+            kind = _KINDS.get(token.type, "word" if keyword.iskeyword(token.string) else "")
+            for line in range(token.start[0], token.end[0] + 1) if kind else ():
+                first = token.start[1] if line == token.start[0] else 0
+                last = token.end[1] if line == token.end[0] else len(lines[line - 1])
+                marks.append((line, first, last, kind))
+    except (tokenize.TokenError, SyntaxError):  # a notebook cell with magics
+        return [html.escape(line) for line in lines]
+    made = [""] * len(lines)
+    done = [0] * len(lines)
+    for line, first, last, kind in marks:
+        source = lines[line - 1]
+        plain, marked = source[done[line - 1] : first], source[first:last]
+        made[line - 1] += f'{html.escape(plain)}<b class="{kind}">{html.escape(marked)}</b>'
+        done[line - 1] = last
+    return [begun + html.escape(source[end:]) for begun, source, end in zip(made, lines, done)]
 
 
 def _identity(name: str) -> str:

@@ -8,10 +8,10 @@ STYLE = """
           --name: #82b7f2; --kind: #d0a3ec; --type: #85cfa2; } }
 * { box-sizing: border-box; }
 body { margin: 0; color: var(--ink); background: var(--paper); font: 15px/1.5 system-ui, sans-serif; }
-header { display: flex; gap: 1.5rem; align-items: baseline; padding: .7rem 1.2rem;
+header { display: flex; flex-wrap: wrap; gap: .3rem 1.5rem; align-items: baseline; padding: .7rem 1.2rem;
          border-bottom: 1px solid var(--line); }
 h1 { font-size: 1.15rem; margin: 0; }
-header p { margin: 0; color: var(--faint); }
+header p { margin: 0; color: var(--faint); min-width: 0; overflow-wrap: anywhere; }
 .buttons { margin-left: auto; }
 button { font: inherit; font-size: .85rem; color: inherit; background: var(--soft); border: 1px solid var(--line);
          border-radius: 4px; padding: .1rem .6rem; cursor: pointer; }
@@ -21,9 +21,13 @@ aside { border-left: 1px solid var(--line); position: sticky; top: 0; align-self
         overflow: auto; }
 h2 { font: 600 .8rem system-ui, sans-serif; color: var(--faint); margin: 0 0 .5rem; overflow-wrap: anywhere; }
 pre { margin: 0 0 1.5rem; overflow-x: auto; font: inherit; }
-pre span { display: block; padding-right: 1rem; white-space: pre; width: max-content; min-width: 100%; }
+pre span { display: block; padding-left: 3.2em; text-indent: -3.2em; white-space: pre-wrap; overflow-wrap: anywhere; }
 pre i { display: inline-block; width: 3.2em; padding-right: 1em; text-align: right; color: var(--faint);
-        font-style: normal; user-select: none; }
+        font-style: normal; text-indent: 0; user-select: none; }
+pre b { font-weight: 400; }
+pre .word { color: var(--kind); }
+pre .text { color: var(--type); }
+pre .note { color: var(--faint); }
 pre .used i { color: var(--ink); font-weight: 600; }
 .row { padding: 0 .4rem; border-radius: 3px; display: inline-block; max-width: 100%; overflow-wrap: anywhere; }
 section > .row, .region > .row { display: block; }

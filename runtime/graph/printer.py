@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from runtime.errors import place
 from runtime.graph.names import operation_names, value_name
 
 # Graphs, nodes and values are known here by their attributes alone: `ir.py` imports this module for `str(graph)`.
-REGIONS = {"cond": ("then", "else"), "while": ("test", "body")}
 
 
 def as_text(graph: Any, spans: bool = False, kept: dict[Any, str] | None = None) -> str:
@@ -51,7 +51,7 @@ def as_text(graph: Any, spans: bool = False, kept: dict[Any, str] | None = None)
 
 def regions(node: Any) -> list[tuple[str, Any]]:
     """The regions of a node with what they are to it."""
-    labels = REGIONS.get(node.op.name) or node.attrs.get("functions") or tuple(r.name for r in node.regions)
+    labels = node.op.regions or node.attrs.get("functions") or tuple(r.name for r in node.regions)
     return list(zip(labels, node.regions))
 
 
@@ -68,5 +68,5 @@ def _shown(value: Any, longest: int | None) -> str:
 
 
 def short_span(span: Any) -> str:
-    """`file.py:12` of a span."""
-    return f"{span[0].replace(chr(92), '/').rsplit('/', 1)[-1]}:{span[1]}" if span else ""
+    """`file.py:12` of a span, or `Cell In[3], line 2`."""
+    return place(span[0].replace(chr(92), "/"), span[1]).rpartition("/")[2] if span else ""

@@ -19,13 +19,9 @@ def describe_span(span: Any) -> str:
     return f"{text}\n    {source}" if source else text
 
 
-# Their messages are the user's own.
-_SPEAK_FOR_THE_USER = frozenset(["assert", "raise", "host_call", "py_function"])
-
-
 def with_op(message: str, error: type[BaseException], node: Any) -> str:
     """The message of an error that a node raises, with TensorFlow's name of the op and the user's name of the node."""
-    if node.op.name in _SPEAK_FOR_THE_USER or not issubclass(error, errors.OpError):
+    if node.op.speaks_for_user or not issubclass(error, errors.OpError):
         return message
     if "[Op:" not in message:
         message += f" [Op:{node.op.label}]"

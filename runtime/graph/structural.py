@@ -32,6 +32,9 @@ CONSTANT = register(
         cheap=True,
         doc="A value known while tracing.",
         can_fail=False,
+        is_quiet=True,
+        label="Const",
+        cost=0,
     )
 )
 
@@ -42,6 +45,10 @@ COND = register(
         _regions_run_elsewhere,
         multiple=True,
         doc="Runs the first region when the predicate holds, else the second.",
+        is_quiet=True,
+        regions=("then", "else"),
+        label="If",
+        attrs=("types",),
     )
 )
 
@@ -52,6 +59,9 @@ WHILE = register(
         _regions_run_elsewhere,
         multiple=True,
         doc="Runs the body region as long as the test region holds.",
+        is_quiet=True,
+        regions=("test", "body"),
+        attrs=("carries", "memory"),
     )
 )
 
@@ -62,6 +72,10 @@ LETREC = register(
         _regions_run_elsewhere,
         multiple=True,
         doc="Calls the first of its regions, functions that `call` nodes inside of them may call by name.",
+        is_quiet=True,
+        regions=None,
+        label="PartitionedCall",
+        attrs=("functions", "captures", "types"),
     )
 )
 
@@ -72,6 +86,9 @@ CALL = register(
         _regions_run_elsewhere,
         multiple=True,
         doc="Calls a function of a `letrec` around it.",
+        is_quiet=True,
+        label="PartitionedCall",
+        attrs=("function", "types"),
     )
 )
 
@@ -86,10 +103,13 @@ ASSIGN = register(
         cheap=True,
         doc="A variable's value after an assignment.",
         can_fail=False,
+        is_quiet=True,
+        label="AssignVariableOp",
+        cost=0,
     )
 )
 
-# Placed by `passes.commits`; native code keeps the value in a variable that it returns with its error.
+# Placed by `passes/rewrites/commits.py`; native code keeps the value in a variable that it returns with its error.
 COMMIT = register(
     OpDef(
         "commit",
@@ -98,5 +118,6 @@ COMMIT = register(
         multiple=True,
         doc="What a variable holds from here on, should the graph fail.",
         can_fail=False,
+        cost=0,
     )
 )

@@ -1,20 +1,12 @@
-"""Ops that change a few elements of an array, and the arrays that a graph changes by nothing else.
+"""The arrays that a graph changes by nothing but ops that update a few elements (`OpDef.is_update`).
 
-Generated code runs them in place, so that a trip of a loop costs as much as it changes. Whoever copies such an array in
-each trip makes the loop quadratic.
+Generated code runs these in place, so that a trip of a loop costs as much as it changes. Whoever copies such an array
+in each trip makes the loop quadratic.
 """
 
 from __future__ import annotations
 
 from runtime.graph.ir import Graph, Node, Value
-
-# Ops whose output may take over the memory of their first input.
-UPDATES = frozenset(
-    [
-        "row_update", "slice_add", "slice_update", "index_add", "row_add", "array_write", "tensor_scatter_nd_update",
-        "tensor_scatter_nd_add", "tensor_scatter_nd_max", "tensor_scatter_nd_min",
-    ]
-)  # fmt: skip
 
 
 class Origins:
@@ -51,7 +43,7 @@ class Origins:
 
     def _sources(self, node: Node) -> dict[int, Value]:
         """The operands that results of a node are, but for updates, by the number of the result."""
-        if node.op.name in UPDATES:
+        if node.op.is_update:
             return {0: node.inputs[0]}
         if node.op.name == "assign":
             return {0: node.inputs[1]}

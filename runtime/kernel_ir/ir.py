@@ -34,7 +34,7 @@
 
 Expressions are immutable and may be shared; two of the same form are equal. Statements are changed in place by passes
 and compared by identity. An expression reads memory only through `Load`, and has no effects (a `Call` may read arrays;
-those that write one stand in `Run`). Reads and writes of a statement are `loads`, `stores` and `variables` below.
+those that write one stand in `Run`). What a statement reads is `variables` below, what it assigns `targets`.
 
 `type` is the machine type of an expression's value (`types.py`). Lowering gives it; library functions are generic, so
 that theirs are found for each call (`runtime/llvm/infer.py`), and None stands for one that isn't known.
@@ -47,7 +47,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, overload
 
-from runtime.kernel_ir.types import BOOL, INT64, Scalar, Type, Unsupported
+from runtime.kernel_ir.types import BOOL, INT64, Scalar, Type
 
 # How an expression is shown: `print_python` puts itself here, since it knows all of them.
 shown: list[Callable[[Any], str]] = []
@@ -384,11 +384,9 @@ class Function:
     returns: str | None = None
 
 
-def range_bounds(call: Expr) -> tuple[Expr, Expr, Expr]:
-    """Start, stop and step of a call of `range`."""
-    if not isinstance(call, Call) or call.function != "range" or not 1 <= len(call.arguments) <= 3:
-        raise Unsupported("a loop over something else than a range")
-    first, *others = call.arguments
+def range_bounds(arguments: Sequence[Expr | int]) -> tuple[Expr, Expr, Expr]:
+    """Start, stop and step of what Python's `range` is given."""
+    first, *others = [as_expr(each) for each in arguments]
     if not others:
         return ZERO, first, ONE
     return first, others[0], others[1] if len(others) == 2 else ONE
@@ -433,6 +431,11 @@ def load(array: str, index: Expr | int) -> Load:
 
 def store(array: str, index: Expr | int, value: Expr | int) -> Store:
     return Store(Var(array), as_expr(index), as_expr(value))
+
+
+# The variable that counts what loops do, for Ctrl-C (codegen/passes/interrupt_polls.py): all lanes, threads and trips
+# count together, and no loop goes on for its sake.
+TICKS = "ticks"
 
 
 def set_to(target: Var | Load, value: Expr | int) -> Assign | Store:
@@ -515,6 +518,24 @@ def walk(block: Iterable[Statement]) -> Iterator[Statement]:
         waiting += [iter(inner) for inner in reversed(blocks(item))]
 
 
+def walk_with_blocks(block: Block) -> Iterator[tuple[Block, Statement]]:
+    """The same with the block that each stands in."""
+    waiting = [(block, iter(block))]
+    while waiting:
+        current, rest = waiting[-1]
+        item = next(rest, None)
+        if item is None:
+            waiting.pop()
+            continue
+        yield current, item
+        waiting += [(inner, iter(inner)) for inner in reversed(blocks(item))]
+
+
+def may_leave(block: Iterable[Statement]) -> bool:
+    """Whether a statement in a block leaves the function."""
+    return any(isinstance(item, (Return, Fail)) for item in walk(block))
+
+
 def walk_blocks(block: Block) -> Iterator[Block]:
     """The block and all blocks in it, outer ones first."""
     waiting = [block]
@@ -557,13 +578,6 @@ def mentioned(block: Iterable[Statement]) -> set[str]:
         found |= variables(item)
         found.update(targets(item))
     return found
-
-
-def loads(item: Statement) -> Iterator[Load]:
-    """The elements that a statement reads, but for those in its blocks."""
-    for found in expressions(item):
-        if isinstance(found, Load):
-            yield found
 
 
 # --- rewriting -------------------------------------------------------------------------------------------------------

@@ -54,7 +54,7 @@ _BINARY = {
 _UNARY = {ast.USub: "-", ast.UAdd: "+", ast.Invert: "~", ast.Not: "not"}
 _COMPARE = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!="}
 _NUMBERS = {"inf": float("inf"), "nan": float("nan"), "pi": 3.141592653589793, "e": 2.718281828459045}
-_MODULES = frozenset({"np", "math", "lib"})
+_MODULES = frozenset({"np", "math", "lib", "gpu"})
 _MARKS = {"part": "part", "recursive": "recursive"}
 
 
@@ -147,7 +147,10 @@ def _augmented(node: ast.AugAssign) -> Statement:
 def _for(node: ast.For) -> Statement:
     if node.orelse:
         raise Unsupported("the else of a loop")
-    return For(_name(node.target), *range_bounds(expression(node.iter)), block(node.body))
+    call = expression(node.iter)
+    if not isinstance(call, Call) or call.function != "range" or not 1 <= len(call.arguments) <= 3:
+        raise Unsupported("a loop over something else than a range")
+    return For(_name(node.target), *range_bounds(call.arguments), block(node.body))
 
 
 def _while(node: ast.While) -> Statement:

@@ -129,6 +129,13 @@ def arithmetic(a: Scalar, b: Scalar) -> Scalar:
     return UINT64 if a.kind == "u" and b.kind == "u" else INT64
 
 
+def results(returned: Type | None) -> tuple[Type, ...]:
+    """The types of a function's results, one by one, from that of what it returns."""
+    if returned is None:
+        return ()
+    return returned.items if isinstance(returned, Tuple) else (returned,)
+
+
 def parsed(text: str) -> Scalar | Array:
     """The type that a signature names: `float32`, `int64[:,::1]`."""
     name, bracket, dims = text.partition("[")

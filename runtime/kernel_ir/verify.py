@@ -47,7 +47,7 @@ class _Checker:
         self.functions = functions
         self.sites = sites
         self.stage = stage
-        self.loops = 0
+        self.breaks: list[list[set[str]]] = []  # of each loop around: the variables with a value at its `break`s
 
     def check(self, start: set[str]) -> None:
         given = {*self.function.parameters, *self.functions, *start}
@@ -82,8 +82,10 @@ class _Checker:
             return self.loop(item, given)
         if isinstance(item, ir.Store) and not isinstance(item.array, ir.Var):
             self.fail("a store into something else than a variable", item)
-        if isinstance(item, (ir.Break, ir.Continue)) and not self.loops:
+        if isinstance(item, (ir.Break, ir.Continue)) and not self.breaks:
             self.fail("a jump out of no loop", item)
+        if isinstance(item, ir.Break):
+            self.breaks[-1].append(given)
         if isinstance(item, ir.Return) and self.function.kind == "part" and item.values:
             self.fail("a part of a nest that returns something", item)
         if isinstance(item, ir.Fail):
@@ -105,14 +107,12 @@ class _Checker:
             if not isinstance(item.step, ir.Const) or item.step.type != INT64 or item.step.value == 0:
                 self.fail("a loop with a computed step", item)
             inside = given | {item.index}
-        self.loops += 1
+        self.breaks.append([])
         self.block(item.body, inside)
-        self.loops -= 1
-        endless = isinstance(item, ir.While) and item.test == ir.TRUE
-        if endless:
+        left = self.breaks.pop()
+        if isinstance(item, ir.While) and item.test == ir.TRUE:
             # What has a value wherever the loop is left; where it never is, what follows may read anything.
-            left = _given_at_breaks(item.body, given)
-            return given | ir.assigned(item.body) if left is None else left
+            return set.intersection(*left) if left else given | ir.assigned(item.body)
         return given
 
     def assignment(self, item: ir.Assign) -> None:
@@ -162,27 +162,3 @@ class _Checker:
 def _limits(type_: Scalar) -> tuple[int, int]:
     bits = type_.bits
     return (0, 2**bits - 1) if type_.kind == "u" else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
-
-
-def _given_at_breaks(body: ir.Block, given: set[str]) -> set[str] | None:
-    """The variables that have a value at every `break` of a loop; None where there is none."""
-    found: list[set[str]] = []
-
-    def visit(block: ir.Block, given: set[str]) -> set[str] | None:
-        for item in block:
-            if isinstance(item, ir.Break):
-                found.append(given)
-            if isinstance(item, _LEAVING):
-                return None
-            if isinstance(item, ir.If):
-                then, other = visit(item.body, given), visit(item.orelse, given)
-                after = other if then is None else then if other is None else then & other
-                if after is None:
-                    return None
-                given = after
-            elif not isinstance(item, (ir.For, ir.While)):
-                given = given.union(ir.targets(item))
-        return given
-
-    visit(body, given)
-    return set.intersection(*found) if found else None

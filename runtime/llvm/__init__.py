@@ -7,7 +7,8 @@ can't translate it refuses with `Unsupported`, and numba compiles the kernel.
     infer.py        the type of each expression and variable in a function
     calls.py        what `np.`, `math.` and `lib.` functions take and give, and their instructions
     arithmetic.py   operators and conversions as instructions
-    writer.py       a function being written: blocks, temporaries, variables
+    function_text.py   a function being written: instructions, blocks, places on the stack
+    writer.py       a function of a kernel being written: variables, statuses
     expressions.py  expressions as instructions
     statements.py   statements as instructions
     optimize/jump_threading.py         loops that a flag ends are left at once

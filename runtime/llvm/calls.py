@@ -62,11 +62,12 @@ class CallRule:
 def rule(program: Any, function: str) -> CallRule:
     """The rule for a function by its name in the IR. The library's own functions name each other without `lib.`."""
     module, dot, name = function.rpartition(".")
-    found = BUILTINS.get((module, name)) or (BUILTINS.get(("lib", name)) if not dot else None)
+    builtins = program.builtins
+    found = builtins.get((module, name)) or (builtins.get(("lib", name)) if not dot else None)
     if found is not None:
         return found
-    if module == "math" and name in _C_FUNCTIONS:
-        return _c_library(_C_FUNCTIONS[name])
+    if module == "math" and name in C_FUNCTIONS:
+        return _c_library(C_FUNCTIONS[name])
     if module not in ("", "lib"):
         raise Unsupported(f"the function {function}")
     if program.has_formula(name):
@@ -101,7 +102,7 @@ def _same_float(types: Sequence[Any]) -> Scalar:
     return common
 
 
-def _real(types: Sequence[Any]) -> Scalar:
+def real(types: Sequence[Any]) -> Scalar:
     """Of NumPy's and math's functions: floats keep their type, integers become float64."""
     common = _common(types)
     return common if common.is_float else FLOAT64
@@ -122,7 +123,7 @@ def _intrinsic(name: str, flags: str = "") -> CallRule:
     def write(w: Writer, operands: Sequence[Any], type_: Any) -> Value:
         return w.program.intrinsic(w, name, *(arithmetic.cast(w, operand, type_) for operand in operands), flags=flags)
 
-    return CallRule(_real, write, lanes=True)
+    return CallRule(real, write, lanes=True)
 
 
 def _c_library(name: str) -> CallRule:
@@ -130,7 +131,7 @@ def _c_library(name: str) -> CallRule:
         arguments = [arithmetic.cast(w, operand, type_) for operand in operands]
         return w.program.external(w, name + ("f" if type_ == FLOAT32 else ""), type_, arguments)
 
-    return CallRule(_real, write)
+    return CallRule(real, write)
 
 
 def _abs(w: Writer, operands: Sequence[Any], type_: Scalar) -> Value:
@@ -159,7 +160,7 @@ def _classified(comparison: str, value: float) -> CallRule:
     """A truth value from the size of a float."""
 
     def write(w: Writer, operands: Sequence[Any], type_: Any) -> Value:
-        x = arithmetic.cast(w, operands[0], _real([operands[0].type.times(1)]))
+        x = arithmetic.cast(w, operands[0], real([operands[0].type.times(1)]))
         size = w.program.intrinsic(w, "fabs", x)
         found = w.op(f"fcmp {comparison} {x.type.ir} {size.text}, {literal(value, x.type).text}")
         return Value(BOOL.times(x.type.lanes), found)
@@ -237,7 +238,7 @@ def _in_threads(w: Writer, operands: Sequence[Any], type_: Any) -> None:
 
 
 # Functions of the C library, which float32 has with an f at the end.
-_C_FUNCTIONS = {
+C_FUNCTIONS = {
     name: name
     for name in (
         "exp", "expm1", "log", "log1p", "log2", "log10", "exp2", "cbrt", "pow", "sin", "cos", "tan", "asin", "acos",

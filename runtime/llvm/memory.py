@@ -1,6 +1,6 @@
 """Arrays in kernels: reference-counted blocks of memory.
 
-    owner → { reference count, the Python object that owns the elements or null, start of the block, is it large }
+    owner → { reference count, the Python object that owns the elements or null, start of the block, is it kept }
             64 bytes before the elements, which begin at a multiple of 64, large ones at a page
 
 The alignment avoids 4K aliasing: processors compare the last 12 bits of addresses first, and take a load soon after a
@@ -8,8 +8,8 @@ store for one of the stored data if the written array begins some 64 to 500 byte
 that is read. A loop took half as long again. NumPy's large arrays begin 16 bytes into a page, so no array that is read
 begins that closely before one of ours.
 
-Small blocks come from malloc. Large ones come from two functions in a table with the symbol `autograph_blocks`, which
-allocate and free (`codegen/native_runtime/allocator.py`).
+Small blocks come from malloc. Those from `KEPT` bytes on come from two functions in a table with the symbol
+`autograph_blocks`, which allocate and free (`codegen/native_runtime/allocator.py`).
 
 An argument's owner lies on the wrapper's stack, with a count that never falls to zero, and refers to the Python object.
 Counting needs no atomic instructions: until a kernel returns, only its own thread has its arrays, and parallel loops
@@ -23,6 +23,7 @@ from runtime.llvm.writer import OUT_OF_MEMORY, ArrayValue, Value, Writer
 
 HEADER = 64
 BLOCKS = "autograph_blocks"
+KEPT = 1 << 16  # bytes: malloc returns such blocks to the system, again and again
 LARGE = 1 << 20  # bytes
 _PAGE = 4096
 _MOST = 1 << 46  # elements: more can't be allocated, and twice their bytes fit an int64
@@ -50,8 +51,8 @@ done:
 define internal void @drop_last(ptr %owner) noinline nounwind {{
   %place = getelementptr %owner, ptr %owner, i64 0, i32 2
   %block = load ptr, ptr %place
-  %large = getelementptr %owner, ptr %owner, i64 0, i32 3
-  %kind = load i64, ptr %large
+  %kept = getelementptr %owner, ptr %owner, i64 0, i32 3
+  %kind = load i64, ptr %kept
   %waits = icmp ne i64 %kind, 0
   br i1 %waits, label %give, label %free
 give:
@@ -89,7 +90,8 @@ right:
   %unit = select i1 %large, i64 {_PAGE}, i64 {HEADER}
   %spare = add i64 %unit, {HEADER}
   %room = add i64 %bytes, %spare
-  br i1 %large, label %take, label %plain
+  %kept = icmp uge i64 %bytes, {KEPT}
+  br i1 %kept, label %take, label %plain
 plain:
   %small = call ptr @malloc(i64 %room)
   br label %both
@@ -116,7 +118,7 @@ found:
   %place = getelementptr %owner, ptr %owner, i64 0, i32 2
   store ptr %block, ptr %place
   %mark = getelementptr %owner, ptr %owner, i64 0, i32 3
-  %kind = zext i1 %large to i64
+  %kind = zext i1 %kept to i64
   store i64 %kind, ptr %mark
   ret ptr %data
 fail:
@@ -127,7 +129,8 @@ fail:
 
 def empty(w: Writer, type_: Array, count: Value) -> ArrayValue:
     """A new flat array."""
-    data = w.op(f"call noalias align 64 ptr @allocate(i64 {count.text}, i64 {type_.element.size})")
+    alone = "" if w.program.spmd else "noalias "
+    data = w.op(f"call {alone}align 64 ptr @allocate(i64 {count.text}, i64 {type_.element.size})")
     w.fail(w.op(f"icmp eq ptr {data}, null"), OUT_OF_MEMORY)
     owner = w.op(f"getelementptr i8, ptr {data}, i64 {-HEADER}")
     return ArrayValue(type_, owner, data, (count.text,), owned=True)

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from runtime.kernel_ir import ir
 from runtime.kernel_ir.parse_python import parse_constants, parse_functions
-from runtime.kernel_ir.types import Array, Scalar, Tuple, Type, Unsupported, signature
+from runtime.kernel_ir.types import Array, Scalar, Tuple, Type, Unsupported, results, signature
 from runtime.llvm import arithmetic, calls, memory, statements, wrapper
 from runtime.llvm.infer import Inference
 from runtime.llvm.optimize import jump_threading
@@ -22,8 +22,12 @@ class Interface(Protocol):
     """What the world outside calls for a kernel: `wrapper.py`'s function of Python's, or another one."""
 
     @property
+    def MEMORY(self) -> str:
+        """The functions `@allocate`, `@take` and `@drop`, by which kernels have arrays."""
+
+    @property
     def SUPPORT(self) -> str:
-        """What the function's text needs besides `memory.SUPPORT`."""
+        """What the function's text needs besides."""
 
     @property
     def INTERRUPTED(self) -> str:
@@ -119,15 +123,27 @@ class Program:
 
     functions   those of the kernel; they stay as they are
     failure     gives the values that a function returns for a `Fail` in it
+    builtins    the functions that are instructions
+    spmd        whether many threads run the program together: its loops aren't taken apart, and what it allocates may
+                be written by another thread
     modules     formulas that are used: symbol → the module to link
     lanes       of each loop whose trips run side by side, how many do
     """
 
-    def __init__(self, functions: Sequence[ir.Function], library: Library, failure: Failure = _no_failure) -> None:
+    def __init__(
+        self,
+        functions: Sequence[ir.Function],
+        library: Library,
+        failure: Failure = _no_failure,
+        builtins: Mapping[tuple[str, str], calls.CallRule] = calls.BUILTINS,
+        spmd: bool = False,
+    ) -> None:
         own = {function.name: jump_threading.threaded(function) for function in functions}
         self.functions = collections.ChainMap(own, library.functions)  # type: ignore[arg-type]
         self.constants = library.constants
         self.failure = failure
+        self.builtins = builtins
+        self.spmd = spmd
         self.modules: dict[str, str] = {}
         self.lanes: list[int] = []
         self._formulas = library.formulas
@@ -145,7 +161,7 @@ class Program:
         releases = _takes_long(callee) or bool(self._own - {kernel})
         entry = interface.text(symbol, callee, parameters, releases)
         texts = {"@interrupted": interface.INTERRUPTED}
-        support = [memory.SUPPORT, interface.SUPPORT, *(texts[name] for name in self._support)]
+        support = [interface.MEMORY, interface.SUPPORT, *(texts[name] for name in self._support)]
         return "\n".join([*self._declarations, *support, *self._texts, entry, _WEIGHTS, HINTS])
 
     # --- functions ---------------------------------------------------------------------------------------------------
@@ -234,18 +250,17 @@ class Program:
         status = w.op(f"call i32 @{callee.symbol}({', '.join([*given, *(f'ptr {place}' for place in places)])})")
         w.fail(w.op(f"icmp ne i32 {status}, 0"), OUT_OF_MEMORY)
         found = [w.op(f"load {type_}, ptr {place}") for type_, place in zip(types, places)]
-        kinds = callee.result.items if isinstance(callee.result, Tuple) else [callee.result] if callee.result else []
-        results: list[Value | ArrayValue] = []
-        for kind in kinds:
+        made: list[Value | ArrayValue] = []
+        for kind in results(callee.result):
             if isinstance(kind, Scalar):
-                results.append(Value(kind, found.pop(0)))
+                made.append(Value(kind, found.pop(0)))
             elif isinstance(kind, Array):
                 owner, data, *dims = found[: 2 + kind.rank]
                 del found[: 2 + kind.rank]
-                results.append(ArrayValue(kind, owner, data, tuple(dims), owned=True))
+                made.append(ArrayValue(kind, owner, data, tuple(dims), owned=True))
             else:
                 raise Unsupported("a tuple in a tuple")
-        return results if isinstance(callee.result, Tuple) else results[0] if results else None
+        return made if isinstance(callee.result, Tuple) else made[0] if made else None
 
     def thread_entry(self, callee: Callee, record: str, types: Sequence[str]) -> str:
         """What a thread runs: takes its record apart and calls the function."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from runtime.kernel_ir import ir
-from runtime.kernel_ir.types import BOOL, INT64, Scalar, Tuple, Unsupported
+from runtime.kernel_ir.types import BOOL, INT64, Scalar, Unsupported, results
 from runtime.llvm import memory
 from runtime.llvm.arithmetic import cast
 from runtime.llvm.expressions import call, condition, element, typed, value
@@ -224,8 +224,10 @@ def _return(w: Writer, item: ir.Return | ir.Fail) -> None:
         return
     result, values = w.types.result, w.types.returned(item)
     if values:
+        if result is None:
+            raise Unsupported("a result whose type isn't known")
         items = w.types.items(values[0]) if len(values) == 1 else values
-        types = result.items if isinstance(result, Tuple) else (result,)
+        types = results(result)
         position = 0
         found = [typed(w, each, type_) for each, type_ in zip(values if items is None else items, types)]
         if any(isinstance(each, Value) and each.type.lanes > 1 for each in found):

@@ -82,6 +82,47 @@ def machine_code(text: str, modules: Iterable[str], level: int = 2, quick: bool 
     return bytes(_machine().emit_object(_optimised(text, modules, level, quick, later)))
 
 
+@functools.cache
+def _gpu(processor: str) -> Any:
+    """The target machine of NVIDIA's GPUs. Raises Unsupported where LLVM was built without it."""
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    if llvm.llvm_version_info[0] in _KNOWN:
+        # Products and sums stay two roundings, as on the processor.
+        llvm.set_option("autograph", "-nvptx-fma-level=0")
+    try:
+        found = llvm.Target.from_triple("nvptx64-nvidia-cuda")
+    except RuntimeError as error:
+        raise Unsupported(f"LLVM: {error}") from error
+    return found.create_target_machine(cpu=processor, features="+ptx80", opt=3)
+
+
+def ptx(text: str, modules: Iterable[str], symbol: str, processor: str) -> str:
+    """A module's text, linked with others, as PTX for GPUs of a compute capability. Nothing but `symbol` can be seen
+    from outside. Raises Unsupported where LLVM refuses the text."""
+    machine = _gpu(processor)
+    module = _optimised_for_threads(text, modules, symbol, machine)
+    return str(machine.emit_assembly(module))
+
+
+def host_code(text: str, modules: Iterable[str], symbol: str) -> bytes:
+    """The same as an object file for this computer."""
+    return bytes(_machine().emit_object(_optimised_for_threads(text, modules, symbol, _machine())))
+
+
+def _optimised_for_threads(text: str, modules: Iterable[str], symbol: str, machine: Any) -> Any:
+    """A module for a machine whose threads are its vectors: no loop becomes one of vectors."""
+    module = _linked(text, modules, machine)
+    for thing in module.functions:
+        if not thing.is_declaration and thing.name != symbol:
+            thing.linkage = "internal"
+    options = llvm.create_pipeline_tuning_options(speed_level=2)
+    options.slp_vectorization = options.loop_vectorization = False
+    builder = llvm.create_pass_builder(machine, options)
+    builder.getModulePassManager().run(module, builder)
+    return module
+
+
 def library(
     parts: Iterable[tuple[str, Iterable[str], str]], resident: Iterable[tuple[str, int]], exported: Sequence[str]
 ) -> bytes:
@@ -119,15 +160,7 @@ def assembly(text: str, modules: Iterable[str], quick: bool = False, later: str 
 
 def _optimised(text: str, modules: Iterable[str], level: int, quick: bool, later: str) -> Any:
     machine, modules = _machine(), list(modules)
-    try:
-        module = _parsed(text)
-        for other in modules:
-            module.link_in(_parsed(other))
-        if later and quick:
-            module.link_in(_parsed(later))
-        module.verify()
-    except RuntimeError as error:
-        raise Unsupported(f"LLVM: {error}") from error
+    module = _linked(text, [*modules, later] if later and quick else modules, machine)
     # Level 3 takes a quarter longer and makes no workload of `benchmarks` faster.
     options = llvm.create_pipeline_tuning_options(speed_level=level)
     options.slp_vectorization = False
@@ -170,7 +203,7 @@ def _optimise_quickly(module: Any, builder: Any) -> None:
 
 def _relieved(module: Any, builder: Any) -> Any:
     """An optimised module with fewer divisions (`optimize/divide_by_newton.py`)."""
-    changed = divide_by_newton.relieved(str(module))
+    changed = divide_by_newton.relieved(module)
     if changed is None:
         return module
     module = _parsed(changed)
@@ -185,10 +218,23 @@ def _inline(module: Any, builder: Any) -> None:
     passes.run(module, builder)
 
 
-def _parsed(text: str) -> Any:
+def _linked(text: str, modules: Iterable[str], machine: Any) -> Any:
+    """A verified module of a text and others. Raises Unsupported where LLVM refuses it."""
+    try:
+        module = _parsed(text, machine)
+        for other in modules:
+            module.link_in(_parsed(other, machine))
+        module.verify()
+    except RuntimeError as error:
+        raise Unsupported(f"LLVM: {error}") from error
+    return module
+
+
+def _parsed(text: str, machine: Any = None) -> Any:
+    machine = machine or _machine()
     module = llvm.parse_assembly(text)
-    module.triple = _machine().triple
-    module.data_layout = str(_machine().target_data)
+    module.triple = machine.triple
+    module.data_layout = str(machine.target_data)
     return module
 
 

@@ -12,11 +12,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from runtime.kernel_ir.types import BOOL, FLOAT64, INT64, Array, Scalar, Tuple
+from runtime.kernel_ir.types import BOOL, FLOAT64, INT64, Array, Scalar, Tuple, results
+from runtime.llvm.function_text import FunctionText
 from runtime.llvm.interrupts import SUPPORT as INTERRUPTED
+from runtime.llvm.memory import SUPPORT as MEMORY
 from runtime.llvm.writer import part_types
 
-__all__ = ["INTERRUPTED", "SUPPORT", "text"]
+__all__ = ["INTERRUPTED", "MEMORY", "SUPPORT", "text"]
 
 _MANY = 1 << 40  # references to an argument: never the last
 _FLAGS = 0x501  # NumPy's C_CONTIGUOUS, ALIGNED, WRITEABLE
@@ -87,31 +89,14 @@ nothing:
 """
 
 
-class _Lines:
+class _Lines(FunctionText):
     """The wrapper being written."""
 
+    temporaries, labels = "w", "c"
+
     def __init__(self) -> None:
-        self.head: list[str] = []
-        self.lines: list[str] = []
+        super().__init__()
         self.globals: dict[str, None] = {}
-        self._count = 0
-
-    def op(self, text: str) -> str:
-        self._count += 1
-        self.lines.append(f"  %w{self._count} = {text}")
-        return f"%w{self._count}"
-
-    def line(self, text: str) -> None:
-        self.lines.append("  " + text)
-
-    def label(self) -> str:
-        self._count += 1
-        return f"c{self._count}"
-
-    def stack(self, type_: str) -> str:
-        self._count += 1
-        self.head.append(f"  %w{self._count} = alloca {type_}, align 16")
-        return f"%w{self._count}"
 
     def external(self, name: str) -> str:
         """The address of an object that the linker knows by name."""
@@ -124,8 +109,8 @@ class _Lines:
     def unless(self, condition: str, target: str) -> None:
         """Goes on where the condition holds, else to the target."""
         following = self.label()
-        self.line(f"br i1 {condition}, label %{following}, label %{target}, !prof !1")
-        self.lines.append(f"{following}:")
+        self.split(condition, following, target, ", !prof !1")
+        self.begin(following)
 
 
 def text(symbol: str, callee: Any, parameters: Sequence[Scalar | Array], releases: bool) -> str:
@@ -140,7 +125,7 @@ def text(symbol: str, callee: Any, parameters: Sequence[Scalar | Array], release
         else:
             given.append(f"{type_.ir} {_number(w, thing, type_)}")
     result = callee.result
-    items = result.items if isinstance(result, Tuple) else () if result is None else (result,)
+    items = results(result)
     types = part_types(result)
     lock = w.op("call ptr @PyEval_SaveThread()") if releases else None
     if callee.direct:
@@ -149,7 +134,7 @@ def text(symbol: str, callee: Any, parameters: Sequence[Scalar | Array], release
         if not types:
             w.line(f"call {called}")
     else:
-        places = [w.stack(type_) for type_ in types]
+        places = [w.stack(type_, align=16) for type_ in types]
         outs = [f"ptr {place}" for place in places]
         status = w.op(f"call i32 @{callee.symbol}({', '.join([*given, *outs])})")
         found = []
@@ -160,7 +145,7 @@ def text(symbol: str, callee: Any, parameters: Sequence[Scalar | Array], release
         found = [w.op(f"load {type_}, ptr {place}") for type_, place in zip(types, places)]
     _results(w, items, found, isinstance(result, Tuple))
     body = [
-        f"define ptr @{symbol}(ptr %self, ptr %arguments, i64 %count) nounwind {{", *w.head, *w.lines,
+        f"define ptr @{symbol}(ptr %self, ptr %arguments, i64 %count) nounwind {{", *w.entry, *w.lines,
         "bad:", "  %class = load ptr, ptr @PyExc_TypeError", "  call void @PyErr_SetString(ptr %class, ptr @wrong)",
         "  ret ptr null", "memory:", "  %none = call ptr @PyErr_NoMemory()", "  ret ptr null",
         "failed:", "  ret ptr null", "}",
@@ -172,7 +157,7 @@ def _array(w: _Lines, thing: str, type_: Array) -> list[str]:
     """The parts of an array argument, with an owner that names the object."""
     w.unless(w.op(f"icmp eq ptr {w.field(thing, _TYPE, 'ptr')}, @numpy_array_type"), "bad")
     w.unless(w.op(f"icmp eq i32 {w.field(thing, _RANK, 'i32')}, {type_.rank}"), "bad")
-    owner = w.stack("%owner")
+    owner = w.stack("%owner", align=16)
     w.line(f"store i64 {_MANY}, ptr {owner}")
     w.line(f"store ptr {thing}, ptr {w.op(f'getelementptr %owner, ptr {owner}, i64 0, i32 1')}")
     dims = w.field(thing, _DIMS, "ptr")
@@ -182,16 +167,16 @@ def _array(w: _Lines, thing: str, type_: Array) -> list[str]:
 
 def _number(w: _Lines, thing: str, type_: Scalar) -> str:
     """A number's value: read from NumPy's scalar of the type, or asked of any other object."""
-    place = w.stack(type_.ir)
+    place = w.stack(type_.ir, align=16)
     known, other, after = w.label(), w.label(), w.label()
     expected = w.external(f"numpy_{type_.name}_type")
     same = w.op(f"icmp eq ptr {w.field(thing, _TYPE, 'ptr')}, {expected}")
-    w.line(f"br i1 {same}, label %{known}, label %{other}")
-    w.lines.append(f"{known}:")
+    w.split(same, known, other)
+    w.begin(known)
     value = w.field(thing, _VALUE, type_.memory)
     w.line(f"store {type_.ir} {w.op(f'icmp ne i8 {value}, 0') if type_ == BOOL else value}, ptr {place}")
-    w.line(f"br label %{after}")
-    w.lines.append(f"{other}:")
+    w.jump(after)
+    w.begin(other)
     if type_ == BOOL:
         asked = w.op(f"call i32 @PyObject_IsTrue(ptr {thing})")
         w.unless(w.op(f"icmp sge i32 {asked}, 0"), "failed")
@@ -199,8 +184,8 @@ def _number(w: _Lines, thing: str, type_: Scalar) -> str:
     else:
         value = _asked(w, thing, type_)
     w.line(f"store {type_.ir} {value}, ptr {place}")
-    w.line(f"br label %{after}")
-    w.lines.append(f"{after}:")
+    w.jump(after)
+    w.begin(after)
     return w.op(f"load {type_.ir}, ptr {place}")
 
 
@@ -213,11 +198,11 @@ def _asked(w: _Lines, thing: str, type_: Scalar) -> str:
         wide = w.op(f"call i64 @{function}(ptr {thing})")
         suspect = w.op(f"icmp eq i64 {wide}, -1")
     ask, right = w.label(), w.label()
-    w.line(f"br i1 {suspect}, label %{ask}, label %{right}")
-    w.lines.append(f"{ask}:")
+    w.split(suspect, ask, right)
+    w.begin(ask)
     raised = w.op("call ptr @PyErr_Occurred()")
-    w.line(f"br i1 {w.op(f'icmp eq ptr {raised}, null')}, label %{right}, label %failed")
-    w.lines.append(f"{right}:")
+    w.split(w.op(f"icmp eq ptr {raised}, null"), right, "failed")
+    w.begin(right)
     if type_.is_float:
         return wide if type_ == FLOAT64 else w.op(f"fptrunc double {wide} to float")
     return wide if type_.bits == 64 else w.op(f"trunc i64 {wide} to {type_.ir}")
@@ -249,7 +234,7 @@ def _results(w: _Lines, items: Sequence[Any], found: Sequence[str], several: boo
 
 def _array_object(w: _Lines, type_: Array, parts: Sequence[str]) -> str:
     owner, data, *sizes = parts
-    dims = w.stack(f"[{type_.rank} x i64]")
+    dims = w.stack(f"[{type_.rank} x i64]", align=16)
     for axis, size in enumerate(sizes):
         w.line(f"store i64 {size}, ptr {w.op(f'getelementptr i64, ptr {dims}, i64 {axis}')}")
     dtype = w.external(f"numpy_{type_.element.name}_dtype")

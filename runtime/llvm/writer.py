@@ -1,4 +1,4 @@
-"""A function being written as LLVM text: blocks, temporaries, variables on the stack.
+"""A function of a kernel being written as LLVM text: variables on the stack, status, arrays.
 
 Every variable has a place on the stack, which LLVM's first pass turns into registers. Two ways of returning: a function
 that can't fail and gives one number or nothing returns it; any other returns a status (0: done, else how it failed) and
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from runtime.kernel_ir.types import BOOL, FLOAT32, INT64, Array, Scalar, Tuple, Type, Unsupported
+from runtime.llvm.function_text import FunctionText
 from runtime.llvm.optimize import outer_loop_plan
 
 OUT_OF_MEMORY = 1
@@ -91,8 +92,8 @@ HINTS = """
 """
 
 
-class Writer:
-    """Writes one function.
+class Writer(FunctionText):
+    """Writes one function of a kernel.
 
     program  takes in what it calls
     types    those of its variables (`infer.Inference`)
@@ -100,19 +101,16 @@ class Writer:
     """
 
     def __init__(self, program: Any, types: Any, direct: bool) -> None:
+        super().__init__()
         self.program = program
         self.types = types
         self.direct = direct
-        self._count = 0
-        self.entry: list[str] = []  # the variables on the stack
-        self.lines: list[str] = []
         self.loops: list[tuple[str, str]] = []  # where `continue` and `break` go
         self.places: dict[str, Any] = {}
         self.arrays: list[str] = []  # variables that hold references
         self.lanes: Any = None  # statements are written for lanes (optimize/outer_loop_vectorize.py)
-        self.plans = outer_loop_plan.plans(types)
+        self.plans = {} if program.spmd else outer_loop_plan.plans(types)
         self.joined: frozenset[Any] = program.joined_arguments(types)
-        self._finished = False
         if not direct:
             self.entry += ["  %status = alloca i32", "  store i32 0, ptr %status"]
         elif types.result is not None:
@@ -149,65 +147,14 @@ class Writer:
         else:
             raise Unsupported("a variable that holds a tuple")
 
-    # --- text --------------------------------------------------------------------------------------------------------
-
-    def stack(self, type_: str, name: str | None = None, count: int = 1) -> str:
-        """A place on the stack."""
-        place = f'%"{name}"' if name is not None else self._name()
-        self.entry.append(f"  {place} = alloca {type_}{f', i64 {count}' if count > 1 else ''}, align 8")
-        return place
-
-    def _name(self) -> str:
-        self._count += 1
-        return f"%t{self._count}"
-
-    def line(self, text: str) -> None:
-        """An instruction without a result."""
-        if self._finished:
-            self.block(self.label())  # unreachable, which LLVM takes out
-        self.lines.append("  " + text)
-
-    def op(self, text: str) -> str:
-        """An instruction's result."""
-        self._count += 1
-        name = f"%t{self._count}"
-        if self._finished:
-            self.block(self.label())  # unreachable, which LLVM takes out
-        self.lines.append(f"  {name} = {text}")
-        return name
-
-    def label(self) -> str:
-        """A name for a block."""
-        self._count += 1
-        return f"b{self._count}"
-
-    def block(self, label: str) -> None:
-        """Begins a block; falls into it where the last one hasn't ended."""
-        if not self._finished:
-            self.lines.append(f"  br label %{label}")
-        self.lines.append(f"{label}:")
-        self._finished = False
-
-    def jump(self, label: str) -> None:
-        if not self._finished:
-            self.lines.append(f"  br label %{label}")
-        self._finished = True
+    # --- blocks ------------------------------------------------------------------------------------------------------
 
     def repeat(self, label: str, hint: str = NOT_VECTORIZED) -> None:
         """Goes back to the beginning of a loop, with a word to LLVM about it."""
-        if not self._finished:
-            self.lines.append(f"  br label %{label}, !llvm.loop {hint}")
-        self._finished = True
+        self.jump(label, f", !llvm.loop {hint}")
 
     def branch(self, condition: str, yes: str, no: str, unlikely: bool = False) -> None:
-        weights = ", !prof !0" if unlikely else ""
-        self.line(f"br i1 {condition}, label %{yes}, label %{no}{weights}")
-        self._finished = True
-
-    def end(self, text: str) -> None:
-        """The block's last instruction."""
-        self.line(text)
-        self._finished = True
+        self.split(condition, yes, no, ", !prof !0" if unlikely else "")
 
     def fail(self, condition: str, status: int) -> None:
         """Leaves the function with a status where the condition holds."""

@@ -5,7 +5,7 @@ errors that TensorFlow raises for it (ValueError, TypeError); the rest when the 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -17,15 +17,23 @@ from runtime.ops.convert import convert_to_tensor, is_tensor_like, operands, sta
 from runtime.ops.dispatch import call
 from runtime.ops.late import late
 from runtime.shapes import format_shape
-from runtime.tensor import Tensor
+from runtime.tensor import Tensor, TensorLike
 
 
 def _text(message: str | None, text: str) -> str:
     return f"{message}\n{text}" if message else text
 
 
-def _sign(name: str, row: str, symbol: str) -> Callable[..., None]:
-    def check(x: Any, message: str | None = None, summarize: int | None = None, name: str | None = None) -> None:
+class SignCheck(Protocol):
+    """A public function that compares with 0."""
+
+    def __call__(
+        self, x: TensorLike, message: str | None = None, summarize: int | None = None, name: str | None = None
+    ) -> None: ...
+
+
+def _sign(name: str, row: str, symbol: str) -> SignCheck:
+    def check(x: TensorLike, message: str | None = None, summarize: int | None = None, name: str | None = None) -> None:
         tensor = convert_to_tensor(x)
         zero = convert_to_tensor(0, tensor.dtype)
         text = _text(message, f"Condition x {symbol} 0 did not hold element-wise: x =")
@@ -70,7 +78,7 @@ def assert_near(
     assert_op(condition, text, data=(a, b), summarize=3 if summarize is None else summarize)
 
 
-def assert_all_finite(x: Any, message: str, name: str | None = None) -> Tensor:
+def assert_all_finite(x: TensorLike, message: str, name: str | None = None) -> Tensor:
     """x, after a check that no element is NaN or infinite; raises InvalidArgumentError."""
     tensor = convert_to_tensor(x)
     finite = reduce_all(call("is_finite", call("complex_abs", tensor) if tensor.dtype.is_complex else tensor))
@@ -131,7 +139,7 @@ def assert_rank_in(x: Any, ranks: Iterable[Any], message: str | None = None, nam
 
 
 @late
-def assert_scalar(tensor: Any, message: str | None = None, name: str | None = None) -> Tensor:
+def assert_scalar(tensor: TensorLike, message: str | None = None, name: str | None = None) -> Tensor:
     """The tensor, of rank 0; raises ValueError (InvalidArgumentError at run time) for another rank."""
     x = convert_to_tensor(tensor)
     if x._shape not in ((), None):

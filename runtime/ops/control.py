@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import FunctionType
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from runtime.ops.dispatch import apply, call
 from runtime.ops.strings.staged_string import Formatted, StagedText
 from runtime.ops.strings.tensor_format import format_tensor
 from runtime.ops.table import OpDef, Sample, register
-from runtime.tensor import EagerTensor, Tensor
+from runtime.tensor import EagerTensor, Tensor, TensorLike
 from runtime.types import TensorType
 
 
@@ -64,6 +64,7 @@ ASSERT = register(
         samples=(
             Sample(((),), {"message": "no", "error": "AssertionError", "summarize": 3}, fixed={0: np.array(True)}),
         ),
+        is_check=True,
     )
 )  # fmt: skip
 
@@ -84,9 +85,22 @@ def Assert(condition: Any, data: Sequence[Any], summarize: int | None = None, na
     assert_op(flag, message, data=list(data), summarize=3 if summarize is None else summarize)
 
 
-def _comparison(symbol: str, row: str, name: str) -> Callable[..., None]:
+class ComparisonCheck(Protocol):
+    """A public function that compares two operands, which broadcast."""
+
+    def __call__(
+        self,
+        x: TensorLike,
+        y: TensorLike,
+        message: str | None = None,
+        summarize: int | None = None,
+        name: str | None = None,
+    ) -> None: ...
+
+
+def _comparison(symbol: str, row: str, name: str) -> ComparisonCheck:
     def check(
-        x: Any, y: Any, message: str | None = None, summarize: int | None = None, name: str | None = None
+        x: TensorLike, y: TensorLike, message: str | None = None, summarize: int | None = None, name: str | None = None
     ) -> None:
         a, b = operands(row, x, y)
         text = f"Condition x {symbol} y did not hold. x, y ="
@@ -216,6 +230,7 @@ RAISE = register(
         "raise", _no_outputs, _raise_kernel, grad=_nothing, effect=True, multiple=True,
         doc="Raises an error of any class unless cond holds.",
         samples=(Sample(((),), {"error": ErrorTemplate(KeyError, ("key",))}, fixed={0: np.array(True)}),),
+        is_check=True,
     )
 )  # fmt: skip
 
@@ -364,6 +379,8 @@ HOST_CALL = register(
         samples=(
             Sample(((2,),), {"function": np.negative, "types": (TensorType(dtypes.float64, (2,)),)}, gradient=()),
         ),
+        is_quiet=True,
+        cuts_gradient="no gradient flows through a numpy_function, which the tape doesn't see: py_function has one",
     )
 )  # fmt: skip
 

@@ -16,14 +16,14 @@ from typing import Any
 import numpy as np
 
 from runtime import dtypes, errors
-from runtime.context import ctx
+from runtime.context import ctx, placing
 from runtime.dtypes import DType, DTypeLike
 from runtime.ops.dispatch import call
 from runtime.ops.entries import entries, known_value
 from runtime.ops.table import OpDef
 from runtime.ops.values import collect_types, common_default, default_of, quiet_cast, to_array
 from runtime.shapes import TensorShape, as_shape
-from runtime.tensor import EagerTensor, SymbolicTensor, Tensor
+from runtime.tensor import EagerTensor, SymbolicTensor, Tensor, TensorLike
 
 
 def convert_to_tensor(
@@ -58,7 +58,7 @@ def convert_to_tensor(
     return _convert(value, wanted)
 
 
-def constant(value: Any, dtype: DTypeLike = None, shape: Any = None, name: str | None = None) -> Tensor:
+def constant(value: TensorLike, dtype: DTypeLike = None, shape: Any = None, name: str | None = None) -> Tensor:
     """A tensor of `value`, which must hold no symbolic tensors; with `shape`, reshaped to it or filled with one value.
 
     Raises TypeError when the number of elements doesn't match `shape`.
@@ -93,7 +93,9 @@ def _convert(value: Any, wanted: DType | None) -> Tensor:
             return _pack(value, wanted)
     array, dtype = to_array(value, wanted)
     builder = ctx.builder
-    return EagerTensor(array, dtype) if builder is None else builder.constant(array)
+    if builder is None:
+        return placing[0].made(EagerTensor(array, dtype)) if placing else EagerTensor(array, dtype)
+    return builder.constant(array)
 
 
 def quick_scalar(value: float | int, dtype: DType) -> EagerTensor | None:

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from runtime import errors
-from runtime.context import ctx
+from runtime import errors, profiling
+from runtime.context import ctx, placing
 from runtime.ops.table import OPS, OpDef
 from runtime.tensor import EagerTensor, SymbolicTensor, Tensor
 
@@ -26,6 +26,8 @@ def apply(op: OpDef, inputs: Sequence[Tensor], attrs: dict[str, Any] | None = No
         if attrs is None:
             attrs = {}
         outputs = builder.emit(op, inputs, attrs)
+    elif placing and (placed := placing[0].apply(op, inputs, attrs or {})) is not None:
+        outputs = placed
     else:
         # This is the hot path of eager code: an op on two scalars should cost about a microsecond.
         try:
@@ -37,6 +39,8 @@ def apply(op: OpDef, inputs: Sequence[Tensor], attrs: dict[str, Any] | None = No
                     break
             else:
                 kernel = op.kernel
+            if profiling.recording:
+                kernel = profiling.timed("op", op.label, kernel)
             if op.effect:
                 result = kernel(*arrays, **(attrs or {}))
             elif attrs:

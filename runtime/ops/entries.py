@@ -15,16 +15,12 @@ import numpy as np
 
 from runtime.ops.dispatch import call
 from runtime.tensor import SymbolicTensor, Tensor
+from runtime.types import TensorType
 
 # Shapes are short; what is longer, or further away, isn't looked at.
 _MOST_ENTRIES = 64
 _DEEPEST = 64
 
-# Ops that only move entries of their first operands: what they do to labels they do to entries.
-_MOVES = frozenset({
-    "identity", "stop_gradient", "ensure_shape", "reshape", "expand_dims", "squeeze", "strided_slice", "concat",
-    "stack", "unstack", "split", "reverse", "tile", "broadcast_to", "transpose",
-})  # fmt: skip
 _ARITHMETIC: dict[str, Callable[[int, int], int]] = {
     "add": operator.add, "subtract": operator.sub, "multiply": operator.mul, "floordiv": operator.floordiv,
     "floormod": operator.mod, "maximum": max, "minimum": min,
@@ -71,6 +67,8 @@ def known_value(tensor: Any) -> np.ndarray | None:
 
 def _entries(value: Any, builder: Any, depth: int) -> np.ndarray | None:
     type_ = value.type
+    if not isinstance(type_, TensorType):  # a token
+        return None
     shape = type_.shape
     if type_.dtype.kind not in "iu" or shape is None or len(shape) > 1 or None in shape or shape > (_MOST_ENTRIES,):
         return None
@@ -132,7 +130,7 @@ def _look(value: Any, builder: Any, depth: int) -> np.ndarray | None:
         wider = np.can_cast(node.inputs[0].type.dtype.np, value.type.dtype.np)
         sure = all(type(entry) is int or entry.is_size or wider for entry in source.flat)  # type: ignore[union-attr]
         return source if sure else None
-    if name in _MOVES or (name == "gather" and all(type(entry) is int for entry in operands[1].flat)):  # type: ignore[union-attr]
+    if node.op.is_move or (name == "gather" and all(type(entry) is int for entry in operands[1].flat)):  # type: ignore[union-attr]
         return _moved(node, operands, value)
     if name in _ARITHMETIC:
         return _computed(_ARITHMETIC[name], operands)
@@ -143,14 +141,14 @@ def _look(value: Any, builder: Any, depth: int) -> np.ndarray | None:
 
 def _moved(node: Any, operands: list[Any], value: Any) -> np.ndarray:
     """The entries of a result whose op only moves entries: the op is applied to their numbers in a list."""
-    items: list[Any] = []
+    items: list[Any] = [0]  # what a move puts where no entry goes
     labels = []
+    numbers_after = len(operands) if node.op.numbers_after is None else node.op.numbers_after
     for position, operand in enumerate(operands):
         if position and node.op.name == "gather":
             labels.append(operand.astype(np.int64))
             continue
-        if position and node.op.name in ("strided_slice", "reshape", "broadcast_to", "tile", "split"):
-            # Further operands are numbers that the op needs.
+        if position >= numbers_after:
             labels.append(operand.astype(np.int64) if all(type(e) is int for e in operand.flat) else None)
             continue
         labels.append(np.arange(len(items), len(items) + operand.size).reshape(operand.shape))

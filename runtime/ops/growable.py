@@ -23,7 +23,7 @@ from runtime.ops.dispatch import apply, call
 from runtime.ops.rules import blanks
 from runtime.ops.table import OpDef, Sample, register
 from runtime.shapes import covers, widen
-from runtime.tensor import EagerTensor, Tensor
+from runtime.tensor import DeviceTensor, EagerTensor, Tensor
 from runtime.types import TensorType
 
 
@@ -73,7 +73,7 @@ def _grad_write(op: Any, dy: Any) -> Sequence[Any]:
     row = call("row", dy, index)
     # Zeros like the row, not like what was written: that would have to be kept.
     below = apply(ARRAY_WRITE, (dy, index, call("zeros_like", row), size), op.attrs)
-    if type(buffer) is EagerTensor:
+    if type(buffer) in (EagerTensor, DeviceTensor):
         # A view of NumPy's. In graphs the rows beyond stay, see autodiff/buffers.py.
         below = apply(RESIZE_ROWS, (below, call("dim", buffer, axis=0)), {"static": None, "within": False})
     return below, None, row, None
@@ -123,6 +123,10 @@ ARRAY_WRITE: OpDef = register(
             Sample(((4, 2), (), (2,), ()), {"fixed": True}, fixed={1: np.int32(3), 3: np.int32(4)}),
             Sample(((2,), (), (), ()), {"fixed": False}, fixed={1: np.int32(5), 3: np.int32(0)}),
         ),
+        is_update=True,
+        is_quiet=True,
+        keeps_rows=True,
+        by_parts=True,
     )
 )
 RESIZE_ROWS: OpDef = register(
@@ -137,6 +141,7 @@ RESIZE_ROWS: OpDef = register(
             Sample(((4, 2), ()), {"static": None, "within": True}, fixed={1: np.int32(2)}),
             Sample(((3,), ()), {"static": 5, "within": False}, fixed={1: np.int32(5)}),
         ),
+        by_parts=True,
     )
 )
 ROW: OpDef = register(
@@ -157,6 +162,9 @@ ROW: OpDef = register(
             Sample(((3,), (), ()), fixed={1: np.int32(4), 2: np.int32(5)}),
             Sample(((3, 2), (), ()), fixed={1: np.int32(4), 2: np.int32(5)}),
         ),
+        reads_part=True,
+        is_quiet=True,
+        by_parts=True,
     )
 )
 
@@ -192,6 +200,7 @@ ROW_GRAD: OpDef = register(
             Sample(((4, 2), (), (2,)), fixed={1: np.int32(3)}, gradient=(2,)),
             Sample(((4, 2), (), (2,)), fixed={1: np.int32(4)}),
         ),
+        by_parts=True,
     )
 )
 ROW_ADD: OpDef = register(
@@ -205,6 +214,9 @@ ROW_ADD: OpDef = register(
             Sample(((4, 2), (), (2,)), fixed={1: np.int32(1)}),
             Sample(((3,), (), ()), fixed={1: np.int32(3)}),
         ),
+        is_update=True,
+        keeps_rows=True,
+        by_parts=True,
     )
 )
 

@@ -149,6 +149,13 @@ class Table:
             first[place], second[place] = key, value
         return first, second
 
+    def replace(self, keys: np.ndarray, values: np.ndarray) -> None:
+        """Has the table hold these keys and values alone."""
+        flat = self.keys_of(keys)
+        rows = np.array(values) if self.shape else values.tolist()
+        with self._lock:
+            self._values = dict(zip(flat, rows))
+
     def __len__(self) -> int:
         return len(self._values)
 
@@ -185,7 +192,8 @@ def _infer_export(inputs: Sequence[Any], attrs: dict) -> tuple:
 
 
 def _row(name: str, infer: Any, kernel: Any, label: str, doc: str, multiple: bool = True) -> OpDef:
-    return register(OpDef(name, infer, kernel, effect=True, multiple=multiple, label=label, doc=doc))
+    why = "uses a table of this process"
+    return register(OpDef(name, infer, kernel, effect=True, multiple=multiple, label=label, doc=doc, not_in_files=why))
 
 
 FIND = _row("table_find", _infer_find, _find_kernel, "LookupTableFindV2", "The values of keys in a table.", False)

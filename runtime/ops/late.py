@@ -24,7 +24,7 @@ from runtime import errors, nest
 from runtime.context import ctx
 from runtime.ops.convert import convert_to_tensor, is_tensor_like, static_value
 from runtime.ops.dispatch import apply
-from runtime.ops.table import OpDef, register
+from runtime.ops.table import OPS, OpDef, register
 from runtime.shapes import covers, widen
 from runtime.tensor import EagerTensor, SymbolicTensor, Tensor
 from runtime.tracebacks import leaving, mark
@@ -125,8 +125,6 @@ LATE_EFFECT = register(
         multiple=True, effect=True, doc="The same, of a function that asserts, draws random numbers or acts otherwise.",
     )
 )  # fmt: skip
-# Effects that a gradient may repeat, as it repeats the call.
-_CHECKS = frozenset({"assert", "raise"})
 
 
 # The functions that may be put off, by the names that files call them; see `name_of`.
@@ -189,7 +187,7 @@ def _put_off(function: Callable[..., Any], args: Any, kwargs: Any) -> tuple[Any]
     structure, types, effects = found
     attrs: dict[str, Any] = {"call": call, "types": tuple(types)}
     if effects:
-        outputs = apply(LATE_EFFECT, tensors, {**attrs, "again": effects <= _CHECKS})
+        outputs = apply(LATE_EFFECT, tensors, {**attrs, "again": all(OPS[name].is_check for name in effects)})
     else:
         outputs = apply(LATE, tensors, attrs)
     return (nest.pack_sequence_as(structure, list(outputs)) if types else None,)

@@ -19,19 +19,8 @@ from runtime.ops.convert import convert_to_tensor
 from runtime.ops.dispatch import apply
 from runtime.ops.rules import infer_same
 from runtime.ops.table import OpDef, Sample, register
-from runtime.tensor import Tensor
+from runtime.tensor import Tensor, TensorLike
 from runtime.types import TensorType
-
-# Rows that only move elements, or whose non-finite results mean nothing: a NaN is reported where it arises.
-_QUIET = frozenset(
-    [
-        "assign", "broadcast_to", "call", "cast", "check_numerics", "concat", "cond", "constant", "custom_gradient",
-        "ensure_shape", "expand_dims", "gather", "gather_nd", "host_call", "identity", "letrec", "ones_like", "pop",
-        "push", "py_function", "py_function_gradient",
-        "reshape", "reverse", "roll", "slice_add", "slice_grad", "split", "squeeze", "stack", "stop_gradient",
-        "strided_slice", "take_along", "tile", "transpose", "unstack", "where", "while", "zeros_like",
-    ]
-)  # fmt: skip
 
 NONFINITE = {1: "NaN", 2: "Inf", 3: "Inf and NaN"}
 
@@ -60,11 +49,12 @@ CHECK = register(
         "check_numerics", infer_same, _kernel, grad=_grad, kinds="fc", label="CheckNumerics",
         doc="x, once all its elements are finite.",
         samples=tuple(Sample((shape,), {"message": "x"}) for shape in ((3,), (), (2, 0))),
+        is_quiet=True,
     )
 )  # fmt: skip
 
 
-def check_numerics(tensor: Any, message: str, name: str | None = None) -> Tensor:
+def check_numerics(tensor: TensorLike, message: str, name: str | None = None) -> Tensor:
     """The tensor itself; raises InvalidArgumentError with `message` if an element is NaN or infinite.
 
     tensor: floating-point or complex, of any shape. Its gradient is checked too.
@@ -86,6 +76,11 @@ def _description(op: Any, inputs: Sequence[Any], index: int) -> str:
     return f'Detected Infinity or NaN in output {index} of op "{label}" (inputs: {shapes or "none"})'
 
 
+def _is_quiet(op: Any) -> bool:
+    """Whether what isn't finite in an op's results was reported where it arose."""
+    return op.is_quiet or op.is_move
+
+
 class NumericsRecorder:
     """Sees each op of eager code, as a tape does."""
 
@@ -95,7 +90,7 @@ class NumericsRecorder:
         return False
 
     def record(self, op: Any, inputs: tuple, attrs: dict, outputs: tuple) -> None:
-        if not isinstance(op, OpDef) or op.name in _QUIET:
+        if not isinstance(op, OpDef) or _is_quiet(op):
             return
         for index, tensor in enumerate(outputs):
             if getattr(tensor, "dtype", None) is not None and tensor.dtype.kind in CHECK.kinds:
@@ -113,7 +108,7 @@ class NumericsRecorder:
 
 def checked(builder: Any, op: Any, inputs: Sequence[Any], outputs: tuple) -> tuple:
     """The outputs of a node that is being added to a graph, each through a check where it needs one."""
-    if op.name in _QUIET or op.effect:
+    if op.effect or _is_quiet(op):
         return outputs
     found = list(outputs)
     for index, tensor in enumerate(outputs):

@@ -234,4 +234,4 @@ def _set_shape(self: Tensor, shape: Any) -> None:
 
 
 install(Tensor)
-Tensor.set_shape = _set_shape  # type: ignore[attr-defined]
+Tensor.set_shape = _set_shape  # type: ignore[method-assign]

@@ -177,6 +177,7 @@ ADD = register(
         lambda a, b: a.plus(b),
         grad=lambda call, cotangent: (cotangent, cotangent),
         doc="Sums two stacks element by element.",
+        keeps_rows=True,
     )
 )
 ZEROS = register(
@@ -186,6 +187,7 @@ ZEROS = register(
         lambda stack: stack.zeros_like(),
         grad=lambda call, cotangent: (None,),
         doc="A stack of zeros with the same elements.",
+        keeps_rows=True,
     )
 )
 EMPTY = register(
@@ -194,6 +196,7 @@ EMPTY = register(
         lambda inputs, attrs: (StackType(TensorType(attrs["dtype"], attrs["shape"])),),
         lambda *count, dtype, shape: Stack.empty(dtype.np, shape, *map(int, count)),
         doc="An empty stack; with an operand, one that has room for so many elements.",
+        by_parts=True,
     )
 )
 PUSH = register(
@@ -204,6 +207,7 @@ PUSH = register(
         grad=_grad_push,
         doc="Puts a value on top.",
         can_fail=False,
+        by_parts=True,
     )
 )
 POP = register(
@@ -214,6 +218,8 @@ POP = register(
         grad=_grad_pop,
         multiple=True,
         doc="The stack without its top, and the top.",
+        is_quiet=True,
+        by_parts=True,
     )
 )
 ROOM = register(
@@ -222,5 +228,6 @@ ROOM = register(
         lambda inputs, attrs: (inputs[0],),
         _room_kernel,
         doc="How many elements of `size` bytes fit into `share` bytes. With none: the message as an error, or one.",
+        by_parts=True,
     )
 )

@@ -58,20 +58,61 @@ class OpDef:
     prepared: Callable[..., Callable[..., Any]] | None = None
     # What a recomputing adjoint may repeat: cheap arithmetic, as against transcendental functions, products, loops.
     cheap: bool = False
-    # What computing an element takes, roughly, in additions. Generated code decides by it what is worth a thread.
+    # What computing an element takes, roughly, in additions; 0: views, and what is known while a kernel is made.
+    # Generated code decides by it what is worth a thread.
     cost: int = 1
+    # Takes less time than a store and a load: generated code rather computes it again.
+    is_light: bool = False
     # Each element of the results is one of the operands' elements, or 0, whatever these hold: shapes and attributes say
     # which.
     is_move: bool = False
+    # The first of a move's operands that it doesn't move: a number, or a shape, that says how. None: it moves all.
+    numbers_after: int | None = None
+    # In kernels the result is another way to look at the first operand's memory.
+    is_view: bool = False
+    # Gives the elements of its first operand in their order.
+    keeps_order: bool = False
+    # The same, in another shape.
+    is_reshape: bool = False
+    # Takes the elements along axes together: attribute `axis`.
+    is_reduction: bool = False
+    # Changes a few elements of its first operand, whose memory the result may take over.
+    is_update: bool = False
+    # Of updates: fails, if at all, before it changes anything.
+    fails_first: bool = False
+    # Reads a few elements of its first operand.
+    reads_part: bool = False
+    # Native code for it doesn't depend on the value of an operand, such as a shape. True of all elementwise ops.
+    needs_no_constants: bool = False
     # Can raise for some elements of operands whose shapes are known. Elementwise ops: see `checks_numbers` instead.
     can_fail: bool = True
+    # Raises an error of the user's where something doesn't hold, and does nothing else.
+    is_check: bool = False
+    # Its effect is that it takes numbers from the generator of random numbers, and no other.
+    is_random: bool = False
+    # Numbers in its results that aren't finite were there before, or mean nothing. True of all moves.
+    is_quiet: bool = False
+    # The cotangent of its first operand has as many rows as that of its result, even where these are more.
+    keeps_rows: bool = False
+    # Does to the real and the imaginary parts of its operands what it does to complex numbers. True of all moves.
+    by_parts: bool = False
+    # Looks at the bits of numbers, so that they must keep their dtype.
+    reads_bits: bool = False
+    # Why no gradient flows through, for explanations: where the row has no `grad`, or one that gives None.
+    cuts_gradient: str = ""
+    # What its regions are for; None: they are functions, any number.
+    regions: tuple[str, ...] | None = ()
+    # Attributes of which the kernel's signature says nothing.
+    attrs: tuple[str, ...] = ()
+    # What it does that a file may not have a say of.
+    not_in_files: str = ""
     # For ops that scatter into zeros: (call, total) -> total + result, without forming the result.
     add_into: Callable[[Any, Any], Any] | None = None
     # Text in the docs: what the op does, in one line.
     doc: str = ""
     # How systematic tests call it: see `Sample` and tests/ops/.
     samples: tuple[Sample, ...] | None = field(default=None, repr=False)
-    # TensorFlow's name of the op, for error messages ("AddV2"); "" means the row's name in camel case.
+    # TensorFlow's name of the op, for graphs and error messages ("AddV2"); "" means the row's name in camel case.
     label: str = ""
     # Kinds (NumPy's letters: b bool, i int, u unsigned, f float, c complex, O string) that the data operands may have.
     kinds: str = "biufcO"
@@ -85,6 +126,8 @@ class OpDef:
     narrows: bool = False
     # Its kernel runs the user's Python code.
     calls_python: bool = False
+    # All replicas of a program run it together, and none alone: it never runs while a program is compiled.
+    is_collective: bool = False
     # Operands of which only dtype and shape matter, never the elements.
     shape_only: tuple[int, ...] = ()
 
@@ -108,7 +151,16 @@ class OpDef:
     @property
     def widens(self) -> bool:
         """Whether the kernel computes with bfloat16 in float32, rather than moving it about."""
-        return "f" in self.kinds and "O" not in self.kinds and self.name not in ("bitcast", "nextafter")
+        return "f" in self.kinds and "O" not in self.kinds and not self.reads_bits
+
+    @property
+    def speaks_for_user(self) -> bool:
+        """Whether the messages of its errors are the user's own."""
+        return self.is_check or self.calls_python
+
+    def reads_elements(self, operands: int) -> bool:
+        """Whether it reads the elements of any of its operands, or has none."""
+        return operands == 0 or not all(index in self.shape_only for index in range(operands))
 
     def __repr__(self) -> str:
         return f"<op {self.name}>"

@@ -7,13 +7,15 @@ their arguments first, and hand ragged ones to the functions of this room.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, ParamSpec, Protocol, TypeVar, overload
+from typing import cast as cast_type
 
 from runtime import dtypes
 from runtime.ops import api
 from runtime.ops.arrays import miscellaneous, reduce, segments
 from runtime.ops.arrays.scatter import IndexedSlices
+from runtime.ops.elementwise.define import BinaryFunction, UnaryFunction
 from runtime.ops.nn import nn_ops
 from runtime.ops.strings import string_ops
 from runtime.ragged import arrays, reductions
@@ -25,14 +27,39 @@ from runtime.ragged.spec import RaggedTensorSpec
 from runtime.ragged.tensor import RaggedTensor
 from runtime.sparse import SparseTensor, to_dense
 from runtime.sparse_functions import bincount as sparse_bincount
+from runtime.tensor import Tensor
 from runtime.tracebacks import leaving, mark
+
+P = ParamSpec("P")
+Result = TypeVar("Result", covariant=True)
+OfRagged = TypeVar("OfRagged", covariant=True)
+Function = TypeVar("Function", bound=Callable[..., Any])
+Parts = TypeVar("Parts", RaggedTensor, SparseTensor, IndexedSlices)
+
+
+class AlsoRagged(Protocol[P, Result, OfRagged]):
+    """A public function of tensors, which gives something else for ragged ones."""
+
+    @overload
+    def __call__(self, first: RaggedTensor | Sequence[RaggedTensor], /, *args: Any, **kwargs: Any) -> OfRagged: ...
+    @overload
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Result: ...
+
+
+class OfValues(Protocol[P]):
+    """A public function of tensors, which changes the values of ragged and sparse ones and keeps their kind."""
+
+    @overload
+    def __call__(self, first: Parts, /, *args: Any, **kwargs: Any) -> Parts: ...  # type: ignore[overload-overlap]
+    @overload
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Tensor: ...
 
 
 def _holds_ragged(parts: Any) -> bool:
     return any(part.__class__ is RaggedTensor for part in parts)
 
 
-def also_ragged(dense: Callable[..., Any], ragged: Callable[..., Any]) -> Callable[..., Any]:
+def also_ragged(dense: Callable[P, Result], ragged: Callable[..., OfRagged]) -> AlsoRagged[P, Result, OfRagged]:
     """`dense`, but `ragged` where an argument (or a part of a list among them) is ragged."""
 
     @functools.wraps(dense)
@@ -54,15 +81,21 @@ def also_ragged(dense: Callable[..., Any], ragged: Callable[..., Any]) -> Callab
     return mark(function)
 
 
-def _elementwise(dense: Callable[..., Any]) -> Callable[..., Any]:
+@overload
+def _elementwise(dense: UnaryFunction) -> UnaryFunction: ...  # type: ignore[overload-overlap]
+@overload
+def _elementwise(dense: BinaryFunction) -> BinaryFunction: ...  # type: ignore[overload-overlap]
+@overload
+def _elementwise(dense: Callable[P, Tensor]) -> AlsoRagged[P, Tensor, RaggedTensor]: ...
+def _elementwise(dense: Any) -> Any:
     return also_ragged(dense, functools.partial(apply_elementwise, dense))
 
 
-def _on_values(dense: Callable[..., Any]) -> Callable[..., Any]:
+def _on_values(dense: Callable[P, Tensor]) -> AlsoRagged[P, Tensor, RaggedTensor]:
     return also_ragged(dense, functools.partial(map_flat_values, dense))
 
 
-def _reduction(dense: Callable[..., Any]) -> Callable[..., Any]:
+def _reduction(dense: Callable[P, Tensor]) -> AlsoRagged[P, Tensor, Any]:
     return also_ragged(dense, reductions.reduction(dense))
 
 
@@ -93,7 +126,7 @@ def _size(input: RaggedTensor, out_type: Any = dtypes.int32, name: str | None = 
     return api.size(input.flat_values, out_type)
 
 
-def _on_kinds(dense: Callable[..., Any], kinds: dict[type, Callable[..., Any]]) -> Callable[..., Any]:
+def _on_kinds(dense: Function, kinds: dict[type, Callable[..., Any]]) -> Function:
     """`dense`, but another function where the first argument is of a certain type."""
 
     @functools.wraps(dense)
@@ -101,7 +134,7 @@ def _on_kinds(dense: Callable[..., Any], kinds: dict[type, Callable[..., Any]]) 
         kind = (args[0] if args else next(iter(kwargs.values()), None)).__class__
         return kinds.get(kind, dense)(*args, **kwargs)
 
-    return function
+    return cast_type(Any, function)
 
 
 def _shape_of_sparse(input: SparseTensor, out_type: Any = dtypes.int32, name: str | None = None) -> Any:
@@ -138,14 +171,15 @@ def _shape_of_ragged(input: RaggedTensor, out_type: Any = dtypes.int32, name: st
     return DynamicRaggedShape.from_tensor(input, out_type)
 
 
-def _values_too(dense: Callable[..., Any]) -> Callable[..., Any]:
+def _values_too(dense: Callable[P, Tensor]) -> OfValues[P]:
     """`dense`, of the values of ragged and sparse tensors and of slices."""
 
     def of_values(x: Any, *args: Any, **kwargs: Any) -> Any:
         return x.with_values(dense(x.values, *args, **kwargs))
 
     ragged = functools.partial(map_flat_values, dense)
-    return _on_kinds(dense, {RaggedTensor: ragged, SparseTensor: of_values, IndexedSlices: of_values})
+    kinds: dict[type, Callable[..., Any]] = {RaggedTensor: ragged, SparseTensor: of_values, IndexedSlices: of_values}
+    return cast_type(Any, _on_kinds(dense, kinds))
 
 
 shape = _on_kinds(
@@ -153,7 +187,7 @@ shape = _on_kinds(
 )
 
 
-def _of_any_shape(dense: Callable[..., Any]) -> Callable[..., Any]:
+def _of_any_shape(dense: Function) -> Function:
     """`dense`, whose first argument is a shape, which may be that of a ragged tensor."""
 
     def of_ragged(shape: DynamicRaggedShape, *args: Any, **kwargs: Any) -> Any:

@@ -204,7 +204,7 @@ class _Reader:
                 raise Damaged("a region isn't behind its node, or is another's too")
             used.add(place)
             regions.append(self._free[place])
-        if len(regions) != _REGIONS.get(op.name, len(regions) if op.name in _HOLDERS else 0):
+        if op.regions is not None and len(regions) != len(op.regions):
             raise Damaged(f"{op.name} has {len(regions)} regions")
         node = graph.add_node(op, inputs, attrs, [type_ for type_, _ in outputs], regions, self._span(said))
         if "name" in said:
@@ -222,10 +222,6 @@ class _Reader:
         if not isinstance(span, list) or len(span) != 3 or not is_index(span[1], 1 << 31):
             raise Damaged("a span is damaged")
         return at(self._texts, span[0]), span[1], at(self._texts, span[2])
-
-
-_REGIONS = {"cond": 2, "while": 2}
-_HOLDERS = frozenset({"letrec", "custom_gradient"})
 
 
 def _check_variable(node: Node) -> None:

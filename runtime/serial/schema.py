@@ -63,6 +63,20 @@ _bool, _int, _str, _bytes, _none = _is(bool), _is(int), _is(str), _is(bytes), _i
 _ints, _word = _tuple_of(_int), lambda value: type(value) is str and bool(_WORD.fullmatch(value))
 _types = _tuple_of(_is(TensorType, StackType, TokenType))
 
+
+def _feature(value: Any) -> bool:
+    """Whether a value is a feature of messages (`ops/strings/example_parsing.py`)."""
+    if type(value) is not tuple or len(value) != 6:
+        return False
+    kind, key, dtype, shape, default, partitions = value
+    return (
+        kind in ("fixed", "sequence", "list", "ragged", "steps") and type(key) is str and type(dtype) is DType
+        and _either(_none, _ints)(shape)
+        and (type(default) is bool or _either(_none, _tuple_of(_is(bytes, int, float)))(default))
+        and _tuple_of(_tuple_of(_is(str, int)))(partitions)
+    )  # fmt: skip
+
+
 _BOOLEANS = [
     "adjoint", "again", "compute_uv", "compute_v", "controls", "descending", "everywhere", "exclusive", "fixed",
     "full_matrices", "keep_short", "keepdims", "little_endian", "lower", "normalize", "reverse", "scientific",
@@ -108,43 +122,26 @@ _CHECKS: dict[str, Check] = {
     "template": _tuple_of(_is(str, int, Formatted)),
     "types": _types,
     "value": _is(ConstantArray),
+    **dict.fromkeys(["delimiter", "na_value"], _bytes),
+    "defaults": _tuple_of(_is(bytes, int, float, type(None))),
+    "features": _tuple_of(_feature),
+    "kinds": _tuple_of(_word),
+    "quotes": _bool,
+    "select": _either(_none, _ints),
     "variable": _is(TensorReference),
 }
 
-# Of ops whose kernel says nothing of them. The others of this sort have no attributes.
-_OF_OPS: dict[str, frozenset[str]] = {
-    "cond": frozenset({"types"}),
-    "while": frozenset({"carries", "memory"}),
-    "letrec": frozenset({"functions", "captures", "types"}),
-    "call": frozenset({"function", "types"}),
-    "lu": frozenset({"dtype"}),
-    "matrix_solve": frozenset({"adjoint"}),
-    "matrix_triangular_solve": frozenset({"adjoint", "lower"}),
-    "pinv": frozenset({"rcond"}),
-    "qr": frozenset({"full_matrices"}),
-    "self_adjoint_eig": frozenset({"compute_v"}),
-    "string_ngrams": frozenset({"widths", "separator", "pads", "padding", "keep_short"}),
-    "svd": frozenset({"compute_uv", "full_matrices"}),
-}
-# Ops of which a file may not have a say: what they do.
-_REFUSED = {
-    **dict.fromkeys(["host_call", "py_function", "py_function_gradient"], "calls Python code"),
-    **dict.fromkeys(["read_file", "write_file", "matching_files"], "uses files of the machine that it runs on"),
-    **dict.fromkeys(
-        ["table_find", "table_insert", "table_remove", "table_size", "table_export"], "uses a table of this process"
-    ),
-}
 _signatures: dict[str, inspect.Signature | None] = {}
 
 
 def is_refused(op: OpDef) -> bool:
     """Whether an op may stand in no file."""
-    return op.name in _REFUSED or op.calls_python
+    return bool(op.not_in_files) or op.calls_python or op.is_collective
 
 
 def reason(op: OpDef) -> str:
     """What an op does that may stand in no file."""
-    return _REFUSED.get(op.name, "calls Python code")
+    return op.not_in_files or ("talks to other replicas" if op.is_collective else "calls Python code")
 
 
 def check(op: OpDef, inputs: int | None, attrs: Mapping[str, Any]) -> None:
@@ -157,8 +154,8 @@ def check(op: OpDef, inputs: int | None, attrs: Mapping[str, Any]) -> None:
             raise Damaged(f"{op.name} has no attribute {name} = {value!r}")
     if "call" in attrs:
         _check_call(attrs["call"])
-    if op.name in _OF_OPS:
-        if not attrs.keys() <= _OF_OPS[op.name]:
+    if op.attrs:
+        if not attrs.keys() <= set(op.attrs):
             raise Damaged(f"{op.name} has other attributes than {sorted(attrs)}")
         return
     signature = _signature(op)

@@ -58,7 +58,9 @@ def linear(x, n):
     return y
 
 
-@pytest.mark.parametrize(("function", "most"), [(flags, 1), (invariant, 8), (linear, 0)], ids=lambda v: str(v))
+@pytest.mark.parametrize(
+    ("function", "most"), [(flags, 1), (invariant, 8), (linear, 0)], ids=lambda v: getattr(v, "__name__", str(v))
+)
 def test_bytes_saved(function: Any, most: int) -> None:
     assert loop_gradients.bytes_saved(function, X, N) <= most
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import autograph as ag
 from runtime.codegen.kernel.names import Names
-from runtime.codegen.kernel.spelling import HEAD
+from runtime.codegen.kernel.scalars import HEAD
 from runtime.codegen.passes.kernel import Kernel
 from runtime.codegen.passes.pipeline import PASSES
 from runtime.engine.stages import marked

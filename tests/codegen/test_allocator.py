@@ -92,3 +92,17 @@ def test_no_two_callers_share_a_block(memory):
     for thread in threads:
         thread.join()
     assert not wrong
+
+
+@keeping
+def test_blocks_of_a_training_step_are_all_kept(memory):
+    """A step's many arrays of a size, which are freed together, serve the next step."""
+    take, give = memory
+    size = 256 << 10
+    first = [take(size) for _ in range(40)]
+    for block in first:
+        give(block)
+    second = [take(size) for _ in range(40)]
+    assert set(first) == set(second)
+    for block in second:
+        give(block)

@@ -30,25 +30,16 @@ CASES = cases_in(KERNELS)
 PASS_CASES = cases_in(KERNEL_PASSES)
 
 
-def _compare(case: golden.Case, text: str, request: Any) -> None:
-    if request.config.getoption("--update-golden"):
-        cases = golden.read(case.path)
-        next(each for each in cases if each.name == case.name).expected = text
-        golden.write(case.path, cases)
-    else:
-        assert text == case.expected
-
-
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_kernel_texts(case: golden.Case, request: Any) -> None:
-    _compare(case, kernel_text(case.source), request)
+    golden.compare(case, kernel_text(case.source), request)
 
 
 @pytest.mark.parametrize("case", PASS_CASES, ids=lambda case: f"{case.path.stem}-{case.name}")
 def test_kernel_passes(case: golden.Case, request: Any) -> None:
     if sys.platform == "win32" and pass_of(case) == "parallelisation":
         pytest.skip("kernels use POSIX threads")
-    _compare(case, pass_text(pass_of(case), case.source), request)
+    golden.compare(case, pass_text(pass_of(case), case.source), request)
 
 
 def test_names_are_unique() -> None:
@@ -63,8 +54,9 @@ def test_every_pass_has_cases() -> None:
     for name, _ in PASSES:
         own = [case for case in PASS_CASES if pass_of(case) == name]
         changed = [case for case in own if case.expected.strip() != UNCHANGED]
-        assert len(changed) >= 2, name
-        assert len(own) > len(changed), name
+        file = f"tests/golden/kernel_passes/{name.replace(' ', '_').replace('-', '_')}.test"
+        assert len(changed) >= 2, f"{file} has {len(changed)} cases that '{name}' changes, and needs two"
+        assert len(own) > len(changed), f"{file} has no case that '{name}' must leave alone"
 
 
 def test_the_text_does_not_depend_on_sizes() -> None:
@@ -92,7 +84,8 @@ def test_every_file_of_lowerings_has_cases(monkeypatch: Any) -> None:
         monkeypatch.setitem(EMITTERS, name, noted(name, emit))
     for case in CASES:
         kernel_text(case.source)
-    assert not [file for file, names in users.items() if len(names) < 2]
+    few = [file for file, names in users.items() if len(names) < 2]
+    assert not few, f"fewer than two cases of tests/golden/kernels use {few}"
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)

@@ -203,7 +203,13 @@ def test_rows(dtype: Any) -> None:
     found = samples_of_small_tensors(dtype)
     names = {op.name for op, _, _ in found}
     if dtype is dtypes.float32:
-        others = {"stop_gradient", "ensure_shape", "reduce_any", "reduce_all"}  # of no samples, or of booleans
+        others = {
+            "stop_gradient",
+            "ensure_shape",
+            "from_replicas",
+            "reduce_any",
+            "reduce_all",
+        }  # of no samples, or booleans
         moves = {op.name for op in OPS.values() if op.is_move}
         assert moves | scalarize._REDUCED | {"matmul", "slice_add"} <= names | others
     for start in range(0, len(found), 40):

@@ -26,6 +26,9 @@ from tests.ops.library import FAMILIES
 NOT_NATIVE = {
     # effects of the outside world
     "print", "raise", "host_call", "py_function", "read_file", "write_file", "matching_files",
+    # what replicas do together
+    "all_reduce", "all_reduce_again", "all_gather", "all_gather_again", "all_gather_own_part", "broadcast",
+    "broadcast_again",
     # answers of a tape
     "py_function_gradient",
     # calls put off until their operands have values
@@ -35,6 +38,8 @@ NOT_NATIVE = {
     # strings, and sets in sparse tensors
     "string_add", "string_format", "string_ngrams", "unicode_transcode", "unsorted_segment_join", "set_operation",
     "edit_distance", "sparse_cross",
+    # messages, and tables of text
+    "example_features", "parse_tensor", "serialize_tensor", "csv_columns",
     # files of sound and images
     "decode_wav", "encode_wav", "decode_image", "encode_image",
     # tables of Python
@@ -43,7 +48,7 @@ NOT_NATIVE = {
     "ctc_beam_search",
     # results whose shape depends on values
     "where_true", "boolean_mask", "fill",
-    # taken apart before execution: runtime/graph/passes/custom_gradients.py
+    # taken apart before execution: runtime/graph/passes/rewrites/custom_gradients.py
     "custom_gradient",
     # the sum of whole stacks, where two parts of a backward graph write residuals of the same loop
     "stack_add",

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 FOLDER = Path(__file__).resolve().parents[1] / "golden"
 _CASE = re.compile(r"^\[case (\w+)\]\n", re.MULTILINE)
@@ -36,6 +37,16 @@ def read(path: Path) -> list[Case]:
 def write(path: Path, cases: list[Case]) -> None:
     texts = [f"[case {case.name}]\n{case.source}[out]\n{case.expected}" for case in cases]
     path.write_text("\n".join(texts))
+
+
+def compare(case: Case, text: str, request: Any) -> None:
+    """Fails unless a text is the expected one; with `--update-golden` it becomes that."""
+    if request.config.getoption("--update-golden"):
+        cases = read(case.path)
+        next(each for each in cases if each.name == case.name).expected = text
+        write(case.path, cases)
+    else:
+        assert text == case.expected
 
 
 def all_cases() -> list[Case]:

@@ -30,12 +30,7 @@ def test_names_are_unique():
 def test_golden(case, request):
     converted = convert_text(case.source)
     ast.parse(converted)
-    if request.config.getoption("--update-golden"):
-        cases = golden.read(case.path)
-        next(each for each in cases if each.name == case.name).expected = converted
-        golden.write(case.path, cases)
-    else:
-        assert converted == case.expected
+    golden.compare(case, converted, request)
 
 
 def test_text_after_each_pass_is_python():

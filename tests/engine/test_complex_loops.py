@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import autograph as ag
-from runtime.graph.passes.complex_parts import in_parts
+from runtime.graph.passes.rewrites.complex_parts import in_parts
 
 
 def assert_same(program: Any, *arguments: Any, tolerance: float = 1e-6) -> Any:

@@ -16,7 +16,7 @@ from runtime.engine.run_splitting import split_run
 from runtime.errors import CompilationWarning
 from runtime.graph.interpreter import interpret
 from runtime.graph.ir import Graph, Node
-from runtime.graph.passes.repetition import Stretch, alike, stretches
+from runtime.graph.passes.rewrites.repetition import Stretch, alike, stretches
 from runtime.graph.verify import verify
 from runtime.ops.dispatch import call
 from tests.codegen.compare import build, typed
@@ -143,6 +143,7 @@ def test_kernels_do_not_grow_with_the_trips(name: str, monkeypatch: pytest.Monke
         assert max(len(part.nodes) for part in sizes.values()) <= partition.SEGMENT_LIMIT
         compiled.append(len(distinct))
         if steps == 60:
+            wait_for_background()  # what other tests have left to compile counts too
             before = kernel_counters().compiled
             found = Executable(graph, jit_compile=True)(given)
             assert kernel_counters().compiled - before <= compiled[0]
@@ -243,6 +244,48 @@ def test_compilations_yield_between_kernels() -> None:
             assert end.value is not None
             break
     assert yields == kernels > 1
+
+
+def test_what_a_compilation_yields_computes_the_same() -> None:
+    graph = graph_of("viterbi", 60)
+    rng = np.random.default_rng(3)
+    inputs = [rng.normal(size=value.type.shape).astype(value.type.dtype.np) for value in graph.inputs]
+    wanted = interpret(graph, inputs)
+    calls = [found for found in executable.compilation(graph, None, set()) if found is not None]
+    assert calls
+    # The last one, too, goes on where nothing was compiled.
+    for each in calls:
+        for expected, found in zip(wanted, each(inputs), strict=True):
+            np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+def test_updates_of_many_variables_share_kernels() -> None:
+    """Though assignments keep them in order, and a number is computed for all."""
+    rng = np.random.default_rng(2)
+    weights = [ag.Variable(rng.normal(size=(3 + k, 2)).astype(np.float32)) for k in range(12)]
+    slots = [ag.Variable(np.zeros((3 + k, 2), np.float32)) for k in range(12)]
+    step = ag.Variable(0)
+
+    @ag.function(jit_compile=True)
+    def update() -> Any:
+        rate = 0.1 / ag.sqrt(ag.cast(step.assign_add(1), ag.float32))
+        for weight, slot in zip(weights, slots):
+            gradient = weight * weight - ag.sin(weight)
+            slot.assign(slot + (gradient - slot) * 0.1)
+            weight.assign(weight - rate * slot / (ag.sqrt(ag.abs(gradient)) + 1e-7))
+
+    graph = update.get_concrete_function().function.executable.graph
+    pieces = [part for native, part in partition.parts(graph) if native]
+    assert len(pieces) >= 12
+    expected = [w.numpy() for w in weights], [s.numpy() for s in slots]
+    before = kernel_counters().compiled + kernel_counters().loaded
+    update()
+    assert kernel_counters().compiled + kernel_counters().loaded - before <= 6
+    for weight, slot, w, s in zip(weights, slots, *expected, strict=True):
+        gradient = w * w - np.sin(w)
+        s = s + (gradient - s) * np.float32(0.1)
+        np.testing.assert_allclose(slot, s, rtol=1e-5)
+        np.testing.assert_allclose(weight, w - 0.1 * s / (np.sqrt(np.abs(gradient)) + 1e-7), rtol=1e-4)
 
 
 def test_a_piece_that_assigns_what_it_does_not_return(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from runtime.progress import is_possible, progress
+
 ROOT = Path(__file__).resolve().parents[2]
 Results = dict[str, dict[str, Any]]
 
@@ -76,10 +78,13 @@ def run(suite: Suite, options: Any, environment: dict[str, str]) -> Results:
             pool.submit(_run_batch, suite, batch, options, environment, Path(folder, f"{number}.jsonl")): batch
             for number, batch in enumerate(batches)
         }
-        for done, future in enumerate(concurrent.futures.as_completed(waiting), 1):
-            results.update(future.result())
-            took = time.monotonic() - began
-            print(f"{done} of {len(batches)} batches, {len(results)} tests, {took:.0f} s", file=sys.stderr, flush=True)
+        with progress("tests", "batches", len(batches)) as bar:
+            for done, future in enumerate(concurrent.futures.as_completed(waiting), 1):
+                results.update(future.result())
+                bar.advance()
+                if not is_possible():
+                    took = time.monotonic() - began
+                    print(f"{done} of {len(batches)} batches, {len(results)} tests, {took:.0f} s", file=sys.stderr)
     return results
 
 

@@ -7,7 +7,7 @@ import pytest
 
 import autograph as ag
 from runtime.codegen.lower.lower_graph import lower
-from runtime.graph.passes.commits import insert_commits
+from runtime.graph.passes.rewrites.commits import insert_commits
 from runtime.graph.structural import COMMIT
 
 

@@ -5,15 +5,18 @@ from __future__ import annotations
 import itertools
 import re
 from importlib import import_module
+from types import SimpleNamespace
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
 import autograph as ag
 from autograph.cli import _STAGES, main
+from runtime import profiling
 from runtime.codegen.lower import state
+from runtime.engine import explain_pictures, timeline, wait_for_background
 from runtime.engine import machine as machines
-from runtime.engine import wait_for_background
 from runtime.engine.machine import Machine
 from runtime.errors import CompilationWarning
 
@@ -156,7 +159,7 @@ def test_the_page(tmp_path):
     assert f'<span id="f0-{LINE + 3}" class="used"><em>staged</em>' in page
     assert f'<span id="f0-{LINE + 1}" class="used"><em>unrolled 3x</em>' in page
     assert f'<div class="entry stay" data-at="f0-{LINE + 6}">' in page
-    assert "while n &gt; 0:" in page
+    assert ">while</b> n &gt; 0:" in page
 
 
 def test_the_command(tmp_path, capsys):
@@ -168,10 +171,79 @@ def test_the_command(tmp_path, capsys):
     assert page.read_text().startswith("<!DOCTYPE html>")
     assert main(["explain", f"{file}:f", "--signature", "y: float32[4]"]) == 2
     assert main(["explain", f"{file}:g"]) == 2
+    measured = ["explain", f"{file}:f", "--measure", "--signature"]
+    assert main([*measured, "x: float32[None]"]) == 2
+    assert "--measure runs the function on ones, and can't make x" in capsys.readouterr().err
+    assert main([*measured, "x: float32[4]"]) == 0
+    assert "measured: 0.25 operations per byte" in capsys.readouterr().out
     file.write_text("import autograph as ag\n\ndef f(x):\n    return x @ x\n")
     capsys.readouterr()
     assert main(["explain", f"{file}:f", "--signature", "x: float32[4]"]) == 1
     assert "can't be traced" in capsys.readouterr().err
+
+
+def test_measured_kernels_stand_under_the_roofline(tmp_path):
+    f = ag.function(lambda x: ag.sin(x) * x + 1.0)
+    page = tmp_path / "page.html"
+    text = f.explain(X, measure=True, html=page)
+    # Three operations for two float32; 10 GB/s allow 3.75 Gop/s of them.
+    (line,) = (line for line in text.splitlines() if "measured:" in line)
+    assert re.search(r"measured: 0.375 operations per byte, [\d.]+ [kMG]op/s in [\d.]+ [mun]s", line)
+    page = page.read_text()
+    titles = re.findall(r"<figcaption>([^:<]*)", page)
+    assert titles == ["tracing and compiling", "a call", "Kernels under the machine's roofline"]
+    rows = re.findall(r'<div class="span"><span[^>]*>([^<]*)</span>', page)
+    assert "trace &lt;lambda&gt;" in rows
+    assert "compile &lt;lambda&gt;" in rows
+    assert rows[-2:] == ["call &lt;lambda&gt;", "kernel 1"]
+    bars = [tuple(map(float, found)) for found in re.findall(r"left:([\d.]+)%;width:([\d.]+)%", page)]
+    assert bars and all(0 <= left and left + width <= 100.1 for left, width in bars)
+    picture = ElementTree.fromstring(re.search(r"<svg class=.roof.*?</svg>", page)[0])
+    width, height = map(float, picture.get("viewBox").split()[2:])
+    (point,) = picture.iter("circle")
+    assert point.get("class") is None
+    for element in picture.iter():
+        for name, most in (("x", width), ("x1", width), ("cx", width), ("y", height), ("y1", height), ("cy", height)):
+            assert 0 <= float(element.get(name, 0)) <= most
+    # What wasn't measured stands on the line.
+    page = tmp_path / "page.html"
+    g = ag.function(lambda x: ag.sin(x) * x + 1.0)
+    g.explain(ag.TensorSpec([1000]), html=page)
+    assert "A</b> kernel 1: 0.375 operations per byte, at most 3.75 Gop/s" in page.read_text()
+    assert '<circle class="most"' in page.read_text()
+    assert "a call" not in re.findall(r"<figcaption>([^:<]*)", page.read_text())
+
+
+def test_the_picture_shows_where_kernels_are_and_what_the_machine_allows():
+    machine = Machine(1e10, 1e11, 2, 0.05)
+    assert machine.allows(1.0) == 1e10
+    assert machine.allows(1000.0) == 1e11
+    kernels = [SimpleNamespace(intensity=intensity, rate=rate) for intensity, rate in ((0.1, 1e9), (50.0, None))]
+    roof = explain_pictures._Roof(kernels, machine)
+    # Decades around the points and the ridge, at 10 operations per byte.
+    assert (roof.x, roof.y) == ((-1, 2), (9, 11))
+    assert roof.place(0.1, 1e9)[0] == explain_pictures._LEFT
+    on_line, at_ridge = roof.place(50.0, 1e11), roof.place(10.0, 1e11)
+    assert on_line[1] == at_ridge[1] == explain_pictures._TOP
+
+
+def test_rows_of_a_timeline_put_short_spans_together():
+    profile = profiling.start()
+    profiling.stop(profile)
+    spans = [
+        (0, 100, 1, "trace", "trace f"), (10, 5, 1, "pass", "a"), (20, 5, 1, "pass", "b"), (30, 50, 1, "convert", "g"),
+        (100, 900, 1, "compile", "compile f"), (150, 100, 1, "compile", "llvm"), (400, 1, 1, "compile", "short"),
+        (500, 300, 2, "kernel", "f"),
+    ]  # fmt: skip
+    for start, length, thread, category, name in spans:
+        profile.add(profiling.Event(profile.began + start, length, thread, category, name, {"kernel": "k"}), "thread")
+    found = timeline.phase("all", profile, {"k": "kernel 1"})
+    assert found.seconds == pytest.approx(1e-6)
+    assert [(row.depth, row.name, round(row.seconds * 1e9)) for row in found.rows] == [
+        (0, "trace f: kernel 1", 100), (1, "2 passes", 10), (1, "g: kernel 1", 50), (0, "compile f: kernel 1", 900),
+        (1, "llvm: kernel 1", 100), (0, "kernel 1", 300),
+    ]  # fmt: skip
+    assert timeline.phase("none", profiling.Profile()) is None
 
 
 def test_the_machine_is_measured_once():
@@ -218,6 +290,22 @@ def test_shapes_of_unknown_rank_are_named():
     assert "dtype float32 → int32" in lines[1] and "shape" not in lines[1]
     assert "dtype int32 → complex64, shape unknown → (3,)" in lines[2]
     assert "shape (3,) → ()" in lines[3]
+
+
+def test_what_changes_or_reads_few_elements_costs_no_more_for_large_arrays():
+    def step(x, n):
+        for i in ag.range(n):
+            x = ag.tensor_scatter_nd_add(x, [[i]], [1.0])
+            x = ag.tensor_scatter_nd_update(x, [[i], [0]], ag.gather(x, [i, i + 1]) * 2.0)
+        return x
+
+    costs = []
+    for size in (100, 100_000):
+        text = ag.function(step, jit_compile=True).explain(ag.TensorSpec([size]), ag.TensorSpec([], ag.int32))
+        lines = text.splitlines()
+        costs.append([lines[at + 1].split(";")[0] for at, line in enumerate(lines) if "tensor_scatter" in line])
+        assert len(costs[-1]) == 2 and all("bytes moved" in cost for cost in costs[-1])
+    assert costs[0] == costs[1]
 
 
 def test_a_fault_of_the_compiler_is_told(monkeypatch):

@@ -38,6 +38,7 @@ def test_every_stage_of_a_program_and_its_gradient(stage, gradient):
         "llvm": "define ",
         "optimized-llvm": "define ",
         "asm": "kernel",
+        "ptx": ".visible .entry kernel(",
     }
     assert marks.get(stage, "def kernel(") in text
     assert text == again, "looking changes nothing"
@@ -155,7 +156,7 @@ KERNEL_PASSES = [
         ["hoisting", "interrupt polls"],
         "ticks = ticks + ",
     ),
-    (counted, [([None], "f"), ([], "i")], None, ["hoisting", "strip-mining"], "ticks = ticks + "),
+    (counted, [([None], "f"), ([], "i")], None, ["hoisting", "strip-mining", "copy coalescing"], "x_1, a = a, x_1"),
     (ag.nn.softmax, [([None, 64], "f")], None, ["loop fusion", "scalar replacement"], " = max_1"),
     (lambda x: ag.tanh(x) + 1.0, [([1 << 20], "f")], None, ["parallelisation"], "lib.in_threads("),
     (damped, [([], "f")], "forward", ["strip-mining"], "ticks = ticks + "),

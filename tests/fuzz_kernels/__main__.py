@@ -1,6 +1,6 @@
 """Random programs, eager against interpreted against native.
 
-    python -m tests.fuzz_kernels [--minutes N] [--count N] [--seed S] [--keep-going]
+    python -m tests.fuzz_kernels [--minutes N] [--count N] [--seed S] [--keep-going] [--gpu]
 
 Each seed is one program: elementwise ops, reductions, reshapes, slices, gathers, scatters, products, loops, branches,
 TensorArrays, assertions, divisions by zero, unknown and empty dimensions, large arrays, variables, gradients, random
@@ -18,7 +18,8 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from tests.fuzz_kernels.compare import difference, shrink
+import autograph as ag
+from tests.fuzz_kernels.compare import DEVICE, difference, shrink
 from tests.fuzz_kernels.generate import make
 
 _PATIENCE = 900  # seconds for one program, after which the process ends with its stacks
@@ -32,10 +33,14 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0, help="programs are the same for the same seed")
     parser.add_argument("--first", type=int, default=0, help="number of the first program")
     parser.add_argument("--keep-going", action="store_true", help="don't end at the first difference")
+    parser.add_argument("--gpu", action="store_true", help="compiled programs run on an emulated GPU")
     parser.add_argument("--current", type=Path, help="a file for the program in work, which a crash leaves behind")
     options = parser.parse_args(arguments)
     os.environ["AUTOGRAPH_STRICT"] = "1"
     faulthandler.enable()
+    if options.gpu:
+        ag.config.emulate_gpus(1)
+        DEVICE[0] = "/GPU:0"
     start = time.monotonic()
     kinds: Counter[str] = Counter()
     index = options.first

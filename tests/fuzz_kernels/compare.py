@@ -29,6 +29,8 @@ from tests.fuzz_kernels.program import Program
 
 _serial = itertools.count()
 _PATIENCE = 60.0  # seconds for a smaller program
+# Where compiled programs run: None, or the name of a GPU.
+DEVICE: list[str | None] = [None]
 
 
 @dataclass
@@ -75,7 +77,8 @@ class Runs:
         try:
             with warnings.catch_warnings(), np.errstate(all="ignore"):
                 warnings.simplefilter("ignore")
-                results = self.functions.get(mode, module.program)(*inputs.values())
+                with ag.device(DEVICE[0] if mode == "compiled" else None):
+                    results = self.functions.get(mode, module.program)(*inputs.values())
                 values, error = [np.array(x.numpy()) for x in results], None
         except Exception as caught:
             values, error = None, caught

@@ -10,6 +10,7 @@ from html.parser import HTMLParser
 import pytest
 
 import autograph as ag
+from runtime.graph.page import painted_lines
 
 
 def residual(x, a):
@@ -155,8 +156,27 @@ def test_page(graph, tmp_path):
     assert {link[1:] for link in page.links} <= set(page.ids)
     assert "http" not in text.replace("http-equiv", "")
     assert text.count('<details open class="region">') == 4
-    assert html.escape('x = ag.multiply(x, 0.5, name="halved")') in text
-    assert "return x * x - a" in text
+    assert html.escape('x = ag.multiply(x, 0.5, name="halved")') in re.sub("</?b[^>]*>", "", text)
+    assert "return</b> x * x - a" in text
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["def f(x):\n", '    """Text\n', '    of <two> lines."""\n', "    return x < 1  # & a note\n"],
+        ["s = 'a\\\n", "  b'\n", "\x0c\n", "x = '\u2028'; y = f'{x}' if x else 1"],
+        ["%magic\n", "x = 1\n"],
+        ["x = [1,\n"],
+        ["  indented\n", "back\n"],
+        [],
+    ],
+)
+def test_marking_source_changes_no_character(lines):
+    painted = painted_lines(lines)
+    assert [re.sub("</?b[^>]*>", "", line) for line in painted] == [html.escape(line.rstrip("\n")) for line in lines]
+    if lines and lines[0].startswith("def"):
+        assert painted[0].startswith('<b class="word">def</b> f(x):')
+        assert painted[3].endswith('<b class="note"># &amp; a note</b>')
 
 
 def test_page_escapes_what_the_user_writes():

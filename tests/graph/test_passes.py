@@ -15,13 +15,13 @@ from runtime.context import ctx
 from runtime.graph.builder import Builder, emit_cond, emit_while, trace_region
 from runtime.graph.interpreter import interpret
 from runtime.graph.ir import Graph, copy_graph
-from runtime.graph.passes.array_rows import reserve_rows
 from runtime.graph.passes.common_subexpressions import merge_common_subexpressions
 from runtime.graph.passes.constant_folding import fold_constants
+from runtime.graph.passes.control_flow.array_rows import reserve_rows
+from runtime.graph.passes.control_flow.late_operands import put_late_operands_last
+from runtime.graph.passes.control_flow.reduction_order import gather_reductions
 from runtime.graph.passes.dead_code import remove_dead_code
-from runtime.graph.passes.late_operands import put_late_operands_last
 from runtime.graph.passes.pipeline import optimize
-from runtime.graph.passes.reduction_order import gather_reductions
 from runtime.graph.printer import as_text
 from runtime.graph.verify import VerificationError, verify
 from runtime.ops.control import assert_op

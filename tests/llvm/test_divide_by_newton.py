@@ -57,7 +57,7 @@ def compiled(text: str, signature: str, monkeypatch: pytest.MonkeyPatch) -> tupl
     changed: list[str] = []
     original = divide_by_newton.relieved
 
-    def noting(module: str) -> str | None:
+    def noting(module: object) -> str | None:
         found = original(module)
         changed.extend([found] if found is not None else [])
         return found

@@ -207,6 +207,79 @@ def a_named_tuple(x, y, n):
     return sum(items)
 
 
+def a_copy_that_a_loop_changes_and_exchanges(x, y, n):
+    first = [x, y]
+    table = {"items": first}
+    if n > 0:
+        first = list(first)
+    for v in ag.stack([x, y]):
+        first[0] += v
+        first = [*first, 0.5]
+    return sum(first), sum(table["items"])
+
+
+def an_object_that_a_loop_changes_and_exchanges(x, y, n):
+    box = Box(x, [y])
+    boxes = [box]
+    if n > 0:
+        box = Box(y, [x])
+    k = ag.constant(0)
+    while k < n + 2:
+        k += 1
+        box.v += x
+        box = Box(box.v * 0.5, box.items)
+    return box.v, boxes[0].v
+
+
+def an_item_of_an_object_that_a_loop_changes_and_exchanges(x, y, n):
+    box = Box(x, [y])
+    items = box.items
+    if n > 0:
+        box.items = list(items)
+    for v in ag.stack([x, y]):
+        box.items[0] += v
+        box.items = [box.items[0] * 2.0]
+    return box.items, items
+
+
+def a_list_that_a_loop_left_and_another_loop_changes(x, y, n):
+    first = [x, y]
+    both = [first]
+    for v in ag.stack([x, y]):
+        if v > 0.4:
+            first = [first[0], y]
+    for v in ag.stack([x, y]):
+        first[0] += v
+        first = [first[0], y]
+    return first, both
+
+
+def one_of_two_copies_that_a_loop_changes_and_exchanges(x, y, n):
+    first = other = [x, y]
+    if n > 0:
+        first = list(first)
+    if n > 1:
+        other = [1.0]
+    for v in ag.stack([x, y]):
+        first[0] += v
+        first = [*first, 0.5]
+    return first, sum(other)
+
+
+def a_staged_list_that_a_loop_extends_and_exchanges(x, y, n):
+    first = [1.0]
+    box, both = Box(0.5, []), [first, [y, x]]
+    k = ag.constant(0)
+    while k < n + 1:
+        k += 1
+        if n > 4:
+            break
+        (first if n > 1 else first).append(y)
+        box.items.append(x)
+        first = first
+    return first, box.items, both
+
+
 @pytest.mark.parametrize(
     "program",
     [
@@ -214,6 +287,9 @@ def a_named_tuple(x, y, n):
         in_a_branch_that_is_the_rest_of_the_function, when_a_with_statement_is_left, when_a_generator_goes_on,
         while_a_loop_runs_over_the_list, while_a_loop_runs_over_its_pairs, an_iterator, a_view, a_generator,
         a_generator_expression, a_method_of_the_list, a_partial, a_named_tuple,
+        a_copy_that_a_loop_changes_and_exchanges, an_object_that_a_loop_changes_and_exchanges,
+        an_item_of_an_object_that_a_loop_changes_and_exchanges, a_list_that_a_loop_left_and_another_loop_changes,
+        one_of_two_copies_that_a_loop_changes_and_exchanges, a_staged_list_that_a_loop_extends_and_exchanges,
     ],
 )  # fmt: skip
 def test_refused(program):
@@ -229,6 +305,18 @@ def a_generator_that_needs_nothing_more(x, y, n):
             box = Box(x, [1.0])
         box.v = x * 2.0
     return box.v
+
+
+def a_generator_with_a_handler_in_it(x, y, n):
+    box = Box(y, [0.5])
+    with lent(box) as box:
+        try:
+            if n == 0:
+                box = Box(x, [1.0])
+            box.v = x * 2.0
+        finally:
+            found = box.v
+    return found
 
 
 def a_list_that_only_a_context_manager_holds(x, y, n):
@@ -362,12 +450,36 @@ def test_a_generator_over_a_staged_list_that_has_changed_since(use):
         program(ag.constant(0.5), ag.constant(2))
 
 
+def a_copy_that_a_loop_changes_while_nobody_reads_the_other(x, y, n):
+    first = [x, y]
+    both = [first]
+    if n > 0:
+        first = list(first)
+    else:
+        first = both[0]
+    for v in ag.stack([x, y]):
+        first[0] += v
+        first = [*first, 0.5]
+    return first
+
+
+def a_copy_that_a_loop_exchanges_unchanged(x, y, n):
+    first = [x, y]
+    both = [first]
+    if n > 0:
+        first = list(first)
+    for v in ag.stack([x, y]):
+        first = [first[0] + v, 0.5]
+    return sum(first), sum(both[0])
+
+
 @pytest.mark.parametrize("point", POINTS)
 @pytest.mark.parametrize(
     "program",
     [
-        a_generator_that_needs_nothing_more, a_list_that_only_a_context_manager_holds,
-        a_list_that_grows_before_it_is_chosen, a_loop_over_another_list,
+        a_generator_that_needs_nothing_more, a_generator_with_a_handler_in_it,
+        a_list_that_only_a_context_manager_holds, a_list_that_grows_before_it_is_chosen, a_loop_over_another_list,
+        a_copy_that_a_loop_changes_while_nobody_reads_the_other, a_copy_that_a_loop_exchanges_unchanged,
     ],
 )  # fmt: skip
 def test_as_in_python(program, point):
@@ -441,11 +553,71 @@ def taken_from_the_copy_of_an_iteration(x, y, n):
     return len(other)
 
 
+def missing_in_the_copy_of_a_branch_that_fails(x, y, n):
+    items, k = [], 0
+    others = items
+    while k < n:
+        k += 1
+        if k == 3:
+            items = [v for v in others if v > 0.1]
+        else:
+            others.append(x)
+            others.append(items[0])
+    return len(others)
+
+
+def seen_by_reversed_of_a_staged_list(x, y, n):
+    items = [v for v in [x, y, 0.5] if v > 0.1]
+    backward = reversed(items)
+    if x > 0.6:
+        items.insert(0, y)
+    else:
+        items = [x]
+    items.clear()
+    return len(list(backward))
+
+
+def seen_by_enumerate_of_a_staged_list(x, y, n):
+    items = [v for v in [x, y, 0.5] if v > 0.1]
+    numbered = enumerate(items)
+    if x > 0.6:
+        items.insert(0, y)
+    else:
+        items = [x]
+    items.clear()
+    return len(list(numbered))
+
+
+def seen_by_map_of_a_staged_list(x, y, n):
+    items = [v for v in [x, y, 0.5] if v > 0.1]
+    doubled = map(lambda v: 2 * v, items)
+    if x > 0.6:
+        items.insert(0, y)
+    else:
+        items = [x]
+    items.clear()
+    return len(list(doubled))
+
+
+def held_by_two_copies_only(x, y, n):
+    items, others, chosen = [x], [y], []
+    if n % 2 == 0:
+        chosen = items
+    else:
+        items.append(x)
+    if n <= 0:
+        items, others = others, items
+    items.append(y)
+    return len(chosen)
+
+
 @pytest.mark.parametrize(
     "program",
     [
-        seen_by_a_generator_only, seen_by_an_iterator_only, missing_in_the_copy_of_an_iteration,
-        taken_from_the_copy_of_an_iteration,
+        held_by_two_copies_only, seen_by_a_generator_only, seen_by_an_iterator_only,
+        missing_in_the_copy_of_an_iteration,
+        taken_from_the_copy_of_an_iteration, missing_in_the_copy_of_a_branch_that_fails,
+        seen_by_reversed_of_a_staged_list, seen_by_enumerate_of_a_staged_list, seen_by_map_of_a_staged_list,
     ],
 )  # fmt: skip
 def test_refused_before_it_goes_wrong(program):

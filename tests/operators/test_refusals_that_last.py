@@ -247,3 +247,20 @@ def test_a_return_in_finally_swallows_an_error():
     for x in map(ag.constant, POINTS):
         with pytest.raises(StagingError, match="KeyError"):
             ag.function(program)(x)
+
+
+def test_an_error_in_finally_does_not_hide_it():
+    @ag.function
+    def program(x, n):
+        box, k = {"items": []}, 0
+        try:
+            while k < n:
+                k += 1
+                box = dict(box)
+                box["items"].insert(0, x)
+            return k
+        finally:
+            box["items"][-1] = 0.5  # an IndexError here: the loop was not traced to its end
+
+    with pytest.raises(StagingError, match="also has another name"):
+        program(ag.constant(0.9), ag.constant(2))

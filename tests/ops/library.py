@@ -258,6 +258,20 @@ def patches_grad(dy, *extra, shape, **attrs):
     return result
 
 
+def max_pool(x, **attrs):
+    windows = patches(x, fill=-np.inf, **attrs)
+    axis = windows.ndim - 2
+    numbers = np.argmax(windows.astype(np.float64), axis)
+    return np.take_along_axis(windows, np.expand_dims(numbers, axis), axis).squeeze(axis), numbers.astype(np.int32)
+
+
+def max_pool_grad(dy, numbers, *extra, shape, **attrs):
+    axis = dy.ndim - 1
+    every = np.arange(math.prod(attrs["sizes"]))[:, None]
+    windows = np.where(np.expand_dims(numbers, axis) == every, np.expand_dims(dy, axis), np.zeros((), dy.dtype))
+    return patches_grad(windows, *extra, shape=shape, **attrs)
+
+
 def slice_update(x, value, *extra, spec):
     from tests.ops.references import key_of
 
@@ -308,6 +322,7 @@ LIBRARY = {
     "reduce_join": lambda x, axis, keepdims, separator: np.array(b"-".join(x), object),
     "slice_update": slice_update,
     "patches": patches, "patches_grad": patches_grad,
+    "max_pool": max_pool, "max_pool_grad": max_pool_grad,
     "lgamma": np.vectorize(math.lgamma, otypes=[float]),
     "digamma": wide(lambda x: special.polygamma(0, x)),
     "polygamma": wide(lambda n, x: np.vectorize(lambda k, v: special.polygamma(int(k), v), otypes=[float])(n, x)),

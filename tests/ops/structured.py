@@ -29,6 +29,7 @@ STRINGS = "has no samples, takes strings: tests/ops/test_more_functions.py"
 ELSEWHERE = {
     **pointwise.ELSEWHERE,
     **dict.fromkeys(("assert", "raise", "print", "host_call", "py_function", "late_effect"), EFFECTS),
+    **dict.fromkeys((name for name, op in OPS.items() if op.is_collective), "of several replicas: tests/distribute"),
     **dict.fromkeys((name for name in OPS if name.startswith(("random_", "philox_"))), RANDOM),
     **dict.fromkeys((name for name in OPS if name.startswith("stack_")), STACKS),
     **dict.fromkeys(("string_format", "unsorted_segment_join", "string_ngrams", "unicode_transcode"), STRINGS),
@@ -37,6 +38,9 @@ ELSEWHERE = {
     **dict.fromkeys((name for name in OPS if name.startswith("table_")), "effects: tests/ops/test_lookup.py"),
     **dict.fromkeys(("read_file", "write_file", "matching_files"), "effects: tests/ops/test_files.py"),
     **dict.fromkeys(("decode_wav", "encode_wav"), "takes files: tests/ops/test_files.py"),
+    **dict.fromkeys(("serialize_tensor", "parse_tensor"), "takes messages: tests/ops/test_messages.py"),
+    "example_features": "takes messages: tests/data/test_examples.py",
+    "csv_columns": "takes records: tests/data/test_csv.py",
     **dict.fromkeys(("decode_image", "encode_image"), "takes files: tests/ops/test_files.py"),
     "find_constant": "takes keys that don't repeat: tests/ops/test_lookup.py",
     **dict.fromkeys(("sparse_cross", "ctc_beam_search"), "of sparse tensors: tests/ops/test_function_values.py"),
@@ -137,8 +141,8 @@ def emptied(sample: Sample, arrays: list[np.ndarray]) -> Iterator[tuple[str, lis
 ADDING = {
     "reduce_sum", "reduce_prod", "reduce_mean", "cumsum", "cumprod", "matmul", "einsum", "sum_to_shape_of", "fftn",
     "ifftn", "rfftn", "irfftn", "dct", "index_add", "gather_grad", "scatter_nd", "tensor_scatter_nd_add", "slice_add",
-    "take_along_grad", "unsorted_segment_sum", "unsorted_segment_prod", "patches_grad", "row_add", "row_grad",
-    "cumulative_logsumexp", "slice_grad", "adjust_contrast",
+    "take_along_grad", "unsorted_segment_sum", "unsorted_segment_prod", "patches_grad", "max_pool_grad", "row_add",
+    "row_grad", "cumulative_logsumexp", "slice_grad", "adjust_contrast",
 }  # fmt: skip
 # Rows that take only some operands: no other elements are tried on them than those of their samples.
 MATRICES = (
@@ -224,8 +228,8 @@ REFERENCES = {
 # with themselves, on copies that lie one after the other in memory.
 BY_THEMSELVES = {
     *MATRICES, "einsum", "irfftn", "rfftn", "dct", "gather_nd", "tensor_scatter_nd_max", "tensor_scatter_nd_min",
-    "unique", "patches_grad", "adjust_contrast", "decode_raw", "unicode_encode", "boolean_mask", "string_parts",
-    "reduce_join",
+    "unique", "patches_grad", "max_pool_grad", "adjust_contrast", "decode_raw", "unicode_encode", "boolean_mask",
+    "string_parts", "reduce_join",
 }  # fmt: skip
 
 

@@ -280,6 +280,9 @@ def test_methods_of_arrays(name):
     function = METHODS[name]
     for run in (function, ag.function(function, autograph=False, jit_compile=False)):
         assert_same(run(ag.constant(A)), function(A))
+    variable = ag.Variable(A)
+    assert_same(function(variable), function(A))
+    np.testing.assert_array_equal(variable.numpy(), A)
 
 
 def test_values_by_methods():

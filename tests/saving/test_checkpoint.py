@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gc
+import json
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -460,3 +462,141 @@ def test_training_goes_on_as_if_it_had_not_stopped(tmp_path):
     manager = ag.train.CheckpointManager(ag.train.Checkpoint(net=line, it=iterator), tmp_path, max_to_keep=3)
     assert manager.restore_or_initialize() == str(tmp_path / "ckpt-1")
     assert run(line, iterator, 5) == expected
+
+
+# --- tables ----------------------------------------------------------------------------------------------------------
+
+
+def tables():
+    lookup = ag.lookup.experimental
+    vectors = lookup.MutableHashTable(ag.int64, ag.float32, [0.0, 0.0])
+    dense = lookup.DenseHashTable(ag.int64, ag.int32, -1, empty_key=-1, deleted_key=-2)
+    unsaved = lookup.MutableHashTable(ag.string, ag.int64, 0, checkpoint=False)
+    return {"words": lookup.MutableHashTable(ag.string, ag.int64, 0), "vectors": vectors, "dense": dense, "un": unsaved}
+
+
+def test_tables_are_saved_and_restored(tmp_path):
+    made = tables()
+    made["words"].insert(["a", "\u00e4"], [3, 4])
+    made["vectors"].insert([7], [[1.0, 2.0]])
+    made["un"].insert(["x"], [1])
+    path = ag.train.Checkpoint(**made, step=ag.Variable(2)).save(tmp_path / "c")
+    names = [name for name, _ in ag.train.list_variables(path)]
+    assert [name for name in names if name.startswith("words")] == [
+        "words/.ATTRIBUTES/table-keys", "words/.ATTRIBUTES/table-values"
+    ]  # fmt: skip
+    assert not [name for name in names if name.startswith("un")]
+    others = tables()
+    others["words"].insert(["b"], [9])
+    others["dense"].insert([5], [5])
+    others["un"].insert(["y"], [8])
+    step = ag.Variable(0)
+    ag.train.Checkpoint(**others, step=step).restore(path).assert_consumed()
+    assert others["words"].lookup(["a", "\u00e4", "b"]).numpy().tolist() == [3, 4, 0]
+    assert others["vectors"].lookup([7, 8]).numpy().tolist() == [[1.0, 2.0], [0.0, 0.0]]
+    assert int(others["dense"].size()) == 0
+    assert others["un"].lookup(["y"]).numpy().tolist() == [8]
+    # In a function that was traced before.
+    read = ag.function(lambda: others["words"].lookup("a"))
+    assert int(read()) == 3
+    made["words"].insert("a", 30)
+    ag.train.Checkpoint(**made, step=step).write(tmp_path / "d")
+    ag.train.Checkpoint(**others, step=step).read(tmp_path / "d")
+    assert int(read()) == 30
+
+
+def test_a_table_waits_for_its_holder(tmp_path):
+    made = tables()
+    made["words"].insert(["a"], [3])
+    path = ag.train.Checkpoint(table=made["words"]).save(tmp_path / "c")
+    later = ag.train.Checkpoint()
+    status = later.restore(path)
+    later.table = tables()["words"]
+    assert int(later.table.lookup("a")) == 3
+    status.assert_consumed()
+
+
+def test_another_table_is_refused(tmp_path):
+    path = ag.train.Checkpoint(table=tables()["words"]).save(tmp_path / "c")
+    with pytest.raises(ag.errors.InvalidArgumentError, match="from int64 to int32, and the saved one is from string"):
+        ag.train.Checkpoint(table=tables()["dense"]).restore(path)
+    with pytest.raises(ag.errors.InvalidArgumentError, match="table is a variable, and was a table when it was saved"):
+        ag.train.Checkpoint(table=ag.Variable(1.0)).restore(path)
+    path = ag.train.Checkpoint(table=tables()["vectors"]).save(tmp_path / "d")
+    scalars = ag.lookup.experimental.MutableHashTable(ag.int64, ag.float32, 0.0)
+    with pytest.raises(ValueError, match=r"values of shape \(\), and the saved one has"):
+        ag.train.Checkpoint(table=scalars).restore(path)
+
+
+def test_the_version_says_whether_there_are_tables(tmp_path):
+    plain = ag.train.Checkpoint(v=ag.Variable(1.0)).save(tmp_path / "plain")
+    table = ag.train.Checkpoint(t=tables()["words"]).save(tmp_path / "table")
+    versions = [json.loads(Path(f"{path}.index").read_text())["version"] for path in (plain, table)]
+    assert versions == [1, 2]
+
+
+# --- lists of modules ------------------------------------------------------------------------------------------------
+
+
+class Growing(ag.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = []
+        self.named = {}
+
+    def __call__(self, x):
+        for layer in self.layers:
+            x = x * layer
+        return x
+
+
+def grown(values):
+    module = Growing()
+    module.layers += [ag.Variable(value) for value in values]
+    module.named["a"] = [ag.Variable(7.0)]
+    return module
+
+
+def test_what_is_appended_to_a_module_s_list_is_restored_before_it_is_used(tmp_path):
+    path = ag.train.Checkpoint(model=grown([2.0, 3.0])).save(tmp_path / "c")
+    module = Growing()
+    layers = module.layers
+    status = ag.train.Checkpoint(model=module).restore(path)
+    module.layers.append(ag.Variable(1.0))
+    assert float(module(10.0)) == 20.0
+    layers.append(ag.Variable(1.0))
+    assert module.layers is layers
+    assert float(module(10.0)) == 60.0
+    # A change of one's own stays.
+    layers[0].assign(5.0)
+    assert float(module(10.0)) == 150.0
+    inner = []
+    module.named["a"] = inner
+    assert module.named["a"] is inner
+    inner.append(ag.Variable(0.0))
+    assert [float(v) for v in module.named["a"]] == [7.0]
+    status.assert_consumed()
+    assert "__getattribute__" not in vars(ag.Module)
+    assert not restoring._contents
+
+
+def test_modules_are_not_watched_when_nothing_waits(tmp_path):
+    path = ag.train.Checkpoint(model=grown([2.0])).save(tmp_path / "c")
+    ag.train.Checkpoint(model=grown([1.0])).restore(path).assert_consumed()
+    assert "__getattribute__" not in vars(ag.Module)
+
+
+def test_a_module_with_attributes_of_its_own_making_is_watched_too(tmp_path):
+    class Odd(Growing):
+        def __getattr__(self, name):
+            if name == "made":
+                return 3
+            raise AttributeError(name)
+
+    path = ag.train.Checkpoint(model=grown([2.0])).save(tmp_path / "c")
+    module = Odd()
+    ag.train.Checkpoint(model=module).restore(path).expect_partial()
+    assert module.made == 3
+    assert not hasattr(module, "other")
+    module.layers.append(ag.Variable(1.0))
+    assert float(module(1.0)) == 2.0

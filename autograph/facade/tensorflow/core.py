@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import autograph as ag
+from autograph.distribute.values import PerReplica
 
 # The version whose names and contracts ours follow.
 VERSION = "2.21.0"
@@ -17,7 +18,9 @@ class CompositeTensor(abc.ABC):  # noqa: B024 (for `isinstance`)
     """Base of what consists of several tensors. Ours are instances of it; there is nothing to inherit."""
 
 
-for _cls in (ag.SparseTensor, ag.RaggedTensor, ag.IndexedSlices, ag.experimental.Optional, ag.TensorArray):
+for _cls in (
+    ag.SparseTensor, ag.RaggedTensor, ag.IndexedSlices, ag.experimental.Optional, ag.TensorArray, PerReplica,
+):  # fmt: skip
     CompositeTensor.register(_cls)
 
 
@@ -25,7 +28,7 @@ class TypeSpec(abc.ABC):  # noqa: B024 (for `isinstance`)
     """Base of what describes values. Ours are instances of it; there is nothing to inherit."""
 
 
-for _spec in (ag.TensorSpec, ag.SparseTensorSpec, ag.RaggedTensorSpec, ag.OptionalSpec):
+for _spec in (ag.TensorSpec, ag.SparseTensorSpec, ag.RaggedTensorSpec, ag.OptionalSpec, ag.data.DatasetSpec):
     TypeSpec.register(_spec)
 
 

@@ -1,4 +1,4 @@
-"""`tf.distribute`: classes for several machines or devices, of which nothing here is an instance."""
+"""`tf.distribute`: also the classes that libraries look for there and that nothing here is an instance of."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ class _Absent:
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         raise ag.errors.UnimplementedError(
-            f"tf.distribute.{type(self).__name__} isn't there: programs run as one replica on one device"
+            f"tf.distribute.{type(self).__name__} isn't there: tf.distribute.MirroredStrategy runs a replica on "
+            "each device, tf.distribute.MultiWorkerMirroredStrategy one in each process of MPI"
         )
 
 
@@ -20,16 +21,17 @@ def _absent(name: str) -> type:
     return type(name, (_Absent,), {"__module__": "tensorflow.distribute"})
 
 
-_STRATEGIES = [
-    "CentralStorageStrategy", "MultiWorkerMirroredStrategy", "ParameterServerStrategy", "TPUStrategy",
-]  # fmt: skip
-_classes = {name: _absent(name) for name in [*_STRATEGIES, "DistributedDataset", "DistributedIterator"]}
-_values = {name: _absent(name) for name in ["DistributedValues", "NestedValues"]}
+_STRATEGIES = ["CentralStorageStrategy", "ParameterServerStrategy", "TPUStrategy"]
+_classes = {name: _absent(name) for name in _STRATEGIES}
+_values = {"DistributedValues": ag.distribute.DistributedValues, "NestedValues": _absent("NestedValues")}
 _resolvers = {name: _absent(name) for name in ["TPUClusterResolver", "TFConfigClusterResolver"]}
 
 MODULES: dict[str, dict[str, Any]] = {
-    "tensorflow.distribute": {**_classes, **_values},
-    "tensorflow.distribute.experimental": {name: _classes[name] for name in _STRATEGIES},
+    "tensorflow.distribute": {**_classes, **_values, "DistributedIterator": ag.data.Iterator},
+    "tensorflow.distribute.experimental": {
+        **{name: _classes[name] for name in _STRATEGIES},
+        "MultiWorkerMirroredStrategy": ag.distribute.MultiWorkerMirroredStrategy,
+    },
     "tensorflow.distribute.cluster_resolver": _resolvers,
     "tensorflow.tpu.experimental": {},
 }

@@ -16,8 +16,10 @@ _CLASSES = {
     ag.RaggedTensor: ("RaggedTensor", "tensorflow.python.ops.ragged.ragged_tensor"),
     ag.data.Dataset: ("DatasetV2", "tensorflow.python.data.ops.dataset_ops"),
 }
-# Where those classes are found by these names, for `pickle`.
-MODULES: dict[str, dict[str, Any]] = {module: {name: cls} for cls, (name, module) in _CLASSES.items()}
+# Where those classes are found by these names, and for `pickle` by their own.
+MODULES: dict[str, dict[str, Any]] = {
+    module: {name: cls, cls.__qualname__: cls} for cls, (name, module) in _CLASSES.items()
+}
 _before: dict[type, tuple[str, str]] = {}
 
 

@@ -71,14 +71,24 @@ def smart_cond(
 
 
 def maybe_merge_call(fn: Callable[..., Any], strategy: Any, *arguments: Any, **options: Any) -> Any:
-    """Calls a function of the strategy: with one replica there is nothing to merge."""
-    return fn(strategy, *arguments, **options)
+    """Calls a function of the strategy, as the program of all replicas where several of one process have to merge."""
+    if strategy_supports_no_merge_call():
+        return fn(strategy, *arguments, **options)
+    replica = ag.distribute.get_replica_context()
+    if replica is None:
+        raise RuntimeError("maybe_merge_call is for functions that strategy.run calls")
+    return replica.merge_call(fn, args=arguments, kwargs=options)
+
+
+def strategy_supports_no_merge_call() -> bool:
+    """Whether replicas of the current strategy may update variables by themselves."""
+    return not ag.distribute.get_strategy().extended._use_merge_call()
 
 
 MODULES: dict[str, dict[str, Any]] = {
     "tensorflow.__internal__": {"CompositeTensor": CompositeTensor, "EagerTensor": EagerTensor, "FuncGraph": FuncGraph},
     "tensorflow.__internal__.types": {"Tensor": Tensor},
-    "tensorflow.__internal__.distribute": {"strategy_supports_no_merge_call": lambda: True},
+    "tensorflow.__internal__.distribute": {"strategy_supports_no_merge_call": strategy_supports_no_merge_call},
     "tensorflow.__internal__.distribute.interim": {"maybe_merge_call": maybe_merge_call},
     "tensorflow.__internal__.smart_cond": {"smart_cond": smart_cond},
     "tensorflow.__internal__.tf2": {"enabled": lambda: True},

@@ -19,6 +19,7 @@ from autograph.facade.tensorflow import (
     events,
     identity,
     internal,
+    onnx_export,
     private,
     raw_ops,
     testing,
@@ -70,7 +71,8 @@ def build() -> dict[str, ModuleType]:
     """All modules, by their full names."""
     made: dict[str, FacadeModule] = {}
     _mirror(made, "tensorflow", ag)
-    for part in _PARTS:
+    made["tf2onnx"] = FacadeModule("tf2onnx")
+    for part in (*_PARTS, onnx_export):
         for path, names in part.MODULES.items():
             _add(made, path, names)
     for path, names in compat_v1.modules(made["tensorflow"]).items():

@@ -17,11 +17,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from runtime import profiling
 from runtime.codegen.backends import llvm_backend
 from runtime.codegen.backends.driver import compile_kernel, record_of
 from runtime.codegen.kernel.source import KernelSource, Slot
@@ -43,9 +44,36 @@ def load(source: KernelSource) -> NativeCall:
     return make_stub(source, entry, record is not None and record.compiler == llvm_backend.NAME)
 
 
-def make_stub(source: KernelSource, entry: Callable[..., Any], gives_numpy: bool) -> NativeCall:
-    """The stub for an entry point. gives_numpy: it returns NumPy scalars, except for int64, which is Python's int."""
+def make_device_stub(
+    source: KernelSource,
+    entry: Callable[..., Any],
+    constants: Sequence[Any],
+    load_general: Callable[[KernelSource], NativeCall],
+) -> NativeCall:
+    """The stub for a kernel on a device, which returns NumPy scalars and arrays of the device's.
+
+    constants: those of the source as it takes them. load_general: loads the general version of a kernel that assumes
+    something of sizes.
+    """
+    stub = make_stub(replace(source, constants=tuple(constants)), entry, True, load_general, int64=True)
+    if hasattr(stub, "kernel"):
+        del stub.kernel  # machine code can't call it
+    return stub
+
+
+def make_stub(
+    source: KernelSource,
+    entry: Callable[..., Any],
+    gives_numpy: bool,
+    load_general: Callable[[KernelSource], NativeCall] | None = None,
+    int64: bool = False,
+) -> NativeCall:
+    """The stub for an entry point. gives_numpy: it returns NumPy scalars, except for int64, which is Python's int
+    unless `int64` says so. load_general: see `make_device_stub`."""
     space: dict[str, Any] = {"entry": entry, "contiguous": _contiguous, "Stack": Stack, "Store": Store}
+    record = record_of(source)
+    space["profiling"] = profiling
+    space["timed"] = profiling.timed("kernel", source.name, entry, kernel="" if record is None else record.name)
     names = [f"a{i}" for i in range(len(source.inputs))]
     passed: list[str] = []
     for name, slot in zip(names, source.inputs):
@@ -67,7 +95,7 @@ def make_stub(source: KernelSource, entry: Callable[..., Any], gives_numpy: bool
         if index in source.passed:
             results.append(names[source.passed[index]])
             continue
-        parts, text = _result(index, slot, space, gives_numpy)
+        parts, text = _result(index, slot, space, gives_numpy, int64)
         targets += parts
         results.append(text)
     commits: list[str] = []
@@ -77,13 +105,13 @@ def make_stub(source: KernelSource, entry: Callable[..., Any], gives_numpy: bool
         targets += [f"set{index}", f"kept{index}"]
         commits += [
             f"    if set{index}:",
-            f"        commit({_result(index, slot, space, gives_numpy, 'kept')[1]}, variable{index})",
+            f"        commit({_result(index, slot, space, gives_numpy, int64, 'kept')[1]}, variable{index})",
         ]
     parameters = "arguments" if borrowed is None else "arguments, streams"
     lines = [f"def call({parameters}):"]
     if names:
         lines.append(f"    {', '.join(names)}{',' if len(names) == 1 else ''} = arguments")
-    call = f"entry({', '.join(passed)})"
+    call = f"(entry if not profiling.recording else timed)({', '.join(passed)})"
     if targets:
         # An interrupt while numba boxes the results arrives as a SystemError.
         lines += ["    try:", "        results = " + call, "    except SystemError as error:"]
@@ -98,7 +126,7 @@ def make_stub(source: KernelSource, entry: Callable[..., Any], gives_numpy: bool
         if source.unfit is not None:
             elsewhere = "general(arguments)" if borrowed is None else "None"
             lines += [f"    if status == {source.unfit}:", f"        return {elsewhere}"]
-            space["general"] = _General(source)
+            space["general"] = _General(source, load_general or load)
         lines.append("    if status:")
         lines.append(f"        error = failure(status, ({''.join(d + ', ' for d in details)}))")
         lines.append("        if error is None:")
@@ -122,8 +150,8 @@ def make_stub(source: KernelSource, entry: Callable[..., Any], gives_numpy: bool
 class _General:
     """The general version of a kernel that assumes something of sizes, compiled when a call doesn't fit it."""
 
-    def __init__(self, source: KernelSource) -> None:
-        self._source = source
+    def __init__(self, source: KernelSource, load_it: Callable[[KernelSource], NativeCall]) -> None:
+        self._source, self._load = source, load_it
         self._lock = threading.Lock()
         self._call: NativeCall | None = None
 
@@ -133,7 +161,7 @@ class _General:
             with self._lock:
                 if self._call is None:
                     assert self._source.general is not None
-                    self._call = load(self._source.general())
+                    self._call = self._load(self._source.general())
                 call = self._call
         return call(arguments)
 
@@ -182,7 +210,9 @@ def _argument(name: str, slot: Slot, space: dict[str, Any]) -> list[str]:
     return [f"({name} if {name}.flags.c_contiguous and {name}.dtype is {dtype} else contiguous({name}, {dtype}))"]
 
 
-def _result(index: int, slot: Slot, space: dict[str, Any], gives_numpy: bool, base: str = "r") -> tuple[list[str], str]:
+def _result(
+    index: int, slot: Slot, space: dict[str, Any], gives_numpy: bool, int64: bool, base: str = "r"
+) -> tuple[list[str], str]:
     """The names that a kernel's result is unpacked to, and the expression of the output."""
     name = f"{base}{index}"
     if slot.kind == "token":
@@ -191,7 +221,7 @@ def _result(index: int, slot: Slot, space: dict[str, Any], gives_numpy: bool, ba
         return [name], name
     assert slot.dtype is not None
     if slot.kind == "scalar":
-        if gives_numpy and slot.dtype.name != "int64":
+        if gives_numpy and (int64 or slot.dtype.name != "int64"):
             return [name], name
         kind = f"to_{slot.dtype.name}"
         space[kind] = slot.dtype.np.type
@@ -205,4 +235,5 @@ def _result(index: int, slot: Slot, space: dict[str, Any], gives_numpy: bool, ba
 
 
 def _contiguous(array: Any, dtype: np.dtype) -> np.ndarray:
-    return np.require(array, dtype, ["C_CONTIGUOUS", "ALIGNED"])
+    with profiling.span("copy", "copy of an argument", bytes=array.nbytes):
+        return np.require(array, dtype, ["C_CONTIGUOUS", "ALIGNED"])

@@ -22,6 +22,7 @@ from runtime.codegen.backends import llvm_backend
 from runtime.codegen.backends.numba_backend import compiler as numba_compiler
 from runtime.codegen.cache import eviction, kernel_cache
 from runtime.codegen.kernel.source import KernelSource, Unreadable
+from runtime.profiling import span
 
 
 @dataclass
@@ -281,7 +282,8 @@ def _compile(name: str, source: KernelSource, notes: list[str | None]) -> tuple[
     refusals: list[str] = []
     for compiler in _compilers():
         try:
-            entry, code = compiler.compile(name, source, _urgency.outside)
+            with span("compile", f"{compiler.NAME} compiles {source.name}", kernel=name):
+                entry, code = compiler.compile(name, source, _urgency.outside)
         except compiler.Refused as error:
             refusals.append(f"{compiler.NAME} can't compile kernel {name} of '{source.name}': {error}")
             if os.environ.get("AUTOGRAPH_STRICT") == "1":

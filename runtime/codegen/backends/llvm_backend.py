@@ -40,9 +40,13 @@ def available() -> bool:
 def _library() -> Any:
     from runtime.llvm.program import Library
 
+    return Library(library_text(), _formulas)
+
+
+def library_text() -> str:
+    """The library's functions that are plain Python."""
     folder = Path(__file__).parents[1] / "kernel_library"
-    texts = [(folder / name).read_text(encoding="utf-8") for name in _TEXTS]
-    return Library("\n".join(texts), _formulas)
+    return "\n".join((folder / name).read_text(encoding="utf-8") for name in _TEXTS)
 
 
 def _formulas() -> Mapping[str, Any]:

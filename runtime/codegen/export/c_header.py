@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from runtime import errors
 from runtime.codegen.export.c_interface import Parameter, Result
 from runtime.codegen.export.c_library import CFunction
+from runtime.codegen.export.c_weights import Weight
 from runtime.dtypes import DType
 
 _TYPES = {"bool": "bool", "float32": "float", "float64": "double"}
@@ -20,9 +21,10 @@ def c_type(dtype: DType | None) -> str:
     return _TYPES.get(dtype.name) or f"{dtype.name}_t"
 
 
-def prototype(function: CFunction) -> str:
-    """The declaration of a function, without a semicolon."""
-    found: list[str] = []
+def prototype(name: str, function: CFunction) -> str:
+    """The declaration of a function of the library `name`, without a semicolon."""
+    kind = "" if function.assigns_weights else "const "
+    found = [f"{kind}{name}_weights *weights"] if function.takes_weights else []
     for each in _given(function):
         is_array = each.slot.kind == "array"
         found.append(f"{'const ' if is_array else ''}{c_type(each.slot.dtype)} {'*' if is_array else ''}{each.name}")
@@ -36,7 +38,7 @@ def prototype(function: CFunction) -> str:
     return one_line if len(one_line) <= 100 else f"int {function.name}(\n    " + ",\n    ".join(found) + ")"
 
 
-def header(name: str, functions: Sequence[CFunction], version: str) -> str:
+def header(name: str, functions: Sequence[CFunction], version: str, weights: Sequence[Weight] = ()) -> str:
     """The text of `NAME.h`."""
     guard = f"{name.upper()}_H"
     codes = {number: error for error, number in errors.CODES.items()}
@@ -45,6 +47,8 @@ def header(name: str, functions: Sequence[CFunction], version: str) -> str:
         errors.INVALID_ARGUMENT: "a value, an index or a size that isn't allowed; a failed assertion",
         errors.RESOURCE_EXHAUSTED: "no memory is left for an array",
     }
+    if weights:
+        own[errors.DATA_LOSS] = "a file of weights that is damaged"
     raised = (errors.NOT_FOUND, errors.FAILED_PRECONDITION, errors.OUT_OF_RANGE, errors.UNIMPLEMENTED, errors.INTERNAL)
     meanings = {**own, **dict.fromkeys(raised, "raised by the function")}
     prefix = name.upper()
@@ -72,8 +76,10 @@ def header(name: str, functions: Sequence[CFunction], version: str) -> str:
         *enum,
         "};",
     ]
+    assigns = any(function.assigns_weights for function in functions)
+    lines += _loading(name, weights, assigns) if weights else []
     for function in functions:
-        lines += ["", *_comment(function), f"{prototype(function)};"]
+        lines += ["", *_comment(function), f"{prototype(name, function)};"]
     lines += [
         "",
         "/* Frees an array result. Null is allowed. */",
@@ -91,17 +97,42 @@ def header(name: str, functions: Sequence[CFunction], version: str) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _loading(name: str, weights: Sequence[Weight], assigns: bool) -> list[str]:
+    listed = [f"     {each.name}: {each.dtype.name}[{', '.join(map(str, each.shape))}]" for each in weights]
+    threads = ["/* Weights, which any number of threads may use at once. */"]
+    if assigns:
+        threads = [
+            "/* Weights. A function that takes them without `const` changes some of them; after an error all are as",
+            "   they were. While one runs, no other thread may use the same weights. */",
+        ]
+    return [
+        "",
+        *threads,
+        f"typedef struct {name}_weights {name}_weights;",
+        "",
+        "/* Loads the weights from a safetensors file, which must hold these tensors and no others:",
+        "",
+        *(line.replace("*/", "* /") for line in listed),
+        "",
+        f"   *weights is null after an error. Free it by {name}_unload. */",
+        f"int {name}_load(const char *path, {name}_weights **weights, char *message, size_t message_size);",
+        "",
+        "/* Frees weights. Null is allowed. */",
+        f"void {name}_unload({name}_weights *weights);",
+    ]
+
+
 def _constant(error: str) -> str:
     words = error.removesuffix("Error")
     return "".join(f"_{c}" if c.isupper() and at else c for at, c in enumerate(words)).upper()
 
 
 def _given(function: CFunction) -> Iterator[Parameter]:
-    return (each for each in function.parameters if each.value is None and each.slot.kind != "token")
+    return (each for each in function.parameters if each.is_given)
 
 
 def _wanted(function: CFunction) -> Iterator[Result]:
-    return (each for each in function.results if each.slot.kind != "token")
+    return (each for each in function.results if each.is_given)
 
 
 def _comment(function: CFunction) -> list[str]:
@@ -126,26 +157,39 @@ def _described(each: Parameter | Result) -> str:
     return f"{each.slot.dtype.name}[{', '.join(sizes)}]"
 
 
-def example(name: str, functions: Sequence[CFunction]) -> str:
-    """The text of a `main.c` that calls each function with ones (sizes that are open are 2) and prints the results."""
+def example(name: str, functions: Sequence[CFunction], file: str | None = None) -> str:
+    """The text of a `main.c` that calls each function with ones (sizes that are open are 2) and prints the results.
+
+    file: what the file of weights is called that it loads if it is given no other, if there is one.
+    """
     lines = [
         f'#include "{name}.h"',
         "",
         "#include <inttypes.h>",
         "#include <stdio.h>",
         "",
-        "int main(void) {",
+        "int main(void) {" if file is None else "int main(int count, char **arguments) {",
         f"    char message[{_MESSAGE}];",
         "    int code;",
     ]
+    if file is not None:
+        lines += [
+            f"    {name}_weights *weights;",
+            f'    code = {name}_load(count > 1 ? arguments[1] : "{file}", &weights, message, sizeof message);',
+            "    if (code) {",
+            f'        fprintf(stderr, "{name}_load: error %d: %s\\n", code, message);',
+            "        return 1;",
+            "    }",
+        ]
     for function in functions:
         lines += _call(name, function)
+    lines += [] if file is None else [f"    {name}_unload(weights);"]
     return "\n".join([*lines, "    return 0;", "}"]) + "\n"
 
 
 def _call(name: str, function: CFunction) -> Iterator[str]:
     yield from ("", "    {")
-    given: list[str] = []
+    given = ["weights"] if function.takes_weights else []
     for each in _given(function):
         if each.slot.kind == "scalar":
             yield f"        {c_type(each.slot.dtype)} {each.name} = 1;"

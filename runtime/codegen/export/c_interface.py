@@ -20,7 +20,8 @@ from runtime import errors
 from runtime.codegen.kernel.source import ErrorSite, Interruption, KernelSource, Slot
 from runtime.codegen.native_runtime.ir_builder import FunctionBuilder
 from runtime.codegen.passes.parallelize import ThreadCount
-from runtime.kernel_ir.types import SCALARS, Array, Scalar, Tuple
+from runtime.kernel_ir.types import SCALARS, Array, Scalar, results
+from runtime.llvm import memory
 from runtime.llvm.memory import HEADER
 from runtime.llvm.writer import part_types
 
@@ -32,12 +33,19 @@ OUT_OF_MEMORY = "The library can't allocate memory for an array."
 
 @dataclass(frozen=True)
 class Parameter:
-    """An input of the graph. shape: None for sizes that the caller gives. value: what the library holds, if any."""
+    """An input of the graph. shape: None for sizes that the caller gives. value: what the library holds, if any.
+    weight: its place among the weights, if they are loaded from a file."""
 
     name: str
     slot: Slot
     shape: tuple[int | None, ...]
     value: np.ndarray | None = None
+    weight: int | None = None
+
+    @property
+    def is_given(self) -> bool:
+        """Whether it is a parameter of the C function."""
+        return self.value is None and self.weight is None and self.slot.kind != "token"
 
     @property
     def open_axes(self) -> list[int]:
@@ -46,11 +54,18 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Result:
-    """An output of the graph, which the caller may decline by a null pointer."""
+    """An output of the graph, which the caller may decline by a null pointer. weight: the place among the weights that
+    it is the new value of, if it is one."""
 
     name: str
     slot: Slot
     shape: tuple[int | None, ...]
+    weight: int | None = None
+
+    @property
+    def is_given(self) -> bool:
+        """Whether the C function has a parameter for it."""
+        return self.weight is None and self.slot.kind != "token"
 
     @property
     def gives_sizes(self) -> bool:
@@ -60,6 +75,7 @@ class Result:
 class CInterface:
     """Writes the C function of a kernel (see `runtime.llvm.program.Interface`)."""
 
+    MEMORY = memory.SUPPORT
     INTERRUPTED = "define internal i1 @interrupted() nounwind {\n  ret i1 false\n}\n"
     SUPPORT = f"""
 declare i32 @snprintf(ptr, i64, ptr, ...)
@@ -126,9 +142,8 @@ out:
         self._begin()
         given = self._arguments(parameters)
         found = self._call(callee, given)
-        items = callee.result.items if isinstance(callee.result, Tuple) else [callee.result] if callee.result else []
         values: list[tuple[Any, list[str]]] = []
-        for item in items:
+        for item in results(callee.result):
             count = len(part_types(item))
             values.append((item, found[:count]))
             found = found[count:]
@@ -151,13 +166,15 @@ out:
     # --- arguments ---------------------------------------------------------------------------------------------------
 
     def _declared(self) -> list[str]:
-        found: list[str] = []
+        found = ["ptr %weights"] if self._has_weights else []
         for number, each in enumerate(self._parameters):
-            if each.value is not None or each.slot.kind == "token":
+            if not each.is_given:
                 continue
             found.append(f"ptr %x{number}" if each.slot.kind == "array" else f"{_scalar(each.slot).memory} %x{number}")
             found += [f"i64 %x{number}.{axis}" for axis in each.open_axes]
         for number, result in self._wanted():
+            if not result.is_given:
+                continue
             found.append(f"ptr %r{number}")
             if result.gives_sizes:
                 found.append(f"ptr %s{number}")
@@ -168,8 +185,10 @@ out:
         f = self._f
         with f.if_then(f.binary("icmp ne", "%room", 0)):
             f.line("store i8 0, ptr %message")
+        if self._has_weights:
+            self._refuse(f.op("icmp eq ptr %weights, null"), "weights is a null pointer.")
         for number, each in enumerate(self._parameters):
-            if each.value is not None or each.slot.kind != "array":
+            if not each.is_given or each.slot.kind != "array":
                 continue
             self._refuse(f.op(f"icmp eq ptr %x{number}, null"), f"{each.name} is a null pointer.")
             for axis in each.open_axes:
@@ -179,10 +198,10 @@ out:
     def _refuse(self, wrong: str, message: str) -> None:
         f, base = self._f, self._f.name()[1:]
         f.line(f"br i1 {wrong}, label %{base}.bad, label %{base}.good")
-        f.start_block(f"{base}.bad")
+        f.begin(f"{base}.bad")
         self._say(message, [])
         f.line(f"ret i32 {errors.INVALID_ARGUMENT}")
-        f.start_block(f"{base}.good")
+        f.begin(f"{base}.good")
 
     def _arguments(self, types: Sequence[Scalar | Array]) -> list[str]:
         f = self._f
@@ -195,12 +214,16 @@ out:
                 if each.value is not None:
                     data = self._constant(each.value)
                     sizes = list(map(str, each.value.shape))
+                elif each.weight is not None:
+                    data, sizes = self._weight(each.weight), list(map(str, each.shape))
                 else:
                     data = f"%x{number}"
                     sizes = [f"%x{number}.{axis}" if n is None else str(n) for axis, n in enumerate(each.shape)]
                 given += self._array(data, sizes)
             elif each.value is not None:
                 given.append(f"{type_.ir} {literal(each.value, type_)}")
+            elif each.weight is not None:
+                given.append(f"{type_.ir} {self._number(each.weight, type_)}")
             elif type_.kind == "b":
                 given.append(f"i1 {f.binary('icmp ne', f'%x{number}', 0, 'i8')}")
             else:
@@ -215,9 +238,23 @@ out:
                 given.append(f"{type_.ir} {int(constant)}")
         return given
 
+    @property
+    def _has_weights(self) -> bool:
+        return any(each.weight is not None for each in self._parameters)
+
+    def _weight(self, place: int) -> str:
+        """The address of a weight: what `weights` points to begins with these addresses."""
+        return self._f.op(f"load ptr, ptr {self._f.at('%weights', 8 * place)}")
+
+    def _number(self, place: int, type_: Scalar) -> str:
+        f, data = self._f, self._weight(place)
+        if type_.kind == "b":
+            return f.binary("icmp ne", f.op(f"load i8, ptr {data}"), 0, "i8")
+        return f.op(f"load {type_.ir}, ptr {data}")
+
     def _array(self, data: str, sizes: Sequence[str]) -> list[str]:
         f = self._f
-        owner = f.alloca("%owner", 16)
+        owner = f.stack("%owner", align=16)
         f.line(f"store i64 {_MANY}, ptr {owner}")
         f.line(f"store ptr {owner}, ptr {f.op(f'getelementptr %owner, ptr {owner}, i64 0, i32 1')}")
         return [f"ptr {owner}", f"ptr {data}", *(f"i64 {size}" for size in sizes)]
@@ -239,11 +276,11 @@ out:
                 return [f.op(f"call {types[0]} {called}")]
             f.line(f"call void {called}")
             return []
-        places = [f.alloca(type_, 16) for type_ in types]
+        places = [f.stack(type_, align=16) for type_ in types]
         outs = [f"ptr {place}" for place in places]
         status = f.op(f"call i32 @{callee.symbol}({', '.join([*given, *outs])})")
         f.line(f"br i1 {f.binary('icmp eq', status, 0, 'i32')}, label %called, label %memory")
-        f.start_block("called")
+        f.begin("called")
         return [f.op(f"load {type_}, ptr {place}") for type_, place in zip(types, places)]
 
     def _failures(self, numbers: Sequence[str], type_: Scalar, arrays: Sequence[str]) -> None:
@@ -253,13 +290,13 @@ out:
         sites = [f"{type_.ir} {number}, label %site{number}" for number in range(1, len(self._source.errors) + 1)]
         f.line(f"switch {type_.ir} {status}, label %fine [ {' '.join(sites)} ]")
         for number, site in enumerate(self._source.errors, 1):
-            f.start_block(f"site{number}")
+            f.begin(f"site{number}")
             code, message = describe(site)
             self._say(message, [(detail, site, index) for index, detail in enumerate(details)])
             for owner in arrays:
                 f.line(f"call void @drop(ptr {owner})")
             f.line(f"ret i32 {code}")
-        f.start_block("fine")
+        f.begin("fine")
 
     def _say(self, message: str, details: Sequence[tuple[str, ErrorSite, int]]) -> None:
         """Writes a message. Its details stand between marks."""
@@ -288,10 +325,12 @@ out:
     # --- results -----------------------------------------------------------------------------------------------------
 
     def _give(self, values: Sequence[tuple[Any, list[str]]]) -> None:
-        """Stores the results where the caller wants them; no array if there is no memory for one of them."""
+        """Stores the results where the caller wants them, and the new values of weights; no array, and no weight, if
+        there is no memory for one of them."""
         f = self._f
         returned = iter(values)
         arrays: list[tuple[int, str, list[str]]] = []
+        numbers: list[tuple[int, Scalar, str]] = []  # the new values of weights
         for number, result in self._wanted():
             index = self._source.passed.get(number)
             if result.slot.kind == "array":
@@ -304,8 +343,11 @@ out:
                         f"%x{index}.{axis}" if n is None else str(n)
                         for axis, n in enumerate(self._parameters[index].shape)
                     ]
-                    given = self._parameters[index].value
-                    data = data if given is None else self._constant(given)
+                    given, place = self._parameters[index].value, self._parameters[index].weight
+                    if given is not None:
+                        data = self._constant(given)
+                    elif place is not None:
+                        data = self._weight(place)
                 count = str(size)
                 for each in sizes:
                     count = f.binary("mul", count, each)
@@ -316,40 +358,65 @@ out:
                 _, (value,) = next(returned)
             elif self._parameters[index].value is not None:
                 value = literal(self._parameters[index].value, type_)
+            elif (place := self._parameters[index].weight) is not None:
+                value = self._number(place, type_)
             else:
                 value = f"%x{index}" if type_.kind != "b" else f.binary("icmp ne", f"%x{index}", 0, "i8")
+            if result.weight is not None:
+                numbers.append((result.weight, type_, value))
+                continue
             with f.if_then(f.op(f"icmp ne ptr %r{number}, null")):
-                if type_.kind == "b":
-                    f.line(f"store i8 {f.op(f'zext i1 {value} to i8')}, ptr %r{number}")
-                else:
-                    f.line(f"store {type_.ir} {value}, ptr %r{number}")
-        if not arrays:
-            return
+                self._store(type_, value, f"%r{number}")
+        if arrays:
+            self._hand_out(arrays)
+        # Last: until here the old values may have been read.
+        for place, type_, value in numbers:
+            self._store(type_, value, self._weight(place))
+
+    def _store(self, type_: Scalar, value: str, place: str) -> None:
+        f = self._f
+        if type_.kind == "b":
+            f.line(f"store i8 {f.op(f'zext i1 {value} to i8')}, ptr {place}")
+        else:
+            f.line(f"store {type_.ir} {value}, ptr {place}")
+
+    def _hand_out(self, arrays: Sequence[tuple[int, str, list[str]]]) -> None:
+        """Hands arrays to the caller, and copies the new values of weights to their places."""
+        f = self._f
         lacking = "false"
         for _, data, _ in arrays:
             lacking = f.any_of(lacking, f.op(f"icmp eq ptr {data}, null"))
         f.line(f"br i1 {lacking}, label %lacking, label %enough")
-        f.start_block("lacking")
+        f.begin("lacking")
         for _, data, _ in arrays:
             f.line(f"call void @free_result(ptr {data})")
         f.line("br label %memory")
-        f.start_block("enough")
+        f.begin("enough")
         for number, data, sizes in arrays:
+            weight = self._results[number].weight
+            if weight is not None:
+                count = str(_scalar(self._results[number].slot).size)
+                for each in sizes:
+                    count = f.binary("mul", count, each)
+                copied = f"ptr {self._weight(weight)}, ptr {data}, i64 {count}, i1 false"
+                f.line(f"call void @llvm.memcpy.p0.p0.i64({copied})")
+                f.line(f"call void @free_result(ptr {data})")
+                continue
             if self._results[number].gives_sizes:
                 with f.if_then(f.op(f"icmp ne ptr %s{number}, null")):
                     for axis, size in enumerate(sizes):
                         f.line(f"store i64 {size}, ptr {f.at(f'%s{number}', 8 * axis)}")
             base = f.name()[1:]
             f.line(f"br i1 {f.op(f'icmp ne ptr %r{number}, null')}, label %{base}.wanted, label %{base}.not")
-            f.start_block(f"{base}.wanted")
+            f.begin(f"{base}.wanted")
             f.line(f"store ptr {data}, ptr %r{number}")
             f.line(f"br label %{base}.end")
-            f.start_block(f"{base}.not")
+            f.begin(f"{base}.not")
             f.line(f"call void @free_result(ptr {data})")
-            f.fall_through(f"{base}.end")
+            f.block(f"{base}.end")
 
     def _out_of_memory(self) -> None:
-        self._f.start_block("memory")
+        self._f.begin("memory")
         self._say(OUT_OF_MEMORY, [])
         self._f.line(f"ret i32 {errors.RESOURCE_EXHAUSTED}")
 

@@ -36,6 +36,16 @@ class CFunction:
     results: tuple[Result, ...]
     doc: Sequence[str] = field(default=())
 
+    @property
+    def takes_weights(self) -> bool:
+        """Whether its first parameter is the weights that were loaded from a file."""
+        return any(each.weight is not None for each in self.parameters)
+
+    @property
+    def assigns_weights(self) -> bool:
+        """Whether it gives weights new values."""
+        return any(each.weight is not None for each in self.results)
+
 
 def compile_object(name: str, functions: Sequence[CFunction]) -> bytes:
     """An object file that defines the functions, `NAME_free` and `NAME_set_threads`.

@@ -19,7 +19,7 @@ from runtime.kernel_ir import ir
 from runtime.kernel_ir.parse_python import parse_expression
 
 # What kernel text refers to besides its own variables.
-_OWN = {"np", "math", "kernel", "lib", "ticks", "threads", "first", "last"}
+_OWN = {"np", "math", "kernel", "lib", ir.TICKS, "threads", "first", "last"}
 _RESERVED = frozenset({*_OWN, *keyword.kwlist, *keyword.softkwlist, *dir(builtins)})
 
 

@@ -1,4 +1,4 @@
-"""What a kernel's text consists of, noted while it is printed: `f.explain` shows it."""
+"""What a kernel consists of, noted while it is lowered: `f.explain` shows it."""
 
 from __future__ import annotations
 

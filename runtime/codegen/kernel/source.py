@@ -22,7 +22,7 @@ from runtime.types import StackType, TokenType, Type
 _LINES_SHOWN = 3
 
 
-_NATIVE_DTYPES = frozenset(
+NATIVE_DTYPES = frozenset(
     ["bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64"]
 )  # fmt: skip
 
@@ -90,7 +90,7 @@ class Interruption(ErrorSite):
 
 
 class Unfit(ErrorSite):
-    """Sizes of arguments that the kernel wasn't printed for: another one answers the call."""
+    """Sizes of arguments that the kernel wasn't lowered for: another one answers the call."""
 
     def exception(self, details: Sequence[int]) -> Exception | None:
         """None: the call is to be made once more, by `native.glue`, which asks for the other kernel."""
@@ -118,7 +118,7 @@ class Kept:
 
 @dataclass(frozen=True)
 class KernelSource:
-    """A printed kernel.
+    """A kernel, lowered.
 
     text         the module text; the function is `kernel`
     signature    numba types of its parameters, as text
@@ -129,12 +129,12 @@ class KernelSource:
     details      numbers that accompany an error status (0..2); `errors` empty: no status is returned
     reports      the elementwise nests in the text, for `explain`
     arrays       the user's lines that make arrays, the largest first
-    small        the nodes on tensors of few elements that are printed element by element, for `explain`
+    small        the nodes on tensors of few elements that are lowered element by element, for `explain`
     quick        whether it is to be compiled by few passes, because a running loop waits for it
-    unfit        the status of sizes that the kernel wasn't printed for, or None
+    unfit        the status of sizes that the kernel wasn't lowered for, or None
     general      lowers the kernel for those
     functions    the kernel IR of the text; none where only the text is known
-    kept         variables of which an error returns the value: reference -> slot (see `runtime.graph.passes.commits`)
+    kept         variables of which an error returns the value: reference -> slot (see `passes/rewrites/commits.py`)
     """
 
     name: str
@@ -167,10 +167,12 @@ class KernelSource:
         return replace(self, quick=not any(_has_inner_nest(each) for each in self.functions))
 
     def out_of_memory(self, error: MemoryError) -> Exception:
-        """What is raised when the kernel can't allocate an array."""
+        """What is raised when the kernel can't allocate an array. error: what says so; a GPU's names sizes itself."""
         lines = [describe_span(span) for span in self.arrays[:_LINES_SHOWN]]
         more = f"\n  and {len(self.arrays) - len(lines)} more lines" if len(self.arrays) > len(lines) else ""
         places = "".join(f"\n  at {line}" for line in lines) + more
+        if isinstance(error, errors.ResourceExhaustedError):
+            return errors.ResourceExhaustedError(f"{error.message}{places}")
         how_much = f" ({error})" if str(error) else ""
         return errors.ResourceExhaustedError(
             f"Out of memory: an array that '{self.name}' makes can't be allocated{how_much}{places}"
@@ -218,7 +220,7 @@ def slot_of(type_: Type) -> Slot:
     if isinstance(type_, TokenType):
         return Slot("token")
     element = type_.element if isinstance(type_, StackType) else type_
-    if element.dtype.name not in _NATIVE_DTYPES:
+    if element.dtype.name not in NATIVE_DTYPES:
         raise NotNative(f"dtype {element.dtype.name} has no native form")
     if element.rank is None:
         raise NotNative("a tensor of unknown rank has no native form")

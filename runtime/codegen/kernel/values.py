@@ -1,4 +1,4 @@
-"""What stands for a graph value while a kernel is printed.
+"""What stands for a graph value while a kernel is lowered.
 
     ref ::= Scalar(expr)                     rank 0: an expression of exactly the value's machine type
           | Array(buffer, dims, strides)     elements in a flat buffer from `offset` on; strides None: row-major

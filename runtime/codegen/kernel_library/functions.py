@@ -183,7 +183,9 @@ def copied(buffer: Any, used: int) -> Any:
 @njit(nogil=True)
 def grown(buffer: Any, used: int, needed: int) -> Any:
     """A buffer with room for `needed` elements that holds the first `used` ones of `buffer`."""
-    result = np.empty(max(needed, 2 * buffer.size, 16), buffer.dtype)
+    # Large blocks are kept for the next call (`native_runtime/allocator.py`), if a call has only a few sizes of them.
+    factor = 4 if buffer.size >= 32768 and buffer.size < 4194304 else 2
+    result = np.empty(max(needed, factor * buffer.size, 16), buffer.dtype)
     for i in range(used):
         result[i] = buffer[i]
     return result

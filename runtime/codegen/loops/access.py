@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from runtime.codegen.kernel.values import Array, Dims, Spread, Virtual, product
+from runtime.codegen.loops.builder import KernelBuilder
 from runtime.codegen.symbolic.ranges import Atom
 from runtime.kernel_ir import ir
 
@@ -34,7 +35,7 @@ class Loop:
 class Access:
     """How a nest over `dims` reads one operand."""
 
-    def __init__(self, low: Any, ref: Any, dims: Dims) -> None:
+    def __init__(self, low: KernelBuilder, ref: Any, dims: Dims) -> None:
         self.low = low
         self.ref = ref = ref.source if isinstance(ref, Spread) else ref
         self.lead = len(dims) - len(ref.dims)

@@ -5,13 +5,13 @@
                                                        y[i] = x[i - 1] + u[i]
                                                    y[n_1] = 0.0 + u[n_1]
 
-A joined array is not printed where it stands. An elementwise nest over its dimensions is cut where pieces meet, if it
+A joined array is not lowered where it stands. An elementwise nest over its dimensions is cut where pieces meet, if it
 is known how their places compare: each part of the nest reads one piece. A stencil, which looks at an array and at the
 same array moved by a place, is then one nest. What nothing but the joined array uses is computed in its part of the
 nest, or right in its place in memory. Everything else that asks for the array has it in memory first (`written`).
 
 An elementwise group that was taken over in this way, and the memory that pieces lie in, are left alone until the array
-has been read for the last time: whatever writes to memory has everything printed before (`Fusion.flush_all`).
+has been read for the last time: whatever writes to memory has everything lowered before (`Fusion.flush_all`).
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from typing import Any
 from runtime.codegen import cost_model
 from runtime.codegen.kernel.values import Array, Dims, Scalar, Spread, Vector, Virtual, product
 from runtime.codegen.loops.access import Access, Loop, total
+from runtime.codegen.loops.builder import KernelBuilder
 from runtime.codegen.passes.parallelize import is_large
 from runtime.codegen.symbolic.polynomial import ZERO, Polynomial
 from runtime.codegen.symbolic.ranges import Atom
@@ -44,14 +45,14 @@ class Joined:
 
 @dataclass(frozen=True, eq=False)
 class Computed:
-    """A value of an elementwise group that nothing else uses, and nothing has printed."""
+    """A value of an elementwise group that nothing else uses, and nothing has lowered."""
 
     value: Value
     group: Any
     dims: Dims
 
 
-def piece_of(low: Any, value: Value) -> Any:
+def piece_of(low: KernelBuilder, value: Value) -> Any:
     """What stands for a value as a piece of a joined array: no copy is made of it, if that can be."""
     found = low.region.env[value]
     if isinstance(found, Joined):
@@ -63,7 +64,7 @@ def piece_of(low: Any, value: Value) -> Any:
     return low.array(value) if isinstance(ref, (Scalar, Spread, Vector)) else ref
 
 
-def sliced(low: Any, piece: Any, box: _Box) -> Any:
+def sliced(low: KernelBuilder, piece: Any, box: _Box) -> Any:
     """The part of a piece that lies in a box, which lies in the piece; None where that is to be in memory first."""
     dims = tuple(low.extents.atom(end - begin) for begin, end in box)
     if isinstance(piece, Scalar) or (isinstance(piece, Virtual) and piece.uniform):
@@ -80,7 +81,7 @@ def sliced(low: Any, piece: Any, box: _Box) -> Any:
     return piece
 
 
-def _sliced(low: Any, joined: Joined, box: _Box, dims: Dims) -> Any:
+def _sliced(low: KernelBuilder, joined: Joined, box: _Box, dims: Dims) -> Any:
     pieces, start = [], ZERO
     try:
         for length, piece in joined.pieces:
@@ -104,26 +105,26 @@ def _sliced(low: Any, joined: Joined, box: _Box, dims: Dims) -> Any:
 # --- in memory -------------------------------------------------------------------------------------------------------
 
 
-def written(low: Any, joined: Joined, base: str | None) -> Array:
+def written(low: KernelBuilder, joined: Joined, base: str | None) -> Array:
     """The joined array in memory of its own."""
     out = Array(low.new_buffer(product(joined.dims), joined.dtype, base), joined.dims)
     _write(low, out, joined)
     return out
 
 
-def _write(low: Any, place: Array, piece: Any) -> None:
+def _write(low: KernelBuilder, place: Array, piece: Any) -> None:
     if isinstance(piece, Joined):
         start, atom = ZERO, low.extents.atom
         for length, each in piece.pieces:
             _write(low, part(low, place, piece.axis, atom(start, "start"), atom(length)), each)
             start = start + length
     elif isinstance(piece, Computed):
-        low.fusion.print_into(piece.group, piece.value, place)
+        low.fusion.lower_into(piece.group, piece.value, place)
     else:
         low.copy_into(place, piece)
 
 
-def part(low: Any, whole: Array, axis: int, start: Atom, size: Atom) -> Array:
+def part(low: KernelBuilder, whole: Array, axis: int, start: Atom, size: Atom) -> Array:
     """The block of `size` from `start` on along an axis."""
     strides = low.strides(whole)
     dims = (*whole.dims[:axis], size, *whole.dims[axis + 1 :])
@@ -156,7 +157,7 @@ def can_read(nest: Any, joined: Joined) -> bool:
     return _is_simple(low, joined)
 
 
-def _is_simple(low: Any, piece: Any) -> bool:
+def _is_simple(low: KernelBuilder, piece: Any) -> bool:
     """Whether all that a piece is made of can be read with other indices."""
     if isinstance(piece, Joined):
         return all(_is_simple(low, each) for _, each in piece.pieces)
@@ -173,7 +174,7 @@ def _broadcasts(ref: Any, dims: Dims) -> bool:
     return isinstance(ref, Scalar) or all(own in (ir.ONE, d) for own, d in zip(ref.dims[::-1], dims[::-1]))
 
 
-def _outside(low: Any, group: Any) -> dict[Value, Any]:
+def _outside(low: KernelBuilder, group: Any) -> dict[Value, Any]:
     """What a group reads."""
     found: dict[Value, Any] = {}
     for node in group.nodes:
@@ -197,8 +198,8 @@ def fits(nest: Any, operands: dict[Value, Joined]) -> bool:
     return parts * (len(nest.group.nodes) + 1) <= cost_model.CONCAT_VIEW_NODES
 
 
-def print_parts(nest: Any, operands: dict[Value, Joined], stores: Any) -> None:
-    """Prints the parts of a nest, each with its loops. `stores` prints the body."""
+def lower_parts(nest: Any, operands: dict[Value, Joined], stores: Any) -> None:
+    """Lowers the parts of a nest, each with its loops. `stores` lowers the body."""
     low = nest.low
     everywhere, atom = whole(low, nest.dims), low.extents.atom
     known = dict(nest.elements)
@@ -222,23 +223,25 @@ def print_parts(nest: Any, operands: dict[Value, Joined], stores: Any) -> None:
                 nest.elements[value] = reader()
             stores()
 
-        _print_loops(low, running, body)
+        _lower_loops(low, running, body)
 
 
-def _print_loops(low: Any, loops: Sequence[Loop], body: Any) -> None:
+def _lower_loops(low: KernelBuilder, loops: Sequence[Loop], body: Any) -> None:
     if not loops:
         body()
         return
     with low.nested() as block:
-        _print_loops(low, loops[1:], body)
+        _lower_loops(low, loops[1:], body)
     low.loop(loops[0].index, loops[0].range, block)
 
 
-def _bind(low: Any, operands: dict[Value, Any], dims: Dims, shift: tuple[Polynomial, ...]) -> dict[Value, _Bound]:
+def _bind(
+    low: KernelBuilder, operands: dict[Value, Any], dims: Dims, shift: tuple[Polynomial, ...]
+) -> dict[Value, _Bound]:
     return {value: _bound(low, ref, dims, shift) for value, ref in operands.items()}
 
 
-def _bound(low: Any, ref: Any, dims: Dims, shift: tuple[Polynomial, ...]) -> _Bound:
+def _bound(low: KernelBuilder, ref: Any, dims: Dims, shift: tuple[Polynomial, ...]) -> _Bound:
     inner = _bind(low, _outside(low, ref.group), ref.dims, shift) if isinstance(ref, Computed) else None
     return _Bound(ref, dims, shift, inner)
 
@@ -256,12 +259,12 @@ class _Undecided(Exception):
     """It isn't known how two places compare."""
 
 
-def whole(low: Any, dims: Dims) -> _Box:
+def whole(low: KernelBuilder, dims: Dims) -> _Box:
     """From where to where an array of these dimensions goes, along each axis."""
     return [(ZERO, low.extents.of(d)) for d in dims]
 
 
-def _is_before(low: Any, a: Polynomial, b: Polynomial) -> bool:
+def _is_before(low: KernelBuilder, a: Polynomial, b: Polynomial) -> bool:
     """Whether a place is at most another one."""
     extents = low.extents
     if extents.is_least(b - a, assume=False):
@@ -275,14 +278,14 @@ def _is_before(low: Any, a: Polynomial, b: Polynomial) -> bool:
     raise _Undecided
 
 
-def _in_order(low: Any, places: Iterable[Polynomial]) -> list[Polynomial]:
+def _in_order(low: KernelBuilder, places: Iterable[Polynomial]) -> list[Polynomial]:
     found: list[Polynomial] = []
     for place in places:
         found.insert(sum(_is_before(low, each, place) for each in found), place)
     return found
 
 
-def _parts(low: Any, bound: dict[Value, _Bound], box: _Box) -> Iterator[tuple[_Box, dict[Value, _Bound]]]:
+def _parts(low: KernelBuilder, bound: dict[Value, _Bound], box: _Box) -> Iterator[tuple[_Box, dict[Value, _Bound]]]:
     """The parts in which no operand is joined any more, with what the operands are there."""
     axis = next((each.ref.axis for each in _all(bound) if isinstance(each.ref, Joined)), None)
     if axis is None:
@@ -302,7 +305,7 @@ def _parts(low: Any, bound: dict[Value, _Bound], box: _Box) -> Iterator[tuple[_B
         yield from _parts(low, chosen, [*box[:axis], (first, last), *box[axis + 1 :]])
 
 
-def _chosen(low: Any, bound: _Bound, axis: int, first: Polynomial, last: Polynomial) -> _Bound:
+def _chosen(low: KernelBuilder, bound: _Bound, axis: int, first: Polynomial, last: Polynomial) -> _Bound:
     """What an operand is in a part, which may be empty, from `first` to `last`."""
     if bound.inner is not None:
         return replace(bound, inner={v: _chosen(low, each, axis, first, last) for v, each in bound.inner.items()})
@@ -318,12 +321,12 @@ def _chosen(low: Any, bound: _Bound, axis: int, first: Polynomial, last: Polynom
     raise _Undecided
 
 
-def _dims_of_piece(low: Any, joined: Joined, length: Polynomial) -> Dims:
+def _dims_of_piece(low: KernelBuilder, joined: Joined, length: Polynomial) -> Dims:
     return (*joined.dims[: joined.axis], low.extents.atom(length), *joined.dims[joined.axis + 1 :])
 
 
 def _reader(nest: Any, bound: _Bound) -> Any:
-    """Prints what is the same for a whole part; gives a function that adds the rest and gives an element."""
+    """Lowers what is the same for a whole part; gives a function that adds the rest and gives an element."""
     low = nest.low
     if bound.inner is not None:
         inner = type(nest)(low, bound.ref.group)
@@ -332,7 +335,7 @@ def _reader(nest: Any, bound: _Bound) -> Any:
 
         def computed() -> ir.Expr:
             inner.elements = {value: reader() for value, reader in readers.items()}
-            inner.print_body({}, {})
+            inner.lower_body({}, {})
             found: ir.Expr = inner.elements[bound.ref.value]
             return found
 
@@ -343,7 +346,7 @@ def _reader(nest: Any, bound: _Bound) -> Any:
     return lambda: access.element(nest.loops, nest.name_offset)
 
 
-def _moved(low: Any, bound: _Bound, dims: Dims) -> Any:
+def _moved(low: KernelBuilder, bound: _Bound, dims: Dims) -> Any:
     """An operand as an array over the dimensions of a nest, of which it fills a part."""
     ref, atom = bound.ref, low.extents.atom
     lead = len(dims) - len(ref.dims)

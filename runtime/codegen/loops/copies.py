@@ -1,20 +1,21 @@
-"""Prints the loops that copy one array into another, or add to it."""
+"""Loops that copy one array into another, or add to it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
 
-from runtime.codegen.kernel import spelling
+from runtime.codegen.kernel import scalars
 from runtime.codegen.kernel.values import Array, Dims, Scalar, Vector, Virtual
 from runtime.codegen.loops.access import Access
+from runtime.codegen.loops.builder import KernelBuilder
 from runtime.codegen.loops.loop_nest import Nest
 from runtime.graph.ir import Node
 from runtime.kernel_ir import ir
 
 
-def copy(low: Any, target: Array, ref: Any, add: bool = False, dims: Dims | None = None) -> None:
-    """Prints a loop that writes (or adds) the elements of `ref` into those of `target`, whose dimensions they have
+def copy(low: KernelBuilder, target: Array, ref: Any, add: bool = False, dims: Dims | None = None) -> None:
+    """Adds a loop that writes (or adds) the elements of `ref` into those of `target`, whose dimensions they have
     or broadcast to. With `dims`, those of `ref`, the target may be smaller: then it is the one that broadcasts."""
     dims = target.dims if dims is None else dims
     nest = Nest(low, _CopyGroup(dims))
@@ -32,9 +33,9 @@ def copy(low: Any, target: Array, ref: Any, add: bool = False, dims: Dims | None
         element = source.element(nest.loops, nest.name_offset)
         into = place.element(nest.loops, nest.name_offset)
         assert isinstance(into, ir.Load)
-        low.add(ir.Store(into.array, into.index, spelling.narrow(into + element, target.dtype) if add else element))
+        low.add(ir.Store(into.array, into.index, scalars.narrow(into + element, target.dtype) if add else element))
 
-    nest.print_loops(nest.loops, body)
+    nest.lower_loops(nest.loops, body)
 
 
 @dataclass

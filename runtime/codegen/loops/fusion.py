@@ -5,12 +5,12 @@
     %c = reduce_sum(%b)             c = lib.add(c, b_i)
 
 Nodes are taken in program order. An elementwise node joins the open group with the same dimensions (the same atoms, so
-equality is certain) and is not printed yet; a reduction joins the group of its operand. A group is printed as soon as
+equality is certain) and is not lowered yet; a reduction joins the group of its operand. A group is lowered as soon as
 anything outside it asks for a value of it. By then all of its inputs exist, since whatever a member takes from another
-group makes that group be printed when the member joins. Hence open groups never depend on each other.
+group makes that group be lowered when the member joins. Hence open groups never depend on each other.
 
 Of two errors the first in program order counts, and what was assigned before it: a group whose nest may fail (a divisor
-may be 0) is printed before anything that may fail or has an effect.
+may be 0) is lowered before anything that may fail or has an effect.
 """
 
 from __future__ import annotations
@@ -21,14 +21,16 @@ from typing import Any
 from runtime.codegen import cost_model
 from runtime.codegen.kernel.reports import report
 from runtime.codegen.kernel.values import Dims, Scalar
+from runtime.codegen.loops.builder import KernelBuilder
 from runtime.codegen.loops.concat_views import Joined
 from runtime.codegen.loops.loop_nest import Nest, broadcast_dims
 from runtime.codegen.loops.reductions import REDUCING
 from runtime.codegen.symbolic.ranges import checks, known_of
 from runtime.graph.ir import Node, Value
 from runtime.graph.passes import options
-from runtime.graph.passes.commits import may_fail
+from runtime.graph.passes.rewrites.commits import may_fail
 from runtime.kernel_ir import ir
+from runtime.types import TensorType
 
 
 @dataclass(eq=False)
@@ -54,16 +56,16 @@ class Pending:
 
 
 class Fusion:
-    """The open groups of the region being printed."""
+    """The open groups of the region being lowered."""
 
-    def __init__(self, low: Any) -> None:
+    def __init__(self, low: KernelBuilder) -> None:
         self.low = low
         self.groups: dict[Dims, Group] = {}
-        self.joined: dict[Value, Joined] = {}  # what is still to be printed of `concat_views.py`
-        self.literals: dict[ir.Expr, ir.Expr] = {}  # atoms that the nest being printed writes out as numbers
+        self.joined: dict[Value, Joined] = {}  # what is still to be lowered of `concat_views.py`
+        self.literals: dict[ir.Expr, ir.Expr] = {}  # atoms that the nest being lowered writes out as numbers
 
     def keep_order(self, node: Node) -> None:
-        """Prints the groups whose errors come before what `node` does."""
+        """Lowers the groups whose errors come before what `node` does."""
         failing = [group for group in self.groups.values() if group.fails]
         if failing and (node.must_stay or may_fail(node)):
             for group in failing:
@@ -74,7 +76,9 @@ class Fusion:
         dims: Dims = ()
         for value in node.inputs:
             dims = broadcast_dims(self.low, dims, self.low.dims(value), node)
-        dims = self.low.type_dims(node.outputs[0].type, dims)
+        type_ = node.outputs[0].type
+        assert isinstance(type_, TensorType)
+        dims = self.low.type_dims(type_, dims)
         self._join(node, dims, node.outputs[0], dims)
 
     def add_reduction(self, node: Node, axes: tuple[int, ...], dims: Dims) -> None:
@@ -101,7 +105,7 @@ class Fusion:
                 low.ref(value)
             elif isinstance(found, Scalar):
                 low.scalar_name(value)
-        # Asking for the inputs may have printed the group itself.
+        # Asking for the inputs may have lowered the group itself.
         group = self.groups.get(space)
         if group is None:
             group = self.groups[space] = Group(space)
@@ -116,16 +120,16 @@ class Fusion:
         return any(v in group.members and v.node is not None and v.node.op.name in REDUCING for v in node.inputs)
 
     def flush(self, group: Group) -> None:
-        """Prints a group and binds those of its values that something outside it uses."""
+        """Lowers a group and binds those of its values that something outside it uses."""
         if self.groups.get(group.dims) is group:
             del self.groups[group.dims]
         low, nest = self.low, Nest(self.low, group)
         before = low.nest_loop
-        nest.print()
+        nest.lower()
         low.reports.append(report(nest, before))
 
     def flush_all(self) -> None:
-        """Prints all that is waiting and will be asked for."""
+        """Lowers all that is waiting and will be asked for."""
         while self.groups:  # a nest may leave values to be made again
             for group in list(self.groups.values()):
                 self.flush(group)
@@ -137,7 +141,7 @@ class Fusion:
 
     def taken(self, value: Value) -> Group | None:
         """The group that is going to compute a value, if one node asks for that and nothing for another value of the
-        group, which is then that node's to print."""
+        group, which is then that node's to lower."""
         region = self.low.region
         found = region.env[value]
         if not isinstance(found, Pending) or not options.get("remapping") or region.uses[value] != 1:
@@ -152,11 +156,11 @@ class Fusion:
             del self.groups[group.dims]
         return group
 
-    def print_into(self, group: Group, value: Value, place: Any) -> None:
-        """Prints a group so that a value of it lies in a given place in memory."""
+    def lower_into(self, group: Group, value: Value, place: Any) -> None:
+        """Lowers a group so that a value of it lies in a given place in memory."""
         low, nest = self.low, Nest(self.low, group)
         before = low.nest_loop
-        nest.print_into(value, place)
+        nest.lower_into(value, place)
         low.reports.append(report(nest, before))
 
     def again(self, node: Node, dims: Dims) -> None:
@@ -167,6 +171,6 @@ class Fusion:
         self.low.region.env[node.outputs[0]] = Pending(group, dims)
 
 
-def _checks(low: Any, node: Node) -> bool:
+def _checks(low: KernelBuilder, node: Node) -> bool:
     """Whether a nest with the node checks operands: their dividing by zero, say. (Integer means of nothing, too.)"""
     return node.op.name == "reduce_mean" or bool(checks(node, [known_of(low.region.env[v]) for v in node.inputs]))

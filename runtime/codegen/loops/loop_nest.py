@@ -1,4 +1,4 @@
-"""Prints a fusion group as one loop nest.
+"""Lowers a fusion group as one loop nest.
 
     group over (n, m):  %a = add(%x[n, m], %b[m]);  %s = reduce_sum(%a, axis=1)
 
@@ -22,10 +22,11 @@ from typing import Any
 from runtime.codegen import cost_model
 from runtime.codegen.kernel.values import Array, Buffer, Dims, Scalar, Vector, product
 from runtime.codegen.loops.access import Access, Loop
-from runtime.codegen.loops.concat_views import Joined, can_read, fits, print_parts
-from runtime.codegen.loops.reduction_nest import print_reductions
+from runtime.codegen.loops.buffer_reuse import last_buffer
+from runtime.codegen.loops.builder import KernelBuilder
+from runtime.codegen.loops.concat_views import Joined, can_read, fits, lower_parts
+from runtime.codegen.loops.reduction_nest import lower_reductions
 from runtime.codegen.loops.reductions import REDUCING
-from runtime.codegen.passes.buffer_reuse import last_buffer
 from runtime.codegen.passes.parallelize import is_costly, is_large
 from runtime.codegen.symbolic.ranges import Atom
 from runtime.graph.ir import Node, Value
@@ -33,11 +34,9 @@ from runtime.graph.passes import options
 from runtime.kernel_ir import ir
 from runtime.kernel_ir.print_python import expression
 
-_LIGHT = frozenset({"add", "subtract", "multiply"})  # take less time than a store and a load
 
-
-def broadcast_dims(low: Any, a: Dims, b: Dims, node: Node) -> Dims:
-    """The atoms of a broadcast; prints a run-time check where dimensions aren't known to fit."""
+def broadcast_dims(low: KernelBuilder, a: Dims, b: Dims, node: Node) -> Dims:
+    """The atoms of a broadcast; adds a run-time check where dimensions aren't known to fit."""
     if a == b or not b:
         return a
     rank = max(len(a), len(b))
@@ -46,7 +45,7 @@ def broadcast_dims(low: Any, a: Dims, b: Dims, node: Node) -> Dims:
     return tuple(_broadcast_dim(low, x, y, node) for x, y in zip(left, right))
 
 
-def _broadcast_dim(low: Any, a: Atom, b: Atom, node: Node) -> Atom:
+def _broadcast_dim(low: KernelBuilder, a: Atom, b: Atom, node: Node) -> Atom:
     if a == b or b == ir.ONE:
         return a
     if a == ir.ONE:
@@ -75,7 +74,7 @@ def _broadcast_dim(low: Any, a: Atom, b: Atom, node: Node) -> Atom:
 class Nest:
     """One fusion group on its way into text."""
 
-    def __init__(self, low: Any, group: Any) -> None:
+    def __init__(self, low: KernelBuilder, group: Any) -> None:
         self.low = low
         self.group = group
         self.dims: Dims = group.dims
@@ -87,7 +86,7 @@ class Nest:
 
     # --- planning ------------------------------------------------------------------------------------------------
 
-    def print(self) -> None:
+    def lower(self) -> None:
         low = self.low
         reductions = [n for n in self.group.nodes if n.op.name in REDUCING]
         stored = [n for n in self.group.nodes if n not in reductions and self._is_needed(n.outputs[0])]
@@ -99,7 +98,7 @@ class Nest:
         buffers = {n: last if last and n is self.group.nodes[-1] else self.new_buffer(n, self.dims) for n in stored}
         places = {n: Array(buffer, self.dims) for n, buffer in buffers.items()}
         if reductions:
-            print_reductions(self, reductions, places)
+            lower_reductions(self, reductions, places)
         else:
             self._print_elements(places)
         low.fusion.literals = {}
@@ -108,8 +107,8 @@ class Nest:
         for node in again:
             low.fusion.again(node, self.dims)
 
-    def print_into(self, value: Value, place: Array) -> None:
-        """Prints an elementwise group of which nothing but `value` is wanted, in the elements of `place`."""
+    def lower_into(self, value: Value, place: Array) -> None:
+        """Lowers an elementwise group of which nothing but `value` is wanted, in the elements of `place`."""
         self._read_all()
         target = Array(place.buffer, self.dims, place.strides, place.offset, whole=False)
         self.accesses[value] = Access(self.low, target, self.dims)
@@ -131,9 +130,9 @@ class Nest:
 
     def _print_elements(self, places: dict[Node, Array]) -> None:
         if self.joined:
-            print_parts(self, self.joined, lambda: self.print_body(places, {}))
+            lower_parts(self, self.joined, lambda: self.lower_body(places, {}))
         else:
-            self.print_nest(self.loops, lambda: self.print_body(places, {}))
+            self.lower_nest(self.loops, lambda: self.lower_body(places, {}))
 
     def new_buffer(self, node: Node, dims: Dims) -> Buffer:
         value = node.outputs[0]
@@ -148,7 +147,7 @@ class Nest:
         """Whether later nests compute the value once more: a sum or product of an array's elements and their rows'
         values. (Beside functions like exp a store costs nothing, and brings the memory for the result near.)"""
         value, low = node.outputs[0], self.low
-        if node.op.name not in _LIGHT or not value.dtype.is_floating or value in low.region.outputs:
+        if not node.op.is_light or not value.dtype.is_floating or value in low.region.outputs:
             return False
         if not options.get("remapping") or len(self.dims) - 1 not in (self.group.axes or ()):
             return False
@@ -222,27 +221,27 @@ class Nest:
             cost_model.SHORT_ROW_IN_LARGE_NEST + 1,
         )
 
-    # --- printing ------------------------------------------------------------------------------------------------
+    # --- lowering ------------------------------------------------------------------------------------------------
 
-    def print_nest(self, loops: Sequence[Loop], body: Callable[[], None]) -> None:
-        """Prints loops that nothing else of this group is inside of."""
+    def lower_nest(self, loops: Sequence[Loop], body: Callable[[], None]) -> None:
+        """Lowers loops that nothing else of this group is inside of."""
         running = [loop for loop in loops if loop.runs]
         if not running:
             body()
             return
         with self.low.nested() as block:
-            self.print_loops(running[1:], body)
+            self.lower_loops(running[1:], body)
         assert isinstance(running[0].index, ir.Var)
         self.low.nest(running[0].index, running[0].size, block, is_large(self.group.nodes))
 
-    def print_loops(self, loops: Sequence[Loop], body: Callable[[], None]) -> None:
+    def lower_loops(self, loops: Sequence[Loop], body: Callable[[], None]) -> None:
         running = [loop for loop in loops if loop.runs]
         if not running:
             body()
             return
         head, rest = running[0], running[1:]
         with self.low.nested() as block:
-            self.print_loops(rest, body)
+            self.lower_loops(rest, body)
         self.low.loop(head.index, head.range, block)
 
     def name_offset(self, expr: ir.Expr) -> ir.Expr:
@@ -253,7 +252,7 @@ class Nest:
             name = self.offsets[expr] = self.low.assign(expr, "at")
         return name
 
-    def print_body(self, places: dict[Node, Array], totals: dict[Node, Callable[[ir.Expr], None]]) -> None:
+    def lower_body(self, places: dict[Node, Array], totals: dict[Node, Callable[[ir.Expr], None]]) -> None:
         self.offsets = {}
         for node in self.group.nodes:
             if node in totals:

@@ -1,4 +1,4 @@
-"""Prints the reductions of a fusion group: of rows, of columns, and of large arrays in parts.
+"""Lowers the reductions of a fusion group: of rows, of columns, and of large arrays in parts.
 
 Where the reduced dimensions are the inner ones, each row has its totals in variables:
 
@@ -36,7 +36,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from runtime.codegen import cost_model
-from runtime.codegen.kernel import spelling
+from runtime.codegen.kernel import scalars
 from runtime.codegen.kernel.values import Array, Buffer, Dims, Scalar, Virtual, product
 from runtime.codegen.loops.access import Access, Loop
 from runtime.codegen.loops.reductions import EXTREMES, REDUCTIONS, Reduction, accumulator, result
@@ -51,20 +51,20 @@ Steps = dict[Node, Callable[[ir.Expr], None]]
 Totals = dict[Node, ir.Var]
 
 
-def print_reductions(nest: Any, nodes: Sequence[Node], places: dict[Node, Array]) -> None:
-    """Prints a nest with reductions; `places` get the elementwise values that something else needs."""
+def lower_reductions(nest: Any, nodes: Sequence[Node], places: dict[Node, Array]) -> None:
+    """Lowers a nest with reductions; `places` get the elementwise values that something else needs."""
     running = [loop for loop in nest.loops if loop.runs]
     inner = len(running)
     while inner and running[inner - 1].reduced:
         inner -= 1
-    printer = _Reductions(nest, nodes, places)
-    printer.check_means(nodes)
+    reductions = _Reductions(nest, nodes, places)
+    reductions.check_means(nodes)
     if any(loop.reduced for loop in running[:inner]):
-        printer.columns(running)
+        reductions.columns(running)
     elif inner:
-        printer.rows(running[:inner], running[inner:])
+        reductions.rows(running[:inner], running[inner:])
     else:
-        printer.everything(running)
+        reductions.everything(running)
 
 
 def _reduction(node: Node) -> Reduction:
@@ -117,7 +117,7 @@ class _Reductions:
             for node in self.nodes:
                 self.low.add(ir.store(outs[node].name, offset, self._result(node, totals[node])))
 
-        self.nest.print_nest(outer, body)
+        self.nest.lower_nest(outer, body)
         for node in self.nodes:
             self._define_array(node, outs[node])
 
@@ -131,7 +131,7 @@ class _Reductions:
         else:
             totals = {node: self._cleared(node, size, self._dtype(node)) for node in self.nodes}
             steps = {node: self._column_step(node, totals[node].name, None) for node in self.nodes}
-            self.nest.print_loops(self.nest.loops, lambda: self.nest.print_body(self.places, steps))
+            self.nest.lower_loops(self.nest.loops, lambda: self.nest.lower_body(self.places, steps))
         for node in self.nodes:
             if node in self.where:
                 self._define_array(node, Buffer(self.where[node], node.outputs[0].dtype, owned=True))
@@ -182,14 +182,14 @@ class _Reductions:
         with low.nested() as block:
             self._set_bounds(first, number, length)
             for node in self.nodes:
-                start = spelling.literal(_reduction(node).start(self._narrow(node)), self._narrow(node))
+                start = scalars.literal(_reduction(node).start(self._narrow(node)), self._narrow(node))
                 low.loop(index, size, [ir.store(some[node].name, number * size + index, start)])
             self.short = True
             begin = low.assign(number * size, "at")
             if len(running) == 2 and isinstance(running[1].size, ir.Const) and not is_costly(self.nest.group.nodes):
                 self._rows_together(running, some, begin)
             steps = {node: self._column_step(node, some[node].name, begin) for node in self.nodes}
-            self.nest.print_loops(self.nest.loops, lambda: self.nest.print_body(self.places, steps))
+            self.nest.lower_loops(self.nest.loops, lambda: self.nest.lower_body(self.places, steps))
         low.nest(number, parts, block, large=True)
         self.short = False
         totals = {node: self._cleared(node, size, self._dtype(node)) for node in self.nodes}
@@ -215,7 +215,7 @@ class _Reductions:
                 totals = {node: low.assign(places[node], "total") for node in self.nodes}
                 steps = {node: self._step(node, totals[node]) for node in self.nodes}
                 rows.bounds = (first, first + cost_model.COLUMN_UNROLL)
-                self.nest.print_loops([rows], lambda: self.nest.print_body(self.places, steps))
+                self.nest.lower_loops([rows], lambda: self.nest.lower_body(self.places, steps))
                 for node in self.nodes:
                     low.add(ir.Store(places[node].array, places[node].index, totals[node]))
             low.loop(columns.index, columns.range, column)
@@ -243,19 +243,19 @@ class _Reductions:
 
     def _start(self, node: Node, dtype: Any) -> ir.Var:
         """A variable that holds the neutral element."""
-        start = spelling.literal(_reduction(node).start(dtype), dtype)
+        start = scalars.literal(_reduction(node).start(dtype), dtype)
         name = node.outputs[0].name or node.op.name.removeprefix("reduce_").split("_")[0]
         found: ir.Var = self.low.assign(start, name)
         return found
 
     def _add(self, node: Node, target: ir.Var | ir.Load, value: ir.Expr, source: Any, dtype: Any) -> None:
-        name = self.low.assign(spelling.convert(value, source, dtype), "v")
+        name = self.low.assign(scalars.convert(value, source, dtype), "v")
         self.low.add(ir.set_to(target, REDUCTIONS[node.op.name].step(target, name, dtype)))
 
     def _accumulate(self, inside: Sequence[Loop]) -> Totals:
         totals = {node: self._start(node, self._dtype(node)) for node in self.nodes}
         steps = {node: self._step(node, totals[node]) for node in self.nodes}
-        self.nest.print_loops(inside, lambda: self.nest.print_body(self.places, steps))
+        self.nest.lower_loops(inside, lambda: self.nest.lower_body(self.places, steps))
         return totals
 
     def _step(self, node: Node, total: ir.Var) -> Callable[[ir.Expr], None]:
@@ -279,11 +279,11 @@ class _Reductions:
         """Memory for the totals of all columns, each the neutral element."""
         total: Buffer = self.low.new_buffer(size, dtype, node.outputs[0].name)
         index = self.low.index_name(0)
-        block: ir.Block = [ir.store(total.name, index, spelling.literal(_reduction(node).start(dtype), dtype))]
+        block: ir.Block = [ir.store(total.name, index, scalars.literal(_reduction(node).start(dtype), dtype))]
         if node.op.name in EXTREMES:
             own = node.outputs[0].dtype
             self.where[node] = self.low.new_buffer(size, own, node.outputs[0].name).name
-            block.append(ir.store(self.where[node], index, spelling.literal(0, own)))
+            block.append(ir.store(self.where[node], index, scalars.literal(0, own)))
         self.low.loop(index, size, block)
         return total
 
@@ -303,7 +303,7 @@ class _Reductions:
             if node.op.name in EXTREMES:
                 where = ir.load(self.where[node], at)
                 better = value.compare(EXTREMES[node.op.name][1], place_)
-                position = ir.Convert(spelling.machine_type(node.outputs[0].dtype), self._position())
+                position = ir.Convert(scalars.machine_type(node.outputs[0].dtype), self._position())
                 self.low.add(ir.set_to(where, better.choose(position, where)))
                 self.low.add(ir.set_to(place_, better.choose(value, place_)))
                 return
@@ -315,7 +315,7 @@ class _Reductions:
 
     def _result(self, node: Node, total: ir.Expr) -> ir.Expr:
         if node.op.name in EXTREMES:
-            return ir.Convert(spelling.machine_type(node.outputs[0].dtype), ir.Var(self.where[node]))
+            return ir.Convert(scalars.machine_type(node.outputs[0].dtype), ir.Var(self.where[node]))
         count = product([self.nest.dims[a] for a in self.axes])
         return result(REDUCTIONS[node.op.name], total, count, node.outputs[0].dtype, self.short)
 

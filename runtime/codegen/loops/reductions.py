@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from runtime import dtypes
-from runtime.codegen.kernel import spelling
+from runtime.codegen.kernel import scalars
 from runtime.dtypes import DType
 from runtime.kernel_ir import ir
 
@@ -50,7 +50,7 @@ def _arithmetic(sign: str, function: str) -> Step:
     def step(total: ir.Expr, value: ir.Expr, dtype: DType) -> ir.Expr:
         if dtype.is_floating:
             return ir.call(f"lib.{function}", total, value)
-        return spelling.narrow(ir.Binary(sign, total, ir.Convert(spelling.machine_type(dtype), value)), dtype)
+        return scalars.narrow(ir.Binary(sign, total, ir.Convert(scalars.machine_type(dtype), value)), dtype)
 
     return step
 
@@ -98,9 +98,9 @@ def result(reduction: Reduction, total: ir.Expr, count: ir.Expr, dtype: DType, s
     """The reduction's value from what was accumulated over `count` elements."""
     own = accumulator(reduction, dtype, short)
     if reduction.mean and dtype.is_floating:
-        total = total / ir.Convert(spelling.machine_type(own), count)
+        total = total / ir.Convert(scalars.machine_type(own), count)
     elif reduction.mean:
         # Sums wrap before they are divided, as in eager execution; the quotient rounds towards zero.
-        wrapped = total if own is dtype else ir.Convert(spelling.machine_type(dtype), total)
-        return ir.Convert(spelling.machine_type(dtype), ir.call("np.trunc", wrapped / count))
-    return total if own is dtype else ir.Convert(spelling.machine_type(dtype), total)
+        wrapped = total if own is dtype else ir.Convert(scalars.machine_type(dtype), total)
+        return ir.Convert(scalars.machine_type(dtype), ir.call("np.trunc", wrapped / count))
+    return total if own is dtype else ir.Convert(scalars.machine_type(dtype), total)

@@ -5,7 +5,7 @@
             for j in range(2):                →          state_1 = c * state + d * state_1
                 a_1[i] += w[i * 2 + j] * state[j]        ...
 
-In the regions of a `while`, an op on tensors of few elements whose shapes are static is printed element by element. Ops
+In the regions of a `while`, an op on tensors of few elements whose shapes are static is lowered element by element. Ops
 that only move elements run their NumPy kernel on arrays of expressions, so they leave no trace. An operand that lies in
 memory is read once; a result that is wanted in memory is written there (`Lowering.solid`).
 """
@@ -18,11 +18,12 @@ from typing import Any
 import numpy as np
 
 from runtime.codegen import cost_model
-from runtime.codegen.kernel import spelling
+from runtime.codegen.kernel import scalars
 from runtime.codegen.kernel.values import Array, Scalar, Spread, Vector, Virtual
 from runtime.codegen.loops.access import total
+from runtime.codegen.loops.buffer_reuse import Updates
+from runtime.codegen.loops.builder import KernelBuilder
 from runtime.codegen.loops.reductions import REDUCTIONS, accumulator, result
-from runtime.codegen.passes.buffer_reuse import Updates
 from runtime.dtypes import DType
 from runtime.graph.ir import Graph, Node, Value
 from runtime.graph.making import known_array
@@ -46,7 +47,7 @@ def _count(value: Value) -> int | None:
 
 
 class Small:
-    """What is printed element by element in the loops of one kernel."""
+    """What is lowered element by element in the loops of one kernel."""
 
     def __init__(self, updates: Updates) -> None:
         self._updates = updates
@@ -54,7 +55,7 @@ class Small:
         self._users: dict[Graph, dict[Value, list[Node]]] = {}
         self._asked: dict[Value, bool] = {}
         self._made: dict[Value, bool] = {}
-        self.printed: set[Node] = set()
+        self.lowered: set[Node] = set()
 
     def nodes(self, graph: Graph) -> frozenset[Node]:
         """The nodes of a loop's region that are; none if the text would become long."""
@@ -147,17 +148,17 @@ def _cost(node: Node) -> int:
     return max(_count(v) or 1 for v in (*node.inputs, *node.outputs))
 
 
-# --- printing --------------------------------------------------------------------------------------------------------
+# --- lowering --------------------------------------------------------------------------------------------------------
 
 
-def emit(low: Any, node: Node) -> None:
-    """Prints one of `Small.nodes`."""
-    low.few.printed.add(node)
+def emit(low: KernelBuilder, node: Node) -> None:
+    """Lowers one of `Small.nodes`."""
+    low.few.lowered.add(node)
     name, attrs = node.op.name, node.attrs
     outputs = node.outputs
     dtype = outputs[0].dtype
     if name in _FILLED:
-        define(low, outputs[0], np.full(outputs[0].shape, spelling.literal(_FILLED[name], dtype), object))
+        define(low, outputs[0], np.full(outputs[0].shape, scalars.literal(_FILLED[name], dtype), object))
         return
     arrays = [
         np.empty(v.shape, object) if index in node.op.shape_only or (name == "sum_to_shape_of" and index == 1)
@@ -181,14 +182,14 @@ def emit(low: Any, node: Node) -> None:
         define(low, outputs[0], made)
 
 
-def define(low: Any, value: Value, elements: Any) -> None:
+def define(low: KernelBuilder, value: Value, elements: Any) -> None:
     """Binds a value to its elements; what a kernel filled up is 0."""
-    zero = spelling.literal(0, value.dtype)
+    zero = scalars.literal(0, value.dtype)
     flat = [_element(item, zero) for item in np.ravel(elements)]
     low.define(value, vector(low, value, flat) if value.shape else Scalar(flat[0], value.dtype))
 
 
-def vector(low: Any, value: Value, elements: Any) -> Vector:
+def vector(low: KernelBuilder, value: Value, elements: Any) -> Vector:
     """What stands for a small value with these elements."""
     items = elements.ravel() if isinstance(elements, np.ndarray) else elements
     return Vector(value.dtype, tuple(items), tuple(low.static_dim(d) for d in value.shape))
@@ -203,12 +204,12 @@ def _element(item: Any, zero: ir.Expr) -> ir.Expr:
     return zero
 
 
-def items(low: Any, value: Value, shape: Sequence[int] | None = None) -> Any:
+def items(low: KernelBuilder, value: Value, shape: Sequence[int] | None = None) -> Any:
     """The elements of a small value as variables and constants: an object array of its shape (`shape`, where somebody
     else knows it)."""
     known = known_array(value)
     if known is not None:
-        return _array([spelling.literal(e, value.dtype) for e in known.flat], known.shape)
+        return _array([scalars.literal(e, value.dtype) for e in known.flat], known.shape)
     shape = value.shape if shape is None else shape
     if not shape:
         return _array([low.scalar_name(value)], ())
@@ -218,12 +219,12 @@ def items(low: Any, value: Value, shape: Sequence[int] | None = None) -> Any:
     return found
 
 
-def keep_elements(low: Any, value: Value) -> None:
+def keep_elements(low: KernelBuilder, value: Value) -> None:
     """Makes a small value in memory a few variables, because its memory is going to be written to."""
     low.define(value, vector(low, value, items(low, value)))
 
 
-def items_of(low: Any, ref: Any, shape: Sequence[int]) -> Any:
+def items_of(low: KernelBuilder, ref: Any, shape: Sequence[int]) -> Any:
     """The same for what stands for a value of that shape."""
     if isinstance(ref, Vector):
         return _array(ref.items, shape)
@@ -264,31 +265,31 @@ def _offset(ref: Array, place: Sequence[int], number: int) -> ir.Expr:
     return total(terms)
 
 
-def _named(low: Any, expr: ir.Expr) -> ir.Expr:
+def _named(low: KernelBuilder, expr: ir.Expr) -> ir.Expr:
     return expr if isinstance(expr, (ir.Var, ir.Const)) else low.assign(expr)
 
 
-def _matmul(low: Any, dtype: DType, a: Any, b: Any, transpose_a: bool, transpose_b: bool) -> Any:
+def _matmul(low: KernelBuilder, dtype: DType, a: Any, b: Any, transpose_a: bool, transpose_b: bool) -> Any:
     a, b = a.T if transpose_a else a, b.T if transpose_b else b
     made = np.empty((a.shape[0], b.shape[1]), object)
     for i, j in np.ndindex(*made.shape):
-        terms = [spelling.narrow(x * y, dtype) for x, y in zip(a[i], b[:, j])]
+        terms = [scalars.narrow(x * y, dtype) for x, y in zip(a[i], b[:, j])]
         found = terms[0]
         for term in terms[1:]:
-            found = spelling.narrow(found + term, dtype)
+            found = scalars.narrow(found + term, dtype)
         made[i, j] = low.assign(found)
     return made
 
 
-def _slice_add(low: Any, dtype: DType, total: Any, dy: Any, spec: Any) -> Any:
+def _slice_add(low: KernelBuilder, dtype: DType, total: Any, dy: Any, spec: Any) -> Any:
     places = OPS["strided_slice"].kernel(np.arange(total.size).reshape(total.shape), spec=spec)
     made = total.copy().reshape(-1)
     for place, expr in zip(np.ravel(places), np.broadcast_to(dy, np.shape(places)).flat):
-        made[place] = low.assign(spelling.narrow(made[place] + expr, dtype))
+        made[place] = low.assign(scalars.narrow(made[place] + expr, dtype))
     return made.reshape(total.shape)
 
 
-def _reduced(low: Any, node: Node, array: Any) -> Any:
+def _reduced(low: KernelBuilder, node: Node, array: Any) -> Any:
     """Adds up (or the like) along the reduced axes, as a nest over a short row does."""
     shape, reduction = node.outputs[0].shape, REDUCTIONS[node.op.name]
     if node.op.name == "sum_to_shape_of":
@@ -305,9 +306,9 @@ def _reduced(low: Any, node: Node, array: Any) -> Any:
     own = accumulator(reduction, dtype, short=True)
     made = []
     for row in rows:
-        reduced: ir.Expr = spelling.literal(np.asarray(reduction.start(own)).astype(own.np)[()], own)
+        reduced: ir.Expr = scalars.literal(np.asarray(reduction.start(own)).astype(own.np)[()], own)
         for expr in row:
             # Named, because a minimum has its operand twice: nested, the expression would double with each element.
-            reduced = _named(low, reduction.step(reduced, spelling.convert(expr, dtype, own), own))
+            reduced = _named(low, reduction.step(reduced, scalars.convert(expr, dtype, own), own))
         made.append(low.assign(result(reduction, reduced, ir.as_expr(len(row)), dtype, short=True)))
     return _array(made, shape)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from runtime import dtypes
-from runtime.codegen.kernel import spelling
+from runtime.codegen.kernel import scalars
 from runtime.codegen.kernel.values import Scalar
 from runtime.codegen.lower.state import Lowering
 from runtime.codegen.symbolic.polynomial import Polynomial
@@ -72,7 +72,7 @@ class Counter:
         return self._scalar(Known(low, high, None, self.variable))
 
     def _scalar(self, known: Known) -> Scalar:
-        return Scalar(spelling.convert(self.variable, dtypes.int64, self.dtype), self.dtype, known)
+        return Scalar(scalars.convert(self.variable, dtypes.int64, self.dtype), self.dtype, known)
 
     @property
     def trips(self) -> ir.Expr:
@@ -104,7 +104,7 @@ class Counter:
 
 
 def counter_of(low: Lowering, node: Node, starts: Sequence[Any], captures: Sequence[Any], name: Any) -> Counter | None:
-    """The counter of a `while` node whose test is on nothing else. Prints its first value and its limit.
+    """The counter of a `while` node whose test is on nothing else. Adds its first value and its limit.
 
     name: from the number of a carry to a new variable.
     """
@@ -185,7 +185,7 @@ def _operand(test: Graph, value: Value, count: int, captures: Sequence[Any]) -> 
     """What stands for an operand that no trip changes."""
     array = known_array(value)
     if array is not None and isinstance(value.type, TensorType) and value.dtype.is_integer:
-        return Scalar(spelling.literal(array, value.dtype), value.dtype)
+        return Scalar(scalars.literal(array, value.dtype), value.dtype)
     if value in test.inputs[count:]:
         return captures[test.inputs.index(value) - count]
     return None

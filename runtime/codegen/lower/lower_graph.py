@@ -20,7 +20,7 @@ from dataclasses import replace
 from typing import Any
 
 from runtime import dtypes
-from runtime.codegen.kernel import spelling
+from runtime.codegen.kernel import scalars
 from runtime.codegen.kernel.source import (
     Kept,
     KernelSource,
@@ -31,10 +31,9 @@ from runtime.codegen.kernel.source import (
     slot_of,
 )
 from runtime.codegen.kernel.values import TOKEN, Array, Buffer, Scalar, StackRef
-from runtime.codegen.lower import recursion
 from runtime.codegen.lower.recursion import CONSTANTS, complete, empty_buffers, expand_failures, function_of, given_to
 from runtime.codegen.lower.state import EMITTERS, REFUSALS, Lowering
-from runtime.codegen.op_lowerings import (
+from runtime.codegen.op_lowerings import (  # noqa: F401 (each fills the table of emitters)
     checks,
     concat,
     control_flow,
@@ -51,6 +50,7 @@ from runtime.codegen.op_lowerings import (
     sort,
     stack,
     view,
+    windows,
 )  # fmt: skip
 from runtime.codegen.passes.kernel import Kernel
 from runtime.codegen.passes.pipeline import run_passes
@@ -65,12 +65,6 @@ from runtime.kernel_ir.print_python import function as printed
 from runtime.kernel_ir.verify import verify
 from runtime.shapes import element_count
 from runtime.types import TensorType
-
-# Modules that fill the table of emitters by being imported.
-FORMS = (
-    checks, control_flow, effects, factorizations, gather, concat, linalg, random,
-    recursion, reduce, scan, scatter, segment, slice, sort, stack, view,
-)  # fmt: skip
 
 
 def is_native(node: Node) -> bool:
@@ -118,9 +112,9 @@ def _check_native(node: Node, depth: int = 0) -> None:
 
 
 def lower(graph: Graph, assuming: bool = True) -> KernelSource:
-    """Prints the graph as one kernel. Raises NotNative, with the node, where something in it has no native form.
+    """Lowers the graph as one kernel. Raises NotNative, with the node, where something in it has no native form.
 
-    assuming: the kernel may leave calls with unusual sizes, like 0 and 1, to one that is printed when there are any.
+    assuming: the kernel may leave calls with unusual sizes, like 0 and 1, to one that is lowered when there are any.
     """
     for node in graph.nodes:
         _check_native(node)
@@ -177,13 +171,13 @@ def _lower(graph: Graph, low: Lowering) -> KernelSource:
     functions = [*parts, *[function_of(function, details) for function in low.functions], kernel]
     complete(functions, low, details)
     verify(functions, len(low.errors))
-    text = f"{spelling.HEAD}\n\n" + "\n\n\n".join(printed(each) for each in functions) + "\n"
+    text = f"{scalars.HEAD}\n\n" + "\n\n\n".join(printed(each) for each in functions) + "\n"
     constants = tuple(value for _, value in low.constants)
     return KernelSource(
         graph.name, text, signature_of(inputs, constants), inputs, outputs, constants, passed, tuple(low.errors),
         details, {variable: item.slot for variable, item in low.kept.items()},
         tuple(replace(report, loop=joined(report.loop)) for report in low.reports), _array_lines(graph),
-        frozenset(low.few.printed), unfit=unfit,
+        frozenset(low.few.lowered), unfit=unfit,
         general=None if unfit is None else functools.partial(lower, graph, False), functions=tuple(functions),
     )  # fmt: skip
 
@@ -214,7 +208,7 @@ def _set_at_start(low: Lowering) -> set[str]:
 
 
 def _ask_for_sizes(low: Lowering) -> int | None:
-    """Prints the check that the arguments' sizes are as was assumed, and gives its status; None where nothing was."""
+    """Adds the check that the arguments' sizes are as was assumed, and gives its status; None where nothing was."""
     guards = low.extents.guards
     if not guards:
         return None
@@ -237,7 +231,7 @@ def _array_lines(graph: Graph) -> tuple[Any, ...]:
 
 def _declare_kept(low: Lowering, kept: Kept) -> ir.Block:
     assert kept.slot.dtype is not None
-    blank = _empty_buffer(low, kept.slot.dtype) if kept.slot.rank else spelling.literal(0, kept.slot.dtype)
+    blank = low.empty_buffer(kept.slot.dtype) if kept.slot.rank else scalars.literal(0, kept.slot.dtype)
     sizes = [ir.assign(dim.name, 0) for dim in kept.dims]
     return [ir.assign(kept.flag, ir.FALSE), ir.assign(kept.name, blank), *sizes]
 
@@ -284,25 +278,18 @@ def _return_value(low: Lowering, ref: Any, slot: Slot, returned: list[ir.Expr], 
     dtype: DType = slot.dtype  # type: ignore[assignment]
     if slot.kind == "scalar":
         returned.append(ref.expr)
-        blanks.append(spelling.literal(0, dtype))
+        blanks.append(scalars.literal(0, dtype))
         return
     if slot.kind == "stack":
         returned += map(ir.Var, ref.variables)
-        blanks += [_empty_buffer(low, dtype), ir.ZERO]
+        blanks += [low.empty_buffer(dtype), ir.ZERO]
         if slot.rank:
-            blanks += [_empty_buffer(low, dtypes.int64), ir.ZERO]
+            blanks += [low.empty_buffer(dtypes.int64), ir.ZERO]
         return
     solid = low.solid(ref)
     if slot.rank == 1:
         returned.append(ir.Var(solid.buffer.name))
-        blanks.append(_empty_buffer(low, dtype))
+        blanks.append(low.empty_buffer(dtype))
     else:
         returned.append(ir.call("lib.shaped", ir.Tuple(solid.dims), ir.Var(solid.buffer.name)))
-        blanks.append(ir.call("lib.shaped", ir.Tuple((ir.ZERO,) * slot.rank), _empty_buffer(low, dtype)))
-
-
-def _empty_buffer(low: Lowering, dtype: DType) -> ir.Var:
-    name = low.empty_buffers.get(dtype)
-    if name is None:
-        name = low.empty_buffers[dtype] = low.names.fresh(f"no_{dtype.name}")
-    return ir.Var(name)
+        blanks.append(ir.call("lib.shaped", ir.Tuple((ir.ZERO,) * slot.rank), low.empty_buffer(dtype)))

@@ -1,4 +1,4 @@
-"""Printed form of recursive functions: functions of the kernel's file, which call themselves.
+"""Lowering of recursive functions: functions of the kernel's file, which call themselves.
 
     %r = letrec(%n)                    @lib.recursive
       fib(%m):                         def recursive_fib(depth, base, calls, m) -> "(int64, int32)":
@@ -27,10 +27,11 @@ from typing import Any
 
 from runtime import dtypes
 from runtime.codegen import cost_model
-from runtime.codegen.kernel import spelling
+from runtime.codegen.kernel import scalars
 from runtime.codegen.kernel.source import ErrorSite, Interruption, NotNative, numba_type, slot_of
 from runtime.codegen.kernel.values import TOKEN, Array, Buffer, Scalar
 from runtime.codegen.lower.state import REFUSALS, Lowering, emitter
+from runtime.codegen.passes.kernel import interrupt_poll
 from runtime.codegen.symbolic.ranges import Atom
 from runtime.graph.ir import Graph, Node, Value
 from runtime.kernel_ir import ir
@@ -46,7 +47,7 @@ CONSTANTS = "constants__of_functions"
 
 @dataclass
 class Function:
-    """A recursive function and what is printed of it.
+    """A recursive function and what is lowered of it.
 
     updates: the parameters that it updates in place. owned: by result, whether its memory is the caller's alone; what
     holds at first is a guess. low: with the block of its body.
@@ -59,7 +60,7 @@ class Function:
     base: str
     calls: str
     owned: list[bool] = field(default_factory=list)
-    low: Any = None
+    low: Lowering = field(init=False)
     parameters: list[str] = field(default_factory=list)
     results: list[ir.Expr] = field(default_factory=list)
     blanks: list[ir.Expr] = field(default_factory=list)
@@ -69,7 +70,7 @@ def _why_not(node: Node) -> str | None:
     for inner in (inner for region in node.regions for inner in region.walk()):
         if inner.op.name == "commit":
             return "a recursive function that assigns a variable before something that may fail has no native form"
-        if inner.op.name.startswith(("random_", "philox_")) and inner.op.effect:
+        if inner.op.is_random:
             return "a recursive function that draws random numbers has no native form"
     return None
 
@@ -192,7 +193,7 @@ def _call(low: Lowering, node: Node, function: Function, first: list[ir.Expr], o
 
 
 def _print(outer: Lowering, function: Function, visible: dict[str, Any], node: Node) -> None:
-    """Prints the body of a function."""
+    """Lowers the body of a function."""
     low = function.low = Lowering(function.graph)
     low.names, low.errors, low.details = outer.names, list(outer.errors), outer.details
     low.callable, low.within = visible, function
@@ -203,9 +204,8 @@ def _print(outer: Lowering, function: Function, visible: dict[str, Any], node: N
     ticks = ir.load(function.calls, 0)
     low.add(ir.set_to(ticks, ticks + cost_model.CALL_TICKS))
     with low.nested() as lines:
-        low.add(ir.set_to(ticks, 0))
         low.leave_when(ir.call("lib.interrupted"), Interruption("KeyboardInterrupt", "", node.span))
-    low.branch(ticks.compare(">", cost_model.POLL_TICKS), lines)
+    low.add(interrupt_poll(ticks, *lines))
     results = low.emit_graph(function.graph, refs, in_loop=True)
     function.owned = [
         _result(low, ref, value, function) and owned
@@ -251,7 +251,7 @@ def _result(low: Lowering, ref: Any, value: Value, function: Function) -> bool:
     assert slot.dtype is not None
     if slot.kind == "scalar":
         function.results.append(ref.expr)
-        function.blanks.append(spelling.literal(0, slot.dtype))
+        function.blanks.append(scalars.literal(0, slot.dtype))
         return True
     if slot.kind == "stack":
         raise NotNative("a stack that a recursive function returns has no native form")
@@ -260,10 +260,7 @@ def _result(low: Lowering, ref: Any, value: Value, function: Function) -> bool:
     array = low.solid(ref)
     sizes = [dim for dim, size in zip(array.dims, value.type.shape) if size is None]
     function.results += [ir.Var(array.buffer.name), *sizes]
-    empty = low.empty_buffers.get(slot.dtype)
-    if empty is None:
-        empty = low.empty_buffers[slot.dtype] = low.names.fresh(f"no_{slot.dtype.name}")
-    function.blanks += [ir.Var(empty), *[ir.ZERO] * len(sizes)]
+    function.blanks += [low.empty_buffer(slot.dtype), *[ir.ZERO] * len(sizes)]
     return array.buffer.owned
 
 
@@ -300,7 +297,7 @@ def _details(status: str, details: int) -> list[str]:
 
 def empty_buffers(low: Lowering) -> ir.Block:
     """The arrays without elements that a function needs."""
-    return [ir.Alloc(name, ir.ZERO, spelling.machine_type(dtype)) for dtype, name in low.empty_buffers.items()]
+    return [ir.Alloc(name, ir.ZERO, scalars.machine_type(dtype)) for dtype, name in low.empty_buffers.items()]
 
 
 def given_to(function: Function) -> set[str]:

@@ -1,30 +1,31 @@
-"""The state of printing one kernel, and the table of ops' printed forms.
+"""The state of lowering one kernel, and the table of ops' lowerings.
 
 Rank-0 tensors are scalar expressions, arrays are flat buffers with their dimensions in variables (`kernel/values.py`);
-elementwise nodes gather in fusion groups (`loops/fusion.py`) that are printed when a value of theirs is needed
+elementwise nodes gather in fusion groups (`loops/fusion.py`) that are lowered when a value of theirs is needed
 elsewhere. Each op's form is a row of `EMITTERS`; elementwise ops need none.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 from runtime import errors
 from runtime.codegen import cost_model
-from runtime.codegen.kernel import spelling
+from runtime.codegen.kernel import scalars
 from runtime.codegen.kernel.names import Names, rule_expression, template_of, uses
+from runtime.codegen.kernel.region import Region
 from runtime.codegen.kernel.reports import NestReport
 from runtime.codegen.kernel.source import ErrorSite, Kept, NotNative
 from runtime.codegen.kernel.values import Array, Buffer, Dims, Ref, Scalar, Spread, Vector, Virtual, product
 from runtime.codegen.loops import scalarize
+from runtime.codegen.loops.buffer_reuse import Updates
+from runtime.codegen.loops.builder import Bounds
 from runtime.codegen.loops.concat_views import Joined, written
 from runtime.codegen.loops.copies import copy
 from runtime.codegen.loops.fusion import Fusion, Pending
-from runtime.codegen.passes.buffer_reuse import Updates
 from runtime.codegen.symbolic.dimensions import Sizes
 from runtime.codegen.symbolic.polynomial import Polynomial
 from runtime.codegen.symbolic.ranges import Atom, Known, checks, known_of, range_of, result_of
@@ -33,16 +34,13 @@ from runtime.codegen.symbolic.varying_carries import VaryingCarries
 from runtime.dtypes import DType
 from runtime.graph.ir import Graph, Node, Value
 from runtime.graph.spans import with_op
-from runtime.graph.structural import ASSIGN
 from runtime.kernel_ir import ir
 from runtime.kernel_ir.print_python import expression
 from runtime.kernel_ir.types import INT64
 from runtime.types import TensorType
 
 Emitter = Callable[["Lowering", Node], None]
-# What Python's `range` takes.
-Bounds = ir.Expr | tuple[ir.Expr, ...]
-# op name -> how it is printed. Filled by the emit_* modules.
+# op name -> its lowering. Filled by the modules of `op_lowerings`.
 EMITTERS: dict[str, Emitter] = {}
 # op name -> why a node of such an op has no form after all, or None.
 REFUSALS: dict[str, Callable[[Node], str | None]] = {}
@@ -59,44 +57,8 @@ def emitter(*names: str) -> Callable[[Emitter], Emitter]:
     return add
 
 
-class Region:
-    """What is known about the graph whose nodes are being printed."""
-
-    def __init__(self, graph: Graph, in_loop: bool = False, small: frozenset[Node] = frozenset()) -> None:
-        self.graph = graph
-        self.in_loop = in_loop
-        self.small = small  # nodes that are printed element by element
-        self.items: dict[Value, Any] = {}  # the elements of small values that were read from memory
-        self.env: dict[Value, Any] = {}
-        self.indices: dict[tuple[Value, Atom], ir.Expr] = {}  # (index, dimension) -> the offset, which was checked
-        self.index = 0
-        self.last_use: dict[Value, float] = {}
-        self.uses: Counter[Value] = Counter()
-        self.users: dict[Value, list[Node]] = {}
-        for index, node in enumerate(graph.nodes):
-            for value in node.inputs[node.op is ASSIGN :]:  # an assignment doesn't read what it replaces
-                self.last_use[value] = index
-                self.uses[value] += 1
-                self.users.setdefault(value, []).append(node)
-        self.outputs = set(graph.outputs)
-        for value in graph.outputs:
-            self.last_use[value] = float("inf")
-            self.uses[value] += 1
-        self.live = _live_nodes(graph)
-
-
-def _live_nodes(graph: Graph) -> set[Node]:
-    needed = set(graph.outputs)
-    live: set[Node] = set()
-    for node in reversed(graph.nodes):
-        if node.must_stay or any(v in needed for v in node.outputs):
-            live.add(node)
-            needed.update(node.inputs)
-    return live
-
-
 class Lowering(Sizes):
-    """The state of printing one kernel."""
+    """The state of lowering one kernel."""
 
     def __init__(self, graph: Graph, assuming: bool = False, equal: dict[str, Polynomial] | None = None) -> None:
         super().__init__(assuming, equal or {})
@@ -114,12 +76,12 @@ class Lowering(Sizes):
         self.fusion = Fusion(self)
         self.index_names: list[ir.Var] = []  # loop variables by depth
         self.empty_buffers: dict[DType, str] = {}
-        self.functions: list[Any] = []  # recursive functions that were printed (see `recursion.py`)
+        self.functions: list[Any] = []  # recursive functions that were lowered (see `recursion.py`)
         self.callable: dict[str, Any] = {}  # by name, the functions that `call` nodes here may call
-        self.within: Any = None  # the recursive function that is being printed, if it is one
+        self.within: Any = None  # the recursive function that is being lowered, if it is one
         self.nest_loop: ir.For | None = None  # that of the last nest
         self.fresh: set[str] = set()  # buffers that are nothing but an allocation
-        self.reports: list[NestReport] = []  # what was printed as one nest, for `explain`
+        self.reports: list[NestReport] = []  # what was lowered as one nest, for `explain`
         self.kept: dict[Any, Kept] = {}  # variable -> where the kernel keeps what was committed
         self.in_step: dict[
             Node, tuple[str, bool]
@@ -134,9 +96,7 @@ class Lowering(Sizes):
     def for_each(self, index: ir.Expr, bounds: Bounds, body: ir.Block) -> ir.For:
         """A loop; `bounds` is what Python's `range` takes."""
         assert isinstance(index, ir.Var)
-        return ir.For(
-            index.name, *ir.range_bounds(ir.call("range", *(bounds if isinstance(bounds, tuple) else [bounds]))), body
-        )
+        return ir.For(index.name, *ir.range_bounds(bounds if isinstance(bounds, tuple) else (bounds,)), body)
 
     def loop(self, index: ir.Expr, bounds: Bounds, body: ir.Block) -> None:
         """Adds a loop."""
@@ -147,7 +107,7 @@ class Lowering(Sizes):
         may become one loop with it; not where it calls what writes to arrays."""
         self.nest_loop = self.for_each(index, size, body)
         self.nest_loop.nest = may_join
-        self.nest_loop.parallel = large and not any(isinstance(each, (ir.Return, ir.Fail)) for each in ir.walk(body))
+        self.nest_loop.parallel = large and not ir.may_leave(body)
         self.add(self.nest_loop)
 
     def branch(self, test: ir.Expr, body: ir.Block, orelse: ir.Block | None = None) -> None:
@@ -183,7 +143,7 @@ class Lowering(Sizes):
         op: str | None = None,
         dtypes: Sequence[DType] = (), summarize: int = 3,
     ) -> None:  # fmt: skip
-        """Prints a check that leaves the kernel with an error. `details` are the integers that the message shows; those
+        """Adds a check that leaves the kernel with an error. `details` are the integers that the message shows; those
         that stand for other scalars (see `lib.bits`) have their dtype in `dtypes`."""
         message = with_op(message, errors.BY_NAME[error], node)
         self.leave_when(condition, ErrorSite(error, message, node.span, op, tuple(dtypes), summarize), details)
@@ -191,7 +151,7 @@ class Lowering(Sizes):
     def leave_when(
         self, condition: ir.Expr, site: ErrorSite, details: Sequence[ir.Expr] = ()
     ) -> None:  # fmt: skip
-        """Prints a return with a status that stands for `site`."""
+        """Adds a return with a status that stands for `site`."""
         self.errors.append(site)
         self.details = max(self.details, len(details))
         self.branch(condition, [ir.Fail(len(self.errors), tuple(details))])
@@ -199,7 +159,7 @@ class Lowering(Sizes):
     # --- values --------------------------------------------------------------------------------------------------
 
     def ref(self, value: Value) -> Ref:
-        """What stands for the value; what was going to compute it is printed now."""
+        """What stands for the value; what was going to compute it is lowered now."""
         found = self.region.env[value]
         while isinstance(found, Pending):
             self.fusion.flush(found.group)
@@ -221,7 +181,7 @@ class Lowering(Sizes):
         self.region.env[value] = ref
 
     def wait(self, value: Value, ref: Any) -> None:
-        """Binds a value to an array that is printed when it is asked for, if it is at all (see
+        """Binds a value to an array that is lowered when it is asked for, if it is at all (see
         `loops/concat_views.py`)."""
         if isinstance(ref, Joined):
             self.region.env[value] = self.fusion.joined[value] = ref
@@ -285,11 +245,11 @@ class Lowering(Sizes):
         """Memory for `size` elements."""
         name = self.names.fresh(base or "a")
         self.fresh.add(name)
-        self.add(ir.Alloc(name, size, spelling.machine_type(dtype)))
+        self.add(ir.Alloc(name, size, scalars.machine_type(dtype)))
         return Buffer(name, dtype, owned=True)
 
     def copy_into(self, target: Array, ref: Any, add: bool = False, dims: Dims | None = None) -> None:
-        """Prints a loop that writes (or adds) the elements of `ref` into those of `target` (see `loops/copies.py`)."""
+        """Adds a loop that writes (or adds) the elements of `ref` into those of `target` (see `loops/copies.py`)."""
         copy(self, target, ref, add, dims)
 
     def strides(self, array: Array) -> tuple[Atom, ...]:
@@ -298,6 +258,12 @@ class Lowering(Sizes):
             return array.strides
         return tuple(self.atom(product(array.dims[axis + 1 :]), "stride") for axis in range(len(array.dims)))
 
+    def empty_buffer(self, dtype: DType) -> ir.Var:
+        """An array without elements, of which the function has one for each dtype."""
+        if dtype not in self.empty_buffers:
+            self.empty_buffers[dtype] = self.names.fresh(f"no_{dtype.name}")
+        return ir.Var(self.empty_buffers[dtype])
+
     def copied(self, array: Array, base: str | None = None) -> Array:
         """The same elements in a buffer of this kernel's own."""
         buffer = self.new_buffer(product(array.dims), array.dtype, base)
@@ -305,7 +271,7 @@ class Lowering(Sizes):
         return Array(buffer, array.dims)
 
     def snapshot(self) -> tuple:
-        """What must be forgotten when a piece of text is thrown away to be printed again."""
+        """What must be forgotten when statements are thrown away, to be lowered again."""
         return (
             self.names.snapshot(), list(self.errors), self.details, list(self.constants), dict(self.static),
             dict(self.prologue), set(self.hidden), dict(self.empty_buffers), dict(self.sizes), list(self.index_names),
@@ -361,7 +327,7 @@ class Lowering(Sizes):
     # --- nodes ---------------------------------------------------------------------------------------------------
 
     def emit_graph(self, graph: Graph, inputs: Sequence[Any], in_loop: bool = False) -> list[Any]:
-        """Prints a region's nodes here; gives the refs of its outputs (groups that compute them are printed)."""
+        """Lowers a region's nodes here; gives the refs of its outputs (groups that compute them are lowered)."""
         outer = self.region
         in_loop = in_loop or outer.in_loop
         self.region = Region(graph, in_loop, self.few.nodes(graph) if in_loop else frozenset())
@@ -418,20 +384,16 @@ class Lowering(Sizes):
         output = node.outputs[0].dtype
         sources = [v.dtype for v in node.inputs]
         if node.op.name == "cast":
-            return spelling.convert(operands[0], sources[0], output)
-        is_quotient = output.name == "int64" and node.op.name in ("floordiv", "truncatediv")
+            return scalars.convert(operands[0], sources[0], output)
         template = template_of(node.op.scalar, operands, sources, output)
         operands = [
             operand
-            if isinstance(operand, (ir.Var, ir.Const)) or uses(template, index) + is_quotient <= 1
+            if isinstance(operand, (ir.Var, ir.Const)) or uses(template, index) <= 1
             else self.assign(operand, "t")
             for index, operand in enumerate(operands)
         ]
         expr = rule_expression(node.op.scalar, operands, sources, output)
-        if is_quotient:
-            # The one quotient that overflows: the processor traps on it, and numba makes it 0.
-            expr = operands[1].compare("==", -1).choose(-operands[0], expr)
-        return spelling.narrow(spelling.fast(expr, output, alone), output)
+        return scalars.narrow(scalars.fast(expr, output, alone), output)
 
     def define_scalar(self, node: Node, expr: ir.Expr, pure: bool = True, known: Known | None = None) -> None:
         """Binds a node's rank-0 output; short expressions that are used once aren't named. `pure`: doesn't read

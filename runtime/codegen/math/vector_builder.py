@@ -124,10 +124,12 @@ class SimdValue:
 
 
 class FormulaBuilder:
-    """Appends the instructions of a formula: a builder, a float format of `size` bits, and `width` lanes."""
+    """Appends the instructions of a formula: a builder, a float format of `size` bits, and `width` lanes. portable: no
+    instructions that only this computer's processor has."""
 
-    def __init__(self, builder: Any, size: int, width: int) -> None:
+    def __init__(self, builder: Any, size: int, width: int, portable: bool = False) -> None:
         self.builder = builder
+        self.portable = portable
         self.size = size
         self.width = width
         self.mantissa, self.bias = (23, 127) if size == 32 else (52, 1023)

@@ -66,7 +66,16 @@ class Function:
             self._define_inline(module, size, width)
         else:
             self._write(module, self.symbol(size, width), FormulaBuilder(None, size, width))
-        return vector_intrinsics.keep_variants(str(module))
+        return vector_intrinsics.keep_variants(module)
+
+    def scalar_module(self, size: int) -> str:
+        """The module without versions for vectors."""
+        module = ir.Module()
+        if self.slow_path is None:
+            self._define_inline(module, size, 1)
+        else:
+            self._write(module, self.symbol(size), FormulaBuilder(None, size, 1))
+        return str(module)
 
     def define(self, module: Any, size: int) -> Any:
         """The function in an llvmlite module, defined there if it isn't yet."""

@@ -24,7 +24,6 @@ from runtime.codegen.math.vector_builder import PURE, FormulaBuilder, SimdValue
 from runtime.llvm import processor
 
 _NAMED = re.compile(r'@"?(autograph_step_([a-z]+)_f(32|64)_(\d+))"?\(')
-_DECLARED = re.compile(r'^declare .*@"?(autograph_step_\w+)"?\(', re.MULTILINE)
 
 
 @functools.cache
@@ -165,7 +164,7 @@ def _called(m: FormulaBuilder, name: str, result: Any, *operands: Any) -> Any:
 def _times_power(m: FormulaBuilder, x: SimdValue, n: SimdValue) -> SimdValue:
     """x * 2**floor(n) with one rounding, for x from 1/2 to 4 and |n| < 2 * bias."""
     bits = m.size * m.width
-    if "avx512vl" in _features() and "avx512f" in _features() and bits in (m.size, 256, 512):
+    if not m.portable and {"avx512vl", "avx512f"} <= _features() and bits in (m.size, 256, 512):
         letter = "s" if m.size == 32 else "d"
         if m.width == 1:
             length, name = 128 // m.size, f"llvm.x86.avx512.mask.scalef.s{letter}"
@@ -193,23 +192,27 @@ INTRINSICS: dict[str, Callable[..., SimdValue]] = {
 # --- definitions ----------------------------------------------------------------------------------------------------
 
 
-def keep_variants(text: str) -> str:
-    """A module in which the vector variants survive until loop vectorisation, though nothing calls them."""
-    names = _DECLARED.findall(text)
+def keep_variants(module: Any) -> str:
+    """The text of a module in which the vector variants survive until loop vectorisation, though nothing calls them."""
+    text = str(module)
+    names = [name for name, each in module.globals.items() if _NAMED.match(f"@{name}(") and each.is_declaration]
     if not names:
         return text
     places = ", ".join(f"ptr @{name}" for name in names)
     return f'{text}\n@llvm.compiler.used = appending global [{len(names)} x ptr] [{places}], section "llvm.metadata"\n'
 
 
-def definitions(texts: Iterable[str]) -> str:
-    """A module that defines all intrinsics that `texts` call, to be linked and inlined after loop vectorisation."""
+def definitions(texts: Iterable[str], portable: bool = False) -> str:
+    """A module that defines all intrinsics that `texts` call, to be linked and inlined after loop vectorisation.
+
+    portable: without instructions of this processor's; the bits are the same.
+    """
     found = sorted({found for text in texts for found in _NAMED.findall(text)})
     if not found:
         return ""
     module = ir.Module()
     for symbol, name, size, width in found:
-        m = FormulaBuilder(None, int(size), int(width))
+        m = FormulaBuilder(None, int(size), int(width), portable)
         types = [m.float_type] * 2 if name == "power" else [m.int_type]
         function = ir.Function(module, ir.FunctionType(types[0], types), symbol)
         _write(function, name, m, "available_externally", "alwaysinline")

@@ -3,11 +3,12 @@
     void *autograph_take_block(size_t bytes)     as malloc
     void autograph_give_block(void *block)       as free
 
-The C library returns large blocks to the system at once, so every new array starts with pages that the system has to
-map and clear at the first write: 40 MB in 4 KiB pages take 10 ms, more than most kernels need for as many elements. Up
-to `KEPT` bytes are cached here instead; a cached block serves requests of at least four fifths of its size. When a
-freed block doesn't fit into the cache, the cache is emptied: it holds sizes that are no longer requested. Fresh blocks
-are advised to use huge pages (Linux), as NumPy's are.
+The C library returns large blocks to the system at once, and middle-sized ones soon, so every new array starts with
+pages that the system has to map and clear at the first write: 40 MB in 4 KiB pages take 10 ms, more than most kernels
+need for as many elements. Up to `KEPT` bytes are cached here instead; a cached block serves requests of at least four
+fifths of its size. There is a row of slots for each power of two: a training step keeps dozens of arrays of a size.
+When a freed block finds no slot, its row is emptied, and when there are too many bytes, all of the cache: they hold
+sizes that are no longer requested. Fresh blocks are advised to use huge pages (Linux), as NumPy's are.
 
 Blocks are malloc's own: a block from here may be freed by `free`, and the other way round. All functions are
 thread-safe: a cached block is taken and put by one atomic exchange.
@@ -21,11 +22,13 @@ import sys
 from typing import Any
 
 from runtime.codegen.native_runtime.jit_module import link
+from runtime.llvm import memory
 
 TAKE, GIVE = "autograph_take_block", "autograph_give_block"
-LEAST = 1 << 20  # bytes; smaller blocks are left to malloc
+LEAST = memory.KEPT  # bytes; smaller blocks are left to malloc
 KEPT = 256 << 20
-_SLOTS = 8
+_IN_ROW = 64
+_SLOTS = _IN_ROW * (KEPT.bit_length() - LEAST.bit_length() + 1)
 _HUGE_PAGES = 4 << 20  # bytes from which on huge pages are requested
 _MADV_HUGEPAGE = 14
 
@@ -50,15 +53,30 @@ declare ptr @malloc(i64)
 declare void @free(ptr)
 declare i64 @malloc_usable_size(ptr)
 declare i32 @madvise(ptr, i64, i32)
+declare i64 @llvm.ctlz.i64(i64, i1)
+declare i64 @llvm.umin.i64(i64, i64)
 
-; Takes a cached block for %bytes, or null.
+; The first slot of the row for blocks of %bytes, which are at least {LEAST}; the last row has all larger ones.
+define internal i64 @row(i64 %bytes) {{
+  %zeros = call i64 @llvm.ctlz.i64(i64 %bytes, i1 true)
+  %power = sub i64 {64 - LEAST.bit_length()}, %zeros
+  %first = mul i64 %power, {_IN_ROW}
+  %row = call i64 @llvm.umin.i64(i64 %first, i64 {_SLOTS - _IN_ROW})
+  ret i64 %row
+}}
+
+; Takes a cached block for %bytes, or null. Blocks are larger than what they were requested for, so that they may be in
+; the next row.
 define internal ptr @find(i64 %bytes) {{
 start:
   %quarter = lshr i64 %bytes, 2
   %most = add i64 %bytes, %quarter
+  %first = call i64 @row(i64 %bytes)
+  %both = add i64 %first, {2 * _IN_ROW}
+  %end = call i64 @llvm.umin.i64(i64 %both, i64 {_SLOTS})
   br label %each
 each:
-  %number = phi i64 [ 0, %start ], [ %next, %following ]
+  %number = phi i64 [ %first, %start ], [ %next, %following ]
   %slot = getelementptr ptr, ptr @slots, i64 %number
   %seen = load atomic ptr, ptr %slot monotonic, align 8
   %empty = icmp eq ptr %seen, null
@@ -83,7 +101,7 @@ drop:
   br label %following
 following:
   %next = add i64 %number, 1
-  %more = icmp ult i64 %next, {_SLOTS}
+  %more = icmp ult i64 %next, %end
   br i1 %more, label %each, label %none
 out:
   %rest = atomicrmw sub ptr @kept, i64 %size monotonic
@@ -92,12 +110,12 @@ none:
   ret ptr null
 }}
 
-; Frees all cached blocks.
-define internal void @clear() {{
+; Frees the cached blocks in slots from %first to %end.
+define internal void @clear(i64 %first, i64 %end) {{
 start:
   br label %each
 each:
-  %number = phi i64 [ 0, %start ], [ %next, %following ]
+  %number = phi i64 [ %first, %start ], [ %next, %following ]
   %slot = getelementptr ptr, ptr @slots, i64 %number
   %block = atomicrmw xchg ptr %slot, ptr null acq_rel
   %gone = icmp eq ptr %block, null
@@ -109,29 +127,37 @@ drop:
   br label %following
 following:
   %next = add i64 %number, 1
-  %more = icmp ult i64 %next, {_SLOTS}
+  %more = icmp ult i64 %next, %end
   br i1 %more, label %each, label %out
 out:
   ret void
 }}
 
-; Puts a block into the cache. Whether there was room.
+; Puts a block into the cache. Whether there was room: if not, it makes some.
 define internal i1 @keep(ptr %block, i64 %size) {{
 start:
+  %first = call i64 @row(i64 %size)
+  %end = add i64 %first, {_IN_ROW}
   %before = atomicrmw add ptr @kept, i64 %size monotonic
   %after = add i64 %before, %size
   %room = icmp ule i64 %after, {KEPT}
-  br i1 %room, label %each, label %none
+  br i1 %room, label %each, label %many
 each:
-  %number = phi i64 [ 0, %start ], [ %next, %following ]
+  %number = phi i64 [ %first, %start ], [ %next, %following ]
   %slot = getelementptr ptr, ptr @slots, i64 %number
   %exchange = cmpxchg ptr %slot, ptr null, ptr %block acq_rel monotonic
   %put = extractvalue {{ ptr, i1 }} %exchange, 1
   br i1 %put, label %out, label %following
 following:
   %next = add i64 %number, 1
-  %more = icmp ult i64 %next, {_SLOTS}
-  br i1 %more, label %each, label %none
+  %more = icmp ult i64 %next, %end
+  br i1 %more, label %each, label %full
+full:
+  call void @clear(i64 %first, i64 %end)
+  br label %none
+many:
+  call void @clear(i64 0, i64 {_SLOTS})
+  br label %none
 none:
   %again = atomicrmw sub ptr @kept, i64 %size monotonic
   ret i1 false
@@ -154,7 +180,7 @@ fresh:
   %missing = icmp eq ptr %first, null
   br i1 %missing, label %retry, label %advise
 retry:
-  call void @clear()
+  call void @clear(i64 0, i64 {_SLOTS})
   %second = call ptr @malloc(i64 %bytes)
   %lost = icmp eq ptr %second, null
   br i1 %lost, label %out, label %advise
@@ -189,7 +215,6 @@ keep:
   %kept = call i1 @keep(ptr %block, i64 %size)
   br i1 %kept, label %out, label %room
 room:
-  call void @clear()
   %second = call i1 @keep(ptr %block, i64 %size)
   br i1 %second, label %out, label %free
 free:

@@ -86,9 +86,9 @@ class _Gemm(Packing):
         last = c.binary("sub", "%rows", 1)
         numbers = [c.min(row, last) for row in range(height)]
         offsets = [c.binary("mul", number, "%a_row") for number in numbers]
-        c.fall_through("first")
+        c.block("first")
         c.line("br label %trip")
-        c.start_block("trip")
+        c.begin("trip")
         following, after_a, after_b = c.name(), c.name(), c.name()
         k = c.op(f"phi i64 [ 0, %first ], [ {following}, %trip ]")
         a = c.op(f"phi ptr [ %a, %first ], [ {after_a}, %trip ]")
@@ -106,11 +106,11 @@ class _Gemm(Packing):
         c.line(f"{after_a} = getelementptr i8, ptr {a}, i64 %a_k")
         c.line(f"{after_b} = getelementptr i8, ptr {b}, i64 %b_k")
         c.line(f"br i1 {c.binary('icmp slt', following, '%inner')}, label %trip, label %done")
-        c.start_block("done")
+        c.begin("done")
         places = [c.at("%out", c.binary("mul", number, "%out_row")) for number in numbers]
         c.line("br i1 %add, label %onto, label %fresh")
         for block in ("onto", "fresh"):
-            c.start_block(block)
+            c.begin(block)
             values = new
             if block == "onto":  # all are read before any is written, since the last row may be repeated
                 values = [
@@ -168,8 +168,8 @@ class _Gemm(Packing):
     def _part(self) -> str:
         """One part of the product: a block of `out`, by tiles, or by dot products of rows."""
         c = FunctionBuilder("define internal ptr @part(ptr %record) nounwind")
-        panel = c.alloca(f"[{DEPTH * self.width} x {self.type}]", 64)
-        block = c.alloca(f"[{self.block_bytes} x i8]", 64)
+        panel = c.stack(f"[{DEPTH * self.width} x {self.type}]", align=64)
+        block = c.stack(f"[{self.block_bytes} x i8]", align=64)
         common = c.op("load ptr, ptr %record")
         number = c.op(f"load i64, ptr {c.at('%record', 8)}")
         of = {}
@@ -180,13 +180,13 @@ class _Gemm(Packing):
         first = c.binary("mul", c.binary("srem", number, of["across"]), of["width"])
         last = c.min(c.binary("add", first, of["width"]), of["columns"])
         c.line(f"br i1 {c.binary('icmp ne', of['along'], 0)}, label %along, label %tiles")
-        c.start_block("along")
+        c.begin("along")
         c.line(
             f"call void @along_rows(ptr {of['a']}, ptr {of['b']}, ptr {of['out']}, i64 {of['inner']}, i64 {first_row}, "
             f"i64 {last_row})"
         )
         c.line("ret ptr null")
-        c.start_block("tiles")
+        c.begin("tiles")
         transposed_a = c.op(f"trunc i64 {of['transposed']} to i1")
         transposed_b = c.binary("icmp uge", of["transposed"], 2)
         one = str(self.size)
@@ -286,8 +286,8 @@ class _Gemm(Packing):
             f"define void @{SYMBOLS[self.name]}(ptr %a, ptr %b, ptr %out, i64 %rows, i64 %inner, i64 %columns, "
             "i64 %transposed, i64 %threads) nounwind"
         )
-        common = c.alloca(f"[{len(self._FIELDS)} x i64]")
-        records = c.alloca(f"[{_MAX_PARTS} x {{ ptr, i64 }}]")
+        common = c.stack(f"[{len(self._FIELDS)} x i64]")
+        records = c.stack(f"[{_MAX_PARTS} x {{ ptr, i64 }}]")
         transposed_a, transposed_b = c.op("trunc i64 %transposed to i1"), c.binary("icmp uge", "%transposed", 2)
         # A matrix by a column, and a row by a transposed matrix, are dot products along the matrix's rows. A transposed
         # matrix by a column is computed as a row by the matrix.

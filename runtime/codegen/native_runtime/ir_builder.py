@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Sequence
 
+from runtime.llvm.function_text import FunctionText
+
 INTRINSICS = ("declare i64 @llvm.smin.i64(i64, i64)", "declare i64 @llvm.smax.i64(i64, i64)")
 
 
@@ -18,39 +20,17 @@ class Loop:
         self.following = list(values)
 
 
-class FunctionBuilder:
+class FunctionBuilder(FunctionText):
     """Builds one function. Operands are names or integer literals; offsets of pointers are in bytes."""
 
     def __init__(self, head: str) -> None:
+        super().__init__()
         self._head = head
-        self._allocas: list[str] = []
-        self._lines: list[str] = []
-        self._count = 0
-        self._block = "start"
 
     def text(self) -> str:
-        return "\n".join([f"{self._head} {{", "start:", *self._allocas, *self._lines, "}", ""])
+        return "\n".join([f"{self._head} {{", "start:", *self.entry, *self.lines, "}", ""])
 
     # --- instructions ------------------------------------------------------------------------------------------------
-
-    def name(self) -> str:
-        self._count += 1
-        return f"%t{self._count}"
-
-    def op(self, text: str) -> str:
-        """An instruction with a result; its name."""
-        name = self.name()
-        self.line(f"{name} = {text}")
-        return name
-
-    def line(self, text: str) -> None:
-        self._lines.append(f"  {text}")
-
-    def alloca(self, type_: str, align: int = 8) -> str:
-        """A stack slot of the function."""
-        name = self.name()
-        self._allocas.append(f"  {name} = alloca {type_}, align {align}")
-        return name
 
     def at(self, base: str, offset: str | int) -> str:
         return self.op(f"getelementptr i8, ptr {base}, i64 {offset}")
@@ -83,44 +63,35 @@ class FunctionBuilder:
 
     # --- blocks ------------------------------------------------------------------------------------------------------
 
-    def start_block(self, block: str) -> None:
-        self._lines.append(f"{block}:")
-        self._block = block
-
-    def fall_through(self, block: str) -> None:
-        """Ends the block with a branch to a new one, which starts here."""
-        self.line(f"br label %{block}")
-        self.start_block(block)
-
     @contextlib.contextmanager
     def if_then(self, condition: str) -> Iterator[None]:
         base = self.name()[1:]
-        self.line(f"br i1 {condition}, label %{base}.then, label %{base}.end")
-        self.start_block(f"{base}.then")
+        self.split(condition, f"{base}.then", f"{base}.end")
+        self.begin(f"{base}.then")
         yield
-        self.fall_through(f"{base}.end")
+        self.block(f"{base}.end")
 
     @contextlib.contextmanager
     def loop(
         self, start: str | int, end: str | int, step: int | str = 1, carried: Sequence[tuple[str, str]] = ()
     ) -> Iterator[Loop]:
         """for index in range(start, end, step); carried: type and initial value of each loop-carried value."""
-        before, base = self._block, self.name()[1:]
+        before, base = self.current, self.name()[1:]
         loop = Loop(self.name(), [self.name() for _ in carried])
         following = self.name()
-        self.fall_through(f"{base}.test")
-        head = len(self._lines)
+        self.block(f"{base}.test")
+        head = len(self.lines)
         more = self.binary("icmp slt", loop.index, end)
-        self.line(f"br i1 {more}, label %{base}.body, label %{base}.end")
-        self.start_block(f"{base}.body")
+        self.split(more, f"{base}.body", f"{base}.end")
+        self.begin(f"{base}.body")
         yield loop
         self.line(f"{following} = add i64 {loop.index}, {step}")
-        after = self._block
-        self.line(f"br label %{base}.test")
-        self.start_block(f"{base}.end")
+        after = self.current
+        self.jump(f"{base}.test")
+        self.begin(f"{base}.end")
         phis = [("i64", loop.index, start, following)]
         for (type_, first), value, new in zip(carried, loop.values, loop.following):
             phis.append((type_, value, first, new))
-        self._lines[head:head] = [
+        self.lines[head:head] = [
             f"  {value} = phi {type_} [ {first}, %{before} ], [ {new}, %{after} ]" for type_, value, first, new in phis
         ]

@@ -1,4 +1,4 @@
-"""Printed form of `check_numerics`: its operand itself, after a check."""
+"""Lowering of `check_numerics`: its operand itself, after a check."""
 
 from __future__ import annotations
 

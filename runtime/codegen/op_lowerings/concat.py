@@ -1,4 +1,4 @@
-"""Printed forms of ops that put arrays together or take them apart: pieces are copied into views, or are views."""
+"""Lowerings of ops that put arrays together or take them apart: pieces are copied into views, or are views."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from runtime.codegen import cost_model
-from runtime.codegen.kernel import spelling
+from runtime.codegen.kernel import scalars
 from runtime.codegen.kernel.values import Array, Dims, Scalar, Spread, Vector, Virtual, product
 from runtime.codegen.loops.access import total as total_of
 from runtime.codegen.loops.concat_views import Joined, part, piece_of
@@ -187,7 +187,7 @@ def _tile(low: Lowering, node: Node) -> None:
 
 def _join_padded(low: Lowering, node: Node) -> None:
     (source,), output = node.inputs, node.outputs[0]
-    number = spelling.literal(node.attrs["constant_values"], output.dtype)
+    number = scalars.literal(node.attrs["constant_values"], output.dtype)
     found, sizes, atom = piece_of(low, source), list(map(low.extents.of, low.dims(source))), low.extents.atom
     for axis, (before, after) in reversed(list(enumerate(node.attrs["paddings"]))):
         lengths = (Polynomial.of(before), sizes[axis], Polynomial.of(after))
@@ -221,7 +221,7 @@ def _pad(low: Lowering, node: Node) -> None:
         for d, (a, b) in zip(old, paddings)
     )
     dims = low.type_dims(output.type, dims)  # type: ignore[arg-type]
-    number = spelling.literal(node.attrs["constant_values"], output.dtype)
+    number = scalars.literal(node.attrs["constant_values"], output.dtype)
     out = low.solid(Virtual(output.dtype, dims, lambda indices: number, uniform=True), output.name)
     view = out
     for axis, (before, _) in enumerate(paddings):

@@ -1,4 +1,4 @@
-"""Printed forms of control flow and variable assignment.
+"""Lowerings of control flow and variable assignment.
 
     %i, %h = while(%i0, %h0) test(...) body(...)        i = i0
                                                         h = h0
@@ -20,16 +20,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from runtime.codegen import cost_model
 from runtime.codegen.kernel.values import TOKEN, Array, Buffer, Dims, Scalar, StackRef, Vector, Virtual
 from runtime.codegen.loops.scalarize import is_small, items, items_of, vector
 from runtime.codegen.lower.counted_loops import Counter, counter_of
 from runtime.codegen.lower.loop_stacks import ask_before, stacks_of_one_scalar_a_trip
 from runtime.codegen.lower.state import Lowering, emitter
 from runtime.codegen.op_lowerings.effects import keep_in_step
-from runtime.codegen.passes.interrupt_polls import ticks_of
 from runtime.codegen.symbolic.ranges import Atom
-from runtime.graph.ir import Node, Value
-from runtime.graph.updates import UPDATES
+from runtime.graph.ir import Graph, Node, Value
 from runtime.kernel_ir import ir
 from runtime.kernel_ir.types import INT64
 from runtime.types import StackType, TensorType, TokenType
@@ -86,7 +85,7 @@ def _keep_shared(after: Sequence[Any], results: Sequence[Sequence[Any]]) -> None
 def _is_wanted_small(low: Lowering, node: Node, k: int, value: Value) -> bool:
     """Whether a result becomes a few variables: what reads it wants its elements, and no branch writes in memory."""
     made = [region.outputs[k].node for region in node.regions]
-    if not is_small(value) or any(each is not None and each.op.name in UPDATES for each in made):
+    if not is_small(value) or any(each is not None and each.op.is_update for each in made):
         return False
     return value in low.region.outputs or low.few.asks_for(low.region.graph, value)
 
@@ -286,7 +285,7 @@ def _while(low: Lowering, node: Node) -> None:
     loop = _loop(block) if counter is None else ir.While(counter.test, block)
     stacks = tuple((carries[k].data, carries[k].top) for k in filled if counter is None)
     induction = None if counter is None else counter.induction
-    loop.loop = ir.Loop(ticks_of(node), node.span, low.region.in_loop, owned, entered, stacks, induction)
+    loop.loop = ir.Loop(_ticks(node.regions[1]), node.span, low.region.in_loop, owned, entered, stacks, induction)
     low.add(loop)
     # What is kept for an error must not change with what comes after the loop.
     for variable in filter(None, kept):
@@ -378,7 +377,7 @@ def _trip(
     low: Lowering, node: Node, carries: Sequence[Any], captures: Sequence[Any], wanted: set[int],
     counter: Counter | None,
 ) -> list[Any]:  # fmt: skip
-    """Prints test, exit, body and the assignment of the carries; gives the refs of the body's results. The test of a
+    """Lowers test, exit, body and the assignment of the carries; gives the refs of the body's results. The test of a
     loop that counts stands in its head."""
     test, body = node.regions
     if counter is None:
@@ -459,3 +458,18 @@ def _loop(block: ir.Block) -> ir.While:
         assert isinstance(first.test, ir.Unary)
         return ir.While(first.test.operand, block[1:])
     return ir.While(ir.TRUE, block)
+
+
+def _ticks(body: Graph) -> int:
+    """What a trip of a loop with this body costs, roughly, in ticks."""
+    total = 1
+    for node in body.nodes:
+        if node.regions:
+            total += max(_ticks(region) for region in node.regions)
+        elif node.op.name == "matmul":
+            total += cost_model.PRODUCT_TICKS
+        elif any(isinstance(v.type, TensorType) and v.type.rank for v in node.outputs):
+            total += cost_model.ARRAY_TICKS
+        elif node.op.name != "constant":
+            total += 1
+    return total

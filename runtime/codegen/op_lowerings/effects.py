@@ -1,4 +1,4 @@
-"""Printed form of assertions and commits. Other effects (print, host calls) stay on the interpreter, but for random
+"""Lowering of assertions and commits. Other effects (print, host calls) stay on the interpreter, but for random
 numbers (`random.py`)."""
 
 from __future__ import annotations
@@ -8,8 +8,8 @@ from typing import Any
 from runtime import errors
 from runtime.codegen.kernel.source import Kept, Slot
 from runtime.codegen.kernel.values import TOKEN, Array, Scalar
+from runtime.codegen.loops.buffer_reuse import commits_in_step
 from runtime.codegen.lower.state import Lowering, emitter
-from runtime.codegen.passes.buffer_reuse import commits_in_step
 from runtime.dtypes import DType
 from runtime.graph.ir import Node, Value
 from runtime.kernel_ir import ir
@@ -69,7 +69,7 @@ def _commit(low: Lowering, node: Node) -> None:
 
 
 def keep_in_step(low: Lowering, node: Node, k: int, start: Array) -> str | None:
-    """Prints before a loop that an error finds a variable in the carry's memory, if that always holds its value; gives
+    """Notes before a loop that an error finds a variable in the carry's memory, if that always holds its value; gives
     the name for it then."""
     commits = commits_in_step(node.regions[1], k)
     low.in_step.update({commit: (start.buffer.name, len(commits) == 1) for commit in commits})
@@ -77,7 +77,7 @@ def keep_in_step(low: Lowering, node: Node, k: int, start: Array) -> str | None:
 
 
 def _keep(low: Lowering, variable: Any, value: Value, array: Array) -> str:
-    """Prints that an error leaves the variable with what is in the array then; gives the name for it."""
+    """Notes that an error leaves the variable with what is in the array then; gives the name for it."""
     kept = _kept_for(low, variable, value)
     low.add(ir.assign(kept.name, ir.Var(array.buffer.name)))
     for own, dim in zip(kept.dims, array.dims):

@@ -1,4 +1,4 @@
-"""Printed forms of inverses, solutions of linear equations, determinants and Cholesky factors: `lib.solved` and its
+"""Lowerings of inverses, solutions of linear equations, determinants and Cholesky factors: `lib.solved` and its
 like on copies of the operands.
 
 Large matrices stay with LAPACK: it takes them in blocks.
@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from runtime.codegen import cost_model
-from runtime.codegen.kernel import spelling
+from runtime.codegen.kernel import scalars
 from runtime.codegen.kernel.values import Array, Scalar, Virtual, product
 from runtime.codegen.lower.state import REFUSALS, Lowering, emitter
 from runtime.dtypes import DType
@@ -69,7 +69,7 @@ def _copied(low: Lowering, value: Value, transposed: bool = False) -> Array:
 
 
 def _solve(low: Lowering, node: Node, matrices: Array, out: Array, message: str) -> None:
-    """Prints the elimination of each matrix; `out` holds the right sides."""
+    """Adds the elimination of each matrix; `out` holds the right sides."""
     size, columns = matrices.dims[-1], out.dims[-1]
     matrix, right_sides = ir.Var(matrices.buffer.name), ir.Var(out.buffer.name)
     _each(
@@ -96,7 +96,7 @@ def _each(low: Lowering, node: Node, matrices: Array, message: str, failed: Call
 def _inverse(low: Lowering, node: Node) -> None:
     matrices = _matrices(low, node)
     dtype = matrices.dtype
-    one, zero = spelling.literal(1, dtype), spelling.literal(0, dtype)
+    one, zero = scalars.literal(1, dtype), scalars.literal(0, dtype)
     unit = Virtual(dtype, matrices.dims, lambda indices: indices[-2].compare("==", indices[-1]).choose(one, zero))
     out = low.solid(unit, node.outputs[0].name)
     _solve(low, node, matrices, out, "Input is not invertible.")
@@ -156,7 +156,7 @@ def _logarithm_of_determinant(low: Lowering, node: Node) -> None:
         low, node,
         lambda swaps, dtype: [
             _sign(swaps, dtype),
-            swaps.compare("<", 0).choose(spelling.literal(-math.inf, dtype), spelling.literal(0, dtype)),
+            swaps.compare("<", 0).choose(scalars.literal(-math.inf, dtype), scalars.literal(0, dtype)),
         ],
         lambda pivot, sign, total: [
             ir.assign(sign.name, pivot.compare("<", 0).choose(-sign, sign)),
@@ -166,7 +166,7 @@ def _logarithm_of_determinant(low: Lowering, node: Node) -> None:
 
 
 def _sign(swaps: ir.Expr, dtype: DType) -> ir.Expr:
-    one, zero = spelling.literal(1, dtype), spelling.literal(0, dtype)
+    one, zero = scalars.literal(1, dtype), scalars.literal(0, dtype)
     is_even = (swaps % 2).compare("==", 0)
     return swaps.compare("<", 0).choose(zero, is_even.choose(one, -one))
 
@@ -174,7 +174,7 @@ def _sign(swaps: ir.Expr, dtype: DType) -> ir.Expr:
 def _of_pivots(
     low: Lowering, node: Node, start: Callable[[ir.Expr, DType], list[ir.Expr]], step: Callable[..., ir.Block]
 ) -> None:  # fmt: skip
-    """Prints what the pivots of each matrix make, and binds the outputs to it. start: what each begins with, from how
+    """Adds what the pivots of each matrix make, and binds the outputs to it. start: what each begins with, from how
     often rows changed places, below 0 for a singular matrix; step: the statements that take in a pivot."""
     matrices = _matrices(low, node)
     size, name, dims = matrices.dims[-1], matrices.buffer.name, matrices.dims[:-2]

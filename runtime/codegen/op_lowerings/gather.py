@@ -1,10 +1,10 @@
-"""Printed forms of reading and writing by computed positions, all checked: an index out of range leaves the kernel."""
+"""Lowerings of reading and writing by computed positions, all checked: an index out of range leaves the kernel."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from runtime.codegen.kernel import spelling
+from runtime.codegen.kernel import scalars
 from runtime.codegen.kernel.values import Array, Buffer, Dims, Scalar, product
 from runtime.codegen.lower.state import Lowering, emitter
 from runtime.codegen.op_lowerings.slice import row_view, writable, write, zeros
@@ -111,7 +111,7 @@ def _gather_grad(low: Lowering, node: Node) -> None:
 
 @emitter("index_add")
 def _index_add(low: Lowering, node: Node) -> None:
-    # The operands come first: making the target writable may need their memory printed.
+    # The operands come first: making the target writable may need their memory lowered.
     for value in node.inputs[1:]:
         low.ref(value)
     total = writable(low, node)
@@ -131,7 +131,7 @@ def _scatter_add(low: Lowering, node: Node, total: Array, indices: Value, values
 
         def body(place: ir.Expr, origin: ir.Expr) -> ir.Statement:
             into = ir.load(total.buffer.name, place)
-            return ir.set_to(into, spelling.narrow(into + ir.load(source.buffer.name, origin), total.dtype))
+            return ir.set_to(into, scalars.narrow(into + ir.load(source.buffer.name, origin), total.dtype))
 
         _walk(low, node, total.dims, positions, axis, label, body)
     low.define(node.outputs[0], total)
@@ -188,7 +188,7 @@ def _row(low: Lowering, node: Node) -> None:
     if size != array.dims[0] and outside(low, row, known_of(low.ref(node.inputs[1])), array.dims[0]) is not None:
         output = node.outputs[0]
         if output.type.rank == 0:  # type: ignore[union-attr]
-            found = low.assign(spelling.literal(0, array.dtype), output.name)
+            found = low.assign(scalars.literal(0, array.dtype), output.name)
             view = row_view(low, array, row)
             value = ir.load(view.buffer.name, view.offset)
             low.branch(row.compare("<", array.dims[0]), [ir.assign(found.name, value)])

@@ -1,4 +1,4 @@
-"""Printed form of matrix products: `native_runtime/gemm.py` for floats but in the smallest, plain loops for the rest,
+"""Lowering of matrix products: `native_runtime/gemm.py` for floats but in the smallest, plain loops for the rest,
 behind one helper."""
 
 from __future__ import annotations

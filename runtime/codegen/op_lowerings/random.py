@@ -1,4 +1,4 @@
-"""Printed forms of random numbers: words of Philox blocks (`kernel_library/philox.py`), and what becomes of them.
+"""Lowerings of random numbers: words of Philox blocks (`kernel_library/philox.py`), and what becomes of them.
 
 %u = random_uniform() float32[]    →    first = streams[0]
                                         streams[0] = first + 256
@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 
 from runtime import dtypes
 from runtime.codegen import cost_model
-from runtime.codegen.kernel import spelling
+from runtime.codegen.kernel import scalars
 from runtime.codegen.kernel.values import TOKEN, Array, Buffer, Dims, Scalar, Vector, product
 from runtime.codegen.lower.state import REFUSALS, Lowering, emitter
 from runtime.codegen.passes.parallelize import is_large
@@ -129,8 +129,8 @@ def _whole(dtype: DType, words: Words) -> ir.Expr:
 def _pair(low: Lowering, dtype: DType, words: Words, alone: bool) -> tuple[ir.Expr, ir.Expr]:
     """Two normal numbers by the transform of Box and Muller, from two uniform ones; rounded where the interpreter
     rounds."""
-    kind, factor = spelling.machine_type(dtype), spelling.literal(-2.0, dtype)
-    least = spelling.literal(SMALLEST, dtype)
+    kind, factor = scalars.machine_type(dtype), scalars.literal(-2.0, dtype)
+    least = scalars.literal(SMALLEST, dtype)
     first = low.assign(_fraction(dtype, words), "first")
     first = low.assign(first.compare(">", least).choose(first, least), "first")
     logarithm = ir.call("math.log" if alone else "lib.log", ir.Convert(FLOAT64, first))
@@ -164,6 +164,10 @@ def _word_of(low: Lowering, state: Sequence[ir.Var], first: int = 0) -> Words:
     return word
 
 
+# What a call of `lib.fill_words` writes: 16 KiB.
+_CHUNK_WORDS = 4096
+
+
 def _later(words: Words, first: int) -> Words:
     return lambda index: words(first + index)
 
@@ -186,8 +190,8 @@ def _words(low: Lowering, node: Node, state: Sequence[ir.Var], count: ir.Expr) -
     """A buffer of `count` random words."""
     words = low.new_buffer(count, dtypes.uint32, "words")
     row = low.index_name(0)
-    call = ir.Run(ir.call("lib.fill_words", ir.Var(words.name), row * cost_model.RANDOM_CHUNK_WORDS, *state))
-    chunks = low.atom((count + (cost_model.RANDOM_CHUNK_WORDS - 1)) // cost_model.RANDOM_CHUNK_WORDS)
+    call = ir.Run(ir.call("lib.fill_words", ir.Var(words.name), row * _CHUNK_WORDS, *state))
+    chunks = low.atom((count + (_CHUNK_WORDS - 1)) // _CHUNK_WORDS)
     low.nest(row, chunks, [call], is_large([node]), may_join=False)
     return words
 
@@ -273,7 +277,7 @@ def _integers(low: Lowering, node: Node) -> None:
     message = "Need minval < maxval, got {0} >= {1}" + (" [Op:RandomUniformInt]" if node.op.effect else "")
     shown = (ir.Convert(INT64, least), ir.Convert(INT64, most))
     low.fail_when(least.compare(">=", most), "InvalidArgumentError", message, node, shown)
-    kind, wide = spelling.machine_type(dtype), UINT64 if dtype.np.itemsize == 8 else UINT32
+    kind, wide = scalars.machine_type(dtype), UINT64 if dtype.np.itemsize == 8 else UINT32
     start = low.assign(ir.Convert(wide, least), "start")
     size = low.assign(ir.Convert(wide, ir.Convert(wide, most) - start), "size")
     _define(
@@ -286,7 +290,7 @@ def _integers(low: Lowering, node: Node) -> None:
 def _full_integers(low: Lowering, node: Node) -> None:
     state, dims = _opened(low, node, 1)
     dtype = node.outputs[0].dtype
-    kind = spelling.machine_type(dtype)
+    kind = scalars.machine_type(dtype)
     _define(low, node, state, dims, lambda words: ir.Convert(kind, _whole(dtype, words)))
 
 

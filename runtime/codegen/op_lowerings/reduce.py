@@ -1,8 +1,8 @@
-"""Printed forms of reductions; the work is in the nests that they join."""
+"""Lowerings of reductions; the work is in the nests that they join."""
 
 from __future__ import annotations
 
-from runtime.codegen.kernel import spelling
+from runtime.codegen.kernel import scalars
 from runtime.codegen.kernel.values import Array, Virtual, product
 from runtime.codegen.loops.reductions import REDUCTIONS, accumulator, result
 from runtime.codegen.lower.state import Lowering, emitter
@@ -18,7 +18,7 @@ def _reduce(low: Lowering, node: Node) -> None:
         # Nothing to walk over; only the mean's conversions remain.
         reduction = REDUCTIONS[node.op.name]
         wide = accumulator(reduction, source.dtype)
-        total = spelling.convert(low.scalar(source), source.dtype, wide)
+        total = scalars.convert(low.scalar(source), source.dtype, wide)
         low.define_scalar(node, result(reduction, total, ir.ONE, node.outputs[0].dtype))
         return
     axes = node.attrs["axis"]
@@ -54,12 +54,12 @@ def _sum_to_shape_of(low: Lowering, node: Node) -> None:
     dtype = source.dtype
     wide = accumulator(REDUCTIONS[node.op.name], dtype)
     ref = low.ref(source)
-    total = low.solid(Virtual(wide, new, lambda indices: spelling.literal(0, wide), uniform=True), node.outputs[0].name)
+    total = low.solid(Virtual(wide, new, lambda indices: scalars.literal(0, wide), uniform=True), node.outputs[0].name)
     low.copy_into(total, ref, add=True, dims=old)
     if wide is not dtype:
         buffer, count = total.buffer.name, low.atom(product(new))
         narrow = Virtual(
-            dtype, (count,), lambda indices: spelling.convert(ir.load(buffer, indices[0]), wide, dtype)
+            dtype, (count,), lambda indices: scalars.convert(ir.load(buffer, indices[0]), wide, dtype)
         )  # fmt: skip
         total = Array(low.solid(narrow, node.outputs[0].name).buffer, new)
     low.define(node.outputs[0], total)

@@ -1,4 +1,4 @@
-"""Printed forms of running sums and products, and of positions of extremes: along rows, or along columns by rows.
+"""Lowerings of running sums and products, and of positions of extremes: along rows, or along columns by rows.
 
 Along the last axis each row is a loop. Along another one, the state of a block of columns is kept in memory, and the
 inner loop walks along the rows of the block:
@@ -20,7 +20,7 @@ from collections.abc import Callable
 import numpy as np
 
 from runtime.codegen import cost_model
-from runtime.codegen.kernel import spelling
+from runtime.codegen.kernel import scalars
 from runtime.codegen.kernel.values import Array, Scalar, product
 from runtime.codegen.lower.state import Bounds, Lowering, emitter
 from runtime.codegen.passes.parallelize import is_large
@@ -40,10 +40,10 @@ class _Lines:
         self.behind = low.atom(product(array.dims[axis + 1 :]))
         self.outer, self.step, self.column = (low.index_name(depth) for depth in range(3))
 
-    def rows(self, print_row: Callable[[], None]) -> None:
-        """print_row writes what is done for row number `outer`."""
+    def rows(self, lower_row: Callable[[], None]) -> None:
+        """lower_row writes what is done for row number `outer`."""
         with self.low.nested() as block:
-            print_row()
+            lower_row()
         self.low.nest(self.outer, self.before, block, is_large([self.node]))
 
     def columns(self, start: Callable[[ir.Var], None], each: Callable[[ir.Var, ir.Var, ir.Var], None]) -> None:
@@ -80,12 +80,12 @@ def _running(low: Lowering, node: Node) -> None:
     lines = _Lines(low, node, array, node.attrs["axis"])
     out = low.new_buffer(product(array.dims), output.dtype, output.name)
     sign, neutral = ("+", 0) if node.op.name == "cumsum" else ("*", 1)
-    start = spelling.literal(neutral, output.dtype)
+    start = scalars.literal(neutral, output.dtype)
     reverse, exclusive = node.attrs["reverse"], node.attrs["exclusive"]
 
     def move(total: ir.Var | ir.Load, at: ir.Expr) -> None:
         following = ir.Binary(sign, total, ir.load(array.buffer.name, at))
-        step = ir.set_to(total, spelling.narrow(following, output.dtype))
+        step = ir.set_to(total, scalars.narrow(following, output.dtype))
         store = ir.store(out.name, at, total)
         low.add(*([store, step] if exclusive else [step, store]))
 
@@ -113,10 +113,16 @@ def _running(low: Lowering, node: Node) -> None:
 
 
 def _is_few(low: Lowering, node: Node) -> bool:
-    """Whether the operand is so small that it is looked at together with what else is computed of it."""
+    """Whether the operand is so small that it is looked at together with what else is computed of it.
+
+    Not where its rows are long: they are compared in blocks, which is faster.
+    """
     shape = node.inputs[0].type.shape  # type: ignore[union-attr]
     count = element_count(shape)
-    return low.region.in_loop and count is not None and 0 < count <= cost_model.SCAN_IN_LOOP
+    if not low.region.in_loop or shape is None or count is None or not 0 < count <= cost_model.SCAN_IN_LOOP:
+        return False
+    axis = node.attrs["axis"]
+    return axis < len(shape) - 1 or shape[axis] <= cost_model.EXTREME_BLOCK
 
 
 def _join(low: Lowering, node: Node) -> None:
@@ -139,10 +145,10 @@ def _extreme(low: Lowering, node: Node) -> None:
     low.fail_when(lines.length.compare("==", 0), "InvalidArgumentError", message, node, array.dims, node.op.label)
     dims = array.dims[:axis] + array.dims[axis + 1 :]
     out = low.new_buffer(product(dims), output.dtype, output.name)
-    floating, kind = array.dtype.is_floating, spelling.machine_type(output.dtype)
+    floating, kind = array.dtype.is_floating, scalars.machine_type(output.dtype)
     sign = ">" if node.op.name == "argmax" else "<"
     # NaN is never the extreme.
-    lowest = spelling.literal(-np.inf if sign == ">" else np.inf, array.dtype) if floating else None
+    lowest = scalars.literal(-np.inf if sign == ">" else np.inf, array.dtype) if floating else None
 
     def first(expr: ir.Expr) -> ir.Var:
         value = low.assign(expr, "value")
@@ -185,7 +191,7 @@ def _extreme(low: Lowering, node: Node) -> None:
         low.add(ir.store(out.name, lines.outer, ir.Convert(kind, where)))
 
     def start_column(column: ir.Var) -> None:
-        low.add(ir.store(out.name, column, spelling.literal(0, output.dtype)))
+        low.add(ir.store(out.name, column, scalars.literal(0, output.dtype)))
         best = first(first_element(column))
         low.add(ir.store(bests.name, column, best))
 

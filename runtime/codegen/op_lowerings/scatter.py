@@ -1,4 +1,4 @@
-"""Printed forms of reading and writing at index vectors: gather_nd, scatter_nd, tensor_scatter_nd_*.
+"""Lowerings of reading and writing at index vectors: gather_nd, scatter_nd, tensor_scatter_nd_*.
 
 %y = tensor_scatter_nd_add(%x, [[%i, %j]], [%v])   →   if not (0 <= i < n and 0 <= j < m): return …
                                                        x[i * m + j] = x[i * m + j] + v
@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from runtime.codegen.kernel import spelling
+from runtime.codegen.kernel import scalars
 from runtime.codegen.kernel.names import rule_expression
 from runtime.codegen.kernel.values import Array, Buffer, Dims, Scalar, Vector, product
 from runtime.codegen.loops.access import total as total_of
@@ -124,7 +124,7 @@ def _places(low: Lowering, table: Dims, indices: Value) -> Places:
 
 
 def _updates(low: Lowering, node: Node, updates: Value, places: Places) -> Any:
-    """The updates, one after another in memory or in a few variables; prints the check of their dimensions."""
+    """The updates, one after another in memory or in a few variables; adds the check of their dimensions."""
     wanted = (*places.outer, *places.inner)
     own = low.dims(updates)
     wrong = [got.compare("!=", size) for got, size in zip(own, wanted) if got != size]
@@ -156,7 +156,7 @@ def _write(low: Lowering, node: Node, total: Array, indices: Value, new: Any, pl
         if joined is not None:
             dtype = total.dtype
             found = rule_expression(OPS[joined].scalar, [into, value], [dtype, dtype], dtype)
-            value = spelling.narrow(found, dtype)
+            value = scalars.narrow(found, dtype)
         return ir.set_to(into, value)
 
     ref = low.ref(indices)
@@ -269,7 +269,7 @@ def _start(
     low: Lowering, node: Node, parts: Sequence[ir.Expr], places: Places, number: ir.Expr, outer: Dims,
     values: Sequence[Value | None] = (),
 ) -> ir.Expr:  # fmt: skip
-    """The place in the table's buffer where an index vector leads to; prints its check. `number`: which vector; values:
+    """The place in the table's buffer where an index vector leads to; adds its check. `number`: which vector; values:
     its indices, where they are known."""
     table = places.table
     values = values or [None] * len(parts)

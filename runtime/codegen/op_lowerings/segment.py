@@ -1,4 +1,4 @@
-"""Printed forms of sums and extremes over segments, and of searches in sorted sequences.
+"""Lowerings of sums and extremes over segments, and of searches in sorted sequences.
 
 %y = unsorted_segment_sum(%x[n, m], %ids[n], 3)     →   for i in range(n):
                                                             segment = np.int64(ids[i])
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from runtime.codegen.kernel import spelling
+from runtime.codegen.kernel import scalars
 from runtime.codegen.kernel.names import rule_expression
 from runtime.codegen.kernel.values import Array, Dims, Virtual, product
 from runtime.codegen.lower.state import REFUSALS, Lowering, emitter
@@ -58,7 +58,7 @@ def _segments(low: Lowering, node: Node) -> None:
     message = f"data.shape = [{own}] does not start with segment_ids.shape = [{lead}]"
     _check_lead(low, node, data.dims[:rank], ids.dims, message, (*data.dims, *ids.dims))
     op, dtype = _JOINED[node.op.name], data.dtype
-    empty = spelling.literal(_neutral(op, dtype), dtype)
+    empty = scalars.literal(_neutral(op, dtype), dtype)
     dims = (count, *data.dims[rank:])
     total = low.solid(Virtual(dtype, dims, lambda indices: empty, uniform=True), node.outputs[0].name)
     rows, inner = low.atom(product(ids.dims)), low.atom(product(data.dims[rank:]))
@@ -67,7 +67,7 @@ def _segments(low: Lowering, node: Node) -> None:
     def joined(place: ir.Expr, source: ir.Expr) -> ir.Statement:
         into = ir.load(total.buffer.name, place)
         found = rule_expression(OPS[op].scalar, [into, ir.load(data.buffer.name, source)], [dtype, dtype], dtype)
-        return ir.set_to(into, spelling.narrow(found, dtype))
+        return ir.set_to(into, scalars.narrow(found, dtype))
 
     with low.nested() as block:
         segment = low.assign(ir.Convert(INT64, ir.load(ids.buffer.name, i)), "segment")
@@ -94,7 +94,7 @@ def _searchsorted(low: Lowering, node: Node) -> None:
     def found(first: ir.Expr, place: ir.Expr) -> ir.Statement:
         value, right = ir.load(values.buffer.name, place), ir.TRUE if node.attrs["side"] == "right" else ir.FALSE
         position = ir.call("lib.place_in", ir.Var(sequence.buffer.name), first, length, value, right)
-        return ir.store(out.name, place, ir.Convert(spelling.machine_type(output.dtype), position))
+        return ir.store(out.name, place, ir.Convert(scalars.machine_type(output.dtype), position))
 
     if len(sequence.dims) == 1:
         low.loop(i, low.atom(product(values.dims)), [found(ir.ZERO, i)])

@@ -1,4 +1,4 @@
-"""Printed forms of basic indexing: slices are views, their adjoints write through views.
+"""Lowerings of basic indexing: slices are views, their adjoints write through views.
 
 %y = strided_slice(%x, %i) {spec: x[i, 1:]}   →   if not (-n <= i < n): return …
                                                   y: offset i * m + 1, one dimension less
@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from runtime.codegen.kernel import spelling
+from runtime.codegen.kernel import scalars
 from runtime.codegen.kernel.source import NotNative
 from runtime.codegen.kernel.values import Array, Buffer, Dims, Scalar, Vector, Virtual, product
 from runtime.codegen.loops.access import total as total_of
@@ -102,7 +102,7 @@ def zeros(low: Lowering, node: Node, dims: Dims) -> Array:
     output = node.outputs[0]
     if not dims:
         raise NotNative(f"op '{node.op.name}' on a rank-0 tensor has no native form", node)
-    zero = spelling.literal(0, output.dtype)
+    zero = scalars.literal(0, output.dtype)
     ref = Virtual(output.dtype, dims, lambda indices: zero, uniform=True)
     return low.solid(ref, output.name)
 
@@ -113,7 +113,7 @@ def writable(low: Lowering, node: Node) -> Array:
     if not low.dims(source):
         raise NotNative(f"op '{node.op.name}' on a rank-0 tensor has no native form", node)
     ref = low.ref(source)
-    # Groups that are still to be printed may read this memory.
+    # Groups that are still to be lowered may read this memory.
     low.fusion.flush_all()
     if not (isinstance(ref, Array) and ref.is_plain):
         return low.solid(ref, node.outputs[0].name)
@@ -123,7 +123,7 @@ def writable(low: Lowering, node: Node) -> Array:
 
 
 def write(low: Lowering, node: Node, view: Array, value: Value, add: bool = False) -> None:
-    """Prints the assignment of `value` to the elements of `view`, to whose dimensions it broadcasts."""
+    """Adds the assignment of `value` to the elements of `view`, to whose dimensions it broadcasts."""
     own = low.dims(value)
     lead = len(view.dims) - len(own)
     for got, wanted in zip(own, view.dims[lead:] if lead >= 0 else ()):
@@ -135,7 +135,7 @@ def write(low: Lowering, node: Node, view: Array, value: Value, add: bool = Fals
     if not view.dims:
         found = ref.expr if isinstance(ref, Scalar) else ir.load(low.solid(ref).buffer.name, 0)
         place = ir.load(view.buffer.name, view.offset)
-        low.add(ir.set_to(place, spelling.narrow(place + found, view.dtype) if add else found))
+        low.add(ir.set_to(place, scalars.narrow(place + found, view.dtype) if add else found))
         return
     low.copy_into(view, ref, add)
 
@@ -144,7 +144,7 @@ def write(low: Lowering, node: Node, view: Array, value: Value, add: bool = Fals
 
 
 def slice_view(low: Lowering, node: Node, array: Array, spec: Sequence[tuple], holes: Sequence[Value]) -> Array:
-    """The part of `array` that a spec (see runtime/ops/arrays/slicing.py) selects; prints the checks of its indices."""
+    """The part of `array` that a spec (see runtime/ops/arrays/slicing.py) selects; adds the checks of its indices."""
     values: Iterator[Value] = iter(holes)
     strides = low.strides(array)
     dims: list[Atom] = []

@@ -1,4 +1,4 @@
-"""Printed forms of the order of a row's elements, of the largest of them, and of picking along rows.
+"""Lowerings of the order of a row's elements, of the largest of them, and of picking along rows.
 
 %at = argsort(%x[n, m])             for i in range(n):
                                 →       lib.order_of_row(x, i * m, m, False, at, keys, other_keys, other_at)
@@ -43,7 +43,7 @@ REFUSALS.update(dict.fromkeys(["argsort", "take_along"], _refusal))
 
 
 def _each_row(low: Lowering, node: Node, rows: ir.Expr, call: Callable[[ir.Expr], ir.Call]) -> None:
-    """Prints a loop over rows that calls a function of the library for each."""
+    """Adds a loop over rows that calls a function of the library for each."""
     row = low.index_name(0)
     low.nest(row, rows, [ir.Run(call(row))], is_large([node]), may_join=False)
 

@@ -1,4 +1,4 @@
-"""Printed forms of stacks: growing flat buffers with their tops in integer variables.
+"""Lowerings of stacks: growing flat buffers with their tops in integer variables.
 
     %s2 = stack_push(%s, %x)            if s_top + n > s_data.size:
                                             s_data = lib.grown(s_data, s_top, s_top + n)
@@ -16,7 +16,7 @@ import math
 from dataclasses import replace
 from typing import Any
 
-from runtime.codegen.kernel import spelling
+from runtime.codegen.kernel import scalars
 from runtime.codegen.kernel.values import Array, Buffer, Scalar, StackRef, Vector, product
 from runtime.codegen.loops.scalarize import is_small
 from runtime.codegen.lower.state import Lowering, emitter
@@ -52,7 +52,7 @@ def _empty(low: Lowering, node: Node) -> None:
 def _allocated(low: Lowering, size: ir.Expr, dtype: DType, base: str) -> str:
     """A variable that holds memory of a stack, which pushes may replace."""
     name = low.names.fresh(base)
-    low.add(ir.Alloc(name, size, spelling.machine_type(dtype)))
+    low.add(ir.Alloc(name, size, scalars.machine_type(dtype)))
     return name
 
 

@@ -1,4 +1,4 @@
-"""Printed forms of ops that only look at memory in another way, or fill it with what can be computed from an index.
+"""Lowerings of ops that only look at memory in another way, or fill it with what can be computed from an index.
 
 None of them copies: the result is another way to find an element, which the loops that use it have built in.
 """
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from runtime import dtypes
-from runtime.codegen.kernel import spelling
+from runtime.codegen.kernel import scalars
 from runtime.codegen.kernel.values import Array, Buffer, Dims, Scalar, Spread, Vector, Virtual, product
 from runtime.codegen.loops.access import total
 from runtime.codegen.loops.loop_nest import broadcast_dims
@@ -33,7 +33,7 @@ def _constant(low: Lowering, node: Node) -> None:
     array = node.attrs["value"].array
     dtype = dtypes.as_dtype(array.dtype)
     if array.ndim == 0:
-        low.define(node.outputs[0], Scalar(spelling.literal(array[()], dtype), dtype))
+        low.define(node.outputs[0], Scalar(scalars.literal(array[()], dtype), dtype))
         return
     name = low.names.fresh("c")
     low.constants.append((name, np.ascontiguousarray(array)))
@@ -44,9 +44,9 @@ def _constant(low: Lowering, node: Node) -> None:
     low.define(node.outputs[0], Array(Buffer(buffer, dtype), tuple(low.static_dim(d) for d in array.shape)))
 
 
-@emitter("identity", "stop_gradient")
+@emitter("identity", "stop_gradient", "from_replicas")
 def _identity(low: Lowering, node: Node) -> None:
-    low.define(node.outputs[0], low.ref(node.inputs[0]))
+    low.define(node.outputs[0], low.ref(node.inputs[-1]))
 
 
 # --- reading shapes --------------------------------------------------------------------------------------------------
@@ -65,7 +65,7 @@ def _size(low: Lowering, node: Node) -> None:
 @emitter("rank")
 def _rank(low: Lowering, node: Node) -> None:
     rank = node.inputs[0].type.rank  # type: ignore[union-attr]
-    low.define(node.outputs[0], Scalar(spelling.literal(rank, node.outputs[0].dtype), node.outputs[0].dtype))
+    low.define(node.outputs[0], Scalar(scalars.literal(rank, node.outputs[0].dtype), node.outputs[0].dtype))
 
 
 @emitter("shape")
@@ -83,9 +83,9 @@ def define_size(low: Lowering, node: Node, atom: Atom) -> None:
 
 
 def _as_scalar(low: Lowering, atom: Atom, dtype: DType) -> ir.Expr:
-    expr: ir.Expr = spelling.convert(atom, int64, dtype)
+    expr: ir.Expr = scalars.convert(atom, int64, dtype)
     if isinstance(atom, ir.Const):
-        expr = spelling.literal(atom.value, dtype)
+        expr = scalars.literal(atom.value, dtype)
     low.sizes[expr] = atom
     return expr
 
@@ -166,7 +166,7 @@ def _requested(low: Lowering, node: Node, old: Dims) -> Dims:
 
 
 def _reshaped(low: Lowering, node: Node, old: Dims, new: Dims) -> Dims:
-    """The new dimensions with -1 found out; prints a check where the number of elements might not fit."""
+    """The new dimensions with -1 found out; adds a check where the number of elements might not fit."""
     static = node.outputs[0].shape
     left, right = (Counter(d for d in dims if d != ir.ONE) for dims in (old, new))
     if _INFERRED in new:
@@ -358,7 +358,7 @@ def spread(low: Lowering, node: Node, dims: Dims) -> None:
 @emitter("zeros_like", "ones_like")
 def _constant_like(low: Lowering, node: Node) -> None:
     output = node.outputs[0]
-    number = spelling.literal(0 if node.op.name == "zeros_like" else 1, output.dtype)
+    number = scalars.literal(0 if node.op.name == "zeros_like" else 1, output.dtype)
     if not output.type.rank:  # type: ignore[union-attr]
         low.define(output, Scalar(number, output.dtype))
         return
@@ -413,9 +413,9 @@ def _range(low: Lowering, node: Node) -> None:
         if kind == "float":
             message = "Requires a finite number of elements [Op:Range]"
             low.fail_when(size.compare("<", 0), "InvalidArgumentError", message, node, (), "range")
-    own = spelling.machine_type(output.dtype)
+    own = scalars.machine_type(output.dtype)
 
     def element(indices: Sequence[ir.Expr]) -> ir.Expr:
-        return spelling.narrow(start + ir.Convert(own, indices[0]) * delta, output.dtype)
+        return scalars.narrow(start + ir.Convert(own, indices[0]) * delta, output.dtype)
 
     low.define(output, Virtual(output.dtype, (size,), element))

@@ -15,11 +15,7 @@ nothing. Loops that count ask outside of their trips (see `lower/counted_loops.p
 
 from __future__ import annotations
 
-from runtime.codegen import cost_model
 from runtime.codegen.passes.kernel import Kernel, loops_inside_out
-from runtime.graph.ir import Graph, Node
-from runtime.kernel_ir import ir
-from runtime.types import TensorType
 
 
 def run(kernel: Kernel) -> None:
@@ -27,25 +23,5 @@ def run(kernel: Kernel) -> None:
     for function in kernel.functions:
         for _, item in loops_inside_out(function.body):
             assert item.loop is not None
-            spend = ir.assign("ticks", ir.Var("ticks") + item.loop.cost)
-            item.body += [spend, kernel.interrupt_poll(function, item.loop.span)]
+            item.body += kernel.ticking(function, item.loop.span, item.loop.cost)
             item.loop = None
-
-
-def ticks_of(node: Node) -> int:
-    """What a trip of a `while` node costs."""
-    return _ticks(node.regions[1])
-
-
-def _ticks(body: Graph) -> int:
-    total = 1
-    for node in body.nodes:
-        if node.regions:
-            total += max(_ticks(region) for region in node.regions)
-        elif node.op.name == "matmul":
-            total += cost_model.PRODUCT_TICKS
-        elif any(isinstance(v.type, TensorType) and v.type.rank for v in node.outputs):
-            total += cost_model.ARRAY_TICKS
-        elif node.op.name != "constant":
-            total += 1
-    return total

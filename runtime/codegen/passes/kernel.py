@@ -1,4 +1,4 @@
-"""A kernel between lowering and printing: what the passes rewrite."""
+"""A kernel between lowering and the back ends: what the passes rewrite."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from runtime.codegen import cost_model
 from runtime.codegen.kernel.names import Names
 from runtime.codegen.kernel.source import ErrorSite, Interruption
 from runtime.kernel_ir import ir
+from runtime.kernel_ir.types import INT64
 
 
 @dataclass
@@ -42,17 +43,23 @@ class Kernel:
         self.sites.append(site)
         return ir.Fail(len(self.sites))
 
-    def interrupt_poll(self, function: ir.Function, span: Any) -> ir.If:
-        """Asks for Ctrl-C when the ticks say so."""
-        self.starts[function.name]["ticks"] = ir.ZERO
+    def ticking(self, function: ir.Function, span: Any, cost: ir.Expr | int) -> tuple[ir.Assign, ir.If]:
+        """What counts the ticks of a loop, or of a part of its trips, and what asks for Ctrl-C when they say so."""
+        self.starts[function.name][ir.TICKS] = ir.ZERO
+        ticks = ir.Var(ir.TICKS, INT64)
         leave = ir.If(ir.call("lib.interrupted"), [self.fails(Interruption("KeyboardInterrupt", "", span))])
-        return ir.If(ir.Var("ticks").compare(">", cost_model.POLL_TICKS), [ir.assign("ticks", 0), leave])
+        return ir.assign(ir.TICKS, ticks + cost), interrupt_poll(ticks, leave)
 
     def loop_of(self, nest: ir.For | None) -> ir.For | None:
         """The loop that a nest is in after the passes."""
         while nest in self.fused:
             nest = self.fused[nest]
         return nest
+
+
+def interrupt_poll(ticks: ir.Var | ir.Load, leave: ir.Statement) -> ir.If:
+    """Begins to count anew, and leaves if the user asks for it, when there are enough ticks."""
+    return ir.If(ticks.compare(">", cost_model.POLL_TICKS), [ir.set_to(ticks, 0), leave])
 
 
 def loops_inside_out(block: ir.Block) -> Iterator[tuple[ir.Block, ir.While]]:

@@ -24,12 +24,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from runtime.codegen import cost_model
-from runtime.codegen.kernel import spelling
+from runtime.codegen.kernel import scalars
 from runtime.codegen.passes.kernel import Kernel
 from runtime.graph.passes import options
 from runtime.kernel_ir import ir
 
-_SLOW = frozenset(f"{module}.{name}" for module in ("lib", "math") for name in spelling.OWN)
+_SLOW = frozenset(f"{module}.{name}" for module in ("lib", "math") for name in scalars.OWN)
 
 
 def run(kernel: Kernel) -> None:
@@ -50,17 +50,12 @@ def _fuse(kernel: Kernel, block: ir.Block) -> None:
             before = block[last] if last is not None else None
             if isinstance(before, ir.For) and _can_join(kernel, before, block[last + 1 : position], item):  # type: ignore[operator]
                 item.body = [*before.body, *item.body]
-                item.parallel = (item.parallel or before.parallel) and _stays(before.body) and _stays(item.body)
+                item.parallel = (item.parallel or before.parallel) and not ir.may_leave(item.body)
                 kernel.fused[before] = item
                 del block[last]  # type: ignore[arg-type]
                 position -= 1
             last = position
         position += 1
-
-
-def _stays(block: ir.Block) -> bool:
-    """Whether nothing in a block leaves the function."""
-    return not any(isinstance(item, (ir.Return, ir.Fail)) for item in ir.walk(block))
 
 
 def _can_join(kernel: Kernel, before: ir.For, between: ir.Block, after: ir.For) -> bool:

@@ -42,7 +42,7 @@ class ThreadCount:
 
 def thread_count() -> int:
     """How many threads a large nest runs on: what was set, or as many as this process has cores."""
-    return _chosen or _available()
+    return _chosen or cores()
 
 
 def chosen_thread_count() -> int:
@@ -58,7 +58,7 @@ def set_thread_count(count: int) -> None:
     _chosen = count
 
 
-def _available() -> int:
+def cores() -> int:
     """The cores that this process may use, asked for once a second: that takes longer than a small kernel."""
     global _cores, _asked
     now = time.monotonic()

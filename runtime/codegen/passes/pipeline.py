@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from runtime.codegen.passes import (
+    coalesce_copies,
     hoist_allocations,
     interrupt_polls,
     loop_fusion,
@@ -27,6 +28,8 @@ PASSES: tuple[tuple[str, Callable[[Kernel], None]], ...] = (
     ("strip-mining", strip_mine.run),
     ("interrupt polls", interrupt_polls.run),
     ("scalar replacement", scalar_replacement.run),
+    # After what relies on the names that loops carry.
+    ("copy coalescing", coalesce_copies.run),
     # Last: threads run functions, which the others needn't look into.
     ("parallelisation", parallelize.run),
 )

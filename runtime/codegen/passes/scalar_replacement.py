@@ -16,8 +16,6 @@ from being vectorised. It runs on a complete kernel, since only then it's known 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from runtime.codegen.passes.kernel import Kernel
 from runtime.kernel_ir import ir
 from runtime.kernel_ir.types import BOOL
@@ -28,7 +26,7 @@ _NOTHING = ir.Const(False, BOOL)  # an expression without variables
 def run(kernel: Kernel) -> None:
     """Replaces the arrays whose elements one row of a nest writes and reads."""
     for function in kernel.functions:
-        statements = list(_statements(function.body))
+        statements = list(ir.walk_with_blocks(function.body))
         users: dict[str, list[ir.Statement]] = {}
         allocations: dict[str, list[ir.Statement]] = {}
         for _, item in statements:
@@ -60,19 +58,6 @@ class _Nests:
         if loop not in self._inside:
             self._inside[loop] = set(ir.walk(loop.body))
         return self._inside[loop]
-
-
-def _statements(block: ir.Block) -> Iterator[tuple[ir.Block, ir.Statement]]:
-    """The statements with the blocks that they stand in, in program order."""
-    waiting = [(block, iter(block))]
-    while waiting:
-        current, rest = waiting[-1]
-        item = next(rest, None)
-        if item is None:
-            waiting.pop()
-            continue
-        yield current, item
-        waiting += [(inner, iter(inner)) for inner in reversed(ir.blocks(item))]
 
 
 def _is_value(name: str, nests: _Nests, users: list[ir.Statement]) -> bool:

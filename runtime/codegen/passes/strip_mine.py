@@ -72,8 +72,8 @@ def _with_room(kernel: Kernel, function: ir.Function, item: ir.While, loop: ir.L
     for data, top in loop.stacks:
         growth = ir.assign(data, ir.call("lib.grown", ir.Var(data), ir.Var(top), ir.Var(top) + 1))
         outer.append(ir.If(ir.Var(top).compare("==", ir.Size(ir.Var(data))), [growth]))
-    spend = ir.assign("ticks", ir.Var("ticks") + cost_model.STRIP_TRIPS * loop.cost)
-    return ir.While(ir.TRUE, [*outer, spend, kernel.interrupt_poll(function, loop.span)])
+    ticking = kernel.ticking(function, loop.span, cost_model.STRIP_TRIPS * loop.cost)
+    return ir.While(ir.TRUE, [*outer, *ticking])
 
 
 def _counted(
@@ -83,7 +83,6 @@ def _counted(
     variable, limit, step = counter.variable, counter.limit, counter.step
     distance = limit - variable if counter.is_up else variable - limit
     cost = -(-loop.cost // counter.least_step)
-    ticks = ir.Var("ticks", INT64)
     if counter.most * cost <= cost_model.POLL_TICKS:
         if not loop.is_inner:
             return [item]
@@ -94,13 +93,15 @@ def _counted(
             spent = ir.call("max", distance, 0) * cost
         else:
             spent = ir.call("max", distance, 0) // (step if counter.is_up else -step) * loop.cost
-        return [ir.assign("ticks", ticks + spent), item, kernel.interrupt_poll(function, loop.span)]
+        count, poll = kernel.ticking(function, loop.span, spent)
+        return [count, item, poll]
     part, end = ir.Var(kernel.names.fresh("part"), INT64), ir.Var(kernel.names.fresh("stop"), INT64)
+    count, poll = kernel.ticking(function, loop.span, part * cost)
     chunk: ir.Block = [
         ir.assign(part.name, ir.call("min", distance, cost_model.POLL_TICKS // cost)),
-        ir.assign("ticks", ticks + part * cost),
+        count,
         ir.assign(end.name, ir.Binary("+" if counter.is_up else "-", variable, part)),
         ir.While(variable.compare("<" if counter.is_up else ">", end), item.body),
-        kernel.interrupt_poll(function, loop.span),
+        poll,
     ]
     return [ir.While(item.test, chunk)]

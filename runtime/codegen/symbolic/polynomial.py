@@ -1,4 +1,4 @@
-"""Sums of products of integer variables: what sizes and indices are while a kernel is printed.
+"""Sums of products of integer variables: what sizes and indices are while a kernel is lowered.
 
 >>> n, i = Polynomial.of("n"), Polynomial.of("i")
 >>> (n + 2) * i - i

@@ -1,4 +1,4 @@
-"""What is known of integers while a kernel is printed: between which numbers they lie, and below which dimension.
+"""What is known of integers while a kernel is lowered: between which numbers they lie, and below which dimension.
 
     while i < 300:                       while i < 300:
         if i < 0 or i >= n:                  total = total + a[i]
@@ -15,8 +15,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
+from runtime.codegen.kernel.region import Region
 from runtime.codegen.symbolic.polynomial import Polynomial
 from runtime.dtypes import DType
 from runtime.graph.ir import Node, Value
@@ -25,6 +26,24 @@ from runtime.kernel_ir.types import INT64
 from runtime.ops.table import too_large
 
 Atom = ir.Var | ir.Const
+
+
+class _Comparisons(Protocol):
+    def is_below(self, form: Polynomial | None, size: Atom) -> bool: ...
+
+
+class Numbers(Protocol):
+    """What this module asks of the kernel that is being lowered (`lower/state.py`)."""
+
+    region: Region
+
+    @property
+    def extents(self) -> _Comparisons: ...
+    def static_size(self, atom: ir.Expr) -> int | None: ...
+    def ref(self, value: Value) -> Any: ...
+    def scalar_name(self, value: Value) -> ir.Var | ir.Const: ...
+    def atom(self, expr: ir.Expr, base: str | None = "n") -> Atom: ...
+    def assign(self, expr: ir.Expr, base: str | None = None) -> ir.Var: ...
 
 
 @dataclass(frozen=True)
@@ -73,7 +92,7 @@ def form_of(known: Known | None) -> Polynomial | None:
 
 
 def number_of(ref: Any) -> int | None:
-    """The integer that a ref stands for, where that is known while printing."""
+    """The integer that a ref stands for, where that is known while lowering."""
     known = known_of(ref)
     return known.low if known is not None and known.low == known.high else None
 
@@ -147,7 +166,7 @@ _RULES: dict[str, Callable[..., Known | None]] = {
 }  # fmt: skip
 
 
-def outside(low: Any, index: ir.Expr, known: Known | None, size: ir.Expr) -> ir.Expr | None:
+def outside(low: Numbers, index: ir.Expr, known: Known | None, size: Atom) -> ir.Expr | None:
     """The condition that an index isn't in [0, size), as far as it isn't known to be; None where it can't be."""
     parts: list[ir.Expr] = [] if known is not None and known.is_nonnegative else [index.compare("<", 0)]
     if not is_below(low, known, size):
@@ -155,7 +174,7 @@ def outside(low: Any, index: ir.Expr, known: Known | None, size: ir.Expr) -> ir.
     return ir.either(*parts) if parts else None
 
 
-def is_below(low: Any, known: Known | None, size: ir.Expr) -> bool:
+def is_below(low: Numbers, known: Known | None, size: Atom) -> bool:
     """Whether a number is known to be less than a dimension."""
     if known is None:
         return False
@@ -170,7 +189,7 @@ def may_be(known: Known | None, low: int | None, high: int) -> bool:
     return known is None or (known.low <= high and (low is None or low <= known.high))
 
 
-def index_of(low: Any, value: Value, base: str) -> tuple[Atom, Known | None]:
+def index_of(low: Numbers, value: Value, base: str) -> tuple[Atom, Known | None]:
     """A rank-0 integer as a 64-bit variable or literal, and what is known of it."""
     known = known_of(low.ref(value))
     if known is not None and known.wide is not None:
@@ -183,7 +202,7 @@ def index_of(low: Any, value: Value, base: str) -> tuple[Atom, Known | None]:
     return name, known
 
 
-def learn_inside(low: Any, value: Value, size: ir.Expr | None) -> None:
+def learn_inside(low: Numbers, value: Value, size: ir.Expr | None) -> None:
     """Remembers what a check has shown: that the integer of which `index_of` was asked is in [0, size)."""
     ref = low.region.env[value]
     known = known_of(ref)

@@ -8,7 +8,7 @@
 Sizes are polynomials of the dimensions of the kernel's arguments, and one size has one name, so that equal sizes are
 seen to be. Where a shape hangs on how sizes compare (a slice may reach beyond an array that is shorter than usual; what
 broadcasts may have one element), it is *assumed* what holds for all but the smallest arrays. The kernel asks for that
-when it is entered, before it has done anything, and leaves what doesn't fit to another one, which is printed without
+when it is entered, before it has done anything, and leaves what doesn't fit to another one, which is lowered without
 assumptions when it is needed for the first time (`lower/lower_graph.py`).
 
 Indices in loops are polynomials too, of counters between bounds: `i * w + j` lies in an array of `h * w` elements.
@@ -17,8 +17,9 @@ Indices in loops are polynomials too, of counters between bounds: `i * w + j` li
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
+from runtime.codegen.kernel.names import Names
 from runtime.codegen.symbolic.polynomial import Polynomial, product
 from runtime.codegen.symbolic.ranges import Atom, Known, form_of, known_of, limits
 from runtime.dtypes import DType
@@ -34,12 +35,25 @@ _DEPTH = 8  # of counters in one another
 
 
 class Assumed(Exception):
-    """Two dimensions of arguments were found to be meant as equal: the kernel is to be printed again with this."""
+    """Two dimensions of arguments were found to be meant as equal: the kernel is to be lowered again with this."""
 
     def __init__(self, variable: str, value: Polynomial) -> None:
         super().__init__(variable)
         self.variable = variable
         self.value = value
+
+
+class SizeNames(Protocol):
+    """What `Extents` asks of the kernel that is being lowered (`lower/state.py`)."""
+
+    names: Names
+    prologue: dict[str, ir.Expr]
+    sizes: dict[ir.Expr, Atom]
+
+    def static_dim(self, size: int) -> Atom: ...
+    def static_size(self, atom: ir.Expr) -> int | None: ...
+    def is_visible(self, atom: Atom) -> bool: ...
+    def assign(self, expr: ir.Expr, base: str | None = None) -> ir.Var: ...
 
 
 class Extents:
@@ -48,7 +62,7 @@ class Extents:
     assuming: whether it may ask for something when it is entered. equal: variables that are assumed to be others.
     """
 
-    def __init__(self, low: Any, assuming: bool, equal: dict[str, Polynomial]) -> None:
+    def __init__(self, low: SizeNames, assuming: bool, equal: dict[str, Polynomial]) -> None:
         self.low = low
         self.assuming = assuming
         self.equal = equal
@@ -57,7 +71,7 @@ class Extents:
         self.conditions: list[Polynomial] = []  # assumed not to be negative
         self.values: dict[str, Polynomial] = {}  # of other names
         self.names: dict[Polynomial, str] = {}
-        self.bounds: dict[str, tuple[Polynomial, Polynomial]] = {}  # of counters, whose loops are being printed
+        self.bounds: dict[str, tuple[Polynomial, Polynomial]] = {}  # of counters, whose loops are being lowered
 
     def snapshot(self) -> tuple:
         return dict(self.values), dict(self.names), dict(self.bounds)
@@ -216,7 +230,7 @@ class Extents:
 
     def refined(self, op: str, refs: list[Any], known: Known | None, dtype: DType) -> Known | None:
         """What is known of the result of an integer op, besides `known`."""
-        if op not in ("add", "subtract", "multiply", "floormod", "maximum"):
+        if len(refs) != 2:
             return known
         a, b = (form_of(known_of(ref)) for ref in refs)
         if a is None or b is None:
@@ -225,11 +239,18 @@ class Extents:
             return self._remainder(a, b) or known
         if op == "maximum":
             return self._larger(a, b, dtype) or known
-        if op == "multiply" and all(f.variables and f.variables <= self.entry.keys() for f in (a, b)):
-            # What is multiplied are mostly sizes.
-            self.is_least(a)
-            self.is_least(b)
-        form = a + b if op == "add" else a - b if op == "subtract" else a * b
+        if op == "add":
+            form = a + b
+        elif op == "subtract":
+            form = a - b
+        elif op == "multiply":
+            if all(f.variables and f.variables <= self.entry.keys() for f in (a, b)):
+                # What is multiplied are mostly sizes.
+                self.is_least(a)
+                self.is_least(b)
+            form = a * b
+        else:
+            return known
         if form.number is not None or len(form.terms) > _TERMS or form.degree > _DEGREE:
             return known
         least, greatest = limits(dtype)
@@ -268,7 +289,7 @@ class Extents:
         return form is not None and self.is_least(self.of(size) - 1 - form)
 
     def counts(self, counter: str, first: Polynomial, last: Polynomial) -> None:
-        """Says between which sizes a counter is while the body of its loop is being printed."""
+        """Says between which sizes a counter is while the body of its loop is being lowered."""
         self.bounds[counter] = (first, last)
 
     def has_counted(self, counter: str) -> None:

@@ -1,14 +1,14 @@
-"""Which arrays that a loop carries have other sizes after a trip than before it, found before the loop is printed.
+"""Which arrays that a loop carries have other sizes after a trip than before it, found before the loop is lowered.
 
     %a = while(%a0) body(%a): %b = concat(%a, %x)       a = a0; n = n0
                                                  →      while ...:
                                                             b = (n + m elements)
                                                             a = b; n = n + m
 
-A loop is printed under the assumption that the sizes of its carries don't change, and once more where that turns out
-wrong. In a nest of loops the innermost one would be printed once more for each loop around it. What is found here is
-printed right at once. A carry is found only where its sizes are surely other ones; what hangs on arithmetic with sizes
-is left to printing.
+A loop is lowered under the assumption that the sizes of its carries don't change, and once more where that turns out
+wrong. In a nest of loops the innermost one would be lowered once more for each loop around it. What is found here is
+lowered right at once. A carry is found only where its sizes are surely other ones; what hangs on arithmetic with sizes
+is left to lowering.
 
 Each loop and branch is looked at once, whatever stands around it: the sizes of its inputs are names, and results have
 one of these names, or a new size, or one of which nothing is known.
@@ -20,7 +20,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from runtime.graph.ir import Graph, Node, Value
-from runtime.graph.updates import UPDATES
 from runtime.types import TensorType
 
 
@@ -103,7 +102,7 @@ class VaryingCarries:
             return [operands[1]]
         if name == "array_write":
             return [None if node.attrs["fixed"] or operands[2] is None else (New(), *operands[2])]
-        if name in UPDATES:
+        if node.op.is_update:
             return [operands[0]]
         if name == "resize_rows" and operands[0]:
             count, rows = numbers[1], operands[0][0]

@@ -66,7 +66,7 @@ def _take_branch(graph: Graph, node: Node, taken: bool, mapping: Substitution) -
 
 
 def _is_foldable(node: Node, known: dict[Value, Any]) -> bool:
-    if not node.inputs or node.inputs[0] not in known or node.op.effect or node.regions:
+    if not node.inputs or node.inputs[0] not in known or node.op.effect or node.regions or node.op.is_collective:
         return False
     for value in node.outputs:
         if not isinstance(value.type, TensorType) or (element_count(value.type.shape) or 0) > MAX_ELEMENTS:

@@ -10,23 +10,24 @@ from collections.abc import Callable
 from typing import Any
 
 from runtime.graph.ir import Graph
-from runtime.graph.passes import algebra, joins, moves, named_sums, options, strength_reduction
-from runtime.graph.passes.array_rows import reserve_rows
-from runtime.graph.passes.commits import insert_commits
+from runtime.graph.passes import options
 from runtime.graph.passes.common_subexpressions import merge_common_subexpressions
-from runtime.graph.passes.complex_parts import in_parts
-from runtime.graph.passes.conditionals import simplify_conditionals
 from runtime.graph.passes.constant_folding import fold_constants
-from runtime.graph.passes.custom_gradients import without_custom_gradients
+from runtime.graph.passes.control_flow.array_rows import reserve_rows
+from runtime.graph.passes.control_flow.conditionals import simplify_conditionals
+from runtime.graph.passes.control_flow.late_operands import put_late_operands_last
+from runtime.graph.passes.control_flow.loop_carries import prune_carries
+from runtime.graph.passes.control_flow.loop_invariants import move_loop_invariants
+from runtime.graph.passes.control_flow.product_hoisting import hoist_products
+from runtime.graph.passes.control_flow.reduction_order import gather_reductions
 from runtime.graph.passes.dead_code import remove_dead_code
-from runtime.graph.passes.explicit_captures import with_captures_passed
-from runtime.graph.passes.late_operands import put_late_operands_last
-from runtime.graph.passes.loop_carries import prune_carries
-from runtime.graph.passes.loop_invariants import move_loop_invariants
-from runtime.graph.passes.product_hoisting import hoist_products
-from runtime.graph.passes.reduction_order import gather_reductions
-from runtime.graph.passes.repetition import alike
-from runtime.graph.passes.rules import Rule, apply_rules
+from runtime.graph.passes.rewrites.commits import insert_commits
+from runtime.graph.passes.rewrites.complex_parts import in_parts
+from runtime.graph.passes.rewrites.custom_gradients import without_custom_gradients
+from runtime.graph.passes.rewrites.explicit_captures import with_captures_passed
+from runtime.graph.passes.rewrites.repetition import alike
+from runtime.graph.passes.rules import algebra, joins, moves, named_sums, strength_reduction
+from runtime.graph.passes.rules.rewriting import Rule, apply_rules
 from runtime.graph.passes.shape_propagation import propagate_shapes
 from runtime.graph.printer import as_text
 from runtime.ops.random.stateful import number_draws

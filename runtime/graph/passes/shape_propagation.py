@@ -32,7 +32,7 @@ def propagate_shapes(graph: Graph) -> None:
             _refine_letrec(node)
         elif not node.regions and not node.op.effect and node.op is not CONSTANT and node.outputs:
             _refine(node)
-            known = _known(node) if node.op.name in _ASKS else None
+            known = _known(node)
             if isinstance(known, Value):
                 mapping[node.outputs[0]] = known
             elif known is not None:
@@ -102,9 +102,6 @@ def _refine_letrec(node: Node) -> None:
         propagate_shapes(region)
 
 
-_ASKS = frozenset({"rank", "shape", "size", "ensure_shape"})
-
-
 def _known(node: Node) -> np.ndarray | Value | None:
     """The result of a node that asks for sizes, when they are known."""
     if not node.inputs or not isinstance(node.inputs[0].type, TensorType):
@@ -113,13 +110,11 @@ def _known(node: Node) -> np.ndarray | Value | None:
     shape, name = source.type.shape, node.op.name  # type: ignore[union-attr]
     if name == "rank" and shape is not None:
         return np.asarray(len(shape), node.outputs[0].dtype.np)
-    if element_count(shape) is None:
-        return None
-    if name == "shape":
+    if name == "shape" and element_count(shape) is not None:
         return np.asarray(shape, node.outputs[0].dtype.np)
-    if name == "size":
+    if name == "size" and element_count(shape) is not None:
         return np.asarray(element_count(shape), node.outputs[0].dtype.np)
-    if name == "ensure_shape" and source.type == node.outputs[0].type:
+    if name == "ensure_shape" and element_count(shape) is not None and source.type == node.outputs[0].type:
         return source
     return None
 

@@ -16,14 +16,17 @@ Goldschmidt's iteration gives g next to the root of a, and h next to 1 / (2 g); 
 g + (a - g g) h is off by some 2**-2p of itself before it is rounded to p bits. No root is halfway between two numbers,
 and the few that are that close are in the tests, as are all of float32.
 
-Looks at code that is vectorised already, and at blocks that are loops. Only processors with AVX-512 have the estimates.
+Looks at code that is vectorised already, and at blocks that are loops: how many of them pay depends on how many vectors
+LLVM has made of a trip, and one of two vectors of the same root may go each way. So whoever writes the loop can't
+decide it. LLVM says what its instructions are; what replaces them is put into the text of the module, since llvmlite
+can't change a module otherwise. Only processors with AVX-512 have the estimates.
 """
 
 from __future__ import annotations
 
 import functools
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from runtime.llvm import processor
 
@@ -31,13 +34,8 @@ from runtime.llvm import processor
 _COSTS = {"<16 x float>": (6, 10, 2), "<8 x double>": (9, 16, 3)}
 _PACE = 0.78  # cycles of an instruction of vectors, measured
 _WORTHWHILE = 1.1  # how much shorter the loop has to become
-_BLOCK = re.compile(r'^([\w.$-]+|"[^"]+"):.*\n(?:.+\n)+', re.MULTILINE)
-_DIVISION = re.compile(r"^  (%\S+) = fdiv (<16 x float>|<8 x double>) (.*)$", re.MULTILINE)
-_ROOT = re.compile(
-    r"^  (%\S+) = (?:tail )?call (<16 x float>|<8 x double>) @llvm\.sqrt\.\w+\((<\S+ x \w+> %\S+)\).*$", re.MULTILINE
-)
-_VECTORS = re.compile(r"^  .*<(?:16 x (?:float|i32)|8 x (?:double|i64))>.*$", re.MULTILINE)
-_PRODUCT = re.compile(r"= (?:fmul|fcmp|(?:tail )?call <\d+ x \w+> @llvm\.(?:fma|fmuladd)\.)")
+_OF_VECTORS = ("<16 x float>", "<16 x i32>", "<8 x double>", "<8 x i64>")
+_PRODUCTS = ("llvm.fma.", "llvm.fmuladd.")
 
 
 @functools.cache
@@ -51,51 +49,80 @@ def may_change(text: str) -> bool:
     return _is_known() and "fdiv" in text and "@llvm.sqrt." in text
 
 
-def relieved(text: str) -> str | None:
+def relieved(module: Any) -> str | None:
     """The text of an optimised module with divisions by multiplication, and what they call, which has to be inlined.
     None: there is nothing to change."""
-    used: set[str] = set()
-    changed = _BLOCK.sub(lambda found: _relieved_block(found, used), text)
+    used: dict[tuple[str, str], None] = {}  # what is called: kind and type
+    text, changed = str(module), {}
+    if any(f" = fdiv {vector} " in text for vector in _COSTS):  # asking LLVM takes longer
+        changed = {each.name: _relieved(each, used) for each in module.functions if not each.is_declaration}
     if not used:
         return None
-    functions = [
-        write(vector)
-        for kind, write in (("quotient", _quotient), ("root", _root))
-        for vector in _COSTS
-        if _symbol(kind, vector) in used
-    ]
-    declared = set(re.findall(r"^declare .* @([\w.]+)\(", text, re.MULTILINE))
-    called = {name: line for each in functions for name, line in _declarations(each)}
-    return "\n".join([changed, *functions, *(line for name, line in called.items() if name not in declared)])
+    helpers = [_quotient(vector) if kind == "quotient" else _root(vector) for kind, vector in used]
+    declared = {function.name for function in module.functions}
+    wanted = {name: line for helper in helpers for name, line in helper.declarations.items() if name not in declared}
+    return "\n".join([_with_calls(text, changed), *(helper.text for helper in helpers), *wanted.values()])
 
 
-def _relieved_block(found: re.Match[str], used: set[str]) -> str:
-    block, label = found[0], found[1]
-    divisions, roots = _DIVISION.findall(block), _ROOT.findall(block)
-    if not divisions or not re.search(rf"label %{re.escape(label)}\b.*$", block.rstrip("\n").rpartition("\n")[2]):
-        return block
-    quotients, squares = _chosen([each[1] for each in divisions], [each[1] for each in roots], block)
-    moved = {name for name, _, _ in divisions[:quotients]} | {name for name, *_ in roots[:squares]}
-    used.update(_symbol("quotient", vector) for _, vector, _ in divisions[:quotients])
-    used.update(_symbol("root", vector) for _, vector, _ in roots[:squares])
+def _relieved(function: Any, used: dict[tuple[str, str], None]) -> dict[str, str]:
+    """The instructions to call instead, by what they define."""
+    found: dict[str, str] = {}
+    for block in function.blocks:
+        instructions = list(block.instructions)
+        if all(operand != block for operand in instructions[-1].operands):
+            continue  # it isn't a loop
+        divisions = [each for each in instructions if each.opcode == "fdiv" and str(each.type) in _COSTS]
+        if not divisions:
+            continue
+        roots = [each for each in instructions if _is_call(each, "llvm.sqrt.") and str(each.type) in _COSTS]
+        kinds = [str(each.type) for each in divisions], [str(each.type) for each in roots]
+        quotients, squares = _chosen(*kinds, instructions)
+        for kind, chosen in (("quotient", divisions[:quotients]), ("root", roots[:squares])):
+            for each in chosen:
+                vector, (name, definition) = str(each.type), _definition(each)
+                given = _two(definition) if kind == "quotient" else (_argument(definition),)
+                operands = ", ".join(f"{vector} {operand}" for operand in given)
+                found[name] = f"call {vector} @{_symbol(kind, vector)}({operands})"
+                used[kind, vector] = None
+    return found
 
-    def quotient(division: re.Match[str]) -> str:
-        name, vector, operands = division.groups()
-        if name not in moved:
-            return division[0]
-        a, b = _two(operands)
-        return f"  {name} = call {vector} @{_symbol('quotient', vector)}({vector} {a}, {vector} {b})"
 
-    def root(call: re.Match[str]) -> str:
-        name, vector, operand = call.groups()
-        return f"  {name} = call {vector} @{_symbol('root', vector)}({operand})" if name in moved else call[0]
+def _with_calls(text: str, changed: Mapping[str, Mapping[str, str]]) -> str:
+    """A module's text in which what some instructions define, by the names of their functions, is called instead."""
+    lines = text.split("\n")
+    calls: Mapping[str, str] = {}
+    for position, line in enumerate(lines):
+        if line.startswith("define "):
+            calls = next((found for name, found in changed.items() if f"@{name}(" in line or f'@"{name}"(' in line), {})
+        name = line.partition(" = ")[0]
+        if calls and name.strip() in calls:
+            lines[position] = f"{name} = {calls[name.strip()]}"
+    return "\n".join(lines)
 
-    return _ROOT.sub(root, _DIVISION.sub(quotient, block))
+
+def _is_call(instruction: Any, *names: str) -> bool:
+    """Whether an instruction calls a function whose name begins so."""
+    if instruction.opcode != "call":
+        return False
+    *_, called = instruction.operands
+    return bool(called.name.startswith(names))
 
 
-def _chosen(divisions: Sequence[str], roots: Sequence[str], block: str) -> tuple[int, int]:
+def _is_of_vectors(instruction: Any) -> bool:
+    """Whether an instruction gives or takes vectors of 512 bits."""
+    return str(instruction.type) in _OF_VECTORS or any(str(each.type) in _OF_VECTORS for each in instruction.operands)
+
+
+def _definition(instruction: Any) -> tuple[str, str]:
+    """The name of what an instruction defines, and how."""
+    name, _, definition = str(instruction).strip().partition(" = ")
+    return name, definition
+
+
+def _chosen(divisions: Sequence[str], roots: Sequence[str], block: Sequence[Any]) -> tuple[int, int]:
     """How many divisions and roots to do by multiplication: what makes the loop shortest."""
-    products, vectors = len(_PRODUCT.findall(block)), len(_VECTORS.findall(block))
+    products = sum(each.opcode in ("fmul", "fcmp") or _is_call(each, *_PRODUCTS) for each in block)
+    vectors = sum(_is_of_vectors(each) for each in block)
 
     def cycles(quotients: int, squares: int) -> float:
         left = [_COSTS[vector][0] for vector in divisions[quotients:]] + [
@@ -112,8 +139,9 @@ def _chosen(divisions: Sequence[str], roots: Sequence[str], block: str) -> tuple
     return best if cycles(*best) * _WORTHWHILE <= cycles(0, 0) else (0, 0)
 
 
-def _two(operands: str) -> tuple[str, str]:
-    """The operands of an instruction: constants have commas and brackets."""
+def _two(division: str) -> tuple[str, str]:
+    """The operands of a division: constants have commas and brackets."""
+    _, _, operands = division.partition("> ")
     depth = 0
     for position, letter in enumerate(operands):
         depth += (letter in "(<") - (letter in ")>")
@@ -122,12 +150,33 @@ def _two(operands: str) -> tuple[str, str]:
     raise AssertionError(f"one operand: {operands}")
 
 
+def _argument(call: str) -> str:
+    """The argument of a call of a function of one vector."""
+    _, _, given = call.partition("(")
+    return given[: given.rindex(")")].partition("> ")[2]
+
+
 def _symbol(kind: str, vector: str) -> str:
     return f"autograph_{kind}_{vector.strip('<>').replace(' ', '')}"
 
 
-def _quotient(vector: str) -> str:
-    """The text of a function that divides vectors."""
+class _Helper:
+    """A function over vectors that is being written: its instructions, and the declarations of what they call."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.declarations: dict[str, str] = {}
+        self.text = ""
+
+    def call(self, result: str, type_: str, name: str, *operands: tuple[str, str]) -> None:
+        """operands: types and values."""
+        given = ", ".join(f"{kind} {value}" for kind, value in operands)
+        self.lines.append(f"{result} = call {type_} @{name}({given})")
+        self.declarations[name] = f"declare {type_} @{name}({', '.join(kind for kind, _ in operands)})"
+
+
+def _quotient(vector: str) -> _Helper:
+    """A function that divides vectors."""
     count, element = vector.strip("<>").split(" x ")
     bits, name, mantissa, bias = (32, "ps", 23, 127) if element == "float" else (64, "pd", 52, 1023)
     integers, fma = f"<{count} x i{bits}>", f"llvm.fma.v{count}f{bits}"
@@ -138,27 +187,30 @@ def _quotient(vector: str) -> str:
         return f"splat (i{bits} {number})"
 
     one = f"splat ({element} 1.0)"
-    lines = [f"%y0 = call {vector} @llvm.x86.avx512.rcp14.{name}.512({vector} %b, {vector} %b, i{count} -1)"]
+    helper = _Helper()
+    lines, v = helper.lines, vector
+    helper.call("%y0", v, f"llvm.x86.avx512.rcp14.{name}.512", (v, "%b"), (v, "%b"), (f"i{count}", "-1"))
     lines.append(f"%minus = fneg {vector} %b")
     steps = _COSTS[vector][2]
     for k in range(steps):
-        lines.append(f"%e{k} = call {vector} @{fma}({vector} %minus, {vector} %y{k}, {vector} {one})")
-        lines.append(f"%y{k + 1} = call {vector} @{fma}({vector} %y{k}, {vector} %e{k}, {vector} %y{k})")
+        helper.call(f"%e{k}", v, fma, (v, "%minus"), (v, f"%y{k}"), (v, one))
+        helper.call(f"%y{k + 1}", v, fma, (v, f"%y{k}"), (v, f"%e{k}"), (v, f"%y{k}"))
     lines.append(f"%q = fmul {vector} %a, %y{steps}")
-    lines.append(f"%r = call {vector} @{fma}({vector} %minus, {vector} %q, {vector} %a)")
-    lines.append(f"%product = call {vector} @{fma}({vector} %r, {vector} %y{steps}, {vector} %q)")
+    helper.call("%r", v, fma, (v, "%minus"), (v, "%q"), (v, "%a"))
+    helper.call("%product", v, fma, (v, "%r"), (v, f"%y{steps}"), (v, "%q"))
     for x in "ab":
         lines.append(f"%{x}.bits = bitcast {vector} %{x} to {integers}")
         lines.append(f"%{x}.size = and {integers} %{x}.bits, {splat((1 << (bits - 1)) - 1)}")
         lines.append(f"%{x}.above = sub {integers} %{x}.size, {splat(low)}")
-    lines.append(f"%above = call {integers} @llvm.umax.v{count}i{bits}({integers} %a.above, {integers} %b.above)")
+    umax = f"llvm.umax.v{count}i{bits}"
+    helper.call("%above", integers, umax, (integers, "%a.above"), (integers, "%b.above"))
     lines.append(f"%far = icmp uge {integers} %above, {splat(span)}")
     lines.append(f"%digits = or {integers} %b.bits, {splat(-1 << mantissa)}")
     lines.append(f"%ones = icmp eq {integers} %digits, {splat(-1)}")
     lines.append(f"%rare = or <{count} x i1> %far, %ones")
     lines.append(f"%mask = bitcast <{count} x i1> %rare to i{count}")
     body = "\n  ".join([*lines, *_ends(count)])
-    return f"""
+    helper.text = f"""
 define internal {vector} @{_symbol("quotient", vector)}({vector} %a, {vector} %b) alwaysinline nounwind {{
 begin:
   {body}
@@ -170,46 +222,49 @@ end:
   ret {vector} %result
 }}
 """
+    return helper
 
 
-def _root(vector: str) -> str:
-    """The text of a function that takes square roots of vectors."""
+def _root(vector: str) -> _Helper:
+    """A function that takes square roots of vectors."""
     count, element = vector.strip("<>").split(" x ")
     bits, name, mantissa, bias = (32, "ps", 23, 127) if element == "float" else (64, "pd", 52, 1023)
     integers, fma = f"<{count} x i{bits}>", f"llvm.fma.v{count}f{bits}"
     low, span = (bias - bias // 2) << mantissa, (bias // 2 * 2) << mantissa
     half = f"splat ({element} 0.5)"
-    lines = [
-        f"%y = call {vector} @llvm.x86.avx512.rsqrt14.{name}.512({vector} %a, {vector} %a, i{count} -1)",
-        f"%g0 = fmul {vector} %a, %y",
-        f"%h0 = fmul {vector} %y, {half}",
-    ]
+    helper = _Helper()
+    lines, v = helper.lines, vector
+    helper.call("%y", v, f"llvm.x86.avx512.rsqrt14.{name}.512", (v, "%a"), (v, "%a"), (f"i{count}", "-1"))
+    lines += [f"%g0 = fmul {vector} %a, %y", f"%h0 = fmul {vector} %y, {half}"]
     steps = _COSTS[vector][2] - 1
     for k in range(steps):
         lines.append(f"%minus{k} = fneg {vector} %h{k}")
-        lines.append(f"%e{k} = call {vector} @{fma}({vector} %minus{k}, {vector} %g{k}, {vector} {half})")
-        lines.append(f"%g{k + 1} = call {vector} @{fma}({vector} %g{k}, {vector} %e{k}, {vector} %g{k})")
-        lines.append(f"%h{k + 1} = call {vector} @{fma}({vector} %h{k}, {vector} %e{k}, {vector} %h{k})")
+        helper.call(f"%e{k}", v, fma, (v, f"%minus{k}"), (v, f"%g{k}"), (v, half))
+        for x in ("%g", "%h"):
+            helper.call(f"{x}{k + 1}", v, fma, (v, f"{x}{k}"), (v, f"%e{k}"), (v, f"{x}{k}"))
     lines.append(f"%minus = fneg {vector} %g{steps}")
-    lines.append(f"%d = call {vector} @{fma}({vector} %minus, {vector} %g{steps}, {vector} %a)")
-    lines.append(f"%product = call {vector} @{fma}({vector} %d, {vector} %h{steps}, {vector} %g{steps})")
+    helper.call("%d", v, fma, (v, "%minus"), (v, f"%g{steps}"), (v, "%a"))
+    helper.call("%product", v, fma, (v, "%d"), (v, f"%h{steps}"), (v, f"%g{steps}"))
     lines.append(f"%bits = bitcast {vector} %a to {integers}")
     lines.append(f"%above = sub {integers} %bits, splat (i{bits} {low})")
     lines.append(f"%far = icmp uge {integers} %above, splat (i{bits} {span})")
     lines.append(f"%mask = bitcast <{count} x i1> %far to i{count}")
+    sqrt = f"llvm.sqrt.v{count}f{bits}"
+    helper.declarations[sqrt] = f"declare {vector} @{sqrt}({vector})"
     body = "\n  ".join([*lines, *_ends(count)])
-    return f"""
+    helper.text = f"""
 define internal {vector} @{_symbol("root", vector)}({vector} %a) alwaysinline nounwind {{
 begin:
   {body}
 divide:
-  %root = call {vector} @llvm.sqrt.v{count}f{bits}({vector} %a)
+  %root = call {vector} @{sqrt}({vector} %a)
   br label %end
 end:
   %result = phi {vector} [ %product, %begin ], [ %root, %divide ]
   ret {vector} %result
 }}
 """
+    return helper
 
 
 def _ends(count: str) -> list[str]:
@@ -218,13 +273,3 @@ def _ends(count: str) -> list[str]:
         f"%any = icmp ne i{count} %mask, 0",
         'br i1 %any, label %divide, label %end, !prof !{!"branch_weights", i32 1, i32 1000}',
     ]
-
-
-_CALLED = re.compile(r"call (<[^>]+>) @(llvm\.[\w.]+)\((.*)\)$", re.MULTILINE)
-_TYPE = re.compile(r"(<\d+ x \w+>|i\d+) (?:%|splat|-?\d)")
-
-
-def _declarations(function: str) -> Iterator[tuple[str, str]]:
-    """The names and declarations of LLVM's functions that one of ours calls."""
-    for result, name, given in _CALLED.findall(function):
-        yield name, f"declare {result} @{name}({', '.join(_TYPE.findall(given))})"

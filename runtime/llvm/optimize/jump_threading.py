@@ -102,4 +102,4 @@ def _values(block: ir.Block, name: str) -> list[ir.Expr]:
 
 def _counts_ticks(item: ir.Statement) -> bool:
     """Whether a statement counts, or asks, for Ctrl-C: a loop that ends needn't."""
-    return _target(item) == "ticks" or (isinstance(item, ir.If) and "ticks" in ir.variables(item.test))
+    return _target(item) == ir.TICKS or (isinstance(item, ir.If) and ir.TICKS in ir.variables(item.test))

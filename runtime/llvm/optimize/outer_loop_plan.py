@@ -29,8 +29,6 @@ from typing import Any
 from runtime.kernel_ir import ir
 from runtime.kernel_ir.types import BOOL, INT64, Array, Scalar, Unsupported
 
-# Counts what all lanes do together, for Ctrl-C (codegen/passes/interrupt_polls.py).
-TICKS = "ticks"
 _LARGEST = 1500  # statements and expressions in a trip
 _FEWEST = 5  # trips: fewer would leave most lanes without work
 
@@ -185,7 +183,7 @@ def _plan(types: Any, original: ir.While) -> Plan | None:
         return None
     uses = found.uses
     wanted = uses.reads(found.serial) | {name for name, count in outside.items() if count}
-    found.stored = sorted((uses.assigned(found.parallel) & wanted & found.varying) - {TICKS})
+    found.stored = sorted((uses.assigned(found.parallel) & wanted & found.varying) - {ir.TICKS})
     return found
 
 
@@ -228,7 +226,7 @@ def _sums_taken_apart(types: Any, body: ir.Block) -> ir.Block:
         after: ir.Block = []
         counts = uses.counts([item])
         assignments = [each for each in ir.walk([item]) if isinstance(each, ir.Assign)]
-        for name in sorted(uses.assigned([item]) - {TICKS}):
+        for name in sorted(uses.assigned([item]) - {ir.TICKS}):
             type_ = types.variables[name]
             if not isinstance(type_, Scalar) or type_.is_float or type_ == BOOL:
                 continue
@@ -272,7 +270,7 @@ def _divided(types: Any, loop: ir.While, found: Plan, outside: Counter[str]) -> 
     exposed = uses.exposed(body, defined)
     assigned = uses.assigned(body)
     later = {name for name in assigned if outside[name] and name not in defined}
-    tainted = ((exposed | later) & assigned) - {TICKS, found.index}
+    tainted = ((exposed | later) & assigned) - {ir.TICKS, found.index}
     stores = any(_stores(types, item) for item in ir.walk(body))
     together = [_may_be_parallel(types, item, stores) for item in body]
     serial: set[int] = set()
@@ -282,7 +280,7 @@ def _divided(types: Any, loop: ir.While, found: Plan, outside: Counter[str]) -> 
         for position, item in enumerate(body):
             if position in serial:
                 continue
-            own = uses.assigned([item]) - {TICKS}
+            own = uses.assigned([item]) - {ir.TICKS}
             depends = (own | uses.reads([item])) & tainted
             if depends or found.index in own or not together[position]:
                 serial.add(position)
@@ -290,7 +288,7 @@ def _divided(types: Any, loop: ir.While, found: Plan, outside: Counter[str]) -> 
     for position in serial:
         seen = uses.reads([body[position]])
         following = (item for at, item in enumerate(body) if at not in serial and at > position)
-        if any(seen & uses.assigned([item]) - {TICKS} for item in following):
+        if any(seen & uses.assigned([item]) - {ir.TICKS} for item in following):
             return False
     found.parallel = [item for position, item in enumerate(body) if position not in serial]
     found.serial = [item for position, item in enumerate(body) if position in serial]
@@ -363,7 +361,7 @@ def _spread(found: Plan, block: ir.Block, inside: ir.Block | None) -> None:
         elif isinstance(item, ir.Assign):
             for target, value in _pairs(item):
                 seen = inside is not None and not found.is_local(target, inside)
-                if target != TICKS and (found.differs(value) or seen):
+                if target != ir.TICKS and (found.differs(value) or seen):
                     found.varying.add(target)
 
 
@@ -396,7 +394,7 @@ def _is_worthwhile(types: Any, found: Plan) -> bool:
 
 def _is_recurrence(types: Any, uses: Uses, loop: ir.While) -> bool:
     """Whether each trip needs a float that the one before computed, other than by an addition in any order."""
-    carried = uses.exposed(loop.body, set()) & uses.assigned(loop.body) - {TICKS}
+    carried = uses.exposed(loop.body, set()) & uses.assigned(loop.body) - {ir.TICKS}
     return any(isinstance(t := types.variables.get(name), Scalar) and t.is_float for name in carried)
 
 

@@ -50,6 +50,10 @@ register(
             Sample(sample.shapes, sample.attrs, fixed=sample.fixed, gradient=sample.gradient)
             for sample in SLICE_ADD.samples or ()
         ),
+        is_update=True,
+        fails_first=True,
+        is_quiet=True,
+        by_parts=True,
     )
 )  # fmt: skip
 

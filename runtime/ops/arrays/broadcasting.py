@@ -14,7 +14,7 @@ from runtime.ops.late import late
 from runtime.ops.rules import brackets, unbroadcast
 from runtime.ops.table import OpDef, Sample, register
 from runtime.shapes import TensorShape, as_shape, broadcast, merge
-from runtime.tensor import Tensor
+from runtime.tensor import Tensor, TensorLike
 from runtime.types import TensorType
 
 
@@ -49,12 +49,15 @@ BROADCAST_TO = register(
         ),
         is_move=True,
         can_fail=False,
+        is_view=True,
+        numbers_after=1,
+        cost=0,
     )
 )  # fmt: skip
 
 
 @late
-def broadcast_to(input: Any, shape: Any, name: str | None = None) -> Tensor:
+def broadcast_to(input: TensorLike, shape: Any, name: str | None = None) -> Tensor:
     """Repeated to `shape` by the broadcasting rules. Raises InvalidArgumentError when they don't allow it."""
     x = convert_to_tensor(input)
     attr, holes = shape_args(shape)
@@ -89,6 +92,8 @@ SUM_TO = register(
             Sample(shapes, gradient=(0,)) for shapes in [((2, 3), (3,)), ((2, 3), (2, 1)), ((3,), ()), ((0, 2), (1, 2))]
         ),
         can_fail=False,
+        by_parts=True,
+        cheap=True,
     )
 )  # fmt: skip
 BROADCAST_LIKE = register(
@@ -101,5 +106,8 @@ BROADCAST_LIKE = register(
             Sample(shapes, gradient=(0,)) for shapes in [((3,), (2, 3)), ((2, 1), (2, 3)), ((), ()), ((), (0, 2))]
         ),
         is_move=True,
+        is_view=True,
+        numbers_after=1,
+        cost=0,
     )
 )  # fmt: skip

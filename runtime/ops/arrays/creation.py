@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from runtime import dtypes, errors
-from runtime.context import ctx
+from runtime.context import ctx, placing
 from runtime.dtypes import DType, DTypeLike
 from runtime.ops.convert import convert_to_tensor, has_dtype, operands, scalar_int, shape_args, static_value
 from runtime.ops.dispatch import apply, call
@@ -17,7 +17,7 @@ from runtime.ops.entries import known_value
 from runtime.ops.late import late
 from runtime.ops.rules import blanks, infer_same
 from runtime.ops.table import OPS, OpDef, Sample, register
-from runtime.tensor import EagerTensor, SymbolicTensor, Tensor
+from runtime.tensor import EagerTensor, SymbolicTensor, Tensor, TensorLike
 from runtime.types import TensorType
 
 
@@ -29,7 +29,7 @@ def _filled(shape: Any, value: Any, dtype: DType) -> Tensor:
     for entry in attr:
         if entry is not None and entry < 0:
             raise errors.InvalidArgumentError(f"Dimension {entry} must be >= 0 [Op:Fill]", "fill")
-    if ctx.builder is None:
+    if ctx.builder is None and (not placing or placing[0].place_of(()) is None):
         array: Any = np.full(attr, value, dtype._np)
         return EagerTensor(array if attr or dtype.kind == "O" else array[()], dtype)
     return apply(OPS["broadcast_to"], (convert_to_tensor(value, dtype), *holes), {"shape": attr})
@@ -77,7 +77,7 @@ def ones(shape: Any, dtype: DTypeLike = dtypes.float32, name: str | None = None)
 
 
 @late
-def fill(dims: Any, value: Any, name: str | None = None) -> Tensor:
+def fill(dims: Any, value: TensorLike, name: str | None = None) -> Tensor:
     """A tensor of shape `dims` with the scalar `value` everywhere.
 
     Raises InvalidArgumentError for a negative dimension or a value that isn't a scalar.
@@ -108,6 +108,8 @@ ZEROS_LIKE = register(
         "zeros_like", _infer_like, _blank, grad=lambda op, dy: (None,), shape_only=(0,), cheap=True,
         doc="Zeros of another tensor's shape and dtype.", samples=_LIKE,
         can_fail=False,
+        is_quiet=True,
+        by_parts=True,
     )
 )  # fmt: skip
 ONES_LIKE = register(
@@ -115,6 +117,7 @@ ONES_LIKE = register(
         "ones_like", _infer_like, lambda x: np.ones(x.shape, x.dtype), grad=lambda op, dy: (None,), shape_only=(0,),
         cheap=True, kinds="biufc", doc="Ones of another tensor's shape and dtype.", samples=_LIKE,
         can_fail=False,
+        is_quiet=True,
     )
 )  # fmt: skip
 
@@ -129,12 +132,12 @@ def _like(row: OpDef, input: Any, dtype: DTypeLike) -> Tensor:
     return result if kind is x.dtype else call("cast", result, dtype=kind)
 
 
-def zeros_like(input: Any, dtype: DTypeLike = None, name: str | None = None) -> Tensor:
+def zeros_like(input: TensorLike, dtype: DTypeLike = None, name: str | None = None) -> Tensor:
     """Zeros of another tensor's shape, of its dtype unless one is given."""
     return _like(ZEROS_LIKE, input, dtype)
 
 
-def ones_like(input: Any, dtype: DTypeLike = None, name: str | None = None) -> Tensor:
+def ones_like(input: TensorLike, dtype: DTypeLike = None, name: str | None = None) -> Tensor:
     """Ones of another tensor's shape, of its dtype unless one is given."""
     return _like(ONES_LIKE, input, dtype)
 
@@ -216,7 +219,13 @@ _HIERARCHY = (dtypes.int32, dtypes.int64, dtypes.float16, dtypes.float32, dtypes
 
 
 @late
-def range(start: Any, limit: Any = None, delta: Any = 1, dtype: DTypeLike = None, name: str | None = None) -> Tensor:
+def range(
+    start: TensorLike,
+    limit: TensorLike | None = None,
+    delta: TensorLike = 1,
+    dtype: DTypeLike = None,
+    name: str | None = None,
+) -> Tensor:
     """start, start + delta, ... up to but without `limit`; `range(n)` counts from 0.
 
     int32 for Python ints, float32 if there is a float, else the widest dtype of the arguments.
@@ -247,7 +256,7 @@ def range(start: Any, limit: Any = None, delta: Any = 1, dtype: DTypeLike = None
 
 
 @late
-def linspace(start: Any, stop: Any, num: Any, name: str | None = None, axis: int = 0) -> Tensor:
+def linspace(start: TensorLike, stop: Any, num: TensorLike, name: str | None = None, axis: int = 0) -> Tensor:
     """`num` evenly spaced numbers from `start` to `stop`, both included. Integers give float64.
 
     Raises InvalidArgumentError for a negative `num`.

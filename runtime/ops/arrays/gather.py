@@ -21,7 +21,7 @@ from runtime.ops.dispatch import apply, call
 from runtime.ops.late import late
 from runtime.ops.rules import brackets, dims, product, shape_attr
 from runtime.ops.table import OpDef, Sample, register
-from runtime.tensor import Tensor
+from runtime.tensor import Tensor, TensorLike
 from runtime.types import TensorType
 
 
@@ -109,6 +109,11 @@ GATHER = register(
             Sample(((3, 2), ()), {"axis": 0}, fixed={1: np.int32(1)}),
             Sample(((3,), (0,)), {"axis": 0}, fixed={1: _INDICES[:0]}),
         ),
+        reads_part=True,
+        is_quiet=True,
+        by_parts=True,
+        needs_no_constants=True,
+        cheap=True,
     )
 )  # fmt: skip
 GATHER_GRAD = register(
@@ -124,6 +129,7 @@ GATHER_GRAD = register(
             Sample(((3, 2, 2), (2, 2)), {"axis": 1, "shape": (3, 2)}, fixed={1: _TABLE}),
             Sample(((3, 2), (3,), ()), {"axis": 0, "shape": (None, 2)}, fixed={1: _INDICES, 2: np.int32(4)}),
         ),
+        by_parts=True,
     )
 )  # fmt: skip
 INDEX_ADD = register(
@@ -135,13 +141,15 @@ INDEX_ADD = register(
             Sample(((3, 2), (3,), (3, 2)), {"axis": 0}, fixed={1: _INDICES}),
             Sample(((3, 2), (), (2,)), {"axis": 0}, fixed={1: np.int32(1)}),
         ),
+        is_update=True,
+        by_parts=True,
     )
 )  # fmt: skip
 
 
 @late
 def gather(
-    params: Any, indices: Any, validate_indices: Any = None, axis: Any = None, batch_dims: int = 0,
+    params: TensorLike, indices: TensorLike, validate_indices: Any = None, axis: Any = None, batch_dims: int = 0,
     name: str | None = None,
 ) -> Tensor:  # fmt: skip
     """The slices of `params` at `indices` along `axis` (default: `batch_dims`).
@@ -198,7 +206,7 @@ def _row_update_kernel(buffer: Any, i: Any, value: Any) -> Any:
     if not 0 <= i < buffer.shape[0]:
         raise errors.InvalidArgumentError(f"index {int(i)} is not in [0, {buffer.shape[0]}) [Op:RowUpdate]")
     result = np.array(buffer)
-    result[i] = value
+    result[i, ...] = value  # an element of an array of strings stays one, without an array around it
     return result
 
 
@@ -223,6 +231,11 @@ ROW_UPDATE = register(
         samples=(
             Sample(((3, 2), (), (2,)), fixed={1: np.int32(1)}), Sample(((3,), (), ()), fixed={1: np.int64(2)}),
         ),
+        is_update=True,
+        fails_first=True,
+        is_quiet=True,
+        by_parts=True,
+        needs_no_constants=True,
     )
 )  # fmt: skip
 
@@ -238,7 +251,7 @@ def row_update(buffer: Any, i: Any, value: Any) -> Tensor:
 
 @late
 def one_hot(
-    indices: Any, depth: Any, on_value: Any = None, off_value: Any = None, axis: int | None = None,
+    indices: TensorLike, depth: Any, on_value: Any = None, off_value: Any = None, axis: int | None = None,
     dtype: DTypeLike = None, name: str | None = None,
 ) -> Tensor:  # fmt: skip
     """A new axis of length `depth` (last by default) that holds `on_value` at the index and `off_value` elsewhere.
@@ -302,7 +315,7 @@ register(
 
 
 @late
-def boolean_mask(tensor: Any, mask: Any, axis: Any = None, name: str | None = None) -> Tensor:
+def boolean_mask(tensor: TensorLike, mask: Any, axis: Any = None, name: str | None = None) -> Tensor:
     """The slices of `tensor` at which `mask` (bool, of its leading shape from `axis` on) is true.
 
     Raises ValueError for a scalar mask or one whose shape doesn't fit.

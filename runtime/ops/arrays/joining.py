@@ -25,7 +25,7 @@ from runtime.ops.late import late
 from runtime.ops.rules import brackets, dims, need_same_dtype
 from runtime.ops.table import OpDef, Sample, register
 from runtime.shapes import Shape, merge
-from runtime.tensor import Tensor
+from runtime.tensor import Tensor, TensorLike
 from runtime.types import TensorType
 
 
@@ -226,7 +226,7 @@ UNSTACK = register(
 
 
 @late
-def unstack(value: Any, num: int | None = None, axis: Any = 0, name: str | None = None) -> list[Tensor]:
+def unstack(value: TensorLike, num: int | None = None, axis: Any = 0, name: str | None = None) -> list[Tensor]:
     """The slices of a tensor along `axis`, as a list. Raises ValueError when their number isn't known while tracing."""
     x = convert_to_tensor(value)
     if num is None and x._shape is None:
@@ -270,12 +270,15 @@ SPLIT = register(
         doc="Consecutive blocks along an axis.",
         samples=(Sample(((3, 2),), {"axis": 0, "sizes": (1, 2)}), Sample(((2, 4),), {"axis": 1, "sizes": (2, 0, 2)})),
         is_move=True,
+        numbers_after=1,
     )
 )  # fmt: skip
 
 
 @late
-def split(value: Any, num_or_size_splits: Any, axis: Any = 0, num: Any = None, name: str | None = None) -> list[Tensor]:
+def split(
+    value: TensorLike, num_or_size_splits: Any, axis: Any = 0, num: int | None = None, name: str | None = None
+) -> list[Tensor]:
     """Consecutive blocks along `axis`: that many equal ones, or of the given sizes (one may be -1).
 
     Raises InvalidArgumentError when the dimension doesn't divide evenly or the sizes don't add up.

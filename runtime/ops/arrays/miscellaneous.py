@@ -23,7 +23,7 @@ from runtime.ops.elementwise.compare import equal, where
 from runtime.ops.late import late
 from runtime.ops.rules import blanks, dims, product, shape_attr
 from runtime.ops.table import OpDef, Sample, register
-from runtime.tensor import Tensor
+from runtime.tensor import Tensor, TensorLike
 from runtime.types import TensorType
 
 
@@ -50,7 +50,7 @@ register(
 
 
 @late
-def repeat(input: Any, repeats: Any, axis: Any = None, name: str | None = None) -> Tensor:
+def repeat(input: TensorLike, repeats: Any, axis: Any = None, name: str | None = None) -> Tensor:
     """Each element (or slice along `axis`) `repeats` times; one number, or one for each. Without axis: flattened."""
     x = convert_to_tensor(input)
     if axis is None:
@@ -94,7 +94,7 @@ def sequence_mask(lengths: Any, maxlen: Any = None, dtype: DTypeLike = dtypes.bo
 
 @late
 def reverse_sequence(
-    input: Any, seq_lengths: Any, seq_axis: int = 1, batch_axis: int = 0, name: str | None = None
+    input: TensorLike, seq_lengths: Any, seq_axis: int = 1, batch_axis: int = 0, name: str | None = None
 ) -> Tensor:
     """The first `seq_lengths[i]` slices of batch entry i in reverse order, the others as they are."""
     x = convert_to_tensor(input)
@@ -133,7 +133,7 @@ def _pairs(value: Any, count: int) -> tuple[tuple[int, int], ...]:
 
 
 @late
-def space_to_batch(input: Any, block_shape: Any, paddings: Any, name: str | None = None) -> Tensor:
+def space_to_batch(input: TensorLike, block_shape: Any, paddings: Any, name: str | None = None) -> Tensor:
     """Blocks of the dimensions after the first, their elements spread over the batch."""
     x = convert_to_tensor(input)
     blocks = [int(b) for b in np.reshape(np.asarray(static_value(convert_to_tensor(block_shape))), -1)]
@@ -189,7 +189,7 @@ def required_space_to_batch_paddings(
 
 
 @late
-def batch_to_space(input: Any, block_shape: Any, crops: Any, name: str | None = None) -> Tensor:
+def batch_to_space(input: TensorLike, block_shape: Any, crops: Any, name: str | None = None) -> Tensor:
     """The inverse of `space_to_batch`; `crops` cuts off what padding added."""
     x = convert_to_tensor(input)
     blocks = [int(b) for b in np.reshape(np.asarray(static_value(convert_to_tensor(block_shape))), -1)]
@@ -213,7 +213,7 @@ def batch_to_space(input: Any, block_shape: Any, crops: Any, name: str | None = 
 
 
 @late
-def space_to_depth(input: Any, block_size: int, data_format: str = "NHWC", name: str | None = None) -> Tensor:
+def space_to_depth(input: TensorLike, block_size: int, data_format: str = "NHWC", name: str | None = None) -> Tensor:
     """Blocks of rows and columns moved into the channels."""
     if data_format != "NHWC":
         raise NotImplementedError("space_to_depth takes data_format NHWC")
@@ -225,7 +225,7 @@ def space_to_depth(input: Any, block_size: int, data_format: str = "NHWC", name:
 
 
 @late
-def depth_to_space(input: Any, block_size: int, data_format: str = "NHWC", name: str | None = None) -> Tensor:
+def depth_to_space(input: TensorLike, block_size: int, data_format: str = "NHWC", name: str | None = None) -> Tensor:
     """The inverse of `space_to_depth`."""
     if data_format != "NHWC":
         raise NotImplementedError("depth_to_space takes data_format NHWC")
@@ -241,7 +241,7 @@ def depth_to_space(input: Any, block_size: int, data_format: str = "NHWC", name:
 
 
 @late
-def dynamic_partition(data: Any, partitions: Any, num_partitions: int, name: str | None = None) -> list[Tensor]:
+def dynamic_partition(data: TensorLike, partitions: Any, num_partitions: int, name: str | None = None) -> list[Tensor]:
     """The rows of `data` as `num_partitions` tensors, by the number of each row.
 
     Raises InvalidArgumentError for a number out of range.
@@ -311,16 +311,17 @@ BITCAST = register(
     OpDef(
         "bitcast", _infer_bitcast, _bitcast_kernel, grad=_nothing, kinds="iufc", doc="The same bytes as another dtype.",
         samples=(Sample(((3,),), {"dtype": dtypes.uint8}, gradient=()),),
+        reads_bits=True,
     )
 )  # fmt: skip
 
 
-def bitcast(input: Any, type: DTypeLike, name: str | None = None) -> Tensor:
+def bitcast(input: TensorLike, type: DTypeLike, name: str | None = None) -> Tensor:
     """The same bytes as another dtype; sizes that differ add a last dimension or take it away."""
     return apply(BITCAST, (convert_to_tensor(input),), {"dtype": dtypes.as_dtype(type)})
 
 
-def saturate_cast(value: Any, dtype: DTypeLike, name: str | None = None) -> Tensor:
+def saturate_cast(value: TensorLike, dtype: DTypeLike, name: str | None = None) -> Tensor:
     """`cast`, with numbers beyond the dtype's range at its ends."""
     x, wanted = convert_to_tensor(value), dtypes.as_dtype(dtype)
     if x.dtype is wanted or wanted.kind not in "iuf" or x.dtype.kind not in "iuf":
@@ -380,7 +381,7 @@ def _attr(shape: Tensor) -> tuple[int | None, ...]:
 
 
 @late
-def unravel_index(indices: Any, dims: Any, name: str | None = None) -> Tensor:
+def unravel_index(indices: TensorLike, dims: Any, name: str | None = None) -> Tensor:
     """Positions in the flattened tensor of shape `dims` as coordinates, one row per dimension.
 
     Raises InvalidArgumentError for a position that the shape doesn't have.

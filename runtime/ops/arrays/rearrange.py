@@ -15,7 +15,7 @@ from runtime.ops.dispatch import apply, call
 from runtime.ops.late import late
 from runtime.ops.rules import brackets, dims, shape_attr
 from runtime.ops.table import OpDef, Sample, register
-from runtime.tensor import Tensor
+from runtime.tensor import Tensor, TensorLike
 from runtime.types import TensorType
 
 
@@ -60,12 +60,13 @@ TILE = register(
             Sample(((),), {"multiples": ()}),
         ),
         is_move=True,
+        numbers_after=1,
     )
 )  # fmt: skip
 
 
 @late
-def tile(input: Any, multiples: Any, name: str | None = None) -> Tensor:
+def tile(input: TensorLike, multiples: Any, name: str | None = None) -> Tensor:
     """Copies of a tensor side by side, `multiples[i]` of them along dimension i."""
     attr, holes = shape_args(multiples, "multiples")
     return apply(TILE, (convert_to_tensor(input), *holes), {"multiples": attr})
@@ -106,6 +107,7 @@ PAD = register(
             Sample(((2, 3),), {"paddings": ((1, 0), (0, 2)), "constant_values": 0}),
             Sample(((0,),), {"paddings": ((2, 1),), "constant_values": 1}),
         ),
+        by_parts=True,
     )
 )  # fmt: skip
 
@@ -120,7 +122,7 @@ def _known_pairs(paddings: Any) -> np.ndarray | None:
 
 @late
 def pad(
-    tensor: Any, paddings: Any, mode: str = "CONSTANT", constant_values: Any = 0, name: str | None = None
+    tensor: TensorLike, paddings: Any, mode: str = "CONSTANT", constant_values: Any = 0, name: str | None = None
 ) -> Tensor:
     """With a border of `paddings[i] = (before, after)` elements in each dimension.
 
@@ -238,7 +240,7 @@ REVERSE = register(
 
 
 @late
-def reverse(tensor: Any, axis: Any, name: str | None = None) -> Tensor:
+def reverse(tensor: TensorLike, axis: Any, name: str | None = None) -> Tensor:
     """Back to front along the given axes."""
     x = convert_to_tensor(tensor)
     r = known_rank(x, "reverse")
@@ -247,7 +249,7 @@ def reverse(tensor: Any, axis: Any, name: str | None = None) -> Tensor:
 
 
 @late
-def roll(input: Any, shift: Any, axis: Any, name: str | None = None) -> Tensor:
+def roll(input: TensorLike, shift: Any, axis: Any, name: str | None = None) -> Tensor:
     """Elements moved on by `shift` places along `axis` (an int or several of each); those that leave come in again."""
     x = convert_to_tensor(input)
     r = known_rank(x, "roll")

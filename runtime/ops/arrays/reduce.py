@@ -9,7 +9,7 @@ from __future__ import annotations
 import builtins
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from runtime.ops.late import late
 from runtime.ops.rules import brackets, dims, product, shape_attr
 from runtime.ops.table import OPS, OpDef, Sample, register
 from runtime.shapes import Shape
-from runtime.tensor import Tensor
+from runtime.tensor import Tensor, TensorLike
 from runtime.types import TensorType
 
 Axis = tuple[int, ...] | None
@@ -213,18 +213,41 @@ def normal_axis(axis: int, rank: int, label: str) -> int:
     return axis + rank if axis < 0 else axis
 
 
+class Reduction(Protocol):
+    """A public function that takes the elements along axes together."""
+
+    def __call__(
+        self, input_tensor: TensorLike, axis: Any = None, keepdims: bool = False, name: str | None = None
+    ) -> Tensor: ...
+
+
+class ArgReduction(Protocol):
+    """A public function that says where along an axis an element lies."""
+
+    def __call__(
+        self, input: TensorLike, axis: Any = None, output_type: DTypeLike = dtypes.int64, name: str | None = None
+    ) -> Tensor: ...
+
+
 def _reduction(
-    name: str, label: str, kernel: Callable, doc: str, grad: Any = None, kinds: str = "iuf", samples: Any = None
-) -> Callable[..., Tensor]:
+    name: str,
+    label: str,
+    kernel: Callable,
+    doc: str,
+    grad: Any = None,
+    kinds: str = "iuf",
+    samples: Any = None,
+    by_parts: bool = False,
+) -> Reduction:
     row = register(
         OpDef(
-            name, _infer, kernel, grad=grad, kinds=kinds, doc=doc, label=label,
-        can_fail=False,
+            name, _infer, kernel, grad=grad, kinds=kinds, doc=doc, label=label, can_fail=False, is_reduction=True,
+            by_parts=by_parts,
             samples=_samples() if samples is None else samples,
         )
     )  # fmt: skip
 
-    def function(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Tensor:
+    def function(input_tensor: TensorLike, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Tensor:
         x = convert_to_tensor(input_tensor)
         if x.dtype.kind not in kinds:
             check_kind(row, x.dtype)
@@ -238,13 +261,13 @@ def _reduction(
     return late(function)
 
 
-reduce_sum = _reduction("reduce_sum", "Sum", _sum_kernel, "The sum over axes.", _grad_sum, "iufc")
+reduce_sum = _reduction("reduce_sum", "Sum", _sum_kernel, "The sum over axes.", _grad_sum, "iufc", by_parts=True)
 reduce_prod = _reduction(
     "reduce_prod", "Prod", _prod_kernel, "The product over axes.", _grad_prod, "iufc", samples=_samples(0.5, 2.0)
 )
 reduce_mean = _reduction(
     "reduce_mean", "Mean", _mean_kernel, "The mean over axes; of integers rounded towards zero.", _grad_mean,
-    "iufc", samples=_samples(empty=False),
+    "iufc", samples=_samples(empty=False), by_parts=True,
 )  # fmt: skip
 reduce_max = _reduction("reduce_max", "Max", _max_kernel, "The largest element over axes.", _grad_extreme)
 reduce_min = _reduction("reduce_min", "Min", _min_kernel, "The smallest element over axes.", _grad_extreme)
@@ -253,7 +276,9 @@ reduce_all = _reduction("reduce_all", "All", _all_kernel, "Whether all elements 
 
 
 @late
-def reduce_logsumexp(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Tensor:
+def reduce_logsumexp(
+    input_tensor: TensorLike, axis: Any = None, keepdims: bool = False, name: str | None = None
+) -> Tensor:
     """log(sum(exp(x))) over axes, without overflow."""
     x = convert_to_tensor(input_tensor)
     check_kind(OPS["exp"], x.dtype)
@@ -267,7 +292,9 @@ def reduce_logsumexp(input_tensor: Any, axis: Any = None, keepdims: bool = False
 
 
 @late
-def reduce_variance(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Tensor:
+def reduce_variance(
+    input_tensor: TensorLike, axis: Any = None, keepdims: bool = False, name: str | None = None
+) -> Tensor:
     """The mean squared distance from the mean, over axes (population variance). Floats only."""
     x = convert_to_tensor(input_tensor)
     if x.dtype.kind not in "fc":
@@ -280,14 +307,14 @@ def reduce_variance(input_tensor: Any, axis: Any = None, keepdims: bool = False,
 
 
 @late
-def reduce_std(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Tensor:
+def reduce_std(input_tensor: TensorLike, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Tensor:
     """The square root of the variance, over axes. Floats only."""
     return call("sqrt", reduce_variance(input_tensor, axis, keepdims))
 
 
 @late
 def reduce_euclidean_norm(
-    input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None
+    input_tensor: TensorLike, axis: Any = None, keepdims: bool = False, name: str | None = None
 ) -> Tensor:
     """The square root of the sum of squares, over axes."""
     x = convert_to_tensor(input_tensor)
@@ -298,14 +325,14 @@ def reduce_euclidean_norm(
 
 
 @late
-def is_non_decreasing(x: Any, name: str | None = None) -> Tensor:
+def is_non_decreasing(x: TensorLike, name: str | None = None) -> Tensor:
     """Whether no element is smaller than the one before it, in row-major order."""
     flat = call("reshape", convert_to_tensor(x), shape=(-1,))
     return reduce_all(flat[1:] >= flat[:-1])
 
 
 @late
-def is_strictly_increasing(x: Any, name: str | None = None) -> Tensor:
+def is_strictly_increasing(x: TensorLike, name: str | None = None) -> Tensor:
     """Whether each element is larger than the one before it, in row-major order."""
     flat = call("reshape", convert_to_tensor(x), shape=(-1,))
     return reduce_all(flat[1:] > flat[:-1])
@@ -313,7 +340,11 @@ def is_strictly_increasing(x: Any, name: str | None = None) -> Tensor:
 
 @late
 def count_nonzero(
-    input: Any, axis: Any = None, keepdims: bool = False, dtype: DTypeLike = dtypes.int64, name: str | None = None
+    input: TensorLike,
+    axis: Any = None,
+    keepdims: bool = False,
+    dtype: DTypeLike = dtypes.int64,
+    name: str | None = None,
 ) -> Tensor:
     """How many elements are not zero, over axes."""
     x = convert_to_tensor(input)
@@ -343,7 +374,7 @@ def _arg_kernel(function: Callable, neutral: float) -> Callable:
     return kernel
 
 
-def _arg_rows(name: str, label: str, function: Callable, neutral: float, doc: str) -> Callable[..., Tensor]:
+def _arg_rows(name: str, label: str, function: Callable, neutral: float, doc: str) -> ArgReduction:
     samples = tuple(
         Sample((shape,), {"axis": axis, "output_type": dtype})
         for shape, axis in [((3, 4), 0), ((3, 4), 1), ((5,), 0), ((2, 0), 0)]
@@ -352,13 +383,14 @@ def _arg_rows(name: str, label: str, function: Callable, neutral: float, doc: st
     row = register(
         OpDef(
             name, _infer_arg, _arg_kernel(function, neutral), grad=lambda op, dy: (None,), kinds="biuf", label=label,
-            doc=doc,
-        can_fail=False,
+            doc=doc, can_fail=False, is_reduction=True,
             samples=samples,
         )
     )  # fmt: skip
 
-    def public(input: Any, axis: Any = None, output_type: DTypeLike = dtypes.int64, name: str | None = None) -> Tensor:
+    def public(
+        input: TensorLike, axis: Any = None, output_type: DTypeLike = dtypes.int64, name: str | None = None
+    ) -> Tensor:
         x = convert_to_tensor(input)
         check_kind(row, x.dtype)
         if x._shape is None:

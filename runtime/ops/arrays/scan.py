@@ -12,7 +12,7 @@ from runtime.ops.convert import check_kind, convert_to_tensor, scalar_int, stati
 from runtime.ops.dispatch import apply, call
 from runtime.ops.late import late
 from runtime.ops.table import OpDef, Sample, register
-from runtime.tensor import Tensor
+from runtime.tensor import Tensor, TensorLike
 
 
 def _running(function: Any, neutral: int) -> Callable:
@@ -77,6 +77,7 @@ CUMSUM = register(
         "cumsum", _infer_running, _running(np.add, 0), grad=_grad_cumsum, kinds="iufc", complex_rule=True,
         doc="Running sums.",
         samples=_running_samples(-3.0, 3.0),
+        by_parts=True,
     )
 )  # fmt: skip
 CUMPROD = register(
@@ -106,13 +107,17 @@ def _run_along(row: OpDef, x: Any, axis: Any, exclusive: bool, reverse: bool) ->
 
 
 @late
-def cumsum(x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None) -> Tensor:
+def cumsum(
+    x: TensorLike, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None
+) -> Tensor:
     """Running sums along an axis. exclusive: without the element itself; reverse: from the end."""
     return _run_along(CUMSUM, x, axis, exclusive, reverse)
 
 
 @late
-def cumprod(x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None) -> Tensor:
+def cumprod(
+    x: TensorLike, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None
+) -> Tensor:
     """Running products along an axis. exclusive: without the element itself; reverse: from the end."""
     return _run_along(CUMPROD, x, axis, exclusive, reverse)
 
@@ -162,7 +167,7 @@ CUMLOGSUMEXP = register(
 
 @late
 def cumulative_logsumexp(
-    x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None
+    x: TensorLike, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None
 ) -> Tensor:
     """Running log(sum(exp(x))) along an axis, without overflow. exclusive: without the element itself, from -inf."""
     return _run_along(CUMLOGSUMEXP, x, axis, exclusive, reverse)

@@ -20,7 +20,7 @@ from runtime.ops.late import late
 from runtime.ops.rules import blanks, brackets, dims, shape_attr
 from runtime.ops.table import OpDef, Sample, register
 from runtime.shapes import TensorShape, element_count
-from runtime.tensor import Tensor
+from runtime.tensor import Tensor, TensorLike
 from runtime.types import TensorType
 
 
@@ -149,6 +149,10 @@ GATHER_ND = register(
         "gather_nd", _infer_gather_nd, _gather_nd_kernel,
         grad=_grad_gather_nd, doc="Slices of params at index vectors.",
         samples=(Sample(((3, 2), (2, 1)), fixed={1: _ND}), Sample(((3, 2), (2, 2)), fixed={1: _PAIRS})),
+        reads_part=True,
+        is_quiet=True,
+        by_parts=True,
+        needs_no_constants=True,
     )
 )  # fmt: skip
 SCATTER_ND = register(
@@ -163,6 +167,7 @@ SCATTER_ND = register(
             Sample(((2, 1), (2, 2)), {"shape": (3, 2)}, fixed={0: _ND}),
             Sample(((2, 2), (2,), ()), {"shape": (None, 2)}, fixed={0: _PAIRS, 2: np.int32(3)}),
         ),
+        by_parts=True,
     )
 )  # fmt: skip
 SCATTER_UPDATE = register(
@@ -172,6 +177,9 @@ SCATTER_UPDATE = register(
         samples=(
             Sample(((3, 2), (2, 1), (2, 2)), fixed={1: _ND}), Sample(((3, 2), (2, 2), (2,)), fixed={1: _PAIRS}),
         ),
+        is_update=True,
+        by_parts=True,
+        needs_no_constants=True,
     )
 )  # fmt: skip
 SCATTER_ADD = register(
@@ -183,6 +191,9 @@ SCATTER_ADD = register(
         samples=(
             Sample(((3, 2), (2, 1), (2, 2)), fixed={1: _ND}), Sample(((3, 2), (2, 2), (2,)), fixed={1: _PAIRS}),
         ),
+        is_update=True,
+        by_parts=True,
+        needs_no_constants=True,
     )
 )  # fmt: skip
 
@@ -240,6 +251,8 @@ SCATTER_MAX = register(
         multiple=True, grad=_grad_scatter_extreme, label="TensorScatterMax", kinds="iuf", samples=_EXTREMES,
         doc="A tensor with the larger of slices and updates at index vectors; for each element of the updates whether "
         "the tensor had what is there now, and whether the update is it.",
+        is_update=True,
+        needs_no_constants=True,
     )
 )  # fmt: skip
 SCATTER_MIN = register(
@@ -248,12 +261,14 @@ SCATTER_MIN = register(
         multiple=True, grad=_grad_scatter_extreme, label="TensorScatterMin", kinds="iuf", samples=_EXTREMES,
         doc="A tensor with the smaller of slices and updates at index vectors; for each element of the updates whether "
         "the tensor had what is there now, and whether the update is it.",
+        is_update=True,
+        needs_no_constants=True,
     )
 )  # fmt: skip
 
 
 @late
-def gather_nd(params: Any, indices: Any, batch_dims: int = 0, name: str | None = None) -> Tensor:
+def gather_nd(params: TensorLike, indices: TensorLike, batch_dims: int = 0, name: str | None = None) -> Tensor:
     """The slices of `params` at the index vectors in the last dimension of `indices`.
 
     batch_dims: leading dimensions that both have; the index vectors then index within a batch entry.
@@ -273,7 +288,7 @@ def gather_nd(params: Any, indices: Any, batch_dims: int = 0, name: str | None =
 
 
 @late
-def scatter_nd(indices: Any, updates: Any, shape: Any, name: str | None = None) -> Tensor:
+def scatter_nd(indices: TensorLike, updates: Any, shape: Any, name: str | None = None) -> Tensor:
     """Zeros of `shape` with `updates` added at the index vectors in the last dimension of `indices`."""
     attr, holes = shape_args(shape)
     return apply(SCATTER_ND, (convert_to_tensor(indices), convert_to_tensor(updates), *holes), {"shape": attr})
@@ -285,19 +300,19 @@ def _scatter(row: OpDef, tensor: Any, indices: Any, updates: Any) -> Any:
 
 
 @late
-def tensor_scatter_nd_update(tensor: Any, indices: Any, updates: Any, name: str | None = None) -> Tensor:
+def tensor_scatter_nd_update(tensor: TensorLike, indices: TensorLike, updates: Any, name: str | None = None) -> Tensor:
     """A copy of `tensor` with the slices at the index vectors replaced. Raises InvalidArgumentError out of range."""
     return _scatter(SCATTER_UPDATE, tensor, indices, updates)
 
 
 @late
-def tensor_scatter_nd_add(tensor: Any, indices: Any, updates: Any, name: str | None = None) -> Tensor:
+def tensor_scatter_nd_add(tensor: TensorLike, indices: TensorLike, updates: Any, name: str | None = None) -> Tensor:
     """A copy of `tensor` with `updates` added to the slices at the index vectors."""
     return _scatter(SCATTER_ADD, tensor, indices, updates)
 
 
 @late
-def tensor_scatter_nd_sub(tensor: Any, indices: Any, updates: Any, name: str | None = None) -> Tensor:
+def tensor_scatter_nd_sub(tensor: TensorLike, indices: TensorLike, updates: Any, name: str | None = None) -> Tensor:
     """A copy of `tensor` with `updates` subtracted from the slices at the index vectors."""
     x, values = operands("TensorScatterSub", tensor, updates)
     if x.dtype.kind == "u":
@@ -307,13 +322,13 @@ def tensor_scatter_nd_sub(tensor: Any, indices: Any, updates: Any, name: str | N
 
 
 @late
-def tensor_scatter_nd_max(tensor: Any, indices: Any, updates: Any, name: str | None = None) -> Tensor:
+def tensor_scatter_nd_max(tensor: TensorLike, indices: TensorLike, updates: Any, name: str | None = None) -> Tensor:
     """A copy of `tensor` with the larger of slices and `updates` at the index vectors."""
     return _scatter(SCATTER_MAX, tensor, indices, updates)[0]
 
 
 @late
-def tensor_scatter_nd_min(tensor: Any, indices: Any, updates: Any, name: str | None = None) -> Tensor:
+def tensor_scatter_nd_min(tensor: TensorLike, indices: TensorLike, updates: Any, name: str | None = None) -> Tensor:
     """A copy of `tensor` with the smaller of slices and `updates` at the index vectors."""
     return _scatter(SCATTER_MIN, tensor, indices, updates)[0]
 

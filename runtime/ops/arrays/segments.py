@@ -7,7 +7,7 @@ written with them.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from runtime.ops.elementwise.compare import equal, logical_and, where
 from runtime.ops.late import late
 from runtime.ops.rules import brackets
 from runtime.ops.table import OpDef, Sample, register
-from runtime.tensor import Tensor
+from runtime.tensor import Tensor, TensorLike
 from runtime.types import TensorType
 
 
@@ -119,7 +119,34 @@ _IDS = np.array([2, 0, 2, -1, 1], np.int32)
 _TABLE = np.array([[0, 1], [1, 1]], np.int64)
 
 
-def _row(name: str, ufunc: Any, neutral: Callable[[Any], Any], grad: Any, doc: str) -> Callable[..., Tensor]:
+class UnsortedSegments(Protocol):
+    """A public function of the rows of each segment, whose ids stand in any order."""
+
+    def __call__(
+        self, data: TensorLike, segment_ids: TensorLike, num_segments: TensorLike, name: str | None = None
+    ) -> Tensor: ...
+
+
+class SortedSegments(Protocol):
+    """A public function of the rows of each segment, whose ids don't decrease."""
+
+    def __call__(self, data: TensorLike, segment_ids: TensorLike, name: str | None = None) -> Tensor: ...
+
+
+class SegmentsOfRows(Protocol):
+    """A public function of the chosen rows of each segment, whose ids don't decrease."""
+
+    def __call__(
+        self,
+        data: TensorLike,
+        indices: TensorLike,
+        segment_ids: TensorLike,
+        num_segments: TensorLike | None = None,
+        name: str | None = None,
+    ) -> Tensor: ...
+
+
+def _row(name: str, ufunc: Any, neutral: Callable[[Any], Any], grad: Any, doc: str) -> UnsortedSegments:
     row = register(
         OpDef(
             name, _infer, _kernel(ufunc, neutral), grad=grad, kinds="iuf", doc=doc,
@@ -131,7 +158,9 @@ def _row(name: str, ufunc: Any, neutral: Callable[[Any], Any], grad: Any, doc: s
         )
     )  # fmt: skip
 
-    def function(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Tensor:
+    def function(
+        data: TensorLike, segment_ids: TensorLike, num_segments: TensorLike, name: str | None = None
+    ) -> Tensor:
         x, ids = convert_to_tensor(data), convert_to_tensor(segment_ids)
         count = scalar_int(num_segments, "num_segments")
         if isinstance(count, int):
@@ -171,23 +200,27 @@ def _sizes(x: Tensor, ids: Tensor, num: Any) -> Tensor:
 
 
 @late
-def unsorted_segment_mean(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Tensor:
+def unsorted_segment_mean(
+    data: TensorLike, segment_ids: TensorLike, num_segments: Any, name: str | None = None
+) -> Tensor:
     """The mean of the rows of each segment; 0 of none."""
     x, ids = convert_to_tensor(data), convert_to_tensor(segment_ids)
     return unsorted_segment_sum(x, ids, num_segments) / _sizes(x, ids, num_segments)
 
 
 @late
-def unsorted_segment_sqrt_n(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Tensor:
+def unsorted_segment_sqrt_n(
+    data: TensorLike, segment_ids: TensorLike, num_segments: Any, name: str | None = None
+) -> Tensor:
     """The sum of the rows of each segment divided by the square root of their number; 0 of none."""
     x, ids = convert_to_tensor(data), convert_to_tensor(segment_ids)
     return unsorted_segment_sum(x, ids, num_segments) / call("sqrt", _sizes(x, ids, num_segments))
 
 
-def _sorted(name: str, unsorted: Callable[..., Tensor], clear: bool, doc: str) -> Callable[..., Tensor]:
+def _sorted(name: str, unsorted: Callable[..., Tensor], clear: bool, doc: str) -> SortedSegments:
     """The form for ids that don't decrease, whose last says how many segments there are."""
 
-    def function(data: Any, segment_ids: Any, name: str | None = None) -> Tensor:
+    def function(data: TensorLike, segment_ids: TensorLike, name: str | None = None) -> Tensor:
         x, ids = convert_to_tensor(data), convert_to_tensor(segment_ids)
         assert_op(reduce_all(ids[1:] >= ids[:-1]), "segment ids are not increasing [Op:Segment]")
         assert_op(reduce_all(ids >= 0), "segment ids must be >= 0 [Op:Segment]")
@@ -218,9 +251,15 @@ segment_min = _sorted("segment_min", unsorted_segment_min, True, "The smallest o
 
 @late
 def bincount(
-    arr: Any, weights: Any = None, minlength: Any = None, maxlength: Any = None, dtype: DTypeLike = dtypes.int32,
-    name: str | None = None, axis: int | None = None, binary_output: bool = False,
-) -> Tensor:  # fmt: skip
+    arr: Any,
+    weights: Any = None,
+    minlength: Any = None,
+    maxlength: Any = None,
+    dtype: DTypeLike = dtypes.int32,
+    name: str | None = None,
+    axis: int | None = None,
+    binary_output: bool = False,
+) -> Tensor:
     """How often each number from 0 to the largest occurs, or the sum of its weights.
 
     minlength, maxlength: bounds of the length; numbers of `maxlength` and more don't count. axis=-1: per row.
@@ -295,9 +334,13 @@ def histogram_fixed_width(
 
 @late
 def confusion_matrix(
-    labels: Any, predictions: Any, num_classes: Any = None, weights: Any = None, dtype: DTypeLike = dtypes.int32,
+    labels: TensorLike,
+    predictions: TensorLike,
+    num_classes: Any = None,
+    weights: TensorLike | None = None,
+    dtype: DTypeLike = dtypes.int32,
     name: str | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """How often class j (column) was predicted for label i (row), or the sum of the weights.
 
     Raises InvalidArgumentError for negative numbers and those of `num_classes` or more.
@@ -320,7 +363,7 @@ def confusion_matrix(
 
 
 @late
-def zero_fraction(value: Any, name: str | None = None) -> Tensor:
+def zero_fraction(value: TensorLike, name: str | None = None) -> Tensor:
     """The share of elements that are zero, a float32 scalar; NaN of none."""
     x = convert_to_tensor(value)
     hits = call("cast", equal(x, convert_to_tensor(0, x.dtype)), dtype=dtypes.float32)
@@ -330,9 +373,13 @@ def zero_fraction(value: Any, name: str | None = None) -> Tensor:
 # --- segments of chosen rows ---------------------------------------------------------------------------------------
 
 
-def _of_rows(name: str, form: Callable[..., Tensor], doc: str) -> Callable[..., Tensor]:
+def _of_rows(name: str, form: Callable[..., Tensor], doc: str) -> SegmentsOfRows:
     def function(
-        data: Any, indices: Any, segment_ids: Any, num_segments: Any = None, name: str | None = None
+        data: TensorLike,
+        indices: TensorLike,
+        segment_ids: TensorLike,
+        num_segments: TensorLike | None = None,
+        name: str | None = None,
     ) -> Tensor:
         rows, ids = gather(data, indices), convert_to_tensor(segment_ids)
         assert_op(reduce_all(ids[1:] >= ids[:-1]), "segment ids are not increasing [Op:SparseSegment]")

@@ -16,7 +16,7 @@ from runtime.ops.late import late
 from runtime.ops.rules import brackets, dims, infer_same, shape_attr, unary_samples
 from runtime.ops.table import OpDef, Sample, register
 from runtime.shapes import Shape, as_shape, element_count, merge
-from runtime.tensor import Tensor
+from runtime.tensor import Tensor, TensorLike
 from runtime.types import TensorType
 
 
@@ -56,12 +56,14 @@ SHAPE = register(
         cheap=True, doc="The dimensions, as a vector.",
         samples=tuple(Sample((s,), a) for s in [(2, 3), (), (0, 2)] for a in _INT_DTYPES),
         can_fail=False,
+        cost=0,
     )
 )  # fmt: skip
 DIM = register(
     OpDef(
         "dim", _infer_scalar, lambda x, axis: np.int32(x.shape[axis]), grad=_no_gradient, shape_only=(0,), cheap=True,
         doc="One dimension, an int32 scalar.", samples=(Sample(((2, 3),), {"axis": 1}), Sample(((0,),), {"axis": 0})),
+        cost=0,
     )
 )  # fmt: skip
 SIZE = register(
@@ -70,17 +72,19 @@ SIZE = register(
         doc="The number of elements.",
         samples=tuple(Sample((s,), a) for s in [(2, 3), (), (0, 2)] for a in _INT_DTYPES),
         can_fail=False,
+        cost=0,
     )
 )  # fmt: skip
 RANK = register(
     OpDef(
         "rank", _infer_scalar, lambda x: np.int32(x.ndim), grad=_no_gradient, shape_only=(0,), cheap=True,
         doc="The number of dimensions.", samples=(Sample(((2, 3),)), Sample(((),))),
+        cost=0,
     )
 )  # fmt: skip
 
 
-def shape(input: Any, out_type: DTypeLike = dtypes.int32, name: str | None = None) -> Tensor:
+def shape(input: TensorLike, out_type: DTypeLike = dtypes.int32, name: str | None = None) -> Tensor:
     """The dimensions of a tensor as an int32 vector; a constant where they are all known."""
     x = convert_to_tensor(input)
     dtype = dtypes.as_dtype(out_type)
@@ -90,7 +94,7 @@ def shape(input: Any, out_type: DTypeLike = dtypes.int32, name: str | None = Non
     return apply(SHAPE, (x,), {"dtype": dtype})
 
 
-def size(input: Any, out_type: DTypeLike = dtypes.int32, name: str | None = None) -> Tensor:
+def size(input: TensorLike, out_type: DTypeLike = dtypes.int32, name: str | None = None) -> Tensor:
     """The number of elements, an int32 scalar; a constant where it is known."""
     x = convert_to_tensor(input)
     dtype = dtypes.as_dtype(out_type)
@@ -98,7 +102,7 @@ def size(input: Any, out_type: DTypeLike = dtypes.int32, name: str | None = None
     return apply(SIZE, (x,), {"dtype": dtype}) if count is None else convert_to_tensor(count, dtype)
 
 
-def rank(input: Any, name: str | None = None) -> Tensor:
+def rank(input: TensorLike, name: str | None = None) -> Tensor:
     """The number of dimensions, an int32 scalar."""
     x = convert_to_tensor(input)
     return apply(RANK, (x,)) if x._shape is None else convert_to_tensor(len(x._shape), dtypes.int32)
@@ -158,12 +162,17 @@ RESHAPE = register(
         ),
         is_move=True,
         can_fail=False,
+        is_view=True,
+        is_reshape=True,
+        numbers_after=1,
+        cost=0,
+        keeps_order=True,
     )
 )  # fmt: skip
 
 
 @late
-def reshape(tensor: Any, shape: Any, name: str | None = None) -> Tensor:
+def reshape(tensor: TensorLike, shape: Any, name: str | None = None) -> Tensor:
     """The elements of `tensor`, in row-major order, in another shape; one entry may be -1 and is found out.
 
     Raises InvalidArgumentError when the number of elements doesn't fit.
@@ -200,12 +209,16 @@ EXPAND_DIMS = register(
         samples=_over("axis", [((2, 3), (0,)), ((2, 3), (1, 3)), ((), (0,)), ((0,), (1,))]),
         is_move=True,
         can_fail=False,
+        is_view=True,
+        is_reshape=True,
+        cost=0,
+        keeps_order=True,
     )
 )  # fmt: skip
 
 
 @late
-def expand_dims(input: Any, axis: Any, name: str | None = None) -> Tensor:
+def expand_dims(input: TensorLike, axis: Any, name: str | None = None) -> Tensor:
     """With a dimension of size 1 inserted at `axis` (negative counts from the end of the result)."""
     x = convert_to_tensor(input)
     r = known_rank(x, "expand_dims")
@@ -240,12 +253,16 @@ SQUEEZE = register(
         samples=_over("axis", [((2, 1), (1,)), ((1, 1), (0, 1)), ((1, 3, 1), (0, 2)), ((2,), ())]),
         is_move=True,
         can_fail=False,
+        is_view=True,
+        is_reshape=True,
+        cost=0,
+        keeps_order=True,
     )
 )  # fmt: skip
 
 
 @late
-def squeeze(input: Any, axis: Any = None, name: str | None = None) -> Tensor:
+def squeeze(input: TensorLike, axis: Any = None, name: str | None = None) -> Tensor:
     """Without the dimensions of size 1, or without those in `axis`. Raises InvalidArgumentError for a longer one."""
     x = convert_to_tensor(input)
     r = known_rank(x, "squeeze")
@@ -285,12 +302,14 @@ TRANSPOSE = register(
         samples=_over("perm", [((2, 3), (1, 0)), ((2, 3, 4), (2, 0, 1)), ((), ()), ((0, 2), (1, 0))]),
         is_move=True,
         can_fail=False,
+        is_view=True,
+        cost=0,
     )
 )  # fmt: skip
 
 
 @late
-def transpose(a: Any, perm: Any = None, conjugate: bool = False, name: str | None = None) -> Tensor:
+def transpose(a: TensorLike, perm: Any = None, conjugate: bool = False, name: str | None = None) -> Tensor:
     """Dimensions in the order `perm`; reversed by default. conjugate: complex elements are conjugated as well."""
     x = convert_to_tensor(a)
     if perm is None:
@@ -313,6 +332,10 @@ IDENTITY = register(
         doc="The same tensor, another node.", samples=unary_samples(),
         is_move=True,
         can_fail=False,
+        is_view=True,
+        keeps_rows=True,
+        cost=0,
+        keeps_order=True,
     )
 )  # fmt: skip
 STOP_GRADIENT = register(
@@ -325,21 +348,25 @@ STOP_GRADIENT = register(
         doc="The same values, cut off from gradients.",
         is_move=True,
         can_fail=False,
+        is_view=True,
+        cuts_gradient="stop_gradient cuts it off",
+        cost=0,
+        keeps_order=True,
     )
 )
 
 
-def identity(input: Any, name: str | None = None) -> Tensor:
+def identity(input: TensorLike, name: str | None = None) -> Tensor:
     """A tensor of the same value, distinct for gradients and names."""
     return apply(IDENTITY, (convert_to_tensor(input),))
 
 
-def stop_gradient(input: Any, name: str | None = None) -> Tensor:
+def stop_gradient(input: TensorLike, name: str | None = None) -> Tensor:
     """The same values, through which no gradient flows."""
     return apply(STOP_GRADIENT, (convert_to_tensor(input),))
 
 
-def ensure_shape(x: Any, shape: Any, name: str | None = None) -> Tensor:
+def ensure_shape(x: TensorLike, shape: Any, name: str | None = None) -> Tensor:
     """x, known to have `shape` (None for free dimensions). Raises InvalidArgumentError when it has another."""
     tensor = convert_to_tensor(x)
     wanted: Shape = as_shape(shape)
@@ -375,5 +402,9 @@ ENSURE_SHAPE = register(
         "ensure_shape", _infer_ensure, _ensure_kernel, grad=lambda op, dy: (dy,), doc="x, checked to have a shape.",
         samples=(Sample(((2, 3),), {"shape": (None, 3)}), Sample(((),), {"shape": ()})),
         is_move=True,
+        is_view=True,
+        keeps_rows=True,
+        cost=0,
+        keeps_order=True,
     )
 )  # fmt: skip

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from runtime import dtypes, errors
-from runtime.context import ctx
+from runtime.context import ctx, placing
 from runtime.ops.convert import convert_to_tensor, fill_holes, is_tensor_like, scalar_int
 from runtime.ops.dispatch import apply, call
 from runtime.ops.late import late
@@ -45,7 +45,7 @@ def getitem(tensor: Any, key: Any) -> Tensor:
 
     Raises TypeError for other keys, InvalidArgumentError for an index out of bounds or too many of them.
     """
-    if tensor.__class__ is EagerTensor and ctx.builder is None and not ctx.recorders:
+    if tensor.__class__ is EagerTensor and ctx.builder is None and not ctx.recorders and not placing:
         kind = key.__class__
         if kind is EagerTensor and key.dtype.kind in "iu" and not key._array.shape:
             key, kind = int(key._array), int
@@ -459,6 +459,11 @@ STRIDED_SLICE = register(
             Sample(((3,),), {"spec": (("slice", -2, -9, -1),)}),
         ),
         is_move=True,
+        is_view=True,
+        reads_part=True,
+        needs_no_constants=True,
+        numbers_after=1,
+        cost=0,
     )
 )  # fmt: skip
 SLICE_GRAD = register(
@@ -474,6 +479,8 @@ SLICE_GRAD = register(
             ),
         ),
         is_move=True,
+        needs_no_constants=True,
+        numbers_after=1,
     )
 )  # fmt: skip
 SLICE_ADD = register(
@@ -484,6 +491,11 @@ SLICE_ADD = register(
             Sample(((3, 4), (4,)), {"spec": _ROW}), Sample(((3, 4), (3, 2)), {"spec": _STEPS}),
             Sample(((3, 4), (2,), (), ()), {"spec": _HOLES}, fixed={2: _TWO, 3: _ONE}, gradient=(0, 1)),
         ),
+        is_update=True,
+        fails_first=True,
+        is_quiet=True,
+        by_parts=True,
+        needs_no_constants=True,
     )
 )  # fmt: skip
 

@@ -22,7 +22,7 @@ from runtime.ops.elementwise.compare import equal, greater, logical_and
 from runtime.ops.late import late
 from runtime.ops.rules import brackets, dims, shape_attr
 from runtime.ops.table import OPS, OpDef, Sample, register
-from runtime.tensor import Tensor
+from runtime.tensor import Tensor, TensorLike
 from runtime.types import TensorType
 
 
@@ -64,6 +64,8 @@ register(
             Sample(((2, 3), (2, 3)), {"axis": 1}, fixed={1: _ORDER}),
             Sample(((3, 3), (2, 3)), {"axis": 0}, fixed={1: _ORDER}),
         ),
+        is_quiet=True,
+        by_parts=True,
     )
 )  # fmt: skip
 register(
@@ -213,7 +215,7 @@ class TopKV2(NamedTuple):
 
 
 @late
-def in_top_k(targets: Any, predictions: Any, k: Any, name: str | None = None) -> Tensor:
+def in_top_k(targets: TensorLike, predictions: TensorLike, k: Any, name: str | None = None) -> Tensor:
     """Whether fewer than k predictions are larger than that of the target; one row per target.
 
     A target out of range, or whose prediction isn't finite, is not in.
@@ -348,7 +350,7 @@ def unique_with_counts(x: Any, out_idx: DTypeLike = dtypes.int32, name: str | No
 
 
 @late
-def invert_permutation(x: Any, name: str | None = None) -> Tensor:
+def invert_permutation(x: TensorLike, name: str | None = None) -> Tensor:
     """The permutation that undoes a permutation of 0 .. n - 1. Raises InvalidArgumentError for other vectors."""
     tensor = convert_to_tensor(x)
     if tensor._shape is not None and len(tensor._shape) != 1:

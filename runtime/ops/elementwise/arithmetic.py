@@ -12,12 +12,12 @@ from runtime import dtypes, errors
 from runtime.dtypes import DType
 from runtime.ops.convert import convert_to_tensor, is_tensor_like, operands, static_value
 from runtime.ops.dispatch import apply, call
-from runtime.ops.elementwise.define import UnaryFunction, binary, unary
+from runtime.ops.elementwise.define import BinaryFunction, UnaryFunction, binary, unary
 from runtime.ops.elementwise.powers import power, power_text
 from runtime.ops.rules import binary_samples, brackets, typed, unbroadcast
 from runtime.ops.table import OPS, OpDef, Sample, register
 from runtime.shapes import merge
-from runtime.tensor import Tensor
+from runtime.tensor import Tensor, TensorLike
 
 
 def _grad_add(op: Any, dy: Any) -> Sequence[Any]:
@@ -145,6 +145,20 @@ def _by_kind(for_floats: Any, for_integers: Any) -> Any:
     return text
 
 
+def _quotient(for_floats: str, for_integers: str) -> Any:
+    """The same for quotients. That of the least int64 and -1 overflows: the processor traps on it, numba makes it 0."""
+    by_kind = _by_kind(for_floats, for_integers)
+
+    def text(arguments: Sequence[str], inputs: Sequence[DType], output: DType) -> str:
+        quotient: str = by_kind(arguments, inputs, output)
+        x, y = arguments
+        if output.name != "int64" or (y.isdecimal() and y != "0"):
+            return quotient
+        return f"(-{x} if {y} == -1 else {quotient})"
+
+    return text
+
+
 _NONZERO = (
     *binary_samples(0.5, 4.0),
     Sample(((2, 3), (3,)), low=-4.0, high=-0.5),
@@ -152,7 +166,9 @@ _NONZERO = (
 )
 
 _add_numbers = binary(
-    "add", operator.add, "({0} + {1})", "x + y.", _grad_add, kinds="iufc", cheap=True, complex_rule=True, label="AddV2"
+    "add", operator.add, "({0} + {1})", "x + y.", _grad_add, kinds="iufc", cheap=True, complex_rule=True, label="AddV2",
+    by_parts=True,
+    is_light=True,
 )  # fmt: skip
 subtract = binary(
     "subtract",
@@ -164,9 +180,19 @@ subtract = binary(
     cheap=True,
     complex_rule=True,
     label="Sub",
+    by_parts=True,
+    is_light=True,
 )
 multiply = binary(
-    "multiply", operator.mul, "({0} * {1})", "x * y.", _grad_multiply, kinds="iufc", cheap=True, label="Mul"
+    "multiply",
+    operator.mul,
+    "({0} * {1})",
+    "x * y.",
+    _grad_multiply,
+    kinds="iufc",
+    cheap=True,
+    label="Mul",
+    is_light=True,
 )
 _MULTIPLY = OPS["multiply"]
 _divide = binary(
@@ -174,7 +200,7 @@ _divide = binary(
     samples=_NONZERO, cheap=True, label="RealDiv",
 )  # fmt: skip
 floordiv = binary(
-    "floordiv", _floordiv, _by_kind("np.floor({0} / {1})", "({0} // {1})"),
+    "floordiv", _floordiv, _quotient("np.floor({0} / {1})", "({0} // {1})"),
     "x / y rounded to the next integer below. Raises InvalidArgumentError for an integer division by zero.",
     lambda op, dy: (None, None), samples=_NONZERO, cheap=True, label="FloorDiv", divisor=1,
 )  # fmt: skip
@@ -186,7 +212,7 @@ floormod = binary(
 )  # fmt: skip
 truncatediv = binary(
     "truncatediv", _truncatediv,
-    _by_kind("np.trunc({0} / {1})", "({T}({0} // {1}) + {T}(({0} % {1} != 0) and (({0} < 0) != ({1} < 0))))"),
+    _quotient("np.trunc({0} / {1})", "({T}({0} // {1}) + {T}(({0} % {1} != 0) and (({0} < 0) != ({1} < 0))))"),
     "x / y rounded towards zero. Raises InvalidArgumentError for an integer division by zero.",
     lambda op, dy: (None, None), samples=_NONZERO, cheap=True, label="TruncateDiv", divisor=1,
 )  # fmt: skip
@@ -207,7 +233,7 @@ minimum = binary(
     "The smaller of x and y; NaN if either is.",
     _grad_extreme(lambda x, y: x <= y), cheap=True,
 )  # fmt: skip
-multiply_no_nan: Any = binary(
+multiply_no_nan: BinaryFunction = binary(
     "multiply_no_nan", lambda x, y: np.where(y == 0, x.dtype.type(0), x * y),
     typed("(({0} * {1}) if {1} != {T}(0) else {T}(0))"), "x * y, and 0 where y is 0 even if x is infinite or NaN.",
     _grad_multiply_no_nan, kinds="iufc", cheap=True, label="MulNoNan",
@@ -239,6 +265,7 @@ negative = unary(
     cheap=True,
     label="Neg",
     complex_rule=True,
+    by_parts=True,
 )
 _abs_real = unary(
     "abs", np.abs, "abs({0})", "The absolute value.", lambda op, dy: (dy * sign(op.inputs[0]),), kinds="if", cheap=True
@@ -258,7 +285,7 @@ reciprocal = unary(
 )  # fmt: skip
 
 
-def reciprocal_no_nan(x: Any, name: str | None = None) -> Tensor:
+def reciprocal_no_nan(x: TensorLike, name: str | None = None) -> Tensor:
     """1 / x, and 0 where x is 0. Floats and complex numbers."""
     tensor = convert_to_tensor(x)
     if tensor.dtype.kind not in "fc":
@@ -269,13 +296,13 @@ def reciprocal_no_nan(x: Any, name: str | None = None) -> Tensor:
 # --- public functions over several rows ----------------------------------------------------------------------------
 
 
-def abs(x: Any, name: str | None = None) -> Tensor:
+def abs(x: TensorLike, name: str | None = None) -> Tensor:
     """The absolute value; of complex numbers a float. Unsigned integers aren't taken, as in TensorFlow."""
     x = convert_to_tensor(x)
     return call("complex_abs", x) if x.dtype.is_complex else _abs_real(x)
 
 
-def sign(x: Any, name: str | None = None) -> Tensor:
+def sign(x: TensorLike, name: str | None = None) -> Tensor:
     """-1, 0 or 1; NaN for NaN. Of complex numbers z / |z|, and 0 for 0."""
     x = convert_to_tensor(x)
     if not x.dtype.is_complex:
@@ -285,7 +312,7 @@ def sign(x: Any, name: str | None = None) -> Tensor:
     return call("select", zero, _zeros(x), x / call("select", zero, _ones(x), size))
 
 
-def squared_difference(x: Any, y: Any, name: str | None = None) -> Tensor:
+def squared_difference(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     """(x - y) squared; of complex numbers (x - y) times its conjugate. Broadcasts."""
     x, y = operands("SquaredDifference", x, y)
     if not x.dtype.is_complex:
@@ -294,7 +321,7 @@ def squared_difference(x: Any, y: Any, name: str | None = None) -> Tensor:
     return difference * call("conj", difference)
 
 
-def add(x: Any, y: Any, name: str | None = None) -> Tensor:
+def add(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     """x + y; strings are joined. Broadcasts.
 
     Raises InvalidArgumentError for operands of different dtypes, for bool and for shapes that don't broadcast.
@@ -303,7 +330,7 @@ def add(x: Any, y: Any, name: str | None = None) -> Tensor:
     return apply(_JOIN, (x, y)) if x.dtype is dtypes.string else _add_numbers(x, y)
 
 
-def divide(x: Any, y: Any, name: str | None = None) -> Tensor:
+def divide(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     """x / y, as Python 3 divides: integers become float64 (float32 for 8 and 16 bits) first. Broadcasts.
 
     Raises InvalidArgumentError for operands of different dtypes and for shapes that don't broadcast.
@@ -321,7 +348,7 @@ def divide(x: Any, y: Any, name: str | None = None) -> Tensor:
 truediv = divide
 
 
-def divide_no_nan(x: Any, y: Any, name: str | None = None) -> Tensor:
+def divide_no_nan(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     """x / y, and 0 where y is 0 (also in the gradient)."""
     x, y = operands("DivNoNan", x, y)
     if x.dtype.kind in "iu":  # as `divide` does
@@ -363,7 +390,7 @@ def accumulate_n(inputs: Sequence[Any], shape: Any = None, tensor_dtype: Any = N
     return add_n(inputs)
 
 
-def scalar_mul(scalar: Any, x: Any, name: str | None = None) -> Tensor:
+def scalar_mul(scalar: Any, x: TensorLike, name: str | None = None) -> Tensor:
     """A number times a tensor. Raises ValueError when the first operand has dimensions."""
     tensor = convert_to_tensor(x)
     factor = convert_to_tensor(scalar, tensor.dtype)
@@ -372,13 +399,15 @@ def scalar_mul(scalar: Any, x: Any, name: str | None = None) -> Tensor:
     return multiply(factor, tensor)
 
 
-def truncatemod(x: Any, y: Any, name: str | None = None) -> Tensor:
+def truncatemod(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     """x - truncatediv(x, y) * y: the remainder with the sign of x."""
     a, b = operands("TruncateMod", x, y)
     return a - truncatediv(a, b) * b
 
 
-def clip_by_value(t: Any, clip_value_min: Any, clip_value_max: Any, name: str | None = None) -> Tensor:
+def clip_by_value(
+    t: TensorLike, clip_value_min: TensorLike, clip_value_max: TensorLike, name: str | None = None
+) -> Tensor:
     """min(max(t, clip_value_min), clip_value_max), elementwise. The bounds broadcast to t."""
     return minimum(maximum(t, clip_value_min), clip_value_max)
 

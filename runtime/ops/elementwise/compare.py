@@ -14,7 +14,7 @@ from runtime.ops.dispatch import apply, call
 from runtime.ops.elementwise.define import binary, unary
 from runtime.ops.rules import binary_samples, broadcast_types, infer_comparison, infer_predicate, unbroadcast
 from runtime.ops.table import OpDef, Sample, register
-from runtime.tensor import Tensor
+from runtime.tensor import Tensor, TensorLike
 from runtime.types import TensorType
 
 _TIES = binary_samples(-2.0, 2.0)
@@ -132,11 +132,14 @@ SELECT = register(
             Sample(((2, 3), (), ()), fixed={0: _MASK}),
             Sample(((3,), (0, 3), ()), fixed={0: _MASK[0]}),
         ),
+        by_parts=True,
     )
 )  # fmt: skip
 
 
-def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None) -> Tensor:
+def where(
+    condition: TensorLike, x: TensorLike | None = None, y: TensorLike | None = None, name: str | None = None
+) -> Tensor:
     """x where `condition` (bool) holds, else y; all three broadcast.
 
     With `condition` alone: the int64 coordinates of its true elements, shape (count, rank); eager only so far.

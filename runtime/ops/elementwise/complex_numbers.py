@@ -20,7 +20,7 @@ from runtime.ops.elementwise.arithmetic import sign
 from runtime.ops.elementwise.compare import where
 from runtime.ops.rules import binary_samples, broadcast_types, infer_same, unary_samples, unbroadcast
 from runtime.ops.table import OpDef, register
-from runtime.tensor import Tensor
+from runtime.tensor import Tensor, TensorLike
 from runtime.types import TensorType
 
 _COMPLEX = {"float32": dtypes.complex64, "float64": dtypes.complex128}
@@ -109,19 +109,19 @@ def complex(real: Any, imag: Any, name: str | None = None) -> Tensor:
     return apply(_MAKE, operands("Complex", x, y))
 
 
-def real(input: Any, name: str | None = None) -> Tensor:
+def real(input: TensorLike, name: str | None = None) -> Tensor:
     """The real part; real numbers as they are."""
     x = convert_to_tensor(input)
     return apply(_REAL, (x,)) if x.dtype.is_complex else x
 
 
-def imag(input: Any, name: str | None = None) -> Tensor:
+def imag(input: TensorLike, name: str | None = None) -> Tensor:
     """The imaginary part; 0 for real numbers."""
     x = convert_to_tensor(input)
     return apply(_IMAG, (x,)) if x.dtype.is_complex else call("zeros_like", x)
 
 
-def conj(x: Any, name: str | None = None) -> Tensor:
+def conj(x: TensorLike, name: str | None = None) -> Tensor:
     """The complex conjugate; real numbers as they are. Raises InvalidArgumentError for bool and string."""
     z = convert_to_tensor(x)
     if z.dtype.is_complex:
@@ -131,7 +131,7 @@ def conj(x: Any, name: str | None = None) -> Tensor:
     return z
 
 
-def angle(input: Any, name: str | None = None) -> Tensor:
+def angle(input: TensorLike, name: str | None = None) -> Tensor:
     """The angle in the complex plane, in radians: pi for negative real numbers, 0 for the others."""
     x = convert_to_tensor(input)
     if x.dtype.is_complex:

@@ -6,7 +6,7 @@ A value with a method `__ag_elementwise__(function, *operands)`, such as a ragge
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol, TypeVar, overload
 
 from runtime.ops.convert import check_kind, convert_to_tensor, mismatch, operands
 from runtime.ops.dispatch import apply
@@ -17,11 +17,40 @@ from runtime.ops.rules import (
     unary_samples,
 )
 from runtime.ops.table import GradRule, InferRule, OpDef, Sample, ScalarRule, register
-from runtime.tensor import EagerTensor, SymbolicTensor, Tensor
+from runtime.tensor import EagerTensor, SymbolicTensor, Tensor, TensorLike
 from runtime.tracebacks import leaving, mark
 
-UnaryFunction = Callable[..., Tensor]
-BinaryFunction = Callable[..., Tensor]
+Own = TypeVar("Own", bound="AppliesElementwise")
+
+
+class AppliesElementwise(Protocol):
+    """A value that applies elementwise functions to its parts itself, and gives another of its kind."""
+
+    def __ag_elementwise__(self, function: Any, *operands: Any) -> Any: ...
+
+
+class UnaryFunction(Protocol):
+    """The public function of an elementwise op of one operand."""
+
+    @overload
+    def __call__(self, x: Own, *, name: str | None = None) -> Own: ...
+    @overload
+    def __call__(self, x: TensorLike, *, name: str | None = None) -> Tensor: ...
+
+
+class BinaryFunction(Protocol):
+    """The public function of an elementwise op of two operands, which broadcast.
+
+    `name` is by keyword here, so that checkers take `maximum(*pair)`.
+    """
+
+    @overload
+    def __call__(self, x: Own, y: Own | TensorLike, *, name: str | None = None) -> Own: ...
+    @overload
+    def __call__(self, x: TensorLike, y: Own, *, name: str | None = None) -> Own: ...
+    @overload
+    def __call__(self, x: TensorLike, y: TensorLike, *, name: str | None = None) -> Tensor: ...
+
 
 _TENSORS = (EagerTensor, SymbolicTensor)
 
@@ -35,19 +64,11 @@ def unary(
     kinds: str = "f",
     infer: InferRule = infer_same,
     samples: tuple[Sample, ...] | None = None,
-    cheap: bool = False,
-    label: str = "",
-    complex_rule: bool = False,
-    cost: int = 1,
+    **facts: Any,
 ) -> UnaryFunction:
-    """Registers `name` and gives its public function `f(x, name=None)`."""
-    row = register(
-        OpDef(
-            name, infer, kernel, scalar, grad, kinds=kinds, cheap=cheap, doc=doc, label=label,
-            samples=unary_samples() if samples is None else samples, complex_rule=complex_rule,
-            cost=cost,
-        )
-    )  # fmt: skip
+    """Registers `name` and gives its public function `f(x, name=None)`. facts: other fields of the row (`OpDef`)."""
+    tried = unary_samples() if samples is None else samples
+    row = register(OpDef(name, infer, kernel, scalar, grad, kinds=kinds, doc=doc, samples=tried, **facts))
 
     def function(x: Any, name: str | None = None) -> Tensor:
         try:
@@ -73,21 +94,14 @@ def binary(
     kinds: str = "iuf",
     infer: InferRule = infer_binary,
     samples: tuple[Sample, ...] | None = None,
-    cheap: bool = False,
-    label: str = "",
-    divisor: int | None = None,
-    exponent: int | None = None,
-    complex_rule: bool = False,
-    cost: int = 1,
+    **facts: Any,
 ) -> BinaryFunction:
-    """Registers `name` and gives its public function `f(x, y, name=None)`, which broadcasts its operands."""
-    row = register(
-        OpDef(
-            name, infer, kernel, scalar, grad, kinds=kinds, cheap=cheap, doc=doc, label=label, divisor=divisor,
-            exponent=exponent, samples=binary_samples() if samples is None else samples, complex_rule=complex_rule,
-            cost=cost,
-        )
-    )  # fmt: skip
+    """Registers `name` and gives its public function `f(x, y, name=None)`, which broadcasts its operands.
+
+    facts: other fields of the row (`OpDef`).
+    """
+    tried = binary_samples() if samples is None else samples
+    row = register(OpDef(name, infer, kernel, scalar, grad, kinds=kinds, doc=doc, samples=tried, **facts))
 
     def function(x: Any, y: Any, name: str | None = None) -> Tensor:
         try:
@@ -108,14 +122,16 @@ def binary(
     return _public(function, row, "x, y: tensors of one dtype, or values that take the other's dtype; they broadcast.")
 
 
-def _public(function: Callable[..., Tensor], row: OpDef, arguments: str) -> Callable[..., Tensor]:
+def _public(function: Callable[..., Any], row: OpDef, arguments: str) -> Any:
     from runtime import dtypes
 
     names = ", ".join(d.name for d in dtypes.ALL if d.kind in row.kinds)
+    # What checkers know by the protocols, for `help` and the reference; in the functions `x` is any of it in turn.
+    function.__annotations__.update({each: "TensorLike" for each in ("x", "y") if each in function.__annotations__})
+    shapes = ", and for shapes that don't broadcast" if "y" in function.__annotations__ else ""
     function.__name__ = function.__qualname__ = row.name
     function.__doc__ = (
-        f"{row.doc}\n\n    {arguments}\n    Dtypes: {names}. Raises InvalidArgumentError for others, and for shapes "
-        "that don't broadcast.\n    "
+        f"{row.doc}\n\n    {arguments}\n    Dtypes: {names}. Raises InvalidArgumentError for others{shapes}.\n    "
     )
     function.row = row  # type: ignore[attr-defined]
     return mark(function)

@@ -16,7 +16,7 @@ from runtime.ops.elementwise.arithmetic import multiply_no_nan, square
 from runtime.ops.elementwise.define import UnaryFunction, unary
 from runtime.ops.rules import typed, unary_samples
 from runtime.ops.table import OpDef, Sample, register, too_large
-from runtime.tensor import Tensor
+from runtime.tensor import Tensor, TensorLike
 from runtime.types import TensorType
 
 
@@ -164,7 +164,7 @@ rint = unary("rint", np.rint, "np.rint({0})", "The nearest integer, halves to ev
 trunc = unary("trunc", np.trunc, "np.trunc({0})", "x without its fraction.", _flat, cheap=True)
 
 
-def round(x: Any, name: str | None = None) -> Tensor:
+def round(x: TensorLike, name: str | None = None) -> Tensor:
     """The nearest integer, halves to even (bankers' rounding); integers as they are."""
     x = convert_to_tensor(x)
     return x if x.dtype.kind in "iu" else rint(x)
@@ -236,6 +236,8 @@ CAST = register(
             for dtype in dtypes.ALL
             if dtype is not dtypes.string
         ),
+        is_quiet=True,
+        keeps_rows=True,
     )
 )  # fmt: skip
 
@@ -260,12 +262,12 @@ NARROW = register(
 )  # fmt: skip
 
 
-def cast(x: Any, dtype: DTypeLike, name: str | None = None) -> Tensor:
+def cast(x: TensorLike, dtype: DTypeLike, name: str | None = None) -> Tensor:
     """x in another dtype. A float becomes an integer by losing its fraction; nonzero becomes True.
 
     Raises UnimplementedError for a cast between strings and numbers, TypeError for an unknown dtype.
     """
     wanted = dtypes.as_dtype(dtype)
     # An int of a trace is cast from its 64 bits: as a Python int, it may be larger than int32.
-    tensor = x.wide() if hasattr(type(x), "__ag_number__") and x.kind is int else convert_to_tensor(x)
+    tensor = x.wide() if hasattr(type(x), "__ag_number__") and x.kind is int else convert_to_tensor(x)  # type: ignore[union-attr]
     return tensor if tensor.dtype is wanted else apply(CAST, (tensor,), {"dtype": wanted})

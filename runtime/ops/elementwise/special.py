@@ -17,11 +17,11 @@ import numpy as np
 from runtime.ops.convert import check_kind, convert_to_tensor, operands
 from runtime.ops.dispatch import apply, call
 from runtime.ops.elementwise import arithmetic, elementary
-from runtime.ops.elementwise.define import binary, unary
+from runtime.ops.elementwise.define import BinaryFunction, UnaryFunction, binary, unary
 from runtime.ops.elementwise.incomplete_gamma import grad_igamma
 from runtime.ops.rules import binary_samples, broadcast_types, need_same_dtype, unary_samples, unbroadcast
 from runtime.ops.table import OpDef, Sample, register
-from runtime.tensor import Tensor
+from runtime.tensor import Tensor, TensorLike
 from runtime.types import TensorType
 
 
@@ -66,7 +66,7 @@ lgamma = unary(
     "lgamma", scipy_kernel("gammaln"), "math.lgamma({0})", "The logarithm of the absolute gamma function.",
     lambda op, dy: (dy * digamma(op.inputs[0]),), samples=unary_samples(0.3, 4.0), cost=10,
 )  # fmt: skip
-digamma: Any = _row(
+digamma: UnaryFunction = _row(
     "digamma", "The derivative of lgamma.", lambda x, y: polygamma(call("ones_like", x), x), scipy="psi"
 )
 erfinv = _row(
@@ -83,20 +83,24 @@ bessel_i0 = _row("bessel_i0", "Modified Bessel function I0.", lambda x, y: besse
 bessel_i0e = _row(
     "bessel_i0e", "exp(-abs(x)) * I0(x).", lambda x, y: bessel_i1e(x) - arithmetic.sign(x) * y, -3.0, scipy="i0e"
 )
-bessel_i1: Any = _row("bessel_i1", "Modified Bessel function I1.", lambda x, y: bessel_i0(x) - y / x, scipy="i1")
-bessel_i1e: Any = _row(
+bessel_i1: UnaryFunction = _row(
+    "bessel_i1", "Modified Bessel function I1.", lambda x, y: bessel_i0(x) - y / x, scipy="i1"
+)
+bessel_i1e: UnaryFunction = _row(
     "bessel_i1e", "exp(-abs(x)) * I1(x).", lambda x, y: bessel_i0e(x) - y * (arithmetic.sign(x) + 1 / x), scipy="i1e"
 )
-bessel_k0: Any = _row("bessel_k0", "Modified Bessel function K0.", lambda x, y: -bessel_k1(x), scipy="k0")
-bessel_k0e: Any = _row("bessel_k0e", "exp(x) * K0(x).", lambda x, y: y - bessel_k1e(x), scipy="k0e")
-bessel_k1: Any = _row("bessel_k1", "Modified Bessel function K1.", lambda x, y: -bessel_k0(x) - y / x, scipy="k1")
-bessel_k1e: Any = _row(
+bessel_k0: UnaryFunction = _row("bessel_k0", "Modified Bessel function K0.", lambda x, y: -bessel_k1(x), scipy="k0")
+bessel_k0e: UnaryFunction = _row("bessel_k0e", "exp(x) * K0(x).", lambda x, y: y - bessel_k1e(x), scipy="k0e")
+bessel_k1: UnaryFunction = _row(
+    "bessel_k1", "Modified Bessel function K1.", lambda x, y: -bessel_k0(x) - y / x, scipy="k1"
+)
+bessel_k1e: UnaryFunction = _row(
     "bessel_k1e", "exp(x) * K1(x).", lambda x, y: y * (1 - 1 / x) - bessel_k0e(x), scipy="k1e"
 )  # fmt: skip
-bessel_j0: Any = _row("bessel_j0", "Bessel function J0.", lambda x, y: -bessel_j1(x), -3.0, scipy="j0")
-bessel_j1: Any = _row("bessel_j1", "Bessel function J1.", lambda x, y: bessel_j0(x) - y / x, scipy="j1")
-bessel_y0: Any = _row("bessel_y0", "Bessel function Y0.", lambda x, y: -bessel_y1(x), scipy="y0")
-bessel_y1: Any = _row("bessel_y1", "Bessel function Y1.", lambda x, y: bessel_y0(x) - y / x, scipy="y1")
+bessel_j0: UnaryFunction = _row("bessel_j0", "Bessel function J0.", lambda x, y: -bessel_j1(x), -3.0, scipy="j0")
+bessel_j1: UnaryFunction = _row("bessel_j1", "Bessel function J1.", lambda x, y: bessel_j0(x) - y / x, scipy="j1")
+bessel_y0: UnaryFunction = _row("bessel_y0", "Bessel function Y0.", lambda x, y: -bessel_y1(x), scipy="y0")
+bessel_y1: UnaryFunction = _row("bessel_y1", "Bessel function Y1.", lambda x, y: bessel_y0(x) - y / x, scipy="y1")
 dawsn = _row("dawsn", "Dawson's integral.", lambda x, y: 1 - 2 * x * y, -3.0)
 expint = _row("expint", "The exponential integral Ei.", lambda x, y: elementary.exp(x) / x, scipy="expi")
 spence = _row(
@@ -131,8 +135,17 @@ fresnel_cos = unary(
 # --- of two and three operands -------------------------------------------------------------------------------------
 
 
-def _pair(name: str, kernel: Any, doc: str, grad: Any, low: float = 0.3, high: float = 3.0, text: Any = None) -> Any:
-    return binary(name, kernel, text, doc, grad, kinds="f", samples=binary_samples(low, high))
+def _pair(
+    name: str,
+    kernel: Any,
+    doc: str,
+    grad: Any,
+    low: float = 0.3,
+    high: float = 3.0,
+    text: Any = None,
+    reads_bits: bool = False,
+) -> Any:
+    return binary(name, kernel, text, doc, grad, kinds="f", samples=binary_samples(low, high), reads_bits=reads_bits)
 
 
 _NO_PAIR: Any = lambda op, dy: (None, None)  # noqa: E731
@@ -155,7 +168,7 @@ def _grad_zeta(op: Any, dy: Any) -> Sequence[Any]:
     return None, unbroadcast(dy * -x * zeta(x + 1, q), q, x)
 
 
-zeta: Any = binary(
+zeta: BinaryFunction = binary(
     "zeta", scipy_kernel("zeta"), None,
     "The Hurwitz zeta function, the sum of (q + n) ** -x; differentiable by q.", _grad_zeta, kinds="f",
     samples=tuple(Sample(s.shapes, low=1.5, high=4.0, gradient=(1,)) for s in binary_samples()),
@@ -177,7 +190,7 @@ def _grad_polygamma(op: Any, dy: Any) -> Sequence[Any]:
     return None, unbroadcast(dy * polygamma(n + 1, x), x, n)
 
 
-polygamma: Any = binary(
+polygamma: BinaryFunction = binary(
     "polygamma", _polygamma_kernel, None,
     "The derivative of order n (a whole number; NaN for others) of digamma.", _grad_polygamma, kinds="f",
     samples=(
@@ -225,21 +238,21 @@ def _grad_xdivy(op: Any, dy: Any) -> Sequence[Any]:
     )  # fmt: skip
 
 
-xlogy: Any = _pair(
+xlogy: BinaryFunction = _pair(
     "xlogy", _guarded(lambda x, y: x * np.log(y)), "x * log(y), and 0 where x is 0.", _grad_xlogy,
     text=_guarded_text("{0} * math.log({1})"),
 )  # fmt: skip
-xlog1py: Any = _pair(
+xlog1py: BinaryFunction = _pair(
     "xlog1py", _guarded(lambda x, y: x * np.log1p(y)), "x * log(1 + y), and 0 where x is 0.", _grad_xlog1py,
     text=_guarded_text("{0} * math.log1p({1})"),
 )  # fmt: skip
-xdivy: Any = _pair(
+xdivy: BinaryFunction = _pair(
     "xdivy", _guarded(lambda x, y: x / y), "x / y, and 0 where x is 0.", _grad_xdivy,
     text=_guarded_text("{0} / {1}"),
 )  # fmt: skip
 nextafter = _pair(
     "nextafter", np.nextafter, "The next number after x in the direction of y.",
-    lambda op, dy: (unbroadcast(dy, op.inputs[0], op.inputs[1]), None),
+    lambda op, dy: (unbroadcast(dy, op.inputs[0], op.inputs[1]), None), reads_bits=True,
 )  # fmt: skip
 
 
@@ -269,14 +282,14 @@ BETAINC = register(
 )  # fmt: skip
 
 
-def betainc(a: Any, b: Any, x: Any, name: str | None = None) -> Tensor:
+def betainc(a: TensorLike, b: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:
     """The regularised incomplete beta function I(x; a, b); the operands broadcast. Differentiable by x."""
     tensors = operands("Betainc", a, b, x)
     check_kind(BETAINC, tensors[0].dtype)
     return apply(BETAINC, tensors)
 
 
-def lbeta(x: Any, name: str | None = None) -> Tensor:
+def lbeta(x: TensorLike, name: str | None = None) -> Tensor:
     """The logarithm of the absolute beta function of the numbers along the last dimension."""
     tensor = convert_to_tensor(x)
     axis = len(tensor._shape or ()) - 1
@@ -285,12 +298,12 @@ def lbeta(x: Any, name: str | None = None) -> Tensor:
     )
 
 
-def log_sigmoid(x: Any, name: str | None = None) -> Tensor:
+def log_sigmoid(x: TensorLike, name: str | None = None) -> Tensor:
     """log(sigmoid(x)), without overflow."""
     return -elementary.softplus(-convert_to_tensor(x))
 
 
-def polyval(coeffs: Sequence[Any], x: Any, name: str | None = None) -> Tensor:
+def polyval(coeffs: Sequence[Any], x: TensorLike, name: str | None = None) -> Tensor:
     """The polynomial with `coeffs` (a list, the highest power first) at x, by Horner's rule; 0 for no coefficients."""
     if not isinstance(coeffs, (list, tuple)):
         raise ValueError(f"Argument coeffs must be list type. Received type {type(coeffs)}.")

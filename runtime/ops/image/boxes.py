@@ -13,7 +13,7 @@ from runtime.ops.elementwise.elementary import cast
 from runtime.ops.image.checks import at_least_3d, batch_of, need, unbatched
 from runtime.ops.late import late
 from runtime.ops.rules import dims
-from runtime.tensor import Tensor
+from runtime.tensor import Tensor, TensorLike
 
 
 def _number(value: Any) -> Any:
@@ -35,7 +35,7 @@ def _positive(value: Any) -> Any:
 
 @late
 def pad_to_bounding_box(
-    image: Any, offset_height: Any, offset_width: Any, target_height: Any, target_width: Any
+    image: TensorLike, offset_height: Any, offset_width: Any, target_height: Any, target_width: Any
 ) -> Tensor:
     """Images in larger ones that are zero elsewhere.
 
@@ -67,7 +67,7 @@ def _of_size(result: Tensor, height: Any, width: Any, like: Tensor) -> Tensor:
 
 @late
 def crop_to_bounding_box(
-    image: Any, offset_height: Any, offset_width: Any, target_height: Any, target_width: Any
+    image: TensorLike, offset_height: Any, offset_width: Any, target_height: Any, target_width: Any
 ) -> Tensor:
     """A part of images.
 
@@ -90,7 +90,7 @@ def crop_to_bounding_box(
 
 
 @late
-def central_crop(image: Any, central_fraction: Any) -> Tensor:
+def central_crop(image: TensorLike, central_fraction: Any) -> Tensor:
     """The middle of images: a fraction of their height and of their width.
 
     image: shape (batch, height, width, channels) or (height, width, channels). central_fraction: in (0, 1], a number or

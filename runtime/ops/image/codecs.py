@@ -18,7 +18,7 @@ from runtime.ops.late import late
 from runtime.ops.rules import brackets
 from runtime.ops.strings.string_ops import substr
 from runtime.ops.table import OpDef, register
-from runtime.tensor import Tensor
+from runtime.tensor import Tensor, TensorLike
 from runtime.types import TensorType
 
 _FORMATS = ("JPEG", "PNG", "GIF", "BMP", "WEBP")
@@ -30,9 +30,7 @@ def _pillow() -> Any:
     try:
         from PIL import Image
     except ImportError as error:
-        raise ImportError(
-            "Reading and writing images needs Pillow: pip install pillow, or pip install 'autograph-numba[images]'"
-        ) from error
+        raise ImportError("Reading and writing images needs Pillow: python -m pip install pillow") from error
     return Image
 
 
@@ -260,7 +258,7 @@ ENCODE = register(
 
 
 @late
-def encode_png(image: Any, compression: int = -1, name: str | None = None) -> Tensor:
+def encode_png(image: TensorLike, compression: int = -1, name: str | None = None) -> Tensor:
     """Images as PNG files: strings, of the shape in front of (height, width, channels).
 
     image: uint8 with 1 to 4 channels, or uint16 with 1. compression: 0 to 9, -1 for the usual one. Raises
@@ -273,7 +271,7 @@ def encode_png(image: Any, compression: int = -1, name: str | None = None) -> Te
 
 @late
 def encode_jpeg(
-    image: Any, format: str = "", quality: int = 95, progressive: bool = False, optimize_size: bool = False,
+    image: TensorLike, format: str = "", quality: int = 95, progressive: bool = False, optimize_size: bool = False,
     chroma_downsampling: bool = True, density_unit: str = "in", x_density: int = 300, y_density: int = 300,
     xmp_metadata: str = "", name: str | None = None,
 ) -> Tensor:  # fmt: skip

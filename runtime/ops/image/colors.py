@@ -26,7 +26,7 @@ from runtime.ops.image.contrast import contrasted
 from runtime.ops.late import late
 from runtime.ops.linalg.matrix_products import tensordot
 from runtime.ops.rules import dims, product
-from runtime.tensor import Tensor
+from runtime.tensor import Tensor, TensorLike
 
 _FLOAT = dtypes.float32
 
@@ -48,7 +48,7 @@ def _channels(x: Tensor, label: str, error: type[errors.OpError] = errors.Invali
 
 
 @late
-def convert_image_dtype(image: Any, dtype: DTypeLike, saturate: bool = False, name: str | None = None) -> Tensor:
+def convert_image_dtype(image: TensorLike, dtype: DTypeLike, saturate: bool = False, name: str | None = None) -> Tensor:
     """Images with another dtype, in its range: integers go from 0 to the largest, floats from 0 to 1.
 
     saturate: numbers beyond the range become its ends; else they are undefined. Integers give floats by multiplying,
@@ -110,7 +110,7 @@ def _extremes(red: Tensor, green: Tensor, blue: Tensor) -> tuple[Tensor, Tensor]
 
 
 @late
-def rgb_to_hsv(images: Any, name: str | None = None) -> Tensor:
+def rgb_to_hsv(images: TensorLike, name: str | None = None) -> Tensor:
     """Hue, saturation and value, in [0, 1], of red, green and blue.
 
     images: floats in [0, 1], shape (..., 3). Raises InvalidArgumentError for other dtypes,
@@ -131,7 +131,7 @@ def _of_hue(hue: Tensor) -> list[Tensor]:
 
 
 @late
-def hsv_to_rgb(images: Any, name: str | None = None) -> Tensor:
+def hsv_to_rgb(images: TensorLike, name: str | None = None) -> Tensor:
     """Red, green and blue of hue, saturation and value.
 
     images: floats in [0, 1], shape (..., 3). Raises InvalidArgumentError for other dtypes,
@@ -155,31 +155,31 @@ _FROM_YUV = [[1.0, 1.0, 1.0], [0.0, -0.394642334, 2.03206185], [1.13988303, -0.5
 
 
 @late
-def rgb_to_yiq(images: Any) -> Tensor:
+def rgb_to_yiq(images: TensorLike) -> Tensor:
     """Luma and two chroma channels, as in NTSC, of red, green and blue. images: floats in [0, 1], shape (..., 3)."""
     return _linear(images, _YIQ)
 
 
 @late
-def yiq_to_rgb(images: Any) -> Tensor:
+def yiq_to_rgb(images: TensorLike) -> Tensor:
     """The inverse of `rgb_to_yiq`. images: floats, shape (..., 3)."""
     return _linear(images, _FROM_YIQ)
 
 
 @late
-def rgb_to_yuv(images: Any) -> Tensor:
+def rgb_to_yuv(images: TensorLike) -> Tensor:
     """Luma and two chroma channels, as in PAL, of red, green and blue. images: floats in [0, 1], shape (..., 3)."""
     return _linear(images, _YUV)
 
 
 @late
-def yuv_to_rgb(images: Any) -> Tensor:
+def yuv_to_rgb(images: TensorLike) -> Tensor:
     """The inverse of `rgb_to_yuv`. images: floats, shape (..., 3)."""
     return _linear(images, _FROM_YUV)
 
 
 @late
-def rgb_to_grayscale(images: Any, name: str | None = None) -> Tensor:
+def rgb_to_grayscale(images: TensorLike, name: str | None = None) -> Tensor:
     """Luma (Rec. 601) of red, green and blue, as one channel. images: numbers, shape (..., 3)."""
     x = convert_to_tensor(images)
     weights = np.array([0.2989, 0.5870, 0.1140], np.float32)
@@ -188,7 +188,7 @@ def rgb_to_grayscale(images: Any, name: str | None = None) -> Tensor:
 
 
 @late
-def grayscale_to_rgb(images: Any, name: str | None = None) -> Tensor:
+def grayscale_to_rgb(images: TensorLike, name: str | None = None) -> Tensor:
     """One channel three times. images: shape (..., 1). Raises ValueError for another number of channels."""
     x = convert_to_tensor(images)
     if not x._shape or x._shape[-1] not in (1, None):
@@ -200,7 +200,7 @@ def grayscale_to_rgb(images: Any, name: str | None = None) -> Tensor:
 
 
 @late
-def adjust_brightness(image: Any, delta: Any) -> Tensor:
+def adjust_brightness(image: TensorLike, delta: TensorLike) -> Tensor:
     """`delta` added to images as floats in [0, 1]; integers end up within their range.
 
     image: numbers of any dtype. delta: a number, as a rule in (-1, 1).
@@ -210,7 +210,7 @@ def adjust_brightness(image: Any, delta: Any) -> Tensor:
 
 
 @late
-def adjust_contrast(images: Any, contrast_factor: Any) -> Tensor:
+def adjust_contrast(images: TensorLike, contrast_factor: Any) -> Tensor:
     """(x - mean) * contrast_factor + mean, with the mean over each channel of each image.
 
     images: numbers, shape (..., height, width, channels); integers are floats in [0, 1] for it, and end up within
@@ -222,7 +222,7 @@ def adjust_contrast(images: Any, contrast_factor: Any) -> Tensor:
 
 
 @late
-def adjust_gamma(image: Any, gamma: Any = 1, gain: Any = 1) -> Tensor:
+def adjust_gamma(image: TensorLike, gamma: Any = 1, gain: Any = 1) -> Tensor:
     """gain * x ** gamma of images as floats in [0, 1]; integers end up within their range.
 
     Raises ValueError for a negative gamma.
@@ -233,7 +233,7 @@ def adjust_gamma(image: Any, gamma: Any = 1, gain: Any = 1) -> Tensor:
 
 
 @late
-def adjust_hue(image: Any, delta: Any, name: str | None = None) -> Tensor:
+def adjust_hue(image: TensorLike, delta: TensorLike, name: str | None = None) -> Tensor:
     """Colours turned by `delta` of the circle of hues, in [-1, 1].
 
     image: red, green and blue, shape (..., 3); integers are floats in [0, 1] for it. Raises ValueError for another
@@ -249,7 +249,7 @@ def adjust_hue(image: Any, delta: Any, name: str | None = None) -> Tensor:
 
 
 @late
-def adjust_saturation(image: Any, saturation_factor: Any, name: str | None = None) -> Tensor:
+def adjust_saturation(image: TensorLike, saturation_factor: Any, name: str | None = None) -> Tensor:
     """Colours whose saturation is multiplied by a factor, at most 1.
 
     image: red, green and blue, shape (..., 3); integers are floats in [0, 1] for it. Raises InvalidArgumentError for
@@ -264,7 +264,7 @@ def adjust_saturation(image: Any, saturation_factor: Any, name: str | None = Non
 
 
 @late
-def per_image_standardization(image: Any) -> Tensor:
+def per_image_standardization(image: TensorLike) -> Tensor:
     """Each image with mean 0 and variance 1, float32.
 
     image: numbers, shape (..., height, width, channels). The deviation counts as at least 1 / sqrt(elements), for

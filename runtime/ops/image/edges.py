@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from runtime import errors
 from runtime.ops.arrays.joining import stack
 from runtime.ops.arrays.rearrange import pad
@@ -12,11 +10,11 @@ from runtime.ops.convert import convert_to_tensor
 from runtime.ops.elementwise.arithmetic import abs as abs_
 from runtime.ops.image.checks import known_rank
 from runtime.ops.late import late
-from runtime.tensor import Tensor
+from runtime.tensor import Tensor, TensorLike
 
 
 @late
-def sobel_edges(image: Any) -> Tensor:
+def sobel_edges(image: TensorLike) -> Tensor:
     """Changes along height and width, by Sobel's operators on images mirrored at their edges.
 
     image: floats, shape (batch, height, width, channels). Shape of the result: with (dy, dx) as a last dimension.
@@ -35,7 +33,7 @@ def sobel_edges(image: Any) -> Tensor:
 
 
 @late
-def total_variation(images: Any, name: str | None = None) -> Tensor:
+def total_variation(images: TensorLike, name: str | None = None) -> Tensor:
     """The sum of the absolute differences of neighbouring pixels: one number, or one for each image of a batch.
 
     images: shape (batch, height, width, channels) or (height, width, channels). Raises ValueError for another rank.
@@ -50,7 +48,7 @@ def total_variation(images: Any, name: str | None = None) -> Tensor:
 
 
 @late
-def image_gradients(image: Any) -> tuple[Tensor, Tensor]:
+def image_gradients(image: TensorLike) -> tuple[Tensor, Tensor]:
     """Differences to the next row and to the next column, 0 in the last ones: (dy, dx).
 
     image: shape (batch, height, width, channels). Raises ValueError for another rank.

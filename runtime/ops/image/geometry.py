@@ -9,7 +9,7 @@ from runtime.ops.arrays.rearrange import reverse
 from runtime.ops.convert import convert_to_tensor, scalar_int
 from runtime.ops.image.checks import at_least_3d, known_rank
 from runtime.ops.late import late
-from runtime.tensor import Tensor
+from runtime.tensor import Tensor, TensorLike
 
 
 def _image(image: Any) -> tuple[Tensor, int]:
@@ -19,7 +19,7 @@ def _image(image: Any) -> tuple[Tensor, int]:
 
 
 @late
-def flip_left_right(image: Any) -> Tensor:
+def flip_left_right(image: TensorLike) -> Tensor:
     """Mirrored, left to right. image: shape (batch, height, width, channels) or (height, width, channels).
 
     Raises ValueError for another rank.
@@ -29,7 +29,7 @@ def flip_left_right(image: Any) -> Tensor:
 
 
 @late
-def flip_up_down(image: Any) -> Tensor:
+def flip_up_down(image: TensorLike) -> Tensor:
     """Upside down. image: shape (batch, height, width, channels) or (height, width, channels).
 
     Raises ValueError for another rank.
@@ -39,7 +39,7 @@ def flip_up_down(image: Any) -> Tensor:
 
 
 @late
-def transpose(image: Any, name: str | None = None) -> Tensor:
+def transpose(image: TensorLike, name: str | None = None) -> Tensor:
     """With rows and columns exchanged. image: shape (batch, height, width, channels) or (height, width, channels).
 
     Raises ValueError for another rank.
@@ -53,7 +53,7 @@ def _transposed(x: Tensor, height: int) -> Tensor:
 
 
 @late
-def rot90(image: Any, k: Any = 1, name: str | None = None) -> Tensor:
+def rot90(image: TensorLike, k: Any = 1, name: str | None = None) -> Tensor:
     """Turned to the left `k` times by 90 degrees.
 
     image: shape (batch, height, width, channels) or (height, width, channels). k: an integer or a scalar tensor.

@@ -18,7 +18,7 @@ from runtime.ops.image.checks import batch_of, need, need_positive, unbatched
 from runtime.ops.image.resampling import resample
 from runtime.ops.late import late
 from runtime.ops.rules import dims
-from runtime.tensor import Tensor
+from runtime.tensor import Tensor, TensorLike
 
 
 class ResizeMethod:
@@ -46,7 +46,7 @@ def _new_size(size: Any) -> list[Any]:
         raise ValueError(f"'size' must be a 1-D int32 Tensor, got {size!r}") from None
     if len(entries) != 2 or None in entries:
         raise ValueError(f"'size' must be a 1-D Tensor of 2 elements: new_height, new_width; got {size!r}")
-    return [e if isinstance(e, int) else cast(e, dtypes.int32) for e in entries]
+    return [cast(e, dtypes.int32) if isinstance(e, Tensor) else e for e in entries]
 
 
 def _keep_ratio(size: list[Any], old: list[Any]) -> list[Any]:
@@ -74,7 +74,7 @@ def _integer(value: Any) -> Any:
 
 @late
 def resize(
-    images: Any, size: Any, method: str = ResizeMethod.BILINEAR, preserve_aspect_ratio: bool = False,
+    images: TensorLike, size: Any, method: str = ResizeMethod.BILINEAR, preserve_aspect_ratio: bool = False,
     antialias: bool = False, name: str | None = None,
 ) -> Tensor:  # fmt: skip
     """Images with another height and width.
@@ -111,7 +111,11 @@ def resize(
 
 @late
 def resize_with_pad(
-    image: Any, target_height: Any, target_width: Any, method: str = ResizeMethod.BILINEAR, antialias: bool = False
+    image: TensorLike,
+    target_height: Any,
+    target_width: Any,
+    method: str = ResizeMethod.BILINEAR,
+    antialias: bool = False,
 ) -> Tensor:
     """Images made as large as fits into a size in their proportions, with zeros around them to fill it.
 
@@ -132,7 +136,7 @@ def resize_with_pad(
 
 
 @late
-def resize_with_crop_or_pad(image: Any, target_height: Any, target_width: Any) -> Tensor:
+def resize_with_crop_or_pad(image: TensorLike, target_height: Any, target_width: Any) -> Tensor:
     """The middle of images, or images in the middle of zeros, so that they have a size.
 
     image: shape (batch, height, width, channels) or (height, width, channels). Raises ValueError for images of another

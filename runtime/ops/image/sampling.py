@@ -22,7 +22,7 @@ from runtime.ops.elementwise.elementary import cast, ceil, floor, trunc
 from runtime.ops.image.checks import need_positive
 from runtime.ops.late import late
 from runtime.ops.rules import brackets, dims, product, shape_attr
-from runtime.tensor import Tensor
+from runtime.tensor import Tensor, TensorLike
 
 _FLOAT, _INT = dtypes.float32, dtypes.int32
 
@@ -51,7 +51,7 @@ def _two_sizes(value: Any, what: str) -> list[Any]:
         raise errors.InvalidArgumentError(f"{what} must have two elements, got {value!r}", "CropAndResize")
     for entry in entries:
         need_positive(entry, f"{what} must be positive")  # type: ignore[arg-type]
-    return [entry if isinstance(entry, int) else cast(entry, _INT) for entry in entries]
+    return [cast(entry, _INT) if isinstance(entry, Tensor) else entry for entry in entries]
 
 
 def _places_in_boxes(low: Tensor, high: Tensor, count: Any, last: Tensor) -> Tensor:
@@ -67,7 +67,7 @@ def _places_in_boxes(low: Tensor, high: Tensor, count: Any, last: Tensor) -> Ten
 
 @late
 def crop_and_resize(
-    image: Any, boxes: Any, box_indices: Any, crop_size: Any, method: str = "bilinear",
+    image: TensorLike, boxes: Any, box_indices: Any, crop_size: Any, method: str = "bilinear",
     extrapolation_value: Any = 0.0, name: str | None = None,
 ) -> Tensor:  # fmt: skip
     """Parts of images, all resized to one size. Shape (boxes, *crop_size, channels), float32.
@@ -158,9 +158,14 @@ def _mapped(at: Tensor, side: Any, mode: str) -> Tensor:
 
 @late
 def projective_transform(
-    images: Any, transforms: Any, output_shape: Any = None, fill_value: Any = 0.0, interpolation: str = "BILINEAR",
-    fill_mode: str = "CONSTANT", name: str | None = None,
-) -> Tensor:  # fmt: skip
+    images: TensorLike,
+    transforms: Any,
+    output_shape: Any = None,
+    fill_value: Any = 0.0,
+    interpolation: str = "BILINEAR",
+    fill_mode: str = "CONSTANT",
+    name: str | None = None,
+) -> Tensor:
     """Images seen through projective maps, as TensorFlow's ImageProjectiveTransformV3.
 
     The pixel (x, y) of the result is read at ((a0 x + a1 y + a2) / k, (b0 x + b1 y + b2) / k) with

@@ -24,7 +24,7 @@ from runtime.ops.linalg.solvers import need_matrices, solve, triangle, triangula
 from runtime.ops.linalg.spectral import eigvalsh, gaps
 from runtime.ops.rules import dims
 from runtime.ops.table import OpDef, Sample, register
-from runtime.tensor import Tensor
+from runtime.tensor import Tensor, TensorLike
 from runtime.types import TensorType
 
 _COMPLEX = {"float16": "complex64", "bfloat16": "complex64", "float32": "complex64", "float64": "complex128"}
@@ -84,7 +84,7 @@ class Lu(NamedTuple):
 
 
 @late
-def eig(tensor: Any, name: str | None = None) -> tuple[Tensor, Tensor]:
+def eig(tensor: TensorLike, name: str | None = None) -> tuple[Tensor, Tensor]:
     """Eigenvalues (in no order) and eigenvectors (columns of length 1) of square matrices; both are complex."""
     x = convert_to_tensor(tensor)
     check_kind(_EIG, x.dtype)
@@ -92,7 +92,7 @@ def eig(tensor: Any, name: str | None = None) -> tuple[Tensor, Tensor]:
 
 
 @late
-def eigvals(tensor: Any, name: str | None = None) -> Tensor:
+def eigvals(tensor: TensorLike, name: str | None = None) -> Tensor:
     """The eigenvalues of square matrices, complex, in no order."""
     return eig(tensor)[0]
 
@@ -163,6 +163,7 @@ _LU = register(
         "lu", _infer_lu, wide(_lu_kernel), grad=_grad_lu, multiple=True, kinds="fc", complex_rule=True,
         doc="The LU factors of square matrices, in one matrix, and the order of their rows.",
         samples=tuple(Sample((s,), {"dtype": dtypes.int32}, low=0.2, high=2.0) for s in [(2, 2), (2, 3, 3)]),
+        attrs=("dtype",),
     )
 )  # fmt: skip
 
@@ -179,7 +180,9 @@ def lu(input: Any, output_idx_type: DTypeLike = dtypes.int32, name: str | None =
 
 
 @late
-def lu_solve(lower_upper: Any, perm: Any, rhs: Any, validate_args: bool = False, name: str | None = None) -> Tensor:
+def lu_solve(
+    lower_upper: Any, perm: Any, rhs: TensorLike, validate_args: bool = False, name: str | None = None
+) -> Tensor:
     """x with A @ x = rhs, given the result of `lu(A)`."""
     packed, right = operands("LuSolve", lower_upper, rhs)
     order = convert_to_tensor(perm)
@@ -277,7 +280,7 @@ def _compact(diagonals: Any, form: str) -> Tensor:
 
 @late
 def tridiagonal_solve(
-    diagonals: Any, rhs: Any, diagonals_format: str = "compact", transpose_rhs: bool = False,
+    diagonals: Any, rhs: TensorLike, diagonals_format: str = "compact", transpose_rhs: bool = False,
     conjugate_rhs: bool = False, name: str | None = None, partial_pivoting: bool = True,
     perturb_singular: bool = False,
 ) -> Tensor:  # fmt: skip
@@ -300,7 +303,9 @@ def tridiagonal_solve(
 
 
 @late
-def tridiagonal_matmul(diagonals: Any, rhs: Any, diagonals_format: str = "compact", name: str | None = None) -> Tensor:
+def tridiagonal_matmul(
+    diagonals: Any, rhs: TensorLike, diagonals_format: str = "compact", name: str | None = None
+) -> Tensor:
     """A @ rhs for a tridiagonal A; see `tridiagonal_solve` for its forms."""
     band, right = operands("TridiagonalMatMul", _compact(diagonals, diagonals_format), rhs)
     above, middle, below = (call("expand_dims", band[..., i, :], axis=(len(band._shape or ()) - 1,)) for i in range(3))
@@ -335,7 +340,7 @@ _LOGM = register(
 
 
 @late
-def logm(input: Any, name: str | None = None) -> Tensor:
+def logm(input: TensorLike, name: str | None = None) -> Tensor:
     """The principal logarithm of complex square matrices: X with expm(X) = input. As in TensorFlow, no gradient."""
     x = convert_to_tensor(input)
     check_kind(_LOGM, x.dtype)

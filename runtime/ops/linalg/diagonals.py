@@ -18,7 +18,7 @@ from runtime.ops.elementwise.compare import where
 from runtime.ops.late import late
 from runtime.ops.linalg import matrices, matrix_products
 from runtime.ops.rules import brackets, dims, shape_attr
-from runtime.tensor import Tensor
+from runtime.tensor import Tensor, TensorLike
 
 _ALIGNMENTS = ("RIGHT_LEFT", "LEFT_RIGHT", "LEFT_LEFT", "RIGHT_RIGHT")
 
@@ -77,7 +77,7 @@ def _taken(x: Tensor, axes: int, table: np.ndarray, filling: Any) -> Tensor:
 
 @late
 def diag_part(
-    input: Any, name: str | None = "diag_part", k: Any = 0, padding_value: Any = 0, align: str = "RIGHT_LEFT"
+    input: TensorLike, name: str | None = "diag_part", k: Any = 0, padding_value: Any = 0, align: str = "RIGHT_LEFT"
 ) -> Tensor:
     """The diagonal k of matrices in the last two dimensions, or the band of diagonals k = (low, high).
 
@@ -96,7 +96,7 @@ def diag_part(
 
 @late
 def diag(
-    diagonal: Any,
+    diagonal: TensorLike,
     name: str | None = "diag",
     k: Any = 0,
     num_rows: int = -1,
@@ -152,7 +152,9 @@ def _inverse(table: np.ndarray, rows: int, columns: int) -> np.ndarray:
 
 
 @late
-def set_diag(input: Any, diagonal: Any, name: str | None = "set_diag", k: Any = 0, align: str = "RIGHT_LEFT") -> Tensor:
+def set_diag(
+    input: TensorLike, diagonal: TensorLike, name: str | None = "set_diag", k: Any = 0, align: str = "RIGHT_LEFT"
+) -> Tensor:
     """Matrices with other numbers on the diagonal k, or in the band of diagonals k = (low, high).
 
     Raises InvalidArgumentError for a diagonal of another shape.

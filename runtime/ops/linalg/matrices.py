@@ -22,7 +22,7 @@ from runtime.ops.linalg.matrix_products import diag, diag_part
 from runtime.ops.linalg.spectral import svd
 from runtime.ops.rules import brackets, dims
 from runtime.ops.table import OPS
-from runtime.tensor import Tensor
+from runtime.tensor import Tensor, TensorLike
 
 
 def _distance(matrix: Any) -> Tensor:
@@ -32,7 +32,7 @@ def _distance(matrix: Any) -> Tensor:
 
 
 @late
-def band_part(input: Any, num_lower: Any, num_upper: Any, name: str | None = None) -> Tensor:
+def band_part(input: TensorLike, num_lower: Any, num_upper: Any, name: str | None = None) -> Tensor:
     """The diagonal with `num_lower` bands below and `num_upper` above it, zeros elsewhere; negative: all of them."""
     x = convert_to_tensor(input)
     if known_rank(x, "band_part") < 2:
@@ -69,7 +69,7 @@ def set_diag(input: Any, diagonal: Any, name: str = "set_diag", k: int = 0) -> T
 
 
 @late
-def cross(a: Any, b: Any, name: str | None = None) -> Tensor:
+def cross(a: TensorLike, b: TensorLike, name: str | None = None) -> Tensor:
     """The cross product of vectors of 3 elements along the last dimension. Raises InvalidArgumentError for others."""
     x, y = operands("Cross", a, b)
     for tensor in (x, y):
@@ -83,7 +83,7 @@ def cross(a: Any, b: Any, name: str | None = None) -> Tensor:
 
 @late
 def norm(
-    tensor: Any, ord: Any = "euclidean", axis: Any = None, keepdims: bool | None = None, name: str | None = None
+    tensor: TensorLike, ord: Any = "euclidean", axis: Any = None, keepdims: bool | None = None, name: str | None = None
 ) -> Tensor:
     """The norm of vectors along `axis` (an int), of matrices over two axes, or of all elements.
 
@@ -137,7 +137,9 @@ def _matrix_norm(x: Tensor, ord: Any, axis: tuple, keep: bool) -> Tensor:
 
 
 @late
-def normalize(tensor: Any, ord: Any = "euclidean", axis: Any = None, name: str | None = None) -> tuple[Tensor, Tensor]:
+def normalize(
+    tensor: TensorLike, ord: Any = "euclidean", axis: Any = None, name: str | None = None
+) -> tuple[Tensor, Tensor]:
     """tensor / norm, and the norm."""
     x = convert_to_tensor(tensor)
     size = norm(x, ord, axis, keepdims=True)
@@ -148,7 +150,7 @@ def normalize(tensor: Any, ord: Any = "euclidean", axis: Any = None, name: str |
 
 
 @late
-def clip_by_norm(t: Any, clip_norm: Any, axes: Any = None, name: str | None = None) -> Tensor:
+def clip_by_norm(t: TensorLike, clip_norm: Any, axes: Any = None, name: str | None = None) -> Tensor:
     """t, scaled down to the Euclidean norm `clip_norm` (over `axes`) where it is longer."""
     x = convert_to_tensor(t)
     squares = reduce_sum(x * x, axes, keepdims=True)

@@ -18,7 +18,7 @@ from runtime.ops.linalg import blas
 from runtime.ops.rules import brackets, dims, product, shape_attr, unbroadcast
 from runtime.ops.table import OpDef, Sample, register
 from runtime.shapes import broadcast
-from runtime.tensor import Tensor
+from runtime.tensor import Tensor, TensorLike
 from runtime.types import TensorType
 
 
@@ -88,14 +88,15 @@ MATMUL = register(
         doc="Products of matrices, batched and broadcast over leading dimensions.",
         samples=tuple(Sample(s, {"transpose_a": a, "transpose_b": b}) for s, a, b in _MATRICES),
         can_fail=False,
+        needs_no_constants=True,
     )
 )  # fmt: skip
 
 
 @late
 def matmul(
-    a: Any,
-    b: Any,
+    a: TensorLike,
+    b: TensorLike,
     transpose_a: bool = False,
     transpose_b: bool = False,
     adjoint_a: bool = False,
@@ -130,8 +131,8 @@ def matmul(
 
 @late
 def matvec(
-    a: Any,
-    b: Any,
+    a: TensorLike,
+    b: TensorLike,
     transpose_a: bool = False,
     adjoint_a: bool = False,
     a_is_sparse: bool = False,
@@ -146,7 +147,7 @@ def matvec(
 
 
 @late
-def matrix_transpose(a: Any, name: str | None = None, conjugate: bool = False) -> Tensor:
+def matrix_transpose(a: TensorLike, name: str | None = None, conjugate: bool = False) -> Tensor:
     """The last two dimensions swapped, and conjugated if asked. Raises ValueError for a rank below 2."""
     x = convert_to_tensor(a)
     r = known_rank(x, "matrix_transpose")
@@ -157,13 +158,13 @@ def matrix_transpose(a: Any, name: str | None = None, conjugate: bool = False) -
 
 
 @late
-def adjoint(matrix: Any, name: str | None = None) -> Tensor:
+def adjoint(matrix: TensorLike, name: str | None = None) -> Tensor:
     """The conjugate transpose of matrices in the last two dimensions. Raises ValueError for a rank below 2."""
     return matrix_transpose(matrix, conjugate=True)
 
 
 @late
-def tensordot(a: Any, b: Any, axes: Any, name: str | None = None) -> Tensor:
+def tensordot(a: TensorLike, b: TensorLike, axes: Any, name: str | None = None) -> Tensor:
     """The sum over pairs of axes: `axes` of a's last and b's first, or two lists of axes.
 
     Raises ValueError when the numbers of axes differ.
@@ -195,7 +196,7 @@ def tensordot(a: Any, b: Any, axes: Any, name: str | None = None) -> Tensor:
 
 
 @late
-def trace(x: Any, name: str | None = None) -> Tensor:
+def trace(x: TensorLike, name: str | None = None) -> Tensor:
     """The sum of the diagonal of matrices in the last two dimensions."""
     matrix = convert_to_tensor(x)
     return call("reduce_sum", diag_part(matrix), axis=(known_rank(matrix, "trace") - 2,), keepdims=False)

@@ -24,7 +24,7 @@ from runtime.ops.linalg.matrix_products import adjoint as conjugate_transpose
 from runtime.ops.linalg.matrix_products import diag, diag_part, matmul, matrix_transpose
 from runtime.ops.rules import brackets, dims, need_same_dtype
 from runtime.ops.table import OpDef, Sample, register
-from runtime.tensor import Tensor
+from runtime.tensor import Tensor, TensorLike
 from runtime.types import TensorType
 
 
@@ -156,7 +156,7 @@ def _one_matrix(row: OpDef, matrix: Any) -> Tensor:
 
 
 @late
-def det(input: Any, name: str | None = None) -> Tensor:
+def det(input: TensorLike, name: str | None = None) -> Tensor:
     """The determinant of square matrices in the last two dimensions."""
     return _one_matrix(DET, input)
 
@@ -177,14 +177,14 @@ def slogdet(input: Any, name: str | None = None) -> LogMatrixDeterminant:
 
 
 @late
-def logdet(matrix: Any, name: str | None = None) -> Tensor:
+def logdet(matrix: TensorLike, name: str | None = None) -> Tensor:
     """The logarithm of the determinant of positive definite matrices."""
     factor = cholesky(matrix)
     return reduce_sum(call("log", real(diag_part(factor))), -1) * 2
 
 
 @late
-def inv(input: Any, adjoint: bool = False, name: str | None = None) -> Tensor:
+def inv(input: TensorLike, adjoint: bool = False, name: str | None = None) -> Tensor:
     """The inverse of square matrices, or of their conjugate transposes.
 
     Raises InvalidArgumentError for a singular one.
@@ -237,6 +237,7 @@ SOLVE = register(
             Sample((a, b), {"adjoint": adjoint}, low=0.2, high=2.0)
             for a, b in [((3, 3), (3, 2)), ((2, 2, 2), (2, 2, 1))] for adjoint in (False, True)
         ),
+        attrs=("adjoint",),
     )
 )  # fmt: skip
 
@@ -281,6 +282,7 @@ TRIANGULAR = register(
             for a, b in [((3, 3), (3, 2)), ((2, 2, 2), (2, 2, 1))] for lower in (False, True)
             for adjoint in (False, True)
         ),
+        attrs=("adjoint", "lower",),
     )
 )  # fmt: skip
 
@@ -299,7 +301,7 @@ def _batched_pair(label: str, matrix: Any, rhs: Any) -> tuple[Any, Any]:
 
 
 @late
-def solve(matrix: Any, rhs: Any, adjoint: bool = False, name: str | None = None) -> Tensor:
+def solve(matrix: TensorLike, rhs: TensorLike, adjoint: bool = False, name: str | None = None) -> Tensor:
     """x with matrix @ x = rhs (or the conjugate transpose of matrix). Shapes [..., n, n] and [..., n, k].
 
     Raises InvalidArgumentError for a singular matrix.
@@ -312,7 +314,7 @@ def solve(matrix: Any, rhs: Any, adjoint: bool = False, name: str | None = None)
 
 @late
 def triangular_solve(
-    matrix: Any, rhs: Any, lower: bool = True, adjoint: bool = False, name: str | None = None
+    matrix: TensorLike, rhs: TensorLike, lower: bool = True, adjoint: bool = False, name: str | None = None
 ) -> Tensor:
     """x with matrix @ x = rhs, where only the lower (upper) triangle of the matrix counts."""
     a, b = _batched_pair("MatrixTriangularSolve", matrix, rhs)
@@ -361,19 +363,21 @@ CHOLESKY = register(
 
 
 @late
-def cholesky(input: Any, name: str | None = None) -> Tensor:
+def cholesky(input: TensorLike, name: str | None = None) -> Tensor:
     """The lower triangular L with L @ L.T = input. Raises InvalidArgumentError if it isn't positive definite."""
     return _one_matrix(CHOLESKY, input)
 
 
 @late
-def cholesky_solve(chol: Any, rhs: Any, name: str | None = None) -> Tensor:
+def cholesky_solve(chol: Any, rhs: TensorLike, name: str | None = None) -> Tensor:
     """x with A @ x = rhs, given the Cholesky factor of A."""
     return triangular_solve(chol, triangular_solve(chol, rhs), adjoint=True)
 
 
 @late
-def lstsq(matrix: Any, rhs: Any, l2_regularizer: float = 0.0, fast: bool = True, name: str | None = None) -> Tensor:
+def lstsq(
+    matrix: TensorLike, rhs: TensorLike, l2_regularizer: float = 0.0, fast: bool = True, name: str | None = None
+) -> Tensor:
     """The x that minimises |matrix @ x - rhs|**2 + l2_regularizer * |x|**2; of least norm where many do.
 
     fast: by the normal equations (needs full rank), else by the pseudo-inverse.
@@ -421,12 +425,13 @@ PINV = register(
         "pinv", _infer_pinv, wide(_pinv_kernel), grad=_grad_pinv, kinds="fc", complex_rule=True,
         doc="The Moore-Penrose pseudo-inverse.",
         samples=tuple(Sample((s,), {"rcond": None}, low=0.2, high=2.0) for s in [(2, 2), (3, 2), (2, 2, 3)]),
+        attrs=("rcond",),
     )
 )  # fmt: skip
 
 
 @late
-def pinv(a: Any, rcond: float | None = None, validate_args: bool = False, name: str | None = None) -> Tensor:
+def pinv(a: TensorLike, rcond: float | None = None, validate_args: bool = False, name: str | None = None) -> Tensor:
     """The Moore-Penrose pseudo-inverse; singular values below rcond times the largest count as 0."""
     x = convert_to_tensor(a)
     check_kind(PINV, x.dtype)

@@ -20,7 +20,7 @@ from runtime.ops.linalg.matrix_products import adjoint, diag, diag_part, matmul
 from runtime.ops.linalg.solvers import need_matrices, triangle, wide
 from runtime.ops.rules import dims
 from runtime.ops.table import OpDef, Sample, register
-from runtime.tensor import Tensor
+from runtime.tensor import Tensor, TensorLike
 from runtime.types import TensorType
 
 
@@ -97,6 +97,7 @@ QR = register(
             Sample(((3, 2),), {"full_matrices": True}, low=0.2, high=2.0, gradient=()),
             Sample(((2, 3),), {"full_matrices": False}, low=0.2, high=2.0),
         ),
+        attrs=("full_matrices",),
     )
 )  # fmt: skip
 
@@ -207,6 +208,7 @@ SVD = register(
             Sample(((3, 2),), {"full_matrices": True, "compute_uv": True}, low=0.2, high=2.0, gradient=()),
             Sample(((2, 3, 2),), {"full_matrices": False, "compute_uv": False}, low=0.2, high=2.0),
         ),
+        attrs=("compute_uv", "full_matrices",),
     )
 )  # fmt: skip
 
@@ -264,12 +266,13 @@ EIGH = register(
             Sample(((2, 2, 2),), {"compute_v": True}, low=0.2, high=2.0),
             Sample(((2, 3, 3),), {"compute_v": False}, low=0.2, high=2.0),
         ),
+        attrs=("compute_v",),
     )
 )  # fmt: skip
 
 
 @late
-def eigh(tensor: Any, name: str | None = None) -> tuple[Tensor, Tensor]:
+def eigh(tensor: TensorLike, name: str | None = None) -> tuple[Tensor, Tensor]:
     """Eigenvalues in ascending order, and eigenvectors as columns, of symmetric matrices (by their lower triangle)."""
     x = convert_to_tensor(tensor)
     check_kind(EIGH, x.dtype)
@@ -277,7 +280,7 @@ def eigh(tensor: Any, name: str | None = None) -> tuple[Tensor, Tensor]:
 
 
 @late
-def eigvalsh(tensor: Any, name: str | None = None) -> Tensor:
+def eigvalsh(tensor: TensorLike, name: str | None = None) -> Tensor:
     """Eigenvalues of symmetric matrices, in ascending order."""
     x = convert_to_tensor(tensor)
     check_kind(EIGH, x.dtype)
@@ -318,7 +321,7 @@ EXPM = register(
 
 
 @late
-def expm(input: Any, name: str | None = None) -> Tensor:
+def expm(input: TensorLike, name: str | None = None) -> Tensor:
     """The matrix exponential of square matrices."""
     x = convert_to_tensor(input)
     check_kind(EXPM, x.dtype)
@@ -378,7 +381,7 @@ register(
 
 
 @late
-def sqrtm(input: Any, name: str | None = None) -> Tensor:
+def sqrtm(input: TensorLike, name: str | None = None) -> Tensor:
     """The principal square root of square matrices: X with X @ X = input.
 
     Raises InvalidArgumentError where it isn't real.
@@ -389,7 +392,7 @@ def sqrtm(input: Any, name: str | None = None) -> Tensor:
 
 
 @late
-def matrix_rank(a: Any, tol: Any = None, validate_args: bool = False, name: str | None = None) -> Tensor:
+def matrix_rank(a: TensorLike, tol: Any = None, validate_args: bool = False, name: str | None = None) -> Tensor:
     """How many singular values are above `tol` (default: rounding errors of the largest), int32."""
     s = svd(a, compute_uv=False)
     if tol is None:
@@ -400,7 +403,7 @@ def matrix_rank(a: Any, tol: Any = None, validate_args: bool = False, name: str 
 
 
 @late
-def tensor_diag(diagonal: Any, name: str | None = None) -> Tensor:
+def tensor_diag(diagonal: TensorLike, name: str | None = None) -> Tensor:
     """A tensor of twice the rank with `diagonal` on its diagonal."""
     x = convert_to_tensor(diagonal)
     if len(x._shape or ()) == 1:
@@ -411,7 +414,7 @@ def tensor_diag(diagonal: Any, name: str | None = None) -> Tensor:
 
 
 @late
-def tensor_diag_part(input: Any, name: str | None = None) -> Tensor:
+def tensor_diag_part(input: TensorLike, name: str | None = None) -> Tensor:
     """The diagonal of a tensor of even rank whose two halves have the same shape."""
     x = convert_to_tensor(input)
     sizes = _known_sizes(x)

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
-from runtime import dtypes, errors
+from runtime import errors
 from runtime.ops.arrays.joining import concat, split
-from runtime.ops.arrays.reduce import argmax, reduce_any, reduce_max, reduce_sum
+from runtime.ops.arrays.reduce import reduce_max, reduce_sum
 from runtime.ops.arrays.shape_ops import known_rank
 from runtime.ops.convert import check_kind, convert_to_tensor, operands, shape_args
 from runtime.ops.dispatch import call
@@ -24,7 +24,7 @@ from runtime.ops.linalg.matrix_products import matmul
 from runtime.ops.nn.patches import Padding
 from runtime.ops.rules import brackets, dims, product, shape_attr
 from runtime.ops.table import OPS
-from runtime.tensor import Tensor
+from runtime.tensor import Tensor, TensorLike
 
 
 def per_dimension(value: Any, count: int, what: str, channels_first: bool = False) -> tuple[int, ...]:
@@ -107,7 +107,7 @@ def _convolve(x: Tensor, filters: Tensor, strides: Any, rates: Any, padding: Pad
 
 @late
 def convolution(
-    input: Any, filters: Any, strides: Any = None, padding: Any = "VALID", data_format: str | None = None,
+    input: TensorLike, filters: Any, strides: Any = None, padding: Any = "VALID", data_format: str | None = None,
     dilations: Any = None, name: str | None = None,
 ) -> Tensor:  # fmt: skip
     """Slides `filters` (*sizes, channels in, channels out) over `input` (batch, *space, channels).
@@ -140,7 +140,7 @@ def convolution(
 
 @late
 def conv1d(
-    input: Any, filters: Any, stride: Any = None, padding: Any = "VALID", data_format: str | None = "NWC",
+    input: TensorLike, filters: Any, stride: Any = None, padding: Any = "VALID", data_format: str | None = "NWC",
     dilations: Any = None, name: str | None = None, strides: Any = None,
 ) -> Tensor:  # fmt: skip
     """`convolution` over 1 space dimension. The step is called `stride`; `strides`, as of the others, will do."""
@@ -150,11 +150,34 @@ def conv1d(
     return convolution(input, filters, 1 if step is None else step, padding, data_format, dilations)
 
 
-def _public(count: int) -> Callable[..., Tensor]:
+class Convolution(Protocol):
+    """The public function of convolutions over a number of space dimensions."""
+
+    def __call__(
+        self, input: TensorLike, filters: TensorLike, strides: Any = 1, padding: Any = "VALID",
+        data_format: str | None = None, dilations: Any = None, name: str | None = None,
+    ) -> Tensor: ...  # fmt: skip
+
+
+class TransposedConvolution(Protocol):
+    """The public function of their adjoints."""
+
+    def __call__(
+        self, input: TensorLike, filters: TensorLike, output_shape: Any, strides: Any, padding: Any = "SAME",
+        data_format: str | None = None, dilations: Any = None, name: str | None = None,
+    ) -> Tensor: ...  # fmt: skip
+
+
+def _public(count: int) -> Convolution:
     def conv(
-        input: Any, filters: Any, strides: Any = 1, padding: Any = "VALID", data_format: str | None = None,
-        dilations: Any = None, name: str | None = None,
-    ) -> Tensor:  # fmt: skip
+        input: TensorLike,
+        filters: TensorLike,
+        strides: Any = 1,
+        padding: Any = "VALID",
+        data_format: str | None = None,
+        dilations: Any = None,
+        name: str | None = None,
+    ) -> Tensor:
         if known_rank(convert_to_tensor(filters), "conv") != count + 2:
             raise ValueError(f"filters of conv{count}d must have rank {count + 2}")
         return convolution(input, filters, strides, padding, data_format, dilations)
@@ -169,9 +192,15 @@ conv2d, conv3d = _public(2), _public(3)
 
 @late
 def conv_transpose(
-    input: Any, filters: Any, output_shape: Any, strides: Any, padding: Any = "SAME", data_format: str | None = None,
-    dilations: Any = None, name: str | None = None,
-) -> Tensor:  # fmt: skip
+    input: TensorLike,
+    filters: Any,
+    output_shape: Any,
+    strides: Any,
+    padding: Any = "SAME",
+    data_format: str | None = None,
+    dilations: Any = None,
+    name: str | None = None,
+) -> Tensor:
     """The adjoint of `convolution` as a layer: from (batch, *space, channels out) to `output_shape`.
 
     filters: (*sizes, channels of the result, channels of the input).
@@ -205,9 +234,9 @@ def conv_transpose(
     return _from_last(result, first)
 
 
-def _public_transpose(count: int) -> Callable[..., Tensor]:
+def _public_transpose(count: int) -> TransposedConvolution:
     def transposed(
-        input: Any, filters: Any, output_shape: Any, strides: Any, padding: Any = "SAME",
+        input: TensorLike, filters: TensorLike, output_shape: Any, strides: Any, padding: Any = "SAME",
         data_format: str | None = None, dilations: Any = None, name: str | None = None,
     ) -> Tensor:  # fmt: skip
         return conv_transpose(input, filters, output_shape, strides, padding, data_format, dilations)
@@ -222,7 +251,7 @@ conv1d_transpose, conv2d_transpose, conv3d_transpose = (_public_transpose(n) for
 
 @late
 def depthwise_conv2d(
-    input: Any, filter: Any, strides: Any, padding: Any, data_format: str | None = None, dilations: Any = None,
+    input: TensorLike, filter: Any, strides: Any, padding: Any, data_format: str | None = None, dilations: Any = None,
     name: str | None = None,
 ) -> Tensor:  # fmt: skip
     """Each channel with its own filters: (rows, columns, channels, multiplier) gives channels * multiplier channels."""
@@ -243,7 +272,7 @@ def depthwise_conv2d(
 
 @late
 def separable_conv2d(
-    input: Any, depthwise_filter: Any, pointwise_filter: Any, strides: Any, padding: Any,
+    input: TensorLike, depthwise_filter: Any, pointwise_filter: Any, strides: Any, padding: Any,
     data_format: str | None = None, dilations: Any = None, name: str | None = None,
 ) -> Tensor:  # fmt: skip
     """`depthwise_conv2d`, then a 1 x 1 convolution."""
@@ -254,78 +283,59 @@ def separable_conv2d(
 # --- pooling -------------------------------------------------------------------------------------------------------
 
 
-def _pooled(input: Any, ksize: Any, strides: Any, padding: Any, data_format: Any, fill: Any, reduce: Any,
-            dilations: Any = 1) -> Tensor:  # fmt: skip
-    x = convert_to_tensor(input)
+def _pooled(
+    x: Tensor, ksize: Any, strides: Any, padding: Any, data_format: Any, reduce: Callable[[Tensor, dict], Tensor],
+    dilations: Any,
+) -> Tensor:  # fmt: skip
+    """reduce(x, attrs) makes a number of each window over x, whose channels are last."""
     count = known_rank(x, "pool") - 2
     first = _is_first(data_format)
-    x = _to_last(x, first)
-    windows = _windows(
-        x, per_dimension(ksize, count, "ksize", first), per_dimension(strides, count, "strides", first),
-        per_dimension(dilations, count, "dilations", first),
-        read_padding(padding, count, first), fill,
-    )  # fmt: skip
-    return _from_last(reduce(windows, count + 1, x), first)
-
-
-def _largest(windows: Tensor, axis: int, x: Tensor) -> Tensor:
-    """The first of the largest, so that its gradient goes to one element, as TensorFlow's does."""
-    if x.dtype.kind != "f":
-        return reduce_max(windows, axis)
-    nan = call("is_nan", windows)
-    # argmax leaves NaN out, a maximum doesn't.
-    places = [argmax(values, axis, output_type=dtypes.int32) for values in (nan, windows)]
-    best = call("expand_dims", call("select", reduce_any(nan, axis), *places), axis=(axis,))
-    return call("squeeze", call("take_along", windows, best, axis=axis), axis=(axis,))
+    attrs = {
+        "sizes": per_dimension(ksize, count, "ksize", first),
+        "strides": per_dimension(strides, count, "strides", first),
+        "rates": per_dimension(dilations, count, "dilations", first),
+        "padding": read_padding(padding, count, first),
+    }
+    return _from_last(reduce(_to_last(x, first), attrs), first)
 
 
 @late
 def max_pool(
-    input: Any, ksize: Any, strides: Any, padding: Any, data_format: str | None = None, name: str | None = None,
+    input: TensorLike, ksize: Any, strides: Any, padding: Any, data_format: str | None = None, name: str | None = None,
     dilations: Any = 1,
 ) -> Tensor:  # fmt: skip
-    """The largest element of each window. Shape (batch, *space, channels)."""
-    dtype = convert_to_tensor(input).dtype
-    lowest = -math.inf if dtype.kind == "f" else int(dtype.min)
-    return _pooled(input, ksize, strides, padding, data_format, lowest, _largest, dilations)
+    """The largest element of each window, NaN where it has one; its gradient goes to the first of equal ones, as
+    TensorFlow's does. Shape (batch, *space, channels)."""
+    x = convert_to_tensor(input)
+    if x.dtype.kind == "f":
+        reduce = lambda x, attrs: call("max_pool", x, **attrs)[0]  # noqa: E731
+    else:
+        lowest, axis = int(x.dtype.min), known_rank(x, "max_pool") - 1
+        reduce = lambda x, attrs: reduce_max(call("patches", x, fill=lowest, **attrs), axis)  # noqa: E731
+    return _pooled(x, ksize, strides, padding, data_format, reduce, dilations)
 
 
-def _average(windows: Tensor, axis: int, x: Tensor, attrs: Any) -> Tensor:
+def _average(x: Tensor, attrs: dict) -> Tensor:
+    axis = len(x._shape) - 1  # type: ignore[arg-type]
     ones = call("ones_like", x[:1, ..., :1])
-    counts = reduce_sum(_windows(ones, *attrs), axis)
-    return reduce_sum(windows, axis) / counts
+    counts = reduce_sum(call("patches", ones, fill=0, **attrs), axis)
+    return reduce_sum(call("patches", x, fill=0, **attrs), axis) / counts
 
 
 @late
 def avg_pool(
-    input: Any, ksize: Any, strides: Any, padding: Any, data_format: str | None = None, name: str | None = None,
+    input: TensorLike, ksize: Any, strides: Any, padding: Any, data_format: str | None = None, name: str | None = None,
     dilations: Any = 1,
 ) -> Tensor:  # fmt: skip
     """The mean of each window; what padding adds doesn't count."""
     x = convert_to_tensor(input)
     check_kind(OPS["exp"], x.dtype)
-    count = known_rank(x, "pool") - 2
-    first = _is_first(data_format)
-    attrs = (
-        per_dimension(ksize, count, "ksize", first), per_dimension(strides, count, "strides", first),
-        per_dimension(dilations, count, "dilations", first),
-        read_padding(padding, count, first),
-    )  # fmt: skip
-    return _pooled(
-        input,
-        ksize,
-        strides,
-        padding,
-        data_format,
-        0,
-        lambda windows, axis, t: _average(windows, axis, t, attrs),
-        dilations,
-    )
+    return _pooled(x, ksize, strides, padding, data_format, _average, dilations)
 
 
 @late
 def pool(
-    input: Any, window_shape: Any, pooling_type: str, strides: Any = None, padding: Any = "VALID",
+    input: TensorLike, window_shape: Any, pooling_type: str, strides: Any = None, padding: Any = "VALID",
     data_format: str | None = None, dilations: Any = None, name: str | None = None,
 ) -> Tensor:  # fmt: skip
     """`max_pool` or `avg_pool`, by `pooling_type` "MAX" or "AVG". Raises ValueError for another."""
@@ -343,7 +353,9 @@ avg_pool1d = avg_pool2d = avg_pool3d = avg_pool
 
 
 @late
-def extract_patches(images: Any, sizes: Any, strides: Any, rates: Any, padding: Any, name: str | None = None) -> Tensor:
+def extract_patches(
+    images: TensorLike, sizes: Any, strides: Any, rates: Any, padding: Any, name: str | None = None
+) -> Tensor:
     """Windows of images, each flattened into the last dimension. Shape (batch, rows, columns, channels)."""
     x = convert_to_tensor(images)
     if known_rank(x, "extract_patches") != 4:

@@ -15,7 +15,7 @@ from runtime.ops.convert import convert_to_tensor, operands
 from runtime.ops.elementwise.arithmetic import maximum
 from runtime.ops.late import late
 from runtime.ops.nn.convolution import conv2d, conv2d_transpose
-from runtime.tensor import Tensor
+from runtime.tensor import Tensor, TensorLike
 
 
 def _pair(value: Sequence[int], what: str) -> tuple[int, int]:
@@ -26,7 +26,7 @@ def _pair(value: Sequence[int], what: str) -> tuple[int, int]:
 
 @late
 def dilation2d(
-    input: Any, filters: Any, strides: Sequence[int], padding: str, data_format: str, dilations: Sequence[int],
+    input: TensorLike, filters: Any, strides: Sequence[int], padding: str, data_format: str, dilations: Sequence[int],
     name: str | None = None,
 ) -> Tensor:  # fmt: skip
     """The largest sum of image and filter in each window: max over (dy, dx) of input[y + dy, x + dx] + filters[dy, dx].
@@ -75,7 +75,7 @@ def dilation2d(
 
 @late
 def erosion2d(
-    value: Any, filters: Any, strides: Sequence[int], padding: str, data_format: str, dilations: Sequence[int],
+    value: TensorLike, filters: Any, strides: Sequence[int], padding: str, data_format: str, dilations: Sequence[int],
     name: str | None = None,
 ) -> Tensor:  # fmt: skip
     """The smallest difference of image and filter in each window: min over (dy, dx) of value[y + dy, x + dx] -
@@ -84,7 +84,7 @@ def erosion2d(
     return -dilation2d(-x, reverse(weights, [0, 1]), strides, padding, data_format, dilations)
 
 
-def atrous_conv2d(value: Any, filters: Any, rate: int, padding: str, name: str | None = None) -> Tensor:
+def atrous_conv2d(value: TensorLike, filters: Any, rate: int, padding: str, name: str | None = None) -> Tensor:
     """A convolution whose filter has `rate` - 1 holes between its elements. Raises ValueError for a rate below 1."""
     if rate < 1:
         raise ValueError(f"rate {rate} cannot be less than one")
@@ -93,7 +93,7 @@ def atrous_conv2d(value: Any, filters: Any, rate: int, padding: str, name: str |
 
 @late
 def atrous_conv2d_transpose(
-    value: Any, filters: Any, output_shape: Any, rate: int, padding: str, name: str | None = None
+    value: TensorLike, filters: Any, output_shape: Any, rate: int, padding: str, name: str | None = None
 ) -> Tensor:
     """The adjoint of `atrous_conv2d`: from (batch, height, width, channels out) to `output_shape`.
 

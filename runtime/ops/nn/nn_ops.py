@@ -22,7 +22,7 @@ from runtime.ops.random import stateless
 from runtime.ops.random.stateful import uniform
 from runtime.ops.rules import dims
 from runtime.ops.table import OPS
-from runtime.tensor import Tensor
+from runtime.tensor import Tensor, TensorLike
 
 
 def _float_logits(logits: Any) -> Tensor:
@@ -38,20 +38,20 @@ def _shifted(x: Tensor, axis: Any) -> Tensor:
 
 
 @late
-def softmax(logits: Any, axis: Any = -1, name: str | None = None) -> Tensor:
+def softmax(logits: TensorLike, axis: Any = -1, name: str | None = None) -> Tensor:
     """exp(logits) / sum(exp(logits)) along `axis`, without overflow."""
     weights = exp(_shifted(_float_logits(logits), axis))
     return weights / reduce.reduce_sum(weights, axis, keepdims=True)
 
 
 @late
-def log_softmax(logits: Any, axis: Any = -1, name: str | None = None) -> Tensor:
+def log_softmax(logits: TensorLike, axis: Any = -1, name: str | None = None) -> Tensor:
     """The logarithm of `softmax`, without overflow."""
     shifted = _shifted(_float_logits(logits), axis)
     return shifted - call("log", reduce.reduce_sum(exp(shifted), axis, keepdims=True))
 
 
-def leaky_relu(features: Any, alpha: float = 0.2, name: str | None = None) -> Tensor:
+def leaky_relu(features: TensorLike, alpha: float = 0.2, name: str | None = None) -> Tensor:
     """x where x > 0, else alpha * x."""
     x = convert_to_tensor(features)
     if x.dtype.kind in "iu":
@@ -59,27 +59,27 @@ def leaky_relu(features: Any, alpha: float = 0.2, name: str | None = None) -> Te
     return where(x > 0, x, x * alpha)
 
 
-def relu6(features: Any, name: str | None = None) -> Tensor:
+def relu6(features: TensorLike, name: str | None = None) -> Tensor:
     """min(max(x, 0), 6). The gradient at 0 and at 6 is 0, as in TensorFlow."""
     x = convert_to_tensor(features)
     inside = call("logical_and", x > 0, x < 6)
     return where(inside, x, arithmetic.clip_by_value(call("stop_gradient", x), 0, 6))
 
 
-def elu(features: Any, name: str | None = None) -> Tensor:
+def elu(features: TensorLike, name: str | None = None) -> Tensor:
     """x where x > 0, else exp(x) - 1."""
     x = convert_to_tensor(features)
     # The branch that isn't taken must stay finite, or its gradient would be NaN.
     return where(x > 0, x, expm1(arithmetic.minimum(x, 0)))
 
 
-def selu(features: Any, name: str | None = None) -> Tensor:
+def selu(features: TensorLike, name: str | None = None) -> Tensor:
     """Scaled exponential linear unit (Klambauer et al., "Self-normalizing neural networks", 2017)."""
     x = convert_to_tensor(features)
     return where(x >= 0, x, expm1(arithmetic.minimum(x, 0)) * 1.6732632423543772) * 1.0507009873554805
 
 
-def silu(features: Any, beta: Any = 1.0) -> Tensor:
+def silu(features: TensorLike, beta: Any = 1.0) -> Tensor:
     """x * sigmoid(beta * x), also called swish."""
     x = convert_to_tensor(features)
     return x * sigmoid(x * beta)
@@ -88,7 +88,7 @@ def silu(features: Any, beta: Any = 1.0) -> Tensor:
 swish = silu
 
 
-def gelu(features: Any, approximate: bool = False, name: str | None = None) -> Tensor:
+def gelu(features: TensorLike, approximate: bool = False, name: str | None = None) -> Tensor:
     """x times the normal distribution function of x; `approximate` uses a tanh formula (Hendrycks & Gimpel, 2016)."""
     x = convert_to_tensor(features)
     if x.dtype.kind != "f":
@@ -98,14 +98,14 @@ def gelu(features: Any, approximate: bool = False, name: str | None = None) -> T
     return x * 0.5 * (call("erf", x * 0.7071067811865476) + 1)
 
 
-def softsign(features: Any, name: str | None = None) -> Tensor:
+def softsign(features: TensorLike, name: str | None = None) -> Tensor:
     """x / (abs(x) + 1)."""
     x = convert_to_tensor(features)
     return x / (abs(x) + 1)
 
 
 @late
-def bias_add(value: Any, bias: Any, data_format: Any = None, name: str | None = None) -> Tensor:
+def bias_add(value: TensorLike, bias: Any, data_format: Any = None, name: str | None = None) -> Tensor:
     """value + bias, a vector along the last dimension (the second for data_format "NC...")."""
     x, b = operands("BiasAdd", value, bias)
     if data_format is not None and str(data_format).startswith("NC"):
@@ -113,14 +113,14 @@ def bias_add(value: Any, bias: Any, data_format: Any = None, name: str | None = 
     return x + b
 
 
-def l2_loss(t: Any, name: str | None = None) -> Tensor:
+def l2_loss(t: TensorLike, name: str | None = None) -> Tensor:
     """Half the sum of squares."""
     x = convert_to_tensor(t)
     return reduce.reduce_sum(x * x) * 0.5
 
 
 @late
-def l2_normalize(x: Any, axis: Any = None, epsilon: float = 1e-12, name: str | None = None) -> Tensor:
+def l2_normalize(x: TensorLike, axis: Any = None, epsilon: float = 1e-12, name: str | None = None) -> Tensor:
     """x / sqrt(max(sum(x**2), epsilon)), the sum over `axis`."""
     tensor = convert_to_tensor(x)
     total = reduce.reduce_sum(tensor * tensor, axis, keepdims=True)
@@ -129,7 +129,7 @@ def l2_normalize(x: Any, axis: Any = None, epsilon: float = 1e-12, name: str | N
 
 @late
 def moments(
-    x: Any, axes: Any, shift: Any = None, keepdims: bool = False, name: str | None = None
+    x: TensorLike, axes: Any, shift: Any = None, keepdims: bool = False, name: str | None = None
 ) -> tuple[Tensor, Tensor]:
     """Mean and variance over `axes`."""
     tensor = convert_to_tensor(x)
@@ -144,7 +144,9 @@ def moments(
 
 
 @late
-def softmax_cross_entropy_with_logits(labels: Any, logits: Any, axis: Any = -1, name: str | None = None) -> Tensor:
+def softmax_cross_entropy_with_logits(
+    labels: TensorLike, logits: TensorLike, axis: Any = -1, name: str | None = None
+) -> Tensor:
     """-sum(labels * log_softmax(logits)) along `axis`; `labels` are probabilities of the shape of `logits`."""
     x = _float_logits(logits)
     targets = convert_to_tensor(labels)
@@ -154,7 +156,7 @@ def softmax_cross_entropy_with_logits(labels: Any, logits: Any, axis: Any = -1, 
 
 
 @late
-def sparse_softmax_cross_entropy_with_logits(labels: Any, logits: Any, name: str | None = None) -> Tensor:
+def sparse_softmax_cross_entropy_with_logits(labels: TensorLike, logits: TensorLike, name: str | None = None) -> Tensor:
     """-log_softmax(logits)[label]: `labels` are class numbers, of the shape of `logits` without its last dimension.
 
     Raises InvalidArgumentError for a label out of range.
@@ -188,7 +190,7 @@ def sparse_softmax_cross_entropy_with_logits(labels: Any, logits: Any, name: str
     return -reduce.reduce_sum(picked * log_softmax(x), -1)
 
 
-def sigmoid_cross_entropy_with_logits(labels: Any, logits: Any, name: str | None = None) -> Tensor:
+def sigmoid_cross_entropy_with_logits(labels: TensorLike, logits: TensorLike, name: str | None = None) -> Tensor:
     """-labels * log(sigmoid(x)) - (1 - labels) * log(1 - sigmoid(x)), elementwise and without overflow."""
     x = _float_logits(logits)
     targets = convert_to_tensor(labels, x.dtype)
@@ -201,7 +203,9 @@ def sigmoid_cross_entropy_with_logits(labels: Any, logits: Any, name: str | None
 
 
 @late
-def dropout(x: Any, rate: Any, noise_shape: Any = None, seed: int | None = None, name: str | None = None) -> Tensor:
+def dropout(
+    x: TensorLike, rate: Any, noise_shape: Any = None, seed: int | None = None, name: str | None = None
+) -> Tensor:
     """x with each element zeroed with probability `rate`, the others divided by 1 - rate.
 
     Raises ValueError for a rate outside of [0, 1).
@@ -214,7 +218,7 @@ def dropout(x: Any, rate: Any, noise_shape: Any = None, seed: int | None = None,
 
 
 def stateless_dropout(
-    x: Any, rate: Any, seed: Any, rng_alg: Any = None, noise_shape: Any = None, name: str | None = None
+    x: TensorLike, rate: Any, seed: Any, rng_alg: Any = None, noise_shape: Any = None, name: str | None = None
 ) -> Tensor:
     """`dropout` whose random numbers depend on nothing but `seed`, two integers.
 
@@ -246,7 +250,7 @@ def _checked_for_dropout(x: Any, rate: Any) -> Tensor:
 
 @late
 def batch_normalization(
-    x: Any, mean: Any, variance: Any, offset: Any, scale: Any, variance_epsilon: Any, name: str | None = None
+    x: TensorLike, mean: Any, variance: Any, offset: Any, scale: Any, variance_epsilon: Any, name: str | None = None
 ) -> Tensor:
     """(x - mean) / sqrt(variance + epsilon) * scale + offset; `offset` and `scale` may be None. All broadcast."""
     tensor = convert_to_tensor(x)
@@ -257,7 +261,9 @@ def batch_normalization(
     return tensor * factor + (shift if offset is None else shift + convert_to_tensor(offset, tensor.dtype))
 
 
-def weighted_cross_entropy_with_logits(labels: Any, logits: Any, pos_weight: Any, name: str | None = None) -> Tensor:
+def weighted_cross_entropy_with_logits(
+    labels: TensorLike, logits: TensorLike, pos_weight: Any, name: str | None = None
+) -> Tensor:
     """`sigmoid_cross_entropy_with_logits` with the positive labels' part multiplied by `pos_weight`."""
     x = _float_logits(logits)
     targets = convert_to_tensor(labels, x.dtype)
@@ -265,7 +271,9 @@ def weighted_cross_entropy_with_logits(labels: Any, logits: Any, pos_weight: Any
     return (1 - targets) * x + weight * call("softplus", -x)
 
 
-def log_poisson_loss(targets: Any, log_input: Any, compute_full_loss: bool = False, name: str | None = None) -> Tensor:
+def log_poisson_loss(
+    targets: TensorLike, log_input: Any, compute_full_loss: bool = False, name: str | None = None
+) -> Tensor:
     """exp(log_input) - log_input * targets; the full loss adds Stirling's approximation of log(targets!)."""
     x = _float_logits(log_input)
     z = convert_to_tensor(targets, x.dtype)
@@ -278,7 +286,7 @@ def log_poisson_loss(targets: Any, log_input: Any, compute_full_loss: bool = Fal
 
 
 @late
-def crelu(features: Any, axis: int = -1, name: str | None = None) -> Tensor:
+def crelu(features: TensorLike, axis: int = -1, name: str | None = None) -> Tensor:
     """relu(x) and relu(-x) side by side."""
     x = convert_to_tensor(features)
     return concat([call("relu", x), call("relu", -x)], axis)
@@ -286,7 +294,7 @@ def crelu(features: Any, axis: int = -1, name: str | None = None) -> Tensor:
 
 @late
 def weighted_moments(
-    x: Any, axes: Any, frequency_weights: Any, keepdims: bool = False, name: str | None = None
+    x: TensorLike, axes: Any, frequency_weights: Any, keepdims: bool = False, name: str | None = None
 ) -> tuple[Tensor, Tensor]:
     """Mean and variance over `axes`, each element counted with its weight; weights broadcast."""
     tensor = convert_to_tensor(x)
@@ -301,7 +309,12 @@ def weighted_moments(
 
 @late
 def local_response_normalization(
-    input: Any, depth_radius: int = 5, bias: float = 1.0, alpha: float = 1.0, beta: float = 0.5, name: str | None = None
+    input: TensorLike,
+    depth_radius: int = 5,
+    bias: float = 1.0,
+    alpha: float = 1.0,
+    beta: float = 0.5,
+    name: str | None = None,
 ) -> Tensor:
     """x / (bias + alpha * (sum of squares over neighbouring channels)) ** beta (Krizhevsky et al., 2012)."""
     x = convert_to_tensor(input)
@@ -317,7 +330,7 @@ def local_response_normalization(
 
 
 @late
-def embedding_lookup(params: Any, ids: Any, max_norm: Any = None, name: str | None = None) -> Tensor:
+def embedding_lookup(params: TensorLike, ids: Any, max_norm: Any = None, name: str | None = None) -> Tensor:
     """The rows of `params` at `ids`, scaled down to the norm `max_norm` where they are longer."""
     rows = call("gather", convert_to_tensor(params), convert_to_tensor(ids, dtype_hint=dtypes.int32), axis=0)
     if max_norm is None:

@@ -2,6 +2,8 @@
 
     patches(x, sizes, strides, rates, padding)   (batch, *space, channels) -> (batch, *places, elements, channels)
     patches_grad(windows, ...)                    its adjoint: adds each window's elements up where they came from
+    max_pool(x, sizes, strides, rates, padding)   the largest element of each window, and its number in the window
+    max_pool_grad(dy, number, ...)                the adjoint of its first result
 
 `elements` counts a window's elements, the last dimension fastest. `padding` is "VALID", "SAME" (TensorFlow's rule: the
 odd element goes to the end) or pairs. A convolution is then a product of matrices, its gradients are products of
@@ -11,11 +13,12 @@ matrices and `patches_grad`, and so are theirs.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from runtime import dtypes
 from runtime.ops.convert import fill_holes
 from runtime.ops.dispatch import call
 from runtime.ops.rules import brackets, dims, shape_attr
@@ -84,16 +87,63 @@ def _kernel(x: Any, sizes: Any, strides: Any, rates: Any, padding: Padding, fill
     return moved.reshape(*moved.shape[: len(sizes) + 1], -1 if moved.size else int(np.prod(sizes)), x.shape[-1])
 
 
-def _fold(dy: Any, *holes: Any, shape: Any, sizes: Any, strides: Any, rates: Any, padding: Padding) -> Any:
-    target = fill_holes(shape, holes)
+def _fold(dy: Any, *holes: Any, shape: Any, **attrs: Any) -> Any:
+    counts = dy.shape[1 : len(attrs["sizes"]) + 1]
+    return _added(lambda number: dy[..., number, :], dy.dtype, counts, fill_holes(shape, holes), **attrs)
+
+
+def _added(
+    part: Callable[[int], Any], dtype: Any, counts: Any, target: Any, sizes: Any, strides: Any, rates: Any, padding: Any
+) -> Any:
+    """Zeros with windows added; `part` gives the elements of all windows that have this number in them."""
     pairs = borders(target[1:-1], sizes, strides, rates, padding)
-    padded = np.zeros((target[0], *[d + a + b for d, (a, b) in zip(target[1:-1], pairs)], target[-1]), dy.dtype)
-    counts = dy.shape[1 : len(sizes) + 1]
+    padded = np.zeros((target[0], *[d + a + b for d, (a, b) in zip(target[1:-1], pairs)], target[-1]), dtype)
     for number, offset in enumerate(itertools.product(*[range(s) for s in sizes])):
         key = [slice(o * r, o * r + (n - 1) * s + 1, s) if n else slice(0, 0)
                for o, r, n, s in zip(offset, rates, counts, strides)]  # fmt: skip
-        padded[(slice(None), *key)] += dy[..., number, :]
+        padded[(slice(None), *key)] += part(number)
     return padded[(slice(None), *[slice(a, a + d) for d, (a, _) in zip(target[1:-1], pairs)])]
+
+
+def _largest(x: Any, sizes: Any, strides: Any, rates: Any, padding: Padding) -> Any:
+    pairs = borders(x.shape[1:-1], sizes, strides, rates, padding)
+    padded = np.pad(x, ((0, 0), *pairs, (0, 0)), constant_values=-np.inf) if any(map(any, pairs)) else x
+    view = _windows(padded, sizes, strides, rates)
+    shape = view.shape[: x.ndim]
+    largest, numbers = np.full(shape, -np.inf, x.dtype), np.zeros(shape, np.int32)
+    for number, offset in enumerate(itertools.product(*[range(s) for s in sizes])):
+        value = view[(..., *offset)]
+        better = ~(value <= largest) & (largest == largest)  # NaN is larger than all else
+        np.copyto(largest, value, where=better)
+        np.copyto(numbers, number, where=better)
+    return largest, numbers
+
+
+def _infer_largest(inputs: Sequence[Any], attrs: dict) -> tuple:
+    (windows,) = _infer(inputs, attrs)
+    shape = (*windows.shape[:-2], windows.shape[-1])
+    return TensorType(windows.dtype, shape), TensorType(dtypes.int32, shape)
+
+
+def _largest_grad(dy: Any, numbers: Any, *holes: Any, shape: Any, **attrs: Any) -> Any:
+    zero = np.zeros((), dy.dtype)
+    return _added(
+        lambda n: np.where(numbers == n, dy, zero), dy.dtype, dy.shape[1:-1], fill_holes(shape, holes), **attrs
+    )
+
+
+def _grad_largest(op: Any, dy: Any, dnumber: Any) -> Sequence[Any]:
+    shape, extra = shape_attr(dims(op.inputs[0]))
+    return (call("max_pool_grad", dy, op.outputs[1], *extra, shape=shape, **op.attrs),)
+
+
+def _grad_largest_grad(op: Any, dx: Any) -> Sequence[Any]:
+    """Picks from each window the element with the number."""
+    attrs = {k: v for k, v in op.attrs.items() if k != "shape"}
+    axis = len(attrs["sizes"]) + 1
+    numbers = call("expand_dims", op.inputs[1], axis=(axis,))
+    picked = call("take_along", call("patches", dx, fill=0, **attrs), numbers, axis=axis)
+    return (call("squeeze", picked, axis=(axis,)), *[None] * (len(op.inputs) - 1))
 
 
 def _grad(op: Any, dy: Any) -> Sequence[Any]:
@@ -129,9 +179,38 @@ register(
     OpDef(
         "patches_grad", lambda inputs, attrs: (TensorType(inputs[0].dtype, attrs["shape"]),), _fold, grad=_grad_fold,
         kinds="iufc", complex_rule=True, doc="Zeros of a shape with windows added: the adjoint of patches.",
+        attrs=("shape", "sizes", "strides", "rates", "padding"),
         samples=(
             *[Sample((windows,), {**attrs, "shape": shape}) for shape, attrs, windows in _CASES],
             Sample(((2, 3, 3, 2), ()), {**_CASES[0][1], "shape": (None, 5, 2)}, fixed={1: np.int32(2)}, gradient=(0,)),
+        ),
+    )
+)  # fmt: skip
+register(
+    OpDef(
+        "max_pool", _infer_largest, _largest, multiple=True, grad=_grad_largest, kinds="f",
+        doc="The largest element of each window, NaN before all, and its number in the window.",
+        # The fourth has windows outside, of which the largest is -inf.
+        samples=tuple(Sample((shape,), attrs) for shape, attrs, _ in (*_CASES[:3], _CASES[4])),
+    )
+)  # fmt: skip
+_NUMBERS = np.array([[[2, 0], [1, 1], [0, 1]], [[1, 2], [0, 0], [1, 1]]], np.int32)
+register(
+    OpDef(
+        "max_pool_grad", lambda inputs, attrs: (TensorType(inputs[0].dtype, attrs["shape"]),), _largest_grad,
+        grad=_grad_largest_grad, kinds="f",
+        doc="Zeros of a shape with numbers added where windows have their largest elements: the adjoint of max_pool.",
+        attrs=("shape", "sizes", "strides", "rates", "padding"),
+        samples=(
+            Sample(((2, 3, 2), (2, 3, 2)), {**_CASES[0][1], "shape": (2, 5, 2)}, fixed={1: _NUMBERS}, gradient=(0,)),
+            Sample(
+                ((2, 3, 2), (2, 3, 2), ()), {**_CASES[0][1], "shape": (None, 5, 2)},
+                fixed={1: _NUMBERS, 2: np.int32(2)}, gradient=(0,),
+            ),
+            Sample(
+                ((1, 2, 2, 1), (1, 2, 2, 1)), {**_case((2, 2), (1, 1), (1, 1), "VALID"), "shape": (1, 3, 3, 1)},
+                fixed={1: np.array([[[[3], [2]], [[1], [0]]]], np.int32)}, gradient=(0,),
+            ),
         ),
     )
 )  # fmt: skip

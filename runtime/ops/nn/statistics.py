@@ -14,12 +14,12 @@ from runtime.ops.dispatch import call
 from runtime.ops.late import late
 from runtime.ops.nn.convolution import max_pool, per_dimension, read_padding
 from runtime.ops.rules import brackets, dims, product, shape_attr
-from runtime.tensor import Tensor
+from runtime.tensor import Tensor, TensorLike
 
 
 @late
 def sufficient_statistics(
-    x: Any, axes: Any, shift: Any = None, keepdims: bool = False, name: str | None = None
+    x: TensorLike, axes: Any, shift: Any = None, keepdims: bool = False, name: str | None = None
 ) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
     """The number of elements over `axes`, their sum, the sum of their squares, and `shift` (taken off first) or None.
 

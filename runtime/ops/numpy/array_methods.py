@@ -72,6 +72,7 @@ _OWN: dict[str, Any] = {
     "itemsize": property(lambda self: self.dtype.size),
     "nbytes": property(lambda self: _value(self).nbytes),
 }  # fmt: skip
+NAMES = frozenset([*_SAME, *_OWN])
 
 
 def install(cls: type) -> None:

@@ -17,11 +17,12 @@ from typing import Any
 import numpy as np
 
 from runtime.context import ctx
+from runtime.device import place_in_dlpack
 from runtime.ops.convert import convert_to_tensor, is_tensor_like
 from runtime.ops.late import late
 from runtime.ops.numpy import complex_functions, shape_functions, ufuncs  # noqa: F401 - they register their functions
 from runtime.ops.numpy.array_functions import FUNCTIONS
-from runtime.tensor import EagerTensor, SymbolicTensor, Tensor
+from runtime.tensor import DeviceTensor, EagerTensor, SymbolicTensor, Tensor, eager
 from runtime.tracebacks import shows_no_frames
 
 
@@ -163,6 +164,8 @@ def _dlpack(
     value = _as_tensor(self)
     if isinstance(value, SymbolicTensor):
         raise TypeError(f"{value} has no value while its function is being traced, so it has no DLPack form.")
+    if value.__class__ is DeviceTensor:
+        return _dlpack_of_gpu(value, max_version, dl_device, copy)
     if stream is not None or dl_device not in (None, _dlpack_device(self)):
         raise BufferError(f"The tensor is on the CPU, without streams; stream={stream!r}, dl_device={dl_device!r}.")
     versioned: dict[str, Any] = {} if max_version is None or not _VERSIONED_DLPACK else {"max_version": max_version}
@@ -178,12 +181,32 @@ def _dlpack(
     )
 
 
+def _dlpack_of_gpu(
+    value: DeviceTensor, max_version: tuple[int, int] | None, dl_device: tuple[int, int] | None, copy: bool | None
+) -> Any:
+    from runtime.gpu.dlpack import capsule
+
+    if dl_device not in (None, _dlpack_device(value)):
+        raise BufferError(f"The tensor is on {value.held.place.short}, not on DLPack's device {dl_device}: see cpu().")
+    versioned = max_version is not None and max_version >= (1, 0)
+    if copy is False and not versioned:
+        raise BufferError(
+            "A tensor's memory is read-only, which only version 1 of DLPack can say. Ask for it with "
+            "max_version=(1, 0), or for a copy."
+        )
+    held = value.held
+    return capsule(held.copied() if copy or not versioned else held, versioned)
+
+
 # NumPy 2.1 and later hand out capsules of the protocol's version 1.
 _VERSIONED_DLPACK = np.lib.NumpyVersion(np.__version__) >= "2.1.0"
 
 
 def _dlpack_device(self: Any) -> tuple[int, int]:
-    return (1, 0)
+    value = _as_tensor(self)
+    if value.__class__ is not DeviceTensor:
+        return (1, 0)
+    return value.held.place.backend.dlpack_type, value.held.place.backend.ordinal
 
 
 def to_dlpack(tf_tensor: Any) -> Any:
@@ -205,13 +228,21 @@ class _Capsule:
 
 
 def from_dlpack(dlcapsule: Any) -> Tensor:
-    """The tensor of a DLPack capsule (once), or of an object with `__dlpack__`. Its memory is copied.
+    """The tensor of a DLPack capsule (once), or of an object with `__dlpack__`. Its memory is copied; an array on a GPU
+    stays where it is, and whoever has it must not change it.
 
-    Raises TypeError for anything else, and what NumPy raises for a capsule that it can't read.
+    Raises TypeError for anything else, and what NumPy raises for a capsule that it can't read; BufferError for an array
+    on a GPU that has gaps between elements.
     """
     if not hasattr(dlcapsule, "__dlpack__") and type(dlcapsule).__name__ != "PyCapsule":
         kind = type(dlcapsule).__name__
         raise TypeError(f"from_dlpack takes an object with `__dlpack__`, or a DLPack capsule, not {kind}")
+    where = dlcapsule.__dlpack_device__() if hasattr(dlcapsule, "__dlpack_device__") else (1, 0)
+    place = None if where[0] == 1 else place_in_dlpack(*map(int, where))
+    if place is not None:
+        from runtime.gpu.dlpack import taken
+
+        return eager(taken(dlcapsule.__dlpack__(stream=1), place))
     source = dlcapsule if hasattr(dlcapsule, "__dlpack__") else _Capsule(dlcapsule)
     return convert_to_tensor(np.array(np.from_dlpack(source)))
 

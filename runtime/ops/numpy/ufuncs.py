@@ -59,7 +59,7 @@ def _unary(function: Callable[..., Tensor], numbers: bool = True) -> Callable[..
     return lambda x: function(floating(x) if numbers else convert_to_tensor(x))
 
 
-def _binary(function: Callable[..., Tensor], floats: bool = False) -> Callable[..., Tensor]:
+def _binary(function: Callable[..., Any], floats: bool = False) -> Callable[..., Tensor]:
     def apply_to(x: Any, y: Any) -> Tensor:
         a, b = common(x, y)
         return function(floating(a), floating(b)) if floats else function(a, b)
@@ -182,12 +182,14 @@ def _fill() -> None:
         "tanh": e.tanh, "arcsinh": e.asinh, "arccosh": e.acosh, "arctanh": e.atanh, "reciprocal": a.reciprocal,
     }.items():  # fmt: skip
         UFUNCS[getattr(np, names)] = _unary(function)
-    for name, function in {"add": a.add, "subtract": a.subtract, "multiply": a.multiply, "floor_divide": a.floordiv,
-                           "remainder": a.floormod, "maximum": a.maximum, "minimum": a.minimum,
-                           "less": c.less, "less_equal": c.less_equal, "greater": c.greater,
-                           "greater_equal": c.greater_equal, "left_shift": c.left_shift,
-                           "right_shift": c.right_shift}.items():  # fmt: skip
-        UFUNCS[getattr(np, name)] = _binary(function)
+    pairs: dict[str, Callable[..., Any]] = {
+        "add": a.add, "subtract": a.subtract, "multiply": a.multiply, "floor_divide": a.floordiv,
+        "remainder": a.floormod, "maximum": a.maximum, "minimum": a.minimum, "less": c.less,
+        "less_equal": c.less_equal, "greater": c.greater, "greater_equal": c.greater_equal,
+        "left_shift": c.left_shift, "right_shift": c.right_shift,
+    }  # fmt: skip
+    for name, pairwise in pairs.items():
+        UFUNCS[getattr(np, name)] = _binary(pairwise)
     for name, function in {"floor": e.floor, "ceil": e.ceil, "trunc": e.trunc, "rint": e.rint}.items():
         UFUNCS[getattr(np, name)] = _number(function)
     UFUNCS.update(

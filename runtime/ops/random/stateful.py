@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from runtime import dtypes, errors
+from runtime.context import ctx
 from runtime.dtypes import DType, DTypeLike
 from runtime.ops.arrays.shape_ops import known_rank
 from runtime.ops.convert import convert_to_tensor, fill_holes, shape_args, static_value
@@ -31,7 +32,7 @@ from runtime.ops.dispatch import apply, call
 from runtime.ops.late import late
 from runtime.ops.random import philox
 from runtime.ops.table import OpDef, Sample, register
-from runtime.tensor import Tensor
+from runtime.tensor import Tensor, TensorLike
 from runtime.types import TensorType
 
 # TensorFlow's default for the global seed when only the op has one.
@@ -47,13 +48,15 @@ class Site:
     """A random op of a traced function: the seed that its place there gives it, and how far it has come.
 
     generation  which call of `set_seed` the counter belongs to
+    is_own      whether a replica draws for itself: without a seed its numbers are nobody else's
     lock        held by whoever draws
     """
 
-    __slots__ = ("place", "generation", "counter", "lock")
+    __slots__ = ("place", "generation", "counter", "is_own", "lock")
 
-    def __init__(self, place: int) -> None:
+    def __init__(self, place: int, is_own: bool = False) -> None:
         self.place = place
+        self.is_own = is_own
         self.generation = self.counter = 0
         self.lock = threading.RLock()
 
@@ -70,6 +73,7 @@ class _Streams:
         self.own_seeds = random.Random()
         self.generation = 0
         self.fresh = int.from_bytes(os.urandom(24), "little")
+        self.agreed: int | None = None  # in place of the global seed, where several processes draw the same numbers
         self.needs_seed = False  # where results are to be the same in each run
         self.counters: dict[tuple, int] = {}
 
@@ -80,28 +84,37 @@ class _Streams:
             self.generation += 1
             self.counters.clear()
 
+    def agree(self, seed: int) -> None:
+        """Has ops without a seed draw what other processes draw that were told the same, but for those of replicas."""
+        with self.lock:
+            self.agreed = seed
+            if self.global_seed is None:
+                self.own_seeds = random.Random(seed)
+                self.generation += 1
+
     def draw(self, kind: Any, seed: int | None, site: Site | None, count: int) -> tuple[int, int]:
         """Key and first block for `count` numbers, which are then used up. Eager ops of another `kind` and the same
         seed don't share a stream."""
         with contextlib.nullcontext() if site is None else site.lock, self.lock:
-            if self._is_unpredictable(seed):
+            if self._is_unpredictable(seed, ctx.variant is not None if site is None else site.is_own):
                 start, self.fresh = self.fresh, self.fresh + philox.BLOCKS * count
                 return start >> 128, start & (1 << 128) - 1
+            first = self._first(seed)
             if seed is None:
                 # An eager op's stream is used once.
                 seed = self.own_seeds.randint(0, _SEEDS) if site is None else site.place
                 kind = None if site is None else kind
-            first, second = self._pair(seed)
+            first, second = _pair(first, seed)
             return first, second << 64 | self._counter(kind, first, second, site, count)
 
     def lend(self, seed: int | None, site: Site) -> tuple[int, int, int | None]:
         """Key and next block of a site's stream, and the generation that they belong to; None for a stream of its own,
         long enough for any number of draws. Whoever gives it back holds the site's lock meanwhile."""
         with self.lock:
-            if self._is_unpredictable(seed):
+            if self._is_unpredictable(seed, site.is_own):
                 start, self.fresh = self.fresh, self.fresh + (1 << 80)
                 return start >> 128 & _WORD, start & (1 << 128) - 1, None
-            first, second = self._pair(site.place if seed is None else seed)
+            first, second = _pair(self._first(seed), site.place if seed is None else seed)
             return first, second << 64 | self._counter(None, first, second, site, 0), self.generation
 
     def give_back(self, site: Site, generation: int | None, used: int) -> None:
@@ -110,7 +123,7 @@ class _Streams:
             if site.generation == generation:  # `set_seed` may have been called meanwhile
                 site.counter += used
 
-    def _is_unpredictable(self, seed: int | None) -> bool:
+    def _is_unpredictable(self, seed: int | None, is_own: bool) -> bool:
         if seed is not None or self.global_seed is not None:
             return False
         if self.needs_seed:
@@ -118,19 +131,20 @@ class _Streams:
                 "random numbers without a seed differ from run to run, which enable_op_determinism doesn't allow: set "
                 "one with ag.random.set_seed, or give the operation its own"
             )
-        return True
+        return is_own or self.agreed is None
 
-    def _pair(self, seed: int) -> tuple[int, int]:
-        first = (_DEFAULT_SEED if self.global_seed is None else self.global_seed) % _SEEDS
-        second = seed % _SEEDS
-        return first, second if first or second else _SEEDS
+    def _first(self, seed: int | None) -> int:
+        """The first seed of an op with a seed of its own, or None."""
+        if self.global_seed is not None:
+            return self.global_seed
+        return _DEFAULT_SEED if seed is not None or self.agreed is None else self.agreed
 
     def seeds(self, seed: int | None) -> tuple[int, int]:
         """The two seeds of something that keeps a stream of its own, such as a dataset; `seed` is its own one."""
         with self.lock:
-            if self._is_unpredictable(seed):
+            if self._is_unpredictable(seed, False):
                 return random.SystemRandom().randrange(_SEEDS), random.SystemRandom().randrange(_SEEDS)
-            return self._pair(self.own_seeds.randint(0, _SEEDS) if seed is None else seed)
+            return _pair(self._first(seed), self.own_seeds.randint(0, _SEEDS) if seed is None else seed)
 
     def _counter(self, kind: Any, first: int, second: int, site: Site | None, count: int) -> int:
         used = philox.BLOCKS * count
@@ -144,6 +158,11 @@ class _Streams:
         start = self.counters.get((kind, first, second), 0)
         self.counters[kind, first, second] = start + used
         return start
+
+
+def _pair(first: int, second: int) -> tuple[int, int]:
+    first, second = first % _SEEDS, second % _SEEDS
+    return first, second if first or second else _SEEDS
 
 
 STREAMS = _Streams()
@@ -216,9 +235,17 @@ def number_draws(graph: Any) -> None:
     """Gives the random ops of a newly traced function their sites; those of functions inside it have theirs."""
     place = 0
     for node in graph.walk():
-        if node.op in DRAWS and "site" not in node.attrs:
-            node.attrs = {**node.attrs, "site": Site(place)}
+        if node.op in DRAWS and ("site" not in node.attrs or node.attrs["site"].place < 0):
+            node.attrs = {**node.attrs, "site": Site(place, "site" in node.attrs)}
             place += node.attrs["seed"] is None
+
+
+def _seeded(seed: Any, **attrs: Any) -> dict[str, Any]:
+    """The attributes of a random op; in the trace of a replica also that it draws for itself."""
+    attrs["seed"] = None if seed is None else int(seed)
+    if ctx.variant is not None and ctx.builder is not None:
+        attrs["site"] = Site(-1, is_own=True)
+    return attrs
 
 
 def _infer_drawn(inputs: Sequence[Any], attrs: dict) -> tuple:
@@ -269,6 +296,7 @@ RANDOM_UNIFORM = register(
         "random_uniform", _infer_drawn, _draw_kernel(philox.uniform), grad=_nothing, effect=True,
         doc="Uniform in [0, 1).", samples=_DRAWS, cost=10,
         can_fail=False,
+        is_random=True,
     )
 )  # fmt: skip
 RANDOM_NORMAL = register(
@@ -276,6 +304,7 @@ RANDOM_NORMAL = register(
         "random_normal", _infer_drawn, _draw_kernel(philox.normal), grad=_nothing, effect=True,
         doc="Standard normal.", samples=_DRAWS, cost=10,
         can_fail=False,
+        is_random=True,
     )
 )  # fmt: skip
 RANDOM_INTEGERS = register(
@@ -286,6 +315,7 @@ RANDOM_INTEGERS = register(
             for dtype, low, high in [(dtypes.int32, np.int32(2), np.int32(9)), (dtypes.int64, np.int64(2), np.int64(9))]
         ),
         cost=10,
+        is_random=True,
     )
 )  # fmt: skip
 
@@ -293,7 +323,7 @@ RANDOM_INTEGERS = register(
 @late
 def _drawn(row: OpDef, shape: Any, dtype: DType, seed: Any, *inputs: Tensor) -> Tensor:
     attr, holes = shape_args(shape)
-    return apply(row, (*inputs, *holes), {"shape": attr, "dtype": dtype, "seed": None if seed is None else int(seed)})
+    return apply(row, (*inputs, *holes), _seeded(seed, shape=attr, dtype=dtype))
 
 
 def _need_float(dtype: DTypeLike) -> DType:
@@ -352,16 +382,17 @@ RANDOM_TRUNCATED = register(
         "random_truncated_normal", _infer_drawn, _draw_kernel(philox.truncated_normal), grad=_nothing, effect=True,
         doc="Standard normal, within two standard deviations.", samples=_DRAWS, cost=10,
         can_fail=False,
+        is_random=True,
     )
 )  # fmt: skip
 
 
 @late
-def shuffle(value: Any, seed: int | None = None, name: str | None = None) -> Tensor:
+def shuffle(value: TensorLike, seed: int | None = None, name: str | None = None) -> Tensor:
     """The rows of a tensor in random order."""
     x = convert_to_tensor(value)
     known_rank(x, "shuffle")
-    order = apply(RANDOM_PERMUTATION, (call("dim", x, axis=0),), {"seed": None if seed is None else int(seed)})
+    order = apply(RANDOM_PERMUTATION, (call("dim", x, axis=0),), _seeded(seed))
     return call("gather", x, order, axis=0)
 
 
@@ -374,6 +405,7 @@ RANDOM_PERMUTATION = register(
         "random_permutation", lambda inputs, attrs: (TensorType(dtypes.int32, (None,)),), _permutation_kernel,
         grad=_nothing, effect=True, doc="0 .. count - 1 in random order.",
         samples=tuple(Sample(((),), {"seed": s}, fixed={0: np.int32(n)}) for s, n in [(3, 5), (None, 0)]),
+        is_random=True,
     )
 )  # fmt: skip
 
@@ -388,13 +420,14 @@ RANDOM_STATE = register(
         "random_state", lambda inputs, attrs: (TensorType(dtypes.int64, (3,)),), _state_kernel, grad=_nothing,
         effect=True, doc="The state of a stream from which `count` numbers are used up; see stateless.py.",
         samples=(Sample(((),), {"seed": 3, "kind": "gamma"}, fixed={0: np.int32(5)}),),
+        is_random=True,
     )
 )  # fmt: skip
 
 
 def state_for(count: Any, kind: str, seed: Any) -> Tensor:
     """The state to draw `count` numbers from, by the rules of `set_seed`. Ops of another `kind` have other streams."""
-    return apply(RANDOM_STATE, (convert_to_tensor(count),), {"kind": kind, "seed": None if seed is None else int(seed)})
+    return apply(RANDOM_STATE, (convert_to_tensor(count),), _seeded(seed, kind=kind))
 
 
 DRAWS = (RANDOM_STATE, RANDOM_UNIFORM, RANDOM_NORMAL, RANDOM_INTEGERS, RANDOM_TRUNCATED, RANDOM_PERMUTATION)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from runtime.ops.elementwise.compare import equal, logical_or, where
 from runtime.ops.late import late
 from runtime.ops.rules import brackets, dims, product
 from runtime.ops.table import OpDef, Sample, register
-from runtime.tensor import Tensor
+from runtime.tensor import Tensor, TensorLike
 from runtime.types import TensorType
 
 _COMPLEX = {"float32": dtypes.complex64, "float64": dtypes.complex128}
@@ -78,8 +78,20 @@ _IFFT: OpDef = register(
 )  # fmt: skip
 
 
-def _transform(row: OpDef, name: str, rank: int, doc: str) -> Callable[..., Tensor]:
-    def function(input: Any, name: str | None = None) -> Tensor:
+class Transform(Protocol):
+    """A public function of complex numbers."""
+
+    def __call__(self, input: TensorLike, name: str | None = None) -> Tensor: ...
+
+
+class RealTransform(Protocol):
+    """A public function between real numbers and the half of their coefficients that isn't redundant."""
+
+    def __call__(self, input_tensor: TensorLike, fft_length: Any = None, name: str | None = None) -> Tensor: ...
+
+
+def _transform(row: OpDef, name: str, rank: int, doc: str) -> Transform:
+    def function(input: TensorLike, name: str | None = None) -> Tensor:
         x = convert_to_tensor(input)
         check_kind(row, x.dtype)
         _need_rank(x._shape, rank)
@@ -210,8 +222,8 @@ def _lengths(fft_length: Any, rank: int) -> list[Any]:
     return lengths
 
 
-def _forward_real(rank: int, name: str) -> Callable[..., Tensor]:
-    def function(input_tensor: Any, fft_length: Any = None, name: str | None = None) -> Tensor:
+def _forward_real(rank: int, name: str) -> RealTransform:
+    def function(input_tensor: TensorLike, fft_length: Any = None, name: str | None = None) -> Tensor:
         x = convert_to_tensor(input_tensor, dtype_hint=dtypes.float32)
         _need_rank(x._shape, rank)
         if fft_length is not None:
@@ -227,8 +239,8 @@ def _forward_real(rank: int, name: str) -> Callable[..., Tensor]:
     return late(function)
 
 
-def _backward_real(rank: int, name: str) -> Callable[..., Tensor]:
-    def function(input_tensor: Any, fft_length: Any = None, name: str | None = None) -> Tensor:
+def _backward_real(rank: int, name: str) -> RealTransform:
+    def function(input_tensor: TensorLike, fft_length: Any = None, name: str | None = None) -> Tensor:
         x = convert_to_tensor(input_tensor, dtype_hint=dtypes.complex64)
         check_kind(_IRFFT, x.dtype)
         _need_rank(x._shape, rank)
@@ -252,13 +264,13 @@ irfft, irfft2d, irfft3d = _backward_real(1, "irfft"), _backward_real(2, "irfft2d
 
 
 @late
-def fftshift(x: Any, axes: Any = None, name: str | None = None) -> Tensor:
+def fftshift(x: TensorLike, axes: Any = None, name: str | None = None) -> Tensor:
     """The zero frequency moved to the middle of the axes (all by default)."""
     return _shifted(x, axes, 1)
 
 
 @late
-def ifftshift(x: Any, axes: Any = None, name: str | None = None) -> Tensor:
+def ifftshift(x: TensorLike, axes: Any = None, name: str | None = None) -> Tensor:
     """The inverse of `fftshift`."""
     return _shifted(x, axes, -1)
 
@@ -316,7 +328,9 @@ _DCT = register(
 
 
 @late
-def dct(input: Any, type: int = 2, n: Any = None, axis: int = -1, norm: str | None = None, name: Any = None) -> Tensor:
+def dct(
+    input: TensorLike, type: int = 2, n: Any = None, axis: int = -1, norm: str | None = None, name: Any = None
+) -> Tensor:
     """The discrete cosine transform of type 1, 2, 3 or 4 over the last dimension, cropped or filled up to n points.
 
     norm: None or "ortho". Definitions and scales are SciPy's (and TensorFlow's). Raises ValueError for other options.
@@ -339,6 +353,8 @@ def dct(input: Any, type: int = 2, n: Any = None, axis: int = -1, norm: str | No
 
 
 @late
-def idct(input: Any, type: int = 2, n: Any = None, axis: int = -1, norm: str | None = None, name: Any = None) -> Tensor:
+def idct(
+    input: TensorLike, type: int = 2, n: Any = None, axis: int = -1, norm: str | None = None, name: Any = None
+) -> Tensor:
     """The inverse of `dct`, up to TensorFlow's scale: with norm=None it is 2n (type 1: 2 (n - 1)) times the inverse."""
     return dct(input, {1: 1, 2: 3, 3: 2, 4: 4}.get(type, type), n, axis, norm)

@@ -80,12 +80,40 @@ def _infer_matching(inputs: Sequence[Any], attrs: dict) -> tuple:
     return (TensorType(dtypes.string, (None,)),)
 
 
-READ = register(OpDef("read_file", _infer_read, _read_kernel, effect=True, kinds="O", doc="The bytes of a file."))
+_WHY = "uses files of the machine that it runs on"
+READ = register(
+    OpDef(
+        "read_file",
+        _infer_read,
+        _read_kernel,
+        effect=True,
+        kinds="O",
+        doc="The bytes of a file.",
+        not_in_files=_WHY,
+    )
+)
 WRITE = register(
-    OpDef("write_file", _infer_write, _write_kernel, effect=True, multiple=True, kinds="O", doc="Writes a file.")
+    OpDef(
+        "write_file",
+        _infer_write,
+        _write_kernel,
+        effect=True,
+        multiple=True,
+        kinds="O",
+        doc="Writes a file.",
+        not_in_files=_WHY,
+    )
 )
 MATCHING = register(
-    OpDef("matching_files", _infer_matching, _matching_kernel, effect=True, kinds="O", doc="Paths that match patterns.")
+    OpDef(
+        "matching_files",
+        _infer_matching,
+        _matching_kernel,
+        effect=True,
+        kinds="O",
+        doc="Paths that match patterns.",
+        not_in_files=_WHY,
+    )
 )
 
 

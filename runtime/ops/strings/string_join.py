@@ -16,7 +16,7 @@ from runtime.ops.late import late
 from runtime.ops.strings.string_ops import string_vector
 from runtime.ops.strings.tensor_format import format_tensor
 from runtime.ops.table import OpDef, register
-from runtime.tensor import Tensor
+from runtime.tensor import Tensor, TensorLike
 from runtime.types import TensorType
 
 
@@ -99,7 +99,7 @@ SEGMENT_JOIN = register(
 
 @late
 def unsorted_segment_join(
-    inputs: Any, segment_ids: Any, num_segments: Any, separator: str = "", name: str | None = None
+    inputs: Any, segment_ids: TensorLike, num_segments: Any, separator: str = "", name: str | None = None
 ) -> Tensor:
     """The strings of each segment, joined in the order in which they come; "" of none.
 
@@ -140,6 +140,7 @@ NGRAMS = register(
         "string_ngrams",
         lambda inputs, attrs: (TensorType(dtypes.string, (None,)), inputs[1]),
         _ngrams_kernel, multiple=True, doc="The n-grams of rows of strings, and the rows' limits.",
+        attrs=("widths", "separator", "pads", "padding", "keep_short",),
     )
 )  # fmt: skip
 
@@ -174,9 +175,14 @@ TRANSCODE = register(OpDef("unicode_transcode", _infer_same, _transcode_kernel, 
 
 
 def unicode_transcode(
-    input: Any, input_encoding: str, output_encoding: str, errors: str = "replace", replacement_char: int = 65533,
-    replace_control_characters: bool = False, name: str | None = None,
-) -> Tensor:  # fmt: skip
+    input: TensorLike,
+    input_encoding: str,
+    output_encoding: str,
+    errors: str = "replace",
+    replacement_char: int = 65533,
+    replace_control_characters: bool = False,
+    name: str | None = None,
+) -> Tensor:
     """Strings in another encoding: "UTF-8", "UTF-16-BE" or "UTF-32-BE"; the input may be in any that Python knows.
 
     errors: "replace" by `replacement_char`, "ignore" or "strict", which raises InvalidArgumentError for bytes that

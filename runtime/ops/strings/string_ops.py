@@ -23,7 +23,7 @@ from runtime.ops.late import late
 from runtime.ops.rules import broadcast_types
 from runtime.ops.strings import hashes
 from runtime.ops.table import OpDef, Sample, register
-from runtime.tensor import Tensor
+from runtime.tensor import Tensor, TensorLike
 from runtime.types import TensorType
 
 _WORDS = np.array([b"Hello World", b" caf\xc3\xa9 ", b""], object)
@@ -235,40 +235,40 @@ def _unit(unit: str) -> str:
     return unit
 
 
-def length(input: Any, unit: str = "BYTE", name: str | None = None) -> Tensor:
+def length(input: TensorLike, unit: str = "BYTE", name: str | None = None) -> Tensor:
     """The length of each string, in bytes or in characters ("UTF8_CHAR")."""
     return apply(LENGTH, (convert_to_tensor(input),), {"unit": _unit(unit)})
 
 
-def lower(input: Any, encoding: str = "", name: str | None = None) -> Tensor:
+def lower(input: TensorLike, encoding: str = "", name: str | None = None) -> Tensor:
     """Lower case: of ASCII letters, or of all with encoding "utf-8"."""
     return apply(LOWER, (convert_to_tensor(input),), {"encoding": encoding})
 
 
-def upper(input: Any, encoding: str = "", name: str | None = None) -> Tensor:
+def upper(input: TensorLike, encoding: str = "", name: str | None = None) -> Tensor:
     """Upper case: of ASCII letters, or of all with encoding "utf-8"."""
     return apply(UPPER, (convert_to_tensor(input),), {"encoding": encoding})
 
 
-def strip(input: Any, name: str | None = None) -> Tensor:
+def strip(input: TensorLike, name: str | None = None) -> Tensor:
     """Without white space at both ends."""
     return apply(STRIP, (convert_to_tensor(input),))
 
 
 def regex_replace(
-    input: Any, pattern: Any, rewrite: Any, replace_global: bool = True, name: str | None = None
+    input: TensorLike, pattern: Any, rewrite: Any, replace_global: bool = True, name: str | None = None
 ) -> Tensor:
     """Matches of a pattern (Python's syntax) replaced; `\\1` stands for a group, `\\0` for the whole match."""
     attrs = {"pattern": _bytes(pattern), "rewrite": _bytes(rewrite), "everywhere": bool(replace_global)}
     return apply(REPLACE, (convert_to_tensor(input),), attrs)
 
 
-def regex_full_match(input: Any, pattern: Any, name: str | None = None) -> Tensor:
+def regex_full_match(input: TensorLike, pattern: Any, name: str | None = None) -> Tensor:
     """Whether the whole string matches a pattern (Python's syntax)."""
     return apply(MATCH, (convert_to_tensor(input),), {"pattern": _bytes(pattern)})
 
 
-def substr(input: Any, pos: Any, len: Any, unit: str = "BYTE", name: str | None = None) -> Tensor:
+def substr(input: TensorLike, pos: Any, len: Any, unit: str = "BYTE", name: str | None = None) -> Tensor:
     """`len` bytes (characters) from `pos` on; negative positions count from the end.
 
     pos, len: integers, or integer tensors of one shape, which broadcasts with the strings'.
@@ -278,15 +278,20 @@ def substr(input: Any, pos: Any, len: Any, unit: str = "BYTE", name: str | None 
     return apply(SUBSTR, (convert_to_tensor(input), start, length), {"unit": _unit(unit)})
 
 
-def to_number(input: Any, out_type: DTypeLike = dtypes.float32, name: str | None = None) -> Tensor:
+def to_number(input: TensorLike, out_type: DTypeLike = dtypes.float32, name: str | None = None) -> Tensor:
     """The numbers that strings write. Raises InvalidArgumentError for others."""
     return apply(TO_NUMBER, (convert_to_tensor(input),), {"dtype": dtypes.as_dtype(out_type)})
 
 
 def as_string(
-    input: Any, precision: int = -1, scientific: bool = False, shortest: bool = False, width: int = -1, fill: str = "",
+    input: TensorLike,
+    precision: int = -1,
+    scientific: bool = False,
+    shortest: bool = False,
+    width: int = -1,
+    fill: str = "",
     name: str | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Numbers and bools as strings, with `precision` digits after the point (6 by default).
 
     fill: "" (spaces), "0", "-" (to the left), "+" (with a sign) or " ": how a number is filled up to `width`.
@@ -306,7 +311,7 @@ def _bucket(input: Any, num_buckets: int, method: str, key: tuple[int, ...] = ()
     return apply(HASH, (convert_to_tensor(input),), attrs)
 
 
-def to_hash_bucket(input: Any, num_buckets: int, name: str | None = None) -> Tensor:
+def to_hash_bucket(input: TensorLike, num_buckets: int, name: str | None = None) -> Tensor:
     """A number below `num_buckets` for each string (MurmurHash64A), the same as TensorFlow's.
 
     Raises InvalidArgumentError for no buckets.
@@ -314,7 +319,7 @@ def to_hash_bucket(input: Any, num_buckets: int, name: str | None = None) -> Ten
     return _bucket(input, num_buckets, "murmur")
 
 
-def to_hash_bucket_fast(input: Any, num_buckets: int, name: str | None = None) -> Tensor:
+def to_hash_bucket_fast(input: TensorLike, num_buckets: int, name: str | None = None) -> Tensor:
     """A number below `num_buckets` for each string (FarmHash's Fingerprint64), the same as TensorFlow's.
 
     Raises InvalidArgumentError for no buckets.
@@ -322,7 +327,7 @@ def to_hash_bucket_fast(input: Any, num_buckets: int, name: str | None = None) -
     return _bucket(input, num_buckets, "farm")
 
 
-def to_hash_bucket_strong(input: Any, num_buckets: int, key: Sequence[int], name: str | None = None) -> Tensor:
+def to_hash_bucket_strong(input: TensorLike, num_buckets: int, key: Sequence[int], name: str | None = None) -> Tensor:
     """A number below `num_buckets` for each string (SipHash-2-4), the same as TensorFlow's: without the key
     nobody can guess it.
 

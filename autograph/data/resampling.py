@@ -1,0 +1,93 @@
+"""Datasets drawn from at random: `sample_from_datasets` and `rejection_resample`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from autograph.data import mixing
+from runtime import dtypes
+from runtime.generator import stateless_categorical
+from runtime.ops.api import log, maximum, one_hot, reduce_max, reduce_min, reduce_sum, where
+from runtime.ops.convert import convert_to_tensor
+from runtime.ops.elementwise.elementary import cast
+from runtime.ops.random.stateful import uniform
+
+# Classes of which none has come yet aren't impossible.
+_SMALLEST = float(np.finfo(np.float32).tiny)
+
+
+def sampled(kind: Any, datasets: list, weights: Any, seed: Any, stop: bool, rerandomize: Any) -> Any:
+    """See `Dataset.sample_from_datasets`; ``kind`` is `Dataset`."""
+    if isinstance(weights, kind):
+        words = kind.random(seed, rerandomize).batch(2)
+        choice = kind.zip(weights, words).map(lambda w, word: _drawn(log(w), word))
+    else:
+        shares = np.ones(len(datasets), np.float32)
+        if weights is not None:
+            shares = np.asarray(convert_to_tensor(weights))
+            if shares.shape != (len(datasets),):
+                raise ValueError(
+                    f"`weights` should have one number for each dataset: {len(datasets)}, got shape {shares.shape}"
+                )
+            if shares.dtype not in (np.float32, np.float64):
+                raise TypeError(f"`weights` should be of type `float32` or `float64`, got {shares.dtype}")
+            if (shares < 0).any() or not (shares > 0).any():
+                raise ValueError(f"`weights` must not be negative, and one must be positive, got {shares}")
+            kept = np.flatnonzero(shares)
+            datasets, shares = [datasets[number] for number in kept], shares[kept]
+        if len(datasets) == 1:
+            return datasets[0]
+        logits = np.log(shares) if weights is not None else shares
+        choice = kind.random(seed, rerandomize).batch(2).map(lambda word: _drawn(logits, word))
+    return kind(mixing.Directed(choice._plan, [each._plan for each in datasets], stop))
+
+
+def _drawn(logits: Any, word: Any) -> Any:
+    """A class by the logarithms of how frequent they are, and a seed of two numbers."""
+    return stateless_categorical(convert_to_tensor(logits)[None], 1, word)[0, 0]
+
+
+def resampled(
+    kind: Any, dataset: Any, class_of: Callable[..., Any], target: Any, initial: Any, seed: int | None
+) -> Any:
+    """See `Dataset.rejection_resample`. As often as all classes allow, an element is taken as it comes; otherwise the
+    next one that is accepted, which each class is with a probability of its own."""
+    wanted = convert_to_tensor(target)
+
+    def shares(given: Any) -> tuple[Any, Any]:
+        """For each class how likely it is accepted, and how often elements are taken as they come."""
+        ratios = wanted / maximum(given, convert_to_tensor(_SMALLEST, wanted.dtype))
+        least, most = reduce_min(ratios), reduce_max(ratios)
+        spread = most - least
+        accepted = where(spread > 0, (ratios - least) / where(spread > 0, spread, 1), 1)
+        return accepted, where(spread > 0, least, 1)
+
+    def with_class(*element: Any) -> Any:
+        return class_of(*element), element if len(element) != 1 else element[0]
+
+    pairs = dataset.map(with_class)
+    if initial is not None:
+        known = shares(convert_to_tensor(initial, wanted.dtype))
+        if float(known[1]) >= 1:
+            return pairs
+        described = kind.from_tensors(known).repeat()
+    else:
+        classes = dataset.map(class_of)
+
+        def counted(counts: Any, which: Any) -> Any:
+            counts = counts + one_hot(cast(which, dtypes.int64), int(wanted.shape[0]), dtype=wanted.dtype)
+            return counts, shares(counts / reduce_sum(counts))
+
+        described = classes.scan(convert_to_tensor(np.ones(wanted.shape), wanted.dtype), counted)
+    accepted = (
+        kind.zip(pairs, described)
+        .filter(lambda pair, each: uniform([], seed=seed, dtype=wanted.dtype) < each[0][cast(pair[0], dtypes.int64)])
+        .map(lambda pair, each: pair)
+    )
+    if initial is not None and float(known[1]) <= 0:
+        return accepted
+    weights = described.map(lambda chances, as_it_comes: [as_it_comes, 1 - as_it_comes])
+    return kind.sample_from_datasets([pairs, accepted], weights, seed, stop_on_empty_dataset=True)

@@ -1,0 +1,95 @@
+"""A replica in each process that MPI has started."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+from typing import Any
+
+import numpy as np
+
+from autograph.distribute.contexts import CommunicationOptions
+from autograph.distribute.strategy import Strategy, StrategyExtended
+from autograph.distribute.variables import creating
+from runtime.collectives import world
+from runtime.ops.random.stateful import STREAMS
+
+
+class ClusterSpec:
+    """Which processes there are: `as_dict()` gives {"worker": [one address each]}."""
+
+    def __init__(self, workers: list[str]) -> None:
+        self._workers = workers
+
+    def as_dict(self) -> dict[str, list[str]]:
+        """The addresses of the tasks of each job."""
+        return {"worker": list(self._workers)}
+
+    def num_tasks(self, job_name: str) -> int:
+        """The number of tasks of a job. Raises ValueError for one that there isn't."""
+        if job_name != "worker":
+            raise ValueError(f"No such job in cluster: {job_name!r}")
+        return len(self._workers)
+
+
+class ClusterResolver:
+    """Which process this is: `task_type` is "worker", `task_id` the rank; rank 0 is the chief."""
+
+    def __init__(self, group: Any) -> None:
+        self.task_type = "worker"
+        self.task_id: int = group.rank
+        self._workers = [f"{host}:{rank}" for rank, host in enumerate(group.hosts)]
+
+    def cluster_spec(self) -> ClusterSpec:
+        """Which processes there are."""
+        return ClusterSpec(self._workers)
+
+
+class _Extended(StrategyExtended):
+    def __init__(self, group: Any) -> None:
+        self.num_hosts = group.size
+
+    def _in_multi_worker_mode(self) -> bool:
+        return self.num_hosts > 1
+
+
+class MultiWorkerMirroredStrategy(Strategy):
+    """A replica in each process of `mpiexec -n 4 python train.py`; without `mpiexec`, in this one.
+
+    All processes run the same program. Variables made in its `scope` have a copy in each, which begins with the value
+    of rank 0. Where no seed is set, random numbers are the same in all processes, so that they shuffle alike, but not
+    in replicas (`run`), each of which draws its own.
+
+    cluster_resolver       without effect: MPI says which processes there are
+    communication_options  `ag.distribute.experimental.CommunicationOptions`
+    communicator           an `mpi4py.MPI.Comm` of the processes; default: all
+
+    Raises UnimplementedError where mpi4py or an MPI library is missing.
+    """
+
+    def __init__(
+        self, cluster_resolver: Any = None, communication_options: CommunicationOptions | None = None,
+        communicator: Any = None,
+    ) -> None:  # fmt: skip
+        options = communication_options or CommunicationOptions()
+        self._group = world.joined(communicator, options.timeout_seconds)
+        self._pack = options.bytes_per_pack or None
+        self.extended = _Extended(self._group)
+        self.cluster_resolver = ClusterResolver(self._group)
+        self._agree_on_numbers()
+
+    @property
+    def num_replicas_in_sync(self) -> int:
+        """The number of processes."""
+        return self._group.size
+
+    def _creating(self) -> contextlib.AbstractContextManager[None]:
+        return creating(self._group)
+
+    def _agree_on_numbers(self) -> None:
+        if self._group.size > 1 and STREAMS.global_seed is None:
+            (seed,) = self._group.broadcast([np.array(random.SystemRandom().randrange(2**31 - 1), np.int64)])
+            STREAMS.agree(int(seed))
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a strategy belongs to its processes and can't be pickled: make it in each")

@@ -1,0 +1,200 @@
+"""Strategies with one replica, and what all strategies have in common."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from autograph.data.dataset import Dataset
+from autograph.distribute.contexts import (
+    ReduceOp,
+    ReplicaContext,
+    as_reduce_op,
+    current,
+    gathered,
+    in_replica,
+    place_of_user,
+    reduced,
+    set_default_strategy,
+    updating,
+)
+from autograph.distribute.inputs import DistributedDataset, InputContext, part_of_batches
+from autograph.operators.calls import converted_argument
+from runtime import nest
+from runtime.ops import collective
+from runtime.ops.arrays.reduce import reduce_mean, reduce_sum
+from runtime.ops.arrays.shape_ops import shape
+from runtime.ops.convert import convert_to_tensor
+from runtime.ops.elementwise.elementary import cast
+from runtime.tensor import Tensor
+from runtime.tracebacks import shows_no_frames
+
+
+@dataclass(frozen=True)
+class ValueContext:
+    """What a function that makes replicas' values is told."""
+
+    replica_id_in_sync_group: int = 0
+    num_replicas_in_sync: int = 1
+
+
+class StrategyExtended:
+    """`Strategy.extended`: what optimisers and other libraries ask of a strategy."""
+
+    should_use_nested_replica_context = False
+    num_hosts = 1
+    num_replicas_per_host = 1
+    parameter_devices: tuple[str, ...] = ("/device:CPU:0",)
+    worker_devices: tuple[str, ...] = ("/device:CPU:0",)
+
+    def colocate_vars_with(self, colocate_with_variable: Any) -> contextlib.AbstractContextManager[None]:
+        """A block in which variables are made where another one is: there is one place."""
+        return contextlib.nullcontext()
+
+    def update(
+        self,
+        var: Any,
+        fn: Callable[..., Any],
+        args: tuple = (),
+        kwargs: dict[str, Any] | None = None,
+        group: bool = True,
+    ) -> Any:
+        """The result of ``fn(var, *args, **kwargs)``, which runs where each copy of the variable is.
+
+        Assignments in it are of the copy: they aren't aggregated over the replicas.
+        """
+        with updating():
+            return fn(var, *args, **(kwargs or {}))
+
+    def call_for_each_replica(self, fn: Callable[..., Any], args: tuple = (), kwargs: Any = None) -> Any:
+        """The result of ``fn(*args, **kwargs)``, which runs for each replica."""
+        return fn(*args, **(kwargs or {}))
+
+    def _in_multi_worker_mode(self) -> bool:
+        return False
+
+    def _use_merge_call(self) -> bool:
+        return False
+
+
+def mean_of(total: Tensor, count: Tensor) -> Tensor:
+    """The mean of elements of all replicas, of which there are `count`; of whole numbers rounded down."""
+    return total / count if total.dtype.is_floating or total.dtype.is_complex else total // count
+
+
+class Strategy:
+    """Runs a program as one replica.
+
+    The value of its only replica is the value as a whole, and datasets go to it unchanged.
+    """
+
+    extended = StrategyExtended()
+    # What replicas of several processes or threads talk through, and how many bytes travel together.
+    _group: Any = None
+    _pack: int | None = None
+
+    @property
+    def num_replicas_in_sync(self) -> int:
+        """The number of replicas that run at the same time."""
+        return 1
+
+    @contextlib.contextmanager
+    def scope(self) -> Iterator[Strategy]:
+        """A block in which this is the current strategy (`get_strategy`), and makes variables its own.
+
+        Raises RuntimeError in the scope of another strategy.
+        """
+        before, replica = current.strategy, current.replica
+        if before is self:
+            yield self
+            return
+        if before is not None:
+            raise RuntimeError(
+                f"Mixing different tf.distribute.Strategy objects: the scope of {self} was entered, or its `run` was "
+                f"called, in the scope of {before}"
+            )
+        current.strategy = self
+        try:
+            with self._creating():
+                yield self
+        finally:
+            current.strategy, current.replica = before, replica
+
+    def _creating(self) -> contextlib.AbstractContextManager[None]:
+        """A block in which variables are made the strategy's."""
+        return contextlib.nullcontext()
+
+    @shows_no_frames
+    def run(
+        self, fn: Callable[..., Any], args: tuple = (), kwargs: dict[str, Any] | None = None, options: Any = None
+    ) -> Any:
+        """The result of ``fn(*args, **kwargs)``, which each replica runs; ``fn`` is converted where the caller is."""
+        function = converted_argument(fn, by_default=False)
+        with self._as_replica():
+            return function(*args, **(kwargs or {}))
+
+    @contextlib.contextmanager
+    def _as_replica(self) -> Iterator[None]:
+        replica = ReplicaContext(self, 0 if self._group is None else self._group.rank)
+        with self.scope(), in_replica(replica):
+            yield
+
+    def reduce(self, reduce_op: Any, value: Any, axis: int | None = None) -> Any:
+        """The values of the replicas as one, by ``ReduceOp`` or its name; with ``axis`` along that dimension too.
+
+        A mean with ``axis`` is that of all elements there are along it, however many each replica has; a scalar has
+        none, so that its mean is that over the replicas.
+        """
+        is_mean = as_reduce_op(reduce_op) is ReduceOp.MEAN
+        if axis is None:
+            return reduced(self._group, nest.map_structure(convert_to_tensor, value), is_mean, self._pack)
+        return nest.map_structure(lambda leaf: self._reduce_along(convert_to_tensor(leaf), axis, is_mean), value)
+
+    def _reduce_along(self, tensor: Tensor, axis: int, is_mean: bool) -> Any:
+        if self._group is None:
+            return (reduce_mean if is_mean else reduce_sum)(tensor, axis=axis)
+        if tensor._shape == ():
+            return reduced(self._group, tensor, is_mean)
+        total = reduce_sum(tensor, axis=axis)
+        if not is_mean:
+            return reduced(self._group, total, False, self._pack)
+        count = cast(shape(tensor)[axis], tensor.dtype)
+        total, count = collective.all_reduce(self._group, [total, count], False, self._pack, place_of_user())
+        return mean_of(total, count)
+
+    def experimental_distribute_dataset(self, dataset: Any, options: Any = None) -> Any:
+        """The dataset, of whose batches each replica gets its part."""
+        return part_of_batches(dataset, self._group, options)
+
+    def distribute_datasets_from_function(self, dataset_fn: Callable[[Any], Any], options: Any = None) -> Any:
+        """The dataset that a function of an `InputContext` makes, which has batched it for one replica."""
+        made = dataset_fn(self._input_context())
+        return DistributedDataset(made._plan) if isinstance(made, Dataset) else made
+
+    def _input_context(self) -> InputContext:
+        group = self._group
+        return InputContext() if group is None else InputContext(group.size, group.rank, group.size)
+
+    def experimental_distribute_values_from_function(self, value_fn: Callable[[ValueContext], Any]) -> Any:
+        """What a function makes for each replica; it is told which, by a context with `replica_id_in_sync_group`."""
+        return value_fn(ValueContext(0 if self._group is None else self._group.rank, self.num_replicas_in_sync))
+
+    def experimental_local_results(self, value: Any) -> tuple:
+        """The values of the replicas on this machine, in a tuple."""
+        return (value,)
+
+    def gather(self, value: Any, axis: int) -> Any:
+        """The values of the replicas one after the other along ``axis``."""
+        return gathered(self._group, value, axis) if self._group is not None else convert_to_tensor(value)
+
+
+class OneDeviceStrategy(Strategy):
+    """Everything on one device."""
+
+    def __init__(self, device: str = "/cpu:0") -> None:
+        self.device = device
+
+
+set_default_strategy(Strategy())

@@ -1,0 +1,1 @@
+"""`ag.onnx`: functions as ONNX models, and ONNX models as functions."""

@@ -1,0 +1,137 @@
+"""A kernel in SPMD form as LLVM's text, and that as PTX for GPUs or machine code of this computer."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from runtime.codegen.device.c_functions import definitions
+from runtime.codegen.device.given_arrays import Given
+from runtime.codegen.device.independence import written
+from runtime.codegen.device.library import formulas, library
+from runtime.codegen.device.spmd import NotOnDevice, spmd
+from runtime.codegen.kernel.source import KernelSource
+from runtime.codegen.math import vector_intrinsics
+from runtime.gpu import emulator
+from runtime.kernel_ir import ir
+from runtime.kernel_ir.print_python import function as printed
+from runtime.kernel_ir.types import Array, Scalar, Type, Unsupported, signature
+from runtime.llvm import device, target
+from runtime.llvm.program import Program
+
+
+@dataclass(frozen=True)
+class DeviceModule:
+    """A kernel for many threads (`runtime.gpu.interface.Module`).
+
+    text, modules   in LLVM's language, and what is to be linked with it
+    result          the type of what it returns
+    parameters      the types of its arguments
+    changed         the positions of those that it writes to
+    given           the arrays that the host gives it, behind its other arguments
+    makes_arrays    whether it makes others itself
+    """
+
+    symbol: str
+    text: str
+    modules: tuple[str, ...]
+    result: Type | None
+    parameters: tuple[Type, ...]
+    changed: tuple[int, ...]
+    given: Given
+    makes_arrays: bool
+    most_blocks: int = device.MOST_BLOCKS
+
+    @property
+    def kinds(self) -> list[str]:
+        found = ["ptr"]
+        for type_ in self.parameters:
+            if isinstance(type_, Array):
+                found += ["ptr", *["i64"] * type_.rank]
+            else:
+                assert isinstance(type_, Scalar)
+                found.append(kind_of(type_))
+        return [*found, "ptr"]
+
+    def ptx(self, processor: str = "sm_90") -> str:
+        """The PTX of the kernel, for a compute capability (`sm_90` and later)."""
+        return target.ptx(self.text, self.modules, self.symbol, processor)
+
+    def address(self) -> int:
+        """Where its machine code for this computer is, which stays."""
+        code = target.host_code(self.text, self.modules, self.symbol)
+        (address,) = target.link(code, [self.symbol], {emulator.RECORD: _record_function()})
+        return address
+
+
+def kind_of(type_: Scalar) -> str:
+    """The kind of a number (see `interface.C_TYPES`)."""
+    return f"u{type_.memory}" if type_.kind == "u" else type_.memory
+
+
+@functools.cache
+def _record_function() -> int:
+    """The address of a function that returns the calling thread's record."""
+    text = f"""
+declare ptr @pthread_getspecific(i32)
+define ptr @record() {{
+  %found = call ptr @pthread_getspecific(i32 {emulator.thread_key().value})
+  ret ptr %found
+}}
+"""
+    (address,) = target.link(target.machine_code(text, ()), ["record"], {})
+    return address
+
+
+def spmd_functions(source: KernelSource) -> tuple[list[ir.Function], Given]:
+    """A kernel's functions in SPMD form, and the arrays that its host gives it. Raises NotOnDevice."""
+    return spmd(source.functions, library(), source.signature, source.details if source.errors else -1)
+
+
+def device_module(source: KernelSource, symbol: str, record: str | None = None) -> DeviceModule:
+    """A kernel for a GPU; for this computer, where `record` gives a thread's record (`runtime/llvm/device.py`).
+
+    Raises NotOnDevice.
+    """
+    functions, given = spmd_functions(source)
+    signature_text = signature_with(source.signature, given)
+    program = Program(functions, library(), builtins=device.BUILTINS, spmd=True)
+    try:
+        text = program.text("kernel", signature_text, symbol, device.Entry(record))
+    except Unsupported as reason:
+        raise NotOnDevice(str(reason)) from reason
+    parameters = signature(signature_text)
+    result = program.function("kernel", parameters).result
+    modules = [*program.modules.values()]
+    modules += definitions(modules, formulas())
+    modules.append(vector_intrinsics.definitions(modules, portable=True))
+    stored = written(functions[-1].body)
+    changed = tuple(number for number, name in enumerate(functions[-1].parameters) if name in stored)
+    makes_arrays = any(
+        isinstance(item, ir.Alloc)
+        or any(isinstance(e, ir.Call) and e.function == "np.empty" for e in ir.expressions(item))
+        for function in functions
+        for item in ir.walk(function.body)
+    )
+    linked = tuple(each for each in modules if each)
+    return DeviceModule(symbol, text, linked, result, tuple(parameters), changed, given, makes_arrays)
+
+
+def _makes_array(item: ir.Statement) -> bool:
+    calls = (each for each in ir.expressions(item) if isinstance(each, ir.Call))
+    return isinstance(item, ir.Alloc) or any(each.function == "np.empty" for each in calls)
+
+
+def signature_with(signature_text: str, given: Given) -> str:
+    """A kernel's signature with the arrays that the host gives it."""
+    types = [f"{'boolean' if each.kind == 'b' else each.name}[::1]" for each in given.elements]
+    if not types:
+        return signature_text
+    inner = signature_text[1:-1].rstrip(",")
+    return f"({', '.join([*([inner] if inner else []), *types])}{',' if len(types) == 1 and not inner else ''})"
+
+
+def shown(functions: Sequence[ir.Function]) -> str:
+    """Functions in SPMD form as Python, in which `gpu` tells threads apart and has them meet."""
+    return "\n\n\n".join(printed(each) for each in functions)

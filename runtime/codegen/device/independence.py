@@ -1,0 +1,447 @@
+"""Which loops the threads of a device may share: those whose trips don't depend on each other.
+
+    for i in range(n):                 threads share the trips
+        a[i] = x[i] * 2.0
+
+    for i in range(n):                 they share them too, and add up what each has found
+        total = lib.add(total, x[i])
+
+    for i in range(1, n):              one thread after the other
+        a[i] = a[i - 1] + x[i]
+
+A trip may write the elements of arrays that no other trip reads or writes. In a nest over elements (`ir.For.nest`)
+lowering says that no two positions share an element, so that it is enough that the place depends on the loop's index;
+elsewhere places have to be told apart by arithmetic: `i * n + j` with `j` in range(n).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from runtime.codegen.symbolic.polynomial import Polynomial
+from runtime.kernel_ir import ir
+from runtime.kernel_ir.types import Array, Type
+from runtime.llvm.optimize.outer_loop_plan import Uses
+
+# Functions that join two partial results, whatever their order.
+_JOINS = frozenset({"lib.add", "lib.mul", "lib.maximum", "lib.minimum"})
+_OPERATORS = frozenset({"+", "*", "|", "&"})
+# Names of arrays for one memory.
+_VIEWS = frozenset({"lib.flat", "lib.shaped"})
+
+
+@dataclass(frozen=True)
+class Total:
+    """A variable to which each trip adds something: `join` is a function of the library, an operator, '>' or '<'."""
+
+    name: str
+    join: str
+
+
+@dataclass(frozen=True)
+class Shared:
+    """A loop that threads may share. totals: what its trips add up. fails: whether a trip may leave the kernel."""
+
+    totals: tuple[Total, ...] = ()
+    fails: bool = False
+
+
+@dataclass
+class Loops:
+    """What `analysed` finds in a function.
+
+    shared    the loops whose trips are independent
+    live      of each loop, the variables that are read after it, before they get another value
+    memory    array variable -> a name for its memory; two arrays that may be the same have one name
+    """
+
+    shared: dict[ir.For, Shared] = field(default_factory=dict)
+    live: dict[ir.Statement, set[str]] = field(default_factory=dict)
+    memory: dict[str, str] = field(default_factory=dict)
+
+
+def analysed(function: ir.Function, types: Mapping[str, Type | None], writes: Callable[[str], bool]) -> Loops:
+    """types: of the function's variables. writes: whether a function that it calls makes or writes arrays."""
+    found = Loops()
+    _Liveness(found.live).block(function.body, set(), None, None)
+    arrays = {name for name, type_ in types.items() if isinstance(type_, Array)}
+    found.memory = _memory(function, arrays, exchanges=True)
+    _Search(found, arrays, writes, _memory(function, arrays, exchanges=False)).block(function.body, set(), False)
+    return found
+
+
+# --- liveness --------------------------------------------------------------------------------------------------------
+
+
+class _Liveness:
+    """Walks backward over blocks: which variables are read later."""
+
+    def __init__(self, live: dict[ir.Statement, set[str]]) -> None:
+        self._live = live
+
+    def block(self, block: ir.Block, after: set[str], end: set[str] | None, again: set[str] | None) -> set[str]:
+        """What is live before a block. end, again: what is live where `break` and `continue` lead."""
+        for item in reversed(block):
+            after = self._statement(item, after, end, again)
+        return after
+
+    def _statement(self, item: ir.Statement, after: set[str], end: set[str] | None, again: set[str] | None) -> set[str]:
+        if isinstance(item, (ir.Return, ir.Fail)):
+            return ir.variables(item)
+        if isinstance(item, ir.Break):
+            return set(end or ())
+        if isinstance(item, ir.Continue):
+            return set(again or ())
+        if isinstance(item, ir.If):
+            body, orelse = (self.block(block, after, end, again) for block in (item.body, item.orelse))
+            return body | orelse | ir.variables(item)
+        if isinstance(item, (ir.For, ir.While)):
+            self._live[item] = set(after)
+            head = after | ir.variables(item)
+            while True:
+                body = self.block(item.body, head, after, head) - set(ir.targets(item))
+                if body <= head:
+                    return head
+                head = head | body
+        return (after - set(ir.targets(item))) | ir.variables(item)
+
+
+# --- memory ----------------------------------------------------------------------------------------------------------
+
+
+def _memory(function: ir.Function, arrays: set[str], exchanges: bool) -> dict[str, str]:
+    """Array variable -> one name for all that may share its memory. exchanges: variables that exchange their memory
+    (`a, b = b, a`), and so never have the same one at one time, count as one."""
+    parents = {name: name for name in arrays}
+
+    def root(name: str) -> str:
+        while parents[name] != name:
+            name = parents[name]
+        return name
+
+    for item in ir.walk(function.body):
+        if not isinstance(item, ir.Assign):
+            continue
+        sources = {name for value in _values(item) for name in _aliases(value)} & arrays
+        targets = set(item.targets) & arrays
+        if not exchanges and len(targets) > 1 and sources == targets:
+            continue
+        for name in sources | targets if sources else ():
+            parents[root(name)] = root(next(iter(targets))) if targets else root(name)
+    return {name: root(name) for name in arrays}
+
+
+def _values(item: ir.Assign) -> tuple[ir.Expr, ...]:
+    return item.value.items if isinstance(item.value, ir.Tuple) else (item.value,)
+
+
+def _aliases(value: ir.Expr) -> set[str]:
+    """The variables whose memory an expression may hand on."""
+    if isinstance(value, ir.Var):
+        return {value.name}
+    if isinstance(value, ir.Select):
+        return _aliases(value.yes) | _aliases(value.no)
+    if isinstance(value, ir.Call) and value.function not in _JOINS:
+        return {name for argument in value.arguments for name in _aliases(argument)} - _new(value)
+    if isinstance(value, ir.Tuple):
+        return {name for each in value.items for name in _aliases(each)}
+    return set()
+
+
+def _new(value: ir.Call) -> set[str]:
+    """The arguments of a call whose result has memory of its own."""
+    if value.function in ("lib.copied", "lib.grown"):
+        return set().union(*(ir.variables(argument) for argument in value.arguments))
+    return set()
+
+
+# --- loops -----------------------------------------------------------------------------------------------------------
+
+
+class _Search:
+    def __init__(self, found: Loops, arrays: set[str], writes: Callable[[str], bool], memory: dict[str, str]) -> None:
+        self._found, self._arrays, self._writes, self._memory = found, arrays, writes, memory
+        self._uses = Uses()
+
+    def block(self, block: ir.Block, fresh: set[str], in_nest: bool) -> None:
+        """fresh: arrays that were allocated before and have no second name; it is changed."""
+        for item in block:
+            if isinstance(item, ir.Alloc):
+                fresh.add(item.name)
+            elif isinstance(item, ir.Assign):
+                self._assign(item, fresh)
+            elif isinstance(item, ir.If):
+                sides = [set(fresh), set(fresh)]
+                for side, inner in zip(sides, (item.body, item.orelse)):
+                    self.block(inner, side, in_nest)
+                fresh &= sides[0] & sides[1]
+            elif isinstance(item, (ir.For, ir.While)):
+                fresh -= self._named_again(item.body)
+                inside = isinstance(item, ir.For) and (item.nest or in_nest)
+                if isinstance(item, ir.For):
+                    shared = self._shared(item, fresh, inside)
+                    if shared is not None:
+                        self._found.shared[item] = shared
+                self.block(item.body, set(fresh), inside)
+
+    def _assign(self, item: ir.Assign, fresh: set[str]) -> None:
+        targets = set(item.targets) & self._arrays
+        if not targets:
+            return
+        sources = set().union(*(_aliases(value) for value in _values(item))) & self._arrays
+        if sources == targets and len(targets) > 1:
+            before = dict(zip(item.targets, (value.name for value in _values(item) if isinstance(value, ir.Var))))
+            kept = {name for name, source in before.items() if source in fresh}
+            fresh -= targets
+            fresh |= kept
+            return
+        fresh -= sources | targets
+        if not sources and isinstance(item.value, ir.Call):
+            fresh |= targets
+
+    def _named_again(self, block: ir.Block) -> set[str]:
+        """The arrays that get a second name, or another memory, somewhere in a loop's body, exchanges apart."""
+        found: set[str] = set()
+        for item in ir.walk(block):
+            if isinstance(item, ir.Assign):
+                targets = set(item.targets) & self._arrays
+                sources = set().union(*(_aliases(value) for value in _values(item))) & self._arrays
+                if not (sources == targets and len(targets) > 1):
+                    found |= sources | targets
+            elif isinstance(item, ir.Alloc):
+                found.add(item.name)
+        return found
+
+    # --- one loop ----------------------------------------------------------------------------------------------------
+
+    def _shared(self, loop: ir.For, fresh: set[str], in_nest: bool) -> Shared | None:
+        if loop.step != ir.ONE:
+            return None
+        assigned = ir.assigned(loop.body)
+        if assigned & self._arrays or loop.index in assigned:
+            return None
+        if (ir.variables(loop.start) | ir.variables(loop.stop)) & (assigned | {loop.index}):
+            return None
+        fails = False
+        for item in ir.walk(loop.body):
+            if isinstance(item, (ir.Alloc, ir.Run, ir.Fail)) or not self._reads_only(item):
+                return None
+            if isinstance(item, ir.Return):
+                if not item.values or not isinstance(item.values[0], ir.Const) or not item.values[0].value:
+                    return None
+                fails = True
+        if _leaves(loop.body):
+            return None
+        carried = self._uses.exposed(loop.body, {loop.index}) & assigned
+        totals = [_total(name, loop.body) for name in sorted(carried)]
+        if any(total is None for total in totals):
+            return None
+        if self._found.live[loop] & (assigned | {loop.index}) - carried:
+            return None
+        if not self._is_independent(loop, fresh, in_nest):
+            return None
+        if fails and carried:
+            return None  # what has been added up before the failure is nobody's
+        return Shared(tuple(total for total in totals if total is not None), fails)
+
+    def _reads_only(self, item: ir.Statement) -> bool:
+        return not any(isinstance(each, ir.Call) and self._writes(each.function) for each in ir.expressions(item))
+
+    def _is_independent(self, loop: ir.For, fresh: set[str], in_nest: bool) -> bool:
+        """Whether no trip reads or writes an element that another one writes."""
+        stores: dict[str, list[ir.Expr]] = {}
+        for item in ir.walk(loop.body):
+            if isinstance(item, ir.Store):
+                if not isinstance(item.array, ir.Var):
+                    return False
+                stores.setdefault(item.array.name, []).append(item.index)
+        if not stores:
+            return True
+        places = _Places(loop)
+        for indices in stores.values():
+            found = [places.terms(index) for index in indices]
+            first = found[0]
+            if any(each is None for each in found) or first is None:
+                return False
+            if not all(places.depends(each) for each in found if each is not None):
+                return False
+            if not in_nest and not places.are_apart([each for each in found if each is not None]):
+                return False
+        whole, reads = _reads(ir.walk(loop.body))
+        for name, indices in reads.items():
+            for stored in stores:
+                if not self._may_meet(name, stored, fresh):
+                    continue
+                written = [places.terms(index) for index in stores[stored]]
+                if any(places.terms(index) not in written for index in indices):
+                    return False
+                if any(each != written[0] for each in written) and not in_nest:
+                    return False
+        names = list(stores)
+        if any(self._may_meet(a, b, fresh) for at, a in enumerate(names) for b in names[at + 1 :]):
+            return False
+        return not any(self._may_meet(name, stored, fresh) for name in whole for stored in stores)
+
+    def _may_meet(self, a: str, b: str, fresh: set[str]) -> bool:
+        if a == b:
+            return True
+        return a not in fresh and b not in fresh and self._memory.get(a) == self._memory.get(b)
+
+
+def _leaves(block: ir.Block) -> bool:
+    """Whether `break` or `continue` of the loop around the block stand in it."""
+    for item in block:
+        if isinstance(item, (ir.Break, ir.Continue)):
+            return True
+        if isinstance(item, ir.If) and (_leaves(item.body) or _leaves(item.orelse)):
+            return True
+    return False
+
+
+def _reads(items: Iterable[ir.Statement]) -> tuple[set[str], dict[str, list[ir.Expr]]]:
+    """The arrays that functions are given as a whole, and array -> the places that are read of it, by statements
+    without their blocks."""
+    whole: set[str] = set()
+    found: dict[str, list[ir.Expr]] = {}
+
+    def visit(each: ir.Expr) -> None:
+        if isinstance(each, ir.Load) and isinstance(each.array, ir.Var):
+            found.setdefault(each.array.name, []).append(each.index)
+            visit(each.index)
+        elif isinstance(each, ir.Call):
+            for argument in each.arguments:
+                items = argument.items if isinstance(argument, ir.Tuple) else (argument,)
+                if each.function not in _VIEWS:
+                    whole.update(item.name for item in items if isinstance(item, ir.Var))
+                for item in items:
+                    visit(item)
+        elif not isinstance(each, (ir.Size, ir.Dim, ir.Var)):
+            for operand in ir.operands(each):
+                visit(operand)
+
+    for item in items:
+        for operand in ir.operands(item)[isinstance(item, ir.Store) :]:
+            visit(operand)
+    return whole, found
+
+
+def _total(name: str, block: ir.Block) -> Total | None:
+    """How a variable that trips hand on is added up, if nothing else is done with it."""
+    steps = [item for item in ir.walk(block) if name in ir.targets(item)]
+    uses = sum(
+        isinstance(each, ir.Var) and each.name == name for item in ir.walk(block) for each in ir.expressions(item)
+    )
+    if len(steps) != 1 or not isinstance(steps[0], ir.Assign) or len(steps[0].targets) != 1:
+        return None
+    value, own = steps[0].value, ir.Var(name)
+    while isinstance(value, ir.Convert):
+        value = value.operand
+    if isinstance(value, ir.Call) and value.function in _JOINS and value.arguments[0] == own and uses == 1:
+        return Total(name, value.function)
+    if isinstance(value, ir.Binary) and value.op in _OPERATORS and value.left == own and uses == 1:
+        return Total(name, value.op)
+    if isinstance(value, ir.Select) and isinstance(value.test, ir.Compare) and uses == 2:
+        test = value.test
+        if test.op in "<>" and test.right == own == value.no and value.yes == test.left:
+            return Total(name, test.op)
+    return None
+
+
+# --- places ----------------------------------------------------------------------------------------------------------
+
+
+class _Places:
+    """Places in arrays as polynomials over what a loop's body doesn't change and the indices of the loops in it."""
+
+    def __init__(self, loop: ir.For) -> None:
+        self._index = loop.index
+        self._inner: dict[str, list[ir.For]] = {}
+        self._values: dict[str, ir.Expr | None] = {}
+        for item in ir.walk(loop.body):
+            if isinstance(item, ir.For):
+                self._inner.setdefault(item.index, []).append(item)
+            for name in ir.targets(item):
+                once = isinstance(item, ir.Assign) and len(item.targets) == 1 and name not in self._values
+                self._values[name] = item.value if once else None  # type: ignore[union-attr]
+
+    def terms(self, item: ir.Expr) -> Polynomial | None:
+        """A place as a polynomial; None where it is none."""
+        if isinstance(item, ir.Const) and isinstance(item.value, int):
+            return Polynomial.of(int(item.value))
+        if isinstance(item, ir.Var):
+            if item.name == self._index or item.name in self._inner or item.name not in self._values:
+                return Polynomial.of(item)
+            value = self._values[item.name]
+            return None if value is None else self.terms(value)
+        if isinstance(item, ir.Convert) and item.target.kind in "iu" and item.target.bits == 64:
+            return self.terms(item.operand)
+        if isinstance(item, ir.Binary) and item.op in "+-*":
+            left, right = self.terms(item.left), self.terms(item.right)
+            if left is None or right is None:
+                return None
+            return left * right if item.op == "*" else left + right if item.op == "+" else left - right
+        is_known = not self._changes(item) and not _loads(item)
+        return Polynomial.of(f"({item})") if is_known else None
+
+    def _changes(self, item: ir.Expr) -> bool:
+        names = ir.variables(item)
+        return self._index in names or not names.isdisjoint(self._inner) or not names.isdisjoint(self._values)
+
+    def depends(self, terms: Polynomial) -> bool:
+        """Whether the place depends on the index, and on nothing that other loops' indices are multiplied by."""
+        factor = terms.factor_of(self._index)
+        return factor is not None and bool(factor.terms) and factor.variables.isdisjoint(self._inner)
+
+    def are_apart(self, found: Sequence[Polynomial]) -> bool:
+        """Whether two trips never have a place in common: what the inner loops add, and constants that tell the places
+        apart, stay below what a trip moves."""
+        terms = found[0]
+        step = terms.factor_of(self._index)
+        offsets = [(each - terms).number for each in found]
+        numbers = [offset for offset in offsets if offset is not None]
+        if step is None or len(numbers) < len(offsets):
+            return False
+        spread = max(numbers) - min(numbers)
+        if spread and abs(step.number or 0) <= spread:
+            return False
+        inner = {name: terms.factor_of(name) for name in terms.variables & self._inner.keys()}
+        span = Polynomial.of(1)
+        if spread and inner:
+            return False
+        while inner:
+            name = next((name for name, factor in inner.items() if factor == span), None)
+            if name is None:
+                return False
+            del inner[name]
+            loops = self._inner[name]
+            sizes = [self.terms(loop.stop) for loop in loops]
+            size = sizes[0]
+            if (
+                size is None
+                or any(each != size for each in sizes)
+                or any(loop.start != ir.ZERO or loop.step != ir.ONE for loop in loops)
+            ):
+                return False
+            span = span * size
+        return step == span or (span.number == 1 and bool(step.number))
+
+
+def _loads(item: ir.Expr) -> bool:
+    return any(isinstance(each, (ir.Load, ir.Call)) for each in ir.subexpressions(item))
+
+
+def written(block: Iterable[ir.Statement]) -> set[str]:
+    """The arrays that a block stores to."""
+    return {item.array.name for item in ir.walk(block) if isinstance(item, ir.Store) and isinstance(item.array, ir.Var)}
+
+
+def read(block: Iterable[ir.Statement]) -> set[str]:
+    """The arrays of which a block reads elements."""
+    return read_by(*ir.walk(block))
+
+
+def read_by(*items: ir.Statement) -> set[str]:
+    """The same of statements without their blocks."""
+    whole, found = _reads(items)
+    return whole | set(found)

@@ -1,0 +1,578 @@
+"""Kernels in SPMD form: all threads of a device run one program.
+
+    def kernel(x):                                  def kernel(x):
+        n = x.shape[0]                                  n = x.shape[0]
+        a = np.empty(n, np.float32)                     a = np.empty(n, np.float32)
+        for i in range(n):                              i = gpu.thread()
+            a[i] = x[i] * 2.0              →            while i < n:
+        s = 0.0                                             a[i] = x[i] * 2.0
+        for i in range(n):                                  i = i + gpu.threads()
+            s = lib.add(s, a[i])                        …
+        return s                                        s = lib.add(all_s, total_add_float32(s))
+                                                        return s
+
+Every thread runs the statements outside of shared loops alike, with the same values, so that all of them take the same
+way through branches and loops. Where statements write to memory,
+
+- a loop whose trips are independent (`independence.py`) is shared: thread t takes the trips t, t + threads, …
+- another loop without shared ones in it, and a single store, is left to the first thread;
+- functions of the library that write arrays are rewritten in the same way;
+- arrays that the host can make are parameters (`given_arrays.py`).
+
+A barrier stands between statements of which one writes what the other reads or writes, unless one thread runs both.
+Checks that fail in a shared loop leave it: of all trips that failed, the first is reported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from runtime.codegen.device.given_arrays import Given, given_arrays
+from runtime.codegen.device.independence import Shared, Total, analysed, read, read_by, written
+from runtime.codegen.device.library import total_function
+from runtime.kernel_ir import ir
+from runtime.kernel_ir.types import INT64, Array, Scalar, Type, signature
+from runtime.llvm.device import BUILTINS, MOST_DETAILS, MOST_HANDED_OVER
+from runtime.llvm.infer import Inference
+from runtime.llvm.program import Library, Program
+
+
+class NotOnDevice(Exception):
+    """Something in a kernel that has no SPMD form."""
+
+
+def spmd(
+    functions: Sequence[ir.Function], library: Library, signature_text: str, details: int
+) -> tuple[list[ir.Function], Given]:
+    """The functions of a kernel in SPMD form, those of the library that it calls in this form among them, and the
+    arrays that its host gives it behind its other arguments.
+
+    details: how many numbers come with a status; -1: the kernel returns none. Raises NotOnDevice.
+    """
+    functions = _whole(functions)
+    if any(function.kind != "kernel" for function in functions):
+        raise NotOnDevice("functions that call themselves")
+    if details > MOST_DETAILS:
+        raise NotOnDevice(f"an error with {details} numbers in its message")
+    return _Rewriter(functions, library, details).kernel(signature(signature_text))
+
+
+def _whole(functions: Sequence[ir.Function]) -> list[ir.Function]:
+    """Functions without parts for threads of the processor (`passes/parallelize.py`): each is a loop again."""
+    parts = {function.name: function for function in functions if function.kind == "part"}
+    if not parts:
+        return list(functions)
+    found = []
+    for function in functions:
+        if function.kind == "part":
+            continue
+        body = ir.copied(function.body)
+        for block in ir.walk_blocks(body):
+            for position, item in enumerate(block):
+                if isinstance(item, ir.Run) and item.call.function == "lib.in_threads":
+                    name, _, size, _ = item.call.arguments
+                    assert isinstance(name, ir.Var)
+                    (loop,) = parts[name.name].body
+                    assert isinstance(loop, ir.For)
+                    block[position] = ir.For(loop.index, ir.ZERO, size, ir.ONE, ir.copied(loop.body), nest=True)
+        found.append(ir.Function(function.name, function.parameters, body, function.kind, function.returns))
+    return found
+
+
+class _Rewriter:
+    """Takes in functions, each for certain types of its parameters."""
+
+    def __init__(self, functions: Sequence[ir.Function], library: Library, details: int) -> None:
+        self.library, self.details = library, details
+        self.program = Program(functions, library)
+        self.writes = _Writes(library)
+        self.done: dict[tuple[str, tuple[Any, ...]], str] = {}
+        self.given = Given()
+        self.made: list[ir.Function] = []
+
+    def kernel(self, parameters: Sequence[Type]) -> tuple[list[ir.Function], Given]:
+        """The kernel, after the functions that it calls."""
+        function = self.program.functions["kernel"]
+        self.given = given_arrays(function, parameters)
+        kernel = self._rewritten(function, "kernel", parameters)
+        kernel.parameters = (*kernel.parameters, *self.given.parameters.values())
+        return [*self.made, kernel], self.given
+
+    def total(self, join: str, type_: Scalar) -> str:
+        """The name of the function that joins what all threads have."""
+        key = (join, (type_,))
+        if key not in self.done:
+            self.done[key] = f"total_{_WORDS[join]}_{type_.name}"
+            self.made.append(total_function(self.done[key], lambda left, right: joined(join, left, right, type_)))
+        return self.done[key]
+
+    def together(self, name: str, parameters: Sequence[Type | None]) -> str:
+        """The name of a library function in the form that all threads run together."""
+        key = (name, tuple(parameters))
+        if key not in self.done:
+            self.done[key] = f"all_{name.removeprefix('lib.')}_{len(self.done)}"
+            function = self.library.functions[name.removeprefix("lib.")]
+            self.made.append(self._rewritten(function, self.done[key], parameters))
+        return self.done[key]
+
+    def _rewritten(self, function: ir.Function, name: str, parameters: Sequence[Type | None]) -> ir.Function:
+        types = Inference(self.program, function, parameters)  # type: ignore[arg-type]
+        body = _Body(self, function, types).statements()
+        return ir.Function(name, function.parameters, body, "kernel" if name == "kernel" else "library")
+
+
+class _Writes:
+    """Says whether a function makes arrays or writes to some."""
+
+    def __init__(self, library: Library) -> None:
+        self._library = library
+        self._known: dict[str, bool] = {"np.empty": True}
+
+    def __call__(self, name: str) -> bool:
+        if name not in self._known:
+            self._known[name] = False  # it may call itself
+            self._known[name] = self._looked_up(name.removeprefix("lib."))
+        return self._known[name]
+
+    def _looked_up(self, name: str) -> bool:
+        if name not in self._library.functions or ("lib", name) in BUILTINS:
+            return False
+        return any(
+            isinstance(item, (ir.Alloc, ir.Store))
+            or any(isinstance(each, ir.Call) and self(each.function) for each in ir.expressions(item))
+            for item in ir.walk(self._library.functions[name].body)
+        )
+
+
+@dataclass
+class _Pending:
+    """What threads may still be doing since the last barrier: memory that all read, that all write, that the first one
+    writes."""
+
+    reads: set[str] = field(default_factory=set)
+    writes: set[str] = field(default_factory=set)
+    first: set[str] = field(default_factory=set)
+
+    def copy(self) -> _Pending:
+        return _Pending(set(self.reads), set(self.writes), set(self.first))
+
+    def join(self, other: _Pending) -> None:
+        self.reads |= other.reads
+        self.writes |= other.writes
+        self.first |= other.first
+
+    def conflicts(self, reads: set[str], writes: set[str], first: bool) -> bool:
+        if reads & self.writes or writes & (self.reads | self.writes):
+            return True
+        return not first and bool((reads | writes) & self.first)
+
+    def __bool__(self) -> bool:
+        return bool(self.reads or self.writes or self.first)
+
+
+# Memory of a launch's environment, as the barriers see it.
+_HANDED_OVER, _FAILURES = "(values of the first thread)", "(failures)"
+
+
+class _Body:
+    """One function on its way into SPMD form."""
+
+    def __init__(self, rewriter: _Rewriter, function: ir.Function, types: Inference) -> None:
+        self.rewriter, self.function, self.types = rewriter, function, types
+        self.loops = analysed(function, types.variables, rewriter.writes)
+        self.arrays = {name for name, type_ in types.variables.items() if isinstance(type_, Array)}
+        self.names = ir.mentioned(function.body).union(function.parameters)
+        self.thread, self.threads = (ir.Var(self._fresh(name)) for name in ("thread", "threads"))
+        self.pending = _Pending()
+        self.out: ir.Block = []
+
+    def statements(self) -> ir.Block:
+        self.out = [ir.assign(self.thread.name, ir.call("gpu.thread"))]
+        self.out.append(ir.assign(self.threads.name, ir.call("gpu.threads")))
+        self._block(self.function.body)
+        if self.pending and self.function.name != "kernel":
+            self._barrier()
+        return self.out
+
+    def _fresh(self, base: str) -> str:
+        name, number = base, 0
+        while name in self.names:
+            number += 1
+            name = f"{base}_{number}"
+        self.names.add(name)
+        return name
+
+    # --- barriers ----------------------------------------------------------------------------------------------------
+
+    def _barrier(self) -> None:
+        self.out.append(ir.Run(ir.call("gpu.barrier")))
+        self.pending = _Pending()
+
+    def _touch(self, reads: set[str], writes: set[str], first: bool = False) -> None:
+        """A statement reads and writes memory, as all threads do or as the first one does: a barrier, if need be."""
+        reads, writes = ({self.loops.memory.get(name, name) for name in names} for names in (reads, writes))
+        if self.pending.conflicts(reads, writes, first):
+            self._barrier()
+        if first:
+            self.pending.first |= writes
+        else:
+            self.pending.reads |= reads
+            self.pending.writes |= writes
+
+    def _reads(self, item: ir.Statement) -> set[str]:
+        """The arrays that a statement reads, without its blocks."""
+        return read_by(item) & self.arrays
+
+    # --- statements --------------------------------------------------------------------------------------------------
+
+    def _block(self, block: ir.Block) -> None:
+        stores: ir.Block = []
+        for item in block:
+            if isinstance(item, ir.Store):
+                if stores and read([item]) & written(stores):
+                    self._by_first(stores, set())
+                    stores = []
+                stores.append(item)
+                continue
+            if stores:
+                self._by_first(stores, set())
+                stores = []
+            self._statement(item)
+        if stores:
+            self._by_first(stores, set())
+
+    def _statement(self, item: ir.Statement) -> None:
+        if isinstance(item, (ir.If, ir.For, ir.While, ir.Alloc)) and self._calls_a_writer(item):
+            raise NotOnDevice("a call that writes memory in a condition")
+        if isinstance(item, (ir.For, ir.While)):
+            self._loop(item)
+        elif isinstance(item, ir.If):
+            self._if(item)
+        elif item in self.rewriter.given.parameters:
+            assert isinstance(item, ir.Alloc)
+            self.out.append(ir.assign(item.name, ir.Var(self.rewriter.given.parameters[item])))
+        elif isinstance(item, ir.Alloc):
+            self._touch(self._reads(item), set())
+            self.out.append(item)
+            self.pending = _Pending()  # it begins and ends with a barrier
+        elif isinstance(item, (ir.Break, ir.Continue)):
+            if self.pending:
+                self._barrier()
+            self.out.append(item)
+        elif isinstance(item, ir.Return):
+            item = ir.Return(tuple(ir.mapped(value, self._taken_out) for value in item.values))
+            self._touch(self._reads(item), set())
+            if self.pending and self.function.name != "kernel":
+                self._barrier()
+            self.out.append(item)
+        elif isinstance(item, ir.Fail):
+            raise NotOnDevice("a failure that isn't written out")
+        else:
+            self._simple(item)
+
+    def _simple(self, item: ir.Statement) -> None:
+        """Assignments and calls."""
+        if isinstance(item, ir.Assign) and not isinstance(item.value, ir.Call):
+            item = ir.Assign(item.targets, ir.mapped(item.value, self._taken_out))
+        called = item.call if isinstance(item, ir.Run) else item.value if isinstance(item, ir.Assign) else None
+        if self._calls_a_writer(item, called):
+            raise NotOnDevice("a call that writes memory within an expression")
+        if not isinstance(called, ir.Call) or not self.rewriter.writes(called.function):
+            self._touch(self._reads(item), set())
+            self.out.append(item)
+            return
+        if self.pending:
+            self._barrier()
+        if called.function == "np.empty":
+            raise NotOnDevice("np.empty within a function of the library")
+        name = self.rewriter.together(called.function, [self.types.of(each) for each in called.arguments])
+        call = ir.Call(name, called.arguments, called.type)
+        self.out.append(ir.Run(call) if isinstance(item, ir.Run) else ir.Assign(item.targets, call))  # type: ignore[union-attr]
+
+    def _calls_a_writer(self, item: ir.Statement, besides: Any = None) -> bool:
+        calls = (each for each in ir.expressions(item) if isinstance(each, ir.Call) and each is not besides)
+        return any(self.rewriter.writes(each.function) for each in calls)
+
+    def _taken_out(self, item: ir.Expr) -> ir.Expr | None:
+        """A call that writes memory becomes a statement of its own, where its expression is computed in any case."""
+        if isinstance(item, (ir.Select, ir.Logic)):
+            return item
+        if not isinstance(item, ir.Call) or not self.rewriter.writes(item.function):
+            return None
+        result = ir.Var(self._fresh("found"))
+        self._simple(ir.assign(result.name, item))
+        return result
+
+    def _if(self, item: ir.If) -> None:
+        self._touch(self._reads(item), set())
+        outer, start = self.out, self.pending
+        made: list[ir.Block] = []
+        after = _Pending()
+        for block in (item.body, item.orelse):
+            self.out, self.pending = [], start.copy()
+            self._block(block)
+            made.append(self.out)
+            after.join(self.pending)
+        self.out, self.pending = outer, after
+        self.out.append(ir.If(item.test, *made))
+
+    # --- loops -------------------------------------------------------------------------------------------------------
+
+    def _loop(self, item: ir.For | ir.While) -> None:
+        if isinstance(item, ir.For) and self._is_worth_sharing(item):
+            self._share(item, self.loops.shared[item])
+        elif not self._writes_memory(item):
+            self._alike(item)
+        elif self._may_run_alone(item):
+            self._by_first([item], self.loops.live[item])
+        else:
+            self._together(item)
+
+    def _is_worth_sharing(self, item: ir.Statement) -> bool:
+        """Whether an independent loop does anything: one that only looks for something to leave for is run by all."""
+        shared = self.loops.shared.get(item) if isinstance(item, ir.For) else None
+        return shared is not None and bool(written([item]) or shared.totals)
+
+    def _writes_memory(self, item: ir.For | ir.While) -> bool:
+        for each in ir.walk(item.body):
+            if isinstance(each, (ir.Store, ir.Alloc)) or set(ir.targets(each)) & self.arrays:
+                return True
+            if self._calls_a_writer(each) or self._is_worth_sharing(each):
+                return True
+        return False
+
+    def _may_run_alone(self, item: ir.For | ir.While) -> bool:
+        for each in ir.walk(item.body):
+            if isinstance(each, ir.Alloc) or set(ir.targets(each)) & self.arrays:
+                return False
+            if self._calls_a_writer(each) or self._is_worth_sharing(each):
+                return False
+            if isinstance(each, ir.Return) and not _is_failure(each):
+                return False
+        return len(self._handed_over(item)) <= MOST_HANDED_OVER
+
+    def _handed_over(self, item: ir.Statement) -> list[str]:
+        return sorted((ir.assigned([item]) & self.loops.live.get(item, set())) - self.arrays)
+
+    def _alike(self, item: ir.For | ir.While) -> None:
+        """A loop that only reads: every thread runs it."""
+        self._touch(read([item]) & self.arrays, set())
+        self.out.append(item)
+
+    def _together(self, item: ir.For | ir.While) -> None:
+        """A loop whose trips all threads begin and end together."""
+        if self.pending:
+            self._barrier()
+        self._touch(self._reads(item), set())
+        outer, at_test = self.out, self.pending.copy()
+        self.out = []
+        self._block(item.body)
+        ends = bool(item.body) and isinstance(item.body[-1], (ir.Break, ir.Continue, ir.Return))
+        if self.pending and not ends:
+            self._barrier()
+        body, self.out, self.pending = self.out, outer, at_test
+        if isinstance(item, ir.While):
+            self.out.append(ir.While(item.test, body, item.loop))
+        else:
+            self.out.append(ir.For(item.index, item.start, item.stop, item.step, body, item.nest))
+
+    def _by_first(self, items: ir.Block, live: set[str]) -> None:
+        """Statements that the first thread runs for all."""
+        values = self._handed_over(items[0]) if live else []
+        fails = any(isinstance(each, ir.Return) for each in ir.walk(items))
+        own = ({_HANDED_OVER} if values else set()) | ({_FAILURES} if fails else set())
+        self._touch(read(items) & self.arrays, written(items) | own, True)
+        body = ir.copied(items)
+        caught = _Caught(self, body, in_loop=False) if fails else None
+        if caught is not None:
+            self.out += caught.start
+            body += [ir.If(caught.failed, [ir.Run(ir.call("gpu.report", 0)), *caught.tell()])]
+        for position, name in enumerate(values):
+            body.append(ir.Run(ir.call("gpu.hand_over", position, ir.Var(name))))
+        self.out.append(ir.If(self.thread.compare("==", 0), body))
+        if values or caught is not None:
+            self._barrier()
+        if caught is not None:
+            self._touch({_FAILURES}, set())
+            self.out.append(ir.If(ir.call("gpu.failed"), [caught.leave()]))
+        for position, name in enumerate(values):
+            self.out.append(ir.assign(name, ir.call("gpu.handed_over", position, ir.Var(name))))
+        if values:
+            self._touch({_HANDED_OVER}, set())
+
+    # --- shared loops ------------------------------------------------------------------------------------------------
+
+    def _share(self, loop: ir.For, info: Shared) -> None:
+        self._touch(read([loop]) & self.arrays, written(loop.body) | ({_FAILURES} if info.fails else set()))
+        body = ir.copied(loop.body)
+        parts: dict[str, str] = {}
+        for total in info.totals:
+            parts[total.name] = self._fresh(f"all_{total.name}")
+            self.out.append(ir.assign(parts[total.name], ir.Var(total.name)))
+            self.out.append(ir.assign(total.name, neutral(total.join, self.types.scalar(ir.Var(total.name)))))
+        caught = _Caught(self, body, in_loop=True) if info.fails else None
+        if caught is not None:
+            self.out += caught.start
+        trip = ir.Var(self._fresh("trip"))
+        inner = self._collapsed(loop)
+        start, stop = loop.start, loop.stop
+        if inner is not None:
+            width = ir.Var(self._fresh("width"))
+            rows = loop.stop if loop.start == ir.ZERO else loop.stop - loop.start
+            # A negative size would make two of them positive.
+            stop = ir.call("max", rows, 0) * width
+            self.out.append(ir.assign(width.name, ir.call("max", inner.stop, 0)))
+            indices: ir.Block = [
+                ir.assign(loop.index, trip // width if loop.start == ir.ZERO else loop.start + trip // width),
+                ir.assign(inner.index, trip % width),
+            ]
+            (nested,) = body
+            assert isinstance(nested, ir.For)
+            body, start = nested.body, ir.ZERO
+        else:
+            indices = [ir.assign(loop.index, trip)]
+        bound = ir.Var(self._fresh("stop"))
+        self.out.append(ir.assign(bound.name, ir.Convert(INT64, stop)))
+        self.out.append(ir.assign(trip.name, start + self.thread if start != ir.ZERO else self.thread))
+        step = ir.assign(trip.name, trip + self.threads)
+        self.out.append(ir.While(trip.compare("<", bound), [*indices, *body, step]))
+        if caught is not None:
+            self._leave_shared(caught, trip)
+        for total in info.totals:
+            self._add_up(total, parts[total.name])
+
+    def _collapsed(self, loop: ir.For) -> ir.For | None:
+        """The loop that is all of this one's body, if threads can share the trips of both."""
+        if len(loop.body) != 1 or not isinstance(loop.body[0], ir.For):
+            return None
+        inner = loop.body[0]
+        info, own = self.loops.shared.get(inner), self.loops.shared[loop]
+        if info is None or info.totals or info.fails or own.totals or own.fails or inner.start != ir.ZERO:
+            return None
+        return None if loop.index in ir.variables(inner.stop) else inner
+
+    def _leave_shared(self, caught: _Caught, trip: ir.Var) -> None:
+        self.out.append(ir.If(caught.failed, [ir.Run(ir.call("gpu.report", trip))]))
+        self._barrier()
+        self._touch({_FAILURES}, set())
+        told = ir.If(ir.both(caught.failed, ir.call("gpu.first_failure").compare("==", trip)), caught.tell())
+        self.out.append(ir.If(ir.call("gpu.failed"), [told, ir.Run(ir.call("gpu.barrier")), caught.leave()]))
+
+    def _add_up(self, total: Total, before: str) -> None:
+        if self.pending:
+            self._barrier()
+        type_ = self.types.scalar(ir.Var(total.name))
+        function = self.rewriter.total(total.join, type_)
+        self.out.append(ir.assign(total.name, ir.call(function, ir.Var(total.name))))
+        self.out.append(ir.assign(total.name, joined(total.join, ir.Var(before), ir.Var(total.name), type_)))
+
+
+class _Caught:
+    """Checks in statements that only some threads run: what leaves the kernel there leaves these statements."""
+
+    def __init__(self, body: _Body, block: ir.Block, in_loop: bool) -> None:
+        """in_loop: whether the block is a loop's, which a failure is to leave."""
+        self._count = body.rewriter.details + 1
+        self._values = [ir.Var(body._fresh(f"failure{k}" if k else "failure")) for k in range(self._count)]
+        self._last: ir.Return | None = None
+        self.start: ir.Block = [ir.assign(each.name, ir.ZERO) for each in self._values]
+        self._catch(block, in_loop)
+
+    @property
+    def failed(self) -> ir.Expr:
+        return self._values[0].compare("!=", 0)
+
+    def tell(self) -> ir.Block:
+        """Writes down what has failed."""
+        return [ir.Run(ir.call("gpu.tell", k, value)) for k, value in enumerate(self._values)]
+
+    def leave(self) -> ir.Return:
+        """Returns what was written down."""
+        assert self._last is not None
+        told = tuple(ir.call("gpu.told", k) for k in range(self._count))
+        return ir.Return(_with_status(self._last, told))
+
+    def _catch(self, block: ir.Block, in_loop: bool = True) -> bool:
+        """Replaces the returns in a block; whether there are any."""
+        found = False
+        for position, item in reversed(list(enumerate(block))):
+            if isinstance(item, ir.Return):
+                self._last = item
+                values = [ir.Convert(INT64, value) for value in _status(item)[: self._count]]
+                steps: ir.Block = [ir.assign(each.name, value) for each, value in zip(self._values, values)]
+                block[position : position + 1] = [*steps, ir.Break()]
+                found = True
+                continue
+            is_loop = isinstance(item, (ir.For, ir.While))
+            inside = [self._catch(each, in_loop or is_loop) for each in ir.blocks(item)]
+            if any(inside):
+                found = True
+                if is_loop and in_loop:
+                    block.insert(position + 1, ir.If(self.failed, [ir.Break()]))
+        return found
+
+
+def _status(item: ir.Return) -> tuple[ir.Expr, ...]:
+    """The status and the numbers that a kernel returns, before its results."""
+    first = item.values[0]
+    while isinstance(first, ir.Binary) and first.op == "+" and len(item.values) == 1:
+        first = first.left
+    return first.items if isinstance(first, ir.Tuple) else item.values
+
+
+def _with_status(item: ir.Return, status: tuple[ir.Expr, ...]) -> tuple[ir.Expr, ...]:
+    """The same values with another status and other numbers."""
+
+    def changed(value: ir.Expr) -> ir.Expr:
+        if isinstance(value, ir.Tuple):
+            return ir.Tuple(status)
+        assert isinstance(value, ir.Binary)
+        return ir.Binary("+", changed(value.left), value.right)
+
+    if len(item.values) == 1 and isinstance(item.values[0], ir.Binary):
+        return (changed(item.values[0]),)
+    return (*status, *item.values[len(status) :])
+
+
+def _is_failure(item: ir.Return) -> bool:
+    first = _status(item)[0] if item.values else None
+    return isinstance(first, ir.Const) and isinstance(first.value, int) and first.value > 0
+
+
+_WORDS = {
+    "lib.add": "add", "lib.mul": "mul", "lib.maximum": "maximum", "lib.minimum": "minimum", "+": "plus", "*": "times",
+    "|": "or", "&": "and", ">": "most", "<": "least",
+}  # fmt: skip
+
+
+def neutral(join: str, type_: Scalar) -> ir.Expr:
+    """What changes nothing when it is joined to a number of this type."""
+    if join in ("lib.add", "+", "|"):
+        value: bool | int | float = False if type_.kind == "b" else 0.0 if type_.is_float else 0
+    elif join in ("lib.mul", "*"):
+        value = 1.0 if type_.is_float else 1
+    elif join == "&":
+        value = True if type_.kind == "b" else -1 if type_.is_signed else (1 << type_.bits) - 1
+    else:
+        greatest = join in ("lib.minimum", "<")
+        if type_.is_float:
+            value = float("inf") if greatest else float("-inf")
+        elif type_.kind == "b":
+            value = greatest
+        elif type_.is_signed:
+            value = (1 << (type_.bits - 1)) - 1 if greatest else -(1 << (type_.bits - 1))
+        else:
+            value = (1 << type_.bits) - 1 if greatest else 0
+    return ir.Const(value, type_)
+
+
+def joined(join: str, left: ir.Expr, right: ir.Expr, type_: Scalar) -> ir.Expr:
+    """Two partial results in one."""
+    if join.startswith("lib."):
+        return ir.call(join, left, right)
+    if join in "<>":
+        return right.compare(join, left).choose(right, left)
+    value = ir.Binary(join, left, right)
+    return value if type_.kind == "b" or type_.is_float else ir.Convert(type_, value)

@@ -1,0 +1,308 @@
+"""Windows of images: made, added up where they came from, and the largest elements of each.
+
+    %w = patches(%x[b, h, w, c])      for i in range(b * h'):                      # a row of windows; on threads
+                                          for j in range(w'):                      # a window
+                                →             for k in range(rows of a window):
+                                                  if that row is in the image:     # where there is padding
+                                                      for l in range(columns * c): # they lie together in the image
+                                                          w[...] = x[...]
+
+    %x = patches_grad(%w)             for i in range(b * h):                       # a row of the image
+                                          for k in range(rows of a window):
+                                →             if the image's row is that one in some window:
+                                                  for l in range(columns), j in range(w'), n in range(c):
+                                                      x[...] = x[...] + w[...]
+
+Sums go through a window's elements in the order of the interpreter, so that they have the same bits.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+from runtime.codegen.kernel import scalars
+from runtime.codegen.kernel.values import Array, product
+from runtime.codegen.lower.state import Bounds, Lowering, emitter
+from runtime.codegen.op_lowerings.view import filled
+from runtime.codegen.passes.parallelize import is_large
+from runtime.codegen.symbolic.ranges import Atom
+from runtime.graph.ir import Node
+from runtime.kernel_ir import ir
+from runtime.types import TensorType
+
+# Loops of at most so many elements that lie together have their number written into the kernel: LLVM unrolls them.
+_SHORT = 32
+
+
+class _Windows:
+    """The windows of a node over an image: their places, and the loops over them."""
+
+    def __init__(self, low: Lowering, node: Node, image: Sequence[Atom], places: Sequence[Atom] | None = None) -> None:
+        """image: its dimensions. places: the number of windows along each dimension of space, where that is known."""
+        self.low, self.node = low, node
+        attrs = node.attrs
+        self.sizes, self.strides, self.rates = attrs["sizes"], attrs["strides"], attrs["rates"]
+        self.batch, *self.space = image[:-1]
+        padding = attrs["padding"]
+        axes = range(len(self.sizes))
+        self.places = list(places) if places is not None else [self._places(axis, padding) for axis in axes]
+        self.before = [self._before(axis, padding) for axis in axes]
+        self.padded = padding != "VALID"
+        known = node.inputs[0].type
+        assert isinstance(known, TensorType)
+        count = known.shape[-1] if known.shape is not None else None
+        self.channels: ir.Expr = ir.as_expr(count) if count is not None and count <= _SHORT else image[-1]
+        self.rows = math.prod(self.sizes[:-1])  # of a window
+        self.elements = self.rows * self.sizes[-1]
+
+    def _places(self, axis: int, padding: object) -> Atom:
+        length, stride = self.space[axis], self.strides[axis]
+        if padding == "SAME":
+            return self.low.atom((length + stride - 1) // stride)
+        before, after = (0, 0) if padding == "VALID" else padding[axis]  # type: ignore[index]
+        span = (self.sizes[axis] - 1) * self.rates[axis] + 1
+        return self.low.atom(ir.call("max", (length + (before + after - span)) // stride + 1, 0))
+
+    def _before(self, axis: int, padding: object) -> ir.Expr:
+        """Elements that padding adds before the image."""
+        if padding != "SAME":
+            return ir.as_expr(0 if padding == "VALID" else padding[axis][0])  # type: ignore[index]
+        reach = (self.places[axis] - 1) * self.strides[axis] + ((self.sizes[axis] - 1) * self.rates[axis] + 1)
+        return self.low.atom(ir.call("max", reach - self.space[axis], 0) // 2)
+
+    def split(self, number: ir.Expr, dims: Sequence[ir.Expr | int]) -> list[ir.Expr]:
+        """The indices for the element with this number, in dimensions of which the first isn't asked for."""
+        found: list[ir.Expr] = []
+        for size in reversed(dims[1:]):
+            found.append(self.low.assign(number % size, "at"))
+            number = self.low.assign(number // size, "at")
+        return [number, *reversed(found)]
+
+    def loop(self, depth: int, bounds: Bounds, body: Callable[[ir.Var], None]) -> None:
+        index = self.low.index_name(depth)
+        with self.low.nested() as block:
+            body(index)
+        self.low.loop(index, bounds, block)
+
+    def nest(self, size: ir.Expr, body: Callable[[ir.Var], None]) -> None:
+        index = self.low.index_name(0)
+        with self.low.nested() as block:
+            body(index)
+        self.low.nest(index, size, block, is_large([self.node]), may_join=False)
+
+    def when(self, test: ir.Expr | None, body: Callable[[], None], other: Callable[[], None] | None = None) -> None:
+        if test is None:
+            body()
+            return
+        with self.low.nested() as block:
+            body()
+        with self.low.nested() as orelse:
+            if other is not None:
+                other()
+        self.low.branch(test, block, orelse)
+
+    def each(self, visit: Callable[[ir.Expr, ir.Expr, list[ir.Expr]], None]) -> None:
+        """visit(number, batch, at) writes what is done for a window; `at` is where it begins in the image."""
+
+        def row(i: ir.Var) -> None:
+            batch, *outer = self.split(i, [self.batch, *self.places[:-1]])
+
+            def window(j: ir.Var) -> None:
+                number = self.low.assign(i * self.places[-1] + j, "window")
+                axes = zip([*outer, j], self.strides, self.before)
+                visit(number, batch, [self.low.assign(place * stride - before, "at") for place, stride, before in axes])
+
+            self.loop(1, self.places[-1], window)
+
+        self.nest(self.low.atom(product([self.batch, *self.places[:-1]])), row)
+
+    def each_row(
+        self, batch: ir.Expr, at: list[ir.Expr], visit: Callable[[ir.Expr, ir.Expr, ir.Expr | None], None]
+    ) -> None:
+        """visit(k, row, inside) for each row of the window at `at`; `row` is its number in the image, which has that
+        row where `inside` holds, or always where that is None."""
+
+        def body(k: ir.Var) -> None:
+            offsets = self.split(k, self.sizes[:-1])
+            tests: list[ir.Expr] = []
+            row = batch
+            for position, offset, rate, length in zip(at, offsets, self.rates, self.space[:-1]):
+                where = self.low.assign(position + offset * rate, "row")
+                tests += [where.compare(">=", 0), where.compare("<", length)]
+                row = row * length + where
+            visit(k, self.low.assign(row, "row"), ir.both(*tests) if tests and self.padded else None)
+
+        if self.rows == 1 and len(self.sizes) == 1:
+            visit(ir.ZERO, batch, None)
+        else:
+            self.loop(2, ir.as_expr(self.rows), body)
+
+    def each_source(self, number: ir.Expr, visit: Callable[[ir.Expr, ir.Expr, ir.Expr, ir.Expr], None]) -> None:
+        """visit(element, window, at, channel) for all elements of windows that come from a row of the image, in the
+        order of the elements; `at` is the index in that row."""
+        low = self.low
+        batch, *rows = self.split(number, [self.batch, *self.space[:-1]])
+
+        def elements(k: ir.Expr, windows: ir.Expr) -> None:
+            def column(o: ir.Var) -> None:
+                stride, length = self.strides[-1], self.space[-1]
+                shift = low.assign(o * self.rates[-1] - self.before[-1], "shift")
+                begin = low.assign(ir.call("max", -(shift // stride), 0), "begin")
+                end = low.assign(ir.call("min", (length - 1 - shift) // stride + 1, self.places[-1]), "end")
+                element = low.assign(k * self.sizes[-1] + o, "element")
+
+                def place(p: ir.Var) -> None:
+                    window = low.assign(windows * self.places[-1] + p, "window")
+                    at = low.assign((p * stride + shift) * self.channels, "at")
+                    self.loop(4, self.channels, lambda c: visit(element, window, at + c, c))
+
+                self.loop(3, (begin, end), place)
+
+            self.loop(2, ir.as_expr(self.sizes[-1]), column)
+
+        def body(k: ir.Var) -> None:
+            offsets = self.split(k, self.sizes[:-1])
+            tests: list[ir.Expr] = []
+            windows = batch
+            for axis, (row, offset) in enumerate(zip(rows, offsets)):
+                from_first = low.assign(row + self.before[axis] - offset * self.rates[axis], "row")
+                place = low.assign(from_first // self.strides[axis], "place")
+                tests += [from_first.compare(">=", 0), place.compare("<", self.places[axis])]
+                if self.strides[axis] > 1:
+                    tests.append((from_first % self.strides[axis]).compare("==", 0))
+                windows = windows * self.places[axis] + place
+            found = low.assign(windows, "windows")
+            self.when(ir.both(*tests), lambda: elements(k, found))
+
+        if len(self.sizes) == 1:
+            elements(ir.ZERO, batch)
+        else:
+            self.loop(1, ir.as_expr(self.rows), body)
+
+
+@emitter("patches")
+def _patches(low: Lowering, node: Node) -> None:
+    array, output = low.array(node.inputs[0]), node.outputs[0]
+    windows = _Windows(low, node, array.dims)
+    dims = (array.dims[0], *windows.places, low.static_dim(windows.elements), array.dims[-1])
+    out = low.new_buffer(product(dims), output.dtype, output.name)
+    fill = scalars.literal(node.attrs["fill"], output.dtype)
+    length, channels = windows.space[-1], windows.channels
+    together = windows.rates[-1] == 1  # the elements of a window's row
+    run = channels * windows.sizes[-1] if together else channels
+    if together and isinstance(channels, ir.Const) and channels.value * windows.sizes[-1] <= _SHORT:
+        run = ir.as_expr(int(channels.value) * windows.sizes[-1])
+
+    def put(to: ir.Expr, value: Callable[[ir.Expr], ir.Expr], bounds: Bounds) -> None:
+        windows.loop(4, bounds, lambda j: low.add(ir.store(out.name, to + j, value(j))))
+
+    def part(to: ir.Expr, row: ir.Expr, first: ir.Expr, inside: ir.Expr | None) -> None:
+        """Copies what lies together in the image: from column `first` of a row."""
+        begin = low.assign(row * length * array.dims[-1] + first * channels, "from")
+
+        def copy() -> None:
+            if not windows.padded:
+                put(to, lambda j: ir.load(array.buffer.name, begin + j), run)
+                return
+            left = low.assign(ir.call("min", ir.call("max", -(first * channels), 0), run), "left")
+            right = low.assign(ir.call("max", ir.call("min", (length - first) * channels, run), left), "right")
+            put(to, lambda j: fill, (ir.ZERO, left))
+            put(to, lambda j: ir.load(array.buffer.name, begin + j), (left, right))
+            put(to, lambda j: fill, (right, run))
+
+        windows.when(inside, copy, lambda: put(to, lambda j: fill, run))
+
+    def window(number: ir.Expr, batch: ir.Expr, at: list[ir.Expr]) -> None:
+        def row(k: ir.Expr, row: ir.Expr, inside: ir.Expr | None) -> None:
+            to = (number * windows.elements + k * windows.sizes[-1]) * channels
+            if together:
+                part(low.assign(to, "to"), row, at[-1], inside)
+                return
+
+            def column(o: ir.Var) -> None:
+                part(low.assign(to + o * channels, "to"), row, low.assign(at[-1] + o * windows.rates[-1], "at"), inside)
+
+            windows.loop(3, ir.as_expr(windows.sizes[-1]), column)
+
+        windows.each_row(batch, at, row)
+
+    windows.each(window)
+    low.define(output, Array(out, dims))
+
+
+@emitter("max_pool")
+def _max_pool(low: Lowering, node: Node) -> None:
+    array, (values, numbers) = low.array(node.inputs[0]), node.outputs
+    windows = _Windows(low, node, array.dims)
+    dims = (array.dims[0], *windows.places, array.dims[-1])
+    largest = low.new_buffer(product(dims), values.dtype, values.name)
+    chosen = low.new_buffer(product(dims), numbers.dtype, "number")
+    lowest, first = scalars.literal(-math.inf, values.dtype), scalars.literal(0, numbers.dtype)
+    kind, length, channels = scalars.machine_type(numbers.dtype), windows.space[-1], windows.channels
+
+    def window(number: ir.Expr, batch: ir.Expr, at: list[ir.Expr]) -> None:
+        to = low.assign(number * channels, "to")
+        windows.loop(
+            2, channels, lambda c: low.add(ir.store(largest.name, to + c, lowest), ir.store(chosen.name, to + c, first))
+        )
+
+        def row(k: ir.Expr, row: ir.Expr, inside: ir.Expr | None) -> None:
+            def column(o: ir.Var) -> None:
+                where = low.assign(at[-1] + o * windows.rates[-1], "at")
+                begin = low.assign((row * length + where) * channels, "from")
+                element = low.assign(ir.Convert(kind, k * windows.sizes[-1] + o), "element")
+
+                def channel(c: ir.Var) -> None:
+                    value = low.assign(ir.load(array.buffer.name, begin + c), "value")
+                    best = low.assign(ir.load(largest.name, to + c), "best")
+                    # The first NaN is larger than all else.
+                    is_nan, no_nan = value.compare("!=", value), best.compare("==", best)
+                    better = ir.either(value.compare(">", best), ir.both(is_nan, no_nan))
+                    better = low.assign(better, "better")
+                    low.add(ir.store(largest.name, to + c, better.choose(value, best)))
+                    low.add(ir.store(chosen.name, to + c, better.choose(element, ir.load(chosen.name, to + c))))
+
+                test = ir.both(where.compare(">=", 0), where.compare("<", length)) if windows.padded else None
+                windows.when(test, lambda: windows.loop(4, channels, channel))
+
+            windows.when(inside, lambda: windows.loop(3, ir.as_expr(windows.sizes[-1]), column))
+
+        windows.each_row(batch, at, row)
+
+    windows.each(window)
+    low.define(values, Array(largest, dims))
+    low.define(numbers, Array(chosen, dims))
+
+
+@emitter("patches_grad", "max_pool_grad")
+def _fold(low: Lowering, node: Node) -> None:
+    of_patches = node.op.name == "patches_grad"
+    parts, output = low.array(node.inputs[0]), node.outputs[0]
+    numbers = None if of_patches else low.array(node.inputs[1])
+    dims = filled(low, node, node.attrs["shape"], node.inputs[1 if of_patches else 2 :])
+    windows = _Windows(low, node, dims, parts.dims[1 : len(node.attrs["sizes"]) + 1])
+    out = low.new_buffer(product(dims), output.dtype, output.name)
+    zero = scalars.literal(0, output.dtype)
+
+    def row(i: ir.Var) -> None:
+        width = low.assign(windows.space[-1] * windows.channels, "width")
+        begin = low.assign(i * width, "begin")
+        windows.loop(1, width, lambda j: low.add(ir.store(out.name, begin + j, zero)))
+
+        def add(element: ir.Expr, window: ir.Expr, at: ir.Expr, channel: ir.Expr) -> None:
+            if numbers is None:
+                found: ir.Expr = ir.load(
+                    parts.buffer.name, (window * windows.elements + element) * windows.channels + channel
+                )
+            else:
+                place = low.assign(window * windows.channels + channel, "at")
+                is_it = ir.load(numbers.buffer.name, place).compare("==", element)
+                found = is_it.choose(ir.load(parts.buffer.name, place), zero)
+            total = ir.load(out.name, begin + at)
+            low.add(ir.set_to(total, scalars.narrow(total + found, output.dtype)))
+
+        windows.each_source(i, add)
+
+    windows.nest(low.atom(product(dims[:-2])), row)
+    low.define(output, Array(out, dims))

@@ -1,0 +1,174 @@
+"""A graph on a GPU: its native parts are kernels there, and the rest runs on the CPU, between copies."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from runtime import device as devices
+from runtime import errors
+from runtime.codegen.backends import call_stub
+from runtime.codegen.backends.driver import compiling, interrupts_deferred
+from runtime.codegen.device.launch import DeviceKernel
+from runtime.codegen.device.spmd import NotOnDevice
+from runtime.codegen.kernel.source import KernelSource, NotNative
+from runtime.codegen.lower.lower_graph import lower, why_interpreted
+from runtime.collecting import rarely
+from runtime.engine.executable import can_describe_values
+from runtime.engine.partition import sequence
+from runtime.gpu.memory import DeviceArray, Place, Traffic
+from runtime.graph.interpreter import interpret
+from runtime.graph.ir import Graph
+from runtime.graph.spans import describe_span
+from runtime.ops.stack import Stack, Store
+from runtime.recursion import room_for
+
+Call = Callable[[Sequence[Any]], "list[Any]"]
+
+
+def no_form(what: str, why: str, place: Place, span: Any) -> errors.InvalidArgumentError:
+    """The error for something that can't run on a GPU while soft placement is off."""
+    where = f"\n  at {describe_span(span)}" if span else ""
+    return errors.InvalidArgumentError(
+        f"Could not satisfy device specification '{place.name}': {what} has no form for GPUs: {why}. "
+        "ag.config.set_soft_device_placement(True) lets it run on the CPU, and ag.device('/CPU:0') says that it is to."
+        f"{where}"
+    )
+
+
+class PlacedGraph:
+    """A graph compiled for a GPU: called with values of the graph's inputs (arrays here or there, numbers, stacks, None
+    for tokens), gives those of its outputs, on the GPU.
+
+    kernels    how many kernels it is
+    on_cpu     what runs on the CPU: (names of ops, why)
+    traffic    copies over the bus that its calls have made
+    """
+
+    def __init__(self, graph: Graph, place: Place) -> None:
+        self.graph, self.place = graph, place
+        self.kernels = 0
+        self.calls = 0
+        self.on_cpu: list[tuple[list[str], str]] = []
+        self.traffic = Traffic()
+        self._call: Call | None = None
+        self._lock = threading.Lock()
+
+    def __call__(self, values: Sequence[Any]) -> list[Any]:
+        """Raises what the graph's ops raise, InvalidArgumentError for one that has no form for GPUs while soft
+        placement is off, and ResourceExhaustedError."""
+        call = self._call or self.prepare()
+        before = self.place.traffic.copy()
+        try:
+            return call(values)
+        except (errors.OpError, AssertionError) as error:
+            if not isinstance(error, errors.ResourceExhaustedError) and can_describe_values(self.graph):
+                interpret(self.graph, [on_host(value) for value in values])
+            raise
+        finally:
+            self.calls += 1
+            self.traffic.add(self.place.traffic.since(before))
+
+    def prepare(self) -> Call:
+        """Compiles the graph, once."""
+        with self._lock:
+            if self._call is None:
+                with room_for(self.graph), rarely():
+                    self._call = sequence(self.graph, self._native, self._interpreted)
+            return self._call
+
+    def whole(self) -> Call:
+        """The graph as one kernel. Raises NotNative."""
+        for node in self.graph.nodes:
+            found = why_interpreted(node)
+            if found is not None:
+                raise NotNative(found[0])
+        return self._on_gpu(lower(self.graph))
+
+    def _native(self, part: Graph) -> Call:
+        try:
+            return self._on_gpu(lower(part))
+        except NotNative as reason:
+            return self._on_cpu(part, str(reason), _interpreting(part))
+
+    def _on_gpu(self, source: KernelSource) -> Call:
+        """A kernel's stub. Raises NotNative where it has no form for GPUs."""
+        place = self.place
+        with compiling, interrupts_deferred():
+            try:
+                kernel = DeviceKernel(source, place)
+            except NotOnDevice as reason:
+                raise NotNative(str(reason)) from reason
+        self.kernels += 1
+
+        def entry(*arguments: Any) -> Any:
+            found = kernel(arguments)
+            return tuple(found) if len(found) != 1 else found[0]
+
+        constants = tuple(
+            DeviceArray(place, each.shape, each.dtype, each, note=f"constants of '{source.name}'")
+            if isinstance(each, np.ndarray)
+            else each
+            for each in source.constants
+        )
+        stub = call_stub.make_device_stub(source, entry, constants, self._on_gpu)
+
+        def call(values: Sequence[Any]) -> list[Any]:
+            return [self._here(value) for value in stub(values)]
+
+        return call
+
+    def _here(self, value: Any) -> Any:
+        """What a kernel returns, on the GPU: numbers come with its status, and arguments may be from elsewhere."""
+        if isinstance(value, np.generic):
+            return self.place.scalar(value)
+        if isinstance(value, np.ndarray):
+            return DeviceArray(self.place, value.shape, value.dtype, value)
+        return value
+
+    def _interpreted(self, part: Graph) -> Call:
+        nodes = [node for node in part.nodes if node.op.name != "constant"]
+        reasons = [found[0] for node in nodes if (found := why_interpreted(node))]
+        return self._on_cpu(part, reasons[0] if reasons else "", _interpreting(part))
+
+    def _on_cpu(self, part: Graph, why: str, call: Call) -> Call:
+        nodes = [node for node in part.nodes if node.op.name != "constant"]
+        culprits = [node for node in nodes if not (node.op.effect or node.op.calls_python)]
+        if culprits and not devices.get_soft_device_placement():
+            found = next(((n, r) for n in culprits if (r := why_interpreted(n))), None)
+            node, reason = (found[1][1], found[1][0]) if found else (culprits[0], why)
+            raise no_form(node.op.label, reason, self.place, node.span)
+        if nodes:
+            self.on_cpu.append((sorted({node.op.name for node in nodes}), why))
+        return lambda values: call([on_host(value) for value in values])
+
+    def lines(self) -> list[str]:
+        """For `explain`."""
+        found = [
+            f"on {self.place.short} ({self.place.backend.name}): {_counted(self.kernels, 'kernel')}, "
+            f"{_counted(self.calls, 'call')} so far"
+        ]
+        found += [f"  on the CPU: {', '.join(names)}{f', since {why}' if why else ''}" for names, why in self.on_cpu]
+        return [*found, f"  over the bus: {self.traffic}"]
+
+
+def _interpreting(part: Graph) -> Call:
+    return lambda values: interpret(part, values)
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
+
+
+def on_host(value: Any) -> Any:
+    """A value as the CPU has it."""
+    if value.__class__ is DeviceArray:
+        return value.on_host()
+    if value.__class__ is Stack and value.store.data.__class__ is DeviceArray:
+        store = value.store
+        copied = Store(np.array(store.data), np.array(store.dims), store.used, store.dims_used)
+        return Stack(copied, int(value.top), int(value.dims_top), value.rank)
+    return value

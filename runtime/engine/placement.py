@@ -1,0 +1,224 @@
+"""Runs ops and graphs on GPUs: where their operands are, or where a `device` block says.
+
+`Placer` stands in `runtime.context.placing` from the first use of a GPU on. An op is a graph of one node; a graph is
+compiled for a GPU once (`placed_graph.py`). What has no form for a GPU runs on the CPU, unless soft placement is off.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from runtime import device as devices
+from runtime import errors
+from runtime.codegen.kernel.source import NATIVE_DTYPES, NotNative
+from runtime.context import ctx, placing
+from runtime.engine.placed_graph import PlacedGraph, no_form
+from runtime.gpu.memory import DeviceArray, Place, on_place
+from runtime.graph.builder import Builder
+from runtime.graph.callers import user_span
+from runtime.graph.ir import Graph
+from runtime.graph.passes.pipeline import optimize
+from runtime.ops.table import OpDef
+from runtime.tensor import DeviceTensor, EagerTensor, eager, held_by
+from runtime.types import TensorType
+
+
+def start() -> None:
+    """Puts the placer where ops and functions find it."""
+    if not placing:
+        placing.append(Placer())
+
+
+class Placer:
+    """Says where things run, and runs them there."""
+
+    def __init__(self) -> None:
+        self._kernels: dict[tuple, Call | NotNative] = {}
+        self._lock = threading.Lock()
+
+    def place_of(self, inputs: Sequence[Any]) -> Place | None:
+        """The GPU on which to run with these operands; None: the CPU."""
+        if ctx.device is not None:
+            return devices.place_named(ctx.device)
+        for tensor in inputs:
+            if tensor.__class__ is DeviceTensor:
+                return tensor.held.place
+            if not isinstance(tensor, EagerTensor) or tensor.dtype is None:
+                continue
+            store = getattr(tensor._array, "store", None)  # of a stack
+            if store is not None and store.data.__class__ is DeviceArray:
+                return store.data.place
+        return None
+
+    # --- tensors -------------------------------------------------------------------------------------------------
+
+    def put(self, tensor: Any, place: Place | None) -> Any:
+        """A tensor on a GPU (None: the CPU); of a dtype that GPUs don't have, the tensor itself."""
+        if place is None:
+            return tensor.cpu()
+        if tensor.__class__ is DeviceTensor:
+            return tensor if tensor.held.place is place else DeviceTensor(tensor.held.moved_to(place), tensor.dtype)
+        if tensor.__class__ is not EagerTensor or tensor.dtype.name not in NATIVE_DTYPES:
+            return tensor
+        return DeviceTensor(on_place(tensor._array, place), tensor.dtype)
+
+    def made(self, tensor: EagerTensor) -> Any:
+        """A tensor that was made of Python values, where the `device` block wants it."""
+        place = None if ctx.device is None else devices.place_named(ctx.device)
+        return tensor if place is None else self.put(tensor, place)
+
+    def home(self, tensor: EagerTensor) -> Place | None:
+        """Where a variable with this initial value lives."""
+        place = self.place_of((tensor,))
+        return place if tensor.dtype.name in NATIVE_DTYPES else None
+
+    # --- ops -----------------------------------------------------------------------------------------------------
+
+    def apply(self, op: OpDef, inputs: Sequence[Any], attrs: dict[str, Any]) -> tuple | None:
+        """The op's outputs; None where it runs on the CPU, which copies what it needs.
+
+        Raises InvalidArgumentError for an op that has no form for the GPU while soft placement is off,
+        ResourceExhaustedError.
+        """
+        place = self.place_of(inputs)
+        if op.cost == 0 and not op.reads_elements(len(inputs)) and inputs[0].__class__ is DeviceTensor:
+            # It only asks for a shape: nothing is copied for it. Its result is on the CPU.
+            return self._measured(op, inputs, attrs)
+        if place is None or op.effect or op.calls_python:
+            self._say(op.label, None)
+            return None
+        if (
+            op.keeps_order
+            and not op.can_fail
+            and inputs[0].dtype.name in NATIVE_DTYPES
+            and inputs[0].__class__ in _PLAIN
+        ):
+            return self._view(op, inputs, attrs, place)
+        try:
+            call = self._kernel(op, [t.type for t in inputs], attrs, place)
+            values = call([held_by(t) for t in inputs])
+        except errors.ResourceExhaustedError:
+            raise
+        except NotNative as refusal:
+            if not devices.get_soft_device_placement():
+                raise no_form(op.label, str(refusal), place, user_span()) from None
+            self._say(op.label, None)
+            return None
+        except errors.OpError:
+            return None  # the CPU words the error as that of an eager op
+        self._say(op.label, place)
+        return tuple([eager(value) for value in values])
+
+    def _measured(self, op: OpDef, inputs: Sequence[Any], attrs: dict[str, Any]) -> tuple:
+        found = op.kernel(_stand_in(inputs[0]), *[t._array for t in inputs[1:]], **attrs)
+        return tuple(EagerTensor(each) for each in (found if op.multiple else (found,)))
+
+    def _view(self, op: OpDef, inputs: Sequence[Any], attrs: dict[str, Any], place: Place) -> tuple | None:
+        try:
+            shape = op.kernel(_stand_in(inputs[0]), *[t._array for t in inputs[1:]], **attrs).shape
+        except Exception:
+            return None  # the CPU says what is wrong
+        self._say(op.label, place)
+        held = on_place(held_by(inputs[0]), place)
+        return (DeviceTensor(held.reshaped(shape), inputs[0].dtype),)
+
+    def _kernel(self, op: OpDef, types: Sequence[Any], attrs: dict[str, Any], place: Place) -> Call:
+        """The op as a kernel. Raises NotNative where it has none."""
+        if not all(isinstance(type_, TensorType) and type_.dtype.name in NATIVE_DTYPES for type_ in types):
+            dtypes = {getattr(getattr(type_, "dtype", None), "name", "?") for type_ in types} - NATIVE_DTYPES
+            raise NotNative(f"GPUs have no tensors of {', '.join(sorted(dtypes)) or 'this kind'}")
+        # Kernels for any size, but for what broadcasts; for these very sizes where there is none.
+        general = [TensorType(t.dtype, tuple([d if d == 1 else None for d in t.shape])) for t in types]
+        refusal: NotNative | None = None
+        for kinds in (general, types):
+            try:
+                return self._compiled(op, kinds, attrs, place)
+            except NotNative as reason:
+                refusal = reason
+        assert refusal is not None
+        raise refusal
+
+    def _compiled(self, op: OpDef, types: Sequence[Any], attrs: dict[str, Any], place: Place) -> Call:
+        key = op.name, tuple(types), tuple(sorted(attrs.items(), key=lambda item: item[0])), place
+        with self._lock:
+            found = self._kernels.get(key)
+            if found is None:
+                try:
+                    graph = _graph_of(op, types, attrs)
+                    found = PlacedGraph(graph, place).whole()
+                except (NotNative, errors.OpError, ValueError, TypeError) as reason:
+                    found = NotNative(str(reason))
+                self._kernels[key] = found
+        if isinstance(found, NotNative):
+            raise found
+        return found
+
+    # --- graphs --------------------------------------------------------------------------------------------------
+
+    def run(self, executable: Any, inputs: Sequence[Any], wanted: str | None) -> list[Any] | None:
+        """The values of a graph's outputs; None where it runs on the CPU. wanted: the GPU that a block in the function
+        names. Raises as `apply`."""
+        place = self._place_of_graph(inputs, wanted)
+        self._say(executable.graph.name, place)
+        if place is None:
+            return None
+        return self._placed(executable, place)([held_by(t) for t in inputs])
+
+    @staticmethod
+    def _placed(executable: Any, place: Place) -> PlacedGraph:
+        found = executable.placed.get(place)
+        if found is None:
+            found = executable.placed.setdefault(place, PlacedGraph(executable.graph, place))
+        return found
+
+    def _place_of_graph(self, inputs: Sequence[Any], wanted: str | None) -> Place | None:
+        found = devices.place_named(wanted) if wanted is not None and ctx.device is None else None
+        return found or self.place_of(inputs)
+
+    def prepare(self, executable: Any, inputs: Sequence[Any], wanted: str | None) -> None:
+        """Compiles a graph for the GPU on which a call with these operands would run, if there is one."""
+        place = self._place_of_graph(inputs, wanted)
+        if place is not None:
+            self._placed(executable, place).prepare()
+
+    @staticmethod
+    def _say(what: str, place: Place | None) -> None:
+        if devices.get_log_device_placement():
+            name = devices.CPU if place is None else place.name
+            wanted = ctx.device
+            note = ""
+            if place is None and wanted is not None and devices.parse(wanted)[0] != "CPU":
+                note = f" ({wanted} was asked for)"
+            span = user_span()
+            where = f", at {errors.place(*span[:2])}" if span is not None else ""
+            print(f"Executing op {what} in device {name}{note}{where}", file=sys.stderr)
+
+
+Call = Callable[[Sequence[Any]], "list[Any]"]
+_PLAIN = (EagerTensor, DeviceTensor)
+
+
+def _stand_in(tensor: Any) -> np.ndarray:
+    """An array of a tensor's dtype and shape, without elements of its own."""
+    return np.broadcast_to(np.zeros((), tensor.dtype.np), tensor._shape)
+
+
+def _graph_of(op: OpDef, types: Sequence[Any], attrs: dict[str, Any]) -> Graph:
+    """A graph of one op."""
+    builder = Builder(op.label)
+    numerics, ctx.numerics = ctx.numerics, None
+    try:
+        with builder:
+            inputs = [builder.tensor(builder.add_input(type_)) for type_ in types]
+            outputs = builder.emit(op, inputs, attrs)
+    finally:
+        ctx.numerics = numerics
+    builder.graph.outputs = [each.value for each in outputs]  # type: ignore[attr-defined]
+    for node in builder.graph.walk():
+        node.span = node.name = None  # the kernel serves other lines, too
+    return optimize(builder.graph)

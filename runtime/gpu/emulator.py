@@ -1,0 +1,112 @@
+"""A GPU made of this computer's threads and memory: kernels in SPMD form, compiled for the processor.
+
+Barriers are real, and threads begin in a random order, so that what a GPU would do wrong for want of a barrier goes
+wrong here too, now and then. It is for tests, and for trying out programs: a launch takes a millisecond or more.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import random
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from runtime.gpu.interface import C_TYPES, Module, OutOfMemory, Shape
+
+_ALIGNMENT = 256
+_SHAPE = Shape(2, 2)
+
+
+# What the generated function that gives a thread its record is called.
+RECORD = "record_of_this_thread"
+
+
+class Emulator:
+    """An emulated GPU (`interface.Backend`) with so many bytes of memory."""
+
+    name = "Emulated GPU"
+    record = RECORD
+    dlpack_type = 1  # memory of the processor
+    ordinal = 0
+    compute_capability = (9, 0)
+
+    def __init__(self, shape: Shape = _SHAPE, memory: int = 1 << 30) -> None:
+        """shape: of launches that don't have one of their own."""
+        self.shape = shape
+        self.launches = 0
+        self._free = self._total = memory
+        self._memory: dict[int, np.ndarray] = {}
+
+    def load(self, module: Module) -> Any:
+        return ctypes.CFUNCTYPE(None, *(C_TYPES[kind] for kind in module.kinds))(module.address())
+
+    def allocate(self, size: int) -> int:
+        if size > self._free:
+            raise OutOfMemory(size)
+        memory = np.empty(size + _ALIGNMENT, np.uint8)
+        address = -(-memory.ctypes.data // _ALIGNMENT) * _ALIGNMENT
+        self._memory[address] = memory
+        self._free -= memory.nbytes
+        return address
+
+    def free(self, address: int) -> None:
+        self._free += self._memory.pop(address).nbytes
+
+    def memory_info(self) -> tuple[int, int]:
+        return self._free, self._total
+
+    def write(self, address: int, content: np.ndarray) -> None:
+        ctypes.memmove(address, content.ctypes.data, content.nbytes)
+
+    def read(self, address: int, target: np.ndarray) -> None:
+        ctypes.memmove(target.ctypes.data, address, target.nbytes)
+
+    def copy(self, target: int, source: int, size: int) -> None:
+        ctypes.memmove(target, source, size)
+
+    def synchronize(self) -> None:
+        """Launches end before `launch` does."""
+
+    def shape_for(self, kernel: Any, elements: int) -> Shape:
+        return self.shape
+
+    def launch(self, kernel: Any, arguments: Sequence[tuple[str, int | float]], shape: Shape) -> None:
+        self.launches += 1
+        given = [value for _, value in arguments]
+        set_record = _set_record()
+        records = []
+        for number in range(shape.threads):
+            block, place = divmod(number, shape.block_size)
+            fields = (given[0], number, shape.threads, place, shape.block_size, block, shape.blocks)
+            records.append(np.array(fields, np.int64))
+
+        def run(record: np.ndarray) -> None:
+            set_record(record.ctypes.data)
+            kernel(*given)
+
+        threads = [threading.Thread(target=run, args=(record,)) for record in records]
+        random.shuffle(threads)
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+
+@functools.cache
+def thread_key() -> ctypes.c_uint:
+    """The key under which each thread has its record, by pthreads."""
+    key = ctypes.c_uint()
+    if ctypes.CDLL(None).pthread_key_create(ctypes.byref(key), None):
+        raise OSError("no thread-specific key is left")
+    return key
+
+
+@functools.cache
+def _set_record() -> Callable[[int], None]:
+    """What gives the calling thread its record."""
+    key, set_specific = thread_key(), ctypes.CDLL(None).pthread_setspecific
+    return lambda address: set_specific(key, ctypes.c_void_p(address))

@@ -1,0 +1,275 @@
+"""What lies in a GPU's memory, and what was copied there and back.
+
+A `Place` is a logical GPU. A `DeviceArray` is an array in it; it may also be on the host, where it came from or has
+been read. Copies are made when something asks for the other side, once, and are counted.
+"""
+
+from __future__ import annotations
+
+import gc
+import threading
+import weakref
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from runtime import errors
+from runtime.gpu.interface import Backend, OutOfMemory
+from runtime.profiling import span
+
+_HOLDERS_SHOWN = 5
+
+
+def in_words(size: float) -> str:
+    """A number of bytes as people read it."""
+    for unit in ("B", "KiB", "MiB"):
+        if abs(size) < 1024:
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1024
+    return f"{size:.1f} GiB"
+
+
+@dataclass
+class Traffic:
+    """Copies over the bus. to, back: how many to the GPU and from it, in how many bytes."""
+
+    to: int = 0
+    to_bytes: int = 0
+    back: int = 0
+    back_bytes: int = 0
+
+    def since(self, before: Traffic) -> Traffic:
+        return Traffic(*(getattr(self, f.name) - getattr(before, f.name) for f in fields(self)))
+
+    def add(self, other: Traffic) -> None:
+        for field in fields(self):
+            setattr(self, field.name, getattr(self, field.name) + getattr(other, field.name))
+
+    def copy(self) -> Traffic:
+        return Traffic(self.to, self.to_bytes, self.back, self.back_bytes)
+
+    def __str__(self) -> str:
+        return (
+            f"{self.to} {_copies(self.to)} to the GPU ({in_words(self.to_bytes)}), {self.back} from it "
+            f"({in_words(self.back_bytes)})"
+        )
+
+
+def _copies(count: int) -> str:
+    return "copy" if count == 1 else "copies"
+
+
+class Place:
+    """A logical GPU.
+
+    name     in TensorFlow's long form
+    short    `GPU:0`
+    limit    bytes that arrays may take; None: what there is
+    current, peak   bytes that arrays take, and took at most
+    """
+
+    def __init__(self, short: str, backend: Backend, limit: int | None = None) -> None:
+        self.short, self.backend, self.limit = short, backend, limit
+        self.name = f"/job:localhost/replica:0/task:0/device:{short}"
+        self.current = self.peak = 0
+        self.traffic = Traffic()
+        # One launch or copy at a time: launches share the scratch memory.
+        self.lock = threading.RLock()
+        self._buffers: weakref.WeakSet[Buffer] = weakref.WeakSet()
+        self._scratch: dict[str, Buffer] = {}
+
+    def allocate(self, size: int, note: str) -> Buffer:
+        """Memory. note: what it is for, if it has to be said. Raises ResourceExhaustedError."""
+        with self.lock:
+            try:
+                return self._allocated(size, note)
+            except OutOfMemory:
+                self._scratch.clear()
+                gc.collect()  # circles of objects may hold arrays
+                try:
+                    return self._allocated(size, note)
+                except OutOfMemory:
+                    raise self.out_of_memory(size, note) from None
+
+    def _allocated(self, size: int, note: str) -> Buffer:
+        if self.limit is not None and self.current + size > self.limit:
+            raise OutOfMemory(size)
+        buffer = Buffer(self, self.backend.allocate(max(size, 1)), size, note)
+        self.current += size
+        self.peak = max(self.peak, self.current)
+        self._buffers.add(buffer)
+        return buffer
+
+    def scratch(self, kind: str, size: int) -> Buffer:
+        """Memory for the length of a launch, under `lock`: the same for the next one."""
+        found = self._scratch.get(kind)
+        if found is None or found.size < size:
+            self._scratch.pop(kind, None)
+            del found
+            found = self._scratch[kind] = self.allocate(size, f"scratch memory of kernels ({kind})")
+        return found
+
+    def out_of_memory(self, size: int, note: str) -> errors.ResourceExhaustedError:
+        """The error for so many bytes that can't be had."""
+        free, total = self.backend.memory_info()
+        if self.limit is not None:
+            free, total = min(free, self.limit - self.current), min(total, self.limit)
+        held: dict[tuple[str, int], int] = {}
+        for buffer in self._buffers:
+            held[buffer.note, buffer.size] = held.get((buffer.note, buffer.size), 0) + 1
+        largest = sorted(held.items(), key=lambda item: -item[0][1] * item[1])[:_HOLDERS_SHOWN]
+        lines = [
+            f"\n  {in_words(size * count)} {f'({count} of {in_words(size)}) ' if count > 1 else ''}{what}"
+            for (what, size), count in largest
+        ]
+        return errors.ResourceExhaustedError(
+            f"Out of memory on {self.short}: {in_words(size)} for {note}, but {in_words(free)} of {in_words(total)} "
+            f"are free. The largest holders:{''.join(lines) or ' none'}\nDrop tensors that are no longer needed, or "
+            "make batches smaller."
+        )
+
+    def scalar(self, value: Any) -> DeviceArray:
+        """A number: kernels are given numbers by value."""
+        return DeviceArray(self, (), value.dtype, value)
+
+    def __repr__(self) -> str:
+        return f"<{self.short}: {self.backend.name}>"
+
+    def __reduce__(self) -> tuple:
+        raise TypeError("a GPU can't be pickled; tensors on it are pickled as those of the CPU")
+
+
+class Buffer:
+    """Memory of a GPU, free when nobody refers to it any more."""
+
+    __slots__ = ("place", "address", "size", "note", "__weakref__")
+
+    def __init__(self, place: Place, address: int, size: int, note: str) -> None:
+        self.place, self.address, self.size, self.note = place, address, size, note
+
+    def __del__(self) -> None:
+        place = self.place
+        place.current -= self.size
+        place.backend.free(self.address)
+
+    def covers(self, address: int) -> bool:
+        return self.address <= address < self.address + max(self.size, 1)
+
+
+def on_place(array: Any, place: Place) -> DeviceArray:
+    """An array of the host's or of a GPU's on a GPU."""
+    if array.__class__ is DeviceArray:
+        return array.moved_to(place)
+    return DeviceArray(place, array.shape, array.dtype, array)
+
+
+class _Flags:
+    c_contiguous = True
+
+
+class DeviceArray:
+    """An array in the memory of a GPU, which nobody writes to. Numbers (rank 0) are kept on the host, too."""
+
+    __slots__ = ("place", "shape", "dtype", "_host", "_buffer", "_address", "note", "__weakref__")
+    flags = _Flags
+    # NumPy's functions take it by `__array__`.
+    __array_priority__ = 100
+
+    def __init__(
+        self,
+        place: Place,
+        shape: tuple[int, ...],
+        dtype: np.dtype,
+        host: Any = None,
+        buffer: Buffer | None = None,
+        address: int = 0,
+        note: str = "a tensor",
+    ) -> None:
+        self.place, self.shape, self.dtype = place, shape, dtype
+        self._host, self._buffer, self._address, self.note = host, buffer, address, note
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        return int(np.prod(self.shape, dtype=np.int64))
+
+    @property
+    def nbytes(self) -> int:
+        return self.size * self.dtype.itemsize
+
+    @property
+    def is_there(self) -> bool:
+        """Whether it has been copied to the GPU, or was made there."""
+        return self._buffer is not None
+
+    def on_host(self) -> Any:
+        """The value as a NumPy array (a NumPy scalar for rank 0), copied from the GPU once."""
+        if self._host is None:
+            target = np.empty(self.shape, self.dtype)
+            if self.nbytes:
+                with self.place.lock, span("copy", f"copy from {self.place.short}", bytes=self.nbytes):
+                    self.place.backend.read(self._address, target)
+                    self.place.traffic.back += 1
+                    self.place.traffic.back_bytes += self.nbytes
+            target.flags.writeable = False
+            self._host = target if self.shape else target[()]
+        return self._host
+
+    def address(self) -> int:
+        """Where it is in the GPU's memory, copied there if it isn't yet. Raises ResourceExhaustedError."""
+        if self._buffer is None:
+            with self.place.lock:
+                if self._buffer is None:
+                    content = np.ascontiguousarray(self._host, self.dtype)
+                    buffer = self.place.allocate(self.nbytes, self.note)
+                    if self.nbytes:
+                        with span("copy", f"copy to {self.place.short}", bytes=self.nbytes):
+                            self.place.backend.write(buffer.address, content)
+                        self.place.traffic.to += 1
+                        self.place.traffic.to_bytes += self.nbytes
+                    self._address = buffer.address
+                    self._buffer = buffer
+        return self._address
+
+    def buffer(self) -> Buffer:
+        """The memory in which it lies."""
+        self.address()
+        assert self._buffer is not None
+        return self._buffer
+
+    def reshaped(self, shape: Sequence[int]) -> DeviceArray:
+        """The same memory in another shape of as many elements."""
+        host = None if self._host is None else np.reshape(self._host, shape)
+        if host is not None and not shape:
+            host = host[()]
+        return DeviceArray(self.place, tuple(shape), self.dtype, host, self._buffer, self._address, self.note)
+
+    def copied(self) -> DeviceArray:
+        """The same in memory of its own."""
+        address = self.address()
+        buffer = self.place.allocate(self.nbytes, self.note)
+        self.place.backend.copy(buffer.address, address, self.nbytes)
+        return DeviceArray(self.place, self.shape, self.dtype, self._host, buffer, buffer.address, self.note)
+
+    def moved_to(self, place: Place, note: str | None = None) -> DeviceArray:
+        """The array in another GPU's memory (by way of the host), or itself."""
+        if place is self.place:
+            return self
+        return DeviceArray(place, self.shape, self.dtype, self.on_host(), note=note or self.note)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return np.array(self.on_host(), dtype)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __reduce__(self) -> tuple:
+        return np.asarray, (self.on_host(),)
+
+    def __repr__(self) -> str:
+        return f"<{self.dtype}{list(self.shape)} on {self.place.short}>"

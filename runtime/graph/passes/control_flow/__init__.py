@@ -1,0 +1,1 @@
+"""Passes over loops and branches, for graphs that have some."""

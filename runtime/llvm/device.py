@@ -1,0 +1,500 @@
+"""What kernels in SPMD form (`runtime/codegen/device/spmd.py`) call, and the function around them, for two machines:
+GPUs of NVIDIA's, by PTX, and threads of this computer, which stand for a GPU's in tests.
+
+A launch has an environment in the device's memory, of `environment_size(threads)` bytes, whose first `HEAD` bytes its
+host clears but for three numbers:
+
+    TOP, END    the first free byte of the heap, and the end of it
+    KEY         the first trip of a shared loop that failed; `NO_FAILURE` at the start
+
+Arrays that a kernel makes lie in the heap. The first thread alone manages it, and counts the references to each array;
+all threads meet in `@allocate`, so that no thread still reads what is given away. Memory is given in four sizes for
+each power of two, so that blocks which were freed fit again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from runtime.kernel_ir.types import BOOL, INT64, Array, Scalar, Type, results
+from runtime.llvm import arithmetic, calls
+from runtime.llvm.calls import CallRule
+from runtime.llvm.memory import HEADER
+from runtime.llvm.writer import Value, Writer, part_types
+
+NO_FAILURE = (1 << 63) - 1
+
+# Bytes from the environment's start.
+TOP, END, LACKING, ALLOCATED, BARRIER, KEY = 0, 8, 16, 24, 32, 40
+DETAILS = 64
+MOST_DETAILS = 16  # numbers that come with a status
+HANDED_OVER = DETAILS + 8 * (1 + MOST_DETAILS)
+MOST_HANDED_OVER = 64  # numbers that the first thread hands over at a time
+_FREE = HANDED_OVER + 8 * MOST_HANDED_OVER
+_BLOCK_BARRIERS = _FREE + 8 * 256
+_OF_BLOCKS = _BLOCK_BARRIERS + 8 * 1024
+_OF_THREADS = _OF_BLOCKS + 8 * 1024
+MOST_BLOCKS = 1024
+HEAD = _OF_BLOCKS  # bytes that the host writes before a launch
+
+
+def environment_size(threads: int) -> int:
+    """Bytes of the environment of a launch."""
+    return _OF_THREADS + 8 * threads
+
+
+# --- what statements call --------------------------------------------------------------------------------------------
+
+
+def _number(symbol: str) -> CallRule:
+    return CallRule(lambda types: INT64, lambda w, operands, type_: Value(INT64, w.op(f"call i64 @{symbol}()")))
+
+
+def _effect(write: Callable[[Writer, Sequence[Any]], None]) -> CallRule:
+    return CallRule(lambda types: None, lambda w, operands, type_: write(w, operands))
+
+
+def _barrier(symbol: str) -> CallRule:
+    return _effect(lambda w, operands: w.line(f"call void @{symbol}()"))
+
+
+def _place(w: Writer, offset: int, index: str | None = None) -> str:
+    base = w.op(f"getelementptr i8, ptr {w.op('call ptr @gpu_environment()')}, i64 {offset}")
+    return base if index is None else w.op(f"getelementptr i64, ptr {base}, i64 {index}")
+
+
+def _store(w: Writer, place: str, item: Value) -> None:
+    text = w.op(f"zext i1 {item.text} to i8") if item.type == BOOL else item.text
+    w.line(f"store {item.type.memory} {text}, ptr {place}")
+
+
+def _load(w: Writer, place: str, type_: Scalar) -> Value:
+    found = w.op(f"load {type_.memory}, ptr {place}")
+    return Value(type_, w.op(f"trunc i8 {found} to i1") if type_ == BOOL else found)
+
+
+def _index(w: Writer, item: Value) -> str:
+    return arithmetic.cast(w, item, INT64).text
+
+
+def _last_type(types: Sequence[Any]) -> Type:
+    last: Type = types[-1]
+    return last
+
+
+def _write_at(offset: int) -> CallRule:
+    """Writes the second operand at the number that the first one is."""
+
+    def write(w: Writer, operands: Sequence[Any]) -> None:
+        at, item = operands
+        _store(w, _place(w, offset, _index(w, at)), item)
+
+    return _effect(write)
+
+
+def _read_at(offset: int) -> CallRule:
+    """Reads a number of the type of the second operand."""
+
+    def write(w: Writer, operands: Sequence[Any], type_: Any) -> Value:
+        return _load(w, _place(w, offset, _index(w, operands[0])), type_)
+
+    return CallRule(_last_type, write)
+
+
+def _report(w: Writer, operands: Sequence[Any]) -> None:
+    w.line(f"atomicrmw min ptr {_place(w, KEY)}, i64 {_index(w, operands[0])} monotonic")
+
+
+def _first_failure(w: Writer, operands: Sequence[Any], type_: Any) -> Value:
+    return Value(INT64, w.op(f"load i64, ptr {_place(w, KEY)}"))
+
+
+def _failed(w: Writer, operands: Sequence[Any], type_: Any) -> Value:
+    found = _first_failure(w, operands, type_)
+    return Value(BOOL, w.op(f"icmp ne i64 {found.text}, {NO_FAILURE}"))
+
+
+def _told(w: Writer, operands: Sequence[Any], type_: Any) -> Value:
+    return _load(w, _place(w, DETAILS, _index(w, operands[0])), INT64)
+
+
+def _c_function(name: str) -> CallRule:
+    """A function of the C library: a formula of ours, or one of the library for devices, since there is none."""
+
+    def write(w: Writer, operands: Sequence[Any], type_: Scalar) -> Any:
+        given = [arithmetic.cast(w, operand, type_) for operand in operands]
+        if w.program.has_formula(name):
+            return w.program.vector_call(w, name, given)
+        return w.program.call(w, name, given)  # raises Unsupported where there is none
+
+    return CallRule(calls.real, write)
+
+
+BUILTINS: dict[tuple[str, str], CallRule] = {
+    **{("math", name): _c_function(name) for name in calls.C_FUNCTIONS},
+    **{key: rule for key, rule in calls.BUILTINS.items() if key not in {("lib", "_product"), ("lib", "in_threads")}},
+    ("gpu", "thread"): _number("gpu_thread"),
+    ("gpu", "threads"): _number("gpu_threads"),
+    ("gpu", "place_in_block"): _number("gpu_place_in_block"),
+    ("gpu", "block"): _number("gpu_block"),
+    ("gpu", "block_size"): _number("gpu_block_size"),
+    ("gpu", "blocks"): _number("gpu_blocks"),
+    ("gpu", "barrier"): _barrier("gpu_barrier"),
+    ("gpu", "block_barrier"): _barrier("gpu_block_barrier"),
+    ("gpu", "put"): _write_at(_OF_THREADS),
+    ("gpu", "got"): _read_at(_OF_THREADS),
+    ("gpu", "put_of_block"): _write_at(_OF_BLOCKS),
+    ("gpu", "got_of_block"): _read_at(_OF_BLOCKS),
+    ("gpu", "hand_over"): _write_at(HANDED_OVER),
+    ("gpu", "handed_over"): _read_at(HANDED_OVER),
+    ("gpu", "report"): _effect(_report),
+    ("gpu", "failed"): CallRule(lambda types: BOOL, _failed),
+    ("gpu", "first_failure"): CallRule(lambda types: INT64, _first_failure),
+    ("gpu", "tell"): _write_at(DETAILS),
+    ("gpu", "told"): CallRule(lambda types: INT64, _told),
+}
+
+
+# --- memory ----------------------------------------------------------------------------------------------------------
+
+_MOST = 1 << 46  # bytes: more can't be allocated
+
+_MEMORY = f"""
+%owner = type {{ i64, ptr, i64, i64 }}
+declare i64 @llvm.ctlz.i64(i64, i1)
+declare i64 @llvm.umax.i64(i64, i64)
+
+define internal void @take(ptr %owner) nounwind {{
+  %none = icmp eq ptr %owner, null
+  %thread = call i64 @gpu_thread()
+  %other = icmp ne i64 %thread, 0
+  %nothing = or i1 %none, %other
+  br i1 %nothing, label %done, label %some
+some:
+  %count = load i64, ptr %owner
+  %more = add i64 %count, 1
+  store i64 %more, ptr %owner
+  br label %done
+done:
+  ret void
+}}
+
+define internal void @drop(ptr %owner) nounwind {{
+  %none = icmp eq ptr %owner, null
+  %thread = call i64 @gpu_thread()
+  %other = icmp ne i64 %thread, 0
+  %nothing = or i1 %none, %other
+  br i1 %nothing, label %done, label %some
+some:
+  %count = load i64, ptr %owner
+  %less = sub i64 %count, 1
+  store i64 %less, ptr %owner
+  %last = icmp eq i64 %less, 0
+  br i1 %last, label %free, label %done
+free:
+  %environment = call ptr @gpu_environment()
+  %lists = getelementptr i8, ptr %environment, i64 {_FREE}
+  %kind.place = getelementptr i8, ptr %owner, i64 16
+  %kind = load i64, ptr %kind.place
+  %list = getelementptr i64, ptr %lists, i64 %kind
+  %next = load ptr, ptr %list
+  %next.place = getelementptr i8, ptr %owner, i64 8
+  store ptr %next, ptr %next.place
+  store ptr %owner, ptr %list
+  br label %done
+done:
+  ret void
+}}
+
+; What the first thread does in @allocate: the data of a block, or null.
+define internal ptr @allocate_alone(i64 %count, i64 %size) noinline nounwind {{
+  %environment = call ptr @gpu_environment()
+  %bad = icmp ugt i64 %count, {_MOST}
+  br i1 %bad, label %fail, label %right
+right:
+  %bytes = mul i64 %count, %size
+  %whole = add i64 %bytes, {HEADER}
+  %room = call i64 @llvm.umax.i64(i64 %whole, i64 256)
+  %below = sub i64 %room, 1
+  %zeros = call i64 @llvm.ctlz.i64(i64 %below, i1 true)
+  %power = sub i64 63, %zeros
+  %shift = sub i64 %power, 2
+  %steps = lshr i64 %below, %shift
+  %quarter = and i64 %steps, 3
+  %four = mul i64 %power, 4
+  %kind = add i64 %four, %quarter
+  %above = add i64 %steps, 1
+  %rounded = shl i64 %above, %shift
+  %lists = getelementptr i8, ptr %environment, i64 {_FREE}
+  %list = getelementptr i64, ptr %lists, i64 %kind
+  %free = load ptr, ptr %list
+  %empty = icmp eq ptr %free, null
+  br i1 %empty, label %bump, label %pop
+pop:
+  %next.place = getelementptr i8, ptr %free, i64 8
+  %next = load ptr, ptr %next.place
+  store ptr %next, ptr %list
+  br label %found
+bump:
+  %top = load i64, ptr %environment
+  %end.place = getelementptr i8, ptr %environment, i64 {END}
+  %end = load i64, ptr %end.place
+  %after = add i64 %top, %rounded
+  %full = icmp ugt i64 %after, %end
+  br i1 %full, label %lacking, label %new
+new:
+  store i64 %after, ptr %environment
+  %block = inttoptr i64 %top to ptr
+  br label %found
+found:
+  %owner = phi ptr [ %free, %pop ], [ %block, %new ]
+  store i64 1, ptr %owner
+  %kind.place = getelementptr i8, ptr %owner, i64 16
+  store i64 %kind, ptr %kind.place
+  %data = getelementptr i8, ptr %owner, i64 {HEADER}
+  ret ptr %data
+lacking:
+  %lacking.place = getelementptr i8, ptr %environment, i64 {LACKING}
+  store i64 %rounded, ptr %lacking.place
+  br label %fail
+fail:
+  ret ptr null
+}}
+
+define internal ptr @allocate(i64 %count, i64 %size) noinline convergent nounwind {{
+  call void @gpu_barrier()
+  %environment = call ptr @gpu_environment()
+  %place = getelementptr i8, ptr %environment, i64 {ALLOCATED}
+  %thread = call i64 @gpu_thread()
+  %first = icmp eq i64 %thread, 0
+  br i1 %first, label %alone, label %both
+alone:
+  %data = call ptr @allocate_alone(i64 %count, i64 %size)
+  store ptr %data, ptr %place
+  br label %both
+both:
+  call void @gpu_barrier()
+  %given = load ptr, ptr %place
+  ret ptr %given
+}}
+"""
+
+# --- GPUs ------------------------------------------------------------------------------------------------------------
+
+_REGISTERS = "".join(
+    f"""
+declare i32 @llvm.nvvm.read.ptx.sreg.{register}.x()
+define internal i64 @gpu_{name}() alwaysinline {{
+  %narrow = call i32 @llvm.nvvm.read.ptx.sreg.{register}.x()
+  %number = zext i32 %narrow to i64
+  ret i64 %number
+}}
+"""
+    for name, register in (
+        ("place_in_block", "tid"), ("block_size", "ntid"), ("block", "ctaid"), ("blocks", "nctaid"),
+    )
+)  # fmt: skip
+_PTX = f"""
+declare void @llvm.nvvm.barrier.cta.sync.aligned.all(i32) convergent
+@environment = internal addrspace(3) global ptr undef
+
+define internal ptr @gpu_environment() alwaysinline {{
+  %found = load ptr, ptr addrspace(3) @environment
+  ret ptr %found
+}}
+{_REGISTERS}
+define internal i64 @gpu_thread() alwaysinline {{
+  %place = call i64 @gpu_place_in_block()
+  %block = call i64 @gpu_block()
+  %size = call i64 @gpu_block_size()
+  %before = mul i64 %block, %size
+  %r = add i64 %before, %place
+  ret i64 %r
+}}
+define internal i64 @gpu_threads() alwaysinline {{
+  %blocks = call i64 @gpu_blocks()
+  %size = call i64 @gpu_block_size()
+  %r = mul i64 %blocks, %size
+  ret i64 %r
+}}
+define internal void @gpu_block_barrier() alwaysinline convergent {{
+  call void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 0)
+  ret void
+}}
+; Of several blocks, which run at the same time, each one's first thread counts itself in and waits for the others.
+define internal void @gpu_barrier() noinline convergent {{
+  call void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 0)
+  %blocks = call i64 @gpu_blocks()
+  %one = icmp eq i64 %blocks, 1
+  br i1 %one, label %done, label %several
+several:
+  %place = call i64 @gpu_place_in_block()
+  %first = icmp eq i64 %place, 0
+  br i1 %first, label %arrive, label %meet
+arrive:
+  %environment = call ptr @gpu_environment()
+  %word = getelementptr i8, ptr %environment, i64 {BARRIER}
+  fence syncscope("device") acq_rel  ; LLVM writes the next one as relaxed, whatever its ordering
+  %old = atomicrmw add ptr %word, i64 1 syncscope("device") monotonic
+  %round = udiv i64 %old, %blocks
+  %next = add i64 %round, 1
+  %goal = mul i64 %next, %blocks
+  br label %wait
+wait:
+  %now = load atomic i64, ptr %word syncscope("device") acquire, align 8
+  %more = icmp ult i64 %now, %goal
+  br i1 %more, label %wait, label %arrived
+arrived:
+  fence syncscope("device") acq_rel
+  br label %meet
+meet:
+  call void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 0)
+  br label %done
+done:
+  ret void
+}}
+define internal void @gpu_begin(ptr %environment) alwaysinline convergent {{
+  store ptr %environment, ptr addrspace(3) @environment
+  call void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 0)
+  ret void
+}}
+"""
+
+# --- threads of this computer ----------------------------------------------------------------------------------------
+
+RECORD = ("environment", "thread", "threads", "place_in_block", "block_size", "block", "blocks")
+
+
+def _host(record: str) -> str:
+    """record: the function that gives the thread's record, an array of 64-bit numbers."""
+    numbers = "".join(
+        f"""
+define internal i64 @gpu_{name}() {{
+  %record = call ptr @{record}()
+  %place = getelementptr i64, ptr %record, i64 {position}
+  %number = load i64, ptr %place
+  ret i64 %number
+}}
+"""
+        for position, name in enumerate(RECORD)
+        if position
+    )
+    return f"""
+declare ptr @{record}()
+declare i32 @sched_yield()
+{numbers}
+define internal ptr @gpu_environment() {{
+  %record = call ptr @{record}()
+  %found = load ptr, ptr %record
+  ret ptr %found
+}}
+define internal void @meet(ptr %word, i64 %count) noinline {{
+  %old = atomicrmw add ptr %word, i64 1 acq_rel
+  %round = udiv i64 %old, %count
+  %next = add i64 %round, 1
+  %goal = mul i64 %next, %count
+  br label %wait
+wait:
+  %now = load atomic i64, ptr %word acquire, align 8
+  %more = icmp ult i64 %now, %goal
+  br i1 %more, label %again, label %done
+again:
+  %none = call i32 @sched_yield()
+  br label %wait
+done:
+  ret void
+}}
+define internal void @gpu_barrier() {{
+  %environment = call ptr @gpu_environment()
+  %word = getelementptr i8, ptr %environment, i64 {BARRIER}
+  %count = call i64 @gpu_threads()
+  call void @meet(ptr %word, i64 %count)
+  ret void
+}}
+define internal void @gpu_block_barrier() {{
+  %environment = call ptr @gpu_environment()
+  %words = getelementptr i8, ptr %environment, i64 {_BLOCK_BARRIERS}
+  %block = call i64 @gpu_block()
+  %word = getelementptr i64, ptr %words, i64 %block
+  %count = call i64 @gpu_block_size()
+  call void @meet(ptr %word, i64 %count)
+  ret void
+}}
+define internal void @gpu_begin(ptr %environment) {{
+  ret void
+}}
+"""
+
+
+# --- the function around a kernel ------------------------------------------------------------------------------------
+
+
+class Entry:
+    """The function that a launch runs in each thread (see `runtime.llvm.program.Interface`).
+
+    Its parameters: the environment, of each array a pointer and its dimensions, the other arguments, and where the
+    first thread writes results, 8 bytes each: 1 if memory was lacking (the rest isn't there then), numbers, and of
+    arrays the pointer and the dimensions.
+    """
+
+    INTERRUPTED = "define internal i1 @interrupted() nounwind {\n  ret i1 false\n}\n"
+
+    def __init__(self, record: str | None = None) -> None:
+        """record: on this computer, what gives a thread's record; None for a GPU."""
+        self.SUPPORT = _PTX if record is None else _host(record)
+        self.MEMORY = _MEMORY
+        self._convention = "ptx_kernel void" if record is None else "void"
+
+    def text(self, symbol: str, callee: Any, parameters: Sequence[Scalar | Array], releases: bool) -> str:
+        """The function `symbol`, which calls the kernel."""
+        declared, given, lines = ["ptr %environment"], [], ["  call void @gpu_begin(ptr %environment)"]
+        for number, type_ in enumerate(parameters):
+            if isinstance(type_, Array):
+                sizes = [f"i64 %x{number}.{axis}" for axis in range(type_.rank)]
+                declared += [f"ptr %x{number}", *sizes]
+                given += ["ptr null", f"ptr %x{number}", *sizes]
+            else:
+                declared.append(f"{type_.memory} %x{number}")
+                if type_ == BOOL:
+                    lines.append(f"  %b{number} = icmp ne i8 %x{number}, 0")
+                given.append(f"{type_.ir} %{'b' if type_ == BOOL else 'x'}{number}")
+        types = part_types(callee.result)
+        if callee.direct:
+            result = f"%found = call {types[0]}" if types else "call void"
+            lines.append(f"  {result} @{callee.symbol}({', '.join(given)})")
+        else:
+            lines += [f"  %place{position} = alloca {kind}" for position, kind in enumerate(types)]
+            places = [f"ptr %place{position}" for position in range(len(types))]
+            lines.append(f"  %status = call i32 @{callee.symbol}({', '.join([*given, *places])})")
+        lines += ["  %thread = call i64 @gpu_thread()", "  %first = icmp eq i64 %thread, 0"]
+        lines += ["  br i1 %first, label %results, label %done", "results:"]
+        if callee.direct:
+            lines.append("  store i64 0, ptr %out")
+        else:
+            lines += ["  %wide = zext i32 %status to i64", "  store i64 %wide, ptr %out"]
+            lines += ["  %lacking = icmp ne i32 %status, 0", "  br i1 %lacking, label %done, label %found"]
+            lines.append("found:")
+        part = slot = 0
+        for item in results(callee.result):
+            for index, kind in enumerate(part_types(item)):
+                text = "%found" if callee.direct else f"%part{part}"
+                if not callee.direct:
+                    lines.append(f"  {text} = load {kind}, ptr %place{part}")
+                part += 1
+                if isinstance(item, Array) and index == 0:
+                    continue  # the owner
+                slot += 1
+                if kind == "i1":
+                    lines.append(f"  %byte{slot} = zext i1 {text} to i8")
+                    kind, text = "i8", f"%byte{slot}"
+                lines.append(f"  %slot{slot} = getelementptr i64, ptr %out, i64 {slot}")
+                lines.append(f"  store {kind} {text}, ptr %slot{slot}")
+        lines += ["  br label %done", "done:", "  ret void"]
+        head = f"define {self._convention} @{symbol}({', '.join([*declared, 'ptr %out'])}) {{"
+        return "\n".join([head, *lines, "}"])
+
+
+def slots(result: Any) -> int:
+    """How many numbers a launch writes for results of this type, the first among them."""
+    return 1 + sum(1 + item.rank if isinstance(item, Array) else 1 for item in results(result))

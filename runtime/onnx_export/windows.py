@@ -1,0 +1,181 @@
+"""Lowerings of windows, and of what they are for: convolutions and pooling.
+
+Ours are products of matrices with windows (`patches`) and reductions over them (runtime/ops/nn/convolution.py). A
+product or reduction whose operand is windows becomes ONNX' own operator, where ONNX Runtime has it in the dtype:
+
+    matmul(reshape(patches(x)), w)              Conv
+    einsum("nhwkc,kcm->nhwcm", patches(x), w)   Conv with a group for each channel
+    reduce_sum(patches(x)) over a window        AveragePool, times the window's size
+    max_pool(x), of float32                     MaxPool
+
+Windows that nothing else reads are left out with all that nobody reads (`Emitter.pruned`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from runtime import dtypes
+from runtime.graph.ir import Node, Value
+from runtime.onnx_export.control_flow import lowered_program
+from runtime.onnx_export.emitter import Emitter, Ref, lowering
+from runtime.ops.convert import constant
+from runtime.ops.dispatch import call
+from runtime.ops.nn.patches import borders
+from runtime.tensor import Tensor
+
+
+def windows_of(value: Value, fill: float = 0) -> Node | None:
+    """The node that made windows of float32 numbers, with this number on their borders."""
+    node = value.node
+    if node is None or node.op.name != "patches" or value.dtype is not dtypes.float32:
+        return None
+    return node if node.attrs["fill"] == fill and node.inputs[0].shape is not None else None
+
+
+def convolution(e: Emitter, node: Node) -> Ref | None:
+    """A product of matrices as a convolution; None where it is none."""
+    rows, matrix = node.inputs
+    if node.attrs["transpose_a"] or node.attrs["transpose_b"] or rows.node is None or rows.node.op.name != "reshape":
+        return None
+    patches = windows_of(rows.node.inputs[0])
+    shape = matrix.shape
+    if patches is None or shape is None or len(shape) != 2 or rows.shape is None or len(rows.shape) != 2:
+        return None
+    channels, depth = patches.inputs[0].shape[-1], shape[1]
+    sizes = patches.attrs["sizes"]
+    if channels is None or depth is None or rows.shape[1] != math.prod(sizes) * channels:
+        return None
+    filters = e.reshape(e.ref(matrix), e.ints(*sizes, channels, depth))
+    count = len(sizes)
+    filters = e.transpose(filters, (count + 1, count, *range(count)))
+    made = _convolved(e, patches, filters, 1)
+    return e.emit("Reshape", made, e.ints(-1, depth))
+
+
+def depthwise(e: Emitter, node: Node) -> Ref | None:
+    """An einsum as a convolution of each channel by itself; None where it is none."""
+    left, _, right = node.attrs["equation"].partition("->")
+    terms = left.split(",")
+    if len(node.inputs) != 2 or [len(term) for term in terms] != [5, 3]:
+        return None
+    n, h, w, k, c = terms[0]
+    m = terms[1][2]
+    patches = windows_of(node.inputs[0])
+    shape = node.inputs[1].shape
+    if patches is None or (terms[1], right) != (f"{k}{c}{m}", f"{n}{h}{w}{c}{m}") or shape is None or None in shape:
+        return None
+    _, channels, multiplier = shape
+    filters = e.transpose(e.ref(node.inputs[1]), (1, 2, 0))
+    filters = e.reshape(filters, e.ints(channels * multiplier, 1, *patches.attrs["sizes"]))
+    made = _convolved(e, patches, filters, channels)
+    lead = e.emit("Shape", made, dtype=dtypes.int64, end=3)
+    return e.reshape(made, e.concat(lead, e.ints(channels, multiplier)))
+
+
+def _convolved(e: Emitter, patches: Node, filters: Ref, groups: int) -> Ref:
+    x, rank = _channels_second(e, patches)
+    made = e.emit("Conv", x, filters, group=groups, **_attributes(patches))
+    return e.transpose(made, (0, *range(2, rank), 1))
+
+
+def _channels_second(e: Emitter, patches: Node) -> tuple[Ref, int]:
+    rank = len(patches.attrs["sizes"]) + 2
+    return e.transpose(e.ref(patches.inputs[0]), (0, rank - 1, *range(1, rank - 1))), rank
+
+
+def _attributes(patches: Node) -> dict[str, Any]:
+    padding = patches.attrs["padding"]
+    found: dict[str, Any] = {
+        "kernel_shape": list(patches.attrs["sizes"]), "strides": list(patches.attrs["strides"]),
+        "dilations": list(patches.attrs["rates"]),
+    }  # fmt: skip
+    if padding == "SAME":
+        found["auto_pad"] = "SAME_UPPER"
+    elif padding != "VALID":
+        found["pads"] = [a for a, _ in padding] + [b for _, b in padding]
+    return found
+
+
+def window_sum(e: Emitter, node: Node) -> Ref | None:
+    """A sum over windows as an average times their size; None where it is none."""
+    patches = windows_of(node.inputs[0])
+    if patches is None or node.attrs["keepdims"] or node.attrs["axis"] != (len(patches.attrs["sizes"]) + 1,):
+        return None
+    shape = patches.inputs[0].shape
+    if None in shape[1:-1] or len(shape) > 5:
+        return None
+    attrs = _attributes(patches)
+    sizes, strides, rates = (patches.attrs[name] for name in ("sizes", "strides", "rates"))
+    pairs = borders(shape[1:-1], sizes, strides, rates, patches.attrs["padding"])
+    attrs.pop("auto_pad", None)
+    attrs["pads"] = [a for a, _ in pairs] + [b for _, b in pairs]
+    x, rank = _channels_second(e, patches)
+    made = e.emit("AveragePool", x, count_include_pad=1, **attrs)
+    made = e.emit("Mul", made, e.number(math.prod(patches.attrs["sizes"]), made))
+    return e.transpose(made, (0, *range(2, rank), 1))
+
+
+@lowering("max_pool")
+def _max_pool(e: Emitter, node: Node) -> Sequence[Ref]:
+    values, numbers = lowered_program(e, node, _largest)
+    sizes, strides, rates, padding = (node.attrs[name] for name in ("sizes", "strides", "rates", "padding"))
+    shape = node.inputs[0].shape
+    # ONNX Runtime's own rule for the borders doesn't know of steps between elements.
+    is_known = shape is not None and None not in shape[1:-1]
+    if values.dtype is dtypes.float32 and len(sizes) <= 3 and (is_known or padding != "SAME" or set(rates) == {1}):
+        attrs = _attributes(node)
+        if is_known and padding == "SAME":
+            attrs.pop("auto_pad")
+            pairs = borders(shape[1:-1], sizes, strides, rates, padding)
+            attrs = {**attrs, "pads": [a for a, _ in pairs] + [b for _, b in pairs]}
+        x, rank = _channels_second(e, node)
+        values = e.transpose(e.emit("MaxPool", x, **attrs), (0, *range(2, rank), 1))
+    return values, numbers
+
+
+def _largest(x: Tensor, **attrs: Any) -> Sequence[Tensor]:
+    """The first of the largest of each window, and its number in the window; NaN before all."""
+    windows, axis = call("patches", x, fill=-math.inf, **attrs), len(attrs["sizes"]) + 1
+    nan = call("is_nan", windows)
+    # `argmax` leaves NaN out.
+    places = [call("argmax", values, axis=axis, output_type=dtypes.int32) for values in (nan, windows)]
+    number = call("select", call("reduce_any", nan, axis=(axis,), keepdims=False), *places)
+    best = call("take_along", windows, call("expand_dims", number, axis=(axis,)), axis=axis)
+    return call("squeeze", best, axis=(axis,)), number
+
+
+@lowering("max_pool_grad")
+def _max_pool_grad(e: Emitter, node: Node) -> Sequence[Ref]:
+    return lowered_program(e, node, _largest_grad)
+
+
+def _largest_grad(dy: Tensor, number: Tensor, *holes: Tensor, **attrs: Any) -> Sequence[Tensor]:
+    axis = len(attrs["sizes"]) + 1
+    every = constant(np.arange(math.prod(attrs["sizes"]), dtype=np.int32)[:, None])
+    is_it = call("equal", call("expand_dims", number, axis=(axis,)), every)
+    wide = call("expand_dims", dy, axis=(axis,))
+    return (call("patches_grad", call("select", is_it, wide, call("zeros_like", wide)), *holes, **attrs),)
+
+
+def size(e: Emitter, patches: Node, axis: int) -> Ref:
+    """A dimension of windows, a vector of one element, without making them."""
+    x, sizes = e.ref(patches.inputs[0]), patches.attrs["sizes"]
+    count = len(sizes)
+    if axis in (0, count + 2):
+        return e.dim(x, 0 if axis == 0 else -1)
+    if axis == count + 1:
+        return e.ints(math.prod(sizes))
+    length, stride = e.dim(x, axis), patches.attrs["strides"][axis - 1]
+    padding = patches.attrs["padding"]
+    if padding == "SAME":
+        more = stride - 1
+    else:
+        before, after = (0, 0) if padding == "VALID" else padding[axis - 1]
+        more = before + after - (sizes[axis - 1] - 1) * patches.attrs["rates"][axis - 1] - 1 + stride
+    found = e.emit("Div", e.emit("Add", length, e.ints(more)), e.ints(stride))
+    return e.emit("Max", found, e.ints(0))

@@ -1,0 +1,110 @@
+"""Runs kernels on a device instead of the processor: a plugin of pytest (`-p tests.device.on_device`), and what other
+tests here are made with.
+
+AUTOGRAPH_TEST_DEVICE says on which: BLOCKSxTHREADS of the emulator (2x2), or `cuda`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+import autograph as ag
+from runtime import device
+from runtime.codegen.backends import driver, llvm_backend
+from runtime.codegen.device.launch import DeviceKernel
+from runtime.codegen.device.spmd import NotOnDevice
+from runtime.codegen.kernel.source import KernelSource, Unreadable
+from runtime.gpu.cuda import Cuda
+from runtime.gpu.emulator import Emulator
+from runtime.gpu.interface import Shape
+from runtime.gpu.memory import DeviceArray, Place
+
+refused: Counter[str] = Counter()  # why kernels have no form for a device
+
+
+class OnDevice:
+    """A backend (`driver.Compiler`) whose kernels run on a device; those that have no form for one on the processor."""
+
+    NAME, Refused = "device", NotOnDevice
+
+    def __init__(self, device: Any) -> None:
+        self.place = Place("GPU:0", device)
+
+    def available(self) -> bool:
+        return True
+
+    def compile(self, name: str, source: KernelSource, outside: Callable[[], None]) -> tuple[Any, None]:
+        try:
+            kernel = DeviceKernel(source, self.place)
+        except NotOnDevice as error:
+            refused[str(error)] += 1
+            return llvm_backend.compile(name, source, outside)[0], None
+
+        def call(*arguments: Any) -> Any:
+            found = [each.on_host() if isinstance(each, DeviceArray) else each for each in kernel(arguments)]
+            return tuple(found) if len(found) != 1 else found[0]
+
+        return call, None
+
+    def load(self, name: str, source: KernelSource, code: bytes) -> Any:
+        raise Unreadable("a device keeps no code")
+
+    def text(self, source: KernelSource, form: str) -> str:
+        return llvm_backend.text(source, form)
+
+
+@contextlib.contextmanager
+def instead_of_the_processor(device: Any) -> Iterator[None]:
+    """Kernels that are compiled within it run on a device."""
+    compilers, entries = driver._compilers, driver._entries
+    driver._compilers, driver._entries = lambda: [OnDevice(device)], {}  # type: ignore[list-item]
+    try:
+        yield
+    finally:
+        driver._compilers, driver._entries = compilers, entries
+
+
+@contextlib.contextmanager
+def gpus(count: int = 1, **options: Any) -> Iterator[Callable[[], list[Place]]]:
+    """So many emulated GPUs and no others; with AUTOGRAPH_TEST_DEVICE=cuda the real ones."""
+    real = device._real_count
+    if os.environ.get("AUTOGRAPH_TEST_DEVICE") != "cuda":
+        device._real_count = lambda: 0
+        ag.config.emulate_gpus(count, **options)
+    try:
+        yield device.places
+    finally:
+        device._real_count = real
+        ag.config.emulate_gpus(0)
+        ag.config.set_soft_device_placement(True)
+
+
+def device_of(text: str) -> Any:
+    """`cuda`: the first GPU; else an emulator of BLOCKSxTHREADS."""
+    if text == "cuda":
+        return Cuda()
+    blocks, threads = text.split("x")
+    return Emulator(Shape(int(blocks), int(threads)))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    device = config.stash[_DEVICE] = device_of(os.environ.get("AUTOGRAPH_TEST_DEVICE", "2x2"))
+    whole = instead_of_the_processor(device)
+    whole.__enter__()
+    config.add_cleanup(lambda: whole.__exit__(None, None, None))
+
+
+_DEVICE = pytest.StashKey[Any]()
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    terminalreporter.write_line(f"{config.stash[_DEVICE].launches} launches on the device")
+    for reason, count in refused.most_common():
+        terminalreporter.write_line(f"{count} kernels on the processor: {reason}")

@@ -1,0 +1,300 @@
+"""Programs whose kernels run on the emulated device, beside the interpreter."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import autograph as ag
+from runtime.codegen.device.device_module import spmd_functions
+from runtime.codegen.device.launch import DeviceKernel
+from runtime.codegen.device.spmd import NotOnDevice
+from runtime.codegen.lower.lower_graph import lower
+from runtime.gpu.emulator import Emulator
+from runtime.gpu.interface import Shape
+from runtime.gpu.memory import DeviceArray, Place
+
+RANDOM = np.random.default_rng(5)
+VECTOR = RANDOM.uniform(0.5, 2.0, 300).astype(np.float32)
+MATRIX = RANDOM.normal(size=(40, 30)).astype(np.float32)
+
+
+def newton(x: Any) -> Any:
+    y, change = x, ag.constant(1.0)
+    while change > 1e-6:
+        z = 0.5 * (y + x / y)
+        change = ag.reduce_max(ag.abs(z - y))
+        y = z
+    return y
+
+
+def descent(x: Any) -> Any:
+    w, loss, n = ag.ones_like(x), ag.constant(1.0), 0
+    while loss > 1e-3 and n < 200:
+        r = w * x - 1.0
+        loss = ag.reduce_mean(r * r)
+        w = w - 0.1 * r * x
+        n += 1
+    return w, n
+
+
+def stencil(x: Any) -> Any:
+    for _ in ag.range(20):
+        inner = 0.25 * x[:-2] + 0.5 * x[1:-1] + 0.25 * x[2:]
+        x = ag.concat([x[:1], inner, x[-1:]], 0)
+    return x
+
+
+def recurrence(x: Any) -> Any:
+    h = ag.zeros([30])
+    for t in ag.range(40):
+        h = ag.tanh(x[t] + 0.5 * h)
+    return h
+
+
+def growing(x: Any) -> Any:
+    found = ag.TensorArray(ag.float32, size=0, dynamic_size=True)
+    n = 0
+    for i in ag.range(300):
+        if x[i] > 1.0:
+            found = found.write(n, x[i] * 2.0)
+            n += 1
+    return found.stack()
+
+
+def sieve(n: Any) -> Any:
+    composite = ag.zeros([1000], ag.bool)
+    for i in ag.range(2, n):
+        if not composite[i]:
+            for j in ag.range(i * i, 1000, i):
+                composite = ag.tensor_scatter_nd_update(composite, [[j]], [True])
+    return composite
+
+
+def distances(x: Any) -> Any:
+    gap = x[:, None, :] - x[None, :, :]
+    return ag.reduce_sum(gap * gap, -1), ag.argmin(ag.reduce_sum(ag.abs(gap), -1) + 1e9 * ag.eye(40), -1)
+
+
+def attention(x: Any) -> Any:
+    scores = ag.nn.softmax(x @ ag.transpose(x) / 5.0)
+    return scores @ x
+
+
+def edit_distance(x: Any) -> Any:
+    row = ag.range(31)
+    for i in ag.range(40):
+        before, left = row, i + 1
+        row = ag.tensor_scatter_nd_update(row, [[0]], [left])
+        for j in ag.range(30):
+            change = 0 if x[i, j] > 0.0 else 1
+            left = ag.minimum(ag.minimum(left + 1, before[j + 1] + 1), before[j] + change)
+            row = ag.tensor_scatter_nd_update(row, [[j + 1]], [left])
+    return row
+
+
+def fractal(x: Any) -> Any:
+    def trips(c: Any) -> Any:
+        z, n = c, 0
+        while n < 30 and ag.abs(z) < 4.0:
+            z = z * z + c
+            n += 1
+        return n
+
+    return ag.map_fn(trips, x, fn_output_signature=ag.int32)
+
+
+def drawn(x: Any) -> Any:
+    return x + ag.random.stateless_normal([300], [1, 2])
+
+
+PROGRAMS: list[tuple[Any, Any]] = [
+    (newton, VECTOR), (descent, VECTOR), (stencil, VECTOR), (recurrence, MATRIX), (growing, VECTOR),
+    (sieve, np.int32(32)), (distances, MATRIX), (attention, MATRIX), (edit_distance, MATRIX), (fractal, VECTOR - 1.2),
+    (drawn, VECTOR),
+]  # fmt: skip
+
+
+def gradient_of(program: Any) -> Any:
+    def both(x: Any) -> Any:
+        with ag.GradientTape() as tape:
+            tape.watch(x)
+            found = program(x)
+            total = ag.reduce_sum((found[0] if isinstance(found, tuple) else found) ** 2)
+        return tape.gradient(total, x)
+
+    return both
+
+
+def agree(program: Any, argument: Any, tolerance: float = 2e-5) -> None:
+    expected = ag.function(program)(ag.constant(argument))
+    found = ag.function(program, jit_compile=True)(ag.constant(argument))
+    for one, other in zip(ag.nest.flatten(found), ag.nest.flatten(expected), strict=True):
+        assert one.dtype == other.dtype
+        np.testing.assert_allclose(one.numpy(), other.numpy(), rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize(("program", "argument"), PROGRAMS)
+def test_values(program: Any, argument: Any, emulator: Emulator) -> None:
+    agree(program, argument)
+
+
+@pytest.mark.parametrize(
+    ("program", "argument"), [(p, a) for p, a in PROGRAMS if p in (descent, stencil, recurrence, attention, growing)]
+)
+def test_gradients(program: Any, argument: Any, emulator: Emulator) -> None:
+    agree(gradient_of(program), argument, 1e-4)
+
+
+# --- errors ----------------------------------------------------------------------------------------------------------
+
+
+def kernel_of(program: Any, *specs: Any) -> Any:
+    return lower(ag.function(program).get_concrete_function(*specs).graph)
+
+
+def on(emulator: Emulator, source: Any) -> Any:
+    """A kernel on an emulated GPU, which gives arrays of the host's."""
+    kernel = DeviceKernel(source, Place("GPU:0", emulator))
+
+    def call(*given: Any) -> list[Any]:
+        return [each.on_host() if isinstance(each, DeviceArray) else each for each in kernel(*given)]
+
+    call.module = kernel.module  # type: ignore[attr-defined]
+    return call
+
+
+def gathered(x: Any, rows: Any) -> Any:
+    return ag.gather(x, rows)
+
+
+def added(x: Any, rows: Any) -> Any:
+    return ag.tensor_scatter_nd_add(x, rows[:, None], ag.cast(rows, ag.float32))
+
+
+def divided(x: Any, rows: Any) -> Any:
+    return 100 // rows
+
+
+@pytest.mark.parametrize("program", [gathered, added, divided])
+def test_the_first_failure_is_told(program: Any, emulator: Emulator) -> None:
+    """Of several trips that fail the first one counts, whichever thread comes first."""
+    rows = np.ones(300, np.int32)
+    rows[[57, 58, 200]] = 0 if program is divided else [400, -1, 500]
+    arguments = ag.constant(VECTOR), ag.constant(rows)
+    messages = []
+    for compiled in (False, True):
+        with pytest.raises(ag.errors.InvalidArgumentError) as caught:
+            ag.function(program, jit_compile=compiled)(*arguments)
+        messages.append(str(caught.value).splitlines()[0])
+    assert messages[0] == messages[1]
+
+
+def test_a_failing_assertion_in_a_loop(emulator: Emulator) -> None:
+    @ag.function(jit_compile=True)
+    def program(x: Any) -> Any:
+        total = ag.constant(0.0)
+        for i in ag.range(300):
+            total += x[i]
+            ag.debugging.assert_less(total, 20.0, message="too much")
+        return total
+
+    with pytest.raises(ag.errors.InvalidArgumentError, match="too much"):
+        program(ag.constant(VECTOR))
+
+
+# --- memory and numbers ----------------------------------------------------------------------------------------------
+
+
+def test_a_heap_that_is_too_small_grows_and_what_was_changed_is_changed_once() -> None:
+    def program(n: Any) -> Any:
+        return ag.random.uniform([n], dtype=ag.float64)
+
+    source = kernel_of(program, ag.TensorSpec([], ag.int32))
+    kernel = on(Emulator(Shape(2, 2)), source)
+    (changed,) = kernel.module.changed
+    streams = np.array([5, 0, 7], np.uint64)
+    count = 500_000  # 4 MB; the heap begins with 1 MB
+    given = [np.int32(count), streams, *[1] * (len(source.constants) - 1)]
+    assert changed == 1
+    status, *_, numbers = kernel(given)
+    assert status == 0
+    assert numbers.shape == (count,)
+    assert 0.49 < numbers.mean() < 0.51
+    assert streams[0] == 5 + 256 * count
+
+
+def test_sizes_in_unsigned_numbers_are_not_the_hosts() -> None:
+    """What would wrap around there is no error."""
+    source = kernel_of(lambda n: ag.random.uniform([n], -5, 5, ag.int64, seed=1), ag.TensorSpec([], ag.int32))
+    streams = np.array([5, 0, 7], np.uint64)
+    found = on(Emulator(), source)([np.int32(7), streams, *[1] * (len(source.constants) - 1)])[-1]
+    assert found.shape == (7,)
+    assert ((found >= -5) & (found < 5)).all()
+
+
+def test_a_device_without_memory() -> None:
+    source = kernel_of(lambda n: ag.ones([n]), ag.TensorSpec([], ag.int32))
+    emulator = Emulator(Shape(1, 2), memory=1 << 21)
+    kernel = on(emulator, source)
+    others = [1] * (len(source.constants))
+    assert kernel([np.int32(1000), *others])[-1].sum() == 1000
+    with pytest.raises(ag.errors.ResourceExhaustedError, match=r"38.1 MiB for an array that .* makes, but 2\.0 MiB"):
+        kernel([np.int32(10_000_000), *others])
+    assert not emulator._memory  # everything was given back
+    assert kernel([np.int32(1000), *others])[-1].sum() == 1000
+
+
+def test_as_many_threads_give_the_same_bits() -> None:
+    source = kernel_of(lambda x: ag.reduce_sum(x * x), ag.TensorSpec([None], ag.float32))
+    kernel = on(Emulator(), source)
+    x = RANDOM.normal(size=10_000).astype(np.float32)
+    others = [1] * len(source.constants)
+    for shape in (Shape(2, 3), Shape(1, 5)):
+        found = {kernel([x, *others], shape)[-1].tobytes() for _ in range(5)}
+        assert len(found) == 1
+
+
+def test_far_angles() -> None:
+    """Our own reduction of angles, which a GPU needs: there is no C library."""
+    x = np.concatenate([
+        RANDOM.uniform(-10, 10, 100), 10.0 ** RANDOM.uniform(3, 300, 500) * RANDOM.choice([-1, 1], 500),
+        [np.inf, -np.inf, np.nan, 1e22, 2.0**1000, 1.7e308, 0.0],
+    ])  # fmt: skip
+    source = kernel_of(lambda x: (ag.sin(x), ag.cos(x), ag.tan(x)), ag.TensorSpec([None], ag.float64))
+    found = on(Emulator(Shape(1, 2)), source)([x])[-3:]
+    with np.errstate(invalid="ignore"):
+        for one, exact, most in zip(found, (np.sin(x), np.cos(x), np.tan(x)), (3, 3, 4)):
+            finite = np.isfinite(exact)
+            assert (np.isnan(one) == ~finite).all()
+            assert (np.abs(one - exact)[finite] <= most * np.spacing(np.abs(exact[finite]))).all()
+    # The angle below 2**1024 that is nearest to an odd multiple of pi/2, and its cosine.
+    hardest = np.array([6381956970095103.0 * 2.0**797])
+    cosine = on(Emulator(Shape(1, 1)), source)([hardest])[-2][0]
+    assert abs(cosine - -4.68716592425462761112e-19) <= 2 * np.spacing(4.7e-19)
+
+
+def test_logarithms_of_the_gamma_function() -> None:
+    from math import lgamma
+
+    x = np.concatenate([RANDOM.uniform(-10, 10, 200), 10.0 ** RANDOM.uniform(-300, 300, 200), [1.0, 2.0, 0.5, 1e-320]])
+    source = kernel_of(lambda x: ag.math.lgamma(x), ag.TensorSpec([None], ag.float64))
+    kernel = on(Emulator(Shape(1, 2)), source)
+    exact = np.array([lgamma(value) for value in x])
+    assert (np.abs(kernel([x])[-1] - exact) <= 1e-14 * np.maximum(1, np.abs(exact))).all()
+    special = kernel([np.array([0.0, -0.0, -3.0, np.inf, -np.inf, np.nan])])[-1]
+    np.testing.assert_array_equal(special, [np.inf] * 5 + [np.nan])
+
+
+def test_recursion_is_refused() -> None:
+    @ag.function
+    def fibonacci(n: Any) -> Any:
+        if n < 2:
+            return n
+        return fibonacci(n - 1) + fibonacci(n - 2)
+
+    source = lower(fibonacci.get_concrete_function(ag.TensorSpec([], ag.int32)).graph)
+    with pytest.raises(NotOnDevice, match="call themselves"):
+        spmd_functions(source)

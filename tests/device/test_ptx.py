@@ -1,0 +1,84 @@
+"""PTX, which NVIDIA's assembler takes (where it is installed), and the text of kernels in SPMD form."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import autograph as ag
+from autograph import cli
+from tests.codegen.golden_cases import KERNELS, cases_in, concrete
+from tests.convert import golden
+from tests.device.test_programs import PROGRAMS
+
+DEVICE_KERNELS = golden.FOLDER / "device_kernels"
+CASES = cases_in(DEVICE_KERNELS)
+PTXAS = shutil.which("ptxas")
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_device_kernels(case: golden.Case, request: Any) -> None:
+    """Golden cases: `--update-golden` rewrites them."""
+    function, gradient = concrete(case.source)
+    golden.compare(case, function.as_text("device-kernel", gradient) + "\n", request)
+
+
+def test_products_and_sums_stay_two_roundings() -> None:
+    concrete = ag.function(lambda x, y: x * y + 1.0).get_concrete_function(*[ag.TensorSpec([None], ag.float32)] * 2)
+    text = concrete.as_text("ptx")
+    assert ".visible .entry kernel(" in text
+    assert "mul.rn.f32" in text and "add.rn.f32" in text
+    assert "fma" not in text
+
+
+def test_nothing_is_called_that_a_gpu_lacks() -> None:
+    @ag.function
+    def program(x: Any) -> Any:
+        y = ag.sin(x) + ag.cos(x) + ag.tan(x) + ag.math.lgamma(x) + ag.exp(x) + ag.math.log(x) + ag.pow(x, x)
+        return y + ag.random.stateless_normal([10], [1, 2], dtype=ag.float64)
+
+    text = program.get_concrete_function(ag.TensorSpec([10], ag.float64)).as_text("ptx")
+    assert ".extern" not in text
+
+
+def assembled(text: str, folder: Path) -> None:
+    path = folder / "kernel.ptx"
+    path.write_text(text)
+    assert PTXAS is not None
+    command = [PTXAS, "--gpu-name", "sm_90", "-o", str(folder / "kernel.cubin"), str(path)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.skipif(PTXAS is None, reason="NVIDIA's assembler isn't installed")
+@pytest.mark.parametrize("case", [*cases_in(KERNELS)[::4], *CASES], ids=lambda case: case.name)
+def test_golden_kernels_assemble(case: golden.Case, tmp_path: Path) -> None:
+    function, gradient = concrete(case.source)
+    try:
+        text = function.as_text("ptx", gradient)
+    except ag.errors.UnimplementedError as reason:
+        assert "call themselves" in str(reason)
+        return
+    for number, kernel in enumerate(text.split("\n// kernel ")):
+        assembled(kernel if not number else "// " + kernel, tmp_path)
+
+
+@pytest.mark.skipif(PTXAS is None, reason="NVIDIA's assembler isn't installed")
+@pytest.mark.parametrize(("program", "argument"), PROGRAMS)
+def test_programs_assemble(program: Any, argument: Any, tmp_path: Path) -> None:
+    spec = ag.TensorSpec(np.shape(argument), np.asarray(argument).dtype)
+    assembled(ag.function(program).get_concrete_function(spec).as_text("ptx"), tmp_path)
+
+
+def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "model.py"
+    path.write_text("import autograph as ag\n\n\n@ag.function\ndef f(x):\n    return ag.reduce_sum(x * x)\n")
+    assert cli.main(["graph", f"{path}:f", "--signature", "x: float32[None]", "--device-kernel"]) == 0
+    assert "gpu.threads()" in capsys.readouterr().out
+    assert cli.main(["graph", f"{path}:f", "--signature", "x: float32[None]", "--ptx"]) == 0
+    assert ".target sm_90" in capsys.readouterr().out
