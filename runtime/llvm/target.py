@@ -17,6 +17,7 @@ import numpy as np
 
 from runtime.kernel_ir.types import SCALARS, Unsupported
 from runtime.llvm import processor
+from runtime.llvm.ctrl_c import interrupts_deferred
 from runtime.llvm.optimize import divide_by_newton
 
 _FASTCALL = 0x80  # METH_FASTCALL: self, an array of arguments, their number
@@ -75,6 +76,7 @@ def kept(thing: Any) -> Any:
     return thing
 
 
+@interrupts_deferred()
 def machine_code(text: str, modules: Iterable[str], level: int = 2, quick: bool = False, later: str = "") -> bytes:
     """An object file of a module's text, linked with others, optimised for this machine at `level`, 0 to 3; quick:
     by few passes, see `_optimise_quickly`; later: a module of functions to be inlined when loops are vectorised. Raises
@@ -97,6 +99,7 @@ def _gpu(processor: str) -> Any:
     return found.create_target_machine(cpu=processor, features="+ptx80", opt=3)
 
 
+@interrupts_deferred()
 def ptx(text: str, modules: Iterable[str], symbol: str, processor: str) -> str:
     """A module's text, linked with others, as PTX for GPUs of a compute capability. Nothing but `symbol` can be seen
     from outside. Raises Unsupported where LLVM refuses the text."""
@@ -105,6 +108,7 @@ def ptx(text: str, modules: Iterable[str], symbol: str, processor: str) -> str:
     return str(machine.emit_assembly(module))
 
 
+@interrupts_deferred()
 def host_code(text: str, modules: Iterable[str], symbol: str) -> bytes:
     """The same as an object file for this computer."""
     return bytes(_machine().emit_object(_optimised_for_threads(text, modules, symbol, _machine())))
@@ -123,6 +127,7 @@ def _optimised_for_threads(text: str, modules: Iterable[str], symbol: str, machi
     return module
 
 
+@interrupts_deferred()
 def library(
     parts: Iterable[tuple[str, Iterable[str], str]], resident: Iterable[tuple[str, int]], exported: Sequence[str]
 ) -> bytes:
@@ -148,11 +153,13 @@ def library(
     return bytes(_machine().emit_object(whole))
 
 
+@interrupts_deferred()
 def optimised_text(text: str, modules: Iterable[str], quick: bool = False, later: str = "") -> str:
     """The module that `machine_code` makes an object file of, as LLVM's text."""
     return str(_optimised(text, modules, 2, quick, later))
 
 
+@interrupts_deferred()
 def assembly(text: str, modules: Iterable[str], quick: bool = False, later: str = "") -> str:
     """The same as this machine's assembly."""
     return str(_machine().emit_assembly(_optimised(text, modules, 2, quick, later)))
@@ -261,6 +268,7 @@ def _function(code: bytes, symbol: str, others: Mapping[str, int], flags: int) -
     return lambda owner: create(method, owner, None)
 
 
+@interrupts_deferred()
 def link(code: bytes, symbols: Sequence[str], others: Mapping[str, int]) -> list[int]:
     """Takes an object file into the process for good; the addresses of some of its symbols. Raises RuntimeError for
     what isn't an object file of this machine's."""

@@ -134,3 +134,34 @@ print(bool(ag.reduce_max(ag.abs(a - b)) < 1e-5))
 """
     for index, delay in enumerate(("0.05", "0.3", "1.0")):  # numba's own modules are loaded late, too
         assert run(program.replace("DELAY", delay), tmp_path / str(index)) == "interrupted\nTrue"
+
+
+def test_signals_while_llvm_frees_its_objects(tmp_path: Path) -> None:
+    """Python only prints what is raised in `__del__`: Ctrl-C there waits until the compiler is done."""
+    program = """
+import signal, sys
+import llvmlite.binding.ffi as ffi
+import autograph as ag
+
+free = ffi.ObjectRef.__del__
+lost = []
+
+def interrupted_free(self):
+    if signal and not sys.is_finalizing():
+        signal.raise_signal(signal.SIGINT)
+    free(self)
+
+ffi.ObjectRef.__del__ = interrupted_free
+sys.unraisablehook = lost.append
+f = ag.function(lambda x: ag.sin(x) + 1.25, jit_compile=True)
+interrupts = 0
+while True:
+    try:
+        y = f(ag.constant([0.0]))
+        break
+    except KeyboardInterrupt:
+        interrupts += 1
+ffi.ObjectRef.__del__ = free
+print(0 < interrupts < 50, len(lost), y.numpy().tolist())
+"""
+    assert run(program, tmp_path) == "True 0 [1.25]"

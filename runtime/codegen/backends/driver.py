@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -22,6 +21,7 @@ from runtime.codegen.backends import llvm_backend
 from runtime.codegen.backends.numba_backend import compiler as numba_compiler
 from runtime.codegen.cache import eviction, kernel_cache
 from runtime.codegen.kernel.source import KernelSource, Unreadable
+from runtime.llvm.ctrl_c import interrupts_deferred
 from runtime.profiling import span
 
 
@@ -194,25 +194,6 @@ def afterwards(work: Callable[[], None]) -> None:
         work()
     else:
         _urgency.later.append(work)
-
-
-@contextlib.contextmanager
-def interrupts_deferred() -> Iterator[None]:
-    """Defers Ctrl-C to the end of the block: a compiler interrupted in the middle may be left half initialised, and the
-    process could compile no more kernels. Also, Python loses an interrupt during an import (in a callback of its locks,
-    where exceptions are only printed)."""
-    handler = signal.getsignal(signal.SIGINT)
-    if handler is None or threading.current_thread() is not threading.main_thread():
-        yield  # other threads don't see the signal; None: the handler isn't Python's to set
-        return
-    waiting: list[int] = []
-    signal.signal(signal.SIGINT, lambda number, frame: waiting.append(number))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, handler)
-        if waiting:
-            signal.raise_signal(signal.SIGINT)
 
 
 def record_of(source: KernelSource) -> Record | None:

@@ -6,8 +6,10 @@ import hashlib
 from collections.abc import Callable
 
 from runtime.codegen.cache import kernel_cache
+from runtime.llvm.ctrl_c import interrupts_deferred
 
 
+@interrupts_deferred()
 def machine_code(stem: str, text: str | Callable[[], str], level: int = 2, key: str = "") -> bytes:
     """The object file of LLVM code: from the kernel cache, or compiled at optimisation level `level` and cached. Where
     the text takes long to build, `text` is a function that builds it, and `key` states all that it depends on."""
@@ -22,6 +24,7 @@ def machine_code(stem: str, text: str | Callable[[], str], level: int = 2, key: 
     return found
 
 
+@interrupts_deferred()
 def link(code: str, *names: str) -> list[int]:
     """Loads LLVM code into the process and defines its functions `names` as symbols for later linking; their addresses.
 
