@@ -3,5 +3,6 @@
 harness.py    build, check, time: every figure is a ratio measured in one run, interleaved
 peers.py      the libraries that may be installed beside ours
 report.py     the tables, on the terminal and in docs/benchmarks.md
-the rest      one workload a file: the same computation written for each library
+loops, arrays, networks, overheads
+              the workloads, one a file: the same computation written for each library
 """

@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import build, edit_distance, elementwise, logistic, peers
+from benchmarks import build, peers
+from benchmarks.arrays import elementwise
 from benchmarks.harness import Build, Call
+from benchmarks.loops import edit_distance, logistic
 
 Curves = dict[str, list[tuple[int, float]]]  # label → size and seconds
 # Colours that are told apart by those who see red and green alike (Okabe and Ito, 2008).

@@ -11,8 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks import deep, first, peers, targets
+from benchmarks import peers, targets
 from benchmarks.harness import Case, Row
+from benchmarks.overheads import deep, first
 
 _INTRODUCTION = """\
 # Benchmarks
@@ -47,7 +48,8 @@ _FIRST = """\
 From the imported library to the first result, each in a fresh process: the time includes inputs, tracing and compiling,
 but not the import of NumPy's random numbers, from which inputs are made. Ours runs at its default settings: the
 interpreter answers; a running loop is compiled once it has run for four fifths of the time that compiling takes; what
-later calls use is compiled in the background; and programs with loops take the kernels of earlier processes at once."""
+later calls use is compiled in the background; and programs with loops take the kernels of earlier processes at once.
+With `jit_compile=True` it compiles first, as JAX does."""
 
 
 def seconds(value: float | None) -> str:

@@ -1,11 +1,12 @@
 """The targets: our time over that of the peers, by the kinds of workloads; and the table that says which are met."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from benchmarks import first, peers, tracing
+from benchmarks import peers
 from benchmarks.harness import Case, Row
+from benchmarks.overheads import first, tracing
 
 Results = Sequence[tuple[Case, list[Row]]]
 COMPILERS_AND_TORCH = (peers.JAX, peers.TF, peers.TF_XLA, peers.TORCH, peers.TORCH_COMPILED)
@@ -40,6 +41,10 @@ RULES = (
     Rule("reductions: torch", ("reduction",), (peers.TORCH, peers.TORCH_COMPILED), 1 / 1.5),
     Rule("RNN and LSTM: JAX", ("network",), (peers.JAX,), 1.0),
     Rule("RNN and LSTM: tf.function", ("network",), (peers.TF, peers.TF_XLA), 1 / 1.5),
+    Rule("loops over arrays: hand-written numba", ("array loop",), (peers.NUMBA,), 1.2),
+    Rule("loops over arrays: the fastest compiler", ("array loop",), COMPILERS_AND_TORCH, 1.0, best=True),
+    Rule("array programs: the fastest peer", ("array program",), COMPILERS_AND_TORCH, 1.0, best=True),
+    Rule("layers: the fastest peer", ("layer",), COMPILERS_AND_TORCH, 1.0, best=True),
     Rule("training step of an MLP: the fastest peer", ("training",), COMPILERS_AND_TORCH, 1.0, best=True),
     Rule("call of a trivial function with a tensor: JAX", ("call-1",), (peers.JAX,), 0.6),
     Rule("eager addition of scalars: torch", ("eager add",), (peers.TORCH,), 1.0),
@@ -88,26 +93,33 @@ def verdicts(results: Results) -> list[Verdict]:
 
 
 def first_results(found: Mapping[str, first.Times]) -> list[Verdict]:
-    """First results against the fastest peer, and what a second process compiles."""
-    ours = found.get(peers.AUTOGRAPH)
-    if not ours:
+    """First results against the fastest peer, compiled ones against JAX's, and what a second process compiles."""
+    if not found.get(peers.AUTOGRAPH):
         return []
-    missed = []
-    for name, line in ours.items():
-        others = [times[name]["seconds"] for label, times in found.items() if _peer(label) and name in times]
-        if others and line["seconds"] > min(others):
-            missed.append(f"{name} {number(line['seconds'] / min(others))}")
     again = sum(line["compiled"] for line in found.get(first.FULL_CACHE, {}).values())
-    text = f"{len(ours) - len(missed)} of {len(ours)} meet it"
     return [
-        Verdict("first result in a fresh process: the fastest peer", "≤ 1.00",
-                f"{text}; not: {', '.join(missed)}" if missed else text, not missed),
+        *_firsts("first result in a fresh process: the fastest peer", found, peers.AUTOGRAPH, first.LIBRARIES),
+        *_firsts("first compiled result (`jit_compile=True`): JAX", found, first.COMPILED, (peers.JAX,)),
         Verdict("kernels that a second process compiles", "0", f"{again}", again == 0),
-    ]  # fmt: skip
+    ]
 
 
-def _peer(label: str) -> bool:
-    return label not in (peers.AUTOGRAPH, first.FULL_CACHE)
+def _firsts(what: str, found: Mapping[str, first.Times], ours: str, theirs: Iterable[str]) -> Iterator[Verdict]:
+    """The first results of ours that take longer than those of the fastest of the peers."""
+    measured, missed = 0, []
+    for name, line in found.get(ours, {}).items():
+        others = [found[label][name]["seconds"] for label in theirs if _is_peer(label) and name in found.get(label, ())]
+        if others:
+            ratio = line["seconds"] / min(others)
+            measured += 1
+            missed += [f"{name} {number(ratio)}"] if ratio > 1.0 else []
+    text = f"{measured - len(missed)} of {measured} meet it"
+    if measured:
+        yield Verdict(what, "≤ 1.00", f"{text}; not: {', '.join(missed)}" if missed else text, not missed)
+
+
+def _is_peer(label: str) -> bool:
+    return label not in first.OURS
 
 
 def others(

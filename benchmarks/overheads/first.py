@@ -3,7 +3,8 @@
 Each is measured in a fresh process of its own that has only imported the library, and NumPy's random numbers, of which
 inputs are made. (Not in forks of one such process: each page that a child writes to is copied first, ten milliseconds
 that no user pays.) Ours runs at its default settings, first with an empty cache of kernels, then in another process
-with those that the first has left behind. `python -m benchmarks.first LABEL NAME...` prints a line of JSON for each.
+with those that the first has left behind; and with `jit_compile=True`, which compiles before it answers, as JAX does.
+`python -m benchmarks.overheads.first LABEL NAME...` prints a line of JSON for each.
 """
 
 import json
@@ -21,7 +22,9 @@ from benchmarks.harness import Build, arrays
 
 WORKLOADS = (
     "logistic", "logistic-gradient", "mandelbrot", "newton", "newton-gradient", "ode", "edit-distance", "sieve",
-    "kalman", "arithmetic-32-1e6", "softmax", "rnn", "lstm-gradient", "mlp", "call-1",
+    "kalman", "viterbi", "trial-division", "arithmetic-32-1e6", "softmax", "conjugate-gradient", "sinkhorn",
+    "spectral-norm-gradient", "products", "k-means", "n-body", "rnn", "lstm-gradient", "gru-gradient",
+    "attention-gradient", "cnn", "mlp", "call-1",
 )  # fmt: skip
 QUICK = ("logistic", "call-1")
 LIBRARIES = {
@@ -33,17 +36,20 @@ LIBRARIES = {
     peers.TORCH: "torch",
 }
 FULL_CACHE = "autograph, full cache"
+COMPILED = "autograph, jit_compile=True"
+OURS = (peers.AUTOGRAPH, FULL_CACHE, COMPILED)
 Times = dict[str, dict[str, Any]]  # workload → what a process of its own measured
 
 
 def measure(quick: bool = False, only: Sequence[str] | None = None) -> dict[str, Times]:
-    """For each label of LIBRARIES and FULL_CACHE: what each workload took."""
+    """For each label of LIBRARIES and OURS: what each workload took."""
     found: dict[str, Times] = {}
     names = [name for name in (QUICK if quick else WORKLOADS) if only is None or name in only]
     with tempfile.TemporaryDirectory(prefix="autograph-benchmarks-", ignore_cleanup_errors=True) as cache:
-        for label in (peers.AUTOGRAPH, FULL_CACHE, *list(LIBRARIES)[1:]):
+        for label in (*OURS, *list(LIBRARIES)[1:]):
             if _library(label) == "autograph" or peers.version(_library(label)) is not None:
-                environment = {**os.environ, "AUTOGRAPH_CACHE_DIR": cache}
+                folder = os.path.join(cache, "compiled" if label == COMPILED else "default")
+                environment = {**os.environ, "AUTOGRAPH_CACHE_DIR": folder}
                 taken = ((name, _in_a_process(label, name, environment)) for name in names)
                 found[label] = {name: times for name, times in taken if times is not None}
     return found
@@ -51,8 +57,8 @@ def measure(quick: bool = False, only: Sequence[str] | None = None) -> dict[str,
 
 def _in_a_process(label: str, name: str, environment: Mapping[str, str]) -> dict[str, Any] | None:
     """What a fresh process measures; None where the library has no such workload, or can't run it."""
-    command = [sys.executable, "-c", f"from benchmarks import first; first.one({label!r}, {name!r})"]
-    root = Path(__file__).resolve().parent.parent
+    command = [sys.executable, "-c", f"from benchmarks.overheads import first; first.one({label!r}, {name!r})"]
+    root = Path(__file__).resolve().parent.parent.parent
     environment = {**environment, "TF_CPP_MIN_LOG_LEVEL": "3"}
     done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=root, timeout=600)
     for line in done.stdout.splitlines():
@@ -71,7 +77,7 @@ def one(label: str, name: str) -> None:
     from benchmarks.workloads import cases
 
     assert numpy.random
-    build = cases()[name].implementations.get(peers.AUTOGRAPH if label == FULL_CACHE else label)
+    build = cases()[name].implementations.get(peers.AUTOGRAPH if label in OURS else label)
     if build is not None:
         if _library(label) != "autograph":
             peers.load(_library(label))
@@ -86,7 +92,7 @@ def _timed(build: Build, label: str) -> dict[str, Any]:
     """Seconds to the first result; of ours also those until the background has compiled all, and kernels compiled."""
     from benchmarks.build import setting
 
-    with setting(None):
+    with setting(True if label == COMPILED else None):
         began = time.perf_counter()
         arrays(build(False)())
         seconds = time.perf_counter() - began

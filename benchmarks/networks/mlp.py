@@ -1,4 +1,5 @@
-"""A training step with Adam of a multilayer perceptron, 256-256-256-10, batch 128, float32: loss, gradients, update.
+"""A training step with Adam of a multilayer perceptron, 256-256-256-10, batch 128, float32: loss, gradients, update;
+and of a wide one, 784-1024-1024-10.
 
 Each call trains on: the first gives the loss that all are checked by, those that are timed go on from there.
 """
@@ -16,9 +17,14 @@ from benchmarks.harness import Call, Case
 RATE, FIRST, SECOND, EPSILON = 1e-3, 0.9, 0.999, 1e-7
 
 
-def data(quick: bool) -> tuple[np.ndarray, np.ndarray, list[np.ndarray]]:
-    """Inputs [batch, 256], labels [batch], and weights and biases in turn."""
-    batch, sizes = (8, (16, 16, 10)) if quick else (128, (256, 256, 256, 10))
+Sizes = tuple[int, ...]
+NARROW: Sizes = (256, 256, 256, 10)
+WIDE: Sizes = (784, 1024, 1024, 10)
+
+
+def data(quick: bool, sizes: Sizes) -> tuple[np.ndarray, np.ndarray, list[np.ndarray]]:
+    """Inputs [batch, sizes[0]], labels [batch], and weights and biases in turn."""
+    batch, sizes = (8, (16, 16, 10)) if quick else (128, sizes)
     random = np.random.default_rng(0)
     weights: list[np.ndarray] = []
     for before, after in itertools.pairwise(sizes):
@@ -55,31 +61,37 @@ def make_step(m: Any, weights: Any, means: Any, squares: Any, count: Any) -> Cal
     return step
 
 
-def _variables(m: Any, quick: bool) -> Any:
-    weights = [m.Variable(value) for value in data(quick)[2]]
-    zeros = [[m.Variable(np.zeros_like(value)) for value in data(quick)[2]] for _ in range(2)]
-    return weights, *zeros, m.Variable(0.0)
+def _variables(m: Any, weights: list[np.ndarray]) -> Any:
+    zeros = [[m.Variable(np.zeros_like(value)) for value in weights] for _ in range(2)]
+    return [m.Variable(value) for value in weights], *zeros, m.Variable(0.0)
 
 
-def ours(quick: bool) -> Call:
-    step = build.compiled(make_step(ag, *_variables(ag, quick)))
-    x, labels, _ = data(quick)
-    given = ag.constant(x), ag.constant(labels)
-    return lambda: step(*given)
+def ours(sizes: Sizes) -> build.Build:
+    def make(quick: bool) -> Call:
+        x, labels, weights = data(quick, sizes)
+        step = build.compiled(make_step(ag, *_variables(ag, weights)))
+        given = ag.constant(x), ag.constant(labels)
+        return lambda: step(*given)
+
+    return make
 
 
-def tensorflow(xla: bool) -> build.Build:
+def tensorflow(sizes: Sizes, xla: bool) -> build.Build:
     def make(quick: bool) -> Call:
         tf = peers.load("tensorflow")
-        step = peers.tf_function(xla)(make_step(tf, *_variables(tf, quick)))
-        x, labels, _ = data(quick)
+        x, labels, weights = data(quick, sizes)
+        step = peers.tf_function(xla)(make_step(tf, *_variables(tf, weights)))
         given = tf.constant(x), tf.constant(labels)
         return lambda: step(*given)
 
     return make
 
 
-def jax(quick: bool) -> Call:
+def jax(sizes: Sizes) -> build.Build:
+    return lambda quick: _jax_step(*data(quick, sizes))
+
+
+def _jax_step(x: np.ndarray, labels: np.ndarray, weights: list[np.ndarray]) -> Call:
     library = peers.load("jax")
     jnp = library.numpy
 
@@ -101,7 +113,6 @@ def jax(quick: bool) -> Call:
         return ([w - change for w, change in zip(weights, moved, strict=True)], means, squares, count), loss
 
     compiled = library.jit(step, donate_argnums=0)
-    x, labels, weights = data(quick)
     zeros = [[jnp.zeros_like(value) for value in weights] for _ in range(2)]
     state = [([jnp.asarray(value) for value in weights], *zeros, jnp.float32(0.0))]
     given = jnp.asarray(x), jnp.asarray(labels)
@@ -114,10 +125,10 @@ def jax(quick: bool) -> Call:
     return call
 
 
-def torch(compile: bool) -> build.Build:
+def torch(sizes: Sizes, compile: bool) -> build.Build:
     def make(quick: bool) -> Call:
         library = peers.load("torch")
-        x, labels, given = data(quick)
+        x, labels, given = data(quick, sizes)
         weights = [library.from_numpy(value).requires_grad_() for value in given]
         optimizer = library.optim.Adam(weights, RATE, (FIRST, SECOND), EPSILON, fused=True)
         batch, classes = library.from_numpy(x), library.from_numpy(labels).long()
@@ -142,19 +153,19 @@ def torch(compile: bool) -> build.Build:
     return make
 
 
+def _case(name: str, title: str, sizes: Sizes) -> Case:
+    implementations = {
+        peers.AUTOGRAPH: ours(sizes),
+        peers.JAX: jax(sizes),
+        peers.TF: tensorflow(sizes, xla=False),
+        peers.TF_XLA: tensorflow(sizes, xla=True),
+        peers.TORCH: torch(sizes, compile=False),
+        peers.TORCH_COMPILED: torch(sizes, compile=True),
+    }
+    return Case(name, title, implementations, rtol=1e-4, kind="training")
+
+
 CASES = [
-    Case(
-        "mlp",
-        "Training step of a multilayer perceptron with Adam, batch 128, float32",
-        {
-            peers.AUTOGRAPH: ours,
-            peers.JAX: jax,
-            peers.TF: tensorflow(xla=False),
-            peers.TF_XLA: tensorflow(xla=True),
-            peers.TORCH: torch(compile=False),
-            peers.TORCH_COMPILED: torch(compile=True),
-        },
-        rtol=1e-4,
-        kind="training",
-    )
+    _case("mlp", "Training step of a multilayer perceptron with Adam, batch 128, float32", NARROW),
+    _case("mlp-wide", "The same, with two layers of 1,024 units, 784 inputs", WIDE),
 ]

@@ -1,7 +1,7 @@
 """A training step of a 60-layer perceptron at the default settings: how long until it is native, and how many kernels.
 
-`python -m benchmarks.deep [--quick]` prints a line of JSON; `measure` runs it in a process of its own, with an empty
-cache of kernels.
+`python -m benchmarks.overheads.deep [--quick]` prints a line of JSON; `measure` runs it in a process of its own,
+with an empty cache of kernels.
 """
 
 import json
@@ -25,9 +25,9 @@ def measure(quick: bool = False) -> dict[str, float]:
     """first (seconds to the first result), native (until all is compiled), kernels, and kernels that a new batch size
     adds."""
     with tempfile.TemporaryDirectory(prefix="autograph-benchmarks-", ignore_cleanup_errors=True) as cache:
-        command = [sys.executable, "-m", "benchmarks.deep", *(["--quick"] if quick else [])]
+        command = [sys.executable, "-m", "benchmarks.overheads.deep", *(["--quick"] if quick else [])]
         environment = {**os.environ, "AUTOGRAPH_CACHE_DIR": cache}
-        root = Path(__file__).resolve().parent.parent
+        root = Path(__file__).resolve().parent.parent.parent
         done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=root, timeout=300)
     if done.returncode:
         raise RuntimeError(done.stderr[-2000:])

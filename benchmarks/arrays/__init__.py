@@ -1,0 +1,1 @@
+"""Programs over whole arrays: chains, reductions, products, and loops of them."""

@@ -1,0 +1,1 @@
+"""Parts of neural networks, forward and backward."""

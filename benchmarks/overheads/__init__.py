@@ -1,0 +1,1 @@
+"""What there is to pay besides computing: calls, tracing, conversion, first results."""
