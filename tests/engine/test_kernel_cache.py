@@ -42,8 +42,11 @@ def start(program: str, folder: Path, **environment: str) -> subprocess.Popen:
 
 def run(program: str, folder: Path, warning: str = "", **environment: str) -> str:
     """What the program prints; it must say `warning` on stderr, once, and nothing else."""
-    process = start(program, folder, **environment)
-    out, err = process.communicate(timeout=120)
+    with start(program, folder, **environment) as process:
+        try:
+            out, err = process.communicate(timeout=120)
+        finally:
+            process.kill()  # a program that hangs must not outlive its test
     assert process.returncode == 0, err
     assert err.count("Warning") == (1 if warning else 0) and warning in err, err
     return out.strip()
