@@ -57,12 +57,22 @@ def path(namespace: str) -> str:
     return f"api/{namespace or 'ag'}.md"
 
 
+def addresses() -> list[tuple[str, str]]:
+    """Each entry's name and where it stands in the site, for the search box (`site.js`)."""
+    found = []
+    for page, text in pages().items():
+        for name in re.findall(r"^##+ \S+ \{ #(\S+) ", text, re.MULTILINE):
+            name = name.replace("\\", "")
+            found.append((name, f"{page.removesuffix('.md')}.html#{name}"))
+    return found
+
+
 def _index(found: list[tuple[str, dict[str, Any]]]) -> str:
     lines = [
         "# API reference\n",
-        "Every public name, a page for each namespace. The names are TensorFlow 2's;",
-        "[where they differ](tensorflow.md) is a page of its own. The search box finds functions by name.\n",
-        "| namespace | what is in it | names |\n| --- | --- | --- |",
+        "Each namespace has a page with an entry for every public name. The names are TensorFlow 2's;",
+        "[Differences from TensorFlow](tensorflow.md) lists the exceptions. The search box finds functions by name.\n",
+        "| namespace | contents | names |\n| --- | --- | --- |",
     ]
     for namespace, names in found:
         about = (
@@ -75,15 +85,16 @@ def _index(found: list[tuple[str, dict[str, Any]]]) -> str:
 def _about(namespace: str) -> str:
     """What a namespace's docstring says of it after its name."""
     doc = " ".join((inspect.getdoc(_value(namespace)) or "").split("\n\n")[0].split())
-    return _escaped(re.sub(r"^`[\w.]+`( \(.*?\))?: ", "", doc)).rstrip(".")
+    return _prose(re.sub(r"^`[\w.]+`( \(.*?\))?: ", "", doc), (namespace, frozenset())).rstrip(".")
 
 
 def _differences(found: list[tuple[str, dict[str, Any]]]) -> str:
     lines = [
+        "---\nhide: [toc]\n---\n",
         "# Differences from TensorFlow\n",
-        "Each name that differs from TensorFlow's of the same name, and each that TensorFlow doesn't have or has",
-        "elsewhere. All others take the same arguments and give the same results.",
-        "[Port a TensorFlow program](../migrating.md) has what concerns whole programs.\n",
+        "These names differ from TensorFlow's, have another name there, or exist here only. All others take the same",
+        "arguments and give the same results. [Port a TensorFlow program](../migrating.md) covers whole programs.\n",
+        '<div class="sentences" markdown>\n',
         "| name | TensorFlow | difference |\n| --- | --- | --- |",
     ]
     for namespace, names in found:
@@ -95,6 +106,7 @@ def _differences(found: list[tuple[str, dict[str, Any]]]) -> str:
                 other = f"`{theirs(name)}`" if theirs(name) else "–"
                 link = f"{path(namespace).removeprefix('api/')}#{full(name)}"
                 lines.append(f"| [`{full(name)}`]({link}) | {other} | {DIFFERENCES.get(name, '')} |")
+    lines.append("\n</div>")
     return "\n".join(lines) + "\n"
 
 
@@ -114,15 +126,22 @@ def _page(namespace: str, names: dict[str, Any], first: dict[int, str]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _heading(level: int, name: str) -> str:
+    text = name.replace("__", r"\_\_")  # otherwise Markdown makes it bold, in the attributes as well
+    return f"{'#' * level} {text} {{ #{text} data-toc-label='{text.rpartition('.')[2]}' }}\n"
+
+
 def _has_entry(value: Any) -> bool:
     return callable(value) and not isinstance(value, (ag.DType, Enum))
 
 
 def _entry(name: str, value: Any, home: str, namespace: str) -> Iterator[str]:
-    yield f"## {full(name)} {{ #{full(name)} data-toc-label='{name.rpartition('.')[2]}' }}\n"
+    yield _heading(2, full(name))
     if home != name:
         page = path(home.rpartition(".")[0]).removeprefix("api/")
-        yield f"The same as [`{full(home)}`]({page}#{full(home)}).\n"
+        summary = re.match(r".*?(?:[.:](?=\s|$)|$)", " ".join((inspect.getdoc(value) or "").split("\n\n")[0].split()))
+        text = _prose(summary[0].rstrip(".:"), _scope(namespace, value)) if summary else ""
+        yield f"{text}{'. ' if text else ''}The same as [`{full(home)}`]({page}#{full(home)}).\n"
         return
     if not (inspect.isclass(value) and issubclass(value, Enum)):
         yield f"```python\n{signature(name, value)}\n```\n"
@@ -152,13 +171,13 @@ def _members(name: str, cls: type, namespace: str) -> Iterator[str]:
             continue
         is_property = isinstance(found, property)
         label = f"{full(name)}.{member}"
-        yield f"### {label} {{ #{label} data-toc-label='{member}' }}\n"
+        yield _heading(3, label)
         if not is_property:
             yield f"```python\n{signature(f'{name}.{member}', value)}\n```\n"
         yield body(doc, _scope(namespace, value)) + "\n"
     if others:
-        arrays = "; `sum`, `T` and the like are those of NumPy's arrays" if "`T`" in others else ""
-        yield f"It has these, too{arrays}: {', '.join(others)}.\n"
+        arrays = " (`sum`, `T` and so on work as on NumPy's arrays)" if "`T`" in others else ""
+        yield f"Other members{arrays}: {', '.join(others)}.\n"
 
 
 def _is_ours(found: Any) -> bool:

@@ -1,7 +1,8 @@
-"""What mkdocs calls while it builds the site: adds the pages of the API reference, which aren't files."""
+"""mkdocs' hooks: add the pages of the API reference and of the examples, which aren't files of `docs`."""
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from mkdocs.structure.files import File, Files
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from docs import api_pages
+from docs import api_pages, example_pages
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
@@ -22,6 +23,8 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    for path, text in api_pages.pages().items():
+    for path, text in (api_pages.pages() | example_pages.pages()).items():
         files.append(File.generated(config, path, content=text))
+    names = json.dumps(api_pages.addresses(), separators=(",", ":"))
+    files.append(File.generated(config, "api/names.js", content=f"const apiNames = {names}\n"))
     return files

@@ -1,7 +1,9 @@
 """README.md and docs/: Python blocks run and print what the page says, links lead somewhere, mkdocs is content; the
 reference has an entry for each public name."""
 
+import functools
 import importlib.util
+import json
 import os
 import re
 import shutil
@@ -11,7 +13,7 @@ import sys
 import pytest
 
 import autograph as ag
-from docs import api_pages, tensorflow_names
+from docs import api_pages, example_pages, tensorflow_names
 from tests import docs
 
 
@@ -50,7 +52,7 @@ def test_links_lead_somewhere(name):
     path = docs.PAGES[name]
     prose = re.sub(r"^```.*?^```$", "", path.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
     for target in re.findall(r"\]\((?!https?:)([^)#]+)\)", prose):
-        is_made = target.startswith("api/") and target in api_pages.pages()
+        is_made = target in api_pages.pages() or target in example_pages.pages()
         assert is_made or (path.parent / target).exists(), f"{name}: {target}"
 
 
@@ -76,8 +78,18 @@ def test_mkdocs_builds_without_a_warning(tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
     pages = list((tmp_path / "site").rglob("*.html"))
     assert len(pages) > 60
+    names = (tmp_path / "site" / "api" / "names.js").read_text(encoding="utf-8")
+    assert json.loads(names.removeprefix("const apiNames = ")) == [list(each) for each in api_pages.addresses()]
+    for _, address in api_pages.addresses():  # each entry that the search box offers is there
+        page, _, anchor = address.partition("#")
+        assert f'id="{anchor}"' in _text(tmp_path / "site" / page), address
     for page in pages:
         assert not re.search(r"<(?:script|link|img)[^>]*(?:src|href)=\"https?:", page.read_text(encoding="utf-8")), page
+
+
+@functools.cache
+def _text(page):
+    return page.read_text(encoding="utf-8")
 
 
 def test_each_public_name_has_an_entry_that_search_finds():
@@ -86,9 +98,26 @@ def test_each_public_name_has_an_entry_that_search_finds():
         for name, value in names.items():
             text = pages[api_pages.path(namespace)]
             if callable(value) and not isinstance(value, ag.DType):
-                assert f"## ag.{name} {{ #ag.{name} " in text, name
+                escaped = name.replace("__", r"\_\_")
+                assert f"## ag.{escaped} {{ #ag.{escaped} " in text, name
             else:
                 assert f"`ag.{name}`" in text, name
+
+
+def test_an_alias_says_what_it_does():
+    assert "The absolute value; of complex numbers a float. The same as [`ag.abs`]" in api_pages.pages()["api/math.md"]
+
+
+def test_each_example_has_a_page_with_its_source():
+    pages = example_pages.pages()
+    gallery = (docs.ROOT / "docs" / "gallery.md").read_text(encoding="utf-8")
+    for file in (docs.ROOT / "examples").glob("*.py"):
+        assert f"]({example_pages.path(file.name)})" in gallery, file
+        assert (
+            "# " + file.name in pages[example_pages.path(file.name)]
+            and "```python\n" in pages[example_pages.path(file.name)]
+        )
+    assert "![What it draws](../pictures/kalman.png)" in pages["examples/kalman.md"]
 
 
 def _entry(name):
