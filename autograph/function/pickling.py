@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import Any
 
 from autograph.function.signature import Arguments, NumberSpec, VariableArgument, WeakArgument
+from autograph.syntax.source import carry, written_in
 from runtime import nest
 from runtime.errors import UnimplementedError
 from runtime.graph.ir import ConstantArray
@@ -86,8 +87,10 @@ def _source_of(original: Any) -> tuple[str, str]:
 def _made_function(
     make: Callable[..., Any], original: Any, options: dict[str, Any], filename: str, text: str
 ) -> Any:  # fmt: skip
-    if text and not linecache.getlines(filename):
-        linecache.cache[filename] = len(text), None, text.splitlines(keepends=True), filename
+    if text:
+        here = carry(filename, text)
+        if original.__code__.co_filename != here:
+            written_in(original, here)
     return make(original, **options)
 
 

@@ -1,9 +1,9 @@
 """Find the source of a function: its syntax tree, at its place in the user's file.
 
 Works for functions in files, in ``exec``-ed text, the interactive prompt and notebooks (wherever ``linecache`` knows
-the text), nested, decorated, methods, and lambdas, several on a line too. Nothing is unwrapped: for a decorated
-function give the function inside. The cost goes with the length of the function (of a lambda with that of the statement
-at the top level that it stands in), not of the file.
+the text), nested, decorated, methods, and lambdas, several on a line too, and for functions from other processes whose
+file came along (`carry`). Nothing is unwrapped: for a decorated function give the function inside. The cost goes with
+the length of the function (of a lambda with that of the statement at the top level that it stands in), not of the file.
 
 Example::
 
@@ -76,15 +76,21 @@ class FunctionSource:
 def find(fn: Any) -> FunctionSource:
     """The source of a Python function or bound method; raises SourceUnavailable, saying why."""
     fn, code = _function(fn)
+    if code.co_filename == _UNNAMED and any(written_in(fn, filename) for filename in reversed(_carried)):
+        code = fn.__code__
     lines = _lines(fn, code)
     class_name = class_of(fn)
     seen = _unchanged.pop(id(code), None)
     if seen is not None and seen[0] is code and seen[1].lines is lines and seen[1].class_name == class_name:
         return dataclasses.replace(seen[1], module=fn.__module__)
-    found = _find_lambda(fn, code, lines, class_name) if code.co_name == "<lambda>" else _find_def(code, lines)
+    found = _definition(fn, code, lines, class_name)
     if _changed_lately(code.co_filename) and not _is_source_of(found, fn, class_name, lines):
         raise _stale(code)
     return FunctionSource(from_ast(found), code.co_filename, lines, class_name, fn.__module__)
+
+
+def _definition(fn: Any, code: types.CodeType, lines: list[str], class_name: str | None) -> Any:
+    return _find_lambda(fn, code, lines, class_name) if code.co_name == "<lambda>" else _find_def(code, lines)
 
 
 _unchanged: collections.OrderedDict[int, tuple[types.CodeType, FunctionSource]] = collections.OrderedDict()
@@ -137,6 +143,52 @@ def _is_source_of(node: _FunctionNode, fn: Any, class_name: str | None, lines: l
     """Whether a function definition compiles to the code that ``fn`` has."""
     imported = _parsed_file(fn.__code__.co_filename, lines).imported
     return same_code(compile_like(node, fn, class_name, imported=imported), fn.__code__)
+
+
+# Functions from other processes
+
+# The file that cloudpickle, from 3.1.3 on, names in the code of every function that it has carried here.
+_UNNAMED = "<dynamic-code>"
+# The files that have come along with functions, as a set in order.
+_carried: dict[str, None] = {}
+
+
+def carry(filename: str, text: str) -> str:
+    """Takes in the text of a file that functions from another process were written in; gives its name in this one.
+
+    It has another name here if this process has another file of that name.
+    """
+    here = "".join(linecache.getlines(filename))
+    if here and here != text:
+        filename = f"{filename} (of another process)"
+    if here != text:
+        linecache.cache[filename] = len(text), None, text.splitlines(keepends=True), filename
+    _carried.pop(filename, None)
+    _carried[filename] = None
+    return filename
+
+
+def written_in(fn: types.FunctionType, filename: str) -> bool:
+    """Whether a function was compiled from the text of a file. If so, its code names that file from then on."""
+    code = _with_filename(fn.__code__, filename)
+    lines = linecache.getlines(filename)
+    if code.co_firstlineno > len(lines):
+        return False
+    tried = types.FunctionType(code, fn.__globals__, fn.__name__, None, fn.__closure__)
+    tried.__qualname__ = fn.__qualname__
+    class_name = class_of(tried)
+    try:
+        if not _is_source_of(_definition(tried, code, lines, class_name), tried, class_name, lines):
+            return False
+    except SourceUnavailable:
+        return False
+    fn.__code__ = code
+    return True
+
+
+def _with_filename(code: types.CodeType, filename: str) -> types.CodeType:
+    constants = tuple([_with_filename(c, filename) if isinstance(c, types.CodeType) else c for c in code.co_consts])
+    return code.replace(co_filename=filename, co_consts=constants)
 
 
 # Functions made by def

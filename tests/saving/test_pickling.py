@@ -286,8 +286,22 @@ _MAIN = """
     def halved(x):
         return x / 2.0 if x > 0 else x
 
+    def plain(x):
+        while x > 1.0:
+            x = x / 2.0
+        return x
+
+    class Line:
+        def helper(self, x):
+            return plain(x) if x > 0 else x
+
+        @ag.function
+        def __call__(self, x):
+            return self.helper(x)
+
+    things = [shrink, ag.function(lambda x: x + 1 if x > 0 else x), shrink.get_concrete_function(ag.constant(1.0))]
     with open(sys.argv[1], "wb") as file:
-        cloudpickle.dump([shrink, ag.function(lambda x: x + 1), shrink.get_concrete_function(ag.constant(1.0))], file)
+        cloudpickle.dump([*things, Line(), ag.function(lambda x: plain(x))], file)
     assert pickle.loads(pickle.dumps(shrink)) is shrink
 """
 
@@ -304,7 +318,11 @@ def test_functions_of_a_script_run_elsewhere_without_the_script(tmp_path):
     script.write_text(textwrap.dedent(_MAIN))
     python(tmp_path, script, tmp_path / "things")
     script.unlink()
-    assert python(tmp_path, "-c", textwrap.dedent(_ELSEWHERE), tmp_path / "things") == "0.3125 6.0 0.3125\n"
+    found = python(tmp_path, "-c", textwrap.dedent(_ELSEWHERE), tmp_path / "things")
+    assert found == "0.3125 6.0 0.3125 0.625 0.625\n"
+    # A worker's folder may hold another version of the script.
+    script.write_text("import sys\n" * 50)
+    assert python(tmp_path, "-c", textwrap.dedent(_ELSEWHERE), tmp_path / "things") == found
 
 
 def test_every_public_function_is_found_again():
