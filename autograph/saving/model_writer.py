@@ -84,18 +84,24 @@ def _signatures(obj: Any, given: Any) -> dict[str, Function]:
             for _, number in things.held[0]
             if isinstance(things.things[number], Function) and things.things[number].input_signature is not None
         }
-        if len(found) != 1:
-            return {}
-        try:
-            return {SERVING_DEFAULT: _signature(SERVING_DEFAULT, *found.values())}
-        except ValueError:
-            return {}  # it has results that can't be named, for instance: it is no signature
+        possible = [made for function in found.values() if (made := _possible_signature(function)) is not None]
+        return {SERVING_DEFAULT: possible[0]} if len(possible) == 1 else {}
     if not isinstance(given, Mapping):
         given = {SERVING_DEFAULT: given}
     for name in given:
         if not isinstance(name, str):
             raise ValueError(f"The name of a signature must be a string, got {name!r}")
     return {name: _signature(name, function) for name, function in given.items()}
+
+
+def _possible_signature(function: Function) -> Function | None:
+    """A function as the default signature; None if it has no results, or such as can't be named."""
+    if not function.get_concrete_function().outputs:
+        return None
+    try:
+        return _signature(SERVING_DEFAULT, function)
+    except ValueError:
+        return None
 
 
 def _signature(name: str, function: Any) -> Function:

@@ -127,6 +127,16 @@ def children(thing: Any) -> dict[Any, Any]:
     return {key: value for key, value in held.items() if may_hold(value)}
 
 
+def settled_children(thing: Any) -> dict[Any, Any]:
+    """What an object holds whose name will stay the same. A model of Keras puts an input layer before the others in its
+    list when it is built, so that lists of what isn't built yet don't count."""
+    held = children(thing)
+    model = (thing.stands_for() if isinstance(thing, Holder) else None) or thing
+    if _says(model) is None or getattr(model, "built", True):
+        return held
+    return {name: value for name, value in held.items() if not isinstance(value, list)}
+
+
 class Graph:
     """The objects that can be reached from one: `things`, each once, the first one first; `edges`, for each of them
     (name, number of the other); `paths`, the shortest way to each, as names."""

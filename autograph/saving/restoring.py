@@ -109,7 +109,7 @@ class Restore:
                 if known is None:
                     assignments += [(thing, saved)] if saved.values else []
             found.setdefault(number, thing)
-            held = objects.children(thing)
+            held = objects.settled_children(thing)
             for name, other in saved.children.items():
                 if name in held:
                     pending.append((held[name], other))

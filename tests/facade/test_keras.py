@@ -304,9 +304,28 @@ class TestSaving:
         net, other = Net(), Net()
         expected = net(ROWS)
         status = ag.train.Checkpoint(net=other).restore(ag.train.Checkpoint(net=net).save(tmp_path / "c"))
-        other(ROWS)
-        status.assert_existing_objects_matched().expect_partial()
         np.testing.assert_array_equal(other(ROWS), expected)
+        status.assert_consumed()
+
+    @pytest.mark.parametrize("first", ["call", "predict", "function", "fit"])
+    def test_a_model_that_is_restored_before_it_is_built(self, keras, tmp_path, first):
+        def make():
+            model = keras.Sequential([keras.layers.Dense(8), keras.layers.Dense(8), keras.layers.Dense(8)])
+            model.compile(keras.optimizers.Adam(0.01), "mse")
+            return model
+
+        model, other = make(), make()
+        model.fit(ROWS, 2 * ROWS, epochs=2, verbose=0)
+        path = ag.train.Checkpoint(model=model, optimizer=model.optimizer).save(tmp_path / "c")
+        status = ag.train.Checkpoint(model=other, optimizer=other.optimizer).restore(path)
+        if first == "fit":
+            after = losses(model, ROWS, 2 * ROWS, epochs=2, shuffle=False)
+            assert losses(other, ROWS, 2 * ROWS, epochs=2, shuffle=False) == pytest.approx(after, rel=1e-6)
+            status.assert_consumed()
+            return
+        status.expect_partial()  # the optimizer has no moments yet
+        call = {"call": other, "predict": lambda x: other.predict(x, verbose=0), "function": ag.function(other)}[first]
+        np.testing.assert_allclose(call(ROWS), model(ROWS), rtol=1e-5, atol=1e-6)
 
     def test_export(self, keras, tmp_path):
         model = self.model(keras)

@@ -346,6 +346,14 @@ class TestSignatures:
         assert signature.structured_outputs == {"output_0": ag.TensorSpec([None], ag.float32)}
         assert repr(signature) == "<signature serving_default(numbers: float32[None]) -> {output_0: float32[None]}>"
 
+    def test_a_function_without_results_is_no_default(self, tmp_path):
+        v = ag.Variable(1.0)
+        mutate = ag.function(lambda x: (v.assign(x), None)[1], input_signature=[ag.TensorSpec([])])
+        double = ag.function(lambda x: x * 2, input_signature=[ag.TensorSpec([])])
+        assert not saved(module(v=v, mutate=mutate), tmp_path / "one").signatures
+        found = saved(module(v=v, mutate=mutate, double=double), tmp_path / "two").signatures["serving_default"]
+        assert float(found(ag.constant(2.0))["output_0"]) == 4
+
     def test_several(self, tmp_path):
         v = ag.Variable(1.0)
 

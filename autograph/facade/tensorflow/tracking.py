@@ -89,6 +89,11 @@ class AutoTrackable(Trackable):
         }
         return {**children, **super()._trackable_children(save_type, **options)}
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, value)
+        if not name.startswith("_self_"):
+            changed(self)  # a checkpoint that was restored may hold weights that layers make in `build`, later
+
     def __delattr__(self, name: str) -> None:
         self.__dict__.get("_self_dependencies", {}).pop(name, None)
         super().__delattr__(name)
