@@ -15,9 +15,8 @@ from runtime import dtypes
 from runtime.dtypes import DType
 from runtime.graph.ir import Node, Value
 from runtime.onnx_export.arrays import expanded
-from runtime.onnx_export.emitter import Emitter, NoForm, Ref, lowering, value_info
+from runtime.onnx_export.emitter import Emitter, NoForm, Ref, lowering
 from runtime.ops.arrays.slicing import HOLE, Spec
-from runtime.types import TensorType
 
 _LAST, _FIRST = np.iinfo(np.int64).max, np.iinfo(np.int64).min
 
@@ -330,22 +329,16 @@ def _resize_rows(e: Emitter, node: Node) -> Ref:
 @lowering("row")
 def _row(e: Emitter, node: Node) -> Ref:
     buffer, index, *size = e.inputs(node)
-    index = e.cast(index, dtypes.int64)
-    rank = e.rank(node.inputs[0]) if buffer.dtype is dtypes.string else 0
     if not size:
-        return gathered(e, buffer, index, 0, 0, rank)
-    rows = e.scalar(e.dim(buffer, 0))
-    exists = e.emit("Less", index, rows, dtype=dtypes.bool_)
-    branches = []
-    for here in (True, False):
-        with e.scope() as nodes:
-            if here:
-                made = gathered(e, buffer, index, 0, 0, rank)
-            else:
-                made = e.zeros(e.emit("Shape", buffer, dtype=dtypes.int64, start=1), buffer.dtype)
-        outputs = [value_info(made.name, TensorType(buffer.dtype, None))]
-        branches.append(e.graph("row" if here else "no_row", nodes, [], outputs))
-    return e.emit("If", exists, dtype=buffer.dtype, then_branch=branches[0], else_branch=branches[1])
+        rank = e.rank(node.inputs[0]) if buffer.dtype is dtypes.string else 0
+        return gathered(e, buffer, e.cast(index, dtypes.int64), 0, 0, rank)
+    # A row that doesn't exist yet is zero. It isn't an `If`: ONNX Runtime loses results of those in branches whose
+    # condition it finds out.
+    begin = e.vector(index)
+    found = e.slice(buffer, begin, e.emit("Add", begin, e.ints(1)), e.ints(0))
+    rest = e.emit("Shape", buffer, dtype=dtypes.int64, start=1)
+    rows = e.emit("Concat", found, e.zeros(e.concat(e.ints(1), rest), buffer.dtype), axis=0)
+    return e.squeeze(e.first_rows(rows, e.ints(1)), 0)
 
 
 @lowering("row_grad")

@@ -259,3 +259,17 @@ def test_no_warning_where_nothing_is_left_out(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         exported(lambda x: x + 1.0, tmp_path, VECTOR)
+
+
+def test_a_row_read_in_a_branch(tmp_path):
+    """ONNX Runtime finds out whether the row exists, and loses results of an `If` inside of a branch where it does."""
+
+    def f(x, rows):
+        array = ag.TensorArray(ag.float32, 0, dynamic_size=True, element_shape=[2], clear_after_read=False)
+        array = array.unstack(rows)
+        if ag.reduce_sum(x) > 0:
+            array = array.write(1, array.read(2) * 2.0)
+        return array.stack()
+
+    rows = np.arange(6.0).reshape(3, 2)
+    agree(f, tmp_path, [NUMBER, ag.TensorSpec([3, 2])], (1.0, rows), (-1.0, rows))
