@@ -1,5 +1,5 @@
-"""`%load_ext autograph`: the magic `%%autograph`, which runs a cell and shows the functions that it defines beside what
-they are rewritten to.
+"""`%load_ext autograph`: the magic `%%autograph`, which runs a cell and shows each function that it defines beside its
+converted source.
 """
 
 from __future__ import annotations
@@ -22,24 +22,55 @@ def load(shell: Any) -> None:
     def magic(line: str, cell: str) -> None:
         """%%autograph [NAME ...]
 
-        Runs the cell, and shows the functions that it defines (or those named) beside what they are rewritten to.
+        Runs the cell, and shows the functions and methods that it defines (or those named: a function, a class, or
+        CLASS.METHOD) beside their converted source.
         """
         ran = _run(shell, cell)
         if not ran.success:  # IPython has shown the error
             return
         defined = [
-            node.name for node in ast.parse(shell.transform_cell(cell)).body if isinstance(node, ast.FunctionDef)
+            node.name
+            for node in ast.parse(shell.transform_cell(cell)).body
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
         ]
-        names = line.split() or defined
-        if not names:
+        shown = [function for name in line.split() or defined for function in _functions(shell.user_ns, name)]
+        if not shown and not line.split():
             print("%%autograph: the cell defines no function")
-        for name in names:
-            if name not in shell.user_ns:
-                print(f"%%autograph: there is no {name!r}")
-                continue
-            display(HTML(beside(shell.user_ns[name])))
+        for function in shown:
+            display(HTML(beside(function)))
 
     shell.register_magic_function(magic, "cell", "autograph")
+
+
+def _functions(space: dict[str, Any], name: str) -> list[Any]:
+    """The function of a name, the method `CLASS.METHOD`, or the methods that a class defines itself."""
+    first, *rest = name.split(".")
+    try:
+        found = space[first]
+        for each in rest:
+            found = inspect.getattr_static(found, each)
+    except (KeyError, AttributeError):
+        print(f"%%autograph: there is no {name!r}")
+        return []
+    if not inspect.isclass(found):
+        return [_unwrapped(found)]
+    members = [_unwrapped(member) for member in vars(found).values()]
+    return [each for each in members if isinstance(each, Function) or _is_written(each)]
+
+
+def _is_written(member: Any) -> bool:
+    """Whether it is a function with a source: those that `dataclass` generates have none."""
+    try:
+        return inspect.isfunction(member) and bool(inspect.getsource(member))
+    except OSError:
+        return False
+
+
+def _unwrapped(member: Any) -> Any:
+    """The function in a static method, class method or property."""
+    if isinstance(member, property):
+        return member.fget
+    return member.__func__ if isinstance(member, (staticmethod, classmethod)) else member
 
 
 def _run(shell: Any, cell: str) -> Any:
@@ -54,7 +85,7 @@ def _run(shell: Any, cell: str) -> Any:
 
 
 def beside(function: Any) -> str:
-    """A function's source and what it is rewritten to, in two columns, or why it isn't."""
+    """A function's source and its converted source, in two columns, or the reason why it isn't converted."""
     original = function.python_function if isinstance(function, Function) else function
     try:
         source = textwrap.dedent(inspect.getsource(original))

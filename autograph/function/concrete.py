@@ -270,11 +270,11 @@ class ConcreteFunction(Generic[P, Result]):
     def answered_by(self) -> str:
         """What answers calls of the native function, and why: a part of `f.explain`."""
         if self._kernel is None:
-            why = getattr(self.function.executable.settled, "by_python", "since it is not one kernel alone")
-            return f"by Python, {why}"
+            why = getattr(self.function.executable.settled, "by_python", "since there is more than one kernel")
+            return f"answered in Python, {why}"
         if self._has_fast_call:
-            return "by machine code, those that are like earlier ones"
-        return "by Python, until machine code has seen a few of them"
+            return "answered by machine code, if the arguments are of the kinds seen before"
+        return "answered in Python; by machine code after a few calls"
 
     def plan(
         self, pattern: Any, order: Sequence[int], fallback: Callable[..., Any], raising: Callable[..., Any]

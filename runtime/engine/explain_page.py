@@ -17,6 +17,8 @@ from runtime.engine.explain_text import (
     describe_loop,
     describe_machine,
     describe_nest,
+    describe_scalars,
+    describe_small,
     describe_stay,
     measured,
     where,
@@ -122,9 +124,9 @@ class _Page:
         for count in kernel.lanes:
             yield f'<div class="entry">{describe_lanes(count)}</div>\n'
         if kernel.scalars:
-            yield f'<div class="entry">{kernel.scalars} operations on single numbers</div>\n'
+            yield f'<div class="entry">{describe_scalars(kernel.scalars)}</div>\n'
         if kernel.small:
-            yield f'<div class="entry">{kernel.small} operations on tensors of few elements, in registers</div>\n'
+            yield f'<div class="entry">{describe_small(kernel.small)}</div>\n'
 
     def bar(self, nest: Nest) -> str:
         """How long it must take beside the others, at least."""

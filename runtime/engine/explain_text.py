@@ -27,12 +27,12 @@ def to_text(report: Report, machine: Machine) -> str:
 
 def where_to_see_more(report: Report) -> str:
     """How to see the program at each stage of its compilation."""
-    gradient = "; with --gradient forward or backward those of the gradient" if len(report.sections) > 1 else ""
+    gradient = " --gradient forward or backward shows the gradient's." if len(report.sections) > 1 else ""
     return (
-        f"stages: autograph graph FILE.py:{report.name} shows the graph, with --passes what passes change in it, with "
-        "--kernel the generated Python, with --kernel-passes what passes change in that, with --llvm, --optimized-llvm "
-        f"or --asm what becomes of it, with --device-kernel or --ptx its form for GPUs{gradient}. In Python: "
-        'get_concrete_function(...).as_text("kernel") and so on'
+        f"stages: `autograph graph FILE.py:{report.name}` shows the graph. Options show other stages: --passes (the "
+        "changes that each pass makes), --kernel (the generated code, as Python), --kernel-passes, --llvm, "
+        f"--optimized-llvm, --asm, and for GPUs --device-kernel, --ptx.{gradient} In Python: "
+        'get_concrete_function(...).as_text("kernel")'
     )
 
 
@@ -41,7 +41,7 @@ def describe_machine(machine: Machine) -> str:
     return (
         f"machine: {machine.bandwidth / 1e9:.1f} GB/s, {machine.arithmetic / 1e9:.0f} Gflop/s, {machine.threads} "
         f"thread{'s' * (machine.threads != 1)} (copies of 32 MiB and float32 products, measured once in this process "
-        f"in {machine.seconds * 1e3:.0f} ms; what stays in the caches can beat the first)"
+        f"in {machine.seconds * 1e3:.0f} ms; data in the caches can be faster)"
     )
 
 
@@ -63,11 +63,11 @@ def _section(section: Section, machine: Machine, titled: bool) -> Iterator[str]:
         if kernel.rate is not None:
             yield from _wrap(f"  measured: {describe_speed(kernel, machine)}", "      ")
         if kernel.scalars:
-            yield f"  {kernel.scalars} operation{'s' * (kernel.scalars != 1)} on single numbers"
+            yield f"  {describe_scalars(kernel.scalars)}"
         for count in kernel.lanes:
             yield f"  {describe_lanes(count)}"
         if kernel.small:
-            yield f"  {kernel.small} operation{'s' * (kernel.small != 1)} on tensors of few elements, in registers"
+            yield f"  {describe_small(kernel.small)}"
     for line in section.places:
         yield from _wrap(line, "    ")
     if section.stays:
@@ -76,9 +76,17 @@ def _section(section: Section, machine: Machine, titled: bool) -> Iterator[str]:
             yield from _wrap(f"  {describe_stay(stay)}", "      ")
 
 
+def describe_scalars(count: int) -> str:
+    return f"{count} operation{'s' * (count != 1)} on single numbers"
+
+
+def describe_small(count: int) -> str:
+    return f"{count} operation{'s' * (count != 1)} on tensors of few elements, in registers"
+
+
 def describe_lanes(count: int) -> str:
-    """What a loop gains whose trips run side by side."""
-    return f"a loop whose trips run side by side, {count} at a time in the lanes of vectors, where that is faster"
+    """How many iterations of an outer loop run at once."""
+    return f"a loop that runs {count} iterations at a time, in the lanes of vectors, where that is faster"
 
 
 def measured(section: Section, machine: Machine) -> str:
@@ -120,7 +128,7 @@ def describe_kernel(kernel: Kernel) -> str:
 
 
 def describe_speed(kernel: Kernel, machine: Machine) -> str:
-    """How many operations for a byte, and how fast, of a kernel whose `intensity` is known."""
+    """The operations per byte and per second of a kernel whose `intensity` is known."""
     assert kernel.intensity is not None
     most = machine.allows(kernel.intensity)
     text = f"{kernel.intensity:.3g} operation{'s' * (kernel.intensity != 1)} per byte, "
@@ -141,7 +149,7 @@ def speed(rate: float) -> str:
 
 
 def describe_nest(nest: Nest, machine: Machine) -> Iterator[str]:
-    """What runs as one, and what that costs."""
+    """The operations of a pass, and its cost."""
     shape = ", ".join("?" if size is None else str(size) for size in nest.shape)
     head = f"over [{shape}]: {names(nest.names)}"
     if nest.fused and len(nest.names) > 1:
@@ -153,7 +161,7 @@ def describe_nest(nest: Nest, machine: Machine) -> Iterator[str]:
     if nest.spans:
         head += f"  ({', '.join(where(span) for span in nest.spans)})"
     yield head
-    each = f" each time round {where(nest.loop)}" if nest.loop else ""
+    each = f" in each iteration of {where(nest.loop)}" if nest.loop else ""
     if nest.moved is None or nest.operations is None:
         moved, work = nest.per_element
         yield f"    {moved} bytes and {work} operation{'s' * (work != 1)} for each element{each}"
@@ -163,7 +171,7 @@ def describe_nest(nest: Nest, machine: Machine) -> Iterator[str]:
 
 
 def describe_stay(stay: Stay) -> str:
-    """What isn't native and why."""
+    """The operations that aren't native, and the reason."""
     places = f"  ({', '.join(where(span) for span in stay.spans)})" if stay.spans else ""
     return f"{names(stay.names)}{places}: {stay.reason}"
 

@@ -29,8 +29,8 @@ pre .word { color: var(--kind); }
 pre .text { color: var(--type); }
 pre .note { color: var(--faint); }
 pre .used i { color: var(--ink); font-weight: 600; }
-.row { padding: 0 .4rem; border-radius: 3px; display: inline-block; max-width: 100%; overflow-wrap: anywhere; }
-section > .row, .region > .row { display: block; }
+.row { padding: 0 .4rem; border-radius: 3px; overflow-wrap: anywhere; }
+summary > .row { display: inline; /* on the line of the marker, also where it wraps */ }
 .name { color: var(--name); font-weight: 600; }
 .name::after { content: " ="; color: var(--faint); font-weight: 400; }
 .own { color: var(--name); font-weight: 600; }

@@ -162,7 +162,7 @@ def test_dropout_is_native() -> None:
     function(x)
     text = function.explain(x)
     assert "no native form" not in text
-    assert "by Python, which lends the streams of its random numbers" in text
+    assert "in Python, since it lends the streams of its random numbers" in text
 
 
 @pytest.mark.parametrize("rows", [0, 1, 7, 40])

@@ -55,7 +55,7 @@ def test_what_it_says():
     # It reads and writes 1000 float32 once: 8 kB at 10 GB/s.
     assert fused[1] == "8 kB moved, 6 k operations; floor 800 ns (memory)"
     # The product reads the matrix and a vector and writes a vector, at each iteration.
-    product = rf"matmul \(test_explain.py:{LINE + 4}\) 4.01 MB moved, 2 M operations each time round test_explain"
+    product = rf"matmul \(test_explain.py:{LINE + 4}\) 4.01 MB moved, 2 M operations in each iteration of test_explain"
     assert re.search(product, " ".join(text.split()))
     assert re.search(r"fused over \[\?\]: square, reduce_sum.*\n +4 bytes and 2 operations for each element", text)
     assert f"boolean_mask  (test_explain.py:{LINE + 6}): op 'boolean_mask' has no native form" in text
@@ -74,7 +74,7 @@ def test_it_says_which_loops_run_their_trips_side_by_side():
             total += x
         return total
 
-    assert re.search(r"a loop whose trips run side by side, \d+ at a time", roots.explain(X))
+    assert re.search(r"a loop that runs \d+ iterations at a time", roots.explain(X))
 
 
 def test_it_neither_runs_nor_compiles(capsys):
@@ -100,13 +100,13 @@ def test_tiers_and_times():
     f(X)
     text = f.explain(X, measure=True)
     assert re.search(r"tier: native; a call takes [\d.]+ \w+, its floor is 800 ns", text)
-    assert "calls: by Python, until machine code has seen a few of them" in text
+    assert "calls: answered in Python; by machine code after a few calls" in text
     for _ in range(3):
         f(X)
-    assert "calls: by machine code" in f.explain(X)
+    assert "calls: answered by machine code" in f.explain(X)
     several = ag.function(lambda x: ag.strings.length(ag.as_string(x * 2.0)), jit_compile=True)
     several(X)
-    assert "calls: by Python, since it is not one kernel alone" in several.explain(X)
+    assert "calls: answered in Python, since there is more than one kernel" in several.explain(X)
     assert re.search(r"kernel 1  k_\w+: (compiled|loaded from the cache) in [\d.]+ \w+,", text)
     assert "jit_compile=False" in ag.function(lambda x: x + 1.0, jit_compile=False).explain(X)
     strings = ag.function(lambda x: ag.strings.upper(x), jit_compile=True)
@@ -246,6 +246,15 @@ def test_rows_of_a_timeline_put_short_spans_together():
         (1, "llvm: kernel 1", 100), (0, "kernel 1", 300),
     ]  # fmt: skip
     assert timeline.phase("none", profiling.Profile()) is None
+
+
+def test_the_time_of_a_call_is_no_longer_than_the_one_shown(monkeypatch):
+    monkeypatch.setattr(timeline, "_SHORTEST", 0.0)
+    explanation = ag.function(lambda x: ag.sin(x) * x).explain(X, measure=True)
+    (section,) = re.findall(r"a call takes ([\d.]+) (\w+)", explanation)
+    (shown,) = re.findall(r"<figcaption>a call: ([\d.]+) (\w+)", explanation.page)
+    units = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
+    assert float(section[0]) * units[section[1]] <= float(shown[0]) * units[shown[1]]
 
 
 def test_the_machine_is_measured_once():

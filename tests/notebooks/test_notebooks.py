@@ -76,6 +76,31 @@ x = )
 x = 1
 ==
 [name for name in dir(ag) if name.startswith("load")]
+==
+%%autograph
+import dataclasses
+
+@dataclasses.dataclass
+class Point:
+    x: float
+
+class Model(ag.Module):
+    @ag.function
+    def __call__(self, x):
+        while x > 1.0:
+            x = self.step(x)
+        return x
+
+    @staticmethod
+    def step(x):
+        return x / 2.0
+
+    @property
+    def size(self):
+        return 1
+==
+%%autograph Model.step nowhere Model.nothing
+y = 3
 """
 
 
@@ -111,6 +136,15 @@ def test_the_magic_says_what_it_cannot_show(outputs):
     assert any(output.output_type == "error" and output.ename == "SyntaxError" for output in outputs[11])
     assert _of(outputs[11], "text/html") == []
     assert "defines no function" in _printed(outputs[12])
+
+
+def test_the_magic_shows_methods_of_classes(outputs):
+    call, step, size = _of(outputs[14], "text/html")
+    assert "def __call__" in call and "ag__.while_stmt" in call
+    assert "def step" in step and "def size" in size
+    (named,) = _of(outputs[15], "text/html")
+    assert "def step" in named
+    assert "there is no 'nowhere'" in _printed(outputs[15]) and "no 'Model.nothing'" in _printed(outputs[15])
 
 
 def test_scalars_are_text(outputs):

@@ -179,7 +179,7 @@ def _with_streams(call: Callable[..., Any], borrowed: Borrowed, general: _Genera
         return results if results is not None or general is None else general(arguments)
 
     # Why there is no fast call, for `explain`.
-    drawing.by_python = "which lends the streams of its random numbers"  # type: ignore[attr-defined]
+    drawing.by_python = "since it lends the streams of its random numbers"  # type: ignore[attr-defined]
     return drawing
 
 
