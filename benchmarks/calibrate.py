@@ -105,6 +105,12 @@ def small_products(a, x):
     return x
 
 
+def squared(x):
+    for _ in ag.range(200):
+        x = x @ x * 0.05
+    return x
+
+
 def stacked(x):
     for _ in ag.range(500):
         x = ag.stack([x[k] * 0.5 + x[k - 1] * 0.25 for k in range(x.shape[0])])
@@ -224,6 +230,7 @@ PROBES: dict[str, Sweep | Timed] = {
     "NEST_EXPRESSION_CHARACTERS": Sweep("characters", (16, 72, 300), _CHAIN),
     "EXPRESSION_CHARACTERS": Sweep("characters", (16, 64, 300), ((counting, _SCALAR), *_SMALL[:1])),
     "SHORT_ROW_IN_LARGE_NEST": Sweep("elements", (1, 8, 32, 64), _SOFTMAX_ROWS),
+    "GEMM_MULTIPLICATIONS": Sweep("multiplications", (1 << 12, 1 << 13, 1 << 15), several(squared, (16, 16), (24, 24))),
     "SHORT_ROW_IN_LOOP": Sweep("elements", (1, 4, 8, 16), several(softmax_in_loop, (64, 8), (64, 16))),
     "SCALARIZED_ELEMENTS": Sweep("elements", (1, 4, 16, 32), _SMALL),
     "SCALARIZED_STATEMENTS": Sweep("statements", (1, 100, 400, 1600), _SMALL),

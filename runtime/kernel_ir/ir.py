@@ -630,6 +630,16 @@ def map_operands(item: Statement, change: Callable[[Expr], Expr]) -> None:
             setattr(item, name, change(old))
 
 
+def rename_targets(item: Statement, renamed: Callable[[str], str]) -> None:
+    """Renames the variables that a statement gives a value, in place; see `targets`."""
+    if isinstance(item, Assign):
+        item.targets = tuple([renamed(name) for name in item.targets])
+    elif isinstance(item, Alloc):
+        item.name = renamed(item.name)
+    elif isinstance(item, For):
+        item.index = renamed(item.index)
+
+
 def map_block(block: Block, change: Callable[[Expr], Expr | None]) -> None:
     """Replaces subexpressions (see `mapped`) of all statements in a block, in place."""
     for item in walk(block):

@@ -269,5 +269,5 @@ BUILTINS: dict[tuple[str, str], CallRule] = {
     ("lib", "here"): CallRule(_fixed(INT64), _here),
     ("lib", "interrupted"): CallRule(_fixed(BOOL), _interrupted),
     ("lib", "in_threads"): CallRule(_fixed(None), _in_threads),
-    ("lib", "_product"): CallRule(_fixed(None), products.write),
+    ("lib", "gemm"): CallRule(_fixed(None), products.write),
 }

@@ -133,7 +133,7 @@ def _c_function(name: str) -> CallRule:
 
 BUILTINS: dict[tuple[str, str], CallRule] = {
     **{("math", name): _c_function(name) for name in calls.C_FUNCTIONS},
-    **{key: rule for key, rule in calls.BUILTINS.items() if key not in {("lib", "_product"), ("lib", "in_threads")}},
+    **{key: rule for key, rule in calls.BUILTINS.items() if key not in {("lib", "gemm"), ("lib", "in_threads")}},
     ("gpu", "thread"): _number("gpu_thread"),
     ("gpu", "threads"): _number("gpu_threads"),
     ("gpu", "place_in_block"): _number("gpu_place_in_block"),

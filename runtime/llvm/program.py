@@ -362,7 +362,7 @@ def _loops(function: ir.Function) -> bool:
     return any(isinstance(item, (ir.While, ir.For)) for item in ir.walk(function.body))
 
 
-_LOOPING = frozenset({"lib.matmul", "lib.int_matmul", "lib.in_threads", "lib.nonfinite", "lib.all_true"})
+_LOOPING = frozenset({"lib.matmul", "lib.gemm", "lib.int_matmul", "lib.in_threads", "lib.nonfinite", "lib.all_true"})
 
 
 def _takes_long(kernel: Callee) -> bool:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import autograph as ag
+from runtime.codegen import cost_model
 from runtime.codegen.native_runtime import gemm, thread_pool
 from runtime.llvm import target
 from runtime.llvm.threads import RUN
@@ -154,3 +155,30 @@ def test_small_products_with_one_column(sizes, kind, flip):
     given = a.T.copy() if flip else a
     f = ag.function(lambda a, x: ag.linalg.matvec(a, x, transpose_a=flip), jit_compile=True)
     np.testing.assert_array_equal(f(given, x), a @ x)
+
+
+def test_the_bound_of_known_products_is_that_of_the_library():
+    """So that products of the same sizes have the same bits, whether their sizes are known while tracing or not."""
+    from runtime.codegen.kernel_library import functions
+
+    assert cost_model.GEMM_MULTIPLICATIONS >= functions._SMALL_PRODUCT
+
+
+@pytest.mark.parametrize("sizes", [(16, 16, 16), (16, 15, 16), (64, 1, 64), (0, 64, 64), (64, 0, 64), (1, 4096, 1)])
+@pytest.mark.parametrize("transposed", [(False, False), (True, False), (False, True)])
+def test_products_of_known_and_unknown_sizes_have_the_same_bits(sizes, transposed):
+    rows, inner, columns = sizes
+
+    def product_of(a, b):
+        return ag.matmul(a, b, transpose_a=transposed[0], transpose_b=transposed[1])
+
+    random = np.random.default_rng(0)
+    a, b = random.normal(size=(rows, inner)), random.normal(size=(inner, columns))
+    given = [ag.constant(m.T if flip else m) for m, flip in zip((a, b), transposed, strict=True)]
+    known = ag.function(product_of, jit_compile=True)
+    unknown = ag.function(product_of, jit_compile=True, input_signature=[ag.TensorSpec([None, None], ag.float64)] * 2)
+    is_large = rows * inner * columns >= cost_model.GEMM_MULTIPLICATIONS
+    assert ("lib.gemm(" in known.get_concrete_function(*given).as_text("kernel")) == is_large
+    assert "lib.matmul(" in unknown.get_concrete_function().as_text("kernel")
+    np.testing.assert_array_equal(known(*given), unknown(*given))
+    np.testing.assert_allclose(known(*given), a @ b, atol=1e-10)

@@ -60,11 +60,12 @@ def test_every_pass_has_cases() -> None:
 
 
 def test_the_text_does_not_depend_on_sizes() -> None:
+    """But for the side of the bounds in the cost model on which they are."""
     source = next(case for case in CASES if case.name == "rnn").source
     larger = source
-    for size, other in {"8": "64", "4": "30", "5": "50"}.items():
+    for size, other in {"8": "20", "4": "11", "5": "12"}.items():
         larger = re.sub(rf"\b{size}\b", other, larger)
-    assert "xs: float32[None, 64, 30], h: float32[64, 50]" in larger
+    assert "xs: float32[None, 20, 11], h: float32[20, 12]" in larger
     assert kernel_text(source) == kernel_text(larger)
 
 

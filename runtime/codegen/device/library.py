@@ -36,6 +36,10 @@ def matmul(a, a0, b, b0, out, out0, rows, inner, columns, flip_a, flip_b, thread
     int_matmul(a, a0, b, b0, out, out0, rows, inner, columns, flip_a, flip_b)
 
 
+def gemm(a, a0, b, b0, out, out0, rows, inner, columns, flip_a, flip_b, threads):
+    int_matmul(a, a0, b, b0, out, out0, rows, inner, columns, flip_a, flip_b)
+
+
 def log_gamma(y):
     total = 0.999999999999997092
     total = total + 57.15623566586292 / (y + 1.0)

@@ -374,18 +374,19 @@ def matmul(
     flip_b: bool,
     threads: int,
 ) -> None:
-    """The same for floats, by tiles (`native_runtime/gemm.py`) when it is worth it."""
+    """The same for floats of any sizes: by `gemm`, unless it is small."""
     if rows * inner * columns < _SMALL_PRODUCT or rows == 0 or columns == 0 or inner == 0:
         int_matmul(a, a0, b, b0, out, out0, rows, inner, columns, flip_a, flip_b)
     else:
-        _product(a, a0, b, b0, out, out0, rows, inner, columns, flip_a, flip_b, threads)
+        gemm(a, a0, b, b0, out, out0, rows, inner, columns, flip_a, flip_b, threads)
 
 
 @intrinsic
-def _product(
+def gemm(
     typing_context: Any, a: Any, a0: Any, b: Any, b0: Any, out: Any, out0: Any, rows: Any, inner: Any, columns: Any,
     flip_a: Any, flip_b: Any, threads: Any,
 ) -> Any:  # fmt: skip
+    """The same for floats, none of the sizes being 0, by tiles (`native_runtime/gemm.py`)."""
     arguments_ = (a, a0, b, b0, out, out0, rows, inner, columns, flip_a, flip_b, threads)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:

@@ -3,15 +3,18 @@ behind one helper."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
+from runtime.codegen import cost_model
 from runtime.codegen.kernel.values import Array, Dims, product
 from runtime.codegen.loops.loop_nest import broadcast_dims
 from runtime.codegen.lower.state import Lowering, emitter
 from runtime.codegen.passes.parallelize import thread_count_in
 from runtime.graph.ir import Node, Value
 from runtime.kernel_ir import ir
+from runtime.types import TensorType
 
 
 def _operand(low: Lowering, value: Value, transposed: bool) -> tuple[Array, bool]:
@@ -45,23 +48,35 @@ def _matmul(low: Lowering, node: Node) -> None:
     sizes = (rows, inner, columns)
     places = [a.offset, b.offset, ir.ZERO]
     if not batch or all(d == ir.ONE for d in batch):
-        low.add(_call(low, a, b, out.name, places, sizes, flips))
+        low.add(_call(low, node, a, b, out.name, places, sizes, flips))
     else:
-        _batched(low, a, b, out.name, batch, sizes, flips)
+        _batched(low, node, a, b, out.name, batch, sizes, flips)
     low.define(output, Array(out, dims))
 
 
+def _is_large(node: Node) -> bool:
+    """Whether the matrices are known, while tracing, to be worth tiles."""
+    a, out = node.inputs[0].type, node.outputs[0].type
+    assert isinstance(a, TensorType)
+    assert isinstance(out, TensorType)
+    if a.shape is None or out.shape is None:
+        return False
+    sizes = (a.shape[-2 if node.attrs["transpose_a"] else -1], *out.shape[-2:])
+    return all(sizes) and math.prod(sizes) >= cost_model.GEMM_MULTIPLICATIONS  # type: ignore[arg-type]
+
+
 def _call(
-    low: Lowering, a: Array, b: Array, out: str, places: Sequence[ir.Expr], sizes: Dims, flips: Dims
+    low: Lowering, node: Node, a: Array, b: Array, out: str, places: Sequence[ir.Expr], sizes: Dims, flips: Dims
 ) -> ir.Statement:
     arrays = (ir.Var(a.buffer.name), ir.Var(b.buffer.name), ir.Var(out))
     given = [each for pair in zip(arrays, places) for each in pair]
     if not a.dtype.is_floating:
         return ir.Run(ir.call("lib.int_matmul", *given, *sizes, *flips))
-    return ir.Run(ir.call("lib.matmul", *given, *sizes, *flips, ir.Var(thread_count_in(low.constants))))
+    function = "lib.gemm" if _is_large(node) else "lib.matmul"
+    return ir.Run(ir.call(function, *given, *sizes, *flips, ir.Var(thread_count_in(low.constants))))
 
 
-def _batched(low: Lowering, a: Array, b: Array, out: str, batch: Dims, sizes: Dims, flips: Dims) -> None:
+def _batched(low: Lowering, node: Node, a: Array, b: Array, out: str, batch: Dims, sizes: Dims, flips: Dims) -> None:
     rows, inner, columns = sizes
     count = low.atom(product(batch))
     index = low.index_name(0)
@@ -73,7 +88,7 @@ def _batched(low: Lowering, a: Array, b: Array, out: str, batch: Dims, sizes: Di
             start = ir.ZERO if place == ir.ZERO else place * length
             places.append(start if array.offset == ir.ZERO else array.offset + start)
         places.append(index * lengths[2])
-        low.add(_call(low, a, b, out, places, sizes, flips))
+        low.add(_call(low, node, a, b, out, places, sizes, flips))
     low.loop(index, count, block)
 
 

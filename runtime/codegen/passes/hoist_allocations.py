@@ -31,7 +31,7 @@ _PURE = (ir.Var, ir.Const, ir.Binary, ir.Unary, ir.Compare, ir.Select, ir.Conver
 _TRANSIENT = frozenset(
     f"lib.{name}"
     for name in (
-        "matmul", "solved", "all_true", "add_rows", "nonfinite", "fill_words", "fill_truncated", "draw_classes",
+        "matmul", "gemm", "solved", "all_true", "add_rows", "nonfinite", "fill_words", "fill_truncated", "draw_classes",
         "order_of_row", "top_of_row",
     )
 )  # fmt: skip

@@ -12,6 +12,7 @@ from runtime.codegen.passes import (
     hoist_allocations,
     interrupt_polls,
     loop_fusion,
+    merge_functions,
     parallelize,
     scalar_replacement,
     strip_mine,
@@ -30,8 +31,9 @@ PASSES: tuple[tuple[str, Callable[[Kernel], None]], ...] = (
     ("scalar replacement", scalar_replacement.run),
     # After what relies on the names that loops carry.
     ("copy coalescing", coalesce_copies.run),
-    # Last: threads run functions, which the others needn't look into.
+    # Late: threads run functions, which the passes before needn't look into.
     ("parallelisation", parallelize.run),
+    ("function merging", merge_functions.run),
 )
 
 

@@ -102,6 +102,6 @@ def _provide(source: KernelSource) -> None:
     """Defines the symbols that the kernel refers to for numba's linker."""
     import llvmlite.binding
 
-    if "lib.matmul(" in source.text:
+    if any(f"lib.{product}(" in source.text for product in ("matmul", "gemm")):
         for name, symbol in gemm.SYMBOLS.items():
             llvmlite.binding.add_symbol(symbol, gemm.provide(name))

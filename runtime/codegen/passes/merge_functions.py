@@ -1,0 +1,73 @@
+"""Function merging: of parts that differ in nothing but names, one is kept, and runs for all of them.
+
+    def part(first, last, a):                     def part(first, last, a):
+        for i in range(first, last):                  for i in range(first, last):
+            a[i] = lib.tanh(a[i])                         a[i] = lib.tanh(a[i])
+
+    def part_1(first, last, b):             →     lib.in_threads(part, threads, n, (a,))
+        for j in range(first, last):              lib.in_threads(part, threads, m, (b,))
+            b[j] = lib.tanh(b[j])
+
+    lib.in_threads(part, threads, n, (a,))
+    lib.in_threads(part_1, threads, m, (b,))
+
+The layers of a network that Python has unrolled give a part each, and LLVM takes longer over such a loop, once it has
+been made one of vectors, than over all else in the kernel. A part has no types of its own: for arrays of other elements
+the back ends compile it once more.
+"""
+
+from __future__ import annotations
+
+from runtime.codegen.passes.kernel import Kernel
+from runtime.kernel_ir import ir
+from runtime.kernel_ir.print_python import function as printed
+
+
+def run(kernel: Kernel) -> None:
+    """Merges the parts of a kernel."""
+    parts = [function for function in kernel.functions if function.kind == "part"]
+    if len(parts) < 2:
+        return
+    first: dict[str, tuple[str, tuple[str, ...]]] = {}  # canonical text -> the part that is kept, its parameters
+    merged: dict[str, tuple[str, list[int]]] = {}  # a part that goes -> the one that is kept, and where each of its
+    # parameters stands among those of the part that goes
+    for part in parts:
+        text, parameters = _canonical(part)
+        kept = first.setdefault(text, (part.name, parameters))
+        if kept[0] != part.name:
+            merged[part.name] = kept[0], [parameters.index(name) for name in kept[1]]
+    if not merged:
+        return
+    kernel.functions[:] = [function for function in kernel.functions if function.name not in merged]
+    for function in kernel.functions:
+        for item in ir.walk(function.body):
+            if isinstance(item, ir.Run) and item.call.function == "lib.in_threads":
+                _redirect(item, merged)
+
+
+def _redirect(item: ir.Run, merged: dict[str, tuple[str, list[int]]]) -> None:
+    called, threads, total, given = item.call.arguments
+    assert isinstance(called, ir.Var)
+    assert isinstance(given, ir.Tuple)
+    if called.name in merged:
+        name, order = merged[called.name]
+        arguments = ir.Tuple(tuple(given.items[position] for position in order))
+        item.call = ir.call("lib.in_threads", ir.Var(name), threads, total, arguments)
+
+
+def _canonical(part: ir.Function) -> tuple[str, tuple[str, ...]]:
+    """A part's text with its variables numbered in the order in which they occur, and the names that its parameters
+    after the bounds have there. (Parameters are sorted by name, which says nothing of what they are.)"""
+    bounds, given = part.parameters[:2], part.parameters[2:]
+    names = {name: name for name in bounds}
+    own = {*given, *ir.assigned(part.body)}  # all else is a function's name
+
+    def renamed(name: str) -> str:
+        return names.setdefault(name, f"v{len(names)}") if name in own else name
+
+    body = ir.copied(part.body)
+    ir.map_block(body, lambda each: ir.Var(renamed(each.name), each.type) if isinstance(each, ir.Var) else None)
+    for item in ir.walk(body):
+        ir.rename_targets(item, renamed)
+    parameters = tuple(renamed(name) for name in given)
+    return printed(ir.Function("part", (*bounds, *sorted(parameters)), body, "part")), parameters
