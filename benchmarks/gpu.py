@@ -1,17 +1,21 @@
-"""`python -m benchmarks.gpu [--emulated] [--out FOLDER] [--seconds N]`: programs on the first GPU, beside other
-libraries.
+"""`python -m benchmarks.gpu [--emulated | --pretended] [--resume] [--out FOLDER] [--seconds N]`: programs on the first
+GPU, beside other libraries.
 
-Writes `benchmarks_gpu.md` and `benchmarks_gpu.json` to FOLDER (docs/). With --emulated everything is small and runs on
-an emulated GPU, which only shows that it runs; then FOLDER must be given. `python -m tests.device cuda` calls it.
+Writes `benchmarks_gpu.md` and `benchmarks_gpu.json` to FOLDER (docs/), after each measurement: ours first, then library
+after library. --resume goes on behind what is in them, and behind what a crash ended. With --emulated everything is
+small and runs on an emulated GPU, with --pretended on a stand-in for the driver, which only shows that it runs; then
+FOLDER must be given. `python -m tests.cuda` calls it.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import datetime
 import json
 import sys
 import time
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,21 +25,25 @@ import numpy as np
 
 import autograph as ag
 from runtime import device
+from runtime.gpu import cuda, cuda_driver
+from tests.device.pretended import Pretended
 
 Run = Callable[[], Any]  # runs once, and waits for the end
 _REPETITIONS = 200
+_COMPARED = 100_000  # elements of results
 
 
 @dataclass(frozen=True)
 class Workload:
     """make: for a library and a size, what runs once and gives a number or array to compare; it raises ImportError
-    where the library isn't installed, and KeyError where it has no version. moved: bytes that have to be moved."""
+    where the library isn't installed. moved: bytes that have to be moved. target: the most of what time ours is to
+    take, by library; "copy" is the time of a copy of these bytes."""
 
     name: str
     sizes: tuple[int, int]  # on a GPU, and on an emulated one
     make: dict[str, Callable[[int], Run]]
     moved: Callable[[int], float] | None = None
-    target: str = ""
+    target: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass
@@ -44,6 +52,7 @@ class Result:
     size: int
     seconds: dict[str, float] = field(default_factory=dict)
     first: dict[str, float] = field(default_factory=dict)
+    begun: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     floor: float | None = None
 
@@ -199,7 +208,7 @@ def _rnn_jax(jax: Any, jnp: Any) -> Callable[..., Any]:
     return run
 
 
-def _chain_of(size: int, small: int, target: str) -> Workload:
+def _chain_of(size: int, small: int, target: dict[str, float]) -> Workload:
     return Workload(
         f"a chain of 8 operations over {size:.0e} numbers",
         (size, small),
@@ -215,8 +224,8 @@ def _chain_of(size: int, small: int, target: str) -> Workload:
 
 
 WORKLOADS = [
-    _chain_of(10**6, 1000, "0.35 of JAX"),
-    _chain_of(10**8, 2000, "1.1 of a copy's time, and torch.compile's"),
+    _chain_of(10**6, 1000, {"JAX": 0.35}),
+    _chain_of(10**8, 2000, {"copy": 1.1, "torch.compile": 1.0}),
     Workload(
         "the sum of 1e8 numbers", (10**8, 3000),
         {
@@ -225,7 +234,7 @@ WORKLOADS = [
             "torch.compile": lambda n: _torch(lambda torch: torch.sum, _numbers(n)),
             "CuPy": lambda n: _cupy(lambda cupy: cupy.sum, _numbers(n)),
         },
-        lambda n: 4.0 * n, "85 % of the copy rate",
+        lambda n: 4.0 * n, {"copy": 1 / 0.85},
     ),
     Workload(
         "2,000 trips over 1e6 numbers, with a test for convergence", (10**6, 20),
@@ -234,7 +243,7 @@ WORKLOADS = [
             "JAX": lambda n: _jax(_newton_jax, _numbers(n)),
             "torch.compile": lambda n: _torch(_newton_torch, _numbers(n)),
         },
-        None, "0.4 of JAX",
+        None, {"JAX": 0.4},
     ),
     Workload(
         "2,000 trips over one number", (1, 1),
@@ -242,7 +251,7 @@ WORKLOADS = [
             "autograph": lambda n: _ours(_scalar_loop, np.float32(0.5)),  # type: ignore[arg-type]
             "JAX": lambda n: _jax(_scalar_jax, np.float32(0.5)),  # type: ignore[arg-type]
         },
-        None, "0.01 of JAX",
+        None, {"JAX": 0.01},
     ),
     Workload(
         "Mandelbrot by vectorized_map of a while, side", (4096, 12),
@@ -250,15 +259,17 @@ WORKLOADS = [
             "autograph": lambda n: _ours(_mandelbrot, *_plane(n)),
             "JAX": lambda n: _jax(_mandelbrot_jax, *_plane(n)),
         },
-        None, "0.2 of JAX's vmap",
+        None, {"JAX": 0.2},
     ),
     Workload(
         "an RNN of 64 numbers, steps", (1000, 8),
         {"autograph": lambda n: _ours(_rnn, *_rnn_data(n)), "JAX": lambda n: _jax(_rnn_jax, *_rnn_data(n))},
-        None, "0.5 of JAX's scan",
+        None, {"JAX": 0.5},
     ),
 ]  # fmt: skip
 
+
+_LIBRARIES = list(dict.fromkeys(name for workload in WORKLOADS for name in workload.make))
 
 # --- measuring -------------------------------------------------------------------------------------------------------
 
@@ -290,43 +301,33 @@ def copy_rate(size: int, seconds: float) -> float:
         return 2 * size / _best(run, seconds)
 
 
-def measure(workload: Workload, emulated: bool, rate: float, seconds: float) -> Result:
-    """All libraries that are there, one after the other."""
-    size = workload.sizes[emulated]
-    result = Result(workload.name, size)
-    if workload.moved is not None:
-        result.floor = workload.moved(size) / rate
-    expected: np.ndarray | None = None
-    for library, make in workload.make.items():
-        if emulated and library != "autograph":
-            continue
-        start = time.perf_counter()
-        try:
-            run = make(size)
-            value = run()
-        except ImportError:
-            result.notes.append(f"{library} isn't installed")
-            continue
-        except Exception as error:  # a peer that fails must not end the run: the page says so
-            if library == "autograph":
-                raise
-            result.notes.append(f"{library}: {type(error).__name__}: {str(error).splitlines()[0][:100]}")
-            continue
-        result.first[library] = time.perf_counter() - start
-        found = _on_host(value)
-        if expected is None:
-            expected = found
-        elif not np.allclose(found, expected, rtol=1e-3, atol=1e-3):
-            result.notes.append(f"{library}'s result differs: {np.max(np.abs(found - expected)):.3g}")
-        result.seconds[library] = _best(run, seconds)
-    return result
+def measure(workload: Workload, library: str, result: Result, samples: dict[str, np.ndarray], seconds: float) -> None:
+    """Measures one library. samples: of each workload's values, by its name; the first library's are kept there."""
+    start = time.perf_counter()
+    try:
+        run = workload.make[library](result.size)
+        value = run()
+    except ImportError:
+        result.notes.append(f"{library} isn't installed")
+        return
+    except Exception as error:  # one that fails must not end the run: the page says so
+        traceback.print_exc()
+        result.notes.append(f"{library}: {type(error).__name__}: {str(error).splitlines()[0][:200]}")
+        return
+    result.first[library] = time.perf_counter() - start
+    found = _on_host(value)
+    expected = samples.setdefault(workload.name, found)
+    if found.shape != expected.shape or not np.allclose(found, expected, rtol=1e-3, atol=1e-3):
+        result.notes.append(f"{library}'s result differs")
+    result.seconds[library] = _best(run, seconds)
 
 
 def _on_host(value: Any) -> np.ndarray:
     for name in ("cpu", "get"):  # of torch and CuPy
         if type(value).__module__.split(".")[0] in ("torch", "cupy") and hasattr(value, name):
             value = getattr(value, name)()
-    return np.asarray(value, np.float64)
+    found = np.asarray(value).reshape(-1)
+    return found[:: max(1, found.size // _COMPARED)].astype(np.float64)
 
 
 # --- the page --------------------------------------------------------------------------------------------------------
@@ -338,62 +339,105 @@ def _time(seconds: float | None) -> str:
     return f"{seconds * 1e6:.0f} µs" if seconds < 1e-3 else f"{seconds * 1e3:.2f} ms"
 
 
+def _reached(result: Result, other: str, most: float) -> str:
+    """How long ours takes beside another library, or a copy, and how long it is to take."""
+    ours, theirs = result.seconds.get("autograph"), result.floor if other == "copy" else result.seconds.get(other)
+    found = f"{ours / theirs:.3g}" if ours and theirs else "?"
+    missed = " (missed)" if ours and theirs and ours / theirs > most else ""
+    return f"{found} / {most:.3g} of {other}{missed}"
+
+
 def page(results: list[Result], facts: dict[str, Any]) -> str:
     """The results in Markdown."""
-    libraries = list(dict.fromkeys(name for workload in WORKLOADS for name in workload.make))
     targets = {workload.name: workload.target for workload in WORKLOADS}
     lines = [
         "# Benchmarks on a GPU",
         "",
-        f"{facts['gpu']}, compute capability {facts['capability']}, {facts['date']}. A copy within its memory moves "
-        f"{facts['copy_rate'] / 1e12:.2f} TB/s. Best times of calls on arrays that are on the GPU; in brackets the "
-        "first call, with compilation. The floor is the time of a copy of as many bytes as must be moved at least. "
-        "Written by `python -m benchmarks.gpu`.",
+        f"{facts['gpu']}, compute capability {facts['capability']}, driver for CUDA {facts['driver']}; "
+        f"{facts['date']}. A copy within its memory moves {facts['copy_rate'] / 1e12:.2f} TB/s. Best times of calls on "
+        "arrays that are on the GPU; in brackets the first call, with compilation. The floor is the time of a copy of "
+        "as many bytes as have to be moved. Written by `python -m tests.cuda`.",
         "",
-        f"| program | size | {' | '.join(libraries)} | floor | target for autograph |",
-        f"| --- | --- |{' --- |' * len(libraries)} --- | --- |",
+        f"| program | size | {' | '.join(_LIBRARIES)} | floor | ours / target |",
+        f"| --- | --- |{' --- |' * len(_LIBRARIES)} --- | --- |",
     ]
     for result in results:
         cells = [
             f"{_time(result.seconds.get(name))} ({_time(result.first.get(name))})" if name in result.seconds else ""
-            for name in libraries
+            for name in _LIBRARIES
         ]
-        row = [result.name, f"{result.size:,}", *cells, _time(result.floor), targets.get(result.name, "")]
+        reached = "<br>".join(_reached(result, other, most) for other, most in targets.get(result.name, {}).items())
+        row = [result.name, f"{result.size:,}", *cells, _time(result.floor), reached]
         lines.append(f"| {' | '.join(row)} |")
     notes = [f"- {result.name}: {note}" for result in results for note in result.notes]
+    notes += [
+        f"- {result.name}: {name} wasn't finished"
+        for result in results
+        for name in result.begun
+        if name not in result.seconds and not any(name in note for note in result.notes)
+    ]
     return "\n".join([*lines, *(["", *notes] if notes else [])]) + "\n"
 
 
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu")
-    parser.add_argument("--emulated", action="store_true", help="small sizes on an emulated GPU, no other libraries")
+    kinds = parser.add_mutually_exclusive_group()
+    kinds.add_argument("--emulated", action="store_true", help="small sizes on an emulated GPU, no other libraries")
+    kinds.add_argument("--pretended", action="store_true", help="the same with a stand-in for the driver")
     parser.add_argument("--out", type=Path, help="the folder of the page and the results (docs)")
+    parser.add_argument("--resume", action="store_true", help="go on behind what is there")
     parser.add_argument("--seconds", type=float, default=1.0, help="for each program and library")
     chosen = parser.parse_args(arguments)
-    if chosen.emulated:
-        if chosen.out is None:
-            parser.error("--emulated needs --out: what it measures is no result")
-        ag.config.emulate_gpus(1)
-    gpus = ag.config.list_physical_devices("GPU")
-    if not gpus:
-        print("there is no GPU here; --emulated shows that the programs run", file=sys.stderr)
-        return 2
-    details = ag.config.experimental.get_device_details(gpus[0])
-    rate = copy_rate(1 << 16 if chosen.emulated else 1 << 28, chosen.seconds / 4)
+    small = chosen.emulated or chosen.pretended
+    if small and chosen.out is None:
+        parser.error("--emulated and --pretended need --out: what they measure is no result")
+    folder: Path = chosen.out or Path(__file__).resolve().parents[1] / "docs"
+    with contextlib.ExitStack() as stack:
+        if chosen.pretended:
+            stack.enter_context(Pretended().installed())
+        elif chosen.emulated:
+            ag.config.emulate_gpus(1)
+        gpus = ag.config.list_physical_devices("GPU")
+        if not gpus:
+            print(f"there is no GPU here: {cuda.why_none()}; --emulated shows that the programs run", file=sys.stderr)
+            return 2
+        _measure_all(gpus[0], folder, small, chosen.resume, chosen.seconds)
+    return 0
+
+
+def _measure_all(gpu: Any, folder: Path, small: bool, resume: bool, seconds: float) -> None:
+    details = ag.config.experimental.get_device_details(gpu)
+    rate = copy_rate(1 << 16 if small else 1 << 28, seconds / 4)
+    driver = cuda_driver.driver()
     facts = {
         "gpu": details["device_name"], "capability": ".".join(map(str, details["compute_capability"])),
+        "driver": "none" if driver is None else driver.version_text(),
         "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(), "copy_rate": rate,
     }  # fmt: skip
-    folder = chosen.out or Path(__file__).resolve().parents[1] / "docs"
-    results: list[Result] = []
-    for workload in WORKLOADS:
-        results.append(measure(workload, chosen.emulated, rate, chosen.seconds))
-        print(f"{workload.name}: {', '.join(f'{k} {_time(v)}' for k, v in results[-1].seconds.items())}", flush=True)
-        # After each one, so that what was measured stays when time is over.
-        (folder / "benchmarks_gpu.md").write_text(page(results, facts), encoding="utf-8")
-        content = {**facts, "results": [vars(each) for each in results]}
-        (folder / "benchmarks_gpu.json").write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
-    return 0
+    path = folder / "benchmarks_gpu.json"
+    kept = json.loads(path.read_text(encoding="utf-8"))["results"] if resume and path.exists() else []
+    before = {each["name"]: Result(**each) for each in kept}
+    results = [before.get(each.name) or Result(each.name, each.sizes[small]) for each in WORKLOADS]
+    samples: dict[str, np.ndarray] = {}
+    for library in _LIBRARIES[:1] if small else _LIBRARIES:
+        for workload, result in zip(WORKLOADS, results):
+            if workload.moved is not None:
+                result.floor = workload.moved(result.size) / rate
+            if library not in workload.make or library in result.begun:
+                continue
+            result.begun.append(library)
+            _write(folder, results, facts)  # before and after: what is begun and not there has crashed
+            measure(workload, library, result, samples, seconds)
+            print(f"{workload.name}: {library} {_time(result.seconds.get(library)) or result.notes[-1:]}", flush=True)
+            _write(folder, results, facts)
+
+
+def _write(folder: Path, results: list[Result], facts: dict[str, Any]) -> None:
+    (folder / "benchmarks_gpu.md").write_text(page(results, facts), encoding="utf-8")
+    content = {**facts, "results": [vars(each) for each in results]}
+    new = folder / "benchmarks_gpu.json.new"
+    new.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    new.replace(folder / "benchmarks_gpu.json")
 
 
 if __name__ == "__main__":

@@ -404,8 +404,10 @@ def missing(kind: str) -> str:
     """What can be done about a GPU that isn't there."""
     if kind != "GPU" or list_physical_devices("GPU"):
         return ""
+    from runtime.gpu import cuda
+
     return (
-        ". No CUDA driver with a GPU was found (nvidia-smi shows what it sees; CUDA_VISIBLE_DEVICES may hide some); "
+        f": {cuda.why_none()} (nvidia-smi shows what the driver sees); "
         "ag.config.emulate_gpus() adds a GPU made of this computer's threads, for trying things out"
     )
 

@@ -71,7 +71,8 @@ ROOMS_OF_CODEGEN: dict[str, set[str]] = {
     },
     "runtime.codegen.backends.numba_backend": {"runtime.llvm", *_codegen("kernel math cache native_runtime")},
     "runtime.codegen.device": {
-        *BASE, "runtime.kernel_ir", "runtime.llvm", "runtime.llvm.optimize", *_codegen("kernel symbolic math backends")
+        *BASE, "runtime.kernel_ir", "runtime.llvm", "runtime.llvm.optimize",
+        *_codegen("cost_model kernel symbolic math cache backends")
     },
     "runtime.codegen.export": {*LOWERED, "runtime.llvm", *_codegen("passes lower native_runtime backends")},
 }  # fmt: skip

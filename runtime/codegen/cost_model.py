@@ -113,5 +113,13 @@ POLL_TICKS = 1 << 24
 ARRAY_TICKS = 256
 PRODUCT_TICKS = 4096
 CALL_TICKS = 16
+# The same of kernels for GPUs, whose threads are slower, against reading a word that the host writes. Estimated.
+DEVICE_POLL_TICKS = 1 << 20
 # Trips of an inner loop without a question, however cheap they are. Estimated.
 STRIP_TRIPS = 1 << 22
+
+# --- GPUs ------------------------------------------------------------------------------------------------------------
+
+# Elements of a kernel's largest array up to which one block goes over it, where threads wait for each other. Trades the
+# barrier of several blocks, a microsecond or more against a tenth, for more threads. Estimated.
+DEVICE_ONE_BLOCK = 1 << 14

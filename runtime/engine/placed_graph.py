@@ -43,14 +43,14 @@ class PlacedGraph:
     """A graph compiled for a GPU: called with values of the graph's inputs (arrays here or there, numbers, stacks, None
     for tokens), gives those of its outputs, on the GPU.
 
-    kernels    how many kernels it is
+    kernels    the kernels that it is
     on_cpu     what runs on the CPU: (names of ops, why)
     traffic    copies over the bus that its calls have made
     """
 
     def __init__(self, graph: Graph, place: Place) -> None:
         self.graph, self.place = graph, place
-        self.kernels = 0
+        self.kernels: list[DeviceKernel] = []
         self.calls = 0
         self.on_cpu: list[tuple[list[str], str]] = []
         self.traffic = Traffic()
@@ -102,7 +102,7 @@ class PlacedGraph:
                 kernel = DeviceKernel(source, place)
             except NotOnDevice as reason:
                 raise NotNative(str(reason)) from reason
-        self.kernels += 1
+        self.kernels.append(kernel)
 
         def entry(*arguments: Any) -> Any:
             found = kernel(arguments)
@@ -148,9 +148,10 @@ class PlacedGraph:
     def lines(self) -> list[str]:
         """For `explain`."""
         found = [
-            f"on {self.place.short} ({self.place.backend.name}): {_counted(self.kernels, 'kernel')}, "
+            f"on {self.place.short} ({self.place.backend.name}): {_counted(len(self.kernels), 'kernel')}, "
             f"{_counted(self.calls, 'call')} so far"
         ]
+        found += [f"  '{kernel.name}': {line}" for kernel in self.kernels for line in kernel.lines()]
         found += [f"  on the CPU: {', '.join(names)}{f', since {why}' if why else ''}" for names, why in self.on_cpu]
         return [*found, f"  over the bus: {self.traffic}"]
 

@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 
 from runtime.autodiff.calls import is_differentiable
 from runtime.codegen.backends import driver
-from runtime.codegen.device.device_module import device_module, shown, spmd_functions
+from runtime.codegen.device.device_module import device_module, shown, spmd_of
 from runtime.codegen.device.spmd import NotOnDevice
 from runtime.codegen.kernel.source import KernelSource, NotNative
 from runtime.codegen.lower.lower_graph import is_native, lower
@@ -257,8 +257,8 @@ def _text(stage: str, part: Part) -> str:
 def _device_text(stage: str, source: KernelSource) -> str:
     try:
         if stage == "ptx":
-            return device_module(source, "kernel").ptx().rstrip()
-        return shown(spmd_functions(source)[0])
+            return device_module(source).ptx().rstrip()
+        return shown(spmd_of(source).functions)
     except NotOnDevice as reason:
         raise UnimplementedError(f"'{source.name}' has a kernel with no form for a GPU: {reason}") from None
 

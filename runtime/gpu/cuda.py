@@ -1,194 +1,296 @@
-"""GPUs of NVIDIA's, by the driver's library: no toolkit is needed, and nothing is imported until a GPU is asked for."""
+"""GPUs of NVIDIA's, by the driver's library (`cuda_driver.py`): no toolkit is needed, and nothing is loaded until a GPU
+is asked for."""
 
 from __future__ import annotations
 
 import ctypes
-import functools
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
+import threading
+import time
+from collections.abc import Callable, Sequence
+from ctypes import byref, c_int, c_size_t, c_uint64, c_void_p
 from typing import Any
 
 import numpy as np
 
 from runtime import errors
-from runtime.gpu.interface import C_TYPES, Module, OutOfMemory, Shape
+from runtime.gpu import cuda_driver
+from runtime.gpu.interface import BLOCK, C_TYPES, HostMemory, Limits, Module, OutOfMemory, Shape
 
-_LIBRARIES = ("libcuda.so.1", "libcuda.so")
-_OUT_OF_MEMORY, _DEINITIALIZED = 2, 4
-_NO_DEVICE = 100
-_MAJOR, _MINOR, _MULTIPROCESSORS, _HAS_POOLS = 75, 76, 16, 115  # attributes of devices
-_RELEASE_THRESHOLD = 4  # of pools: how many bytes they keep when nothing is in use
-_BLOCK = 256  # threads
-_ONE_BLOCK = 1024  # threads of the only block of a launch
-_FEW = 1 << 14  # elements that one block goes over: a barrier of several takes a microsecond or more
+# Attributes of devices, of functions, of pools, options of the assembler; flags of memory and of streams.
+_MAJOR, _MINOR, _MULTIPROCESSORS, _COOPERATIVE, _HAS_POOLS = 75, 76, 16, 95, 115
+_MOST_THREADS = 0
+_RELEASE_THRESHOLD = 4  # how many bytes a pool keeps when nothing is in use
+_ERROR_LOG, _ERROR_LOG_SIZE, _PTX = 5, 6, 1
+_PORTABLE, _MAPPED = 1, 2
+_NON_BLOCKING = 1
 
-
-@functools.cache
-def driver() -> Any:
-    """The driver's library, initialised; None where there is none, or it finds no GPU."""
-    for name in _LIBRARIES:
-        try:
-            library = ctypes.CDLL(name)
-        except OSError:
-            continue
-        return library if library.cuInit(0) == 0 else None
-    return None
+_OLDEST = (7, 0)  # whose threads of a warp may wait for each other
+_NEWEST = 90  # the newest that PTX is made for: newer GPUs take it too
+_LOG_BYTES = 1 << 13
+_BUSY = 2000  # how often a launch is asked for in turn before its thread sleeps in between
+_NAP = 5e-5  # seconds
 
 
 def device_count() -> int:
     """How many GPUs this process may use (CUDA_VISIBLE_DEVICES counts)."""
-    library = driver()
-    if library is None:
-        return 0
-    count = ctypes.c_int()
-    status = library.cuDeviceGetCount(ctypes.byref(count))
-    if status == _NO_DEVICE:
-        return 0
-    _checked(library, status, "cuDeviceGetCount")
-    return count.value
+    found = cuda_driver.driver()
+    return 0 if found is None else found.devices
 
 
-def _checked(library: Any, status: int, call: str) -> None:
-    """Raises InternalError for a status that is an error."""
-    if status:
-        text = ctypes.c_char_p()
-        library.cuGetErrorString(status, ctypes.byref(text))
-        said = (text.value or b"an unknown error").decode(errors="replace")
-        raise errors.InternalError(f"the CUDA driver's {call} failed: {said} (status {status})")
+def why_none() -> str:
+    """Why there is no GPU, for an error's text."""
+    found = cuda_driver.driver()
+    if found is None:
+        return "there is no CUDA driver (libcuda.so.1) here"
+    if found.reason is not None:
+        return found.reason
+    return "the CUDA driver finds no GPU (CUDA_VISIBLE_DEVICES may hide some)"
 
 
-@dataclass(frozen=True)
 class _Kernel:
-    """A loaded kernel. blocks: how many of `_BLOCK` threads the GPU runs at a time; block_size: the most threads of
-    one."""
+    """A loaded kernel."""
 
-    function: ctypes.c_void_p
-    module: ctypes.c_void_p
-    blocks: int
-    block_size: int
+    def __init__(self, gpu: Cuda, name: str, module: c_void_p, function: c_void_p, limits: Limits) -> None:
+        self.gpu, self.name, self.module, self.function, self.limits = gpu, name, module, function, limits
+
+    def __del__(self) -> None:
+        self.gpu._release("cuModuleUnload", self.module)
+
+
+class _Current:
+    """A block in which a GPU's context is the calling thread's; afterwards another library's is again."""
+
+    def __init__(self, gpu: Cuda) -> None:
+        self._gpu = gpu
+
+    def __enter__(self) -> None:
+        gpu = self._gpu
+        if os.getpid() != gpu.process:
+            raise errors.InternalError(
+                "a GPU that a process has used can't be used by its forked children: start them by "
+                "multiprocessing.get_context('spawn'), or use the GPU in the children only"
+            )
+        gpu.driver("cuCtxPushCurrent_v2", gpu.context)
+
+    def __exit__(self, *error: object) -> None:
+        self._gpu.driver.status("cuCtxPopCurrent_v2", byref(c_void_p()))
 
 
 class Cuda:
     """A GPU (`interface.Backend`). Memory comes from the driver's pool, which keeps what was freed; nothing is taken
-    before it is needed. All work is in one stream."""
+    before it is needed. All work is in the default stream."""
 
     record = None
     dlpack_type = 2
 
     def __init__(self, number: int = 0) -> None:
-        """Raises InvalidArgumentError where there is no such GPU."""
-        self._library = driver()
+        """Raises InvalidArgumentError where there is no such GPU, or it is too old."""
+        found = cuda_driver.driver()
+        count = device_count()
+        if found is None or number >= count:
+            why = f": {why_none()}" if not count else f", there are {count}"
+            raise errors.InvalidArgumentError(f"there is no GPU {number}{why}")
+        self.driver = found
         self.ordinal = number
         self.launches = 0
-        count = device_count()
-        if self._library is None or number >= count:
-            raise errors.InvalidArgumentError(f"there is no GPU {number}: the CUDA driver finds {count}")
-        self._process = os.getpid()
-        self._device, self._context = ctypes.c_int(), ctypes.c_void_p()
-        self._call("cuDeviceGet", ctypes.byref(self._device), number)
+        self.process = found.process
+        self.context = c_void_p()
+        self._device = c_int()
+        self._current = _Current(self)
+        self.driver("cuDeviceGet", byref(self._device), number)
         # The context that other libraries in this process use too.
-        self._call("cuDevicePrimaryCtxRetain", ctypes.byref(self._context), self._device)
+        self.driver("cuDevicePrimaryCtxRetain", byref(self.context), self._device)
         major, minor, self.multiprocessors = (self._attribute(a) for a in (_MAJOR, _MINOR, _MULTIPROCESSORS))
         self.compute_capability = major, minor
-        self.processor = f"sm_{major}{minor}"
+        name = ctypes.create_string_buffer(256)
+        self.driver("cuDeviceGetName", name, 256, self._device)
+        self.name = name.value.decode(errors="replace")
+        if self.compute_capability < _OLDEST:
+            raise errors.InvalidArgumentError(
+                f"GPU {number} ({self.name}) has compute capability {major}.{minor}; {_OLDEST[0]}.{_OLDEST[1]} is the "
+                "least that kernels are made for"
+            )
+        self.processor = f"sm_{min(10 * major + minor, _NEWEST)}"
+        self.version = f"{self.driver.version_text()} sm_{major}{minor}"
+        self._cooperative = bool(self._attribute(_COOPERATIVE))
         self._has_pool = bool(self._attribute(_HAS_POOLS))
         if self._has_pool:
-            pool, keep = ctypes.c_void_p(), ctypes.c_uint64(~0 & (1 << 64) - 1)
-            self._call("cuDeviceGetDefaultMemPool", ctypes.byref(pool), self._device)
-            self._call("cuMemPoolSetAttribute", pool, _RELEASE_THRESHOLD, ctypes.byref(keep))
-        name = ctypes.create_string_buffer(256)
-        self._call("cuDeviceGetName", name, 256, self._device)
-        self.name = name.value.decode(errors="replace")
+            pool, keep = c_void_p(), c_uint64((1 << 64) - 1)
+            self.driver("cuDeviceGetDefaultMemPool", byref(pool), self._device)
+            self.driver("cuMemPoolSetAttribute", pool, _RELEASE_THRESHOLD, byref(keep))
+        self._urgent: tuple[c_void_p, HostMemory] | None = None  # what ends a launch: a stream, and a 1
+        self._lock = threading.Lock()
 
     def _attribute(self, which: int) -> int:
-        value = ctypes.c_int()
-        self._call("cuDeviceGetAttribute", ctypes.byref(value), which, self._device)
+        value = c_int()
+        self.driver("cuDeviceGetAttribute", byref(value), which, self._device)
         return value.value
 
-    def _call(self, function: str, *arguments: Any) -> None:
-        _checked(self._library, getattr(self._library, function)(*arguments), function)
+    def _release(self, function: str, *arguments: Any) -> None:
+        """Gives something back, when its object goes: at the end of the process the driver may be gone before, a child
+        has none of its own, and of a context that is lost nothing can be freed."""
+        if os.getpid() != self.process or self.driver.lost is not None:
+            return
+        status = self.driver.status("cuCtxPushCurrent_v2", self.context)
+        if status in (cuda_driver.DEINITIALIZED, cuda_driver.CONTEXT_IS_DESTROYED):
+            return
+        if status:
+            raise self.driver.error("cuCtxPushCurrent_v2", status)
+        try:
+            self.driver(function, *arguments)
+        finally:
+            self.driver.status("cuCtxPopCurrent_v2", byref(c_void_p()))
 
-    def _enter(self) -> None:
-        """Makes this GPU's context the calling thread's. Raises InternalError in a child of the process."""
-        if os.getpid() != self._process:
-            raise errors.InternalError(
-                "a GPU that a process has used can't be used by its forked children: start them by "
-                "multiprocessing.get_context('spawn'), or use the GPU in the children only"
-            )
-        self._call("cuCtxSetCurrent", self._context)
+    # --- memory --------------------------------------------------------------------------------------------------
 
     def memory_info(self) -> tuple[int, int]:
         """Free and all memory, in bytes."""
-        self._enter()
-        free, total = ctypes.c_size_t(), ctypes.c_size_t()
-        self._call("cuMemGetInfo_v2", ctypes.byref(free), ctypes.byref(total))
+        free, total = c_size_t(), c_size_t()
+        with self._current:
+            self.driver("cuMemGetInfo_v2", byref(free), byref(total))
         return free.value, total.value
 
-    def load(self, module: Module) -> _Kernel:
-        self._enter()
-        loaded, function, blocks, most = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_int(), ctypes.c_int()
-        text = module.ptx(self.processor).encode() + b"\0"
-        self._call("cuModuleLoadData", ctypes.byref(loaded), text)
-        self._call("cuModuleGetFunction", ctypes.byref(function), loaded, module.symbol.encode())
-        size = ctypes.c_size_t(0)
-        self._call("cuOccupancyMaxActiveBlocksPerMultiprocessor", ctypes.byref(blocks), function, _BLOCK, size)
-        self._call("cuFuncGetAttribute", ctypes.byref(most), 0, function)  # the most threads of a block
-        count = min(max(blocks.value, 1) * self.multiprocessors, module.most_blocks)
-        return _Kernel(function, loaded, count, min(most.value, _ONE_BLOCK))
-
     def allocate(self, size: int) -> int:
-        self._enter()
-        address = ctypes.c_uint64()
-        if self._has_pool:
-            status = self._library.cuMemAllocAsync(ctypes.byref(address), ctypes.c_size_t(size), None)
-        else:
-            status = self._library.cuMemAlloc_v2(ctypes.byref(address), ctypes.c_size_t(size))
-        if status == _OUT_OF_MEMORY:
+        address = c_uint64()
+        with self._current:
+            if self._has_pool:
+                function = "cuMemAllocAsync"
+                status = self.driver.status(function, byref(address), size, None)
+            else:
+                function = "cuMemAlloc_v2"
+                status = self.driver.status(function, byref(address), size)
+        if status == cuda_driver.OUT_OF_MEMORY:
             raise OutOfMemory(size)
-        _checked(self._library, status, "cuMemAlloc")
+        if status:
+            raise self.driver.error(function, status)
         return address.value
 
     def free(self, address: int) -> None:
-        # At the end of the process the driver may be gone before the last array, and a child has none of its own.
-        if os.getpid() != self._process or self._library.cuCtxSetCurrent(self._context) == _DEINITIALIZED:
-            return
         if self._has_pool:
-            self._call("cuMemFreeAsync", ctypes.c_uint64(address), None)
+            self._release("cuMemFreeAsync", address, None)
         else:
-            self._call("cuMemFree_v2", ctypes.c_uint64(address))
+            self._release("cuMemFree_v2", address)
+
+    def host_memory(self, size: int) -> HostMemory:
+        pointer, address = c_void_p(), c_uint64()
+        with self._current:
+            self.driver("cuMemHostAlloc", byref(pointer), size, _PORTABLE | _MAPPED)
+            self.driver("cuMemHostGetDevicePointer_v2", byref(address), pointer, 0)
+        assert pointer.value is not None
+        content = np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(pointer.value))
+        return HostMemory(address.value, content)
 
     def write(self, address: int, content: np.ndarray) -> None:
-        self._enter()
-        given = ctypes.c_uint64(address), ctypes.c_void_p(content.ctypes.data), ctypes.c_size_t(content.nbytes)
-        self._call("cuMemcpyHtoD_v2", *given)
+        with self._current:
+            self.driver("cuMemcpyHtoD_v2", address, content.ctypes.data, content.nbytes)
+
+    def write_from(self, address: int, source: HostMemory, size: int) -> None:
+        with self._current:
+            self.driver("cuMemcpyHtoDAsync_v2", address, source.content.ctypes.data, size, None)
 
     def read(self, address: int, target: np.ndarray) -> None:
-        self._enter()
-        given = ctypes.c_void_p(target.ctypes.data), ctypes.c_uint64(address), ctypes.c_size_t(target.nbytes)
-        self._call("cuMemcpyDtoH_v2", *given)
+        with self._current:
+            self.driver("cuMemcpyDtoH_v2", target.ctypes.data, address, target.nbytes)
 
     def copy(self, target: int, source: int, size: int) -> None:
-        self._enter()
-        given = ctypes.c_uint64(target), ctypes.c_uint64(source), ctypes.c_size_t(size)
-        self._call("cuMemcpyDtoD_v2", *given)
+        with self._current:
+            self.driver("cuMemcpyDtoD_v2", target, source, size)
 
     def synchronize(self) -> None:
-        self._enter()
-        self._call("cuCtxSynchronize")
+        with self._current:
+            self.driver("cuCtxSynchronize")
 
-    def shape_for(self, kernel: _Kernel, elements: int) -> Shape:
-        if elements <= _FEW:
-            return Shape(1, max(32, min(kernel.block_size, -(-elements // 32) * 32)))
-        return Shape(min(kernel.blocks, -(-elements // _BLOCK)), _BLOCK)
+    # --- kernels -------------------------------------------------------------------------------------------------
 
-    def launch(self, kernel: _Kernel, arguments: Sequence[tuple[str, int | float]], shape: Shape) -> None:
-        self._enter()
+    def limits(self, kernel: _Kernel) -> Limits:
+        return kernel.limits
+
+    def load(self, module: Module) -> _Kernel:
+        """Raises InternalError for PTX that the driver refuses, with what its assembler says."""
+        loaded, function, blocks, most = c_void_p(), c_void_p(), c_int(), c_int()
+        with self._current:
+            kept = module.kept(self.version)
+            status = self.driver.status("cuModuleLoadData", byref(loaded), kept) if kept is not None else -1
+            if status:  # it isn't there, or is another driver's
+                code = self._assembled(module.ptx(self.processor), module.symbol)
+                self.driver("cuModuleLoadData", byref(loaded), code)
+                module.keep(self.version, code)
+            self.driver("cuModuleGetFunction", byref(function), loaded, module.symbol.encode())
+            self.driver("cuOccupancyMaxActiveBlocksPerMultiprocessor", byref(blocks), function, BLOCK, 0)
+            self.driver("cuFuncGetAttribute", byref(most), _MOST_THREADS, function)
+        count = min(max(blocks.value, 1) * self.multiprocessors, module.most_blocks)
+        limits = Limits(count, count if self._cooperative else 1, most.value)
+        return _Kernel(self, module.name, loaded, function, limits)
+
+    def _assembled(self, ptx: str, symbol: str) -> bytes:
+        """The machine code of PTX."""
+        text = ptx.encode() + b"\0"
+        log = ctypes.create_string_buffer(_LOG_BYTES)
+        # Values of options lie in an array of pointers: a buffer's address, and a number in place of one.
+        options = (c_int * 2)(_ERROR_LOG, _ERROR_LOG_SIZE)
+        values = (c_void_p * 2)(ctypes.addressof(log), _LOG_BYTES)
+        state, code, size = c_void_p(), c_void_p(), c_size_t()
+        self.driver("cuLinkCreate_v2", 2, options, values, byref(state))
+        try:
+            steps: list[tuple[str, Sequence[Any]]] = [
+                ("cuLinkAddData_v2", (state, _PTX, text, len(text), symbol.encode(), 0, None, None)),
+                ("cuLinkComplete", (state, byref(code), byref(size))),
+            ]
+            for name, arguments in steps:
+                status = self.driver.status(name, *arguments)
+                if status:
+                    said = log.value.decode(errors="replace").strip()
+                    head = ptx[: ptx.find(".visible")].strip().replace("\n", "; ")
+                    raise self.driver.error(name, status, f". Its assembler says: {said or 'nothing'} (PTX: {head})")
+            return ctypes.string_at(code.value or 0, size.value)
+        finally:
+            self.driver.status("cuLinkDestroy", state)
+
+    def launch(
+        self, kernel: _Kernel, arguments: Sequence[tuple[str, int | float]], shape: Shape, stop: int, meet: bool
+    ) -> None:
         self.launches += 1
         values = [C_TYPES[kind](value) for kind, value in arguments]
-        pointers = (ctypes.c_void_p * len(values))(*(ctypes.addressof(value) for value in values))
+        pointers = (c_void_p * len(values))(*(ctypes.addressof(value) for value in values))
         sizes = (shape.blocks, 1, 1, shape.block_size, 1, 1, 0)
-        if shape.blocks == 1:
-            self._call("cuLaunchKernel", kernel.function, *sizes, None, pointers, None)
-        else:  # blocks that meet have to run at the same time
-            self._call("cuLaunchCooperativeKernel", kernel.function, *sizes, None, pointers)
+        with self._current:
+            urgent = self._urgent or self._ready_to_stop()
+            try:
+                if meet and shape.blocks > 1:  # they have to run at the same time
+                    self.driver("cuLaunchCooperativeKernel", kernel.function, *sizes, None, pointers)
+                else:
+                    self.driver("cuLaunchKernel", kernel.function, *sizes, None, pointers, None)
+                self._wait(kernel, shape)
+            except errors.InternalError:
+                raise
+            except BaseException:  # Ctrl-C
+                stream, one = urgent
+                self.driver("cuMemcpyHtoDAsync_v2", stop, one.content.ctypes.data, 8, stream)
+                self.driver("cuStreamSynchronize", None)
+                raise
+
+    def _ready_to_stop(self) -> tuple[c_void_p, HostMemory]:
+        """What ends a launch that runs. It can't be made while one does: taking memory of the host's waits for it."""
+        with self._lock:
+            if self._urgent is None:
+                stream, one = c_void_p(), self.host_memory(8)
+                one.content.view(np.int64)[0] = 1
+                self.driver("cuStreamCreate", byref(stream), _NON_BLOCKING)
+                self._urgent = stream, one
+            return self._urgent
+
+    def _wait(self, kernel: _Kernel, shape: Shape) -> None:
+        """Waits until all is done that was launched. Python's handlers of signals run meanwhile."""
+        status_of: Callable[..., int] = self.driver.status
+        asked = 0
+        while True:
+            status = status_of("cuStreamQuery", None)
+            if not status:
+                return
+            if status != cuda_driver.NOT_READY:
+                more = f" (kernel '{kernel.name}', {shape.blocks} blocks of {shape.block_size} threads)"
+                raise self.driver.error("cuStreamQuery", status, more)
+            asked += 1
+            if asked > _BUSY:
+                time.sleep(_NAP)

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from runtime.gpu.interface import C_TYPES, Module, OutOfMemory, Shape
+from runtime.gpu.interface import C_TYPES, HostMemory, Limits, Module, OutOfMemory, Shape
 
 _ALIGNMENT = 256
 _SHAPE = Shape(2, 2)
@@ -38,29 +38,35 @@ class Emulator:
         """shape: of launches that don't have one of their own."""
         self.shape = shape
         self.launches = 0
-        self._free = self._total = memory
-        self._memory: dict[int, np.ndarray] = {}
+        self._total = memory
+        self._memory: dict[int, np.ndarray] = {}  # address -> what is allocated
 
     def load(self, module: Module) -> Any:
         return ctypes.CFUNCTYPE(None, *(C_TYPES[kind] for kind in module.kinds))(module.address())
 
     def allocate(self, size: int) -> int:
-        if size > self._free:
+        if size > self.memory_info()[0]:
             raise OutOfMemory(size)
         memory = np.empty(size + _ALIGNMENT, np.uint8)
         address = -(-memory.ctypes.data // _ALIGNMENT) * _ALIGNMENT
         self._memory[address] = memory
-        self._free -= memory.nbytes
         return address
 
     def free(self, address: int) -> None:
-        self._free += self._memory.pop(address).nbytes
+        del self._memory[address]
 
     def memory_info(self) -> tuple[int, int]:
-        return self._free, self._total
+        return self._total - sum(each.nbytes for each in list(self._memory.values())), self._total
 
     def write(self, address: int, content: np.ndarray) -> None:
         ctypes.memmove(address, content.ctypes.data, content.nbytes)
+
+    def host_memory(self, size: int) -> HostMemory:
+        content = np.zeros(size, np.uint8)
+        return HostMemory(content.ctypes.data, content)
+
+    def write_from(self, address: int, source: HostMemory, size: int) -> None:
+        ctypes.memmove(address, source.address, size)
 
     def read(self, address: int, target: np.ndarray) -> None:
         ctypes.memmove(target.ctypes.data, address, target.nbytes)
@@ -71,10 +77,12 @@ class Emulator:
     def synchronize(self) -> None:
         """Launches end before `launch` does."""
 
-    def shape_for(self, kernel: Any, elements: int) -> Shape:
-        return self.shape
+    def limits(self, kernel: Any) -> Limits:
+        return Limits(self.shape.blocks, self.shape.blocks, self.shape.block_size, self.shape)
 
-    def launch(self, kernel: Any, arguments: Sequence[tuple[str, int | float]], shape: Shape) -> None:
+    def launch(
+        self, kernel: Any, arguments: Sequence[tuple[str, int | float]], shape: Shape, stop: int, meet: bool
+    ) -> None:
         self.launches += 1
         given = [value for _, value in arguments]
         set_record = _set_record()
@@ -90,10 +98,19 @@ class Emulator:
 
         threads = [threading.Thread(target=run, args=(record,)) for record in records]
         random.shuffle(threads)
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        try:
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        except BaseException:  # Ctrl-C
+            ctypes.c_int64.from_address(stop).value = 1
+            for thread in threads:
+                if thread.ident is None:
+                    thread.start()  # the others wait for it
+            for thread in threads:
+                thread.join()
+            raise
 
 
 @functools.cache

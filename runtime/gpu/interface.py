@@ -29,6 +29,30 @@ class Shape:
         return self.blocks * self.block_size
 
 
+BLOCK = 256  # threads of a block, where a launch has several
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Of a kernel: how many blocks of `BLOCK` threads a GPU runs at a time (`blocks`), how many may meet
+    (`meeting`), and how many threads the only block of a launch may have. An emulated GPU's launches have `fixed`
+    blocks."""
+
+    blocks: int
+    meeting: int
+    block_size: int
+    fixed: Shape | None = None
+
+
+@dataclass(frozen=True)
+class HostMemory:
+    """Memory of this computer's that a GPU reads and writes, for as long as the process lives. address: for kernels;
+    content: its bytes."""
+
+    address: int
+    content: np.ndarray
+
+
 class OutOfMemory(MemoryError):
     """A GPU has no memory left, or no heap of that size can be had. size: bytes."""
 
@@ -38,10 +62,14 @@ class OutOfMemory(MemoryError):
 
 
 class Module(Protocol):
-    """A compiled kernel. kinds: of the arguments of a launch (see `C_TYPES`). most_blocks: of a launch."""
+    """A compiled kernel. symbol: its name in code; name: for people. kinds: of the arguments of a launch (see
+    `C_TYPES`). most_blocks: of a launch."""
 
     @property
     def symbol(self) -> str: ...
+
+    @property
+    def name(self) -> str: ...
 
     @property
     def most_blocks(self) -> int: ...
@@ -51,6 +79,12 @@ class Module(Protocol):
 
     def ptx(self, processor: str) -> str:
         """In the language of NVIDIA's GPUs, for a compute capability such as `sm_90`."""
+
+    def kept(self, machine: str) -> bytes | None:
+        """What `keep` kept for this machine: a driver's version and a GPU's kind."""
+
+    def keep(self, machine: str, code: bytes) -> None:
+        """Keeps machine code on disk."""
 
     def address(self) -> int:
         """Where its machine code for this computer is."""
@@ -83,8 +117,14 @@ class Backend(Protocol):
     def memory_info(self) -> tuple[int, int]:
         """Free and all memory, in bytes."""
 
+    def host_memory(self, size: int) -> HostMemory:
+        """Memory of the host's that kernels can use. Its first use may wait for launches."""
+
     def write(self, address: int, content: np.ndarray) -> None:
         """Copies a contiguous array to the GPU."""
+
+    def write_from(self, address: int, source: HostMemory, size: int) -> None:
+        """The same from such memory, before the next launch begins: it isn't waited for."""
 
     def read(self, address: int, target: np.ndarray) -> None:
         """Copies to a contiguous array, when all that was launched is done."""
@@ -92,11 +132,15 @@ class Backend(Protocol):
     def copy(self, target: int, source: int, size: int) -> None:
         """Copies within the GPU's memory."""
 
-    def launch(self, kernel: Any, arguments: Sequence[tuple[str, int | float]], shape: Shape) -> None:
-        """Runs a kernel. arguments: the kind of each (see `C_TYPES`) and its value."""
+    def launch(
+        self, kernel: Any, arguments: Sequence[tuple[str, int | float]], shape: Shape, stop: int, meet: bool
+    ) -> None:
+        """Runs a kernel, and waits for its end. arguments: the kind of each (see `C_TYPES`) and its value. stop: the
+        address of a 64-bit number that becomes 1 if an exception is raised meanwhile (Ctrl-C), so that the kernel
+        ends. meet: whether its blocks wait for each other."""
 
     def synchronize(self) -> None:
         """Waits for all that was launched."""
 
-    def shape_for(self, kernel: Any, elements: int) -> Shape:
-        """How many threads a kernel is to have whose largest array has so many elements."""
+    def limits(self, kernel: Any) -> Limits:
+        """How many threads a launch of a kernel may have."""

@@ -6,6 +6,7 @@ been read. Copies are made when something asks for the other side, once, and are
 
 from __future__ import annotations
 
+import collections
 import gc
 import threading
 import weakref
@@ -16,10 +17,11 @@ from typing import Any
 import numpy as np
 
 from runtime import errors
-from runtime.gpu.interface import Backend, OutOfMemory
+from runtime.gpu.interface import Backend, HostMemory, OutOfMemory
 from runtime.profiling import span
 
 _HOLDERS_SHOWN = 5
+_HOST_MEMORY = 1 << 16
 
 
 def in_words(size: float) -> str:
@@ -73,12 +75,22 @@ class Place:
     def __init__(self, short: str, backend: Backend, limit: int | None = None) -> None:
         self.short, self.backend, self.limit = short, backend, limit
         self.name = f"/job:localhost/replica:0/task:0/device:{short}"
-        self.current = self.peak = 0
+        self._current = self.peak = 0
+        # Bytes that were freed since. An array may go at any moment, in any thread, in the middle of anything.
+        self.freed: collections.deque[int] = collections.deque()
         self.traffic = Traffic()
         # One launch or copy at a time: launches share the scratch memory.
         self.lock = threading.RLock()
         self._buffers: weakref.WeakSet[Buffer] = weakref.WeakSet()
         self._scratch: dict[str, Buffer] = {}
+        self._host: HostMemory | None = None
+
+    @property
+    def current(self) -> int:
+        with self.lock:
+            while self.freed:
+                self._current -= self.freed.popleft()
+            return self._current
 
     def allocate(self, size: int, note: str) -> Buffer:
         """Memory. note: what it is for, if it has to be said. Raises ResourceExhaustedError."""
@@ -97,7 +109,7 @@ class Place:
         if self.limit is not None and self.current + size > self.limit:
             raise OutOfMemory(size)
         buffer = Buffer(self, self.backend.allocate(max(size, 1)), size, note)
-        self.current += size
+        self._current += size
         self.peak = max(self.peak, self.current)
         self._buffers.add(buffer)
         return buffer
@@ -110,6 +122,12 @@ class Place:
             del found
             found = self._scratch[kind] = self.allocate(size, f"scratch memory of kernels ({kind})")
         return found
+
+    def host_memory(self, size: int) -> HostMemory:
+        """Memory of the host's for the length of a launch, under `lock`."""
+        if self._host is None or self._host.content.size < size:
+            self._host = self.backend.host_memory(max(size, _HOST_MEMORY))
+        return self._host
 
     def out_of_memory(self, size: int, note: str) -> errors.ResourceExhaustedError:
         """The error for so many bytes that can't be had."""
@@ -150,9 +168,8 @@ class Buffer:
         self.place, self.address, self.size, self.note = place, address, size, note
 
     def __del__(self) -> None:
-        place = self.place
-        place.current -= self.size
-        place.backend.free(self.address)
+        self.place.freed.append(self.size)
+        self.place.backend.free(self.address)
 
     def covers(self, address: int) -> bool:
         return self.address <= address < self.address + max(self.size, 1)
@@ -250,10 +267,12 @@ class DeviceArray:
         return DeviceArray(self.place, tuple(shape), self.dtype, host, self._buffer, self._address, self.note)
 
     def copied(self) -> DeviceArray:
-        """The same in memory of its own."""
+        """The same in memory of its own; the copy is done when it is handed out."""
         address = self.address()
         buffer = self.place.allocate(self.nbytes, self.note)
-        self.place.backend.copy(buffer.address, address, self.nbytes)
+        if self.nbytes:
+            self.place.backend.copy(buffer.address, address, self.nbytes)
+            self.place.backend.synchronize()
         return DeviceArray(self.place, self.shape, self.dtype, self._host, buffer, buffer.address, self.note)
 
     def moved_to(self, place: Place, note: str | None = None) -> DeviceArray:

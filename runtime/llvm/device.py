@@ -1,11 +1,13 @@
 """What kernels in SPMD form (`runtime/codegen/device/spmd.py`) call, and the function around them, for two machines:
 GPUs of NVIDIA's, by PTX, and threads of this computer, which stand for a GPU's in tests.
 
-A launch has an environment in the device's memory, of `environment_size(threads)` bytes, whose first `HEAD` bytes its
-host clears but for three numbers:
+A launch has an environment in the device's memory, of `environment_size(threads)` bytes, whose first bytes
+(`head_size`) its host clears but for three numbers:
 
     TOP, END    the first free byte of the heap, and the end of it
     KEY         the first trip of a shared loop that failed; `NO_FAILURE` at the start
+
+The host writes 1 to STOP while the kernel runs, if that is to end.
 
 Arrays that a kernel makes lie in the heap. The first thread alone manages it, and counts the references to each array;
 all threads meet in `@allocate`, so that no thread still reads what is given away. Memory is given in four sizes for
@@ -26,17 +28,21 @@ from runtime.llvm.writer import Value, Writer, part_types
 NO_FAILURE = (1 << 63) - 1
 
 # Bytes from the environment's start.
-TOP, END, LACKING, ALLOCATED, BARRIER, KEY = 0, 8, 16, 24, 32, 40
-DETAILS = 64
+TOP, END, LACKING, ALLOCATED, BARRIER, KEY, STOP, _STOPPED = range(0, 64, 8)
+_FREE = 64  # lists of free blocks of the heap
+_BLOCK_BARRIERS = _FREE + 8 * 256  # of the emulator
+MOST_BLOCKS = 1024
+DETAILS = _BLOCK_BARRIERS + 8 * MOST_BLOCKS
 MOST_DETAILS = 16  # numbers that come with a status
 HANDED_OVER = DETAILS + 8 * (1 + MOST_DETAILS)
 MOST_HANDED_OVER = 64  # numbers that the first thread hands over at a time
-_FREE = HANDED_OVER + 8 * MOST_HANDED_OVER
-_BLOCK_BARRIERS = _FREE + 8 * 256
-_OF_BLOCKS = _BLOCK_BARRIERS + 8 * 1024
-_OF_THREADS = _OF_BLOCKS + 8 * 1024
-MOST_BLOCKS = 1024
-HEAD = _OF_BLOCKS  # bytes that the host writes before a launch
+_OF_BLOCKS = HANDED_OVER + 8 * MOST_HANDED_OVER
+_OF_THREADS = _OF_BLOCKS + 8 * MOST_BLOCKS
+
+
+def head_size(emulated: bool, makes_arrays: bool) -> int:
+    """Bytes of the environment that its host writes before a launch."""
+    return DETAILS if emulated else _BLOCK_BARRIERS if makes_arrays else _FREE
 
 
 def environment_size(threads: int) -> int:
@@ -115,6 +121,11 @@ def _failed(w: Writer, operands: Sequence[Any], type_: Any) -> Value:
     return Value(BOOL, w.op(f"icmp ne i64 {found.text}, {NO_FAILURE}"))
 
 
+def _interrupted(w: Writer, operands: Sequence[Any], type_: Any) -> Value:
+    w.program.need("@interrupted")
+    return Value(BOOL, w.op("call i1 @interrupted_together()"))
+
+
 def _told(w: Writer, operands: Sequence[Any], type_: Any) -> Value:
     return _load(w, _place(w, DETAILS, _index(w, operands[0])), INT64)
 
@@ -148,6 +159,7 @@ BUILTINS: dict[tuple[str, str], CallRule] = {
     ("gpu", "got_of_block"): _read_at(_OF_BLOCKS),
     ("gpu", "hand_over"): _write_at(HANDED_OVER),
     ("gpu", "handed_over"): _read_at(HANDED_OVER),
+    ("gpu", "interrupted"): CallRule(lambda types: BOOL, _interrupted),
     ("gpu", "report"): _effect(_report),
     ("gpu", "failed"): CallRule(lambda types: BOOL, _failed),
     ("gpu", "first_failure"): CallRule(lambda types: INT64, _first_failure),
@@ -438,7 +450,34 @@ class Entry:
     arrays the pointer and the dimensions.
     """
 
-    INTERRUPTED = "define internal i1 @interrupted() nounwind {\n  ret i1 false\n}\n"
+    # One thread may ask for itself, or all of them together, who get one answer.
+    INTERRUPTED = f"""
+define internal i1 @interrupted() noinline cold nounwind {{
+  %environment = call ptr @gpu_environment()
+  %place = getelementptr i8, ptr %environment, i64 {STOP}
+  %word = load atomic volatile i64, ptr %place monotonic, align 8
+  %found = icmp ne i64 %word, 0
+  ret i1 %found
+}}
+define internal i1 @interrupted_together() noinline cold convergent nounwind {{
+  call void @gpu_barrier()
+  %environment = call ptr @gpu_environment()
+  %place = getelementptr i8, ptr %environment, i64 {_STOPPED}
+  %thread = call i64 @gpu_thread()
+  %first = icmp eq i64 %thread, 0
+  br i1 %first, label %alone, label %both
+alone:
+  %now = call i1 @interrupted()
+  %number = zext i1 %now to i64
+  store i64 %number, ptr %place
+  br label %both
+both:
+  call void @gpu_barrier()
+  %word = load i64, ptr %place
+  %found = icmp ne i64 %word, 0
+  ret i1 %found
+}}
+"""
 
     def __init__(self, record: str | None = None) -> None:
         """record: on this computer, what gives a thread's record; None for a GPU."""

@@ -199,13 +199,15 @@ class Program:
         w = Writer(self, types, callee.direct)
         function = callee.function
         is_kernel = function.name == "kernel"
+        written = self._may_be_written(function) if self.spmd else ()
         declared: list[str] = []
         count = 0
         for name, type_ in zip(types.parameters, callee.parameters):
             places = w.places[name] if isinstance(type_, Array) else [w.places[name]]
             for position, (part, place) in enumerate(zip(part_types(type_), places)):
-                # Nothing is written through a kernel's arguments, so they may be one array under two names.
-                alone = " noalias" if is_kernel and position == 1 else ""
+                # Nothing is written through a kernel's arguments, so they may be one array under two names; where many
+                # threads run it they may be written to, and by other threads between any two barriers.
+                alone = " noalias" if is_kernel and position == 1 and name not in written else ""
                 declared.append(f"{part}{alone} %p{count}")
                 w.line(f"store {part} %p{count}, ptr {place}")
                 count += 1
@@ -232,8 +234,27 @@ class Program:
             w.end(f"ret {kind} {w.op(f'load {kind}, ptr %result')}")
         # What makes arrays and fills them is called seldom, and written out at each call it would cost LLVM much time.
         outlined = " noinline" if callee.allocates and not is_kernel and _loops(function) else ""
-        head = f"define internal {kind} @{callee.symbol}({', '.join(declared)}) nounwind{outlined} {{"
+        together = " convergent" if self.spmd else ""  # threads meet in it
+        head = f"define internal {kind} @{callee.symbol}({', '.join(declared)}) nounwind{together}{outlined} {{"
         return "\n".join([head, *w.entry, *w.lines, "}"])
+
+    def _may_be_written(self, function: ir.Function) -> set[str]:
+        """The variables of a function that may name an array which it, or what it calls, writes to."""
+        found: set[str] = set()
+        sources: list[tuple[set[str], set[str]]] = []
+        for item in ir.walk(function.body):
+            if isinstance(item, ir.Store):
+                found |= ir.variables(item.array)
+            elif isinstance(item, ir.Assign):
+                sources.append((set(item.targets), ir.variables(item.value)))
+            for each in ir.expressions(item):
+                if isinstance(each, ir.Call) and each.function.removeprefix("lib.") in self.functions:
+                    found |= ir.variables(each)
+        while True:
+            more = {name for targets, names in sources if targets & found for name in names} - found
+            if not more:
+                return found
+            found |= more
 
     def call(self, w: Writer, name: str, operands: Sequence[Any]) -> Any:
         """A call of one of the program's functions: its result, or a list of several."""

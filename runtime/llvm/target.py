@@ -6,6 +6,7 @@ import ctypes
 import functools
 import importlib
 import itertools
+import re
 import sys
 import sysconfig
 import threading
@@ -25,6 +26,7 @@ _KEYWORDS = 0x02  # METH_KEYWORDS: and the names of those that have one
 # Positions in NumPy's table of functions for compiled code, which never change.
 _ARRAY_TYPE, _NEW_FROM_DESCR, _SET_BASE_OBJECT = 2, 94, 282
 
+_CALL_NUMBER = re.compile(r" // callseq.*$", re.MULTILINE)
 _KNOWN = (20, 21, 22)  # versions of LLVM that have our options: others would end the process
 
 
@@ -105,7 +107,8 @@ def ptx(text: str, modules: Iterable[str], symbol: str, processor: str) -> str:
     from outside. Raises Unsupported where LLVM refuses the text."""
     machine = _gpu(processor)
     module = _optimised_for_threads(text, modules, symbol, machine)
-    return str(machine.emit_assembly(module))
+    # LLVM numbers calls through the process, in comments: one kernel would have many texts.
+    return _CALL_NUMBER.sub("", str(machine.emit_assembly(module)))
 
 
 @interrupts_deferred()

@@ -1,12 +1,13 @@
 """Runs kernels on a device instead of the processor: a plugin of pytest (`-p tests.device.on_device`), and what other
 tests here are made with.
 
-AUTOGRAPH_TEST_DEVICE says on which: BLOCKSxTHREADS of the emulator (2x2), or `cuda`.
+AUTOGRAPH_TEST_DEVICE says on which: BLOCKSxTHREADS of the emulator (2x2), `cuda`, or `pretended` (`pretended.py`).
 """
 
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -16,7 +17,7 @@ import pytest
 
 import autograph as ag
 from runtime import device
-from runtime.codegen.backends import driver, llvm_backend
+from runtime.codegen.backends import driver, graph_cache, llvm_backend
 from runtime.codegen.device.launch import DeviceKernel
 from runtime.codegen.device.spmd import NotOnDevice
 from runtime.codegen.kernel.source import KernelSource, Unreadable
@@ -24,6 +25,7 @@ from runtime.gpu.cuda import Cuda
 from runtime.gpu.emulator import Emulator
 from runtime.gpu.interface import Shape
 from runtime.gpu.memory import DeviceArray, Place
+from tests.device.pretended import Pretended
 
 refused: Counter[str] = Counter()  # why kernels have no form for a device
 
@@ -62,19 +64,29 @@ class OnDevice:
 @contextlib.contextmanager
 def instead_of_the_processor(device: Any) -> Iterator[None]:
     """Kernels that are compiled within it run on a device."""
-    compilers, entries = driver._compilers, driver._entries
+    compilers, entries, lookup = driver._compilers, driver._entries, graph_cache.lookup
     driver._compilers, driver._entries = lambda: [OnDevice(device)], {}  # type: ignore[list-item]
+    graph_cache.lookup = lambda graph: None  # the processor's kernels
     try:
         yield
     finally:
-        driver._compilers, driver._entries = compilers, entries
+        driver._compilers, driver._entries, graph_cache.lookup = compilers, entries, lookup
 
 
 @contextlib.contextmanager
 def gpus(count: int = 1, **options: Any) -> Iterator[Callable[[], list[Place]]]:
-    """So many emulated GPUs and no others; with AUTOGRAPH_TEST_DEVICE=cuda the real ones."""
-    real = device._real_count
-    if os.environ.get("AUTOGRAPH_TEST_DEVICE") != "cuda":
+    """So many emulated GPUs and no others; with AUTOGRAPH_TEST_DEVICE=cuda the real ones, or the pretended ones."""
+    real, chosen = device._real_count, os.environ.get("AUTOGRAPH_TEST_DEVICE")
+    if chosen == "pretended":
+        with Pretended().installed() as found:
+            try:
+                yield device.places
+            finally:
+                ag.config.set_soft_device_placement(True)
+            gc.collect()
+        assert found.complaints() == []
+        return
+    if chosen != "cuda":
         device._real_count = lambda: 0
         ag.config.emulate_gpus(count, **options)
     try:
@@ -85,9 +97,11 @@ def gpus(count: int = 1, **options: Any) -> Iterator[Callable[[], list[Place]]]:
         ag.config.set_soft_device_placement(True)
 
 
-def device_of(text: str) -> Any:
-    """`cuda`: the first GPU; else an emulator of BLOCKSxTHREADS."""
-    if text == "cuda":
+def device_of(text: str, stack: contextlib.ExitStack) -> Any:
+    """`cuda`: the first GPU, or a pretended one; else an emulator of BLOCKSxTHREADS."""
+    if text == "pretended":
+        stack.enter_context(Pretended().installed())
+    if text in ("cuda", "pretended"):
         return Cuda()
     blocks, threads = text.split("x")
     return Emulator(Shape(int(blocks), int(threads)))
@@ -95,10 +109,10 @@ def device_of(text: str) -> Any:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
-    device = config.stash[_DEVICE] = device_of(os.environ.get("AUTOGRAPH_TEST_DEVICE", "2x2"))
-    whole = instead_of_the_processor(device)
-    whole.__enter__()
-    config.add_cleanup(lambda: whole.__exit__(None, None, None))
+    whole = contextlib.ExitStack()
+    device = config.stash[_DEVICE] = device_of(os.environ.get("AUTOGRAPH_TEST_DEVICE", "2x2"), whole)
+    whole.enter_context(instead_of_the_processor(device))
+    config.add_cleanup(whole.close)
 
 
 _DEVICE = pytest.StashKey[Any]()

@@ -15,7 +15,7 @@ import numpy as np
 from numba import cuda
 
 import autograph as ag
-from runtime.codegen.device.device_module import shown, spmd_functions
+from runtime.codegen.device.device_module import shown, spmd_of
 from runtime.codegen.lower.lower_graph import lower
 from tests.autodiff.work import Library
 from tests.device.test_programs import fractal, newton, recurrence, stencil
@@ -63,7 +63,8 @@ class OfDevices(Library):
 
 def run(source: Any, arguments: list[Any]) -> tuple:
     """What a kernel returns in the simulator."""
-    functions, given = spmd_functions(source)
+    form = spmd_of(source)
+    functions, given = form.functions, form.given
     values = [*arguments, *source.constants]
     sizes = given.sizes(*values)
     values += [np.empty(max(int(n), 0), each.name) for n, each in zip(sizes, given.elements)]

@@ -24,6 +24,8 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 
 def test_numpy_reads_an_emulated_gpus_memory(gpu: Any) -> None:
+    if gpu.record is None:
+        pytest.skip("NumPy doesn't come to a real GPU's memory")
     x = ag.constant([[1.0, 2.0], [3.0, 4.0]]).gpu() * 2.0
     assert x.__dlpack_device__() == (1, 0)
     array = np.from_dlpack(x)
@@ -109,11 +111,13 @@ def test_arrays_with_gaps_are_refused(gpu: Any) -> None:
 
 def test_cuda_array_interface(gpu: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     x = ag.constant([[1, 2, 3]]).gpu()
-    assert not hasattr(x, "__cuda_array_interface__")
+    emulated = gpu.record is not None
+    assert hasattr(x, "__cuda_array_interface__") == (not emulated)
     assert not hasattr(ag.constant(1), "__cuda_array_interface__")
     monkeypatch.setattr(gpu, "record", None)
     facts = x.__cuda_array_interface__
     address, read_only = facts.pop("data")
     assert read_only
     assert facts == {"shape": (1, 3), "typestr": "<i4", "version": 3, "strides": None, "stream": 1}
-    assert list((ctypes.c_int32 * 3).from_address(address)) == [1, 2, 3]
+    if emulated:
+        assert list((ctypes.c_int32 * 3).from_address(address)) == [1, 2, 3]

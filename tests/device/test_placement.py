@@ -71,10 +71,10 @@ def test_without_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     ag.config.emulate_gpus(0)
     with ag.device("/GPU:0"):
         assert ag.constant(1.0).device == CPU  # soft placement
-    with pytest.raises(RuntimeError, match=r"unknown device.*No CUDA driver with a GPU.*emulate_gpus"):
+    with pytest.raises(RuntimeError, match=r"unknown device.*there is no CUDA driver.*emulate_gpus"):
         ag.constant(1.0).gpu()
     ag.config.set_soft_device_placement(False)
-    with pytest.raises(ag.errors.InvalidArgumentError, match=r"soft placement is off.*No CUDA driver"):
+    with pytest.raises(ag.errors.InvalidArgumentError, match=r"soft placement is off.*no CUDA driver"):
         ag.device("/GPU:0").__enter__()
     with pytest.raises(ValueError, match="names no GPU"):
         ag.config.experimental.get_memory_info("GPU:0")

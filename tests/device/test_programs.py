@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import autograph as ag
-from runtime.codegen.device.device_module import spmd_functions
+from runtime.codegen.device.device_module import spmd_of
 from runtime.codegen.device.launch import DeviceKernel
 from runtime.codegen.device.spmd import NotOnDevice
 from runtime.codegen.lower.lower_graph import lower
@@ -297,4 +297,4 @@ def test_recursion_is_refused() -> None:
 
     source = lower(fibonacci.get_concrete_function(ag.TensorSpec([], ag.int32)).graph)
     with pytest.raises(NotOnDevice, match="call themselves"):
-        spmd_functions(source)
+        spmd_of(source)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
+from runtime.codegen.cache import kernel_cache
 from runtime.codegen.device.c_functions import definitions
 from runtime.codegen.device.given_arrays import Given
 from runtime.codegen.device.independence import written
 from runtime.codegen.device.library import formulas, library
-from runtime.codegen.device.spmd import NotOnDevice, spmd
+from runtime.codegen.device.spmd import NotOnDevice, Spmd, spmd
 from runtime.codegen.kernel.source import KernelSource
 from runtime.codegen.math import vector_intrinsics
 from runtime.gpu import emulator
@@ -25,15 +28,19 @@ from runtime.llvm.program import Program
 class DeviceModule:
     """A kernel for many threads (`runtime.gpu.interface.Module`).
 
+    name            for people
     text, modules   in LLVM's language, and what is to be linked with it
     result          the type of what it returns
     parameters      the types of its arguments
     changed         the positions of those that it writes to
     given           the arrays that the host gives it, behind its other arguments
     makes_arrays    whether it makes others itself
+    shared          how many loops threads share
+    alone           why loops are left to one thread, and how many for that reason
+    meets           whether threads wait for each other
     """
 
-    symbol: str
+    name: str
     text: str
     modules: tuple[str, ...]
     result: Type | None
@@ -41,6 +48,10 @@ class DeviceModule:
     changed: tuple[int, ...]
     given: Given
     makes_arrays: bool
+    shared: int
+    alone: dict[str, int]
+    meets: bool
+    symbol: str = "kernel"
     most_blocks: int = device.MOST_BLOCKS
 
     @property
@@ -55,8 +66,25 @@ class DeviceModule:
         return [*found, "ptr"]
 
     def ptx(self, processor: str = "sm_90") -> str:
-        """The PTX of the kernel, for a compute capability (`sm_90` and later)."""
-        return target.ptx(self.text, self.modules, self.symbol, processor)
+        """The PTX of the kernel, for a compute capability (`sm_70` to `sm_90`)."""
+        name = self._file(processor)
+        found = kernel_cache.read_kept(name)
+        if found is None:
+            found = target.ptx(self.text, self.modules, self.symbol, processor).encode()
+            kernel_cache.write_kept(name, found)
+        return found.decode()
+
+    def kept(self, machine: str) -> bytes | None:
+        return kernel_cache.read_kept(self._file(machine))
+
+    def keep(self, machine: str, code: bytes) -> None:
+        kernel_cache.write_kept(self._file(machine), code)
+
+    def _file(self, machine: str) -> Path:
+        """The file in the cache for what was made of the kernel for a machine."""
+        parts = [self.text, *self.modules, machine, kernel_cache.platform_key()]
+        digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:24]
+        return kernel_cache.code_file(f"d_{digest}")
 
     def address(self) -> int:
         """Where its machine code for this computer is, which stays."""
@@ -84,18 +112,20 @@ define ptr @record() {{
     return address
 
 
-def spmd_functions(source: KernelSource) -> tuple[list[ir.Function], Given]:
-    """A kernel's functions in SPMD form, and the arrays that its host gives it. Raises NotOnDevice."""
+def spmd_of(source: KernelSource) -> Spmd:
+    """A kernel in SPMD form. Raises NotOnDevice."""
     return spmd(source.functions, library(), source.signature, source.details if source.errors else -1)
 
 
-def device_module(source: KernelSource, symbol: str, record: str | None = None) -> DeviceModule:
+def device_module(source: KernelSource, record: str | None = None) -> DeviceModule:
     """A kernel for a GPU; for this computer, where `record` gives a thread's record (`runtime/llvm/device.py`).
 
     Raises NotOnDevice.
     """
-    functions, given = spmd_functions(source)
+    form = spmd_of(source)
+    functions, given = form.functions, form.given
     signature_text = signature_with(source.signature, given)
+    symbol = "kernel"
     program = Program(functions, library(), builtins=device.BUILTINS, spmd=True)
     try:
         text = program.text("kernel", signature_text, symbol, device.Entry(record))
@@ -108,19 +138,16 @@ def device_module(source: KernelSource, symbol: str, record: str | None = None) 
     modules.append(vector_intrinsics.definitions(modules, portable=True))
     stored = written(functions[-1].body)
     changed = tuple(number for number, name in enumerate(functions[-1].parameters) if name in stored)
-    makes_arrays = any(
-        isinstance(item, ir.Alloc)
-        or any(isinstance(e, ir.Call) and e.function == "np.empty" for e in ir.expressions(item))
-        for function in functions
-        for item in ir.walk(function.body)
-    )
-    linked = tuple(each for each in modules if each)
-    return DeviceModule(symbol, text, linked, result, tuple(parameters), changed, given, makes_arrays)
+    items = [item for function in functions for item in ir.walk(function.body)]
+    called = {each.function for item in items for each in ir.expressions(item) if isinstance(each, ir.Call)}
+    makes_arrays = "np.empty" in called or any(isinstance(item, ir.Alloc) for item in items)
+    return DeviceModule(
+        source.name, text, tuple(each for each in modules if each), result, tuple(parameters), changed, given,
+        makes_arrays, shared=form.shared, alone=form.alone, meets=makes_arrays or not called.isdisjoint(_MEETING),
+    )  # fmt: skip
 
 
-def _makes_array(item: ir.Statement) -> bool:
-    calls = (each for each in ir.expressions(item) if isinstance(each, ir.Call))
-    return isinstance(item, ir.Alloc) or any(each.function == "np.empty" for each in calls)
+_MEETING = {"gpu.barrier", "gpu.block_barrier", "gpu.interrupted"}
 
 
 def signature_with(signature_text: str, given: Given) -> str:

@@ -52,11 +52,13 @@ class Loops:
     """What `analysed` finds in a function.
 
     shared    the loops whose trips are independent
+    refused   why others aren't
     live      of each loop, the variables that are read after it, before they get another value
     memory    array variable -> a name for its memory; two arrays that may be the same have one name
     """
 
     shared: dict[ir.For, Shared] = field(default_factory=dict)
+    refused: dict[ir.Statement, str] = field(default_factory=dict)
     live: dict[ir.Statement, set[str]] = field(default_factory=dict)
     memory: dict[str, str] = field(default_factory=dict)
 
@@ -181,8 +183,10 @@ class _Search:
                 inside = isinstance(item, ir.For) and (item.nest or in_nest)
                 if isinstance(item, ir.For):
                     shared = self._shared(item, fresh, inside)
-                    if shared is not None:
+                    if isinstance(shared, Shared):
                         self._found.shared[item] = shared
+                    else:
+                        self._found.refused[item] = shared
                 self.block(item.body, set(fresh), inside)
 
     def _assign(self, item: ir.Assign, fresh: set[str]) -> None:
@@ -215,34 +219,35 @@ class _Search:
 
     # --- one loop ----------------------------------------------------------------------------------------------------
 
-    def _shared(self, loop: ir.For, fresh: set[str], in_nest: bool) -> Shared | None:
+    def _shared(self, loop: ir.For, fresh: set[str], in_nest: bool) -> Shared | str:
+        """How threads share a loop, or why they can't."""
         if loop.step != ir.ONE:
-            return None
+            return "it takes larger steps"
         assigned = ir.assigned(loop.body)
         if assigned & self._arrays or loop.index in assigned:
-            return None
+            return "its trips exchange arrays"
         if (ir.variables(loop.start) | ir.variables(loop.stop)) & (assigned | {loop.index}):
-            return None
+            return "its bounds change"
         fails = False
         for item in ir.walk(loop.body):
             if isinstance(item, (ir.Alloc, ir.Run, ir.Fail)) or not self._reads_only(item):
-                return None
+                return "its trips make arrays"
             if isinstance(item, ir.Return):
                 if not item.values or not isinstance(item.values[0], ir.Const) or not item.values[0].value:
-                    return None
+                    return "a trip may end the kernel"
                 fails = True
         if _leaves(loop.body):
-            return None
+            return "a trip may end it"
         carried = self._uses.exposed(loop.body, {loop.index}) & assigned
         totals = [_total(name, loop.body) for name in sorted(carried)]
         if any(total is None for total in totals):
-            return None
+            return "its trips hand numbers on"
         if self._found.live[loop] & (assigned | {loop.index}) - carried:
-            return None
+            return "its last trip's numbers are used"
         if not self._is_independent(loop, fresh, in_nest):
-            return None
+            return "its trips may use the same elements"
         if fails and carried:
-            return None  # what has been added up before the failure is nobody's
+            return "a trip may fail, and others add up numbers"  # what has been added up before the failure is nobody's
         return Shared(tuple(total for total in totals if total is not None), fails)
 
     def _reads_only(self, item: ir.Statement) -> bool:

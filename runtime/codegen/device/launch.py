@@ -2,27 +2,44 @@
 
 Arrays that are there already are passed as they are, others are copied there. Results stay there: they lie in memory
 that was allocated before the launch (`given_arrays.py`), in an argument's, or are copied out of the kernel's heap.
-A launch ends with one copy to the host: the kernel's status and the numbers that it returns.
+The kernel's status and the numbers that it returns are written to memory of the host's.
 """
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from runtime.codegen.device.device_module import device_module, kind_of
+from runtime.codegen import cost_model
+from runtime.codegen.device.device_module import DeviceModule, device_module, kind_of
 from runtime.codegen.kernel.source import KernelSource
-from runtime.gpu.interface import OutOfMemory, Shape
+from runtime.gpu.interface import BLOCK, OutOfMemory, Shape
 from runtime.gpu.memory import Buffer, DeviceArray, Place
 from runtime.kernel_ir.types import Array, Scalar, results
 from runtime.llvm import device as interface
 from runtime.profiling import span
 
 _HEAP = 1 << 20  # bytes at first
-_numbers = itertools.count()
+
+
+_WARP = 32  # threads that a GPU runs in step
+
+
+def _form(shape: Shape, module: DeviceModule) -> str:
+    """In which form a kernel runs, in words."""
+    if not module.shared:
+        return "one thread"
+    if not module.meets:
+        return f"{shape.threads:,} threads that don't wait for each other"
+    if shape.blocks == 1:
+        return f"one block of {shape.block_size:,} threads"
+    return f"a grid of {shape.blocks:,} blocks of {shape.block_size:,} threads that wait for each other"
+
+
+def _loops(count: int) -> str:
+    return f"{count} loop" if count == 1 else f"{count} loops"
 
 
 class DeviceKernel:
@@ -30,10 +47,12 @@ class DeviceKernel:
 
     def __init__(self, source: KernelSource, place: Place) -> None:
         """Raises NotOnDevice."""
-        self.module = device_module(source, f"kernel{next(_numbers)}", place.backend.record)
+        self.module = device_module(source, place.backend.record)
         self.place = place
         self.name = source.name
-        self._kernel = place.backend.load(self.module)
+        self.form = ""  # of the last launch, for `explain`
+        with span("compile", f"{source.name} for {place.short}"):
+            self._kernel = place.backend.load(self.module)
         self._heap = _HEAP if self.module.makes_arrays else 0
         self._result = results(self.module.result)
         self._elements = [np.dtype(each.name) for each in self.module.given.elements]
@@ -69,7 +88,7 @@ class DeviceKernel:
                     assert isinstance(type_, Scalar)
                     passed.append((kind_of(type_), np.asarray(argument).item()))
             if shape is None:
-                shape = place.backend.shape_for(self._kernel, most)
+                shape = self._shape(most)
             changed = [number for number in self.module.changed if number < len(arguments)]
             found = self._run(passed, shape, [(given[n].address(), np.asarray(arguments[n])) for n in changed])
             arrays = [each.buffer() for each, type_ in zip(given, types) if isinstance(type_, Array)]
@@ -77,6 +96,31 @@ class DeviceKernel:
             for number in changed:
                 place.backend.read(given[number].address(), arguments[number])
             return returned
+
+    def _shape(self, elements: int) -> Shape:
+        """How many threads go over so many elements."""
+        limits, module = self.place.backend.limits(self._kernel), self.module
+        if limits.fixed is not None:
+            shape = limits.fixed
+        elif not module.shared:
+            shape = Shape(1, _WARP)
+        else:
+            most = limits.meeting if module.meets else limits.blocks
+            blocks = min(most, -(-elements // BLOCK))
+            if blocks <= 1 or (module.meets and elements <= cost_model.DEVICE_ONE_BLOCK):
+                whole = -(-elements // _WARP) * _WARP
+                shape = Shape(1, max(_WARP, min(whole, limits.block_size // _WARP * _WARP)))
+            else:
+                shape = Shape(blocks, BLOCK)
+        self.form = _form(shape, module)
+        return shape
+
+    def lines(self) -> list[str]:
+        """How it runs, for `explain`."""
+        module = self.module
+        found = [f"{_loops(module.shared)} shared by threads"] if module.shared else []
+        found += [f"{_loops(count)} on one thread, since {why}" for why, count in sorted(module.alone.items())]
+        return [*found, f"the last call took {self.form}"] if self.form else found
 
     def _on_place(self, argument: Any) -> DeviceArray:
         note = f"an argument of '{self.name}'"
@@ -102,28 +146,30 @@ class DeviceKernel:
 
         changed: where arrays are that it writes to, and what is in them at first.
         """
-        place, backend = self.place, self.place.backend
-        slots = interface.slots(self.module.result)
+        place, backend, module = self.place, self.place.backend, self.module
+        slots = interface.slots(module.result)
+        size = interface.head_size(backend.record is not None, module.makes_arrays)
+        # The head of the environment, and behind it what the kernel returns.
+        shared = place.host_memory(interface.head_size(True, True) + 8 * slots)
+        head, found = (part.view(np.int64) for part in (shared.content[:size], shared.content[size : size + 8 * slots]))
         while True:
             environment = place.scratch("threads", interface.environment_size(shape.threads)).address
             heap = place.scratch("heap", self._heap).address if self._heap else 0
-            head = np.zeros(interface.HEAD // 8, np.int64)
+            head[:] = 0
             head[interface.TOP // 8], head[interface.END // 8] = heap, heap + self._heap
             head[interface.KEY // 8] = interface.NO_FAILURE
-            backend.write(environment, head)
-            out = place.scratch("results", 8 * max(slots, 64)).address
-            found = np.empty(slots, np.int64)
+            backend.write_from(environment, shared, size)
             with span("device", f"{self.name} on {place.short}", threads=shape.threads):
-                backend.launch(self._kernel, [("ptr", environment), *passed, ("ptr", out)], shape)
-                backend.read(out, found)  # which waits for it
+                given = [("ptr", environment), *passed, ("ptr", shared.address + size)]
+                backend.launch(self._kernel, given, shape, environment + interface.STOP, module.meets)
             if not found[0]:
-                return found[1:]
+                return found[1:].copy()
             lacking = np.empty(1, np.int64)
             backend.read(environment + interface.LACKING, lacking)
-            size = int(lacking[0])
-            if size > 1 << 46 or not size:
-                raise place.out_of_memory(size, f"an array that '{self.name}' makes") from OutOfMemory(size)
-            self._heap = 2 * (self._heap + size)
+            wanted = int(lacking[0])
+            if wanted > 1 << 46 or not wanted:
+                raise place.out_of_memory(wanted, f"an array that '{self.name}' makes") from OutOfMemory(wanted)
+            self._heap = 2 * (self._heap + wanted)
             for address, content in changed:
                 backend.write(address, content)
 

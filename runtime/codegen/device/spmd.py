@@ -29,6 +29,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from runtime.codegen import cost_model
 from runtime.codegen.device.given_arrays import Given, given_arrays
 from runtime.codegen.device.independence import Shared, Total, analysed, read, read_by, written
 from runtime.codegen.device.library import total_function
@@ -43,15 +44,28 @@ class NotOnDevice(Exception):
     """Something in a kernel that has no SPMD form."""
 
 
-def spmd(
-    functions: Sequence[ir.Function], library: Library, signature_text: str, details: int
-) -> tuple[list[ir.Function], Given]:
-    """The functions of a kernel in SPMD form, those of the library that it calls in this form among them, and the
-    arrays that its host gives it behind its other arguments.
+@dataclass
+class Spmd:
+    """A kernel in SPMD form.
+
+    functions   its functions, the kernel last
+    given       the arrays that its host gives it behind its other arguments
+    shared      how many loops threads share
+    alone       why loops are left to one thread, and how many for that reason
+    """
+
+    functions: list[ir.Function]
+    given: Given
+    shared: int
+    alone: dict[str, int]
+
+
+def spmd(functions: Sequence[ir.Function], library: Library, signature_text: str, details: int) -> Spmd:
+    """A kernel in SPMD form; functions of the library that it calls are among its functions, in this form.
 
     details: how many numbers come with a status; -1: the kernel returns none. Raises NotOnDevice.
     """
-    functions = _whole(functions)
+    functions = [_asking_often(each) for each in _whole(functions)]
     if any(function.kind != "kernel" for function in functions):
         raise NotOnDevice("functions that call themselves")
     if details > MOST_DETAILS:
@@ -81,6 +95,24 @@ def _whole(functions: Sequence[ir.Function]) -> list[ir.Function]:
     return found
 
 
+def _asking_often(function: ir.Function) -> ir.Function:
+    """A function whose loops ask for Ctrl-C after fewer ticks: a thread of a GPU is slower than the processor."""
+
+    def change(item: ir.Expr) -> ir.Expr | None:
+        if isinstance(item, ir.Compare) and item.left == ir.Var(ir.TICKS) and item.op == ">":
+            return item.left.compare(">", cost_model.DEVICE_POLL_TICKS)
+        return None
+
+    body = ir.copied(function.body)
+    ir.map_block(body, change)
+    return ir.Function(function.name, function.parameters, body, function.kind, function.returns)
+
+
+def _asking_together(item: ir.Expr) -> ir.Expr | None:
+    """The question for Ctrl-C where all threads ask it: they get one answer."""
+    return ir.call("gpu.interrupted") if item == ir.call("lib.interrupted") else None
+
+
 class _Rewriter:
     """Takes in functions, each for certain types of its parameters."""
 
@@ -91,14 +123,16 @@ class _Rewriter:
         self.done: dict[tuple[str, tuple[Any, ...]], str] = {}
         self.given = Given()
         self.made: list[ir.Function] = []
+        self.shared = 0
+        self.alone: dict[str, int] = {}
 
-    def kernel(self, parameters: Sequence[Type]) -> tuple[list[ir.Function], Given]:
+    def kernel(self, parameters: Sequence[Type]) -> Spmd:
         """The kernel, after the functions that it calls."""
         function = self.program.functions["kernel"]
         self.given = given_arrays(function, parameters)
         kernel = self._rewritten(function, "kernel", parameters)
         kernel.parameters = (*kernel.parameters, *self.given.parameters.values())
-        return [*self.made, kernel], self.given
+        return Spmd([*self.made, kernel], self.given, self.shared, self.alone)
 
     def total(self, join: str, type_: Scalar) -> str:
         """The name of the function that joins what all threads have."""
@@ -316,7 +350,7 @@ class _Body:
             made.append(self.out)
             after.join(self.pending)
         self.out, self.pending = outer, after
-        self.out.append(ir.If(item.test, *made))
+        self.out.append(ir.If(ir.mapped(item.test, _asking_together), *made))
 
     # --- loops -------------------------------------------------------------------------------------------------------
 
@@ -326,6 +360,8 @@ class _Body:
         elif not self._writes_memory(item):
             self._alike(item)
         elif self._may_run_alone(item):
+            why = self.loops.refused.get(item, "its trips follow each other")
+            self.rewriter.alone[why] = self.rewriter.alone.get(why, 0) + 1
             self._by_first([item], self.loops.live[item])
         else:
             self._together(item)
@@ -359,7 +395,9 @@ class _Body:
     def _alike(self, item: ir.For | ir.While) -> None:
         """A loop that only reads: every thread runs it."""
         self._touch(read([item]) & self.arrays, set())
-        self.out.append(item)
+        body = ir.copied([item])
+        ir.map_block(body, _asking_together)
+        self.out += body
 
     def _together(self, item: ir.For | ir.While) -> None:
         """A loop whose trips all threads begin and end together."""
@@ -405,6 +443,7 @@ class _Body:
     # --- shared loops ------------------------------------------------------------------------------------------------
 
     def _share(self, loop: ir.For, info: Shared) -> None:
+        self.rewriter.shared += 1
         self._touch(read([loop]) & self.arrays, written(loop.body) | ({_FAILURES} if info.fails else set()))
         body = ir.copied(loop.body)
         parts: dict[str, str] = {}

@@ -1,0 +1,129 @@
+"""GPUs that a library in C pretends to have (`driver.c`), in place of the CUDA driver: all that a real GPU is asked for
+goes through ctypes, and kernels run on emulated threads."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import functools
+import itertools
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runtime import device
+from runtime.codegen.device import launch
+from runtime.gpu import cuda_driver
+from runtime.gpu.emulator import Emulator
+from runtime.gpu.interface import C_TYPES, Shape
+from runtime.llvm import device as interface
+from tests.device.toolkit import cuda_header
+
+_SOURCE = Path(__file__).with_name("driver.c")
+_numbers = itertools.count()
+
+
+@functools.cache
+def _folder() -> Path:
+    folder = tempfile.TemporaryDirectory()
+    _kept.append(folder)
+    return Path(folder.name)
+
+
+_kept: list[Any] = []
+
+
+@functools.cache
+def compiled() -> Path | None:
+    """The library; None without a C compiler. Raises CalledProcessError if its prototypes aren't those of `cuda.h`."""
+    compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+    if compiler is None:
+        return None
+    header = cuda_header()
+    checked = [] if header is None else ["-DHAVE_CUDA_H", f"-I{header.parent}"]
+    path = _folder() / "libcuda.so"
+    command = [compiler, "-Wall", "-Wextra", "-Werror", *checked, "-shared", "-fPIC", "-pthread"]
+    subprocess.run([*command, "-o", str(path), str(_SOURCE)], check=True, capture_output=True, text=True)
+    return path
+
+
+class Pretended:
+    """A loaded library, with nothing in use."""
+
+    def __init__(self, shape: Shape = Shape(2, 2)) -> None:
+        """shape: in which its kernels really run."""
+        path = compiled()
+        if path is None:
+            pytest.skip("there is no C compiler")
+        own = _folder() / f"libcuda{next(_numbers)}.so"  # whose variables are its own
+        shutil.copy(path, own)
+        self.library = ctypes.CDLL(str(own))
+        self.library.fake_taken.restype = ctypes.c_size_t
+        self.emulator = Emulator(shape)
+        self.launches: list[Shape] = []
+        self._modules: dict[bytes, Any] = {}
+        self._launch = ctypes.CFUNCTYPE(
+            ctypes.c_int,
+            ctypes.c_char_p,
+            ctypes.c_char_p,
+            ctypes.c_uint,
+            ctypes.c_uint,
+            ctypes.POINTER(ctypes.c_void_p),
+        )(self._run)
+        self.library.fake_run_kernels_by(self._launch)
+
+    def __getitem__(self, name: str) -> int:
+        return ctypes.c_int.in_dll(self.library, f"fake_{name}").value
+
+    def __setitem__(self, name: str, value: int) -> None:
+        ctypes.c_int.in_dll(self.library, f"fake_{name}").value = value
+
+    def complaints(self) -> list[str]:
+        """What rules of the driver's were broken."""
+        texts = (ctypes.c_char * 256 * 32).in_dll(self.library, "fake_complaints")
+        return [texts[number].value.decode() for number in range(self["complaint_count"])]
+
+    def knows(self, source: Any) -> Any:
+        """A kernel's module for a GPU; what it is in PTX can be launched from now on."""
+        module = _device_module(source)
+        self._modules[module.ptx("sm_90").encode()] = source
+        return module
+
+    def _run(self, name: bytes, text: bytes, blocks: int, threads: int, parameters: Any) -> int:
+        self.launches.append(Shape(blocks, threads))
+        found = self._modules[text]
+        if not isinstance(found, tuple):
+            module = _device_module(found, Emulator.record)
+            found = self._modules[text] = module.kinds, self.emulator.load(module)
+        kinds, kernel = found
+        given = [(kind, C_TYPES[kind].from_address(at).value) for kind, at in zip(kinds, parameters)]
+        environment = given[0][1]
+        # What only emulated threads need.
+        size = interface.head_size(True, True) - interface.head_size(False, True)
+        ctypes.memset(environment + interface.head_size(False, True), 0, size)
+        self.emulator.launch(kernel, given, self.emulator.shape, environment + interface.STOP, True)
+        return 0
+
+    @contextlib.contextmanager
+    def installed(self) -> Iterator[Pretended]:
+        """Within it, the process finds these GPUs."""
+        drivers, modules = cuda_driver.driver, launch.device_module
+        found = cuda_driver.Driver(self.library)
+        backends, device._state.backends = device._state.backends, {}
+        device.emulate_gpus(0)
+        cuda_driver.driver = lambda: found  # type: ignore[assignment]
+        launch.device_module = lambda source, record: self.knows(source)  # type: ignore[assignment]
+        try:
+            yield self
+        finally:
+            device._state.backends = backends
+            device.emulate_gpus(0)
+            cuda_driver.driver, launch.device_module = drivers, modules
+
+
+_device_module = launch.device_module
