@@ -41,37 +41,6 @@ def as_reduce_op(value: Any) -> ReduceOp:
         raise ValueError(f"reduce_op must be ReduceOp.SUM or ReduceOp.MEAN, got {value!r}") from None
 
 
-class CommunicationImplementation(enum.Enum):
-    """What TensorFlow's workers talk through. Ours talk through MPI, whatever is asked for."""
-
-    AUTO = "AUTO"
-    RING = "RING"
-    NCCL = "NCCL"
-
-
-class CommunicationOptions:
-    """How replicas exchange what they have.
-
-    bytes_per_pack   how many bytes of tensors travel together at most; 0: 32 MiB
-    timeout_seconds  for how long a replica waits for the others; None: 600
-    implementation   without effect
-
-    Raises ValueError for negative numbers.
-    """
-
-    def __init__(
-        self, bytes_per_pack: int = 0, timeout_seconds: float | None = None,
-        implementation: CommunicationImplementation = CommunicationImplementation.AUTO,
-    ) -> None:  # fmt: skip
-        if bytes_per_pack < 0:
-            raise ValueError(f"`bytes_per_pack` must be >=0. Got: {bytes_per_pack}")
-        if timeout_seconds is not None and timeout_seconds <= 0:
-            raise ValueError(f"`timeout_seconds` must be a positive number of seconds. Got: {timeout_seconds}")
-        self.bytes_per_pack = int(bytes_per_pack)
-        self.timeout_seconds = timeout_seconds
-        self.implementation = implementation
-
-
 class _Current(threading.local):
     """The strategy and the replica of the current thread; updating: inside `StrategyExtended.update`, there position:
     of the copy that is updated, of several in this process."""

@@ -33,7 +33,7 @@ from runtime.tracebacks import shows_no_frames
 
 class _Extended(StrategyExtended):
     def __init__(self, strategy: MirroredStrategy, devices: Sequence[str]) -> None:
-        self._strategy = strategy
+        super().__init__(strategy)
         self.worker_devices = self.parameter_devices = tuple(devices)
         self.num_replicas_per_host = len(devices)
 

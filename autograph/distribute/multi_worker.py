@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from autograph.distribute.contexts import CommunicationOptions
+from autograph.distribute.options import CommunicationOptions
 from autograph.distribute.strategy import Strategy, StrategyExtended
 from autograph.distribute.variables import creating
 from runtime.collectives import world
@@ -46,8 +46,9 @@ class ClusterResolver:
 
 
 class _Extended(StrategyExtended):
-    def __init__(self, group: Any) -> None:
-        self.num_hosts = group.size
+    def __init__(self, strategy: MultiWorkerMirroredStrategy) -> None:
+        super().__init__(strategy)
+        self.num_hosts = strategy.num_replicas_in_sync
 
     def _in_multi_worker_mode(self) -> bool:
         return self.num_hosts > 1
@@ -74,7 +75,7 @@ class MultiWorkerMirroredStrategy(Strategy):
         options = communication_options or CommunicationOptions()
         self._group = world.joined(communicator, options.timeout_seconds)
         self._pack = options.bytes_per_pack or None
-        self.extended = _Extended(self._group)
+        self.extended = _Extended(self)
         self.cluster_resolver = ClusterResolver(self._group)
         self._agree_on_numbers()
 

@@ -49,6 +49,41 @@ class StrategyExtended:
     parameter_devices: tuple[str, ...] = ("/device:CPU:0",)
     worker_devices: tuple[str, ...] = ("/device:CPU:0",)
 
+    def __init__(self, strategy: Strategy) -> None:
+        self._strategy = strategy
+
+    def reduce_to(self, reduce_op: Any, value: Any, destinations: Any, options: Any = None) -> Any:
+        """The values of the replicas as one, as `Strategy.reduce` gives it. destinations: without effect."""
+        return self._strategy.reduce(reduce_op, value, axis=None)
+
+    def batch_reduce_to(self, reduce_op: Any, value_destination_pairs: Any, options: Any = None) -> list[Any]:
+        """The same of the first element of each pair. They travel together."""
+        return self._strategy.reduce(reduce_op, [value for value, _ in value_destination_pairs], axis=None)
+
+    def broadcast_to(self, tensor: Any, destinations: Any) -> Any:
+        """A tensor for all replicas: itself."""
+        return convert_to_tensor(tensor)
+
+    def read_var(self, v: Any) -> Any:
+        """The value of a variable."""
+        return v.read_value()
+
+    def value_container(self, value: Any) -> Any:
+        """The variable of all replicas that a replica's copy belongs to; else the value itself."""
+        container = getattr(value, "_distributed_container", None)
+        return value if container is None else container()
+
+    def non_slot_devices(self, var_list: Any) -> tuple[str, ...]:
+        """Where the variables of an optimiser are that belong to no variable of the model."""
+        return self.parameter_devices
+
+    def update_non_slot(
+        self, colocate_with: Any, fn: Callable[..., Any], args: tuple = (), kwargs: Any = None, group: bool = True
+    ) -> Any:
+        """The result of ``fn(*args, **kwargs)``, in which assignments aren't aggregated over the replicas."""
+        with updating():
+            return fn(*args, **(kwargs or {}))
+
     def colocate_vars_with(self, colocate_with_variable: Any) -> contextlib.AbstractContextManager[None]:
         """A block in which variables are made where another one is: there is one place."""
         return contextlib.nullcontext()
@@ -90,10 +125,12 @@ class Strategy:
     The value of its only replica is the value as a whole, and datasets go to it unchanged.
     """
 
-    extended = StrategyExtended()
     # What replicas of several processes or threads talk through, and how many bytes travel together.
     _group: Any = None
     _pack: int | None = None
+
+    def __init__(self) -> None:
+        self.extended = StrategyExtended(self)
 
     @property
     def num_replicas_in_sync(self) -> int:
@@ -149,7 +186,7 @@ class Strategy:
         """
         is_mean = as_reduce_op(reduce_op) is ReduceOp.MEAN
         if axis is None:
-            return reduced(self._group, nest.map_structure(convert_to_tensor, value), is_mean, self._pack)
+            return reduced(self._group, value, is_mean, self._pack)
         return nest.map_structure(lambda leaf: self._reduce_along(convert_to_tensor(leaf), axis, is_mean), value)
 
     def _reduce_along(self, tensor: Tensor, axis: int, is_mean: bool) -> Any:
@@ -194,6 +231,7 @@ class OneDeviceStrategy(Strategy):
     """Everything on one device."""
 
     def __init__(self, device: str = "/cpu:0") -> None:
+        super().__init__()
         self.device = device
 
 

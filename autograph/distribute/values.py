@@ -31,7 +31,7 @@ class PerReplica(DistributedValues):
         return cls(components)
 
     def __repr__(self) -> str:
-        return "PerReplica:{\n" + ",\n".join(f"  {i}: {value!r}" for i, value in enumerate(self.values)) + "\n}"
+        return "PerReplica:{\n" + ",\n".join(f"  {i}: {value!s}" for i, value in enumerate(self.values)) + "\n}"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, PerReplica) and self.values == other.values

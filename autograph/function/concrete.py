@@ -76,6 +76,7 @@ class ConcreteFunction(Generic[P, Result]):
         self._variables = tuple(variables)
         self.guards: tuple = ()  # what must still hold for the trace to be used (see guards.py)
         self.here: Any = None  # under which checks, and for which replica, it was traced
+        self.of_replica = False  # whether it was traced for a replica
         self.used = True  # since the cache last looked for room
         # Once it is known how calls run: from tensors to the result, where no tape and no trace is open.
         self.direct: Callable[[list[Any]], Any] | None = None

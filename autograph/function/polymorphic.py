@@ -250,6 +250,7 @@ class Function(Generic[P, Result]):
         concrete.python_function = self._python_function
         concrete.retrace = weakref.WeakMethod(self._trace_again)
         concrete.here = _key_here(None)
+        concrete.of_replica = ctx.variant is not None
         self._trace_count += 1
         self._latest = concrete
         return concrete

@@ -1,6 +1,6 @@
 """`ag.distribute.experimental`: how workers talk, and what a strategy tells functions that make values."""
 
-from autograph.distribute.contexts import CommunicationImplementation, CommunicationOptions
+from autograph.distribute.options import CommunicationImplementation, CommunicationOptions
 from autograph.distribute.strategy import ValueContext
 
 __all__ = ["CommunicationImplementation", "CommunicationOptions", "ValueContext"]

@@ -131,6 +131,15 @@ def _signature(name: str, function: Any) -> Function:
     return made
 
 
+def _trace_outside_of_replicas(function: Function, concrete: ConcreteFunction) -> None:
+    """Traces a function anew for what a replica has called it with: a loaded program has no replicas."""
+    args, kwargs = concrete.structured_input_signature
+    try:
+        function.get_concrete_function(*args, **kwargs)
+    except Exception as error:
+        warn(f"A trace of '{function._name}' isn't saved, since only replicas can run it: {error}")
+
+
 def _input_names(concrete: ConcreteFunction) -> list[str]:
     """The tensors of a list or dictionary `x` are x, x_1, x_2, as in TensorFlow's signatures."""
     names = [re.sub(r"\W", "_", spec.name or f"args_{number}") for number, spec in enumerate(concrete.argument_specs)]
@@ -229,6 +238,9 @@ class _Saver:
         self._kept.append(function)
         if function.input_signature is not None and not len(function._cache):
             function.get_concrete_function()
+        for concrete in list(function._cache.traces()):
+            if concrete.of_replica:
+                _trace_outside_of_replicas(function, concrete)
         traces = []
         for concrete in function._cache.traces():
             if broken(concrete.guards) is not None or concrete.here is not None or concrete.symbolic_captures:

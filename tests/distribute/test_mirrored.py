@@ -313,6 +313,52 @@ def test_merge_call_and_update(strategy):
     assert [float(copy) for copy in v.values] == [2.0, 3.0, 4.0]
 
 
+def test_merge_call_reduces_and_updates_by_extended(strategy):
+    with strategy.scope():
+        v, w = ag.Variable(1.0), ag.Variable([0.0, 0.0])
+
+    def merged(strategy, one, rows):
+        extended = strategy.extended
+        total, both = extended.batch_reduce_to("sum", [(one, v), (rows, w)])
+        extended.update(v, lambda copy, own: copy.assign_add(own), args=(total,))
+        extended.update(w, lambda copy, own: copy.scatter_sub(own), args=(both,))
+        return extended.reduce_to(ag.distribute.ReduceOp.MEAN, one, destinations=v)
+
+    def step():
+        context = ag.distribute.get_replica_context()
+        number = context.replica_id_in_sync_group
+        rows = ag.IndexedSlices(ag.constant([1.0]), ag.constant([number % 2]))
+        return context.merge_call(merged, args=(ag.constant(float(number + 1)), rows))
+
+    assert values(strategy.run(step)) == [2.0] * 3
+    assert float(v) == 7.0 and w.numpy().tolist() == [-2.0, -1.0]
+    assert all(strategy.extended.value_container(copy) is v for copy in v.values)
+
+
+def test_saved_models_hold_what_replicas_have_called(strategy, tmp_path):
+    class Model(ag.Module):
+        def __init__(self):
+            super().__init__()
+            self.v = ag.Variable(2.0)
+
+        @ag.function
+        def __call__(self, x):
+            return self.v * x
+
+    with strategy.scope():
+        model = Model()
+        assert values(strategy.run(model, args=(ag.constant(3.0),))) == [6.0] * 3
+        model.v.assign(5.0)
+        ag.saved_model.save(model, tmp_path)
+    assert float(ag.saved_model.load(tmp_path)(ag.constant(3.0))) == 15.0
+
+
+def test_what_strategies_print(strategy):
+    found = repr(strategy.run(ag.function(lambda: ag.constant(1.5))))
+    lines = [f"  {i}: tf.Tensor(1.5, shape=(), dtype=float32)" for i in range(3)]
+    assert found == "PerReplica:{\n" + ",\n".join(lines) + "\n}"
+
+
 def test_reduce_and_gather(strategy):
     rows = strategy.experimental_distribute_values_from_function(
         lambda context: ag.range(float(context.replica_id_in_sync_group + 1))
