@@ -7,11 +7,11 @@ the same number of workers. Each worker sums up one n-th of the elements and han
     sum           in the order of the ranks
     all_gather    each worker's part to all                                    (n - 1) / n of the bytes
 
-which is what a ring sends, and the least that an all-reduce can. Short arrays are sent to all in one step instead, and
+A ring sends as many bytes, and no all-reduce can do with fewer. Short arrays are sent to all in one step instead, and
 each worker sums them up itself, to the same bits. Arrays of one dtype travel together, in packs of a bounded size.
 
-Each operation begins with an exchange of what it is, so that workers that have come to different ones hear it, rather
-than waiting forever or summing up what doesn't belong together.
+Each operation begins with an exchange of what it is, so that workers that have come to different ones learn of it,
+rather than waiting forever or adding up what doesn't belong together.
 """
 
 from __future__ import annotations
@@ -59,10 +59,12 @@ class Operation:
 
 
 class Group:
-    """Workers, of which this is the one with a rank. Subclasses move bytes: `_to_all` and `_exchange`.
+    """Workers, of which this is the one with a rank. Subclasses move bytes: `_join`, `_exchange` and `_copy`.
 
     rank    the worker's number, from 0; size: how many there are
-    sent    how many bytes this worker has sent to others in operations on arrays, heads and lengths left out
+    sent    how many bytes this worker has sent to others in operations on arrays; what they tell each other about these
+            isn't counted, and a broadcast counts as if its root sent the bytes once
+    calls   how many operations this worker has begun
     """
 
     rank: int
@@ -77,12 +79,16 @@ class Group:
 
     # --- what moves bytes ----------------------------------------------------------------------------------------
 
-    def _to_all(self, part: np.ndarray, doing: Operation) -> np.ndarray:
-        """The `part`s (vectors of bytes, equally long) of all workers, as rows."""
+    def _join(self, part: np.ndarray, counts: Sequence[int], doing: Operation) -> np.ndarray:
+        """The `part`s (vectors of bytes) of all workers one after the other. counts: how long they are."""
         raise NotImplementedError
 
-    def _exchange(self, parts: np.ndarray, doing: Operation) -> np.ndarray:
-        """Of rows of bytes, one for each worker, those that the workers have for this one."""
+    def _exchange(self, vector: np.ndarray, counts: Sequence[int], doing: Operation) -> np.ndarray:
+        """Of vectors of bytes that consist of a part for each worker, the parts for this one, as rows."""
+        raise NotImplementedError
+
+    def _copy(self, vector: np.ndarray, root: int, doing: Operation) -> None:
+        """Overwrites a vector of bytes with that of one worker."""
         raise NotImplementedError
 
     def _refuse(self, error: Exception) -> Exception:
@@ -96,20 +102,17 @@ class Group:
     ) -> list[np.ndarray]:
         """The sums, or means, of the workers' arrays. pack: how many bytes travel together at most.
 
-        Numbers of 16 bits are summed up in 32. Means of integers are rounded towards zero.
+        Floats of up to 16 bits are added up in 32. Means of integers are rounded towards zero.
         """
         arrays = [np.asarray(a) for a in arrays]
-        doing = Operation("all_reduce", "MEAN" if mean else "SUM", tuple(map(_described, arrays)), place)
+        detail = ("MEAN" if mean else "SUM") + (f", packs of {pack} bytes" if pack else "")
+        doing = Operation("all_reduce", detail, tuple(map(_described, arrays)), place)
         results: list[Any] = [None] * len(arrays)
         with self._lock:
             self.agree(doing)
             for together in packs(arrays, pack or PACK):
-                joined = np.concatenate([arrays[i].reshape(-1) for i in together])
-                summed = self._reduced(joined, mean, doing)
-                start = 0
-                for i in together:
-                    results[i] = summed[start : start + arrays[i].size].reshape(arrays[i].shape)
-                    start += arrays[i].size
+                summed = self._reduced(_joined([arrays[i] for i in together]), mean, doing)
+                _divide([arrays[i] for i in together], summed, together, results)
         return results
 
     def all_gather(self, arrays: Sequence[np.ndarray], axis: int, place: str = "") -> list[np.ndarray]:
@@ -121,7 +124,7 @@ class Group:
             self.agree(doing)
             lengths = self._numbers([a.shape[0] for a in arrays], doing)
             return [
-                np.moveaxis(np.concatenate(self._gathered(a, lengths[:, i], doing)), 0, axis)
+                np.moveaxis(self._gathered(a, [int(n) for n in lengths[:, i]], doing), 0, axis)
                 for i, a in enumerate(arrays)
             ]
 
@@ -133,12 +136,10 @@ class Group:
         with self._lock:
             self.agree(doing)
             for together in packs(arrays, PACK):
-                joined = np.concatenate([np.ascontiguousarray(arrays[i]).reshape(-1) for i in together])
-                taken = self._from(joined.view(np.uint8), root, doing).view(joined.dtype)
-                start = 0
-                for i in together:
-                    results[i] = taken[start : start + arrays[i].size].reshape(arrays[i].shape)
-                    start += arrays[i].size
+                taken = np.concatenate([arrays[i].reshape(-1) for i in together])
+                self.sent += taken.nbytes if self.rank == root else 0
+                self._copy(taken.view(np.uint8), root, doing)
+                _divide([arrays[i] for i in together], taken, together, results)
         return results
 
     def barrier(self, place: str = "") -> None:
@@ -178,52 +179,35 @@ class Group:
     def _reduced(self, vector: np.ndarray, mean: bool, doing: Operation) -> np.ndarray:
         if self.size == 1:
             return vector.copy()
-        wire = vector.dtype
+        sent, width = vector.view(np.uint8), vector.itemsize
         if vector.nbytes * self.size <= SHORT:
             self.sent += vector.nbytes * (self.size - 1)
-            parts = self._to_all(vector.view(np.uint8), doing).view(wire)
-            return _summed(parts, mean)
-        length = -(-vector.size // self.size)
-        padded = np.zeros(length * self.size, wire)
-        padded[: vector.size] = vector
-        self.sent += 2 * length * wire.itemsize * (self.size - 1)
-        mine = self._exchange(padded.view(np.uint8).reshape(self.size, -1), doing).view(wire)
-        whole = self._to_all(_summed(mine, mean).view(np.uint8), doing).view(wire)
-        return whole.reshape(-1)[: vector.size]
+            parts = self._join(sent, [vector.nbytes] * self.size, doing)
+            return _summed(parts.view(vector.dtype).reshape(self.size, -1), mean)
+        counts = [width * (vector.size * (k + 1) // self.size - vector.size * k // self.size) for k in range(self.size)]
+        own = counts[self.rank]
+        self.sent += vector.nbytes - own + own * (self.size - 1)
+        total = _summed(self._exchange(sent, counts, doing).view(vector.dtype), mean)
+        return self._join(total.view(np.uint8), counts, doing).view(vector.dtype)
 
-    def _gathered(self, array: np.ndarray, lengths: np.ndarray, doing: Operation) -> list[np.ndarray]:
+    def _gathered(self, array: np.ndarray, lengths: Sequence[int], doing: Operation) -> np.ndarray:
         row = int(np.prod(array.shape[1:], dtype=np.int64)) * array.itemsize
-        longest = int(lengths.max()) * row
-        padded = np.zeros(longest, np.uint8)
-        padded[: array.nbytes] = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-        self.sent += longest * (self.size - 1)
-        parts = self._to_all(padded, doing) if longest else np.zeros((self.size, 0), np.uint8)
-        return [
-            part[: int(n) * row].view(array.dtype).reshape(int(n), *array.shape[1:]) for part, n in zip(parts, lengths)
-        ]
-
-    def _from(self, data: np.ndarray, root: int, doing: Operation) -> np.ndarray:
-        """One worker's bytes: it sends each a part, and they hand these to all."""
-        if self.size == 1:
-            return data.copy()
-        length = -(-data.size // self.size)
-        padded = np.zeros(length * self.size, np.uint8)
-        if self.rank == root:
-            padded[: data.size] = data
-        self.sent += 2 * length * (self.size - 1)
-        mine = self._exchange(padded.reshape(self.size, length), doing)[root]
-        return self._to_all(np.ascontiguousarray(mine), doing).reshape(-1)[: data.size]
+        self.sent += array.nbytes * (self.size - 1)
+        part = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+        joined = self._join(part, [n * row for n in lengths], doing)
+        return joined.view(array.dtype).reshape(sum(lengths), *array.shape[1:])
 
     def _numbers(self, numbers: Sequence[int], doing: Operation) -> np.ndarray:
         """The workers' numbers, as rows."""
         vector = np.array(numbers, np.int64)
-        return self._to_all(vector.view(np.uint8), doing).view(np.int64)
+        joined = self._join(vector.view(np.uint8), [vector.nbytes] * self.size, doing)
+        return joined.view(np.int64).reshape(self.size, -1)
 
     def _texts(self, text: str, doing: Operation) -> list[str]:
         encoded = np.frombuffer(text.encode(), np.uint8)
-        lengths = self._numbers([encoded.size], doing)
-        parts = self._gathered(encoded, lengths[:, 0], doing)
-        return [part.tobytes().decode() for part in parts]
+        lengths = [int(n) for n in self._numbers([encoded.size], doing)[:, 0]]
+        joined = self._join(encoded, lengths, doing)
+        return [part.tobytes().decode() for part in np.split(joined, np.cumsum(lengths)[:-1])]
 
 
 def packs(arrays: Sequence[np.ndarray], size: int) -> list[list[int]]:
@@ -240,18 +224,35 @@ def packs(arrays: Sequence[np.ndarray], size: int) -> list[list[int]]:
     return found
 
 
+def _joined(arrays: Sequence[np.ndarray]) -> np.ndarray:
+    """The elements of arrays of one dtype one after the other; the memory of the only one if it lies that way."""
+    if len(arrays) == 1:
+        return np.ascontiguousarray(arrays[0]).reshape(-1)
+    return np.concatenate([array.reshape(-1) for array in arrays])
+
+
+def _divide(arrays: Sequence[np.ndarray], vector: np.ndarray, places: Sequence[int], results: list[Any]) -> None:
+    """Puts the parts of a vector, shaped as the arrays, into their places among the results."""
+    start = 0
+    for array, i in zip(arrays, places):
+        results[i] = vector[start : start + array.size].reshape(array.shape)
+        start += array.size
+
+
 def _summed(parts: np.ndarray, mean: bool) -> np.ndarray:
     """The sum or mean of rows, from the first to the last."""
     dtype = parts.dtype
-    wide = np.dtype(np.float32) if dtype.itemsize == 2 and dtype.kind in "fV" else dtype
-    total = parts[0].astype(wide)
+    # ml_dtypes' floats are of kind V.
+    total = parts[0].astype(np.float32 if dtype.itemsize <= 2 and dtype.kind in "fV" else dtype)
     for part in parts[1:]:
-        total += part.astype(wide, copy=False)
-    if mean:
-        if dtype.kind in "iu":
-            total = np.sign(total) * (np.abs(total) // total.dtype.type(len(parts)))
-        else:
-            total /= total.dtype.type(len(parts))
+        total += part.astype(total.dtype, copy=False)
+    if mean and dtype.kind in "iu":
+        # Python's // rounds down. Sums of short integers, which have wrapped by now, fit into 64 bits.
+        wide = total.astype(np.uint64 if dtype.kind == "u" else np.int64, copy=False)
+        count = wide.dtype.type(len(parts))
+        total = (wide - np.fmod(wide, count)) // count
+    elif mean:
+        total /= total.dtype.type(len(parts))
     return total.astype(dtype, copy=False)
 
 

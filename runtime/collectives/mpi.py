@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +19,8 @@ PATIENCE = 600.0
 _EAGER_ASKS = 200
 _POLITE_SECONDS = 0.002
 _PAUSE = 0.0001
+# How much MPI can count.
+_MOST = 2**31 - 1
 
 
 class MpiGroup(Group):
@@ -36,28 +40,47 @@ class MpiGroup(Group):
         self.patience = PATIENCE if patience is None else float(patience)
         self.hosts: list[str] = world.allgather(MPI.Get_processor_name())
         self._failed: Exception | None = None
+        self._abandoned: Any = None
+        self._units: dict[int, Any] = {}
         self._all_are_here = False
         self._watch = Watch(self.rank, self.size, len(set(self.hosts)) == 1, world.bcast) if self.size > 1 else None
 
-    def _to_all(self, part: np.ndarray, doing: Operation) -> np.ndarray:
-        received = np.empty((self.size, part.size), np.uint8)
-        if self.size == 1 or not part.size:
+    def _join(self, part: np.ndarray, counts: Sequence[int], doing: Operation) -> np.ndarray:
+        received = np.empty(sum(counts), np.uint8)
+        if self.size == 1:
             received[...] = part
-            return received
-        self._check()
-        byte = self._MPI.BYTE
-        self._wait(self._comm.Iallgather([part, byte], [received, byte]), doing)
+        elif received.size:
+            self._check()
+            self._wait(self._comm.Iallgatherv(self._bytes(part), self._bytes(received, counts)), doing)
         return received
 
-    def _exchange(self, parts: np.ndarray, doing: Operation) -> np.ndarray:
-        received = np.empty(parts.shape, np.uint8)
-        if self.size == 1 or not parts.size:
-            received[...] = parts
-            return received
+    def _exchange(self, vector: np.ndarray, counts: Sequence[int], doing: Operation) -> np.ndarray:
+        received = np.empty((self.size, counts[self.rank]), np.uint8)
         self._check()
-        byte = self._MPI.BYTE
-        self._wait(self._comm.Ialltoall([parts, byte], [received, byte]), doing)
+        equal = [counts[self.rank]] * self.size
+        self._wait(self._comm.Ialltoallv(self._bytes(vector, counts), self._bytes(received, equal)), doing)
         return received
+
+    def _copy(self, vector: np.ndarray, root: int, doing: Operation) -> None:
+        if self.size > 1 and vector.size:
+            self._check()
+            self._wait(self._comm.Ibcast(self._bytes(vector), root), doing)
+
+    def _bytes(self, array: np.ndarray, counts: Sequence[int] | None = None) -> list[Any]:
+        """Memory as MPI takes it; counts: how many bytes are each worker's."""
+        unit = 1
+        if array.size > _MOST:
+            # MPI counts in 32 bits, so it counts larger units.
+            unit = math.gcd(*(counts or [array.size]))
+        kind = self._MPI.BYTE
+        if unit > 1:
+            kind = self._unit(unit)
+        return [array, array.size // unit if counts is None else [count // unit for count in counts], kind]
+
+    def _unit(self, size: int) -> Any:
+        if size not in self._units:
+            self._units[size] = self._MPI.BYTE.Create_contiguous(size).Commit()
+        return self._units[size]
 
     def agree(self, doing: Operation) -> None:
         """As `Group.agree`; also says which operation this worker is at."""
@@ -76,40 +99,41 @@ class MpiGroup(Group):
         return error
 
     def _wait(self, request: Any, doing: Operation) -> None:
-        for _ in range(_EAGER_ASKS):
-            if request.Test():
-                return
-        began = time.monotonic()
         watch: Any = self._watch
         asked = False
         try:
+            for _ in range(_EAGER_ASKS):
+                if request.Test():
+                    return
+            began = time.monotonic()
             while not request.Test():
                 waited = time.monotonic() - began
+                gone = watch.ended_before(self.calls)
                 if watch.failure is not None:
                     raise watch.failure
+                if gone:
+                    raise UnavailableError(
+                        f"{watch.names(gone)} {'has' if len(gone) == 1 else 'have'} ended, while rank {self.rank} "
+                        f"waits for all workers in {doing}: all workers must run the same operations"
+                    )
                 if waited > self.patience and not asked:
                     # Rank 0 finds out who isn't here.
                     asked = True
                     watch.report_waiting(self.calls, str(doing), waited)
                 elif waited > self.patience + watch.grace:
                     raise UnavailableError(
-                        f"rank {self.rank} has waited {waited:.0f} s for the others in {doing}, and rank 0 doesn't "
-                        "say who is missing"
-                    )
-                elif watch.ended and waited > 0.2:
-                    raise UnavailableError(
-                        f"{watch.names(watch.ended)} {'has' if len(watch.ended) == 1 else 'have'} ended, while rank "
-                        f"{self.rank} waits for all workers in {doing}: all workers must run the same operations"
+                        f"rank {self.rank} has waited {waited:.0f} s for the others in {doing}; rank 0, which would "
+                        "say who is missing, doesn't answer (stopped, or its machine is gone)"
                     )
                 # Bytes move while MPI is asked; whoever else wants the processor gets it in between.
                 time.sleep(0 if self._all_are_here or waited < _POLITE_SECONDS else _PAUSE)
         except BaseException as error:
-            # The operation is under way for good: nothing can follow it.
+            # The operation is under way for good: nothing can follow it, and its memory must stay.
+            self._abandoned = request, doing
             self._failed = error if isinstance(error, UnavailableError) else UnavailableError(
                 f"rank {self.rank} has left {doing} by {type(error).__name__}"
             )  # fmt: skip
-            if watch is not None:
-                watch.hurt = True
+            watch.hurt = True
             raise
 
 

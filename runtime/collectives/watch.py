@@ -38,13 +38,14 @@ from runtime.errors import UnavailableError, is_own_file, place
 _FAREWELL = 5.0
 # How long workers have to say where they are.
 _ANSWER = 2.0
+# How long they have to connect to rank 0 at the start.
+_MEETING = 60.0
 
 
 class Watch:
     """One worker's side of it. All workers make one at the same time.
 
     failure  what ends this worker's operations: the error of another one
-    ended    ranks of workers whose programs have ended
     grace    how long rank 0 may take to find out who is missing, in seconds
     hurt     whether an operation was left while under way, so that MPI can't be ended in order
     """
@@ -55,7 +56,7 @@ class Watch:
         self.rank = rank
         self.size = size
         self.failure: UnavailableError | None = None
-        self.ended: set[int] = set()
+        self._ended: dict[int, int] = {}  # ranks whose programs have ended, and the last operation of each
         self.hurt = False
         self._step = 0
         self._raised = False
@@ -66,24 +67,35 @@ class Watch:
         self._here: dict[int, tuple[int, str]] = {}
         self._done: set[int] = set()  # ranks that have said how they end
         self._closed: set[int] = set()
+        self._hook()
+        # A worker that can't connect leaves the process, too, rather than waiting for MPI's end.
+        self.hurt = True
         if rank == 0:
             self._listen(is_one_host, broadcast)
         else:
             self._connect(*broadcast(None))
+        self.hurt = False
         for peer, connection in self._peers.items():
             threading.Thread(target=self._read, args=(peer, connection), daemon=True, name="autograph-watch").start()
-        self._hook()
 
     # --- connections ---------------------------------------------------------------------------------------------
 
     def _listen(self, is_one_host: bool, broadcast: Callable[[Any], Any]) -> None:
-        host = "127.0.0.1" if is_one_host else socket.gethostbyname(socket.gethostname())
-        with socket.create_server((host, 0), backlog=self.size) as server:
-            server.settimeout(60)
+        hosts = ["127.0.0.1"] if is_one_host else own_addresses()
+        with socket.create_server(("127.0.0.1" if is_one_host else "", 0), backlog=self.size) as server:
+            until = time.monotonic() + _MEETING
             token = secrets.token_hex(16)
-            broadcast((host, server.getsockname()[1], token))
+            broadcast((hosts, server.getsockname()[1], token))
             while len(self._peers) < self.size - 1:
-                connection, _ = server.accept()
+                server.settimeout(max(until - time.monotonic(), 0.1))
+                try:
+                    connection, _ = server.accept()
+                except TimeoutError:
+                    missing = set(range(1, self.size)) - set(self._peers)
+                    raise UnavailableError(
+                        f"{self.names(missing)} didn't connect to rank 0 at {hosts} within {_MEETING:.0f} s: besides "
+                        "MPI, workers need TCP connections to the machine of rank 0"
+                    ) from None
                 connection.settimeout(10)
                 # A stranger's connection doesn't know the token.
                 with contextlib.suppress(ValueError, OSError):
@@ -94,11 +106,22 @@ class Watch:
                         continue
                 connection.close()
 
-    def _connect(self, host: str, port: int, token: str) -> None:
-        connection = socket.create_connection((host, port), timeout=60)
-        connection.settimeout(None)
-        connection.sendall(f"{token} {self.rank}\n".encode())
-        self._peers[0] = connection
+    def _connect(self, hosts: list[str], port: int, token: str) -> None:
+        failures = []
+        for host in hosts:
+            try:
+                connection = socket.create_connection((host, port), timeout=_MEETING / 2 / len(hosts))
+            except OSError as error:
+                failures.append(f"{host}: {error}")
+                continue
+            connection.settimeout(None)
+            connection.sendall(f"{token} {self.rank}\n".encode())
+            self._peers[0] = connection
+            return
+        raise UnavailableError(
+            f"rank {self.rank} can't connect to rank 0 ({'; '.join(failures)}): besides MPI, workers need TCP "
+            "connections to the machine of rank 0"
+        )
 
     def _send(self, message: dict[str, Any], but: int | None = None) -> None:
         line = json.dumps(message).encode() + b"\n"
@@ -126,7 +149,7 @@ class Watch:
         if said in ("raised", "ended", "follows", "died"):
             self._done.add(rank)
         if said == "ended":
-            self.ended.add(rank)
+            self._ended[rank] = message["step"]
         elif said == "raised":
             self._fail(f"rank {rank} raised {text}")
         elif said == "died":
@@ -162,6 +185,10 @@ class Watch:
     def at(self, step: int) -> None:
         """Says which operation this worker is at."""
         self._step = step
+
+    def ended_before(self, step: int) -> list[int]:
+        """The ranks whose programs have ended without coming to this operation."""
+        return [rank for rank, last in list(self._ended.items()) if last < step]
 
     def _find_missing(self) -> None:
         """On rank 0: asks all where they are, and tells them who isn't where somebody waits."""
@@ -231,7 +258,7 @@ class Watch:
             return
         failed = self._raised or self.hurt
         if not failed:
-            self._send({"said": "ended", "rank": self.rank})
+            self._send({"said": "ended", "rank": self.rank, "step": self._step})
             self._leaving = True
             return
         if not self._raised:
@@ -253,6 +280,21 @@ class Watch:
         if self.rank != 0 and 0 in self._closed:
             return True
         return others <= self._done | self._closed
+
+
+def own_addresses() -> list[str]:
+    """By which addresses other machines may reach this one, the likeliest first."""
+    found: list[str] = []
+    with contextlib.suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        # Nothing is sent: this asks which of the own addresses would be used on the way out.
+        probe.connect(("192.0.2.1", 9))
+        found.append(str(probe.getsockname()[0]))
+    with contextlib.suppress(OSError):
+        found += [str(each[4][0]) for each in socket.getaddrinfo(socket.gethostname(), None, socket.AF_INET)]
+    found.append(socket.getfqdn())
+    # Many systems give their own name the address 127.0.1.1.
+    others = [host for host in dict.fromkeys(found) if not host.startswith("127.") and host != "localhost"]
+    return others or [socket.gethostname()]
 
 
 def where_main_is() -> str:

@@ -1,10 +1,11 @@
-"""Kills workers at random moments, and says whether anything is lost beyond the steps since the last checkpoint.
+"""Makes workers fail at random moments, and says whether anything is lost beyond the steps since the last checkpoint.
 
-    python -m tests.distribute.soak [--kills N] [--seed S]
+    python -m tests.distribute.soak [--faults N] [--kinds kill,raise,stall] [--seed S]
 
-Trains a model to its end with `mpiexec`, over and over: at a random moment a worker gets SIGKILL. The others must end,
-with an error that names it, within `SECONDS`; the next run begins at the last checkpoint that was saved, with another
-number of workers. At the end the weights are those of a run that nobody disturbed. Exit code 1 otherwise.
+Trains a model with `mpiexec`, over and over: at a random moment a worker gets SIGKILL (kill), a signal on which it
+raises (raise), or SIGSTOP (stall). The others must end, with an error that names it, within `SECONDS`; the next run
+begins at the last checkpoint that was saved, with another number of workers. At the end the weights are those of a run
+that nobody disturbed. Exit code 1 otherwise.
 """
 
 from __future__ import annotations
@@ -17,21 +18,33 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from tests.distribute.launch import PROGRAMS, ROOT, check, mpiexec, settings
 from tests.distribute.test_faults import last_line
 
-STEPS_A_RUN, EVERY, PAUSE = 20, 5, 0.05
-# How long the others may take to end.
-SECONDS = 15.0
+EVERY, PAUSE = 5, 0.02
+# For how long a worker waits for the others, and how long they may take to end after a fault.
+LIMIT, SECONDS = 4.0, 20.0
+SIGNALS = {"kill": signal.SIGKILL, "raise": signal.SIGUSR1, "stall": signal.SIGSTOP}
+# What the others, or the launcher, say of rank {0}.
+NAMED = {
+    "kill": r"rank {0}\b.*(died|exited on)",
+    "raise": r"rank {0} raised RuntimeError: told to fail",
+    "stall": r"rank {0}\b.*doesn't answer",
+}
+# How many of the faults come while workers start.
+EARLY = 0.15
 
 
-def children_of(launcher: int) -> dict[int, int]:
-    """The workers that a launcher has started: process ids by rank."""
+def workers_of(key: str) -> dict[int, int]:
+    """The workers of the run with a key: process ids by rank."""
     found = {}
     for entry in Path("/proc").iterdir():
         try:
@@ -43,52 +56,80 @@ def children_of(launcher: int) -> dict[int, int]:
             continue
         values = dict(part.split(b"=", 1) for part in environment if b"=" in part)
         rank = values.get(b"OMPI_COMM_WORLD_RANK", values.get(b"PMI_RANK"))
-        if rank is not None and values.get(b"AUTOGRAPH_SOAK") == str(launcher).encode() and b"train.py" in command:
+        if rank is not None and values.get(b"AUTOGRAPH_SOAK") == key.encode() and b"train.py" in command:
             found[int(rank)] = int(entry.name)
     return found
 
 
-def disturbed(folder: str, steps: int, workers: int, rng: random.Random, key: int) -> dict:
-    """A run in which a worker is killed, or that comes to its end before: what it has said."""
+def disturbed(folder: str, workers: int, kind: str, rng: random.Random, key: str) -> dict[str, Any]:
+    """A run in which a worker fails: what the run has said. victim: None where it had ended before."""
     command = [str(mpiexec()), "-n", str(workers), sys.executable, str(PROGRAMS / "train.py"), folder]
-    command += [str(steps), str(EVERY), str(PAUSE)]
-    environment = {**os.environ, **settings(), "PYTHONPATH": str(ROOT), "AUTOGRAPH_SOAK": str(key)}
+    command += [str(10**6), str(EVERY), str(PAUSE), str(LIMIT)]
+    environment = {**os.environ, **settings(), "PYTHONPATH": str(ROOT), "AUTOGRAPH_SOAK": key}
     process = subprocess.Popen(
         command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     )
-    time.sleep(rng.uniform(1.0, 4.5))
-    alive = children_of(key)
+    said: dict[str, list[str]] = {"out": [], "err": []}
+    trains = threading.Event()
+
+    def listen(name: str, stream: Any) -> None:
+        for line in stream:
+            said[name].append(line)
+            if "begins at step" in line:
+                trains.set()
+
+    listeners = [
+        threading.Thread(target=listen, args=each) for each in (("out", process.stdout), ("err", process.stderr))
+    ]
+    for each in listeners:
+        each.start()
+    # Before it trains a worker has no handler that raises, and a stalled one has no others that wait for it.
+    if kind != "kill" or rng.random() > EARLY:
+        trains.wait(120)
+    time.sleep(rng.uniform(0.0, 3.0))
+    alive = workers_of(key)
     victim = rng.choice(sorted(alive)) if alive and process.poll() is None else None
     if victim is not None:
-        os.kill(alive[victim], signal.SIGKILL)
-    killed = time.monotonic()
+        os.kill(alive[victim], SIGNALS[kind])
+    began = time.monotonic()
     try:
-        out, err = process.communicate(timeout=120)
+        process.wait(120)
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
-        out, err = process.communicate()
+    seconds = time.monotonic() - began
+    for pid in workers_of(key).values():  # a stalled one outlives its launcher
+        os.kill(pid, signal.SIGKILL)
+    for each in listeners:
+        each.join()
+    out, err = "".join(said["out"]), "".join(said["err"])
     return {
-        "victim": victim, "seconds": time.monotonic() - killed, "code": process.returncode, "workers": workers,
+        "victim": victim, "seconds": seconds, "err": err,
         "begins": [int(n) for n in re.findall(r"begins at step (\d+)", out)],
-        "saved": [int(n) for n in re.findall(r"saved (\d+)", out)], "out": out, "err": err,
-        "named": victim is not None and re.search(rf"rank {victim}\b.*(died|exited on)", err, re.DOTALL) is not None,
+        "saved": [int(n) for n in re.findall(r"saved (\d+)", out)],
+        "named": victim is not None and re.search(NAMED[kind].format(victim), err, re.DOTALL) is not None,
     }  # fmt: skip
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--kills", type=int, default=100)
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--faults", type=int, default=100)
+    parser.add_argument("--kinds", default="kill", help="kill, raise, stall, with commas between them")
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
+    kinds = given.kinds.split(",")
     rng = random.Random(given.seed)
-    kills = lost = unnamed = late = runs = 0
+    faults: Counter[str] = Counter()
+    lost = unnamed = late = runs = 0
     slowest = 0.0
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
-        steps, saved = 10**6, 0
-        while kills < given.kills:
+        saved = 0
+        while faults.total() < given.faults:
             runs += 1
-            seen = disturbed(folder, steps, rng.randint(1, 3), rng, runs)
+            kind = rng.choice(kinds)
+            # A stalled worker is missed by others only.
+            workers = rng.randint(2 if kind == "stall" else 1, 3)
+            seen = disturbed(folder, workers, kind, rng, f"{os.getpid()}-{runs}")
             if seen["begins"] and not all(saved <= step <= saved + EVERY for step in seen["begins"]):
                 lost += 1
                 print(f"run {runs} began at {seen['begins']}, after {saved} was saved")
@@ -96,22 +137,25 @@ def main() -> int:
             saved = max([saved, *seen["saved"], *seen["begins"]])
             if seen["victim"] is None:
                 continue
-            kills += 1
+            faults[kind] += 1
             slowest = max(slowest, seen["seconds"])
             late += seen["seconds"] > SECONDS
             # Before the workers know each other only the launcher can say who died.
             if not seen["named"]:
                 unnamed += 1
-                print(f"run {runs}: rank {seen['victim']} of {seen['workers']} wasn't named:\n{seen['err'][-600:]}")
+                print(f"run {runs}, {kind}: rank {seen['victim']} of {workers} wasn't named:\n{seen['err'][-600:]}")
+            if faults.total() % 10 == 0:
+                print(f"{faults.total()} faults, {saved} steps, {time.monotonic() - began:.0f} s", flush=True)
         steps = saved + EVERY
-        resumed = last_line(check("train.py", 2, folder, str(steps), str(EVERY)))
-        alone = last_line(check("train.py", 1, folder + "/alone", str(steps), str(EVERY)))
+        resumed = last_line(check("train.py", 2, folder, str(steps), str(EVERY), seconds=600))
+        alone = last_line(check("train.py", 1, folder + "/alone", str(steps), str(EVERY), seconds=600))
     same = resumed[0] == alone[0] and np.allclose(resumed[1], alone[1], rtol=1e-9)
     print(
-        f"{kills} workers killed in {runs} runs and {time.monotonic() - began:.0f} s, {steps} steps trained: "
-        f"{lost} times lost more than the steps since the last checkpoint, {unnamed} times the rank wasn't named, "
-        f"{late} times the others took over {SECONDS:.0f} s (at most {slowest:.1f} s); weights "
-        f"{'as' if same else 'NOT as'} without kills (largest difference {np.abs(resumed[1] - alone[1]).max():.1e})"
+        f"{', '.join(f'{count} times {kind}' for kind, count in faults.items())} in {runs} runs and "
+        f"{time.monotonic() - began:.0f} s, {steps} steps trained: {lost} times lost more than the steps since the "
+        f"last checkpoint, {unnamed} times the rank wasn't named, {late} times the others took over {SECONDS:.0f} s "
+        f"(at most {slowest:.1f} s); weights {'as' if same else 'NOT as'} without faults (largest difference "
+        f"{np.abs(resumed[1] - alone[1]).max():.1e})"
     )
     return int(bool(lost or late or not same))
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.distribute.launch import check, needs_mpi
+from tests.distribute.launch import check, needs_mpi, run
 
 
 @needs_mpi
@@ -20,3 +20,20 @@ def test_contracts_of_strategies(workers):
     assert sorted(check("contracts.py", workers)) == [
         f"rank {rank} of {workers}: all contracts hold" for rank in range(workers)
     ]
+
+
+@needs_mpi
+def test_workers_that_come_to_different_operations_are_told():
+    assert len(check("mismatches.py", 3)) == 12
+
+
+@needs_mpi
+def test_workers_on_other_machines_try_all_addresses_of_the_first():
+    assert len(check("addresses.py", 2, "second")) == 2
+    done = run("addresses.py", 2, "none", seconds=60)
+    assert done.returncode != 0 and "rank 1 can't connect to rank 0 (192.0.2.77" in done.stderr
+
+
+@needs_mpi
+def test_a_worker_may_end_while_others_still_move_their_parts():
+    assert sorted(check("ending.py", 3)) == ["rank 0: 3", "rank 1: 3", "rank 2: 3"]

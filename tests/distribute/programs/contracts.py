@@ -3,6 +3,7 @@
 import numpy as np
 
 import autograph as ag
+from runtime.collectives import mpi
 
 strategy = ag.distribute.MultiWorkerMirroredStrategy()
 SIZE = strategy.num_replicas_in_sync
@@ -126,6 +127,27 @@ def dtypes_and_bits():
     assert (np.concatenate(many) == expected).all()
     empty = strategy.reduce("SUM", ag.zeros([0, 3]), axis=None)
     assert empty.shape == (0, 3)
+
+
+def means_of_integers_are_rounded_towards_zero():
+    for dtype in (ag.int8, ag.int16, ag.int64, ag.uint64):
+        numbers = [[-7 - rank, 5 + rank, np.iinfo(dtype.as_numpy_dtype).min * (rank == 0)] for rank in range(SIZE)]
+        numbers = np.array(numbers).astype(dtype.as_numpy_dtype)
+        total = numbers.sum(axis=0, dtype=numbers.dtype)
+        mean = strategy.reduce("MEAN", ag.constant(numbers[RANK]), axis=None)
+        assert mean.numpy().tolist() == [abs(int(t)) // SIZE * (-1 if t < 0 else 1) for t in total], mean
+
+
+def messages_beyond_what_mpi_counts():
+    mpi._MOST, before = 100, mpi._MOST
+    x = ag.constant(np.arange(30_000.0) + RANK)
+    assert (strategy.reduce("SUM", x, axis=None).numpy() == SIZE * np.arange(30_000.0) + SIZE * (SIZE - 1) / 2).all()
+    assert strategy.gather(ag.fill([RANK + 1, 50], RANK), axis=0).numpy()[:, 49].tolist() == [
+        rank for rank in range(SIZE) for _ in range(rank + 1)
+    ]
+    with strategy.scope():
+        assert ag.Variable(x).numpy().tolist() == list(np.arange(30_000.0))
+    mpi._MOST = before
 
 
 def reductions_along_axes():
@@ -260,8 +282,9 @@ def an_empty_replica_context_outside():
 
 
 for case in (
-    variables, rows_of_variables, replica_context, dtypes_and_bits, reductions_along_axes, datasets, one_seed_for_all,
-    generators, staged_and_differentiated, an_empty_replica_context_outside,
+    variables, rows_of_variables, replica_context, dtypes_and_bits, means_of_integers_are_rounded_towards_zero,
+    messages_beyond_what_mpi_counts, reductions_along_axes, datasets, one_seed_for_all, generators,
+    staged_and_differentiated, an_empty_replica_context_outside,
 ):  # fmt: skip
     case()
 print(f"rank {RANK} of {SIZE}: all contracts hold")

@@ -1,8 +1,12 @@
 """Fits a model by steps on any number of workers, from the last checkpoint on; says where it begins and how it ends.
 
-train.py FOLDER STEPS EVERY [PAUSE]     a checkpoint EVERY so many steps; PAUSE: seconds for each step
+train.py FOLDER STEPS EVERY [PAUSE [LIMIT]]     a checkpoint EVERY so many steps; PAUSE: seconds for each step; LIMIT:
+                                                for how many seconds a worker waits for the others
+
+SIGUSR1 makes a worker raise an exception, wherever it is.
 """
 
+import signal
 import sys
 import time
 
@@ -12,7 +16,15 @@ import autograph as ag
 
 FOLDER, STEPS, EVERY = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 PAUSE = float(sys.argv[4]) if len(sys.argv) > 4 else 0.0
-options = ag.distribute.experimental.CommunicationOptions(timeout_seconds=30.0)
+LIMIT = float(sys.argv[5]) if len(sys.argv) > 5 else 30.0
+
+
+def fail(number, frame):
+    raise RuntimeError("told to fail")
+
+
+signal.signal(signal.SIGUSR1, fail)
+options = ag.distribute.experimental.CommunicationOptions(timeout_seconds=LIMIT)
 strategy = ag.distribute.MultiWorkerMirroredStrategy(communication_options=options)
 RANK = strategy.cluster_resolver.task_id
 BATCH = 24
