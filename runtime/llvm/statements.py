@@ -11,7 +11,7 @@ from runtime.llvm import memory
 from runtime.llvm.arithmetic import cast
 from runtime.llvm.expressions import call, condition, element, typed, value
 from runtime.llvm.optimize import outer_loop_vectorize
-from runtime.llvm.writer import INTERLEAVED, MASKED_ROW, ROW, ArrayValue, Value, Writer, parts
+from runtime.llvm.writer import ELEMENTWISE, INTERLEAVED, MASKED_ROW, ROW, ArrayValue, Value, Writer, parts
 
 
 def block(w: Writer, statements: Sequence[ir.Statement]) -> None:
@@ -145,7 +145,7 @@ def _for(w: Writer, item: ir.For) -> None:
     flags = f" n{sign}w" if step == 1 else ""
     again = w.op(f"load {kind.ir}, ptr {counter}")
     w.line(f"store {kind.ir} {w.op(f'add{flags} {kind.ir} {again}, {step}')}, ptr {counter}")
-    hint = _row_hint(w, item, stop.text) or _interleaving_hint(item)
+    hint = _row_hint(w, item, stop.text) or _interleaving_hint(item) or _elementwise_hint(item)
     if hint:
         w.repeat(test, hint)
     else:
@@ -200,6 +200,24 @@ def _interleaving_hint(item: ir.For) -> str | None:
             divides |= isinstance(each, ir.Binary) and each.op == "/"
             roots |= isinstance(each, ir.Call) and each.function.endswith(".sqrt")
     return INTERLEAVED if divides and roots else None
+
+
+def _elementwise_hint(item: ir.For) -> str | None:
+    """Where a loop writes elements, and nothing goes from a trip to the next, LLVM makes vectors of it, and checks that
+    arrays don't overlap. They never do; but for that case it would unroll the loop of single elements, too, which is a
+    third of the code of many kernels."""
+    given: set[str] = set()
+    for statement in item.body:
+        if isinstance(statement, ir.Assign):
+            given.update(statement.targets)
+        elif not isinstance(statement, ir.Store):
+            return None
+    carried: set[str] = set()
+    known = {item.index}
+    for statement in item.body:
+        carried |= (ir.variables(statement) & given) - known
+        known.update(ir.targets(statement))
+    return ELEMENTWISE if not carried else None
 
 
 def _break(w: Writer, item: ir.Break) -> None:

@@ -79,7 +79,8 @@ def part_types(type_: Any) -> list[str]:
 
 # Metadata of loops. NOT_VECTORIZED: neither vectors nor unrolling. ROW: vectors, but no unrolling. MASKED_ROW: the
 # elements that are left over make a vector, too, in which some lanes are idle. INTERLEAVED: two vectors in each trip.
-NOT_VECTORIZED, ROW, MASKED_ROW, INTERLEAVED = "!10", "!20", "!21", "!30"
+# ELEMENTWISE: what is left over of the vectors isn't unrolled.
+NOT_VECTORIZED, ROW, MASKED_ROW, INTERLEAVED, ELEMENTWISE = "!10", "!20", "!21", "!30", "!40"
 HINTS = """
 !10 = distinct !{!10, !11, !12}
 !11 = !{!"llvm.loop.vectorize.enable", i1 false}
@@ -89,6 +90,8 @@ HINTS = """
 !22 = !{!"llvm.loop.vectorize.predicate.enable", i1 true}
 !30 = distinct !{!30, !31}
 !31 = !{!"llvm.loop.interleave.count", i32 2}
+!40 = distinct !{!40, !41}
+!41 = !{!"llvm.loop.unroll.runtime.disable"}
 """
 
 
