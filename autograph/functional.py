@@ -104,8 +104,8 @@ def map_fn(
 ) -> Any:  # fmt: skip
     """Calls `fn` with each row of `elems` (a tensor, or a structure of tensors), and stacks the results.
 
-    fn_output_signature: dtypes or TensorSpecs of what `fn` returns; by default those of its results. What a
-        RaggedTensorSpec describes may differ in length from row to row; the result is ragged.
+    fn_output_signature: dtypes or TensorSpecs of what `fn` returns; by default those of its results. With a
+        RaggedTensorSpec, lengths may differ from row to row, and the result is ragged.
     Raises ValueError for scalars.
     """
     if isinstance(elems, RaggedTensor):
@@ -200,7 +200,7 @@ def scan(
     fn: Callable[..., Any], elems: Any, initializer: Any = None, parallel_iterations: int = 10, back_prop: bool = True,
     swap_memory: bool = False, infer_shape: bool = True, reverse: bool = False, name: str | None = None,
 ) -> Any:  # fmt: skip
-    """All accumulators of `foldl`, stacked: the values of `acc = fn(acc, row)` for each row in turn.
+    """Computes `acc = fn(acc, row)` for each row in turn, and stacks all accumulators.
 
     Without an initializer the first row is the first accumulator. reverse: from the last row to the first.
     """
@@ -280,7 +280,7 @@ def foldr(
 
 
 def group(*inputs: Any, **kwargs: Any) -> None:
-    """Does nothing, since effects run in program order anyway. It is here for programs written for TensorFlow."""
+    """Does nothing, because effects run in program order anyway; for programs written for TensorFlow."""
     if kwargs.keys() - {"name"}:
         raise ValueError(f"Unknown keyword arguments: {', '.join(sorted(kwargs))}")
 
@@ -291,7 +291,7 @@ def no_op(name: str | None = None) -> None:
 
 @contextlib.contextmanager
 def control_dependencies(control_inputs: Any) -> Iterator[None]:
-    """A block that runs after `control_inputs`, as all blocks do: effects keep program order."""
+    """A block whose operations run after `control_inputs`. All effects keep program order anyway."""
     for value in nest.flatten(control_inputs) if control_inputs is not None else ():
         if value is not None and not is_tensor_like(value) and callable(value):
             value()

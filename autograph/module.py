@@ -32,7 +32,7 @@ OWN_ATTRIBUTES = frozenset({"_name", "_name_scope"})
 
 
 class Module:
-    """Base class of things that own variables. A subclass needn't call `super().__init__()` unless it wants a name.
+    """Base class of objects that own variables. A subclass needn't call `super().__init__()` unless it wants a name.
 
     name    a Python identifier; default: the class's name in snake case. Raises ValueError for another.
     """
@@ -56,7 +56,7 @@ class Module:
 
     @property
     def name_scope(self) -> name_scope:
-        """A scope to enter: what is made in it has this module's name as a prefix."""
+        """A context manager: names made inside have this module's name as a prefix."""
         try:
             return self._name_scope
         except AttributeError:
@@ -71,7 +71,7 @@ class Module:
 
     @property
     def trainable_variables(self) -> tuple[Variable, ...]:
-        """The variables that tapes watch by themselves."""
+        """The variables that tapes watch automatically."""
         return tuple(v for v in self.variables if v.trainable)
 
     @property
@@ -113,7 +113,8 @@ class Module:
 
     @classmethod
     def with_name_scope(cls, method: Method) -> Method:
-        """A decorator: the method runs in the module's name scope, so that what it makes is named after it."""
+        """A decorator: the method runs in the module's name scope, so names made in it have the module's name as a
+        prefix."""
 
         @functools.wraps(method)
         def scoped(self: Module, *args: Any, **kwargs: Any) -> Any:

@@ -124,7 +124,8 @@ def commit(value: Any, variable: Any) -> tuple:
 class name_scope:
     """A block in which operations get a prefix to their names, as graphs and errors show them.
 
-    Scopes nest; one whose name ends with a slash starts anew. Entering gives the prefix. Raises ValueError for a name
+    Scopes nest; a name that ends with a slash replaces the prefix. `with` returns the prefix. Raises ValueError for a
+    name
     that isn't a string.
     """
 
@@ -154,7 +155,7 @@ class name_scope:
 
 @contextlib.contextmanager
 def init_scope() -> Iterator[None]:
-    """Runs its block eagerly, outside of the function being traced and unseen by its tapes."""
+    """Runs its block eagerly, outside of the function that is being traced and hidden from its tapes."""
     builder, recorders = ctx.builder, ctx.recorders
     ctx.builder, ctx.recorders = None, tuple(r for r in recorders if r.builder is None)
     try:
@@ -164,5 +165,5 @@ def init_scope() -> Iterator[None]:
 
 
 def executing_eagerly() -> bool:
-    """Whether ops run at once, as against being traced into a function."""
+    """Whether ops run at once, rather than being traced into a function."""
     return ctx.builder is None

@@ -38,7 +38,7 @@ class PhysicalDevice:
 
 @dataclass(frozen=True)
 class LogicalDevice:
-    """What a program places operations on: a physical device, or a part of one."""
+    """A device to place operations on: a physical device, or a part of one."""
 
     name: str
     device_type: str
@@ -50,7 +50,7 @@ class LogicalDevice:
 @dataclass(frozen=True)
 class LogicalDeviceConfiguration:
     """How large a logical device is. memory_limit: MiB that tensors may take on a GPU. The CPU's memory isn't divided:
-    there the limit is only remembered."""
+    its limit has no effect."""
 
     memory_limit: float | None = None
     experimental_priority: int | None = None
@@ -82,18 +82,20 @@ _MEMORY, _THREADS = 1 << 30, (2, 2)
 
 
 def emulate_gpus(count: int = 1, memory: int = _MEMORY, blocks: int = 2, threads: int = 2) -> None:
-    """Adds GPUs that are made of this computer's threads and memory, to try programs for GPUs where there is none.
+    """Adds emulated GPUs, which use this computer's threads and memory, to try GPU programs on a machine without one.
 
-    They run what a GPU runs, compiled for the processor, and slowly: a launch takes milliseconds. The environment
-    variable AUTOGRAPH_EMULATED_GPUS says how many there are from the start. Tensors on emulated GPUs that were there
-    before can still be read; without any GPU work on them is the CPU's.
+    They run the same kernels as a GPU, compiled for the processor, and slowly: a launch takes milliseconds. The
+
+    environment variable AUTOGRAPH_EMULATED_GPUS sets their number from the start. Tensors on earlier emulated GPUs can
+
+    still be read; without any GPU, the CPU computes with them.
 
     Args:
-        count: how many; 0 takes them away.
+        count: how many; 0 removes them.
         memory: bytes of each.
         blocks, threads: how many blocks a kernel has, and how many threads each of these.
 
-    Raises ValueError for numbers below these, TypeError for what is no whole number.
+    Raises ValueError for numbers that are too small, TypeError for numbers that aren't whole.
     """
     count, memory, blocks, threads = map(operator.index, (count, memory, blocks, threads))
     if count < 0 or memory < 1 or blocks < 1 or threads < 1:
@@ -161,7 +163,7 @@ def list_physical_devices(device_type: str | None = None) -> list[PhysicalDevice
 
 
 def list_logical_devices(device_type: str | None = None) -> list[LogicalDevice]:
-    """The devices that `device` takes, of one type ("CPU", "GPU") if given."""
+    """The devices that `ag.device` accepts, of one type ("CPU", "GPU") if given."""
     found: list[LogicalDevice] = []
     for kind in ("CPU", "GPU") if device_type is None else (device_type,):
         count = sum(len(_state.logical.get(each.name, ())) or 1 for each in get_visible_devices(kind))
@@ -170,16 +172,17 @@ def list_logical_devices(device_type: str | None = None) -> list[LogicalDevice]:
 
 
 def get_visible_devices(device_type: str | None = None) -> list[PhysicalDevice]:
-    """The physical devices that are used: all that there are, unless `set_visible_devices` has said otherwise."""
+    """The physical devices that are used: all of them, unless `set_visible_devices` has chosen some."""
     there = list_physical_devices(device_type)
     return there if _state.visible is None else [each for each in there if each in _state.visible]
 
 
 def set_visible_devices(devices: Any, device_type: str | None = None) -> None:
-    """Says which devices are to be used, of one type ("CPU", "GPU") if given. The CPU can't be hidden.
+    """Chooses the devices to use, of one type ("CPU", "GPU") if given. The CPU can't be hidden. Raises ValueError for a
 
-    Raises ValueError for something that is none of `list_physical_devices()`, or for a list that leaves out the CPU;
-    RuntimeError if other GPUs were used before.
+    device that isn't in `list_physical_devices()`, or for a list without the CPU; RuntimeError if other GPUs were used
+
+    before.
     """
     wanted = list(devices) if isinstance(devices, (list, tuple)) else [] if devices is None else [devices]
     there = list_physical_devices(device_type)
@@ -199,10 +202,9 @@ def set_visible_devices(devices: Any, device_type: str | None = None) -> None:
 
 
 def set_logical_device_configuration(device: PhysicalDevice, logical_devices: list[LogicalDeviceConfiguration]) -> None:
-    """Divides a device into logical ones (`GPU:0`, `GPU:1`, ...), all of which run on it. Those of a GPU may have a
-    limit of memory. An empty list takes the division back.
-
-    Raises ValueError for a device that isn't there, RuntimeError for a GPU if one was used before.
+    """Divides a device into logical ones (`GPU:0`, `GPU:1`, ...), all of which run on it. A GPU's may have a memory
+    limit. An empty list undoes the division. Raises ValueError for an unknown device, RuntimeError for a GPU if one was
+    used before.
     """
     if device not in list_physical_devices():
         raise ValueError(f"Unrecognized device: {device!r}")
@@ -220,9 +222,9 @@ def get_logical_device_configuration(device: PhysicalDevice) -> list[LogicalDevi
 
 
 def get_device_details(device: PhysicalDevice) -> dict[str, Any]:
-    """Of a GPU, its `device_name` and `compute_capability`; nothing of the CPU.
+    """A GPU's `device_name` and `compute_capability`; an empty dictionary for the CPU. Raises ValueError for an unknown
 
-    Raises ValueError for a device that isn't there.
+    device.
     """
     if device not in list_physical_devices():
         raise ValueError(f"Unrecognized device: {device!r}; there are {list_physical_devices()}")
@@ -233,33 +235,33 @@ def get_device_details(device: PhysicalDevice) -> dict[str, Any]:
 
 
 def get_soft_device_placement() -> bool:
-    """Whether what can't run on the device that was asked for runs on the CPU (as it does unless told otherwise)."""
+    """Whether operations that can't run on the requested device run on the CPU (the default)."""
     return _state.soft
 
 
 def set_soft_device_placement(enabled: bool) -> None:
-    """With False a `device` block for a device that this machine lacks raises InvalidArgumentError, and so does an
-    operation that has no form for the GPU on which its operands are."""
+    """With False, a `device` block for a missing device raises InvalidArgumentError, and so does an operation without a
+    GPU form whose operands are on a GPU."""
     _state.soft = bool(enabled)
 
 
 def get_memory_info(device: str) -> dict[str, int]:
     """Bytes that tensors take on a GPU: `current`, and the `peak` since the start or `reset_memory_stats`.
 
-    Raises ValueError for the CPU, whose memory isn't counted, and for a GPU that isn't there.
+    Raises ValueError for the CPU, whose memory isn't counted, and for an unknown GPU.
     """
     place = _counted(device)
     return {"current": place.current, "peak": place.peak}
 
 
 def reset_memory_stats(device: str) -> None:
-    """Sets the `peak` of `get_memory_info` to what is in use now. Raises as that."""
+    """Sets the `peak` of `get_memory_info` to the memory in use now. Raises the errors of `get_memory_info`."""
     place = _counted(device)
     place.peak = place.current
 
 
 def get_transfer_info(device: str) -> dict[str, int]:
-    """Copies over the bus so far: their numbers and bytes, to the GPU and from it. Raises as `get_memory_info`."""
+    """The copies to the GPU and from it so far: their numbers and bytes. Raises the errors of `get_memory_info`."""
     traffic = _counted(device).traffic
     return {
         "to_device": traffic.to, "to_device_bytes": traffic.to_bytes, "from_device": traffic.back,
@@ -275,14 +277,14 @@ def _counted(device: str) -> Place:
 
 
 def get_memory_growth(device: PhysicalDevice) -> bool:
-    """Whether a GPU's memory is taken as it is needed: True, it always is. Raises ValueError for another device."""
+    """Whether a GPU's memory is taken as needed: always True. Raises ValueError for other devices."""
     if device not in list_physical_devices("GPU"):
         raise ValueError(f"Unrecognized device: {device!r}; there are {list_physical_devices('GPU')}")
     return True
 
 
 def set_memory_growth(device: PhysicalDevice, enable: bool) -> None:
-    """Accepts True: a GPU's memory is taken as it is needed. Raises ValueError for False and for another device."""
+    """Accepts True: a GPU's memory is always taken as needed. Raises ValueError for False and for other devices."""
     get_memory_growth(device)
     if not enable:
         raise ValueError(
@@ -369,11 +371,11 @@ def parse(name: str) -> tuple[str, int]:
 
 @contextmanager
 def device(device_name: Any) -> Iterator[None]:
-    """A block whose ops, variables and functions should be on a device: `ag.device("/GPU:0")`. What comes from
-    elsewhere is copied there. A device that this machine lacks is replaced by the CPU. A traced function runs on one
-    device: the first GPU that a block in it names, unless a block around its call says otherwise.
+    """A block whose ops, variables and functions should be on a device: `ag.device("/GPU:0")`. Operands from elsewhere
+    are copied there. If this machine lacks the device, the CPU takes its place. A traced function runs on one device:
+    the first GPU that a block in it names, unless a block around the call names another.
 
-    Raises ValueError for a malformed name, InvalidArgumentError for a device that isn't there if
+    Raises ValueError for a malformed name, InvalidArgumentError for a missing device if
     `set_soft_device_placement(False)` was called.
     """
     place = None

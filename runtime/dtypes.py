@@ -109,7 +109,7 @@ class DType:
 
     @property
     def limits(self) -> tuple[Any, Any]:
-        """`(min, max)` of an integer dtype, (0, 1) of others: between what images of that dtype lie."""
+        """`(min, max)` of an integer dtype, (0, 1) of others: the range of images of that dtype."""
         return (self.min, self.max) if self.is_integer else (0, 1)
 
     @property
@@ -191,9 +191,9 @@ _BY_KEY.update({np.str_: string, np.bytes_: string})
 
 
 def as_dtype(value: Any) -> DType:
-    """The `DType` for a name, a NumPy type or dtype, a Python type, or TensorFlow's number of it.
+    """The `DType` for a name, a NumPy type or dtype, a Python type, or TensorFlow's number for it.
 
-    Raises TypeError where there is none, saying which are known.
+    Raises TypeError if there is none; the message lists the known ones.
     """
     if isinstance(value, DType):
         return value

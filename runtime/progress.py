@@ -30,7 +30,7 @@ def show_progress(enabled: bool) -> None:
 
 
 def shows_progress() -> bool:
-    """Whether `show_progress` is on. That there is something to show bars on, and with, is another question."""
+    """Whether `show_progress` is on. Bars also need the package tqdm and a terminal."""
     return _wanted
 
 

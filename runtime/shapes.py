@@ -144,18 +144,18 @@ class TensorShape:
             raise ValueError(f"Shapes {self} and {TensorShape(other)} are incompatible")
 
     def merge_with(self, other: Any) -> TensorShape:
-        """What both shapes say together. Raises ValueError when they contradict."""
+        """The combination of both shapes. Raises ValueError if they contradict each other."""
         return TensorShape(merge(self._dims, as_shape(other)))
 
     def most_specific_compatible_shape(self, other: Any) -> TensorShape:
-        """The shape with the dimensions that both have in common, unknown where they differ."""
+        """The shape with the dimensions that both share, and unknown ones where they differ."""
         mine, theirs = self._dims, as_shape(other)
         if mine is None or theirs is None or len(mine) != len(theirs):
             return TensorShape(None)
         return TensorShape([a if a == b else None for a, b in zip(mine, theirs)])
 
     def is_subtype_of(self, other: Any) -> bool:
-        """Whether every tensor of this shape has the other one too: that is as known, or knows less."""
+        """Whether every tensor of this shape also has the other one, which is the same or less specific."""
         mine, theirs = self._dims, as_shape(other)
         if theirs is None:
             return True
@@ -221,7 +221,7 @@ class TensorShape:
         return TensorShape(self._dims[key], self._sources[key]) if isinstance(key, slice) else self._dims[key]
 
     def index(self, value: Any, start: int = 0, stop: int | None = None) -> int:
-        """The position of the first dimension equal to `value`. Raises ValueError where there is none."""
+        """The position of the first dimension equal to `value`. Raises ValueError if there is none."""
         return self._known().index(value, start, len(self) if stop is None else stop)
 
     def count(self, value: Any) -> int:

@@ -53,9 +53,9 @@ _INT = dtypes.int64
 
 
 class SparseTensor:
-    """A tensor of which only some elements are kept.
+    """A tensor that stores only some of its elements; the others are zero.
 
-    indices: the coordinates, shape (count, rank). values: one for each. dense_shape: of the whole.
+    indices: the coordinates, shape (count, rank). values: one for each. dense_shape: the shape of the whole tensor.
     Raises ValueError when these don't fit together. Operations expect coordinates in row-major order (`reorder`).
     """
 
@@ -113,7 +113,7 @@ class SparseTensor:
         return shapes.TensorShape(shapes.merge(known, self._said))
 
     def set_shape(self, shape: Any) -> None:
-        """Adds to what is known of the static shape. Raises ValueError for a shape that doesn't fit it."""
+        """Adds knowledge of the static shape. Raises ValueError for a shape that contradicts it."""
         if not self.shape.is_compatible_with(shape):
             raise ValueError(f"Tensor's shape {self.shape} is not compatible with supplied shape {shape}")
         self._said = shapes.as_shape(self.shape.merge_with(shape))
@@ -467,7 +467,7 @@ def set_size(a: Any, validate_indices: bool = True) -> Tensor:
 def edit_distance(hypothesis: Any, truth: Any, normalize: bool = True, name: str | None = None) -> Tensor:
     """Levenshtein's distance between the sequences in the last dimension of two sparse tensors, float32.
 
-    normalize: divided by the length of the truth (infinite where that is empty). Raises TypeError for dense tensors.
+    normalize: divide by the length of the truth (infinite if that is empty). Raises TypeError for dense tensors.
     """
     for what, value in (("Hypothesis", hypothesis), ("Truth", truth)):
         if not isinstance(value, SparseTensor):

@@ -39,7 +39,7 @@ class TensorSpec:
         return TensorType(self.dtype, self._shape)
 
     def is_compatible_with(self, value: Any) -> bool:
-        """Whether a tensor or spec has this dtype and a shape that this one may turn out to be."""
+        """Whether a tensor or spec has this dtype and a compatible shape."""
         return value.dtype is self.dtype and self.shape.is_compatible_with(value.shape)
 
     def covers(self, dtype: dtypes.DType, shape: shapes.Shape) -> bool:

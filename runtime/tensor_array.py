@@ -31,8 +31,8 @@ class TensorArray:
         dtype: of the elements.
         size: number of elements, an int or scalar int tensor.
         dynamic_size: whether writing beyond `size` grows the array; otherwise it raises OutOfRangeError.
-        element_shape: shape of an element, if known before the first write. Where it is the shape of a tensor
-            (`x.shape`, `x.shape[1:]`), dimensions that aren't known while tracing are that tensor's at run time.
+        element_shape: shape of an element, if known before the first write. If it is the shape of a tensor (`x.shape`,
+            `x.shape[1:]`), dimensions that are unknown while tracing are taken from that tensor at run time.
 
     Reading an element that was never written gives zeros, as in TensorFlow. Use the result of `write`; the array it was
     called on keeps its old contents.
@@ -79,7 +79,7 @@ class TensorArray:
         return self.__tf_unflatten__((self.dtype, self.dynamic_size, self._element), (buffer, size))
 
     def allocated(self, element_shape: Any) -> TensorArray:
-        """The array, nothing written yet, with memory for elements of a shape without unknown dimensions."""
+        """An empty array with memory for elements of a fully known shape."""
         return self._with(zeros([self._size, *(as_shape(element_shape) or ())], self.dtype), self._size)
 
     # --- elements ------------------------------------------------------------------------------------------------
@@ -126,7 +126,7 @@ class TensorArray:
 
     def read(self, index: Any, name: str | None = None) -> Tensor:
         """Element `index`. Raises OutOfRangeError beyond the array, InvalidArgumentError for an array without elements
-        whose element shape isn't known; in a loop or branch they are taken for scalars until one is written."""
+        whose element shape isn't known; in a loop or branch elements count as scalars until one is written."""
         place = convert_to_tensor(index)
         if self._buffer is None:
             rows = self._rows(scalars=ctx.builder is not None and ctx.builder.parent is not None)

@@ -121,7 +121,7 @@ def variable_creator_scope(variable_creator: Callable[..., Any]) -> Iterator[Non
 class Variable(Operators, metaclass=_MadeByCreators):
     """A tensor-like object whose value can change.
 
-    initial_value   what `convert_to_tensor` takes, or a function of no arguments that returns it
+    initial_value   anything that `convert_to_tensor` accepts, or a function without arguments that returns it
     trainable       whether gradient tapes watch it by themselves (default: True for floats)
     dtype           of the value; default: the initial value's
     shape           what assigned values must fit (None dimensions: any); default: the initial value's shape

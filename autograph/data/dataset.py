@@ -74,10 +74,10 @@ class _Items(Staged):
 class Dataset:
     """Elements to loop over: tensors, or structures (tuples, dictionaries) of tensors.
 
-    Each loop makes the elements anew. In a traced function a loop over a dataset is one loop of the program. Where the
-    elements follow from their index alone (`range`, `from_tensors`, `from_tensor_slices`, and `map`, `zip`,
-    `enumerate`, `take`, `skip`, `repeat(n)` and `batch` of such) they are made by the program itself; otherwise it
-    calls Python for each.
+    Each loop produces the elements again. In a traced function, a loop over a dataset is one loop of the program. If
+    the elements follow from their index alone (`range`, `from_tensors`, `from_tensor_slices`, and `map`, `zip`,
+    `enumerate`, `take`, `skip`, `repeat(n)` and `batch` of such) the program computes them itself; otherwise it calls
+    Python for each.
 
     >>> [int(x) for x in Dataset.range(4).map(lambda x: x * x)]
     [0, 1, 4, 9]
@@ -111,10 +111,10 @@ class Dataset:
         generator: Callable[..., Any], output_types: Any = None, output_shapes: Any = None, args: Any = None,
         output_signature: Any = None, name: str | None = None,
     ) -> Dataset:  # fmt: skip
-        """What ``generator(*args)`` yields; it is called for each loop.
+        """The values that ``generator(*args)`` yields; it is called anew for each loop.
 
-        output_signature: a structure of TensorSpecs. output_types, output_shapes: the older way to say the same.
-        Raises TypeError, when the element comes, if one doesn't fit.
+        output_signature: a structure of TensorSpecs. output_types, output_shapes: the older form of it. Raises
+        TypeError at an element that doesn't match.
         """
         if not callable(generator):
             raise TypeError(f"generator must be callable, got {generator!r}")
@@ -125,7 +125,7 @@ class Dataset:
 
     @staticmethod
     def zip(*args: Any, datasets: Any = None, name: str | None = None) -> Dataset:
-        """Elements of several datasets (or of a structure of them) side by side, as long as all have one."""
+        """Combines the elements of several datasets (or of a structure of datasets), until the shortest ends."""
         structure = datasets if datasets is not None else args[0] if len(args) == 1 else args
         return Dataset(plans.Zipped(nest.map_structure(lambda each: each._plan, structure)))
 
@@ -138,16 +138,16 @@ class Dataset:
     def random(
         seed: int | None = None, rerandomize_each_iteration: bool | None = None, name: str | None = None
     ) -> Dataset:
-        """Random int64 scalars below 2**32, without end; with a seed TensorFlow's. Each loop gets the same ones, unless
-        ``rerandomize_each_iteration``."""
+        """An infinite sequence of random int64 scalars below 2**32; with a seed, TensorFlow's numbers. Each loop gets
+        the same ones, unless ``rerandomize_each_iteration`` is set."""
         return Dataset(mixing.RandomWords(seed, bool(rerandomize_each_iteration)))
 
     @staticmethod
     def list_files(
         file_pattern: Any, shuffle: bool | None = None, seed: int | None = None, name: str | None = None
     ) -> Dataset:
-        """The names of the files that match a pattern, or one of several, in a random order unless ``shuffle`` is
-        False. Raises InvalidArgumentError where none does."""
+        """The names of the files that match a pattern, or one of several, in random order unless ``shuffle`` is False.
+        Raises InvalidArgumentError if there are none."""
         found = matching_files(file_pattern)
         count = len(np.asarray(found))
         if not count:
@@ -161,11 +161,11 @@ class Dataset:
         self, map_func: Callable[..., Any], num_parallel_calls: Any = None, deterministic: bool | None = None,
         name: str | None = None,
     ) -> Dataset:  # fmt: skip
-        """``map_func`` of each element. The function is traced; a tuple's parts are its arguments.
+        """Calls ``map_func`` on each element. The function is traced; the parts of a tuple become its arguments.
 
-        num_parallel_calls: of how many elements at a time; AUTOTUNE: as many as there are processors. Only functions
-        that call Python or read files get threads for it, the others compute with several by themselves.
-        deterministic: if False, elements may come in the order in which they are done.
+        num_parallel_calls: for how many elements at a time; AUTOTUNE: the number of processors. Only functions that
+        call Python or read files get threads for this; others use several threads anyway. deterministic: if False,
+        elements may come in the order in which they are finished.
         """
         spec, called = mapped_spec(map_func, self.element_spec)
         if has_datasets((self.element_spec, spec)):
@@ -177,9 +177,9 @@ class Dataset:
         return Dataset(mapped)
 
     def flat_map(self, map_func: Callable[..., Dataset], name: str | None = None) -> Dataset:
-        """The elements of the datasets that ``map_func`` makes of the elements, one dataset after the other.
+        """Calls ``map_func``, which returns a dataset, on each element, and concatenates these datasets. Raises
 
-        Raises TypeError for a function that gives something else.
+        TypeError if the function returns something else.
         """
         return self._interleaved(map_func, 1, 1)
 
@@ -187,12 +187,12 @@ class Dataset:
         self, map_func: Callable[..., Dataset], cycle_length: Any = None, block_length: Any = None,
         num_parallel_calls: Any = None, deterministic: bool | None = None, name: str | None = None,
     ) -> Dataset:  # fmt: skip
-        """The elements of the datasets that ``map_func`` makes of the elements, ``block_length`` (1) of each in turns.
+        """Calls ``map_func``, which returns a dataset, on each element, and takes ``block_length`` (1) elements from
+        these datasets in turn.
 
-        cycle_length: how many datasets are read in turns; default: the number of processors. num_parallel_calls: how
-        many of them are read at a time, each by a thread, ahead of the loop. deterministic: if False, those that have
-        elements ready come first. Raises TypeError for a function that gives something else than a dataset,
-        ValueError for numbers below 1.
+        cycle_length: how many datasets take turns; default: the number of processors. num_parallel_calls: how many of
+        them are read at a time, each by a thread, ahead of the loop. deterministic: if False, datasets with elements
+        ready come first. Raises TypeError if the function returns something else, ValueError for numbers below 1.
         """
         processors = os.cpu_count() or 1
         cycle = positive_int(cycle_length, "cycle_length", processors, processors)
@@ -216,15 +216,15 @@ class Dataset:
         return functools.partial(_plan_for, map_func), spec.element_spec
 
     def filter(self, predicate: Callable[..., Any], name: str | None = None) -> Dataset:
-        """The elements for which the predicate, a traced function with a scalar boolean result, holds."""
+        """The elements for which the predicate holds. It is a traced function with a scalar boolean result."""
         return Dataset(streams.Filtered(self._plan, traced_function(predicate)))
 
     def unique(self, name: str | None = None) -> Dataset:
-        """Each element once, where it comes first. Raises TypeError where they aren't integers or strings."""
+        """Each distinct element, once. Raises TypeError unless they are integers or strings."""
         return Dataset(mixing.Unique(self._plan))
 
     def ignore_errors(self, log_warning: bool = False, name: str | None = None) -> Dataset:
-        """The elements without those at which an error comes up; ``log_warning``: which is logged."""
+        """Skips elements that raise an error; with ``log_warning`` the error is logged."""
         return Dataset(
             mixing.WithoutErrors(self._plan, logging.getLogger("autograph").warning if log_warning else None)
         )
@@ -243,12 +243,12 @@ class Dataset:
         return Dataset(plans.Part(self._plan, take=None if number < 0 else number))
 
     def skip(self, count: Any, name: str | None = None) -> Dataset:
-        """The elements after the first ``count``; none for -1."""
+        """Skips the first ``count`` elements; all of them for -1."""
         number = static_int(count, "skip")
         return Dataset(plans.Part(self._plan, take=0) if number < 0 else plans.Part(self._plan, skip=number))
 
     def repeat(self, count: Any = None, name: str | None = None) -> Dataset:
-        """The elements ``count`` times over; without end for None and -1."""
+        """Repeats the elements ``count`` times, or forever for None and -1."""
         number = None if count is None else static_int(count, "repeat")
         return Dataset(plans.Repeated(self._plan, None if number is not None and number < 0 else number))
 
@@ -256,10 +256,10 @@ class Dataset:
         self, batch_size: Any, drop_remainder: bool = False, num_parallel_calls: Any = None,
         deterministic: bool | None = None, name: str | None = None,
     ) -> Dataset:  # fmt: skip
-        """``batch_size`` elements at a time, stacked along a new first axis; the last batch may be shorter.
+        """Stacks ``batch_size`` elements at a time along a new first axis; the last batch may be shorter.
 
-        In a traced function ``batch_size`` may be a symbolic integer, if the rows of the elements are there as a whole
-        (`range`, `from_tensor_slices`, and parts of these).
+        In a traced function ``batch_size`` may be a symbolic integer, if all rows are available at once (`range`,
+        `from_tensor_slices`, and parts of these).
         """
         size: Any = batch_size
         if isinstance(size, SymbolicTensor) and self._plan.indexed and self._plan.span(0, 1) is not None:
@@ -273,12 +273,12 @@ class Dataset:
         self, batch_size: Any, drop_remainder: bool = False, row_splits_dtype: Any = dtypes.int64,
         num_parallel_calls: Any = None, deterministic: bool | None = None, name: str | None = None,
     ) -> Dataset:  # fmt: skip
-        """`batch`, for elements of different sizes: where the spec has unknown dimensions, the batch is ragged."""
+        """`batch` for elements of different sizes: dimensions that are unknown in the spec become ragged."""
         return Dataset(plans.Batched(self._plan, static_int(batch_size, "ragged_batch"), drop_remainder, ragged=True))
 
     def sparse_batch(self, batch_size: Any, row_shape: Any, name: str | None = None) -> Dataset:
-        """``batch_size`` elements at a time as a sparse tensor whose rows have the shape ``row_shape``; None (or -1) in
-        it is the largest of the batch. Raises DataLossError for an element that is too large."""
+        """Makes ``batch_size`` elements at a time a sparse tensor whose rows have the shape ``row_shape``; None (or -1)
+        in it stands for the largest size in the batch. Raises DataLossError for an element that is too large."""
         (shape,) = arguments.padded_shapes(TensorSpec(None), row_shape)
         return Dataset(grouping.SparseBatched(self._plan, static_int(batch_size, "sparse_batch"), shape))
 
@@ -287,8 +287,8 @@ class Dataset:
     ) -> Dataset:
         """Datasets of ``size`` elements each, ``stride`` apart; each begins ``shift`` (``size``) after the one before.
 
-        Of elements that are structures they are structures of datasets. The last ones are shorter, unless
-        ``drop_remainder``. Raises InvalidArgumentError for numbers below 1.
+        Elements that are structures give structures of datasets. The last windows may be shorter, unless
+        ``drop_remainder`` is set. Raises InvalidArgumentError for numbers below 1.
         """
         length = static_int(size, "window")
         step = length if shift is None else static_int(shift, "window")
@@ -300,8 +300,8 @@ class Dataset:
     ) -> Dataset:  # fmt: skip
         """The elements of ``reduce_func(key, dataset)`` for groups of elements with the same ``key_func``, an int64.
 
-        A group is complete when it has ``window_size`` elements, or ``window_size_func(key)``; at the end those come
-        that aren't, in the order of their keys. Raises ValueError unless one of the two is given.
+        A group is complete when it has ``window_size`` elements, or ``window_size_func(key)``. Incomplete ones come at
+        the end, in the order of their keys. Raises ValueError unless exactly one of the two is given.
         """
         if (window_size is None) == (window_size_func is None):
             raise ValueError("Either the `window_size` argument or the `window_size_func` argument must be specified.")
@@ -320,12 +320,14 @@ class Dataset:
         padded_shapes: Any = None, padding_values: Any = None, pad_to_bucket_boundary: bool = False,
         no_padding: bool = False, drop_remainder: bool = False, name: str | None = None,
     ) -> Dataset:  # fmt: skip
-        """Padded batches of elements of similar length: those between two of ``bucket_boundaries`` go together.
+        """Padded batches of elements of similar length: a batch holds lengths between two neighbouring
+        ``bucket_boundaries``.
 
-        bucket_batch_sizes: the size of each bucket's batches, of which there is one more than boundaries.
-        pad_to_bucket_boundary: up to the boundary, less 1, and not to the longest of a batch; then elements as long as
-        the last boundary, or longer, are an InvalidArgumentError. no_padding: for elements of one length, or sparse
-        ones. Raises ValueError where the numbers of boundaries and sizes don't go together.
+        bucket_batch_sizes: the size of each bucket's batches; there is one more bucket than boundaries.
+        pad_to_bucket_boundary: pad to the boundary minus 1, rather than to the longest element of the batch; elements
+        as long as the last boundary, or longer, then raise InvalidArgumentError. no_padding: for elements of one
+        length, or sparse
+        ones. Raises ValueError if the numbers of boundaries and sizes don't match.
         """
         return bucketing.bucketed(
             self, element_length_func, bucket_boundaries, bucket_batch_sizes, padded_shapes, padding_values,
@@ -340,11 +342,13 @@ class Dataset:
         self, batch_size: Any, padded_shapes: Any = None, padding_values: Any = None, drop_remainder: bool = False,
         name: str | None = None,
     ) -> Dataset:  # fmt: skip
-        """``batch_size`` elements at a time, each filled up to the size of the largest.
+        """Stacks ``batch_size`` elements at a time, each padded to the size of the largest. padded_shapes: the shape to
 
-        padded_shapes: a shape, or a structure of shapes as the elements', to fill up to; None (or -1) in it is the
-        largest of the batch. padding_values: scalars to fill up with; by default 0 and the empty string.
-        Raises ValueError where a shape's rank isn't the elements', DataLossError for an element that is too large.
+        pad to, or a structure of shapes like the elements'; None (or -1) in a shape stands for the largest size in the
+
+        batch. padding_values: scalars to pad with; by default 0 and the empty string. Raises ValueError if a shape's
+
+        rank isn't the elements', DataLossError for an element that is too large.
         """
         leaves = nest.flatten(self.element_spec)
         shapes = arguments.padded_shapes(self.element_spec, padded_shapes)
@@ -353,28 +357,28 @@ class Dataset:
         return Dataset(streams.PaddedBatched(self._plan, size, shapes, values, drop_remainder))
 
     def shard(self, num_shards: Any, index: Any, name: str | None = None) -> Dataset:
-        """Every ``num_shards``-th element, beginning with number ``index``. Raises InvalidArgumentError for an index
-        that isn't below the number of shards."""
+        """Every ``num_shards``-th element, starting with element ``index``. Raises InvalidArgumentError unless the
+        index is below the number of shards."""
         return Dataset(streams.Sharded(self._plan, *arguments.shard_numbers(num_shards, index)))
 
     def rebatch(self, batch_size: Any, drop_remainder: bool = False, name: str | None = None) -> Dataset:
-        """Batches of ``batch_size`` rows in place of those that there are; the last one may be shorter."""
+        """Regroups batches into batches of ``batch_size`` rows; the last one may be shorter."""
         return self.unbatch().batch(batch_size, drop_remainder)
 
     def concatenate(self, dataset: Dataset, name: str | None = None) -> Dataset:
-        """These elements, then those of another dataset of the same structure and dtypes."""
+        """The elements of this dataset, then those of another one with the same structure and dtypes."""
         return Dataset(streams.Concatenated(self._plan, dataset._plan))
 
     def shuffle(
         self, buffer_size: Any, seed: int | None = None, reshuffle_each_iteration: bool | None = True,
         name: str | None = None,
     ) -> Dataset:  # fmt: skip
-        """The elements in a random order, each drawn from the ``buffer_size`` that are next in line."""
+        """The elements in random order: each is drawn from a buffer of the next ``buffer_size`` elements."""
         size = static_int(buffer_size, "shuffle")
         return Dataset(streams.Shuffled(self._plan, size, seed, reshuffle_each_iteration is not False))
 
     def scan(self, initial_state: Any, scan_func: Callable[..., Any], name: str | None = None) -> Dataset:
-        """``state, output = scan_func(state, element)`` for each element: the outputs."""
+        """Computes ``state, output = scan_func(state, element)`` for each element; the outputs are the new elements."""
         traced = traced_function(scan_func)
         state = as_element(initial_state)
         described = nest.map_structure(lambda leaf: TensorSpec(leaf.shape, leaf.dtype), state)
@@ -384,16 +388,16 @@ class Dataset:
         return Dataset(streams.Scanned(self._plan, state, traced, result[1]))
 
     def prefetch(self, buffer_size: Any = AUTOTUNE, name: str | None = None) -> Dataset:
-        """These elements, up to ``buffer_size`` of them made by a thread before the loop asks for them.
+        """A thread prepares up to ``buffer_size`` elements ahead of the loop. With AUTOTUNE or 0, the number is chosen
 
-        AUTOTUNE, and 0, leave the number to us.
+        automatically.
         """
         return Dataset(ahead.Prefetched(self._plan, static_int(buffer_size, "prefetch")))
 
     def cache(self, filename: str = "", name: str | None = None) -> Dataset:
-        """These elements, kept after the first complete run: in memory or, if there is a name, in a file.
+        """Keeps the elements after the first complete run: in memory or, with a name, in a file. An existing file is
 
-        A file that is there already is read, in place of the source; InvalidArgumentError where it has other elements.
+        read instead of the source. Raises InvalidArgumentError if its elements are of another kind.
         """
         path = path_of(filename)
         return Dataset(
@@ -404,9 +408,9 @@ class Dataset:
         self, path: Any, compression: str | None = "AUTO", reader_func: Any = None, shard_func: Any = None,
         name: str | None = None,
     ) -> Dataset:  # fmt: skip
-        """These elements, kept in the folder ``path`` after the first complete run: `cache`, for later processes.
+        """Keeps the elements in the folder ``path`` after the first complete run, for later processes (see `cache`).
 
-        compression: "AUTO", "GZIP" or None. reader_func: `load`'s. shard_func: is without effect.
+        compression: "AUTO", "GZIP" or None. reader_func: as for `load`. shard_func: without effect.
         """
         kind = _compression("GZIP" if compression == "AUTO" else compression)
         kept = Dataset(stored.KeptInFile(self._plan, os.path.join(path_of(path), stored.FILE), kind))
@@ -415,9 +419,9 @@ class Dataset:
     def save(
         self, path: Any, compression: str | None = None, shard_func: Any = None, checkpoint_args: Any = None
     ) -> None:
-        """Writes the elements into the folder ``path``, from where `load` reads them. Not while a function is traced.
+        """Writes the elements to the folder ``path``, for `load`. Not possible while a function is traced.
 
-        compression: "GZIP" or None. shard_func and checkpoint_args are without effect: there is one file.
+        compression: "GZIP" or None. shard_func and checkpoint_args have no effect: there is one file.
         Raises TypeError for elements in structures other than tuples, lists and dictionaries with string keys.
         """
         stored.save(self._plan, path_of(path), _compression(compression))
@@ -428,9 +432,9 @@ class Dataset:
     ) -> Dataset:
         """The elements that `save` has written into a folder.
 
-        reader_func: makes the dataset, of a dataset of datasets, in place of reading one file after the other.
-        Raises NotFoundError where there is nothing, DataLossError where a file is damaged, InvalidArgumentError where
-        the elements aren't of ``element_spec``.
+        reader_func: makes the dataset from a dataset of datasets; by default files are read one after the other. Raises
+        NotFoundError if there is nothing, DataLossError for a damaged file, InvalidArgumentError if the elements don't
+        match ``element_spec``.
         """
         loaded = Dataset(stored.load(path_of(path), element_spec, _compression(compression)))
         return loaded if reader_func is None else reader_func(Dataset.from_tensors(0).map(lambda _: loaded))
@@ -439,10 +443,11 @@ class Dataset:
 
     @staticmethod
     def choose_from_datasets(datasets: Any, choice_dataset: Dataset, stop_on_empty_dataset: bool = True) -> Dataset:
-        """Elements of several datasets: of which one each comes, the int64 scalars of ``choice_dataset`` say.
+        """Elements of several datasets; the int64 scalars of ``choice_dataset`` choose the dataset of each. If the
 
-        Where an exhausted one is chosen the dataset ends or, with ``stop_on_empty_dataset=False``, the next choice
-        counts. Raises ValueError for no datasets, TypeError where dtypes differ or choices aren't such scalars.
+        chosen one is exhausted, the dataset ends or, with ``stop_on_empty_dataset=False``, takes the next choice.
+
+        Raises ValueError for no datasets, TypeError if dtypes differ or choices aren't such scalars.
         """
         if not datasets:
             raise ValueError("Invalid `datasets`. `datasets` should not be empty.")
@@ -456,9 +461,11 @@ class Dataset:
         datasets: Any, weights: Any = None, seed: int | None = None, stop_on_empty_dataset: bool = False,
         rerandomize_each_iteration: bool | None = None,
     ) -> Dataset:  # fmt: skip
-        """Elements of several datasets, each drawn at random: in TensorFlow's order, for the same seeds.
+        """Takes each element from one of several datasets, chosen at random: in TensorFlow's order, for the same seeds.
 
-        weights: of the datasets, by default equal; or a dataset of such. Raises ValueError for another number of them.
+        weights: the probability of each dataset, by default equal; or a dataset of weights. Raises ValueError if their
+
+        number is wrong.
         """
         if not datasets:
             raise ValueError("Invalid `datasets`. `datasets` should not be empty.")
@@ -470,31 +477,32 @@ class Dataset:
         self, class_func: Callable[..., Any], target_dist: Any, initial_dist: Any = None, seed: int | None = None,
         name: str | None = None,
     ) -> Dataset:  # fmt: skip
-        """Pairs of a class and an element, some left out at random, so that classes are as frequent as is asked for.
+        """Pairs of a class and an element; some elements are dropped at random, so that classes have the target
+        frequencies.
 
-        class_func: the class of an element, an int32 or int64 scalar. target_dist, initial_dist: how frequent each
-        class is to be, and is; the latter is estimated where it isn't given.
+        class_func: the class of an element, an int32 or int64 scalar. target_dist, initial_dist: the target and the
+        present frequency of each class; the latter is estimated if it isn't given.
         """
         return resampling.resampled(Dataset, self, class_func, target_dist, initial_dist, seed)
 
     def apply(self, transformation_func: Callable[[Dataset], Any]) -> Any:
-        """``transformation_func`` of this dataset."""
+        """Calls ``transformation_func`` on this dataset."""
         return transformation_func(self)
 
     def with_options(self, options: Any, name: str | None = None) -> Dataset:
-        """These elements, with options (`ag.data.Options`) that `options` gives. They are without effect."""
+        """Attaches options (`ag.data.Options`), which `options` returns. They have no other effect."""
         if not isinstance(options, Options):
             raise TypeError(f"with_options takes ag.data.Options, got {options!r}")
         return Dataset(plans.WithOptions(self._plan, options))
 
     def options(self) -> Options:
-        """The options of this dataset and of those that it is made of, later ones before earlier ones."""
+        """The options of this dataset and of the ones it is made of; later options override earlier ones."""
         return _options_of(self._plan)
 
     # --- results -------------------------------------------------------------------------------------------------
 
     def reduce(self, initial_state: Any, reduce_func: Callable[..., Any], name: str | None = None) -> Any:
-        """``state = reduce_func(state, element)`` for each element: the last state."""
+        """Computes ``state = reduce_func(state, element)`` for each element, and returns the last state."""
         step = converted_argument(reduce_func)
         state = as_element(initial_state)
         kinds = [leaf.dtype for leaf in nest.flatten(state)]
@@ -508,7 +516,8 @@ class Dataset:
         return state
 
     def cardinality(self, name: str | None = None) -> Any:
-        """The number of elements, an int64 scalar; INFINITE_CARDINALITY or UNKNOWN_CARDINALITY where there is none."""
+        """The number of elements, an int64 scalar; INFINITE_CARDINALITY or UNKNOWN_CARDINALITY if there is no
+        number."""
         count = self._plan.cardinality()
         return cast(count, dtypes.int64) if isinstance(count, Tensor) else convert_to_tensor(count, dtypes.int64)
 
@@ -518,7 +527,7 @@ class Dataset:
         return self._plan.spec
 
     def as_numpy_iterator(self) -> Iterator[Any]:
-        """The elements with NumPy arrays and scalars for tensors. Only outside traced functions."""
+        """The elements as NumPy arrays and scalars, outside of traced functions only."""
         for element in self:
             yield composites.map_structure(lambda leaf: leaf.numpy(), element)
 

@@ -90,9 +90,9 @@ def _names(filenames: Any) -> Tensor:
 class TFRecordDataset(_OfFiles):
     """The records of TFRecord files, as scalar strings.
 
-    filenames: a name, several, or a dataset of names. compression_type: "", "GZIP" or "ZLIB". buffer_size is without
-    effect. num_parallel_reads: how many files are read at a time, their records in turns; by default they come one
-    after the other. A loop raises NotFoundError where a file isn't there, DataLossError where it is damaged.
+    filenames: a name, several, or a dataset of names. compression_type: "", "GZIP" or "ZLIB". buffer_size has no
+    effect. num_parallel_reads: how many files are read at a time, with their records in turn; by default files are read
+    one after the other. A loop raises NotFoundError for a missing file, DataLossError for a damaged one.
     """
 
     def __init__(
@@ -104,7 +104,8 @@ class TFRecordDataset(_OfFiles):
 
 
 class TextLineDataset(_OfFiles):
-    """The lines of text files, as scalar strings without the marks that end them. Arguments: `TFRecordDataset`'s."""
+    """The lines of text files, as scalar strings without their line ends. The arguments are those of
+    `TFRecordDataset`."""
 
     def __init__(
         self, filenames: Any, compression_type: Any = None, buffer_size: Any = None, num_parallel_reads: Any = None,
@@ -125,8 +126,8 @@ def _lines(path: str, compression: str) -> Iterator[bytes]:
 class FixedLengthRecordDataset(_OfFiles):
     """The records of files, each of ``record_bytes`` bytes, as scalar strings.
 
-    header_bytes, footer_bytes: how many bytes at the beginning and the end of a file are no records. The others are
-    `TFRecordDataset`'s. A loop raises InvalidArgumentError for a file of another size.
+    header_bytes, footer_bytes: how many bytes to skip at the beginning and the end of a file. The other arguments are
+    those of `TFRecordDataset`. A loop raises InvalidArgumentError for a file whose size doesn't fit.
     """
 
     def __init__(
@@ -159,10 +160,10 @@ class FixedLengthRecordDataset(_OfFiles):
 class CsvDataset(_OfFiles):
     """The records of files of comma-separated values, as tuples of scalars.
 
-    record_defaults: for each column its dtype, where fields must not be empty, or what stands for an empty one;
-    float32, float64, int32, int64 or string. header: whether the first line of each file is none. field_delim,
-    use_quote_delim, na_value: see `ag.io.decode_csv`. select_cols: the numbers of the columns that are wanted,
-    ascending; exclude_cols: of those that aren't. A loop raises InvalidArgumentError for a record that doesn't fit."""
+    record_defaults: for each column its dtype, if fields must not be empty, or a default for empty ones; float32,
+    float64, int32, int64 or string. header: whether to skip the first line of each file. field_delim,
+    use_quote_delim, na_value: see `ag.io.decode_csv`. select_cols: the numbers of the columns to read, ascending;
+    exclude_cols: of those to leave out. A loop raises InvalidArgumentError for a record that doesn't fit."""
 
     def __init__(
         self, filenames: Any, record_defaults: Any, compression_type: Any = None, buffer_size: Any = None,
@@ -287,7 +288,7 @@ class DatasetWriter:
         self._filename, self._compression = filename, compression_type
 
     def write(self, dataset: Dataset) -> None:
-        """Writes all elements. Raises TypeError where they aren't scalar strings."""
+        """Writes all elements. Raises TypeError unless they are scalar strings."""
         if not isinstance(dataset, Dataset) or dataset.element_spec != _STRING:
             raise TypeError(f"`dataset` must produce scalar `DT_STRING` tensors, got {dataset!r}")
         with TFRecordWriter(self._filename, self._compression) as writer:
@@ -361,13 +362,14 @@ def make_csv_dataset(
 ) -> Dataset:  # fmt: skip
     """Batches of rows of CSV files, as dictionaries from the names of columns to tensors of shape [batch_size].
 
-    file_pattern: names of files, which may have `*`, `?` and `[...]`. column_names: by default the first line of each
-    file has them. column_defaults: see `CsvDataset`'s record_defaults; by default the first `num_rows_for_inference`
-    rows say the dtypes, and empty fields are 0 or "". label_name: a column that is given beside the others: elements
-    are (features, label). select_columns: names or numbers of those that are wanted. num_epochs: how often all rows
-    come; None: without end, and then batches are always full. shuffle: of files, and of `shuffle_buffer_size` rows.
-    num_parallel_reads: how many files are read in turns. ignore_errors: leave out rows that don't fit. Raises
-    ValueError for files without the same columns, names that aren't there, and the like."""
+    file_pattern: names of files, which may have `*`, `?` and `[...]`. column_names: by default taken from the first
+    line of each file. column_defaults: see `CsvDataset`'s record_defaults; by default dtypes are inferred from the
+    first `num_rows_for_inference` rows, and empty fields are 0 or "". label_name: the column to use as the label;
+    elements are then (features, label). select_columns: names or numbers of the columns to read. num_epochs: how often
+    to repeat the rows; None: forever, and then all batches are full. shuffle: of files, and of `shuffle_buffer_size`
+    rows.
+    num_parallel_reads: how many files take turns. ignore_errors: skip rows that don't fit. Raises ValueError for files
+    with different columns, unknown names, and the like."""
     paths = _matching(file_pattern)
     compression = checked_compression(compression_type)
     delimiter, blank = csv.checked_delimiter(field_delim), na_value.encode()
@@ -459,10 +461,10 @@ def make_batched_features_dataset(
     shuffle_seed: int | None = None, prefetch_buffer_size: int | None = None, reader_num_threads: int | None = None,
     parser_num_threads: int | None = None, sloppy_ordering: bool = False, drop_final_batch: bool = False,
 ) -> Dataset:  # fmt: skip
-    """Batches of the features of `Example` messages in files, as `ag.io.parse_example` gives them.
+    """Batches of the features of `Example` messages in files, parsed by `ag.io.parse_example`.
 
-    reader: makes a dataset of a file's name and `reader_args`; `TFRecordDataset` by default. label_key: a feature that
-    is given beside the others: elements are (features, label). The others are `make_csv_dataset`'s."""
+    reader: makes a dataset of a file's name and `reader_args`; `TFRecordDataset` by default. label_key: the feature to
+    use as the label; elements are then (features, label). The other arguments are those of `make_csv_dataset`."""
     paths = _matching(file_pattern)
     make = TFRecordDataset if reader is None else reader
     files = Dataset.from_tensor_slices(paths)

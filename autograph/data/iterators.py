@@ -75,7 +75,7 @@ class _Source:
 
 
 class IteratorSpec:
-    """Describes an iterator over a dataset with elements of a spec: functions share a trace for all of them."""
+    """Describes an iterator over elements of a spec; functions share one trace for all of them."""
 
     __ag_composite__ = "iterator"
     __ag_exact__ = True
@@ -108,8 +108,8 @@ class IteratorSpec:
 class DatasetIterator(StagedIterator, Stream):
     """Runs through a dataset once. `next` raises StopIteration at its end, `get_next` OutOfRangeError.
 
-    Made by `iter(dataset)`. An iterator made outside a traced function goes on inside it where it stands; iterators
-    over the same kind of elements share a trace.
+    `iter(dataset)` makes it. A traced function continues with an iterator from outside where it stands; iterators over
+    elements of one spec share a trace.
     """
 
     __ag_composite__ = "iterator"

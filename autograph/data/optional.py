@@ -39,7 +39,7 @@ class OptionalSpec:
 
 
 class Optional:
-    """An element that may not be there: made by `from_value`, `empty`, or an iterator's `get_next_as_optional`."""
+    """An element that may be missing; made by `from_value`, `empty`, or an iterator's `get_next_as_optional`."""
 
     __ag_composite__ = "optional"
     __ag_exact__ = True
@@ -51,18 +51,18 @@ class Optional:
 
     @staticmethod
     def from_value(value: Any) -> Optional:
-        """One with an element, a tensor or a structure of tensors."""
+        """An optional with an element, a tensor or a structure of tensors."""
         element = as_element(value)
         return Optional(convert_to_tensor(True), element, spec_of(element))
 
     @staticmethod
     def empty(element_spec: Any) -> Optional:
-        """One without an element, which would be of the spec; where that is None, a loop may find it out."""
+        """An optional without an element; its spec may be None, for a loop to find out."""
         return Optional(convert_to_tensor(False), None, element_spec)
 
     @property
     def element_spec(self) -> Any:
-        """The spec of the element, whether or not there is one."""
+        """The spec of the element, which may be missing."""
         return self._spec
 
     @property

@@ -20,7 +20,7 @@ class AutoShardPolicy(enum.IntEnum):
 
 
 class ExternalStatePolicy(enum.Enum):
-    """What a pipeline with state outside of it does when it is serialised."""
+    """The treatment of external state when a pipeline is serialised."""
 
     WARN = 0
     IGNORE = 1
@@ -116,9 +116,9 @@ class ThreadingOptions(_Options):
 
 
 class Options(_Options):
-    """What `Dataset.with_options` takes: `deterministic`, `threading`, `autotune` and the like.
+    """Options for `Dataset.with_options`: `deterministic`, `threading`, `autotune` and so on. They have no effect:
 
-    They are accepted and without effect: elements always come in order. Raises AttributeError for other names.
+    elements always come in order. Raises AttributeError for unknown names.
     """
 
     _names = (

@@ -16,7 +16,7 @@ Transformation = Callable[[Dataset], Dataset]
 
 
 def assert_cardinality(expected_cardinality: Any) -> Transformation:
-    """Has a dataset say that it has so many elements; a loop that finds otherwise raises FailedPreconditionError."""
+    """Declares the number of a dataset's elements; a loop that finds another number raises FailedPreconditionError."""
     count = static_int(expected_cardinality, "assert_cardinality")
     return lambda dataset: Dataset(mixing.Asserted(dataset._plan, count))
 
@@ -45,12 +45,12 @@ def cardinality(dataset: Dataset) -> Any:
 
 
 def choose_from_datasets(datasets: Any, choice_dataset: Dataset, stop_on_empty_dataset: bool = False) -> Dataset:
-    """`Dataset.choose_from_datasets`, which by default ends where an exhausted one is chosen."""
+    """`Dataset.choose_from_datasets`; by default it ends when an exhausted dataset is chosen."""
     return Dataset.choose_from_datasets(datasets, choice_dataset, stop_on_empty_dataset)
 
 
 def copy_to_device(target_device: Any, source_device: Any = "/cpu:0") -> Transformation:
-    """The same elements, which are the CPU's: what runs on a GPU, with its variables for one, copies them there."""
+    """The same elements, on the CPU. Functions that run on a GPU copy them there."""
     return lambda dataset: dataset
 
 
@@ -72,7 +72,7 @@ def enumerate_dataset(start: Any = 0) -> Transformation:
 
 
 def from_list(elements: Any, name: str | None = None) -> Dataset:
-    """The elements of a list, all of one structure and of the same dtypes and shapes. Raises ValueError for none."""
+    """The elements of a list, all with the same structure, dtypes and shapes. Raises ValueError for an empty list."""
     if not isinstance(elements, list):
         raise ValueError(f"elements must be a list, got {type(elements).__name__}")
     if not elements:
@@ -105,10 +105,10 @@ def group_by_window(
 
 
 class Reducer:
-    """What `group_by_reducer` does with the elements of a key.
+    """How `group_by_reducer` reduces the elements of a key.
 
-    init_func: the state of a key at first, of the key. reduce_func: the next state, of a state and an element.
-    finalize_func: what is given, of the last state.
+    init_func: the key → the first state. reduce_func: a state and an element → the next state. finalize_func: the last
+    state → the result.
     """
 
     def __init__(
@@ -118,7 +118,7 @@ class Reducer:
 
 
 def group_by_reducer(key_func: Callable[..., Any], reducer: Reducer) -> Transformation:
-    """One element for each key that `key_func` gives for the elements, in the order of the keys: see `Reducer`."""
+    """Reduces the elements with the same key (`key_func`) to one, in the order of the keys; see `Reducer`."""
 
     def reduced(key: Any, group: Dataset) -> Dataset:
         finalize, last = reducer.finalize_func, group.reduce(reducer.init_func(key), reducer.reduce_func)
@@ -149,14 +149,14 @@ def parallel_interleave(
     map_func: Callable[..., Dataset], cycle_length: Any, block_length: Any = 1, sloppy: bool = False,
     buffer_output_elements: Any = None, prefetch_input_elements: Any = None,
 ) -> Transformation:  # fmt: skip
-    """`Dataset.interleave` with as many threads as datasets are read in turns."""
+    """`Dataset.interleave` with a thread for each dataset that takes turns."""
     return lambda dataset: dataset.interleave(
         map_func, cycle_length, block_length, num_parallel_calls=cycle_length, deterministic=not sloppy
     )
 
 
 def prefetch_to_device(device: Any, buffer_size: Any = None) -> Transformation:
-    """`Dataset.prefetch`: elements are the CPU's until something on a GPU uses them."""
+    """`Dataset.prefetch`; elements stay on the CPU until a GPU uses them."""
     return lambda dataset: dataset.prefetch(-1 if buffer_size is None else buffer_size)
 
 
@@ -226,7 +226,7 @@ def random_dataset(
 
 
 def at(dataset: Dataset, index: Any) -> Any:
-    """The element at an index, an int64 scalar. Raises OutOfRangeError where there are fewer."""
+    """The element at an index, an int64 scalar. Raises OutOfRangeError if there are fewer."""
     number = static_int(index, "at")
     if number < 0:
         raise _out_of_range(number)

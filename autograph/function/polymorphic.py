@@ -46,7 +46,7 @@ _run_eagerly = False
 
 
 def run_functions_eagerly(run_eagerly: bool) -> None:
-    """Makes every `ag.function` run as the plain Python function it was made from (for debugging), or not."""
+    """Whether every `ag.function` runs as the plain Python function that it decorates, for debugging."""
     global _run_eagerly
     hold_back(int(bool(run_eagerly)) - int(_run_eagerly))
     _run_eagerly = bool(run_eagerly)
@@ -536,22 +536,22 @@ def function(
     gradient_memory: int | None = None,
     **experimental: Any,
 ) -> Any:
-    """Makes a Python function a traced one; use it as a decorator, with or without arguments.
+    """Compiles a Python function; use it as a decorator, with or without arguments.
 
     Args:
         func: the function.
-        input_signature: specs of all arguments; then there is one trace, and other arguments raise.
+        input_signature: specs of all arguments. The function then has one trace, and other arguments raise an error.
         autograph: whether Python control flow on tensors is converted.
         jit_compile: True compiles to native code before the first run; False always interprets; None (default)
-            interprets at first while native code is being compiled.
-        reduce_retracing: whether a dimension that has differed between calls becomes unknown, so that further sizes
-            need no trace of their own. (`experimental_relax_shapes` is its old name.)
-        experimental_autograph_options: with `Feature.BUILTIN_FUNCTIONS`, `print` of tensors runs with the program.
-        gradient_memory: how many bytes the gradient of each loop in the function may keep, unless the loop says it
-            itself (`set_loop_options`). With more iterations than fit, parts of the loop run again, from checkpoints.
+            interprets the first calls while native code is being compiled.
+        reduce_retracing: whether a dimension that has differed between calls becomes unknown, so that other sizes need
+            no further trace. (`experimental_relax_shapes` is its old name.)
+        experimental_autograph_options: with `Feature.BUILTIN_FUNCTIONS`, `print` of tensors prints at run time.
+        gradient_memory: how many bytes the gradient of each loop in the function may keep, unless the loop sets its own
+            budget (`set_loop_options`). If the values don't fit, parts of the loop run again, from checkpoints.
 
     A Python number, string or boolean that the function reads from a global, a closure variable or an attribute is part
-    of the trace; when it has changed, the next call traces again (`explain_retraces` says so).
+    of the trace. If it changes, the next call traces again, and `explain_retraces` says why.
 
     Raises TypeError for an unknown option.
     """

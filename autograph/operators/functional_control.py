@@ -47,7 +47,7 @@ def cond(
 ) -> Any:
     """The result of `true_fn()` if the scalar `pred` holds, else of `false_fn()`.
 
-    Raises TypeError for what isn't callable, StagingTypeError when the results differ in structure or dtype.
+    Raises TypeError for arguments that aren't callable, StagingTypeError when the results differ in structure or dtype.
     """
     if not callable(true_fn):
         raise TypeError("'true_fn' must be callable.")
@@ -191,8 +191,8 @@ def switch_case(
 ) -> Any:
     """The result of the function with the number `branch_index`, a scalar int32.
 
-    branch_fns: functions, (number, function) pairs, or a dict of them. Another index gives `default`, or the function
-    with the largest number.
+    branch_fns: functions, (number, function) pairs, or a dict of them. Another index selects `default` or, without one,
+    the function with the largest number.
     """
     if isinstance(branch_fns, dict):
         pairs = sorted(branch_fns.items())

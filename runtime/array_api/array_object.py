@@ -25,7 +25,7 @@ def install(namespace: ModuleType) -> None:
         return namespace
 
     def to_device(self: Any, device: Any, /, *, stream: Any = None) -> Tensor:
-        """This tensor on `device`, which can only be the CPU. Raises ValueError for another one, or for a stream."""
+        """This tensor on `device`, which can only be the CPU. Raises ValueError for another device, or for a stream."""
         check_device(device)
         if stream is not None:
             raise ValueError("The CPU has no streams: to_device(stream=None).")

@@ -44,14 +44,15 @@ _everywhere: Budget | None = None
 
 
 def set_gradient_memory(value: int | None) -> None:
-    """The budget, in bytes, of loops that have none of their own; None: no bound. Counts for gradients built later."""
+    """Sets the budget, in bytes, of loops without a budget of their own; None: no limit. Applies to gradients built
+    later."""
     global _everywhere
     budget = as_budget(value)
     _everywhere = None if budget is None else Budget(budget.bytes, strict=False)
 
 
 def get_gradient_memory() -> int | None:
-    """What `set_gradient_memory` has set, in bytes; None: no bound."""
+    """The budget that `set_gradient_memory` has set, in bytes; None: no limit."""
     return None if _everywhere is None else _everywhere.bytes
 
 

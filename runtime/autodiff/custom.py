@@ -51,12 +51,12 @@ DECORATED: WeakKeyDictionary[Callable[..., Any], Callable[..., Any]] = WeakKeyDi
 def custom_gradient(f: Callable[..., Any]) -> Callable[..., Any]:
     """Decorates a function that returns `(result, grad_fn)`.
 
-    `grad_fn(*dys)` gets a cotangent for each tensor of the result and returns one for each tensor argument (None where
-    there is none). If `f` reads trainable variables, it is `grad_fn(*dys, variables=None)`, gets the list of them, and
-    returns a pair: what it would return without them, and a list with a cotangent for each variable.
+    `grad_fn(*dys)` gets a cotangent for each tensor of the result and returns one for each tensor argument (or None).
+    If `f` reads trainable variables, the function is `grad_fn(*dys, variables=None)`: it gets a list of them, and
+    returns a pair of the cotangents above and a list with a cotangent for each variable.
 
     Raises TypeError when `f` doesn't return a pair, or reads variables and `grad_fn` has no `variables`; ValueError
-    when `grad_fn` returns another number of cotangents.
+    when `grad_fn` returns the wrong number of cotangents.
 
     >>> @custom_gradient
     ... def log1pexp(x):

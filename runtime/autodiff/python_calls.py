@@ -124,12 +124,12 @@ GRADIENT = register(
 def py_function(func: Callable | None = None, inp: Any = None, Tout: Any = None, name: str | None = None) -> Any:
     """Calls `func` with eager tensors when the program runs; its results become tensors of dtypes `Tout`.
 
-    Gradients of any order flow from its results to the tensors in `inp`: a tape watches the call. Inside a function,
-    variables that `func` reads without getting them as arguments have no gradient. `@py_function(Tout=...)` is a
+    Gradients of any order flow from its results to the tensors in `inp`: a tape watches the call. Inside a traced
+    function, variables that `func` reads have a gradient only if they are passed as arguments. `@py_function(Tout=...)`
+    is a
     decorator: calls of the function go through `py_function`.
 
-    Raises ValueError if `func` can't be called, InvalidArgumentError when it returns another number of values than
-    `Tout` has.
+    Raises ValueError if `func` can't be called, InvalidArgumentError if the number of results differs from `Tout`.
     """
     if func is None:
         return functools.partial(_decorated, Tout=Tout)

@@ -38,7 +38,7 @@ class GradientTape:
 
     Args:
         persistent: whether `gradient` may be called more than once.
-        watch_accessed_variables: whether trainable variables that are read are watched by themselves.
+        watch_accessed_variables: whether the tape watches trainable variables that are read.
 
     >>> x = constant(3.0)
     >>> with GradientTape() as tape:
@@ -114,7 +114,7 @@ class GradientTape:
         self._used = False
 
     def copy(self) -> GradientTape:
-        """A tape that has seen the same, and goes its own way from here."""
+        """A copy of the tape, with the same records so far."""
         tape = GradientTape(self._persistent, self._watch_accessed)
         tape.builder = self.builder
         tape._calls, tape._tracked = [*self._calls], {**self._tracked}
@@ -124,7 +124,7 @@ class GradientTape:
 
     @property
     def is_persistent(self) -> bool:
-        """Whether it may be asked more than once, also while it records."""
+        """Whether `gradient` may be called more than once, also while the tape records."""
         return self._persistent
 
     @property
@@ -134,7 +134,7 @@ class GradientTape:
     # --- recording -----------------------------------------------------------------------------------------------
 
     def watch(self, tensor: Any) -> None:
-        """Makes gradients with respect to `tensor` (a tensor, a variable, or a structure of them) available.
+        """Watches `tensor` (a tensor, a variable, or a structure of them), so that it has a gradient.
 
         Raises ValueError for things that aren't tensors. Tensors that aren't floating are ignored, with a warning.
         """
@@ -240,8 +240,8 @@ class GradientTape:
     # --- why there is no gradient --------------------------------------------------------------------------------
 
     def explain(self, target: Any, source: Any) -> str:
-        """Says in words whether a gradient flows from `target` (a tensor or variable) to `source`, and where the path
-        between them breaks if not: file, line and cause. Also works after `gradient` has given None.
+        """Explains whether a gradient flows from `target` (a tensor or variable) to `source`, and if not, where the
+        path between them breaks: file, line and cause. It also works after `gradient` has returned None.
 
         >>> print(tape.explain(y, x))
         No gradient: the path from source to target breaks here:
@@ -286,8 +286,8 @@ class GradientTape:
             output_gradients: cotangents of the targets, one per target; ones by default.
             unconnected_gradients: 'none' (None for sources that the target doesn't depend on) or 'zero'.
 
-        Raises RuntimeError when a tape that isn't persistent is used a second time; LookupError for an op without
-        gradient on the way.
+        Raises RuntimeError when a tape that isn't persistent is used a second time; LookupError for an op without a
+        gradient between them.
         """
         zero = self._begin_use(unconnected_gradients)
         cotangents = Cotangents()
@@ -336,7 +336,7 @@ class GradientTape:
         parallel_iterations: int | None = None,
         experimental_use_pfor: bool = True,
     ) -> Any:
-        """The Jacobian of a tensor: for each source a tensor of shape `target.shape + source.shape`.
+        """The Jacobian of a tensor with respect to each source, of shape `target.shape + source.shape`.
 
         Runs as one staged loop over the target's elements; `parallel_iterations` and `experimental_use_pfor` are
         accepted and make no difference.
@@ -363,7 +363,8 @@ class GradientTape:
         """The Jacobians of each row of `target` with respect to the same row of `source`, stacked.
 
         target has shape [b, y...], source [b, x...]; the result [b, y..., x...]. Rows must not depend on other rows.
-        As in TensorFlow, it is zeros where the target doesn't depend on the source, whatever `unconnected_gradients`.
+        As in TensorFlow, the result is zeros if the target doesn't depend on the source, whatever
+        `unconnected_gradients` is.
 
         Raises ValueError when the first dimensions differ or a rank is 0 or unknown.
         """

@@ -21,7 +21,7 @@ from runtime.tracebacks import shows_no_frames
 
 
 class UnconnectedGradients(enum.Enum):
-    """What the gradient is where a target doesn't depend on a source."""
+    """The gradient of a target that doesn't depend on a source: None or zero."""
 
     NONE = "none"
     ZERO = "zero"
@@ -37,13 +37,13 @@ def gradients(
     stop_gradients: Any = None,
     unconnected_gradients: Any = UnconnectedGradients.NONE,
 ) -> list[Any]:
-    """Inside a function being traced: the gradient of the sum of `ys` for each of `xs`, without a tape.
+    """The gradient of the sum of `ys` with respect to each of `xs`, in a function that is being traced, without a tape.
 
-    Looks at the whole graph so far, so `xs` may be arguments or intermediates. grad_ys: cotangents of `ys`, where not
-    None; ones by default. stop_gradients: tensors that count as constants. `gate_gradients` and `aggregation_method`
-    are accepted and make no difference.
+    It sees the whole graph so far, so `xs` may be arguments or intermediate values. grad_ys: cotangents of `ys`; ones
+    by default and for None. stop_gradients: tensors that count as constants. gate_gradients, aggregation_method:
+    accepted, without effect.
 
-    Raises RuntimeError outside of a function, as TensorFlow does: eagerly there is no graph to look at.
+    Raises RuntimeError outside of a function, as TensorFlow does: there is no graph.
     """
     builder = ctx.builder
     if builder is None:
@@ -77,7 +77,7 @@ def gradients(
 
 
 def recompute_grad(f: Callable[..., Any]) -> Callable[..., Any]:
-    """`f`, which runs again for its gradient instead of keeping its intermediate values.
+    """`f`, which runs again in the backward pass instead of storing its intermediate values.
 
     >>> block = recompute_grad(lambda x: ag.tanh(ag.matmul(x, w)))
     """
@@ -111,8 +111,8 @@ def recompute_grad(f: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def grad_pass_through(f: Callable[..., Any]) -> Callable[..., Any]:
-    """`f`, whose gradient is the identity: a straight-through estimator. `f` takes and gives one tensor; the variables
-    that it reads get no gradient."""
+    """`f` with the identity as its gradient: a straight-through estimator. `f` takes and returns one tensor; the
+    variables that it reads get no gradient."""
 
     def wrapper(x: Any) -> Any:
         def grad(dy: Any, variables: Any = ()) -> Any:

@@ -12,12 +12,13 @@ from runtime.tracebacks import warn
 
 
 def get_jit() -> bool | None:
-    """When functions that don't say it themselves are compiled: True before the first run, False never, None aside."""
+    """When functions without a `jit_compile` argument are compiled: True: before the first run; False: never; None: in
+    the background."""
     return settings.jit_mode(None)
 
 
 def set_jit(enabled: bool | str | None) -> None:
-    """How functions run that have no `jit_compile` of their own: it has the meanings of that argument.
+    """Sets the `jit_compile` of functions that have none of their own.
 
     enabled: True (or TensorFlow's "autoclustering"), False, or None, the default. Raises ValueError for others.
     """
@@ -28,13 +29,17 @@ def set_jit(enabled: bool | str | None) -> None:
 
 
 def enable_op_determinism() -> None:
-    """Makes the results of a program the same on each call and in each process of this machine, to the last bit.
+    """Makes a program's results the same to the last bit, on each call and in each process of this machine. Operations
 
-    Operations are deterministic anyway, on any number of threads. But the interpreter and native code differ in the
-    last bits of sums, products and functions like `exp`, and which of them answers is a matter of time: from here on
-    it no longer is. Functions that don't say `jit_compile` are compiled before they first run; what has no native form
-    is always interpreted, and a loop inside of it is native from its second trip on. Random operations without a seed
-    raise RuntimeError. It can't be undone in the process.
+    are deterministic anyway, on any number of threads. But the interpreter and native code differ in the last bits of
+
+    sums, products and functions like `exp`, and by default timing decides which of them runs. After this call it no
+
+    longer does: functions without a `jit_compile` argument are compiled before they first run; operations without a
+
+    native form are always interpreted, and a loop inside of one is native from its second iteration on. Random
+
+    operations without a seed raise RuntimeError. It can't be undone in the process.
     """
     settings.set_deterministic(True)
     STREAMS.needs_seed = True
@@ -52,29 +57,28 @@ def is_deterministic() -> bool:
 
 
 def get_intra_op_parallelism_threads() -> int:
-    """How many threads a large elementwise nest or reduction runs on; 0: as many as there are cores.
+    """The number of threads for a large elementwise pass or reduction; 0: one for each core. NumPy's linear algebra has
 
-    NumPy's linear algebra has threads of its own.
+    its own threads.
     """
     return parallelize.chosen_thread_count()
 
 
 def get_inter_op_parallelism_threads() -> int:
-    """1: operations of a program run one after another."""
+    """Always 1: operations of a program run one after another."""
     return 1
 
 
 def set_intra_op_parallelism_threads(num_threads: int) -> None:
-    """How many threads a large elementwise nest or reduction runs on; 0: as many as there are cores.
+    """Sets the number of threads for a large elementwise pass or reduction; 0: one for each core. Results don't depend
 
-    Results don't depend on it. It holds for functions that are compiled already, too. Raises ValueError for negative
-    numbers.
+    on it. It also applies to functions that are compiled already. Raises ValueError for negative numbers.
     """
     parallelize.set_thread_count(num_threads)
 
 
 def set_inter_op_parallelism_threads(num_threads: int) -> None:
-    """Warns unless `num_threads` is 0 (as the system likes) or 1: operations run one after another."""
+    """Warns unless `num_threads` is 0 (the system's choice) or 1: operations run one after another."""
     if num_threads not in (0, 1):
         warn(f"{num_threads} threads were asked for, but one is used", UserWarning)
 
@@ -93,15 +97,15 @@ def set_experimental_options(options: dict[str, bool]) -> None:
     """Switches graph passes for functions that are traced from now on.
 
     options: a dict of names to bools. On by default: "constant_folding", "common_subgraph_elimination",
-    "dead_code_elimination" (native code leaves dead code out anyway), "arithmetic_optimization" (algebra that keeps
+    "dead_code_elimination" (native code contains no dead code anyway), "arithmetic_optimization" (algebra that keeps
     every bit; its parts "strength_reduction" and "move_optimization", for reshapes and transposes, can be switched off
     alone), "conditional_optimization", "loop_optimization" (invariants and idle carries leave loops, products over rows
     become one), "shape_optimization", and of native code, when it is made, "remapping" (ops share loops over elements
     and rows) and "memory_optimization" (results in the memory of operands, allocations outside of loops). Off by
     default: "fast_math" (algebra as if numbers were real: signs of zero, infinities, NaN and last bits may change),
-    "disable_meta_optimizer" (no passes over graphs but the removal of dead code).
+    "disable_meta_optimizer" (no graph passes except the removal of dead code).
 
-    TensorFlow's other options warn that they have no effect. Raises ValueError for unknown names and TypeError for
+    TensorFlow's other options have no effect and give a warning. Raises ValueError for unknown names and TypeError for
     values that aren't bools.
     """
     if not isinstance(options, Mapping):

@@ -399,8 +399,8 @@ def numpy_function(
     """Calls `func` with NumPy arrays when the program runs; its results become tensors of dtypes `Tout`.
 
     `@numpy_function(Tout=...)` is a decorator: calls of the function go through `numpy_function`.
-    No gradient flows through it: `py_function` has one. Raises ValueError if `func` can't be called,
-    InvalidArgumentError when the number of results differs from `Tout`.
+    It has no gradient; `py_function` has one. Raises ValueError if `func` can't be called,
+    InvalidArgumentError if the number of results differs from `Tout`.
     """
     if func is None:
         return functools.partial(_host_decorated, Tout=Tout)

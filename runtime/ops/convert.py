@@ -29,10 +29,10 @@ from runtime.tensor import EagerTensor, SymbolicTensor, Tensor, TensorLike
 def convert_to_tensor(
     value: Any, dtype: DTypeLike = None, dtype_hint: DTypeLike = None, name: str | None = None
 ) -> Tensor:
-    """The tensor that `value` stands for, of `dtype` if given, else of `dtype_hint` if it can be.
+    """`value` as a tensor, of dtype `dtype` if given, else of `dtype_hint` if possible.
 
-    Raises ValueError for a tensor of another dtype and for values that no tensor can hold, TypeError where a Python
-    value doesn't fit the dtype (`1.5` as int32).
+    Raises ValueError for a tensor of another dtype and for values that no tensor can hold, TypeError if a Python value
+    doesn't fit the dtype (`1.5` as int32).
     """
     if isinstance(value, Tensor):
         if dtype is not None and value.dtype is not dtype and value.dtype is not dtypes.as_dtype(dtype):

@@ -18,13 +18,13 @@ from runtime.tensor import EagerTensor, SymbolicTensor, Tensor
 def is_tensor(x: Any) -> bool:
     """Whether x is a tensor, a ragged or sparse one, indexed slices, or a variable.
 
-    Not what merely converts to a tensor: a number, an array, an object with `__tf_tensor__`.
+    Values that only convert to tensors don't count: numbers, arrays, objects with `__tf_tensor__`.
     """
     return isinstance(x, Tensor) or getattr(type(x), "__ag_tensor__", False)
 
 
 def is_symbolic_tensor(x: Any) -> bool:
-    """Whether x is a tensor of a function that is being traced. Raises TypeError for what is no tensor at all."""
+    """Whether x is a tensor of a function that is being traced. Raises TypeError if x is not a tensor."""
     if not is_tensor_like(x):
         raise TypeError(f"Expected a tensor or variable, got {x!r}")
     return isinstance(x, SymbolicTensor)
@@ -36,7 +36,7 @@ def inside_function() -> bool:
 
 
 def get_static_value(tensor: Any, partial: bool = False) -> Any:
-    """The value as a NumPy array or scalar where it is known while tracing, else None."""
+    """The value as a NumPy array or scalar if it is known while tracing, else None."""
     if not isinstance(tensor, Tensor):
         return tensor.numpy() if ctx.builder is None and is_tensor_like(tensor) else None
     known = static_value(tensor)
@@ -44,17 +44,19 @@ def get_static_value(tensor: Any, partial: bool = False) -> Any:
 
 
 def timestamp(name: str | None = None) -> Tensor:
-    """Seconds since 1970, float64, at the time at which the program gets there."""
+    """Seconds since 1970, float64, when the program reaches the call."""
     return numpy_function(lambda: np.float64(time.time()), [], dtypes.float64)
 
 
 def register_tensor_conversion_function(
     base_type: Any, conversion_func: Callable[..., Any], priority: int = 100
 ) -> None:
-    """Makes `base_type` (one or a tuple of types) and its subclasses convert to tensors, also as operands of ops.
+    """Registers how `base_type` (a type or a tuple of types) and its subclasses convert to tensors, also as operands of
+    ops.
 
-    conversion_func(value, dtype=None, name=None, as_ref=False) gives a tensor. A later registration takes the place of
-    an earlier one; `priority` is accepted. Raises TypeError for types of Python or NumPy, which convert already.
+    conversion_func(value, dtype=None, name=None, as_ref=False) returns a tensor. A later registration replaces an
+    earlier one; `priority` is without effect. Raises TypeError for Python's and NumPy's own types, which convert
+    already.
     """
     if not callable(conversion_func):
         raise TypeError(f"Argument `conversion_func` must be callable. Received {conversion_func}.")

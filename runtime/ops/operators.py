@@ -223,9 +223,9 @@ def _getitem(self: Any, key: Any) -> Tensor:
 
 
 def _set_shape(self: Tensor, shape: Any) -> None:
-    """Says more of the static shape of this tensor; a symbolic one is checked when the program runs.
+    """Adds knowledge of the static shape; a symbolic tensor is checked when the program runs.
 
-    Raises ValueError for a shape that doesn't fit what is known.
+    Raises ValueError for a shape that contradicts it.
     """
     if not self.shape.is_compatible_with(shape):
         raise ValueError(f"Tensor's shape {self.shape} is not compatible with supplied shape {as_shape(shape)}.")

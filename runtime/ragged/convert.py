@@ -40,7 +40,7 @@ def to_sparse(self: RaggedTensor, name: str | None = None) -> SparseTensor:
 
 
 def from_sparse(st_input: SparseTensor, name: str | None = None) -> RaggedTensor:
-    """Rows of a sparse matrix whose values stand at the rows' beginnings.
+    """The rows of a sparse matrix whose values are at the beginnings of its rows.
 
     Raises InvalidArgumentError when there are gaps before values, TypeError for something that isn't sparse.
     """

@@ -14,8 +14,8 @@ _SPLITS = TensorSpec([None], dtypes.int64)
 class RaggedTensorSpec:
     """Describes a ragged tensor: `shape` (None for ragged and unknown dimensions), `dtype`, `ragged_rank`.
 
-    ragged_rank: how many dimensions behind the first are partitioned into rows (default: all of them). With 0 it
-    describes a tensor that is a row of a ragged one: a dataset makes ragged batches of such.
+    ragged_rank: how many dimensions after the first are partitioned into rows (default: all of them). With 0 it
+    describes a plain tensor that is a row of a ragged one; a dataset makes ragged batches of these.
     """
 
     __slots__ = ("_ragged_rank", "_shape", "_uniform", "dtype")

@@ -115,7 +115,7 @@ class RaggedTensor:
     def from_uniform_row_length(
         cls, values: Any, uniform_row_length: int, nrows: Any = None, validate: bool = True, name: str | None = None
     ) -> RaggedTensor:
-        """Rows of one length; `nrows` is needed only where that is 0."""
+        """Rows of one length; `nrows` is needed only if that is 0."""
         parts, length = _values(values), int(uniform_row_length)
         if length < 0:
             raise ValueError(f"uniform_row_length must not be negative, got {length}")
@@ -270,7 +270,7 @@ class RaggedTensor:
     # --- other values, other rows --------------------------------------------------------------------------------
 
     def with_values(self, new_values: Any) -> RaggedTensor:
-        """The same rows with other values, as many."""
+        """The same rows with other values; their number must be the same."""
         values = _values(new_values)
         mine, theirs = partition.count(self._values), partition.count(values)
         if isinstance(mine, int) and isinstance(theirs, int) and mine != theirs:
@@ -311,7 +311,7 @@ class RaggedTensor:
         return [rows[a:b] for a, b in itertools.pairwise(splits)]
 
     def numpy(self) -> np.ndarray:
-        """An array: of arrays of different lengths, or where all have one length, of numbers."""
+        """An array: of numbers if all rows have one length, else an object array of arrays."""
         splits = _array(self._splits)
         values = self._values.numpy() if isinstance(self._values, RaggedTensor) else _array(self._values)
         rows = [values[a:b] for a, b in itertools.pairwise(splits)]

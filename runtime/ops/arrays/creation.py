@@ -147,7 +147,7 @@ def eye(
     num_rows: Any, num_columns: Any = None, batch_shape: Any = None, dtype: DTypeLike = dtypes.float32,
     name: str | None = None,
 ) -> Tensor:  # fmt: skip
-    """The identity matrix, or one with `num_columns`; with `batch_shape`, many of them."""
+    """The identity matrix, with `num_columns` columns if given; with `batch_shape`, a batch of them."""
     rows = scalar_int(num_rows, "num_rows")
     columns = rows if num_columns is None else scalar_int(num_columns, "num_columns")
     kind = dtypes.as_dtype(dtype)

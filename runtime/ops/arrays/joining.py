@@ -167,7 +167,7 @@ STACK = register(
 def stack(values: Any, axis: Any = 0, name: str | None = None) -> Tensor:
     """Tensors of one shape along a new axis. Raises InvalidArgumentError when the shapes differ.
 
-    Of a tensor, or of a list that a staged loop has filled, the rows.
+    A tensor, or a list that a staged loop has filled, counts as the list of its rows.
     """
     if not isinstance(values, (list, tuple)):
         if type(axis) is int and axis == 0:
@@ -279,7 +279,8 @@ SPLIT = register(
 def split(
     value: TensorLike, num_or_size_splits: Any, axis: Any = 0, num: int | None = None, name: str | None = None
 ) -> list[Tensor]:
-    """Consecutive blocks along `axis`: that many equal ones, or of the given sizes (one may be -1).
+    """Splits a tensor along `axis` into consecutive blocks: a number of equal ones, or blocks of the given sizes (one
+    may be -1).
 
     Raises InvalidArgumentError when the dimension doesn't divide evenly or the sizes don't add up.
     """

@@ -51,7 +51,8 @@ register(
 
 @late
 def repeat(input: TensorLike, repeats: Any, axis: Any = None, name: str | None = None) -> Tensor:
-    """Each element (or slice along `axis`) `repeats` times; one number, or one for each. Without axis: flattened."""
+    """Each element (or slice along `axis`) `repeats` times; `repeats` is a number, or a number for each. Without an
+    axis, the tensor is flattened first."""
     x = convert_to_tensor(input)
     if axis is None:
         x, axis = call("reshape", x, shape=(-1,)), 0
@@ -134,7 +135,7 @@ def _pairs(value: Any, count: int) -> tuple[tuple[int, int], ...]:
 
 @late
 def space_to_batch(input: TensorLike, block_shape: Any, paddings: Any, name: str | None = None) -> Tensor:
-    """Blocks of the dimensions after the first, their elements spread over the batch."""
+    """Moves blocks of the dimensions after the first into the batch dimension."""
     x = convert_to_tensor(input)
     blocks = [int(b) for b in np.reshape(np.asarray(static_value(convert_to_tensor(block_shape))), -1)]
     count, rank = len(blocks), known_rank(x, "space_to_batch")
@@ -160,7 +161,7 @@ def required_space_to_batch_paddings(
 ) -> tuple[Tensor, Tensor]:
     """Paddings that make dimensions multiples of blocks, and the crops that undo them: int32, shape (dimensions, 2).
 
-    input_shape, block_shape: lengths. base_paddings: at least these, 0 by default; what else is needed goes to the end.
+    input_shape, block_shape: lengths. base_paddings: the least paddings, 0 by default; the rest is added at the end.
     Raises ValueError for shapes that don't fit together.
     """
     blocks = convert_to_tensor(block_shape, dtypes.int32 if isinstance(block_shape, (list, tuple)) else None)
@@ -255,7 +256,7 @@ def dynamic_partition(data: TensorLike, partitions: Any, num_partitions: int, na
 
 @late
 def dynamic_stitch(indices: Sequence[Any], data: Sequence[Any], name: str | None = None) -> Tensor:
-    """Rows put where `indices` say; of several for one place the last counts."""
+    """Rows placed at `indices`; the last one wins where several have the same index."""
     places = [convert_to_tensor(i) for i in indices]
     parts = operands("DynamicStitch", *data)
     flat_places, flat_rows = [], []
@@ -317,12 +318,12 @@ BITCAST = register(
 
 
 def bitcast(input: TensorLike, type: DTypeLike, name: str | None = None) -> Tensor:
-    """The same bytes as another dtype; sizes that differ add a last dimension or take it away."""
+    """The same bytes as another dtype; if the sizes differ, a last dimension is added or removed."""
     return apply(BITCAST, (convert_to_tensor(input),), {"dtype": dtypes.as_dtype(type)})
 
 
 def saturate_cast(value: TensorLike, dtype: DTypeLike, name: str | None = None) -> Tensor:
-    """`cast`, with numbers beyond the dtype's range at its ends."""
+    """`cast`, with values outside the dtype's range clipped to it."""
     x, wanted = convert_to_tensor(value), dtypes.as_dtype(dtype)
     if x.dtype is wanted or wanted.kind not in "iuf" or x.dtype.kind not in "iuf":
         return call("cast", x, dtype=wanted)
@@ -353,7 +354,7 @@ def identity_n(input: Sequence[Any], name: str | None = None) -> list[Tensor]:
 
 
 def tuple_(tensors: Sequence[Any], control_inputs: Any = None, name: str | None = None) -> list[Any]:
-    """The tensors of a list, with None where it has None. Functions order by themselves what they would wait for.
+    """The tensors of a list; None stays None. Functions keep effects in order anyway, so nothing needs to wait.
 
     Raises ValueError for a list without a tensor.
     """

@@ -124,7 +124,7 @@ def _known_pairs(paddings: Any) -> np.ndarray | None:
 def pad(
     tensor: TensorLike, paddings: Any, mode: str = "CONSTANT", constant_values: Any = 0, name: str | None = None
 ) -> Tensor:
-    """With a border of `paddings[i] = (before, after)` elements in each dimension.
+    """Adds a border of `paddings[i] = (before, after)` elements to each dimension.
 
     mode: "CONSTANT" (`constant_values`), "REFLECT" (mirrored, without the edge) or "SYMMETRIC" (with it).
     Raises ValueError for another mode and for a mirror wider than the tensor.
@@ -241,7 +241,7 @@ REVERSE = register(
 
 @late
 def reverse(tensor: TensorLike, axis: Any, name: str | None = None) -> Tensor:
-    """Back to front along the given axes."""
+    """The elements in reverse order along the given axes."""
     x = convert_to_tensor(tensor)
     r = known_rank(x, "reverse")
     axes = tuple(sorted(static_axis(a, r, "reverse") for a in int_list(axis, "axis")))
@@ -250,7 +250,8 @@ def reverse(tensor: TensorLike, axis: Any, name: str | None = None) -> Tensor:
 
 @late
 def roll(input: TensorLike, shift: Any, axis: Any, name: str | None = None) -> Tensor:
-    """Elements moved on by `shift` places along `axis` (an int or several of each); those that leave come in again."""
+    """Elements shifted by `shift` places along `axis` (an int or several of each); those pushed out re-enter at the
+    other end."""
     x = convert_to_tensor(input)
     r = known_rank(x, "roll")
     shifts, axes = int_list(shift, "shift"), int_list(axis, "axis")

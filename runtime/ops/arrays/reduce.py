@@ -256,7 +256,7 @@ def _reduction(
     function.__name__ = function.__qualname__ = name
     function.__doc__ = (
         f"{doc}\n\n    axis: an int, several, or None for all. keepdims: keep the reduced axes with size 1.\n"
-        "    Raises InvalidArgumentError for an axis that isn't there and for dtypes that it doesn't take.\n    "
+        "    Raises InvalidArgumentError for an axis out of range and for other dtypes.\n "
     )
     return late(function)
 
@@ -266,7 +266,7 @@ reduce_prod = _reduction(
     "reduce_prod", "Prod", _prod_kernel, "The product over axes.", _grad_prod, "iufc", samples=_samples(0.5, 2.0)
 )
 reduce_mean = _reduction(
-    "reduce_mean", "Mean", _mean_kernel, "The mean over axes; of integers rounded towards zero.", _grad_mean,
+    "reduce_mean", "Mean", _mean_kernel, "The mean over axes; for integers, rounded towards zero.", _grad_mean,
     "iufc", samples=_samples(empty=False), by_parts=True,
 )  # fmt: skip
 reduce_max = _reduction("reduce_max", "Max", _max_kernel, "The largest element over axes.", _grad_extreme)
@@ -405,7 +405,7 @@ def _arg_rows(name: str, label: str, function: Callable, neutral: float, doc: st
         return apply(row, (x,), {"axis": position % len(x._shape), "output_type": dtypes.as_dtype(output_type)})
 
     public.__name__ = public.__qualname__ = name
-    public.__doc__ = f"{doc} `axis` defaults to 0. The first one where several tie; NaN doesn't count."
+    public.__doc__ = f"{doc} `axis` defaults to 0. If several tie, the first one; NaN doesn't count."
     return late(public)
 
 

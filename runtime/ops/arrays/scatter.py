@@ -334,10 +334,10 @@ def tensor_scatter_nd_min(tensor: TensorLike, indices: TensorLike, updates: Any,
 
 
 class IndexedSlices:
-    """Rows of a tensor at indices: what `Variable.scatter_add` and its kin take. The other rows are zero.
+    """Rows of a tensor at given indices, for `Variable.scatter_add` and similar methods. All other rows are zero.
 
-    values: the rows. indices: the row number of each. dense_shape: of the whole tensor, if known; then other functions
-    take the whole tensor, in which rows with the same number are added.
+    values: the rows. indices: the row number of each. dense_shape: the shape of the whole tensor, if known. Other
+    functions then use it as that tensor, in which rows with the same number are added.
     """
 
     __ag_composite__ = "slices"

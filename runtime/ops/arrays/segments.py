@@ -309,7 +309,8 @@ def bincount(
 def histogram_fixed_width_bins(
     values: Any, value_range: Any, nbins: Any = 100, dtype: DTypeLike = dtypes.int32, name: str | None = None
 ) -> Tensor:
-    """The bin of each value, among `nbins` of equal width over `value_range`; values outside go to the ends."""
+    """The bin of each value, among `nbins` of equal width over `value_range`; values outside the range count in the
+    first or last bin."""
     x, bounds = operands("HistogramFixedWidth", values, value_range)
     kind = x.dtype if x.dtype.kind == "f" else dtypes.float64
     low, high = call("cast", bounds[0], dtype=kind), call("cast", bounds[1], dtype=kind)

@@ -85,7 +85,7 @@ RANK = register(
 
 
 def shape(input: TensorLike, out_type: DTypeLike = dtypes.int32, name: str | None = None) -> Tensor:
-    """The dimensions of a tensor as an int32 vector; a constant where they are all known."""
+    """The dimensions of a tensor as an int32 vector; a constant if all are known while tracing."""
     x = convert_to_tensor(input)
     dtype = dtypes.as_dtype(out_type)
     static = x._shape
@@ -95,7 +95,7 @@ def shape(input: TensorLike, out_type: DTypeLike = dtypes.int32, name: str | Non
 
 
 def size(input: TensorLike, out_type: DTypeLike = dtypes.int32, name: str | None = None) -> Tensor:
-    """The number of elements, an int32 scalar; a constant where it is known."""
+    """The number of elements, an int32 scalar; a constant if it is known while tracing."""
     x = convert_to_tensor(input)
     dtype = dtypes.as_dtype(out_type)
     count = element_count(x._shape)
@@ -173,7 +173,7 @@ RESHAPE = register(
 
 @late
 def reshape(tensor: TensorLike, shape: Any, name: str | None = None) -> Tensor:
-    """The elements of `tensor`, in row-major order, in another shape; one entry may be -1 and is found out.
+    """The elements of `tensor`, in row-major order, in another shape; one entry may be -1 and is inferred.
 
     Raises InvalidArgumentError when the number of elements doesn't fit.
     """
@@ -219,7 +219,7 @@ EXPAND_DIMS = register(
 
 @late
 def expand_dims(input: TensorLike, axis: Any, name: str | None = None) -> Tensor:
-    """With a dimension of size 1 inserted at `axis` (negative counts from the end of the result)."""
+    """The tensor with a dimension of size 1 inserted at `axis` (a negative one counts from the end of the result)."""
     x = convert_to_tensor(input)
     r = known_rank(x, "expand_dims")
     entries = int_list(axis, "axis")
@@ -263,7 +263,8 @@ SQUEEZE = register(
 
 @late
 def squeeze(input: TensorLike, axis: Any = None, name: str | None = None) -> Tensor:
-    """Without the dimensions of size 1, or without those in `axis`. Raises InvalidArgumentError for a longer one."""
+    """Removes the dimensions of size 1, or those in `axis`. Raises InvalidArgumentError if one of these has another
+    size."""
     x = convert_to_tensor(input)
     r = known_rank(x, "squeeze")
     chosen = [] if axis is None else int_list(axis, "axis")
@@ -310,7 +311,8 @@ TRANSPOSE = register(
 
 @late
 def transpose(a: TensorLike, perm: Any = None, conjugate: bool = False, name: str | None = None) -> Tensor:
-    """Dimensions in the order `perm`; reversed by default. conjugate: complex elements are conjugated as well."""
+    """Permutes the dimensions to the order `perm`; reversed by default. conjugate: conjugate complex elements as
+    well."""
     x = convert_to_tensor(a)
     if perm is None:
         order = tuple(reversed(range(known_rank(x, "transpose"))))

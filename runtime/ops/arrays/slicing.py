@@ -505,11 +505,11 @@ def strided_slice(
     input_: Any, begin: Any, end: Any, strides: Any = None, begin_mask: int = 0, end_mask: int = 0,
     ellipsis_mask: int = 0, new_axis_mask: int = 0, shrink_axis_mask: int = 0, var: Any = None, name: str | None = None,
 ) -> Tensor:  # fmt: skip
-    """`input_[begin[0]:end[0]:strides[0], ...]`; strides are 1 by default, dimensions that aren't named are whole.
+    """`input_[begin[0]:end[0]:strides[0], ...]`; strides are 1 by default, dimensions without an entry are taken whole.
 
     Bit i of a mask changes entry i: `begin_mask` and `end_mask` leave out that bound, `ellipsis_mask` makes it `...`,
     `new_axis_mask` a new dimension of size 1, and `shrink_axis_mask` the index `begin[i]`, which drops the dimension.
-    Raises InvalidArgumentError for a stride of 0, an index out of bounds and too many entries. `var` is accepted.
+    Raises InvalidArgumentError for a stride of 0, an index out of bounds and too many entries. `var` is without effect.
     """
     from runtime.ops.convert import int_list
 
@@ -547,7 +547,7 @@ def _check_block(tensor: Tensor, axis: int, begin: Any, size: Any) -> None:
 def slice_(input_: Any, begin: Any, size: Any, name: str | None = None) -> Tensor:
     """The block of `input_` from `begin` of `size` elements in each dimension; a size of -1 takes the rest.
 
-    Raises InvalidArgumentError when the block leaves the tensor.
+    Raises InvalidArgumentError if the block extends beyond the tensor.
     """
     from runtime.ops.convert import int_list
 

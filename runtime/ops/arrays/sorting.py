@@ -124,7 +124,8 @@ def _direction(direction: str) -> bool:
 def argsort(
     values: Any, axis: Any = -1, direction: str = "ASCENDING", stable: bool = False, name: str | None = None
 ) -> Tensor:
-    """The int32 positions that sort `values` along an axis; always stable. Raises ValueError for another direction."""
+    """The int32 positions that sort `values` along an axis; always stable. Raises ValueError for an unknown
+    direction."""
     x = convert_to_tensor(values)
     check_kind(OPS["argsort"], x.dtype)
     at = static_axis(axis, known_rank(x, "argsort"), "argsort")
@@ -133,7 +134,7 @@ def argsort(
 
 @late
 def sort(values: Any, axis: Any = -1, direction: str = "ASCENDING", name: str | None = None) -> Tensor:
-    """The elements in order along an axis. Raises ValueError for another direction."""
+    """The elements sorted along an axis. Raises ValueError for an unknown direction."""
     x = convert_to_tensor(values)
     at = static_axis(axis, known_rank(x, "sort"), "sort")
     return call("take_along", x, argsort(x, at, direction), axis=at)
@@ -275,7 +276,8 @@ register(
 def searchsorted(
     sorted_sequence: Any, values: Any, side: str = "left", out_type: DTypeLike = dtypes.int32, name: str | None = None
 ) -> Tensor:
-    """Where each value would go in a sorted sequence (its last dimension), before or after ("right") equal elements.
+    """The index at which each value would be inserted into a sorted sequence (along the last dimension), before or
+    after ("right") equal elements.
 
     Raises ValueError for another side.
     """
@@ -337,7 +339,7 @@ class UniqueWithCounts(NamedTuple):
 
 @late
 def unique(x: Any, out_idx: DTypeLike = dtypes.int32, name: str | None = None) -> Unique:
-    """The different elements of a vector in the order in which they come, and for each element its place there."""
+    """The distinct elements of a vector in order of first appearance, and the index of each element among them."""
     return Unique(*unique_with_counts(x, out_idx)[:2])
 
 

@@ -297,7 +297,7 @@ def reciprocal_no_nan(x: TensorLike, name: str | None = None) -> Tensor:
 
 
 def abs(x: TensorLike, name: str | None = None) -> Tensor:
-    """The absolute value; of complex numbers a float. Unsigned integers aren't taken, as in TensorFlow."""
+    """The absolute value; a float for complex numbers. Unsigned integers aren't accepted, as in TensorFlow."""
     x = convert_to_tensor(x)
     return call("complex_abs", x) if x.dtype.is_complex else _abs_real(x)
 

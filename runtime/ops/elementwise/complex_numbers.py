@@ -100,9 +100,9 @@ _MAKE = register(
 
 
 def complex(real: Any, imag: Any, name: str | None = None) -> Tensor:
-    """The complex numbers with these real and imaginary parts, which broadcast; float32 or float64.
+    """Complex numbers from their real and imaginary parts, float32 or float64, which broadcast.
 
-    Raises TypeError for parts of other or different dtypes.
+    Raises TypeError for other dtypes and for parts whose dtypes differ.
     """
     x, y = convert_to_tensor(real), convert_to_tensor(imag)
     _infer_complex([x, TensorType(y.dtype, x._shape)], {})

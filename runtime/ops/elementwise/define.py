@@ -82,7 +82,7 @@ def unary(
         except leaving():
             raise
 
-    return _public(function, row, "x: a tensor, or what `convert_to_tensor` takes.")
+    return _public(function, row, "x: a tensor, or anything that `convert_to_tensor` accepts.")
 
 
 def binary(

@@ -165,7 +165,7 @@ trunc = unary("trunc", np.trunc, "np.trunc({0})", "x without its fraction.", _fl
 
 
 def round(x: TensorLike, name: str | None = None) -> Tensor:
-    """The nearest integer, halves to even (bankers' rounding); integers as they are."""
+    """The nearest integer, halves to even (bankers' rounding); integers are unchanged."""
     x = convert_to_tensor(x)
     return x if x.dtype.kind in "iu" else rint(x)
 
@@ -263,7 +263,7 @@ NARROW = register(
 
 
 def cast(x: TensorLike, dtype: DTypeLike, name: str | None = None) -> Tensor:
-    """x in another dtype. A float becomes an integer by losing its fraction; nonzero becomes True.
+    """x in another dtype. Floats are truncated to integers; nonzero becomes True.
 
     Raises UnimplementedError for a cast between strings and numbers, TypeError for an unknown dtype.
     """

@@ -151,7 +151,7 @@ def normalize(
 
 @late
 def clip_by_norm(t: TensorLike, clip_norm: Any, axes: Any = None, name: str | None = None) -> Tensor:
-    """t, scaled down to the Euclidean norm `clip_norm` (over `axes`) where it is longer."""
+    """t, scaled down to the Euclidean norm `clip_norm` (over `axes`) if its norm is larger."""
     x = convert_to_tensor(t)
     squares = reduce_sum(x * x, axes, keepdims=True)
     long = squares > 0
@@ -181,9 +181,9 @@ def global_norm(t_list: Sequence[Any], name: str | None = None) -> Tensor:
 def clip_by_global_norm(
     t_list: Sequence[Any], clip_norm: Any, use_norm: Any = None, name: str | None = None
 ) -> tuple[list[Any], Tensor]:
-    """The tensors scaled down so that their common norm is at most `clip_norm`, and the norm they had.
+    """The tensors, scaled down so that their common norm is at most `clip_norm`, and their norm before that.
 
-    An infinite or NaN norm makes all results NaN, so that it doesn't go unseen.
+    If the norm is infinite or NaN, all results are NaN, so that it doesn't go unnoticed.
     """
     total = global_norm(t_list) if use_norm is None else convert_to_tensor(use_norm)
     limit = convert_to_tensor(clip_norm, total.dtype)

@@ -112,7 +112,7 @@ def matmul(
 
     adjoint_a, adjoint_b: the conjugate transpose. a_is_sparse, b_is_sparse, grad_a, grad_b: accepted, without effect.
     output_type: the dtype of the result, to which the operands are cast.
-    Raises ValueError for a matrix that is to be transposed in both ways, InvalidArgumentError for vectors,
+    Raises ValueError if both the transpose and the adjoint of a matrix are requested, InvalidArgumentError for vectors,
     for inner dimensions that differ and for different dtypes.
     """
     x, y = operands("MatMul", a, b)

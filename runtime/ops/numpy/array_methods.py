@@ -56,7 +56,7 @@ def _value(self: Any) -> Any:
 
 
 def _size(self: Any) -> Any:
-    """The number of elements: an int where it is known, else a tensor."""
+    """The number of elements: an int if it is known, else a tensor."""
     return FUNCTIONS[np.size](self)
 
 

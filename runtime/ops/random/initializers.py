@@ -28,7 +28,7 @@ class ones_initializer:
 
 
 class constant_initializer:
-    """One value everywhere, or a list of as many values as the shape has elements."""
+    """Fills a tensor with one value, or with a list of values, one for each element."""
 
     def __init__(self, value: Any = 0, support_partition: bool = False) -> None:
         self.value = value

@@ -294,8 +294,8 @@ def as_string(
 ) -> Tensor:
     """Numbers and bools as strings, with `precision` digits after the point (6 by default).
 
-    fill: "" (spaces), "0", "-" (to the left), "+" (with a sign) or " ": how a number is filled up to `width`.
-    Raises ValueError for another `fill`.
+    fill: "" (spaces), "0", "-" (to the left), "+" (with a sign) or " ": how to pad a number to `width`. Raises
+    ValueError for another `fill`.
     """
     x = convert_to_tensor(input)
     if fill not in ("", "0", "-", "+", " "):
