@@ -43,8 +43,8 @@ _TAKEN = frozenset([
 
 @dataclass(frozen=True)
 class CLibrary:
-    """The files of a C library, and the names of its functions. `shared` and `static` are None where no C compiler
-    was found: then there is the object file alone. `weights` is the safetensors file, if there is one."""
+    """The files of a C library, and the names of its functions. `shared` and `static` are None if no C compiler was
+    found; then only the object file exists. `weights` is the safetensors file, if there is one."""
 
     name: str
     functions: tuple[str, ...]
@@ -65,29 +65,29 @@ def c_library(
 ) -> CLibrary:
     """Compiles a function to a C library, which needs neither Python nor this project.
 
-    The library is for processors like this one; the environment variable AUTOGRAPH_PROCESSOR names another, such as
-    `x86-64-v3`. Tensors and variables that the function reads become part of it, with their current values. Functions
+    The library is for processors like this one; set the environment variable AUTOGRAPH_PROCESSOR for another, such as
+    `x86-64-v3`. Tensors and variables that the function reads become part of the library, with their current values.
+    Functions
     allocate the memory of array results, and the caller frees it. Errors are codes with messages, which name the line
     in the Python source. See docs/c_library.md.
 
     Args:
         function: what `get_concrete_function` returns, or an `ag.function` with an `input_signature`. Dimensions that
             the signature leaves open become parameters; ranks must be known.
-        directory: where the files go; made if it doesn't exist. Files of an earlier library are replaced.
-        name: what files and functions are called: a C identifier; by default the function's own name.
+        directory: the folder for the files; created if it doesn't exist. Files of an earlier library are replaced.
+        name: the name of files and functions, a C identifier; by default the function's own name.
         gradient: also define `NAME_gradient`, which returns the results of the function and the gradient of the sum of
             the floating-point ones by each floating-point argument.
         weights: a safetensors file to write the function's tensors and variables to, rather than into the library. The
-            library then has `NAME_load`, which loads such a file, and its functions take what that gives. In this way
-            the function may assign variables: they change there.
+            library then has `NAME_load`, which loads such a file, and its functions take the loaded weights. Then the
+            function may also assign variables: they change there.
 
-    Returns a CLibrary: the header `NAME.h`, the object file `NAME.o`, an example `NAME_main.c`, and, where there is a C
+    Returns a CLibrary: the header `NAME.h`, the object file `NAME.o`, an example `NAME_main.c`, and, if there is a C
     compiler (`CC`, by default `cc`), the shared library `libNAME.so` and the static one `libNAME.a`.
 
-    Raises UnimplementedError where an operation of the function has no native code, where it draws random numbers
-    without a seed, prints, or assigns a variable without `weights`, with its line; InvalidArgumentError for a name that
-    is no C identifier, and for `weights` where the function has none or there is no C compiler; TypeError for anything
-    but such a function.
+    Raises UnimplementedError, with the line, if an operation has no native code, draws random numbers without a seed,
+    prints, or assigns a variable without `weights`; InvalidArgumentError for a name that isn't a C identifier, and for
+    `weights` if the function has none or there is no C compiler; TypeError for anything but such a function.
     """
     from runtime.codegen.export import c_weights
     from runtime.codegen.export.c_header import example, header
@@ -267,7 +267,7 @@ def _c_function(
 
 
 def _new_value(name: str, variable: Variable, slot: Any, shape: tuple[int | None, ...], weights: Any) -> Any:
-    """The result that becomes a variable's value. Raises UnimplementedError where its size may change."""
+    """The result that becomes a variable's value. Raises UnimplementedError if its size may change."""
     from runtime.codegen.export.c_interface import Result
 
     place = weights.place(variable)

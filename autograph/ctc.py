@@ -81,7 +81,7 @@ def _dense(labels: SparseTensor) -> tuple[Tensor, Tensor]:
 
 
 def _position(blank_index: int, classes: int | None) -> int:
-    """The class that stands for none, counted from the front. Raises ValueError where that isn't known."""
+    """The class that stands for none, counted from the front. Raises ValueError if that isn't known."""
     if blank_index >= 0:
         return blank_index
     if classes is None:
@@ -93,13 +93,13 @@ def ctc_loss(
     labels: Any, logits: Any, label_length: Any, logit_length: Any, logits_time_major: bool = True, unique: Any = None,
     blank_index: int | None = None, name: str | None = None,
 ) -> Tensor:  # fmt: skip
-    """The negative logarithm of the probability of the labels, over all ways to spread them and blanks over the frames.
+    """The negative log probability of the labels, summed over all ways to align them and blanks with the frames.
 
-    labels: integers, shape (batch, most labels), or a sparse tensor of them, from which their number is known
-    (`label_length` may be None) and which needs a `blank_index`. logits: floats, shape (frames, batch, classes), or
+    labels: integers, shape (batch, most labels), or a sparse tensor of them, which gives their number (`label_length`
+    may be None) and requires a `blank_index`. logits: floats, shape (frames, batch, classes), or
     (batch, frames, classes) unless `logits_time_major`. label_length, logit_length: how many of these count, shape
-    (batch,). unique: accepted, without effect: gradients are as fast without it. blank_index: the class of no label,
-    0 by default; negative ones count from the end.
+    (batch,). unique: accepted, without effect: gradients are as fast without it. blank_index: the blank's class, 0 by
+    default; negative ones count from the end.
     Shape: (batch,). Dense labels that don't fit into the frames have a loss of about 707, as in TensorFlow.
     Raises ValueError for sparse labels without `blank_index`, InvalidArgumentError for labels that aren't classes, and
     for sparse ones that don't fit into the frames.
@@ -174,9 +174,10 @@ def ctc_unique_labels(labels: Any, name: str | None = None) -> tuple[Tensor, Ten
 
 
 def collapse_repeated(labels: Any, seq_length: Any, name: str | None = None) -> tuple[Tensor, Tensor]:
-    """Merges equal labels that follow each other: the labels that are left, filled up with 0, and their number per row.
+    """Merges equal labels that follow each other: returns the remaining labels, padded with 0, and their number per
+    row.
 
-    labels: shape (batch, most labels). seq_length: how many of each row count.
+    labels: shape (batch, most labels). seq_length: how many labels of each row count.
     """
     x, lengths = convert_to_tensor(labels), convert_to_tensor(seq_length)
     changed = not_equal(x[:, 1:], x[:, :-1])
@@ -202,7 +203,7 @@ def ctc_greedy_decoder(
     """The labels of the likeliest class of each frame, and minus the sum of these classes' logits, (batch, 1).
 
     inputs: logits, shape (frames, batch, classes). sequence_length: frames of each, shape (batch,). merge_repeated:
-    whether equal labels in a row become one. blank_index: the class of no label, by default the last.
+    whether equal labels in a row become one. blank_index: the blank's class, by default the last.
     Raises ValueError for logits of another rank.
     """
     x, lengths = convert_to_tensor(inputs), convert_to_tensor(sequence_length)
@@ -227,11 +228,11 @@ def ctc_beam_search_decoder(
 ) -> tuple[list[SparseTensor], Tensor]:
     """The likeliest labellings, and the logarithms of their probabilities, shape (batch, top_paths).
 
-    inputs: logits, shape (frames, batch, classes), of which the last class is that of no label, float32 or float64.
-    sequence_length: frames of each, shape (batch,). beam_width: how many prefixes are followed. top_paths: how many
-    labellings are given, the best first.
-    Raises InvalidArgumentError for other shapes and for more paths than prefixes, FailedPreconditionError for frames
-    that aren't there.
+    inputs: logits, shape (frames, batch, classes), float32 or float64; the last class is the blank. sequence_length:
+    frames of each, shape (batch,). beam_width: how many prefixes are followed. top_paths: how many labellings are
+    returned, the best first.
+    Raises InvalidArgumentError for other shapes and for more paths than prefixes, FailedPreconditionError for sequence
+    lengths beyond the frames.
     """
     if top_paths > beam_width:
         raise errors.InvalidArgumentError(f"Requested more paths than the beam width: {top_paths} > {beam_width}")

@@ -77,7 +77,7 @@ class UnsupportedError(AutographError, NotImplementedError):
 
 
 class StagingError(AutographError):
-    """Control flow on tensors can't become part of the program as it is written."""
+    """Control flow on tensors can't be staged as it is written."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -89,7 +89,7 @@ class StagingTypeError(StagingError, TypeError):
 
 
 class StagingValueError(StagingError, ValueError):
-    """A value that must exist doesn't."""
+    """A required value doesn't exist."""
 
 
 def user_frame() -> FrameType | None:

@@ -192,7 +192,7 @@ def _map_ragged(fn: Callable[..., Any], elems: RaggedTensor, signature: Any) -> 
 
 
 def vectorized_map(fn: Callable[..., Any], elems: Any, fallback_to_while_loop: bool = True, warn: bool = True) -> Any:
-    """Calls `fn` with each row, and stacks the results. It is `map_fn`, whose loop runs as native code."""
+    """Calls `fn` with each row, and stacks the results. Like `map_fn`, it runs as a native loop."""
     return map_fn(fn, elems)
 
 

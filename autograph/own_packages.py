@@ -17,7 +17,7 @@ NAME = "runtime"
 
 
 def check() -> None:
-    """Raises ImportError where Python finds another module as `runtime`, or has imported one."""
+    """Raises ImportError if Python finds another module as `runtime`, or has imported one."""
     own = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), NAME)
     loaded = sys.modules.get(NAME)
     try:

@@ -85,9 +85,7 @@ def emulate_gpus(count: int = 1, memory: int = _MEMORY, blocks: int = 2, threads
     """Adds emulated GPUs, which use this computer's threads and memory, to try GPU programs on a machine without one.
 
     They run the same kernels as a GPU, compiled for the processor, and slowly: a launch takes milliseconds. The
-
     environment variable AUTOGRAPH_EMULATED_GPUS sets their number from the start. Tensors on earlier emulated GPUs can
-
     still be read; without any GPU, the CPU computes with them.
 
     Args:
@@ -178,11 +176,10 @@ def get_visible_devices(device_type: str | None = None) -> list[PhysicalDevice]:
 
 
 def set_visible_devices(devices: Any, device_type: str | None = None) -> None:
-    """Chooses the devices to use, of one type ("CPU", "GPU") if given. The CPU can't be hidden. Raises ValueError for a
+    """Chooses the devices to use, of one type ("CPU", "GPU") if given. The CPU can't be hidden.
 
-    device that isn't in `list_physical_devices()`, or for a list without the CPU; RuntimeError if other GPUs were used
-
-    before.
+    Raises ValueError for a device that isn't in `list_physical_devices()`, or for a list without the CPU; RuntimeError
+    if other GPUs were used before.
     """
     wanted = list(devices) if isinstance(devices, (list, tuple)) else [] if devices is None else [devices]
     there = list_physical_devices(device_type)
@@ -203,8 +200,9 @@ def set_visible_devices(devices: Any, device_type: str | None = None) -> None:
 
 def set_logical_device_configuration(device: PhysicalDevice, logical_devices: list[LogicalDeviceConfiguration]) -> None:
     """Divides a device into logical ones (`GPU:0`, `GPU:1`, ...), all of which run on it. A GPU's may have a memory
-    limit. An empty list undoes the division. Raises ValueError for an unknown device, RuntimeError for a GPU if one was
-    used before.
+    limit. An empty list undoes the division.
+
+    Raises ValueError for an unknown device, RuntimeError for a GPU if one was used before.
     """
     if device not in list_physical_devices():
         raise ValueError(f"Unrecognized device: {device!r}")
@@ -340,7 +338,7 @@ def place_in_dlpack(device_type: int, number: int) -> Place | None:
 
 
 def set_log_device_placement(enabled: bool) -> None:
-    """Whether each operation and function says on standard error where it runs."""
+    """Whether each operation and function prints its device to standard error."""
     with _state.lock:
         if bool(enabled) != _state.logging:
             hold_back(1 if enabled else -1)  # machine code says nothing
@@ -424,7 +422,7 @@ class VariableSynchronization(enum.Enum):
 
 
 class VariableAggregation(enum.Enum):
-    """How updates of a variable from several devices would be put together."""
+    """How updates of a variable from several devices are combined."""
 
     NONE = 0
     SUM = 1

@@ -60,7 +60,7 @@ def embedding_lookup_sparse(
 
     params: the table. sp_ids: int ids, a row for each result. sp_weights: one for each id, 1 by default.
     combiner: "sum", "mean" (the default; divided by the sum of the weights) or "sqrtn" (by the root of the sum of their
-    squares). max_norm: rows of the table that are longer are made so long. A row without ids gives 0.
+    squares). max_norm: rows of the table are scaled down to this norm if they are longer. A row without ids gives 0.
     Raises ValueError for another combiner, TypeError for ids that aren't sparse, InvalidArgumentError for ids out of
     range.
     """
@@ -99,7 +99,7 @@ def safe_embedding_lookup_sparse(
 
     Unless the combiner is "sum", ids with weights of 0 or less are left out too. A row without ids gives the row
     `default_id` of the table, by default 0. Shape: that of `sparse_ids` without its last dimension, then that of a row
-    of the table. Raises as `embedding_lookup_sparse` does.
+    of the table. Raises the errors of `embedding_lookup_sparse`.
     """
     if embedding_weights is None:
         raise ValueError(f"Missing embedding_weights {embedding_weights}.")

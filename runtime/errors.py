@@ -49,7 +49,7 @@ class OpError(Exception):
 
 
 class InvalidArgumentError(OpError):
-    """An op got a value, shape or dtype that it can't take."""
+    """An operation got a value, shape or dtype that it doesn't accept."""
 
 
 class FailedAssertion(InvalidArgumentError, AssertionError):
@@ -88,18 +88,18 @@ class NoneValueError(InvalidArgumentError, TypeError, ValueError):
 
 
 class DTypeError(InvalidArgumentError, TypeError):
-    """The operands have dtypes that the op doesn't take, or that can't be combined.
+    """An operation got a dtype that it doesn't accept, or dtypes that can't be combined.
 
     TensorFlow raises InvalidArgumentError for this in eager code and TypeError while tracing; this is both.
     """
 
 
 class FailedPreconditionError(OpError):
-    """The system is not in a state that the operation needs."""
+    """The system isn't in the state that the operation requires."""
 
 
 class NotFoundError(OpError):
-    """Something that was asked for doesn't exist."""
+    """Something requested doesn't exist."""
 
 
 class OutOfRangeError(OpError):
@@ -111,11 +111,11 @@ class UnimplementedError(OpError):
 
 
 class AbortedError(OpError):
-    """An operation was given up, usually because another one failed."""
+    """An operation was aborted, usually because another one failed."""
 
 
 class AlreadyExistsError(OpError):
-    """Something that should be created exists already."""
+    """Something to be created already exists."""
 
 
 class CancelledError(OpError):
@@ -127,15 +127,15 @@ class DataLossError(OpError):
 
 
 class DeadlineExceededError(OpError):
-    """An operation didn't end in time."""
+    """An operation didn't finish in time."""
 
 
 class PermissionDeniedError(OpError):
-    """The caller may not do this."""
+    """The caller doesn't have permission."""
 
 
 class ResourceExhaustedError(OpError, MemoryError):
-    """There isn't enough memory, or of another resource. It is also a MemoryError, which Python code catches."""
+    """Memory or another resource is exhausted. It is also a MemoryError."""
 
 
 class UnauthenticatedError(OpError):

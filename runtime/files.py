@@ -87,7 +87,7 @@ class GFile:
         return found.decode()
 
     def readline(self) -> Any:
-        """The next line, with its end; "" behind the last."""
+        """The next line, with its line end; "" after the last."""
         return self._shown(self._for_reading().readline())
 
     def readlines(self) -> list[Any]:
@@ -105,7 +105,7 @@ class GFile:
         self._open().seek(offset, whence)
 
     def tell(self) -> int:
-        """The place of the next byte."""
+        """The position of the next byte."""
         found: int = self._open().tell()
         return found
 
@@ -117,12 +117,12 @@ class GFile:
         return True
 
     def flush(self) -> None:
-        """Hands what was written to the system."""
+        """Hands written data to the system."""
         if self._file is not None:
             self._file.flush()
 
     def close(self) -> None:
-        """Closes the file. One that was to be written is there then, even when nothing was."""
+        """Closes the file. A file opened for writing exists afterwards, even if nothing was written."""
         if self._file is None and self._writes and not self._reads:
             self._open()
         if self._file is not None:
@@ -164,19 +164,19 @@ def isdir(path: Path) -> bool:
 
 
 def stat(path: Path) -> FileStatistics:
-    """What is known of a file or folder. Raises NotFoundError where there is none."""
+    """Information about a file or folder. Raises NotFoundError if there is none."""
     with translated(path):
         found = os.stat(path)
     return FileStatistics(found.st_size, found.st_mtime_ns, os.path.isdir(path))
 
 
 def join(path: Path, *paths: Path) -> Any:
-    """Parts of a path with separators between them; one that begins with a separator starts anew."""
+    """Parts of a path with separators between them; a part that begins with a separator replaces those before it."""
     return os.path.join(path, *paths)
 
 
 def listdir(path: Path) -> list[str]:
-    """The names in a folder. Raises NotFoundError where there is none."""
+    """The names in a folder. Raises NotFoundError if there is none."""
     if not isdir(path):
         raise errors.NotFoundError(f"Could not find directory {_text(path)}")
     with translated(path):
@@ -190,13 +190,13 @@ def glob(pattern: Any) -> list[str]:
 
 
 def mkdir(path: Path) -> None:
-    """Makes a folder, if it isn't there. Raises NotFoundError where its own folder isn't."""
+    """Creates a folder, if it doesn't exist. Raises NotFoundError if its parent doesn't exist."""
     with translated(path), contextlib.suppress(FileExistsError):
         os.mkdir(path)
 
 
 def makedirs(path: Path) -> None:
-    """Makes a folder and all that it is in, as far as they aren't there."""
+    """Creates a folder and its parents, if they don't exist."""
     with translated(path):
         os.makedirs(path, exist_ok=True)
 
@@ -207,7 +207,7 @@ def _need_room(path: Path, overwrite: bool) -> None:
 
 
 def copy(src: Path, dst: Path, overwrite: bool = False) -> None:
-    """Copies a file. Raises AlreadyExistsError where `dst` is there and not to be overwritten, NotFoundError without a
+    """Copies a file. Raises AlreadyExistsError if `dst` exists and `overwrite` isn't set, NotFoundError if there is no
     file."""
     _need_room(dst, overwrite)
     with translated(src):
@@ -215,14 +215,14 @@ def copy(src: Path, dst: Path, overwrite: bool = False) -> None:
 
 
 def rename(src: Path, dst: Path, overwrite: bool = False) -> None:
-    """Gives a file or folder another name. Raises AlreadyExistsError where that is there and not to be overwritten."""
+    """Renames a file or folder. Raises AlreadyExistsError if the new name exists and `overwrite` isn't set."""
     _need_room(dst, overwrite)
     with translated(src):
         os.replace(src, dst)
 
 
 def remove(path: Path) -> None:
-    """Removes a file. Raises NotFoundError where there is none, FailedPreconditionError for a folder."""
+    """Removes a file. Raises NotFoundError if there is none, FailedPreconditionError for a folder."""
     if isdir(path):
         raise errors.FailedPreconditionError(f"{_text(path)}; Is a directory")
     with translated(path):
@@ -230,7 +230,7 @@ def remove(path: Path) -> None:
 
 
 def rmtree(path: Path) -> None:
-    """Removes a folder with all that is in it. Raises NotFoundError where there is none."""
+    """Removes a folder with all that is in it. Raises NotFoundError if there is none."""
     if not exists(path):
         raise errors.NotFoundError(f"{_text(path)} not found")
     with translated(path):
@@ -242,11 +242,11 @@ def walk(
 ) -> Iterator[tuple[str, list[str], list[str]]]:
     """For a folder and each one in it: its path, the names of its folders, those of its files.
 
-    topdown: a folder comes before those in it. onerror: is called with errors, which are passed over otherwise.
+    topdown: a folder comes before its subfolders. onerror: called with errors, which are ignored otherwise.
     """
     yield from os.walk(_text(top), topdown, onerror)
 
 
 def get_registered_schemes() -> list[str]:
-    """What paths may begin with: nothing but paths of this machine."""
+    """The supported prefixes of paths: only local paths."""
     return [""]

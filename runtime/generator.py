@@ -39,8 +39,8 @@ class Generator:
     stream, as in TensorFlow: the same seed gives TensorFlow's numbers.
 
     Make one with `from_seed`, `from_non_deterministic_state`, `from_state` or `split`. The same seed gives the same
-    numbers, eager and staged. Of one that is made in the scope of a strategy with several replicas, each
-    replica draws other numbers. Raises ValueError for another algorithm.
+    numbers, eager and staged. If it is made in the scope of a strategy with several replicas, each replica draws
+    different numbers. Raises ValueError for another algorithm.
     """
 
     def __init__(self, copy_from: Generator | None = None, state: Any = None, alg: Any = None) -> None:
@@ -53,7 +53,7 @@ class Generator:
 
     @classmethod
     def from_seed(cls, seed: Any, alg: Any = None) -> Generator:
-        """A generator whose numbers follow from `seed`."""
+        """A generator whose numbers are determined by `seed`."""
         _check_algorithm(alg)
         with init_scope():
             return cls(state=_words_of(seed), alg=PHILOX)
@@ -66,7 +66,7 @@ class Generator:
 
     @classmethod
     def from_state(cls, state: Any, alg: Any) -> Generator:
-        """A generator that goes on from a state, such as another generator's."""
+        """A generator that continues from a state, such as another generator's."""
         return cls(
             state=convert_to_tensor(state, None if isinstance(state, (Tensor, Variable)) else dtypes.int64), alg=alg
         )
@@ -102,7 +102,7 @@ class Generator:
         self._state.assign(Generator.from_seed(seed)._state.numpy())
 
     def skip(self, delta: Any) -> Tensor:
-        """Moves on as if `delta` numbers had been drawn; gives the state before."""
+        """Advances as if `delta` numbers had been drawn; returns the state before."""
         before = self._state.read_value()
         low = before[0] + call("cast", convert_to_tensor(delta), dtype=dtypes.int64) * philox.BLOCKS
         # The words are unsigned: one overflows where its sign bit goes from 1 to 0.
@@ -199,7 +199,7 @@ _global: list[Generator] = []
 
 
 def get_global_generator() -> Generator:
-    """The generator that programs share; made when it is first asked for."""
+    """The global generator; created at the first call."""
     if not _global:
         with init_scope():
             _global.append(Generator.from_non_deterministic_state())
@@ -281,7 +281,7 @@ def split(seed: Any, num: int = 2, alg: Any = "auto_select") -> Tensor:
 
 
 def fold_in(seed: Any, data: Any, alg: Any = "auto_select") -> Tensor:
-    """A new pair of seeds from one and a number, of the number's dtype."""
+    """A new pair of seeds from a pair and a number; it has the number's dtype."""
     number = convert_to_tensor(data)
     first = stateless.uniform(stateless.state_of(seed), [], None, None, number.dtype)
     return call("stack", first, number, axis=0)
@@ -294,7 +294,8 @@ def gamma(
     shape: Any, alpha: Any, beta: Any = None, dtype: DTypeLike = dtypes.float32, seed: int | None = None,
     name: str | None = None,
 ) -> Tensor:  # fmt: skip
-    """Gamma-distributed numbers of shape `shape` + the shape of `alpha` and `beta`, differentiable by both."""
+    """Gamma-distributed numbers of shape `shape` + the shape of `alpha` and `beta`, differentiable with respect to
+    both."""
     kind = dtypes.as_dtype(dtype)
     a, b = convert_to_tensor(alpha, kind), convert_to_tensor(1 if beta is None else beta, kind)
     full = [*int_list(shape, "shape"), *dims(a + zeros_like(b))]

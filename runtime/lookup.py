@@ -21,9 +21,9 @@ from runtime.tensor import EagerTensor, Tensor
 
 
 class KeyValueTensorInitializer:
-    """Keys and values of a table, given as tensors or what becomes some: vectors of one length.
+    """The keys and values of a table, as vectors of one length: tensors, or values that convert to tensors.
 
-    key_dtype, value_dtype: by default those that the values have as tensors.
+    key_dtype, value_dtype: by default those of the tensors.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class KeyValueTensorInitializer:
         return self._value_dtype
 
     def initialize(self, table: Any) -> None:
-        """Fills a table. Raises InvalidArgumentError where there aren't as many values as keys."""
+        """Fills a table. Raises InvalidArgumentError if the numbers of keys and values differ."""
         table._fill(_array(self._keys), _array(self._values))
 
 
@@ -59,7 +59,7 @@ def _array(tensor: Tensor) -> np.ndarray:
 
 
 class TextFileIndex:
-    """What `TextFileInitializer` reads instead of a column: the whole line, or its number from 0."""
+    """Stands for a column of `TextFileInitializer`: the whole line, or its number from 0."""
 
     WHOLE_LINE = -2
     LINE_NUMBER = -1
@@ -195,10 +195,10 @@ class _Static(_Lookups):
 
 
 class StaticHashTable(_Static):
-    """A table that never changes once it is made.
+    """An immutable table.
 
     initializer: `KeyValueTensorInitializer` or `TextFileInitializer`. default_value: the value of all other keys.
-    Raises InvalidArgumentError where there aren't as many values as keys, FailedPreconditionError for a key that has
+    Raises InvalidArgumentError if there aren't as many values as keys, FailedPreconditionError for a key that has
     two values, TypeError and ValueError for a default of another dtype or shape.
     """
 
@@ -254,7 +254,8 @@ class StaticHashTable(_Static):
 
 
 class StaticVocabularyTable(_Static):
-    """Numbers of words, int64: those of a table, and for other words one of `num_oov_buckets` behind them, by a hash.
+    """Numbers words, int64: by a table, and other words by a hash, with one of `num_oov_buckets` numbers after the
+    table's.
 
     initializer: with int64 values 0, 1, ... for its keys; None for hashes alone. lookup_key_dtype: of the words that
     are looked up, int32, int64 or string; by default that of the keys.
@@ -309,7 +310,7 @@ class MutableHashTable(_Lookups):
     """A table whose keys and values change, in eager and in staged code.
 
     default_value: the value of all other keys; its shape is that of all values. checkpoint: whether checkpoints save
-    what the table holds.
+    the table's contents.
     """
 
     def __init__(
@@ -341,13 +342,13 @@ class MutableHashTable(_Lookups):
     def lookup(self, keys: Any, dynamic_default_values: Any = None, name: str | None = None) -> Any:
         """The values of keys, of any shape.
 
-        dynamic_default_values: for each key the value that it has if the table doesn't have it. Raises TypeError for
+        dynamic_default_values: a default value for each key. Raises TypeError for
         keys of another dtype, InvalidArgumentError for defaults of another shape.
         """
         return self._of(keys, dynamic_default_values)
 
     def insert(self, keys: Any, values: Any, name: str | None = None) -> None:
-        """Gives keys values, in place of those that they had; of a key that comes twice the last counts.
+        """Sets the values of keys; if a key is repeated, the last value counts.
 
         Raises ValueError for other dtypes, InvalidArgumentError for values of another shape.
         """
@@ -355,7 +356,7 @@ class MutableHashTable(_Lookups):
         apply(hash_tables.INSERT, operands, {"table": self._table})
 
     def remove(self, keys: Any, name: str | None = None) -> None:
-        """Takes keys and their values out; other keys are left alone. Raises TypeError for keys of another dtype."""
+        """Removes keys and their values; unknown keys are ignored. Raises TypeError for keys of another dtype."""
         wanted = convert_to_tensor(keys, None if is_tensor_like(keys) else self._key_dtype)
         if wanted.dtype is not self._key_dtype:
             raise TypeError(f"Dtype of argument `keys` must be {self._key_dtype!r}, received: {wanted.dtype!r}")
@@ -386,10 +387,10 @@ class MutableHashTable(_Lookups):
 
 
 class DenseHashTable(MutableHashTable):
-    """A `MutableHashTable` of which two keys mean something else, as in TensorFlow: they are refused.
+    """A `MutableHashTable` with two reserved keys, as in TensorFlow.
 
     empty_key, deleted_key: these keys. initial_num_buckets: taken, a power of 2.
-    Raises InvalidArgumentError where they are equal, and for another number of buckets.
+    Raises InvalidArgumentError if they are equal, and for another number of buckets.
     """
 
     def __init__(

@@ -27,9 +27,9 @@ from runtime.tensor import Tensor
 
 
 class FixedLenFeature(NamedTuple):
-    """A feature that has as many values in each message as `shape` says.
+    """A feature with a fixed number of values in each message, given by `shape`.
 
-    default_value: what stands for it where it is missing, of that shape or a scalar; None: then it is an error.
+    default_value: the value of a missing feature, of that shape or a scalar; with None, a missing feature is an error.
     """
 
     shape: Any
@@ -38,10 +38,10 @@ class FixedLenFeature(NamedTuple):
 
 
 class FixedLenSequenceFeature(NamedTuple):
-    """A feature that is a list of steps, each with as many values as `shape` says.
+    """A feature that is a list of steps, each with a fixed number of values, given by `shape`.
 
-    allow_missing: whether it may be missing; `parse_example` wants it True. default_value: what shorter lists of a
-    batch are filled up with, a scalar; by default 0 or the empty string."""
+    allow_missing: whether it may be missing; must be True for `parse_example`. default_value: a scalar that pads
+    shorter lists of a batch; by default 0 or the empty string."""
 
     shape: Any
     dtype: Any
@@ -114,8 +114,9 @@ _PARTITIONS = {
 class RaggedFeature(NamedTuple):
     """A feature with any number of values: a ragged tensor.
 
-    value_key: its key in the messages, by default the name of the feature. partitions: what makes rows of the values,
-    the outermost first: `RaggedFeature.RowLengths(key)` and the like. row_splits_dtype is without effect: row splits
+    value_key: its key in the messages, by default the name of the feature. partitions: how values are divided into
+    rows, the outermost first: `RaggedFeature.RowLengths(key)` and the like. row_splits_dtype is without effect: row
+    splits
     are int64."""
 
     dtype: Any
@@ -258,7 +259,7 @@ def parse_example(serialized: Any, features: Any, example_names: Any = None, nam
     serialized: strings, shape [n], or one string, for which this is `parse_single_example`. features: for each key a
     FixedLenFeature (a tensor), FixedLenSequenceFeature (a tensor, filled up), VarLenFeature, SparseFeature (sparse
     tensors) or RaggedFeature. Raises InvalidArgumentError for a string that is no such message, and for a feature that
-    is missing or of another dtype or size; ValueError where there are no features.
+    is missing or of another dtype or size; ValueError if there are no features.
     """
     messages = convert_to_tensor(serialized, dtypes.string)
     if messages.shape.rank == 0:

@@ -20,8 +20,8 @@ _shown = threading.Lock()  # held by the one that is shown: bars don't nest
 def show_progress(enabled: bool) -> None:
     """Whether work that takes longer than two seconds shows a progress bar on the terminal (default: yes).
 
-    Bars need the package tqdm (`python -m pip install tqdm`), and a terminal as standard error. Raises TypeError for
-    what is no bool.
+    Bars need the package tqdm (`python -m pip install tqdm`), and a terminal as standard error. Raises TypeError unless
+    `enabled` is a bool.
     """
     global _wanted
     if not isinstance(enabled, bool):

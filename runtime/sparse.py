@@ -230,7 +230,7 @@ def need_sparse(value: Any) -> SparseTensor:
 def to_dense(
     sp_input: SparseTensor, default_value: Any = None, validate_indices: bool = True, name: str | None = None
 ) -> Tensor:
-    """The whole tensor, with `default_value` (0, or an empty string) in the other places."""
+    """The dense tensor, with `default_value` (0, or an empty string) in the other places."""
     sp_input = need_sparse(sp_input)
     blank = default_value if default_value is not None else ("" if sp_input.dtype is dtypes.string else 0)
     whole = fill(sp_input.dense_shape, convert_to_tensor(blank, sp_input.dtype))
@@ -262,9 +262,9 @@ def sparse_row(sp_input: SparseTensor, index: Any) -> SparseTensor:
 def sparse_concat(
     axis: int, sp_inputs: Sequence[SparseTensor], expand_nonconcat_dims: bool = False, name: Any = None
 ) -> Any:
-    """Joined along an axis, as the whole tensors would be.
+    """Concatenates sparse tensors along an axis.
 
-    expand_nonconcat_dims: the other dimensions become as large as the largest; else they must be the same.
+    expand_nonconcat_dims: enlarge the other dimensions to the largest; otherwise they must be equal.
     """
     sp_inputs = [need_sparse(each) for each in sp_inputs]
     rank = sp_inputs[0].shape.rank or 0
@@ -287,7 +287,7 @@ def sparse_concat(
 
 
 def sparse_add(a: Any, b: Any, threshold: Any = 0, name: str | None = None) -> Any:
-    """The sum: sparse of two sparse tensors, else a tensor. Values at one place are added."""
+    """The sum; sparse if both tensors are sparse, else dense. Values at the same place are added."""
     if not (isinstance(a, SparseTensor) and isinstance(b, SparseTensor)):
         parts = [to_dense(x) if isinstance(x, SparseTensor) else convert_to_tensor(x) for x in (a, b)]
         return add(parts[0], parts[1])
@@ -317,7 +317,7 @@ def sparse_reduce_sum(
 def sparse_reduce_max(
     sp_input: SparseTensor, axis: Any = None, keepdims: bool = False, output_is_sparse: bool = False, name: Any = None
 ) -> Any:
-    """The largest of the values that are kept, over axes; 0 where there are none."""
+    """The largest of the stored values, over axes; 0 if there are none."""
     rank = need_sparse(sp_input).shape.rank or 0
     axes = (
         list(range(rank)) if axis is None else [a % rank for a in (axis if isinstance(axis, (list, tuple)) else [axis])]
@@ -363,7 +363,7 @@ def sparse_transpose(
 
 
 def sparse_expand_dims(sp_input: SparseTensor, axis: Any = None, name: str | None = None) -> SparseTensor:
-    """With a dimension of size 1 put in at `axis` (the end by default), an int from -rank - 1 to rank.
+    """Inserts a dimension of size 1 at `axis` (by default at the end), an int from -rank - 1 to rank.
 
     Raises InvalidArgumentError for another axis.
     """
@@ -387,7 +387,7 @@ def retain(sp_input: SparseTensor, to_retain: Any) -> SparseTensor:
 
 
 def sparse_slice(sp_input: SparseTensor, start: Any, size: Any, name: str | None = None) -> SparseTensor:
-    """A block of the whole tensor, as much of it as there is: empty where it begins behind the end."""
+    """A block of the tensor, cut off at its end; empty if it begins beyond the end."""
     sp_input = need_sparse(sp_input)
     low, extent = convert_to_tensor(start, _INT), convert_to_tensor(size, _INT)
     left = maximum(sp_input.dense_shape - low, 0)
@@ -408,7 +408,7 @@ def sparse_eye(
 
 
 def map_values(op: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """`op` of the values of sparse arguments that have the same places."""
+    """Applies `op` to the values of sparse arguments that have the same places."""
     found = [a for a in [*args, *kwargs.values()] if isinstance(a, SparseTensor)]
 
     def flat(value: Any) -> Any:

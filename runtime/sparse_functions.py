@@ -99,9 +99,9 @@ maximum, minimum = _extreme("maximum", larger), _extreme("minimum", smaller)
 
 
 def sparse_reshape(sp_input: SparseTensor, shape: Any, name: str | None = None) -> SparseTensor:
-    """The same elements in row-major order, in another shape. One dimension may be -1: what remains.
+    """The same elements in row-major order, in another shape. One dimension may be -1 and is inferred.
 
-    Raises InvalidArgumentError where the number of places differs or several dimensions are -1.
+    Raises InvalidArgumentError if the number of places differs or several dimensions are -1.
     """
     x = need_sparse(sp_input)
     wanted, old = cast(convert_to_tensor(shape, dtype_hint=_INT), _INT), static_value(x.dense_shape)
@@ -139,7 +139,7 @@ def _moved(x: SparseTensor, shape: Tensor) -> Tensor:
 
 
 def fill_empty_rows(sp_input: SparseTensor, default_value: Any, name: str | None = None) -> tuple[SparseTensor, Tensor]:
-    """The tensor with `default_value` in the first place of each row that has no elements, and which rows these are.
+    """Puts `default_value` in the first place of each row without elements; also returns which rows these are.
 
     Raises TypeError for a dense tensor.
     """
@@ -156,7 +156,7 @@ def fill_empty_rows(sp_input: SparseTensor, default_value: Any, name: str | None
 
 
 def softmax(sp_input: SparseTensor, name: str | None = None) -> SparseTensor:
-    """exp(x) / sum(exp(x)) along the last dimension, of the elements that are kept: the others have no part in it.
+    """exp(x) / sum(exp(x)) along the last dimension, over the stored elements only.
 
     Raises ValueError for a rank below 2, TypeError for a dense tensor.
     """
@@ -173,7 +173,7 @@ def softmax(sp_input: SparseTensor, name: str | None = None) -> SparseTensor:
 def split(
     sp_input: SparseTensor | None = None, num_split: int | None = None, axis: int | None = None, name: str | None = None
 ) -> list[SparseTensor]:
-    """Parts along an axis; where its length isn't a multiple, the first parts are one longer.
+    """Splits a tensor along an axis; if the length isn't a multiple, the first parts are longer by one.
 
     Raises ValueError for a number of parts or an axis that is missing or doesn't fit.
     """
@@ -199,7 +199,7 @@ def split(
 
 
 def to_indicator(sp_input: SparseTensor, vocab_size: Any, name: str | None = None) -> Tensor:
-    """Which numbers below `vocab_size` each row has: bools, the last dimension replaced by one of that size.
+    """Which numbers below `vocab_size` each row contains: bools, with the last dimension replaced by one of that size.
 
     sp_input: integers. Raises InvalidArgumentError for numbers out of range.
     """
@@ -213,10 +213,10 @@ def to_indicator(sp_input: SparseTensor, vocab_size: Any, name: str | None = Non
 
 
 def reset_shape(sp_input: SparseTensor, new_shape: Any = None) -> SparseTensor:
-    """The same elements in a whole of another shape: by default the smallest around them.
+    """The same elements with another dense shape; by default the smallest that holds them.
 
-    Raises ValueError for a shape that is smaller than the tensor's in a dimension (InvalidArgumentError where that is
-    known when the program runs).
+    Raises ValueError for a shape that is smaller than the tensor's in a dimension (InvalidArgumentError if that is
+    known only at run time).
     """
     x = need_sparse(sp_input)
     if new_shape is None:
@@ -238,10 +238,11 @@ def bincount(
     values: Any, weights: Any = None, axis: int | None = 0, minlength: int | None = None, maxlength: int | None = None,
     binary_output: bool = False, name: str | None = None,
 ) -> SparseTensor:  # fmt: skip
-    """How often each number occurs, in the dtype of the numbers, or the sum of its weights: only of numbers that occur.
+    """How often each number occurs, in the dtype of the numbers, or the sum of its weights: for numbers that occur
+    only.
 
     values: integers, dense or sparse. axis: 0 counts all elements, -1 those of each row of a matrix. minlength: the
-    least length of the result. maxlength: its length; numbers of as much or more don't count. binary_output: 1 for each
+    least length of the result. maxlength: its length; larger numbers don't count. binary_output: 1 for each
     number that occurs.
     Raises ValueError for another axis, and for weights with `binary_output`; InvalidArgumentError for negative numbers.
     """
@@ -322,7 +323,7 @@ def cross_hashed(
     """All combinations of one value from each feature of an example, as numbers in [0, num_buckets): hashes, int64.
 
     inputs: matrices of integers or strings, sparse or dense, with a row for each example; sparse ones come first.
-    num_buckets: 0 for all numbers. hash_key: another one gives other numbers.
+    num_buckets: 0 for no limit. hash_key: changes the hash.
     Raises TypeError for another input, InvalidArgumentError for different numbers of rows.
     """
     return SparseTensor(*crosses.cross(_features(inputs), None, hash_key or _KEY, num_buckets))

@@ -253,7 +253,7 @@ class EagerTensor(Tensor):
     def gpu(self, gpu_index: int = 0) -> EagerTensor:
         """The tensor on a GPU, to which it is copied when something there needs it.
 
-        Raises RuntimeError where there is no such GPU, and for dtypes that GPUs don't have.
+        Raises RuntimeError if there is no such GPU, and for dtypes that GPUs don't have.
         """
         return _on_gpu(self, gpu_index)
 

@@ -39,19 +39,19 @@ _RAISE = opcode.opmap["RAISE_VARARGS"]
 
 
 def enable_traceback_filtering() -> None:
-    """Errors show the user's frames only. This is the default."""
+    """Tracebacks show only your own frames. This is the default."""
     global _enabled
     _enabled = True
 
 
 def disable_traceback_filtering() -> None:
-    """Errors show this project's frames too, and the functions that blocks of code were made into."""
+    """Tracebacks also show this project's frames, and the functions that blocks were converted to."""
     global _enabled
     _enabled = False
 
 
 def is_traceback_filtering_enabled() -> bool:
-    """Whether errors show the user's frames only."""
+    """Whether tracebacks show only your own frames."""
     return _enabled
 
 

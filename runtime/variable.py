@@ -107,8 +107,8 @@ class _MadeByCreators(type):
 def variable_creator_scope(variable_creator: Callable[..., Any]) -> Iterator[None]:
     """A block in which `variable_creator(next_creator, **options)` makes variables.
 
-    options: the arguments of `Variable`, by name. The function gives what stands for the variable, usually
-    `next_creator(**options)` with other options. Scopes nest; the innermost is asked first.
+    options: the arguments of `Variable`, by name. The function returns the variable, usually `next_creator(**options)`
+    with other options. Scopes nest; the innermost is called first.
     """
     before = ctx.creators
     ctx.creators = (*before, variable_creator)
@@ -122,9 +122,9 @@ class Variable(Operators, metaclass=_MadeByCreators):
     """A tensor-like object whose value can change.
 
     initial_value   anything that `convert_to_tensor` accepts, or a function without arguments that returns it
-    trainable       whether gradient tapes watch it by themselves (default: True for floats)
+    trainable       whether gradient tapes watch it automatically (default: True for floats)
     dtype           of the value; default: the initial value's
-    shape           what assigned values must fit (None dimensions: any); default: the initial value's shape
+    shape           the shape of assigned values (None: any size); default: the initial value's shape
 
     Raises ValueError for a missing or symbolic initial value.
     """
@@ -252,8 +252,8 @@ class Variable(Operators, metaclass=_MadeByCreators):
 
     @property
     def device(self) -> str:
-        """Where the variable is, in TensorFlow's long form: that of the `device` block or the initial value it was made
-        with."""
+        """The variable's device, in TensorFlow's long form: that of the `device` block or of the initial value it was
+        made with."""
         return CPU if self._place is None else self._place.name
 
     def get_shape(self) -> TensorShape:
@@ -303,7 +303,7 @@ class Variable(Operators, metaclass=_MadeByCreators):
         return self.current_array()
 
     def current_array(self) -> Any:
-        """The value's array, which nobody may write to. Raises RuntimeError where there is no value yet."""
+        """The value's array, which nobody may write to. Raises RuntimeError if there is no value yet."""
         if self._array is None:
             raise self._no_value()
         return self._array if self._place is None else self._array.on_host()
@@ -312,7 +312,7 @@ class Variable(Operators, metaclass=_MadeByCreators):
         return RuntimeError(f"The variable {self.name} has no value yet: the function that creates it hasn't run.")
 
     def numpy(self) -> Any:
-        """The current value: a NumPy scalar for rank 0, else an array of its own memory."""
+        """The current value: a NumPy scalar for rank 0, else a copy as an array."""
         if ctx.builder is not None:
             raise NotImplementedError("numpy() is only available when eager execution is enabled.")
         return EagerTensor(self.current_array(), self.dtype).numpy()
@@ -333,7 +333,7 @@ class Variable(Operators, metaclass=_MadeByCreators):
     def assign(
         self, value: TensorLike, use_locking: bool = False, name: str | None = None, read_value: bool = True
     ) -> Any:
-        """Sets the value, of the variable's dtype and a shape that fits; gives the variable.
+        """Sets the value, which must have the variable's dtype and a compatible shape; returns the variable.
 
         Raises ValueError for a tensor of another dtype or shape, TypeError for a Python value that doesn't fit.
         """
@@ -361,13 +361,13 @@ class Variable(Operators, metaclass=_MadeByCreators):
     def assign_add(
         self, delta: TensorLike, use_locking: bool = False, name: str | None = None, read_value: bool = True
     ) -> Any:
-        """Adds to the value; gives the variable. Raises as `assign`."""
+        """Adds to the value; returns the variable. Raises the errors of `assign`."""
         return self._update(add, delta, "assign_add", read_value)
 
     def assign_sub(
         self, delta: TensorLike, use_locking: bool = False, name: str | None = None, read_value: bool = True
     ) -> Any:
-        """Subtracts from the value; gives the variable. Raises as `assign`."""
+        """Subtracts from the value; returns the variable. Raises the errors of `assign`."""
         return self._update(subtract, delta, "assign_sub", read_value)
 
     @one_at_a_time
@@ -412,7 +412,7 @@ class Variable(Operators, metaclass=_MadeByCreators):
         return self._replace(lambda current: function(current, convert_to_tensor(indices), values))
 
     def scatter_nd_update(self, indices: Any, updates: Any, name: str | None = None) -> Any:
-        """Replaces the slices at the index vectors in the last dimension of `indices`; gives the variable."""
+        """Replaces the slices at the index vectors in the last dimension of `indices`; returns the variable."""
         return self._scatter(scatter.tensor_scatter_nd_update, indices, updates)
 
     def scatter_nd_add(self, indices: Any, updates: Any, name: str | None = None) -> Any:
@@ -446,7 +446,7 @@ class Variable(Operators, metaclass=_MadeByCreators):
         return call("broadcast_to", values, *extra, shape=shape)
 
     def scatter_update(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Any:
-        """Replaces the rows that `sparse_delta` (IndexedSlices) says; gives the variable."""
+        """Replaces the rows given by `sparse_delta` (IndexedSlices); returns the variable."""
         return self._scatter_rows(self.scatter_nd_update, sparse_delta)
 
     def scatter_add(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Any:
@@ -492,7 +492,7 @@ class Variable(Operators, metaclass=_MadeByCreators):
         return self.scatter_nd_update(vectors, sparse_delta.values)
 
     def count_up_to(self, limit: Any) -> Tensor:
-        """Adds 1; gives the value before. Raises OutOfRangeError when that would pass `limit`."""
+        """Adds 1; returns the value before. Raises OutOfRangeError if that would exceed `limit`."""
         before = self.read_value()
         assert_op(before < limit, f"Reached limit of {limit}", "OutOfRangeError")
         self.assign_add(1)
@@ -500,11 +500,11 @@ class Variable(Operators, metaclass=_MadeByCreators):
 
     @property
     def initial_value(self) -> Tensor:
-        """Not kept, as in TensorFlow 2: raises RuntimeError."""
+        """Raises RuntimeError: as in TensorFlow 2, it isn't kept."""
         raise RuntimeError("`initial_value` is not kept: read the variable before assigning it.")
 
     def set_shape(self, shape: Any) -> None:
-        """Narrows the static shape. Raises ValueError where it doesn't fit."""
+        """Narrows the static shape. Raises ValueError if it doesn't fit."""
         self._shape = merge(self._shape, as_shape(shape))
 
     def gather_nd(self, indices: Any, name: str | None = None) -> Tensor:

@@ -30,7 +30,7 @@ def run(options: Any) -> int:
 
 
 def _ones(spec: TensorSpec) -> Any:
-    """A tensor to run the program on. Raises UsageError where its size is open."""
+    """A tensor to run the program on. Raises UsageError if its size is open."""
     if spec.dtype.name == "string" or not spec.shape.is_fully_defined():
         raise UsageError(
             f"--measure runs the function on ones, and can't make {spec.name}: {spec.dtype.name}{spec.shape}. Give "

@@ -14,7 +14,7 @@ from runtime.errors import OpError
 
 def exported(options: Any, export: Callable[[Any], Any], show: Callable[[Any], None]) -> int:
     """Traces a function, exports the concrete function and shows what `export` gives. The exit code is 1 where the
-    function can't be traced or exported. Raises UsageError where nothing can be written."""
+    function can't be traced or exported. Raises UsageError if nothing can be written."""
     name, function, arguments = function_of(options)
     try:
         concrete = Function(function).get_concrete_function(**arguments)

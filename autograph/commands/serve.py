@@ -46,7 +46,7 @@ STAGES = {
 
 
 def run(options: Any) -> int:
-    """Serves until Ctrl-C. Raises UsageError where the port is taken."""
+    """Serves until Ctrl-C. Raises UsageError if the port is taken."""
     try:
         server = Server(options.port)
     except (OSError, OverflowError) as error:

@@ -71,7 +71,7 @@ def converted(function: Any) -> Any:
 
 @_uncollected()
 def to_code(function: Any, after_pass: Callable[[str, str], None] | None = None) -> str:
-    """The converted source of a function, as text that does the same.
+    """The converted source of a function, as text.
 
     after_pass: called with the name of each pass and the text after it. Raises ConversionError when there is no source.
     """
@@ -103,9 +103,9 @@ def to_graph(function: Any, recursive: bool = True, experimental_optional_featur
 
 
 def do_not_convert(function: Any = None) -> Any:
-    """A function that converted code calls as it is. Usable as a decorator, with or without parentheses.
+    """Marks a function that converted code calls unconverted; a decorator, with or without parentheses.
 
-    Functions that it hands to `ag.map_fn`, `Strategy.run` and the like aren't converted either.
+    Functions that it passes to `ag.map_fn`, `Strategy.run` and the like aren't converted either.
     """
     if function is None:
         return do_not_convert

@@ -88,7 +88,7 @@ def flat_shapes(types: Any, shapes: Any) -> list[Any]:
 def padded_shapes(spec: Any, shapes: Any) -> list[Any]:
     """For each leaf of elements of a spec the shape that it is filled up to: None is as much as the largest needs.
 
-    Raises ValueError where a shape's rank isn't the leaf's.
+    Raises ValueError if a shape's rank isn't the leaf's.
     """
     leaves = nest.flatten(spec)
     found = []

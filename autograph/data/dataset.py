@@ -131,7 +131,7 @@ class Dataset:
 
     @staticmethod
     def counter(start: Any = 0, step: Any = 1, dtype: Any = dtypes.int64, name: str | None = None) -> Dataset:
-        """The numbers from ``start`` on, ``step`` apart, without end."""
+        """An infinite sequence of numbers from ``start``, ``step`` apart."""
         return Dataset(mixing.Counted(start, step, dtypes.as_dtype(dtype)))
 
     @staticmethod
@@ -177,9 +177,9 @@ class Dataset:
         return Dataset(mapped)
 
     def flat_map(self, map_func: Callable[..., Dataset], name: str | None = None) -> Dataset:
-        """Calls ``map_func``, which returns a dataset, on each element, and concatenates these datasets. Raises
+        """Calls ``map_func``, which returns a dataset, on each element, and concatenates these datasets.
 
-        TypeError if the function returns something else.
+        Raises TypeError if the function returns something else.
         """
         return self._interleaved(map_func, 1, 1)
 
@@ -342,13 +342,11 @@ class Dataset:
         self, batch_size: Any, padded_shapes: Any = None, padding_values: Any = None, drop_remainder: bool = False,
         name: str | None = None,
     ) -> Dataset:  # fmt: skip
-        """Stacks ``batch_size`` elements at a time, each padded to the size of the largest. padded_shapes: the shape to
+        """Stacks ``batch_size`` elements at a time, each padded to the size of the largest.
 
-        pad to, or a structure of shapes like the elements'; None (or -1) in a shape stands for the largest size in the
-
-        batch. padding_values: scalars to pad with; by default 0 and the empty string. Raises ValueError if a shape's
-
-        rank isn't the elements', DataLossError for an element that is too large.
+        padded_shapes: the shape to pad to, or a structure of shapes like the elements'; None (or -1) in a shape stands
+        for the largest size in the batch. padding_values: scalars to pad with; by default 0 and the empty string.
+        Raises ValueError if a shape's rank isn't the elements', DataLossError for an element that is too large.
         """
         leaves = nest.flatten(self.element_spec)
         shapes = arguments.padded_shapes(self.element_spec, padded_shapes)
@@ -395,9 +393,9 @@ class Dataset:
         return Dataset(ahead.Prefetched(self._plan, static_int(buffer_size, "prefetch")))
 
     def cache(self, filename: str = "", name: str | None = None) -> Dataset:
-        """Keeps the elements after the first complete run: in memory or, with a name, in a file. An existing file is
+        """Keeps the elements after the first complete run: in memory or, with a name, in a file.
 
-        read instead of the source. Raises InvalidArgumentError if its elements are of another kind.
+        An existing file is read instead of the source. Raises InvalidArgumentError if its elements are of another kind.
         """
         path = path_of(filename)
         return Dataset(
@@ -430,7 +428,7 @@ class Dataset:
     def load(
         path: Any, element_spec: Any = None, compression: str | None = None, reader_func: Any = None, wait: bool = False
     ) -> Dataset:
-        """The elements that `save` has written into a folder.
+        """Reads the elements that `save` wrote to a folder.
 
         reader_func: makes the dataset from a dataset of datasets; by default files are read one after the other. Raises
         NotFoundError if there is nothing, DataLossError for a damaged file, InvalidArgumentError if the elements don't
@@ -443,11 +441,10 @@ class Dataset:
 
     @staticmethod
     def choose_from_datasets(datasets: Any, choice_dataset: Dataset, stop_on_empty_dataset: bool = True) -> Dataset:
-        """Elements of several datasets; the int64 scalars of ``choice_dataset`` choose the dataset of each. If the
+        """Elements of several datasets; the int64 scalars of ``choice_dataset`` choose the dataset of each.
 
-        chosen one is exhausted, the dataset ends or, with ``stop_on_empty_dataset=False``, takes the next choice.
-
-        Raises ValueError for no datasets, TypeError if dtypes differ or choices aren't such scalars.
+        If the chosen one is exhausted, the dataset ends or, with ``stop_on_empty_dataset=False``, takes the next
+        choice. Raises ValueError for no datasets, TypeError if dtypes differ or choices aren't such scalars.
         """
         if not datasets:
             raise ValueError("Invalid `datasets`. `datasets` should not be empty.")
@@ -464,7 +461,6 @@ class Dataset:
         """Takes each element from one of several datasets, chosen at random: in TensorFlow's order, for the same seeds.
 
         weights: the probability of each dataset, by default equal; or a dataset of weights. Raises ValueError if their
-
         number is wrong.
         """
         if not datasets:

@@ -237,7 +237,7 @@ class TFRecordOptions:
 
 
 class TFRecordWriter:
-    """Writes records to a TFRecord file, in place of what it holds; a context manager.
+    """Writes records to a TFRecord file, replacing its contents; a context manager.
 
     options: a `TFRecordOptions`, or the kind of compression. Raises NotFoundError and the like where the file can't be
     made.
@@ -300,7 +300,7 @@ class DatasetWriter:
 
 
 def _matching(file_pattern: Any) -> list[str]:
-    """The files that match a pattern or one of several, sorted. Raises ValueError where none does."""
+    """The files that match a pattern or one of several, sorted. Raises ValueError if none does."""
     patterns = file_pattern if isinstance(file_pattern, (list, tuple)) else [file_pattern]
     if not patterns:
         raise ValueError("File pattern is empty.")

@@ -195,7 +195,7 @@ class DatasetIterator(StagedIterator, Stream):
             return [source.taken, *(word for position in self._shuffles for word in position)]
 
     def check_state(self, state: Any) -> None:
-        """Raises InvalidArgumentError where `set_state` can't take a state."""
+        """Raises InvalidArgumentError if `set_state` can't take a state."""
         count = 1 + 3 * len(self._shuffles)
         if np.shape(state) != (count,) or min(int(number) for number in state) < 0:
             raise InvalidArgumentError(

@@ -528,8 +528,8 @@ class FeatureLists(Message):
 
 
 class Example(Message):
-    """What a record usually holds: `features`. `SerializeToString` and `FromString` are its bytes, which TensorFlow
-    reads; `ag.io.parse_example` makes tensors of them."""
+    """A record of named `features`. `SerializeToString` and `FromString` convert it to and from bytes, in TensorFlow's
+    format; `ag.io.parse_example` makes tensors of them."""
 
     _fields: ClassVar = {"features": (1, lambda owner: Features())}
 

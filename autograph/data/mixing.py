@@ -20,7 +20,7 @@ from runtime.tensor import EagerTensor
 
 
 class Counted(Plan):
-    """The numbers from ``start`` on, ``step`` apart, without end."""
+    """An infinite sequence of numbers from ``start``, ``step`` apart."""
 
     is_copied = True
 

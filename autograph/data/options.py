@@ -116,9 +116,9 @@ class ThreadingOptions(_Options):
 
 
 class Options(_Options):
-    """Options for `Dataset.with_options`: `deterministic`, `threading`, `autotune` and so on. They have no effect:
+    """Options for `Dataset.with_options`: `deterministic`, `threading`, `autotune` and so on.
 
-    elements always come in order. Raises AttributeError for unknown names.
+    They have no effect: elements always come in order. Raises AttributeError for unknown names.
     """
 
     _names = (

@@ -67,7 +67,7 @@ def ragged_spec_of_leaf(spec: Any) -> Any:
 
 
 def joined_spec_of_leaves(one: Any, other: Any) -> Any:
-    """The spec that covers both. Raises TypeError where kinds or dtypes differ."""
+    """The spec that covers both. Raises TypeError if kinds or dtypes differ."""
     if type(one) is not type(other) or one.dtype is not other.dtype:
         raise TypeError(f"Elements of {one} and {other} don't go into one dataset.")
     shape = widen(one._shape, other._shape)

@@ -168,9 +168,9 @@ def save(plan: Plan, path: str, compression: str) -> None:
 
 
 def load(path: str, element_spec: Any, compression: str) -> Stored:
-    """The elements that `save` has written into a folder.
+    """Reads the elements that `save` wrote to a folder.
 
-    Raises NotFoundError where there is nothing, InvalidArgumentError where the elements are of another spec.
+    Raises NotFoundError if there is nothing, InvalidArgumentError if the elements are of another spec.
     """
     file = os.path.join(path, FILE)
     if not os.path.exists(file):

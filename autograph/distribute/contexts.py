@@ -25,7 +25,7 @@ from runtime.thread_state import handed_on
 
 
 class ReduceOp(enum.Enum):
-    """How the values of replicas become one."""
+    """How the values of replicas are combined."""
 
     SUM = "SUM"
     MEAN = "MEAN"
@@ -55,7 +55,7 @@ current = handed_on(_Current())
 
 
 class ReplicaContext:
-    """What `get_replica_context` gives inside `Strategy.run`."""
+    """The context of a replica: the result of `get_replica_context` inside `Strategy.run`."""
 
     def __init__(self, strategy: Any, replica_id_in_sync_group: int = 0) -> None:
         self._strategy = strategy
@@ -82,24 +82,24 @@ class ReplicaContext:
         return (self._strategy.extended.worker_devices[self._id % len(self._strategy.extended.worker_devices)],)
 
     def all_reduce(self, reduce_op: Any, value: Any, options: Any = None) -> Any:
-        """The sum or mean over the replicas of a structure of tensors, which travel together.
+        """The sum or mean over all replicas of a structure of tensors, which are sent together; differentiable.
 
-        All replicas call it, with tensors of the same dtypes and shapes. It is differentiable. Sums are in the order of
-        the replicas. Raises InvalidArgumentError where replicas call it with something else, TypeError for booleans.
+        All replicas must call it, with tensors of the same dtypes and shapes. Sums are taken in the order of the
+        replicas. Raises InvalidArgumentError if the replicas' calls differ, TypeError for booleans.
         """
         is_mean = as_reduce_op(reduce_op) is ReduceOp.MEAN
         pack = getattr(options, "bytes_per_pack", 0) or self._strategy._pack
         return reduced(self._strategy._group, value, is_mean, pack)
 
     def all_gather(self, value: Any, axis: int, options: Any = None) -> Any:
-        """The tensors of a structure of all replicas, one after the other along ``axis``. It is differentiable.
+        """The tensors of all replicas, concatenated along ``axis``; differentiable.
 
-        Raises ValueError for an axis that isn't there, and InvalidArgumentError where shapes differ in another one.
+        Raises ValueError for an axis out of range, InvalidArgumentError if other dimensions differ.
         """
         return gathered(self._strategy._group, value, axis)
 
     def merge_call(self, merge_fn: Callable[..., Any], args: tuple = (), kwargs: dict[str, Any] | None = None) -> Any:
-        """The result of ``merge_fn(strategy, *args, **kwargs)``, which runs as the program of all replicas."""
+        """The result of ``merge_fn(strategy, *args, **kwargs)``, which runs once for all replicas."""
         with in_replica(None):
             return merge_fn(self._strategy, *args, **(kwargs or {}))
 
@@ -195,7 +195,7 @@ def updating(position: int | None = None) -> Iterator[None]:
 
 
 def get_strategy() -> Any:
-    """The strategy whose `scope` is open, else one that does nothing of its own."""
+    """The strategy whose `scope` is open, else a default strategy with one replica."""
     return default_strategy() if current.strategy is None else current.strategy
 
 
@@ -210,7 +210,7 @@ def in_cross_replica_context() -> bool:
 
 
 def get_replica_context() -> ReplicaContext | None:
-    """The replica that is running; None in a strategy's `scope` outside `run`."""
+    """The context of the running replica; None in a strategy's `scope` outside of `run`."""
     if current.replica is not None or has_strategy():
         return current.replica
     return ReplicaContext(get_strategy())

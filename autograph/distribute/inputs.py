@@ -18,7 +18,7 @@ from runtime.ops.elementwise.arithmetic import minimum
 
 
 class InputReplicationMode(enum.Enum):
-    """For whom `distribute_datasets_from_function` makes a dataset: each worker."""
+    """The unit for which `distribute_datasets_from_function` makes a dataset: each worker."""
 
     PER_WORKER = "PER_WORKER"
     PER_REPLICA = "PER_REPLICA"
@@ -26,7 +26,7 @@ class InputReplicationMode(enum.Enum):
 
 @dataclass(frozen=True)
 class InputOptions:
-    """How a strategy treats datasets: TensorFlow's options, without effect on one host's memory."""
+    """TensorFlow's options for distributed datasets; they have no effect here."""
 
     experimental_fetch_to_device: bool | None = None
     experimental_replication_mode: InputReplicationMode = InputReplicationMode.PER_WORKER
@@ -36,14 +36,15 @@ class InputOptions:
 
 @dataclass(frozen=True)
 class InputContext:
-    """What a function that makes datasets is told: which pipeline of how many it is to make, for how many replicas."""
+    """The argument of a function that makes datasets: which of how many pipelines it makes, and for how many
+    replicas."""
 
     num_input_pipelines: int = 1
     input_pipeline_id: int = 0
     num_replicas_in_sync: int = 1
 
     def get_per_replica_batch_size(self, global_batch_size: int) -> int:
-        """The part of a batch that one replica gets. Raises ValueError where it can't be divided evenly."""
+        """One replica's part of a batch size. Raises ValueError if it can't be divided evenly."""
         if global_batch_size % self.num_replicas_in_sync:
             raise ValueError(
                 f"The `global_batch_size` {global_batch_size} is not divisible by `num_replicas_in_sync` "
@@ -53,7 +54,7 @@ class InputContext:
 
 
 class DistributedDataset(Dataset):
-    """A dataset of which each replica gets its part: what `experimental_distribute_dataset` makes."""
+    """A dataset that is divided among the replicas; made by `experimental_distribute_dataset`."""
 
 
 def share(rows: Any, rank: int, size: int) -> tuple[Any, Any]:
@@ -64,7 +65,7 @@ def share(rows: Any, rank: int, size: int) -> tuple[Any, Any]:
 
 
 def rows_of_share(batch: Any, rank: int, size: int) -> Any:
-    """A replica's rows of a batch, a structure of tensors. Raises ValueError where it has no rows."""
+    """A replica's rows of a batch, a structure of tensors. Raises ValueError if it has no rows."""
     leaves = composites.flatten(batch)
     if not leaves:
         return batch

@@ -15,9 +15,9 @@ from runtime.tensor import Tensor
 def compute_average_loss(per_example_loss: Any, sample_weight: Any = None, global_batch_size: Any = None) -> Tensor:
     """The sum of a replica's losses over the size of the whole batch: summed over replicas, the batch's average.
 
-    per_example_loss   a float for each row, and maybe more dimensions
+    per_example_loss   a float for each row, with further dimensions if needed
     sample_weight      factors that broadcast to them
-    global_batch_size  rows of all replicas; default: this one's times the number of replicas
+    global_batch_size  rows of all replicas; default: this replica's, times the number of replicas
 
     Raises RuntimeError outside of replicas in a strategy's scope, ValueError for losses without rows.
     """

@@ -124,7 +124,7 @@ class Meeting:
         self.shared: dict[Any, list[Any]] = {}
 
     def check(self, request: Request) -> None:
-        """Raises RuntimeError where replicas can't meet: in a graph that only one of them traces."""
+        """Raises RuntimeError if replicas can't meet: in a graph that only one of them traces."""
         if ctx.builder is not self._builder:
             raise RuntimeError(
                 f"{request}: replicas of one process can't meet inside a loop or conditional on tensors, or inside an "
@@ -177,7 +177,7 @@ class Meeting:
 def meet(what: str, function: Callable[..., Sequence[Any]], argument: Any) -> Any:
     """This replica's part of what `function` makes of an argument of each replica, in order, outside of replicas.
 
-    Raises RuntimeError where replicas come to different things (`what`), or can't meet.
+    Raises RuntimeError if replicas come to different things (`what`), or can't meet.
     """
     replica = _mine.replica
     assert replica is not None, "only replicas meet"

@@ -79,7 +79,7 @@ class _ReplicaContext(ReplicaContext):
 
     def merge_call(self, merge_fn: Callable[..., Any], args: tuple = (), kwargs: dict[str, Any] | None = None) -> Any:
         """What ``merge_fn(strategy, *args, **kwargs)`` gives each replica: it runs once, as the program of all of them,
-        with their arguments as `PerReplica`. Raises RuntimeError where replicas can't meet."""
+        with their arguments as `PerReplica`. Raises RuntimeError if replicas can't meet."""
         strategy, count = self._strategy, self.num_replicas_in_sync
 
         def merged(*arguments: Any) -> list[Any]:
@@ -97,11 +97,11 @@ class MirroredStrategy(Strategy):
                       (`ag.config.set_logical_device_configuration` makes several of one)
     cross_device_ops  without effect
 
-    The replicas take turns: one runs until it meets the others (`all_reduce`, `merge_call`, an assignment to a
-    variable with an aggregation). In an `ag.function` all of them are traced into one graph. Several CPUs are the same
-    cores, so they show how a program for several devices behaves, and don't make it faster.
+    The replicas take turns: one runs until it has to wait for the others (`all_reduce`, `merge_call`, an assignment to
+    a variable with an aggregation). In an `ag.function`, all of them are traced into one graph. Several logical CPUs
+    share the same cores, so they show how a program for several devices behaves, but don't make it faster.
 
-    Raises ValueError for no devices or one that is named twice, InvalidArgumentError for a device that isn't there.
+    Raises ValueError for no devices or a repeated one, InvalidArgumentError for an unknown device.
     """
 
     def __init__(self, devices: Sequence[str] | None = None, cross_device_ops: Any = None) -> None:
@@ -137,9 +137,9 @@ class MirroredStrategy(Strategy):
     ) -> Any:
         """The results of ``fn(*args, **kwargs)``, which each replica runs, with its values of `PerReplica` arguments.
 
-        What differs between replicas is a `PerReplica`, leaf by leaf; of one replica it is the result itself. An
-        `ag.function` is traced for all replicas at once. Raises RuntimeError in a replica, where replicas come to
-        different things, and where they meet in a loop or conditional on tensors.
+        Values that may differ between replicas are `PerReplica`, leaf by leaf; with one replica, the result itself. An
+        `ag.function` is traced for all replicas at once. Raises RuntimeError in a replica, if replicas reach different
+        reductions, and for a reduction in a loop or conditional on tensors.
         """
         if len(self._devices) == 1:
             return super().run(fn, args, kwargs)
@@ -180,7 +180,7 @@ class MirroredStrategy(Strategy):
         return found
 
     def reduce(self, reduce_op: Any, value: Any, axis: int | None = None) -> Any:
-        """The values of the replicas as one, by ``ReduceOp`` or its name; with ``axis`` along that dimension too.
+        """The replicas' values, reduced by ``ReduceOp`` or its name; with ``axis``, also along that dimension.
 
         A mean with ``axis`` is that of all elements there are along it, however many each replica has. A value that
         isn't per replica counts as each replica's.
@@ -217,9 +217,9 @@ class MirroredStrategy(Strategy):
         return DistributedDataset(dataset.map(divided)._plan)
 
     def distribute_datasets_from_function(self, dataset_fn: Callable[[Any], Any], options: Any = None) -> Any:
-        """The dataset that a function of an `InputContext` makes, which has batched it for one replica: each replica
-        gets an element in turn. Where there are none left at the end, replicas get one without rows; elements whose
-        number of rows is fixed (``drop_remainder=True``, or no batches) are dropped there."""
+        """The dataset that a function of an `InputContext` makes, batched for one replica: each replica gets an element
+        in turn. At the end, replicas without an element get one without rows; elements with a fixed number of rows
+        (``drop_remainder=True``, or no batches) are dropped."""
         count = len(self._devices)
         if count == 1:
             return super().distribute_datasets_from_function(dataset_fn, options)
@@ -229,19 +229,20 @@ class MirroredStrategy(Strategy):
         return DistributedDataset(Dealt(made._plan, count, _per_replica))
 
     def experimental_distribute_values_from_function(self, value_fn: Callable[[ValueContext], Any]) -> Any:
-        """What a function makes for each replica; it is told which, by a context with `replica_id_in_sync_group`."""
+        """Calls a function for each replica, with a context that has `replica_id_in_sync_group`, and returns the
+        values."""
         count = len(self._devices)
         values = [value_fn(ValueContext(i, count)) for i in range(count)]
         return values[0] if count == 1 else _per_replica(values)
 
     def experimental_local_results(self, value: Any) -> tuple:
-        """The values of the replicas, in a tuple; of a structure the structures of their values."""
+        """The replicas' values, in a tuple; a structure gives a tuple of structures."""
         if not isinstance(value, DistributedValues) and not composites.is_nested(value):
             return (value,)
         return tuple(of_replica(value, i) for i in range(len(self._devices)))
 
     def gather(self, value: Any, axis: int) -> Any:
-        """The values of the replicas one after the other along ``axis``."""
+        """The replicas' values, concatenated along ``axis``."""
         if len(self._devices) == 1:
             return super().gather(value, axis)
         each = [nest.flatten(of_replica(value, i)) for i in range(len(self._devices))]

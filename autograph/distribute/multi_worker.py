@@ -57,15 +57,15 @@ class _Extended(StrategyExtended):
 class MultiWorkerMirroredStrategy(Strategy):
     """A replica in each process of `mpiexec -n 4 python train.py`; without `mpiexec`, in this one.
 
-    All processes run the same program. Variables made in its `scope` have a copy in each, which begins with the value
-    of rank 0. Where no seed is set, random numbers are the same in all processes, so that they shuffle alike, but not
-    in replicas (`run`), each of which draws its own.
+    All processes run the same program. Variables made in its `scope` have a copy in each, which starts with the value
+    of rank 0. Without a seed, random numbers are the same in all processes, so that they shuffle alike; in replicas
+    (`run`) each process draws its own.
 
-    cluster_resolver       without effect: MPI says which processes there are
+    cluster_resolver       without effect: MPI determines the processes
     communication_options  `ag.distribute.experimental.CommunicationOptions`
     communicator           an `mpi4py.MPI.Comm` of the processes; default: all
 
-    Raises UnimplementedError where mpi4py or an MPI library is missing.
+    Raises UnimplementedError if mpi4py or an MPI library is missing.
     """
 
     def __init__(

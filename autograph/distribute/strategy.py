@@ -34,14 +34,14 @@ from runtime.tracebacks import shows_no_frames
 
 @dataclass(frozen=True)
 class ValueContext:
-    """What a function that makes replicas' values is told."""
+    """The argument of a function that makes the replicas' values."""
 
     replica_id_in_sync_group: int = 0
     num_replicas_in_sync: int = 1
 
 
 class StrategyExtended:
-    """`Strategy.extended`: what optimisers and other libraries ask of a strategy."""
+    """`Strategy.extended`: methods for optimizers and other libraries."""
 
     should_use_nested_replica_context = False
     num_hosts = 1
@@ -122,7 +122,7 @@ def mean_of(total: Tensor, count: Tensor) -> Tensor:
 class Strategy:
     """Runs a program as one replica.
 
-    The value of its only replica is the value as a whole, and datasets go to it unchanged.
+    Its only replica has the whole value, and datasets are passed to it unchanged.
     """
 
     # What replicas of several processes or threads talk through, and how many bytes travel together.
@@ -179,7 +179,7 @@ class Strategy:
             yield
 
     def reduce(self, reduce_op: Any, value: Any, axis: int | None = None) -> Any:
-        """The values of the replicas as one, by ``ReduceOp`` or its name; with ``axis`` along that dimension too.
+        """The replicas' values, reduced by ``ReduceOp`` or its name; with ``axis``, also along that dimension.
 
         A mean with ``axis`` is that of all elements there are along it, however many each replica has; a scalar has
         none, so that its mean is that over the replicas.
@@ -215,7 +215,8 @@ class Strategy:
         return InputContext() if group is None else InputContext(group.size, group.rank, group.size)
 
     def experimental_distribute_values_from_function(self, value_fn: Callable[[ValueContext], Any]) -> Any:
-        """What a function makes for each replica; it is told which, by a context with `replica_id_in_sync_group`."""
+        """Calls a function for each replica, with a context that has `replica_id_in_sync_group`, and returns the
+        values."""
         return value_fn(ValueContext(0 if self._group is None else self._group.rank, self.num_replicas_in_sync))
 
     def experimental_local_results(self, value: Any) -> tuple:
@@ -223,7 +224,7 @@ class Strategy:
         return (value,)
 
     def gather(self, value: Any, axis: int) -> Any:
-        """The values of the replicas one after the other along ``axis``."""
+        """The replicas' values, concatenated along ``axis``."""
         return gathered(self._group, value, axis) if self._group is not None else convert_to_tensor(value)
 
 

@@ -25,8 +25,8 @@ from runtime.tensor import EagerTensor
 def task(func: Callable[..., Any]) -> Callable[..., Any]:
     """A plain Python function that calls ``func`` and gives NumPy arrays for its tensors: for `ray.remote`.
 
-    Arrays that can't be written to are taken without a copy; those it gives can't be written to, and aren't copied
-    either. Raises TypeError for what can't be called.
+    Read-only arrays are passed in without a copy. Results are read-only arrays, also without a copy. Raises TypeError
+    if ``func`` can't be called.
     """
     if not callable(func):
         raise TypeError(f"task needs a function, got {func!r}")
@@ -42,14 +42,14 @@ def task(func: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def map_blocks(func: Callable[..., Any], *arrays: Any) -> Any:
-    """A Dask array of what ``func`` makes of the blocks of Dask arrays.
+    """Maps ``func`` over the blocks of Dask arrays; returns a Dask array.
 
     arrays   have the same numbers of blocks; `func` gets a block of each, as tensors, and returns one tensor with as
              many dimensions
 
     Nothing is computed: dtype and chunks of the result come from tracing `func` for each size that blocks have.
-    Sizes that tracing can't find out are unknown chunks. Raises ValueError for arrays that don't fit together or
-    results with other numbers of dimensions, UnimplementedError without Dask.
+    Sizes that tracing can't determine are unknown chunks. Raises ValueError for arrays that don't fit together or
+    results with the wrong number of dimensions, UnimplementedError without Dask.
     """
     try:
         import dask.array as da

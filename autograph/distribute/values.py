@@ -10,7 +10,7 @@ from runtime.tensor import Tensor
 
 
 class DistributedValues:
-    """What has a value for each replica: `values`, in a tuple."""
+    """A value for each replica: `values`, a tuple."""
 
     values: tuple[Any, ...]
 
@@ -54,7 +54,7 @@ def of_replica(structure: Any, index: int) -> Any:
 def together(results: Sequence[Any]) -> Any:
     """The structures of the replicas as one. Leaves are `PerReplica`; an object that all have, and is no tensor, isn't.
 
-    Raises ValueError where the structures differ.
+    Raises ValueError if the structures differ.
     """
     first = results[0]
     if isinstance(first, Tensor):

@@ -13,15 +13,16 @@ _installed: dict[str, ModuleType] = {}
 
 
 class FacadeError(ImportError):
-    """`tensorflow` or Keras can't stand for this project, since this process has imported another one already."""
+    """`import tensorflow` or Keras can't use this project, because this process has already imported TensorFlow itself,
+    or Keras on another back end."""
 
 
 def install() -> None:
     """Makes `import tensorflow` give this project, in this process, for programs and libraries written for TensorFlow.
 
-    Modules named `tensorflow`, `tensorflow.compat.v2` and so on have the names of this package, and those private ones
-    that Keras 3 and Sonnet use. An installed TensorFlow is not touched: it is not found while this is in place. Calling
-    it again does nothing.
+    Modules named `tensorflow`, `tensorflow.compat.v2` and so on have this package's names, and the private names that
+    Keras 3 and Sonnet use. An installed TensorFlow stays untouched, but isn't found meanwhile. Calling it again does
+    nothing.
 
     Raises FacadeError when TensorFlow itself has been imported in this process.
     """
@@ -42,9 +43,9 @@ def install() -> None:
 
 
 def uninstall() -> None:
-    """Takes back what `install` did. Keras is forgotten with it, so that the next `import keras` loads it anew.
+    """Undoes `install`. Keras is unloaded, too, so that the next `import keras` loads it anew.
 
-    Modules that have imported `tensorflow` meanwhile keep what they have. Does nothing where nothing is installed.
+    Modules that have imported `tensorflow` meanwhile keep it. Does nothing if nothing is installed.
     """
     with _lock:
         if not is_installed():

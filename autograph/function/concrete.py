@@ -417,12 +417,12 @@ class ConcreteFunction(Generic[P, Result]):
 
     @property
     def captured_inputs(self) -> list[Any]:
-        """What the graph takes besides its arguments: tensors from outside, then the variables that it uses."""
+        """The graph's inputs besides its arguments: captured tensors, then the variables that it uses."""
         return [*self._captures, *self.symbolic_captures, *self.variables]
 
     @property
     def inputs(self) -> list[TensorSpec]:
-        """All that the graph takes: the tensors among the arguments, then `captured_inputs`."""
+        """All inputs of the graph: the tensors among the arguments, then `captured_inputs`."""
         captured = [TensorSpec(as_shape(c.shape), c.dtype, getattr(c, "name", None)) for c in self.captured_inputs]
         return [*self._specs, *captured]
 
@@ -454,10 +454,10 @@ class ConcreteFunction(Generic[P, Result]):
         return nest.pack_sequence_as(self._result, [None if none else next(outputs) for none in self._is_none])
 
     def add_to_graph(self, g: Any = None, overwrite: bool = False) -> None:
-        """Does nothing: graphs keep no lists of functions, a call takes in what it calls."""
+        """Does nothing: graphs keep no lists of functions, because calls are inlined."""
 
     def add_gradient_functions_to_graph(self, g: Any = None) -> None:
-        """Does nothing: gradients are made when they are asked for."""
+        """Does nothing: gradients are made on demand."""
 
     @property
     def output_shapes(self) -> Any:
@@ -510,7 +510,7 @@ class ConcreteFunction(Generic[P, Result]):
                 gradient with respect to all floating-point inputs, variables among them.
 
         Raises ValueError for another stage, or where there is no gradient; UnimplementedError where nothing is native;
-        ReferenceError where the function can't be traced again because it, or an argument of its, is gone.
+        ReferenceError if the function can't be traced again because it, or an argument of its, is gone.
         """
         if (stage, gradient) == ("graph", None):
             return as_text(self.graph)

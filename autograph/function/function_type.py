@@ -18,15 +18,15 @@ from runtime.spec import TensorSpec
 
 
 class TracingContext:
-    """What `__tf_tracing_type__` is called with; it carries nothing that an object could depend on."""
+    """The argument of `__tf_tracing_type__`; it is empty."""
 
 
 class TraceType(ABC):
     """The type of an argument for tracing: a function is traced once per type.
 
-    An object gives its own with a method `__tf_tracing_type__(self, context)`. Calls whose arguments have equal types,
-    or subtypes of those of an earlier trace, share that trace. Types are hashable, and shouldn't keep the object alive
-    longer than the trace should live.
+    An object defines its own by a method `__tf_tracing_type__(self, context)`. Calls whose arguments have equal types,
+    or subtypes of those of an earlier trace, share that trace. Types must be hashable, and shouldn't keep the object
+    alive longer than the trace.
     """
 
     @abstractmethod
@@ -38,7 +38,8 @@ class TraceType(ABC):
         """The narrowest type that covers this one and all others, if there is one."""
 
     def placeholder_value(self, placeholder_context: Any = None) -> Any:
-        """What the function's body sees in the argument's place while it is traced. Default: the argument itself."""
+        """The value that the function's body sees in the argument's place while it is traced; by default the argument
+        itself."""
         return NotImplemented
 
     @abstractmethod

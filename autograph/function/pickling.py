@@ -119,7 +119,7 @@ class _Parameters:
 def reduced_trace(concrete: Any, make: Callable[..., Any]) -> tuple:
     """What `__reduce__` of a concrete function gives. make: the class.
 
-    Raises UnimplementedError where its graph calls Python, or it serves only in the trace around it; ReferenceError
+    Raises UnimplementedError if its graph calls Python, or it serves only in the trace around it; ReferenceError
     where an argument that it was traced for is gone.
     """
     if concrete.symbolic_captures:

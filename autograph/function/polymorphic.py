@@ -395,28 +395,30 @@ class Function(Generic[P, Result]):
         return self._trace_count
 
     def explain_retraces(self) -> str:
-        """Why the function was traced more than once: for each trace after the first, which argument, global, closure
-        variable or attribute had changed, and how."""
+        """The reasons for which the function was traced more than once: for each trace after the first, the argument,
+        global, closure variable or attribute that had changed, and how."""
         if not self._trace_count:
             return f"'{self._name}' has not been traced yet."
         lines = [f"'{self._name}' has been traced {self._trace_count} times."]
         return "\n".join([*lines, *self._reasons.lines()])
 
     def explain(self, *args: Any, html: str | os.PathLike | None = None, measure: bool = False, **kwargs: Any) -> str:
-        """How the program for these arguments (values or `TensorSpec`s) runs: which loops were staged or unrolled, what
-        is fused into which kernel, what stays on the interpreter and why, bytes and operations of each kernel beside
-        the least time that this machine needs for them, tier, compile time. The last lines say how to see the text of
-        each stage (`ConcreteFunction.as_text`).
+        """A report on how the program for these arguments (values or `TensorSpec`s) runs.
 
-        html: a file to write the same to, as a page with the source beside it. measure: whether to run the program a
-        few times, where that has no effects, and to show the best time.
+        It lists the loops that were staged or unrolled, the operations that are fused into each kernel, those that stay
+        on the interpreter and the reasons, the bytes and operations of each kernel and the least time that this machine
+        needs for them, the tier, and compile times. The last lines say how to see each stage
+        (`ConcreteFunction.as_text`).
+
+        html: a file for the report as a page, with the source. measure: whether to run the program a few times, if it
+        has no effects, and show the best time.
         """
         from autograph.function.explaining import explain_call  # loads the code generator
 
         return explain_call(self, args, kwargs, html, measure)
 
     def pretty_printed_concrete_signatures(self) -> str:
-        """The signatures traced so far, one a paragraph."""
+        """The signatures traced so far, one per paragraph."""
         return "\n\n".join(c.pretty_printed_signature() for c in self._cache.traces())
 
     def _list_all_concrete_functions(self) -> list[ConcreteFunction]:

@@ -69,7 +69,7 @@ def export(
 
     Returns an `OnnxModel`.
 
-    Raises UnimplementedError where an operation of the function has no form in ONNX, with its line; ImportError where
+    Raises UnimplementedError if an operation of the function has no form in ONNX, with its line; ImportError where
     the package `onnx` isn't installed; TypeError for anything but such a function; ValueError for names that don't fit.
     """
     if not isinstance(function, (ConcreteFunction, Function)):

@@ -71,7 +71,7 @@ def while_loop(
     name: str | None = None,
     gradient_memory: int | None = None,
 ) -> Any:
-    """Repeats `loop_vars = body(*loop_vars)` while `cond(*loop_vars)` holds; gives the last `loop_vars`, as tensors.
+    """Repeats `loop_vars = body(*loop_vars)` while `cond(*loop_vars)` holds; returns the last `loop_vars`, as tensors.
 
     loop_vars: a list or tuple of (structures of) tensors. shape_invariants: for each of them the shape that holds in
     all iterations. maximum_iterations: an int or scalar int tensor. gradient_memory: how many bytes the loop's gradient

@@ -209,7 +209,7 @@ class SelfIterator(Staged):
     def use(self, may_be_left: bool) -> bool:
         """Notes that a loop takes all items; False if an earlier one has. may_be_left: not all, if a tensor says so.
 
-        Raises StagingError where that is known only at run time.
+        Raises StagingError if that is known only at run time.
         """
         taking_from(self)
         if may_be_left:

@@ -55,16 +55,16 @@ def set_loop_options(
     shape_invariants: Sequence[tuple[Any, Any]] | None = None,
     gradient_memory: int | None = None,
 ) -> None:
-    """Says something about the innermost staged loop around the call; in a loop that Python runs it does nothing.
+    """Sets options of the innermost staged loop around the call; in a loop that Python runs, it has no effect.
 
     Call it first in the loop's body, as in TensorFlow.
 
     maximum_iterations: an int or scalar int tensor; the loop ends after that many iterations at the latest. It is
-        computed once, before the loop, from what its variables are there.
-    shape_invariants: pairs of a tensor that the loop changes and a shape that holds in all iterations; needed only to
-        say less than is true, since shapes that change widen by themselves.
-    gradient_memory: how many bytes the loop's gradient may keep. With more iterations than fit, it runs parts of the
-        loop again, from checkpoints; its values are the same to the last bit.
+        computed once, before the loop, from the values of variables there.
+    shape_invariants: pairs of a tensor that the loop changes and a shape that holds in all iterations. Rarely needed,
+        because changing shapes become unknown automatically.
+    gradient_memory: how many bytes the loop's gradient may keep. If the values of all iterations don't fit, parts of
+        the loop run again, from checkpoints; results are the same to the last bit.
     parallel_iterations, swap_memory: accepted and without effect; loops run natively, one iteration after the other.
     """
     if _loops.open:
@@ -81,7 +81,7 @@ def before_loop(limit: Any, body: Builder, starts: Mapping[Value, Callable[[], A
     """What a tensor that a loop's body computed is before the loop, as a tensor of the code around the loop.
 
     starts: for the body's values of the loop's variables, what gives them as they are before the loop.
-    Raises StagingError where that isn't a matter of values alone: for random numbers, and in a branch of the body.
+    Raises StagingError if that isn't a matter of values alone: for random numbers, and in a branch of the body.
     """
     if type(limit) is not SymbolicTensor or limit.builder is ctx.builder:
         return limit

@@ -191,7 +191,7 @@ class Variable:
         return [Absence(NONE, level, False, self.slot.label, user_location()) for level in levels(self.structure)]
 
     def match(self, value: Any) -> list[Any]:
-        """The values of the variable's leaves after the body. Raises StagingError where the structure has changed."""
+        """The values of the variable's leaves after the body. Raises StagingError if the structure has changed."""
         label = self.slot.label
         if value is UNSET:
             raise StagingValueError(

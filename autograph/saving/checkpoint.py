@@ -85,7 +85,7 @@ class Checkpoint(objects.Holder):
         The file `checkpoint` of the folder then names it as the latest one. A folder that isn't there is made. While
         files are written an earlier checkpoint stays whole, whatever happens to the process.
 
-        Raises InvalidArgumentError for values that can't be written, OSError where files can't, RuntimeError in a
+        Raises InvalidArgumentError for values that can't be written, OSError if files can't, RuntimeError in a
         traced function.
         """
         check_eager("Checkpoint.save")
@@ -129,7 +129,7 @@ class Checkpoint(objects.Holder):
         self._self_writer.run(run, options.enable_async)
 
     def sync(self) -> None:
-        """Waits until files are written that another thread writes. Raises what that thread has raised."""
+        """Waits until another thread has written its files. Raises the error of that thread."""
         self._self_writer.wait()
 
     # --- reading -------------------------------------------------------------------------------------------------
@@ -142,7 +142,7 @@ class Checkpoint(objects.Holder):
         Returns a status, whose `assert_consumed()` and `assert_existing_objects_matched()` raise AssertionError where
         not all was restored; `expect_partial()` silences the warning of values that never were.
 
-        Raises NotFoundError where there is no such checkpoint, ValueError and InvalidArgumentError where a variable has
+        Raises NotFoundError if there is no such checkpoint, ValueError and InvalidArgumentError if a variable has
         another shape or dtype, DataLossError for damaged files, UnimplementedError for files of a newer version; then
         no value has changed.
         """

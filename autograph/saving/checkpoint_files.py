@@ -131,7 +131,7 @@ def _remove(paths: Iterable[Path]) -> None:
 class SavedCheckpoint:
     """A checkpoint's index, and its values when they are asked for.
 
-    Raises NotFoundError where there is none, DataLossError for damaged files, UnimplementedError for those of a newer
+    Raises NotFoundError if there is none, DataLossError for damaged files, UnimplementedError for those of a newer
     version.
     """
 
@@ -197,7 +197,7 @@ class SavedCheckpoint:
         return dtypes.as_dtype(self.tensors[key]["dtype"])
 
     def read(self, key: str) -> tuple[np.ndarray, DType]:
-        """A value and its dtype. Raises NotFoundError where there is none of that key, DataLossError."""
+        """A value and its dtype. Raises NotFoundError if there is none of that key, DataLossError."""
         said = self.tensors.get(key)
         if said is None:
             raise NotFoundError(f"Key {key} not found in checkpoint {self.prefix}")

@@ -15,16 +15,16 @@ from runtime.variable import Variable
 
 
 class CheckpointManager:
-    """Saves a checkpoint again and again in a folder, and keeps the latest ones.
+    """Saves checkpoints in a folder, and keeps the latest ones.
 
     checkpoint     the Checkpoint
-    directory      where its files go; the checkpoints of an earlier run are found there
+    directory      the folder for its files, in which it also finds the checkpoints of an earlier run
     max_to_keep    how many stay; None: all
-    keep_checkpoint_every_n_hours   one of them in so many hours stays for good
+    keep_checkpoint_every_n_hours   keep one checkpoint in so many hours for good
     checkpoint_name                 begins the names of files
     step_counter, checkpoint_interval
-                   a variable, and by how much it must have grown since the last save for `save` to do anything
-    init_fn        is called by `restore_or_initialize` where there is no checkpoint
+                   a variable, and by how much it must have grown since the last save for `save` to write
+    init_fn        called by `restore_or_initialize` if there is no checkpoint
     last_checkpoint_step            the value of the step counter at a save before this manager's
 
     Raises ValueError for a `max_to_keep` below 1 and for a `checkpoint_interval` without a `step_counter`.
@@ -89,7 +89,7 @@ class CheckpointManager:
 
     @property
     def latest_checkpoint(self) -> str | None:
-        """The path of the latest checkpoint, which `Checkpoint.restore` takes; None where there is none."""
+        """The path of the latest checkpoint, for `Checkpoint.restore`; None if there is none."""
         return self._latest
 
     def save(
@@ -98,12 +98,12 @@ class CheckpointManager:
         check_interval: bool = True,
         options: CheckpointOptions | None = None,
     ) -> str | None:
-        """Saves the checkpoint, and deletes those that are too many; returns the path.
+        """Saves the checkpoint and deletes surplus ones; returns the path.
 
         checkpoint_number   ends the path, in place of the number of calls of `save`
         check_interval      do nothing, and return None, before the step counter has grown by the interval
 
-        Raises as `Checkpoint.save`.
+        Raises the errors of `Checkpoint.save`.
         """
         check_eager("CheckpointManager.save")
         step = None if self._step_counter is None else int(self._step_counter)
@@ -139,8 +139,8 @@ class CheckpointManager:
             checkpoint_files.remove(checkpoint_files.prefix_of(old))
 
     def restore_or_initialize(self) -> str | None:
-        """Restores the latest checkpoint and returns its path. Where there is none it calls `init_fn`, if there is one,
-        and returns None. Raises as `Checkpoint.restore`, and AssertionError where objects of the program weren't
+        """Restores the latest checkpoint and returns its path. If there is none, it calls `init_fn`, if given, and
+        returns None. Raises the errors of `Checkpoint.restore`, and AssertionError if objects of the program weren't
         restored."""
         if self._latest is not None:
             self._checkpoint.restore(self._latest).assert_existing_objects_matched()
@@ -152,7 +152,7 @@ class CheckpointManager:
         return None
 
     def sync(self) -> None:
-        """Waits until files are written that another thread writes. Raises what that thread has raised."""
+        """Waits until another thread has written its files. Raises the error of that thread."""
         self._checkpoint.sync()
 
 

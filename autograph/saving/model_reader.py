@@ -40,7 +40,7 @@ _ASSET = re.compile(rf"{ASSETS}/[^/\\\0]+")
 
 
 class LoadOptions:
-    """Options of `saved_model.load`, taken for TensorFlow's programs: there is nothing to choose."""
+    """Options of `saved_model.load`; accepted for TensorFlow programs, without effect."""
 
     def __init__(self, **options: Any) -> None:
         self.options = options
@@ -83,21 +83,19 @@ def contains_saved_model(export_dir: str | os.PathLike[str]) -> bool:
 
 
 def load(export_dir: str | os.PathLike[str], tags: Any = None, options: Any = None) -> Any:
-    """Loads what `save` has saved, without the source of the program that did.
+    """Loads a model that `save` has written, without the source of the program that made it.
 
     Returns the object: a module, list, tuple or dictionary as it was saved, objects of all classes as modules.
-    Functions take the arguments that they were traced for before they were saved, differentiate, and assign the
-    variables. `signatures` of it has the signatures by name; they take tensors by name and give dictionaries of
-    tensors.
-
-    Nothing of the files is run or imported, and nothing is written.
+    Functions accept the arguments they had been traced for when they were saved; they are differentiable and assign
+    variables. Its `signatures` holds the signatures by name; these take tensors by name and return dictionaries of
+    tensors. No code from the files is run or imported, and nothing is written.
 
     Args:
         export_dir: the folder.
-        tags, options: taken and of no effect.
+        tags, options: accepted, without effect.
 
-    Raises NotFoundError where there is no saved model, DataLossError where it is damaged, UnimplementedError where it
-    is of a newer version, RuntimeError in a traced function.
+    Raises NotFoundError if there is no saved model, DataLossError if it is damaged, UnimplementedError for a newer
+    version, RuntimeError in a traced function.
     """
     if ctx.builder is not None:
         raise RuntimeError("saved_model.load reads files, which a traced function can't: call it outside")

@@ -40,7 +40,7 @@ SERVING_DEFAULT = "serving_default"
 
 
 class SaveOptions:
-    """Options of `saved_model.save`, taken for TensorFlow's programs: there is nothing to choose."""
+    """Options of `saved_model.save`; accepted for TensorFlow programs, without effect."""
 
     def __init__(self, **options: Any) -> None:
         self.options = options
@@ -49,20 +49,20 @@ class SaveOptions:
 def save(obj: Any, export_dir: str | os.PathLike[str], signatures: Any = None, options: Any = None) -> None:
     """Saves an object with the variables, tensors, files and functions that it holds.
 
-    Saved are modules, lists, tuples, dictionaries, random generators and objects with attributes; of functions (of
-    `ag.function`, methods too) the traces that there are, or the one that the input signature says. They load without
-    the program's source, as `load` describes.
+    It saves modules, lists, tuples, dictionaries, random generators and objects with attributes. Functions (of
+    `ag.function`, also methods) are saved with their existing traces, or with the trace of the input signature. All of
+    it loads without the program's source, as `load` describes.
 
     Args:
-        obj: the object, as a rule an `ag.Module`.
-        export_dir: the folder, which is made if it isn't there. A saved model that is in it is replaced, all at once.
-        signatures: functions to be called by names and with named results: an `ag.function` with an input signature, a
+        obj: the object, usually an `ag.Module`.
+        export_dir: the folder; created if it doesn't exist. An existing saved model is replaced in one step.
+        signatures: functions to be called by name, with named results: an `ag.function` with an input signature, a
             concrete function, or a dictionary of them by name. One function alone is called "serving_default". By
             default it is the only function of `obj` with an input signature, if there is exactly one.
-        options: taken and of no effect.
+        options: accepted, without effect.
 
     Raises UnimplementedError for functions that call Python (`py_function`) or return objects of the program's classes;
-    ValueError for signatures that aren't such functions; OSError where files can't be written; RuntimeError in a traced
+    ValueError for signatures that aren't such functions; OSError if files can't be written; RuntimeError in a traced
     function.
     """
     if ctx.builder is not None:

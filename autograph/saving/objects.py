@@ -267,8 +267,8 @@ def assign(thing: Any, values: Values) -> None:
 
 
 class TrackableView:
-    """What checkpoints hold of an object. `children(thing)` gives what a thing holds by name, `descendants()` all
-    objects that can be reached from the root, which comes first."""
+    """The parts of an object that checkpoints save. `children(thing)` returns an object's parts by name,
+    `descendants()` all objects that can be reached from the root, which comes first."""
 
     def __init__(self, root: Any) -> None:
         self._root = root

@@ -32,7 +32,7 @@ class CheckpointOptions:
     experimental_sharding_callback  a `MaxShardSizePolicy`, or None: one file
     experimental_enable_async_checkpoint    the old name of enable_async
 
-    The others are taken for TensorFlow's programs and change nothing. Raises InvalidArgumentError for another sharding.
+    The others are accepted for TensorFlow programs, without effect. Raises InvalidArgumentError for another sharding.
     """
 
     def __init__(

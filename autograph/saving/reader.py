@@ -24,7 +24,7 @@ class CheckpointReader:
         return self._saved.has(key)
 
     def get_tensor(self, key: str) -> Any:
-        """The value of a key, a NumPy array. Raises NotFoundError where there is none, DataLossError."""
+        """The value of a key, a NumPy array. Raises NotFoundError if there is none, DataLossError."""
         array, dtype = self._saved.read(key)
         return EagerTensor(array, dtype).numpy()
 
@@ -53,11 +53,11 @@ def load_checkpoint(ckpt_dir_or_file: str | os.PathLike[str]) -> CheckpointReade
 
 
 def list_variables(ckpt_dir_or_file: str | os.PathLike[str]) -> list[tuple[str, list[int]]]:
-    """The keys of a checkpoint's values and their shapes, sorted. Raises as `load_checkpoint`."""
+    """The keys of a checkpoint's values and their shapes, sorted. Raises the errors of `load_checkpoint`."""
     return list(load_checkpoint(ckpt_dir_or_file).get_variable_to_shape_map().items())
 
 
 def load_variable(ckpt_dir_or_file: str | os.PathLike[str], name: str) -> Any:
-    """One value of a checkpoint by its key, a NumPy array. Raises as `load_checkpoint`, and NotFoundError where there
-    is no such key."""
+    """One value of a checkpoint by its key, a NumPy array. Raises the errors of `load_checkpoint`, and NotFoundError
+    for an unknown key."""
     return load_checkpoint(ckpt_dir_or_file).get_tensor(name.removesuffix(":0"))

@@ -16,10 +16,12 @@ from runtime.variable import Variable
 
 
 class Asset:
-    """A file that a saved model takes along, such as a vocabulary. As an attribute of a module it is saved with it.
+    """A file that is saved along with a model, such as a vocabulary, if it is an attribute of a saved module.
 
-    `asset_path` is its path, a string tensor: after loading that of the copy in the model's folder, in functions too.
-    Raises FileNotFoundError where there is no such file.
+    `asset_path` is its path, a string tensor; after loading, the path of the copy in the model's folder, also in
+    functions.
+
+    Raises FileNotFoundError if there is no such file.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:

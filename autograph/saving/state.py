@@ -59,7 +59,7 @@ def _relative(base: Path, path: str) -> str:
 def get_checkpoint_state(
     checkpoint_dir: str | os.PathLike[str], latest_filename: str | None = None
 ) -> CheckpointState | None:
-    """What the file `checkpoint` of a folder says; None where there is none.
+    """The contents of a folder's file `checkpoint`; None if there is none.
 
     Raises DataLossError for a damaged file, UnimplementedError for one of a newer version.
     """
@@ -85,9 +85,9 @@ def get_checkpoint_state(
 
 
 def latest_checkpoint(checkpoint_dir: str | os.PathLike[str], latest_filename: str | None = None) -> str | None:
-    """The path of the latest checkpoint in a folder, which `Checkpoint.restore` takes; None where there is none.
+    """The path of the latest checkpoint in a folder, for `Checkpoint.restore`; None if there is none.
 
-    Raises as `get_checkpoint_state`.
+    Raises the errors of `get_checkpoint_state`.
     """
     state = get_checkpoint_state(checkpoint_dir, latest_filename)
     if state is None:

@@ -45,7 +45,7 @@ def protos() -> Any:
 
 
 def records(path: str) -> Iterator[bytes]:
-    """The records of a file. Raises DataLossError where the file is damaged."""
+    """The records of a file. Raises DataLossError if the file is damaged."""
     return read_records(path)
 
 

@@ -122,7 +122,7 @@ def _enum(dtype: Any) -> int | None:
 
 
 def graph(graph_data: Any) -> Tensor:
-    """Writes a graph to the default writer, for TensorBoard's page of graphs; says whether it did.
+    """Writes a graph to the default writer, for TensorBoard's page of graphs; returns whether it did.
 
     graph_data: the `graph` of a concrete function, its `as_graph_def()`, or a `GraphDef` of TensorBoard's.
 
@@ -165,7 +165,7 @@ def trace_on(graph: bool = True, profiler: bool = False, profiler_outdir: Any = 
     graph: whether graphs are collected. profiler: whether a profile is made as well (`profiler.experimental.start`),
     which collects graphs in any case. profiler_outdir: the folder of the profile, without which there is none.
 
-    Warns and does nothing in a traced function, and while another trace is on. Raises AlreadyExistsError where a
+    Warns and does nothing in a traced function, and while another trace is on. Raises AlreadyExistsError if a
     profile is running.
     """
     global _tracing
@@ -191,7 +191,7 @@ def trace_export(name: str, step: Any = None, profiler_outdir: Any = None) -> No
     name: the tag. step: an integer, by default that of `as_default` or `set_step`. profiler_outdir: has no effect;
     `trace_on` takes it.
 
-    Warns and does nothing in a traced function. Raises ValueError where no trace is on, and where there is a writer
+    Warns and does nothing in a traced function. Raises ValueError if no trace is on, and where there is a writer
     and no step.
     """
     if ctx.builder is not None:

@@ -19,13 +19,14 @@ from runtime.errors import AlreadyExistsError, UnavailableError, is_own_file
 
 
 class ProfilerOptions(NamedTuple):
-    """What a profile holds.
+    """Options of a profile.
 
-    host_tracer_level: 0 nothing, 1 calls, tracing, compilers and kernels, 2 also graph passes, single operations,
+    host_tracer_level: 0 nothing, 1 calls, tracing, compilers and kernels, 2 also graph passes,
+
+    single operations,
     copies and garbage collection. python_tracer_level: 1 also the calls of the program's own Python functions, in the
-    thread that starts the profile and in those that are started after it; this makes Python some times slower.
-    device_tracer_level, delay_ms: accepted as TensorFlow does, and without effect: there are no devices but the
-    processor, and one host.
+    thread that starts the profile and in those that are started after it; this makes Python several times slower.
+    device_tracer_level, delay_ms: accepted as TensorFlow does, and without effect: only the host is profiled.
     """
 
     host_tracer_level: int = 2
@@ -54,9 +55,9 @@ _running: tuple[_Session, Path] | None = None
 def start(logdir: Any, options: ProfilerOptions | None = None) -> None:
     """Starts a profile of the process, of all its threads.
 
-    logdir: the folder below which `stop` writes it. options: what it holds.
+    logdir: the folder below which `stop` writes it. options: `ProfilerOptions`.
 
-    Raises AlreadyExistsError while another one that `start` has started is running.
+    Raises AlreadyExistsError while another profile of `start` is running.
     """
     global _running
     with _lock:
@@ -68,11 +69,11 @@ def start(logdir: Any, options: ProfilerOptions | None = None) -> None:
 
 
 def stop(save: bool = True) -> None:
-    """Ends the profile that `start` began, and writes it: `LOGDIR/plugins/profile/TIME/HOST.trace.json.gz`.
+    """Ends the profile and writes it: `LOGDIR/plugins/profile/TIME/HOST.trace.json.gz`.
 
     save: False to write nothing.
 
-    Raises UnavailableError where none is running.
+    Raises UnavailableError if none is running.
     """
     global _running
     with _lock:
@@ -99,7 +100,7 @@ def _unused(folder: Path) -> str:
 
 
 class Profile:
-    """A block that is profiled: `start` at its beginning, `stop` at its end.
+    """A block that is profiled: calls `start` and `stop`.
 
     logdir, options: those of `start`. Entering raises AlreadyExistsError while another profile is running.
     """
@@ -115,7 +116,7 @@ class Profile:
 
 
 class Trace:
-    """A block with a name of its own in profiles, such as a step of training; without effect while none is running.
+    """A block with a name of its own in profiles, such as a step of training; without effect outside of a profile.
 
     name: what profiles show. Keyword arguments, such as `step_num`, are shown with it.
     """

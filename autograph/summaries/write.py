@@ -52,7 +52,7 @@ class _Record:
 def summary_scope(name: str, default_name: str = "summary", values: Any = None) -> Iterator[tuple[str, str]]:
     """A block for a kind of summary of one's own: gives its tag and the scope of its operations.
 
-    The tag is `name`, or `default_name` where that is empty, behind the open `name_scope`s. Those around the call of a
+    The tag is `name`, or `default_name` where that is empty, after the open `name_scope`s. Those around the call of a
     traced function don't count: its later calls have others.
     """
     name = name or default_name
@@ -69,7 +69,7 @@ def _scope_around_function() -> str:
 
 
 def write(tag: str, tensor: Any, step: Any = None, metadata: Any = None, name: str | None = None) -> Tensor:
-    """Writes a tensor to the default writer, if there is one and `record_if` allows it; says whether it did.
+    """Writes a tensor to the default writer, if there is one and `record_if` allows it; returns whether it did.
 
     tensor: the tensor, or a function without arguments that gives it, which is called only if it is written. step: an
     integer, by default that of `as_default` or `set_step`. metadata: TensorBoard's `SummaryMetadata`, or its bytes.
@@ -136,10 +136,10 @@ def _write_kind(
 
 
 def scalar(name: str, data: Any, step: Any = None, description: str | None = None) -> Tensor:
-    """Writes a number, as float32, for TensorBoard's time series; says whether it did.
+    """Writes a number, as float32, for TensorBoard's time series; returns whether it did.
 
-    name: the tag, behind the open `name_scope`s. step: an integer, by default that of `as_default` or `set_step`.
-    description: what TensorBoard says of the tag, in Markdown.
+    name: the tag, after the open `name_scope`s. step: an integer, by default that of `as_default` or `set_step`.
+    description: TensorBoard's description of the tag, in Markdown.
 
     Raises ValueError for data that isn't a scalar, and otherwise what `write` does.
     """
@@ -152,7 +152,7 @@ def scalar(name: str, data: Any, step: Any = None, description: str | None = Non
 def histogram(
     name: str, data: Any, step: Any = None, buckets: int | None = None, description: str | None = None
 ) -> Tensor:
-    """Writes how the values in a tensor of any shape are distributed; says whether it did.
+    """Writes the distribution of the values in a tensor of any shape; returns whether it did.
 
     buckets: into how many intervals of one width, from the least value to the greatest, the values are sorted; 30 by
     default. What is written has shape [buckets, 3]: left edge, right edge and count of each. Where all values are
@@ -192,7 +192,7 @@ def bucketed(values: np.ndarray, count: int) -> np.ndarray:
 
 
 def image(name: str, data: Any, step: Any = None, max_outputs: Any = 3, description: str | None = None) -> Tensor:
-    """Writes images, as PNG; says whether it did.
+    """Writes images, as PNG; returns whether it did.
 
     data: of shape [images, height, width, channels]: grey, grey with alpha, RGB or RGBA. Floating-point numbers are
     from 0 to 1, others are scaled as `image.convert_image_dtype` does. max_outputs: how many images are written at
@@ -224,7 +224,7 @@ def _encoded(images: np.ndarray) -> np.ndarray:
 
 
 def text(name: str, data: Any, step: Any = None, description: str | None = None) -> Tensor:
-    """Writes a string, or a tensor of them, which TensorBoard shows as Markdown; says whether it did.
+    """Writes a string, or a tensor of them, which TensorBoard shows as Markdown; returns whether it did.
 
     data: a tensor of strings; TensorBoard shows those of rank 1 and 2 as tables. The other arguments are those of
     `scalar`. Raises TypeError for data that aren't strings, and otherwise what `write` does.

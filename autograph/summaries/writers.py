@@ -57,19 +57,19 @@ class _AsDefault:
 
 
 class SummaryWriter(abc.ABC):
-    """What takes summaries; `create_file_writer` and `create_noop_writer` make them."""
+    """A writer of summaries; made by `create_file_writer` and `create_noop_writer`."""
 
     def as_default(self, step: Any = None) -> Any:
-        """A block in which the thread's summaries go to this writer; flushes it at its end.
+        """A block in which this is the thread's default writer; flushes it at the end.
 
         step: the default of the `step` argument in the block: an integer, a tensor or a variable. A traced function
-        reads a variable when it runs, and keeps anything else as it was when it was traced. The same is true of the
-        writer. Raises RuntimeError when the writer is closed.
+        reads a variable at run time, and keeps anything else, also the writer, from the time of the trace. Raises
+        RuntimeError when the writer is closed.
         """
         return _AsDefault(self, step)
 
     def set_as_default(self, step: Any = None) -> None:
-        """Has the thread's summaries go to this writer from now on.
+        """Makes this the thread's default writer from now on.
 
         step: the default of the `step` argument from now on, if given. Raises RuntimeError when the writer is closed.
         """
@@ -77,15 +77,15 @@ class SummaryWriter(abc.ABC):
 
     @abc.abstractmethod
     def init(self) -> None:
-        """Makes the file where it isn't there yet. Raises RuntimeError when the writer is closed."""
+        """Creates the file if it doesn't exist. Raises RuntimeError if the writer is closed."""
 
     @abc.abstractmethod
     def flush(self) -> None:
-        """Writes what waits to be written; in a traced function, when it runs."""
+        """Writes all pending summaries; in a traced function, at run time."""
 
     @abc.abstractmethod
     def close(self) -> None:
-        """Writes what waits to be written, and ends the file; in a traced function, when it runs."""
+        """Writes all pending summaries and closes the file; in a traced function, at run time."""
 
 
 class FileWriter(SummaryWriter):
@@ -147,11 +147,11 @@ def create_file_writer(
 ) -> SummaryWriter:
     """A writer of an event file in the folder `logdir`, for TensorBoard.
 
-    max_queue: how many summaries may wait to be written, 10 by default. flush_millis: after how many milliseconds the
-    next summary has those that wait written, 120000 by default. filename_suffix: the end of the file's name, ".v2" by
+    max_queue: how many summaries may be pending, 10 by default. flush_millis: after how many milliseconds the next
+    summary flushes the pending ones, 120000 by default. filename_suffix: the end of the file's name, ".v2" by
     default. In a traced function the writer is made when it is traced, its file by the first summary.
 
-    Raises ValueError for a folder that is None, and for arguments without a value while tracing; ImportError where the
+    Raises ValueError for a folder that is None, and for arguments without a value while tracing; ImportError if the
     package `tensorboard` isn't installed.
     """
     if logdir is None:
@@ -181,14 +181,14 @@ def _known(name: str, value: Any) -> Any:
 
 
 def create_noop_writer() -> SummaryWriter:
-    """A writer that does nothing, for code that wants one. It doesn't become the default."""
+    """A writer that does nothing, for code that requires one. It doesn't become the default."""
     return _NoopWriter()
 
 
 def flush(writer: SummaryWriter | None = None, name: str | None = None) -> None:
-    """Writes what waits in a writer, by default in the thread's default writer, if there is one.
+    """Writes all pending summaries of a writer, by default of the thread's default writer.
 
-    Raises ValueError for what is no writer.
+    Raises ValueError for something that isn't a writer.
     """
     writer = state.writer if writer is None else writer
     if writer is not None:
@@ -199,7 +199,7 @@ def flush(writer: SummaryWriter | None = None, name: str | None = None) -> None:
 
 @contextlib.contextmanager
 def record_if(condition: Any) -> Iterator[None]:
-    """A block in which the thread's summaries are written only where a condition holds.
+    """A block in which the thread's summaries are written only if a condition holds.
 
     condition: a bool, a boolean tensor, or a function without arguments that gives one, which each summary calls. In a
     traced function the result may be a tensor that the program decides.

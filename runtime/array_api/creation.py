@@ -28,7 +28,7 @@ from runtime.tensor import Tensor
 def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Tensor:
     """The array of a tensor, NumPy array, Python scalar, nested sequence, or object with DLPack or a buffer.
 
-    copy: False raises ValueError where the elements have to be copied, which all but tensors are.
+    copy: False raises ValueError if the elements have to be copied, which all but tensors are.
     """
     check_device(device)
     wanted = None if dtype is None else as_dtype(dtype)

@@ -163,7 +163,7 @@ def broadcast_arrays(*arrays: Any) -> tuple[Tensor, ...]:
 
 
 def broadcast_shapes(*shapes: Any) -> tuple[int | None, ...]:
-    """The shape that the shapes broadcast to. Raises ValueError where they don't."""
+    """The shape that the shapes broadcast to. Raises ValueError if they don't."""
     return np.broadcast_shapes(*[tuple(s) for s in shapes])
 
 

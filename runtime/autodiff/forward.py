@@ -21,7 +21,7 @@ from runtime.variable import Variable
 
 
 class ForwardAccumulator:
-    """Computes Jacobian-vector products of what runs while it is open.
+    """Computes Jacobian-vector products of the operations in its block.
 
     primals, tangents: a tensor or variable, or structures of them, of the same shapes.
 

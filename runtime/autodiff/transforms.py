@@ -39,9 +39,10 @@ def gradients(
 ) -> list[Any]:
     """The gradient of the sum of `ys` with respect to each of `xs`, in a function that is being traced, without a tape.
 
-    It sees the whole graph so far, so `xs` may be arguments or intermediate values. grad_ys: cotangents of `ys`; ones
-    by default and for None. stop_gradients: tensors that count as constants. gate_gradients, aggregation_method:
-    accepted, without effect.
+    It sees the whole graph so far, so `xs` may be arguments or intermediate values.
+
+    grad_ys: cotangents of `ys`; ones by default and for None. stop_gradients: tensors that count as constants.
+    gate_gradients, aggregation_method: accepted, without effect.
 
     Raises RuntimeError outside of a function, as TensorFlow does: there is no graph.
     """

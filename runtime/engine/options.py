@@ -29,17 +29,13 @@ def set_jit(enabled: bool | str | None) -> None:
 
 
 def enable_op_determinism() -> None:
-    """Makes a program's results the same to the last bit, on each call and in each process of this machine. Operations
+    """Makes a program's results the same to the last bit, on each call and in each process of this machine.
 
-    are deterministic anyway, on any number of threads. But the interpreter and native code differ in the last bits of
-
-    sums, products and functions like `exp`, and by default timing decides which of them runs. After this call it no
-
-    longer does: functions without a `jit_compile` argument are compiled before they first run; operations without a
-
-    native form are always interpreted, and a loop inside of one is native from its second iteration on. Random
-
-    operations without a seed raise RuntimeError. It can't be undone in the process.
+    Operations are deterministic anyway, on any number of threads. But the interpreter and native code differ in the
+    last bits of sums, products and functions like `exp`, and by default timing decides which of them runs. After this
+    call it no longer does: functions without a `jit_compile` argument are compiled before they first run; operations
+    without a native form are always interpreted, and a loop inside of one is native from its second iteration on.
+    Random operations without a seed raise RuntimeError. It can't be undone in the process.
     """
     settings.set_deterministic(True)
     STREAMS.needs_seed = True
@@ -70,9 +66,10 @@ def get_inter_op_parallelism_threads() -> int:
 
 
 def set_intra_op_parallelism_threads(num_threads: int) -> None:
-    """Sets the number of threads for a large elementwise pass or reduction; 0: one for each core. Results don't depend
+    """Sets the number of threads for a large elementwise pass or reduction; 0: one for each core.
 
-    on it. It also applies to functions that are compiled already. Raises ValueError for negative numbers.
+    Results don't depend on it. It also applies to functions that are compiled already. Raises ValueError for negative
+    numbers.
     """
     parallelize.set_thread_count(num_threads)
 

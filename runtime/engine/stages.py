@@ -59,7 +59,7 @@ def text_of(stage: str, gradient: str | None, function: GraphFunction, again: Ca
     """The text of a stage. gradient: None or one of `GRADIENTS`. again: traces the function anew.
 
     Raises ValueError for another stage or where there is no gradient, UnimplementedError where nothing is native or a
-    kernel has no form for a GPU, KernelError where no compiler can show the stage.
+    kernel has no form for a GPU, KernelError if no compiler can show the stage.
     """
     if stage not in STAGES:
         raise ValueError(f"there is no stage {stage!r}; there are {', '.join(STAGES)}")

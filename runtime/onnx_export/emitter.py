@@ -71,7 +71,7 @@ def lowering(*names: str) -> Callable[[Lowering], Lowering]:
 
 
 def element_type(dtype: DType) -> int:
-    """ONNX' number for a dtype. Raises ValueError where it has none."""
+    """ONNX' number for a dtype. Raises ValueError if it has none."""
     if dtype.name not in _KINDS:
         raise ValueError(f"ONNX has no {dtype.name}")
     return int(onnx.TensorProto.DataType.Value(_KINDS[dtype.name]))

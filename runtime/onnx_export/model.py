@@ -45,7 +45,7 @@ class Made:
 def model_of(graph: Graph, arguments: Sequence[Argument], results: Sequence[str], producer: str, doc: str = "") -> Made:
     """The model of a traced graph, whose inputs (but for the token) are `arguments` and whose outputs are `results`.
 
-    Raises UnimplementedError where an op has no form in ONNX, with its line.
+    Raises UnimplementedError if an op has no form in ONNX, with its line.
     """
     graph = rewrite("custom gradients", graph)
     for value in (*graph.inputs, *graph.outputs):

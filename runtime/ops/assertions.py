@@ -159,7 +159,7 @@ def assert_shapes(
 
         assert_shapes([(x, ("n", 3)), (y, ("n",))])
 
-    Raises ValueError for what is known while tracing, InvalidArgumentError for the rest.
+    Raises ValueError for sizes that are known while tracing, InvalidArgumentError at run time for others.
     """
     sizes: dict[str, Any] = {}
     for value, wanted in shapes.items() if isinstance(shapes, Mapping) else shapes:
@@ -225,7 +225,7 @@ def assert_integer(x: Any, message: str | None = None, name: str | None = None) 
 def assert_same_float_dtype(tensors: Any = None, dtype: DTypeLike = None) -> DType:
     """The floating dtype that the tensors (and `dtype`, if given) share; float32 without any.
 
-    Raises ValueError where they differ or aren't floating.
+    Raises ValueError if they differ or aren't floating.
     """
     found = None if dtype is None else dtypes.as_dtype(dtype)
     for value in tensors or ():
@@ -240,7 +240,8 @@ def assert_same_float_dtype(tensors: Any = None, dtype: DTypeLike = None) -> DTy
 
 
 def assert_proper_iterable(values: Any) -> None:
-    """Raises TypeError for tensors, arrays, strings and whatever can't be iterated, where a list is meant."""
+    """Raises TypeError for tensors, arrays, strings and objects that can't be iterated; for arguments that must be
+    lists."""
     if is_tensor_like(values) or isinstance(values, (np.ndarray, str, bytes)) or not hasattr(values, "__iter__"):
         raise TypeError(f"Expected argument to be a proper iterable (a list, say), got {type(values).__name__}.")
 

@@ -192,7 +192,7 @@ def has_dtype(value: Any) -> bool:
 def operands(label: str, *values: Any) -> list[Tensor]:
     """The operands of an op that takes one dtype; Python and NumPy values take the dtype of the first tensor.
 
-    Raises DTypeError where they can't, or where tensors differ.
+    Raises DTypeError if they can't, or where tensors differ.
     """
     # The usual cases first, at a third of the cost.
     if len(values) == 2 and values[0].__class__ is SymbolicTensor:

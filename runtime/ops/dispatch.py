@@ -19,7 +19,7 @@ from runtime.tensor import EagerTensor, SymbolicTensor, Tensor
 def apply(op: OpDef, inputs: Sequence[Tensor], attrs: dict[str, Any] | None = None) -> Any:
     """The op's output tensor, or a tuple of them for ops with several.
 
-    Raises InvalidArgumentError where the op's kernel or type rule refuses the inputs.
+    Raises InvalidArgumentError if the op's kernel or type rule refuses the inputs.
     """
     builder = ctx.builder
     if builder is not None:

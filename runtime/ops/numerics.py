@@ -118,11 +118,11 @@ def checked(builder: Any, op: Any, inputs: Sequence[Any], outputs: tuple) -> tup
 
 
 def enable_check_numerics(stack_height_limit: int = 30, path_length_limit: int = 50) -> None:
-    """From here on every operation of this thread raises InvalidArgumentError if it gives a NaN or an infinity.
+    """From now on, every operation of this thread raises InvalidArgumentError if its result has a NaN or an infinity.
 
     The message names the op, the shapes of its inputs and, in functions, the user's line. Functions are traced again,
-    with the checks; they run in loops, in gradients and in native code too. The limits are taken for TensorFlow's sake:
-    the whole traceback is shown. Costs time; `disable_check_numerics` ends it.
+    with checks, also in loops, gradients and native code. The limits are accepted without effect: the whole traceback
+    is shown. The checks cost time; `disable_check_numerics` ends them.
     """
     if ctx.numerics is None:
         ctx.numerics = checked
@@ -130,6 +130,6 @@ def enable_check_numerics(stack_height_limit: int = 30, path_length_limit: int =
 
 
 def disable_check_numerics() -> None:
-    """Ends what `enable_check_numerics` began in this thread."""
+    """Ends the checks of `enable_check_numerics` in this thread."""
     ctx.numerics = None
     ctx.recorders = tuple(r for r in ctx.recorders if not isinstance(r, NumericsRecorder))

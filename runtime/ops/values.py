@@ -51,7 +51,7 @@ def common_default(*defaults: DType) -> DType:
 def to_array(value: Any, wanted: DType | None) -> Converted:
     """The array (NumPy scalar for rank 0) that a value without tensors in it stands for, and its dtype.
 
-    Raises TypeError where a Python value doesn't fit `wanted`, ValueError for values that no tensor can hold.
+    Raises TypeError if a Python value doesn't fit `wanted`, ValueError for values that no tensor can hold.
     """
     kind = type(value)
     if kind is float:

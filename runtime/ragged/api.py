@@ -247,8 +247,8 @@ def bincount(
     arr: Any, weights: Any = None, minlength: Any = None, maxlength: Any = None, dtype: Any = dtypes.int32,
     name: str | None = None, axis: int | None = None, binary_output: bool = False,
 ) -> Any:  # fmt: skip
-    """How often each number from 0 to the largest occurs, or the sum of its weights, in a tensor, a ragged or sparse
-    one; of the last, elements that aren't kept don't count.
+    """How often each number from 0 to the largest occurs, or the sum of its weights, in a tensor, also a ragged or
+    sparse one; implicit zeros of a sparse tensor don't count.
 
     minlength, maxlength: bounds of the length; numbers of `maxlength` and more don't count. axis=-1: per row.
     Raises InvalidArgumentError for negative numbers.

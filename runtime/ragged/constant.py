@@ -19,10 +19,10 @@ def constant(
     pylist: Any, dtype: Any = None, ragged_rank: int | None = None, inner_shape: Any = None, name: str | None = None,
     row_splits_dtype: Any = INT,
 ) -> Any:  # fmt: skip
-    """A ragged tensor of nested lists: every dimension behind the first is ragged.
+    """A ragged tensor from nested lists; every dimension after the first is ragged.
 
-    ragged_rank   how many dimensions are ragged; those behind them are uniform
-    inner_shape   the shape of the uniform ones, where they can't be seen from the list
+    ragged_rank   how many dimensions are ragged; those after them are uniform
+    inner_shape   the shape of the uniform ones, if it can't be inferred from the list
 
     Raises ValueError for scalars at different depths and for uniform dimensions of different sizes.
     """

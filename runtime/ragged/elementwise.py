@@ -125,7 +125,7 @@ def _check_size(tensor: Tensor, axis: int, x: RaggedTensor, lengths: Any) -> Non
 
 
 def map_flat_values(op: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """`op` of the innermost values of its ragged arguments (anywhere in lists), in their rows.
+    """Applies `op` to the innermost values of its ragged arguments (also in lists), and keeps the rows.
 
     Without ragged arguments it is just `op(*args, **kwargs)`. Raises ValueError when the result has another number of
     values, InvalidArgumentError when the rows differ.

@@ -13,7 +13,7 @@ from runtime.tensor import Tensor
 
 
 class RowPartition:
-    """A division of a number of values into rows. Make one by a function whose name begins with `from_`."""
+    """A division of values into rows; made by a `from_...` method."""
 
     def __init__(self, row_splits: Any) -> None:
         self._splits = cast(convert_to_tensor(row_splits), INT)
@@ -36,11 +36,11 @@ class RowPartition:
 
     @classmethod
     def from_uniform_row_length(cls, uniform_row_length: Any, nvals: Any, nrows: Any = None) -> RowPartition:
-        """Each of the rows has as many values."""
+        """Each row has the same number of values."""
         return cls(RaggedTensor.from_uniform_row_length(_numbers(nvals), uniform_row_length, nrows).row_splits)
 
     def row_splits(self) -> Tensor:
-        """Where rows begin, and behind them the number of values: int64, one more than there are rows."""
+        """Where each row begins, followed by the number of values: int64, one more entry than rows."""
         return self._splits
 
     def row_lengths(self) -> Tensor:
@@ -52,7 +52,7 @@ class RowPartition:
         return self._splits[:-1]
 
     def row_limits(self) -> Tensor:
-        """Where each row ends: the place behind its last value."""
+        """Where each row ends: the index after its last value."""
         return self._splits[1:]
 
     def value_rowids(self) -> Tensor:

@@ -72,7 +72,7 @@ class DynamicRaggedShape:
         return None if inner is None else inner + self.num_row_partitions
 
     def is_uniform(self, axis: int) -> bool:
-        """Whether all rows have the same length along an axis. Raises IndexError for an axis that isn't there."""
+        """Whether all rows have the same length along an axis. Raises IndexError for an axis out of range."""
         rank = self.rank
         if axis < 0 or (rank is not None and axis >= rank):
             raise IndexError(f"Expected axis={axis} < rank={rank}")

@@ -38,7 +38,7 @@ def _rows(input: Any, how: str, **attrs: Any) -> Any:
 
 
 def split(input: Any, sep: Any = None, maxsplit: int = -1, name: str | None = None) -> Any:
-    """The parts of strings between separators (white space by default): a vector of one string's, ragged of several."""
+    """The parts of strings between separators (white space by default): a vector for one string, ragged for several."""
     return _rows(input, "split", sep=_bytes(sep or b""), maxsplit=int(maxsplit))
 
 
@@ -108,11 +108,11 @@ def ngrams(
     data: Any, ngram_width: Any, separator: str = " ", pad_values: Any = None, padding_width: int | None = None,
     preserve_short_sequences: bool = False, name: str | None = None,
 ) -> Any:  # fmt: skip
-    """The n-grams of the strings along the last dimension: a vector of a vector's, ragged of others'.
+    """The n-grams of the strings along the last dimension: a vector for a vector, else a ragged tensor.
 
-    ngram_width: an int or several, whose n-grams follow one another. pad_values: what stands before and after each row,
-    one string or two, `padding_width` times (by default, and at most, the width less one). preserve_short_sequences:
-    a row that is too short gives one n-gram of all of it. Raises ValueError for widths below 1, for a negative
+    ngram_width: an int or several, whose n-grams follow one another. pad_values: one string or two, which pad each row
+    before and after, `padding_width` times (by default, and at most, the width minus one). preserve_short_sequences:
+    a row that is too short becomes one n-gram. Raises ValueError for widths below 1, for a negative
     padding_width or one without pad_values, and for a scalar; TypeError for pad_values of another kind.
     """
     widths = tuple(int(w) for w in (ngram_width if isinstance(ngram_width, (list, tuple)) else [ngram_width]))

@@ -52,7 +52,7 @@ class Writer:
         return {"types": list(map(type_to_json, self._types)), "texts": list(self._texts), "graphs": self._graphs}
 
     def add(self, graph: Graph) -> int:
-        """Adds a graph with its regions; returns its number. Raises UnimplementedError where it calls Python, or holds
+        """Adds a graph with its regions; returns its number. Raises UnimplementedError if it calls Python, or holds
         something else that files can't."""
         first = len(self._graphs)
         waiting = [graph]

@@ -82,8 +82,8 @@ def write_document(path: Path, kind: str, version: int, content: dict[str, Any],
 def read_document(path: Path, kind: str, version: int) -> dict[str, Any]:
     """A document's content, of this version or an earlier one.
 
-    Raises NotFoundError where there is no file, DataLossError where it isn't such a document or is damaged,
-    UnimplementedError where it is of a later version.
+    Raises NotFoundError if there is no file, DataLossError if it isn't such a document or is damaged,
+    UnimplementedError if it is of a later version.
     """
     try:
         if path.stat().st_size > _MOST_BYTES:

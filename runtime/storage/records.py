@@ -173,7 +173,7 @@ def open_compressed(path: str, compression: str) -> Any:
 def read_records(path: str, compression: str = "") -> Iterator[bytes]:
     """The records of a file.
 
-    Raises OSError where it can't be read, DataLossError where it is damaged or of another compression.
+    Raises OSError if it can't be read, DataLossError if it is damaged or of another compression.
     """
     try:
         with open_compressed(path, compression) as file:

@@ -85,7 +85,7 @@ def is_description(said: Any) -> bool:
 
 
 class ArrayFile:
-    """An open safetensors file. Raises NotFoundError where there is none, DataLossError where it is damaged."""
+    """An open safetensors file. Raises NotFoundError if there is none, DataLossError if it is damaged."""
 
     def __init__(self, path: Path) -> None:
         from safetensors import SafetensorError, safe_open

@@ -11,7 +11,7 @@ from autograph.summaries.event_files import protos, records
 
 
 def tf_record_iterator(path: Any) -> Iterator[bytes]:
-    """The records of a file in TensorFlow's format. Raises DataLossError where it is damaged."""
+    """The records of a file in TensorFlow's format. Raises DataLossError if it is damaged."""
     return records(os.fspath(path))
 
 

@@ -133,12 +133,12 @@ def _like(row: OpDef, input: Any, dtype: DTypeLike) -> Tensor:
 
 
 def zeros_like(input: TensorLike, dtype: DTypeLike = None, name: str | None = None) -> Tensor:
-    """Zeros of another tensor's shape, of its dtype unless one is given."""
+    """Zeros with the shape of another tensor, and its dtype unless one is given."""
     return _like(ZEROS_LIKE, input, dtype)
 
 
 def ones_like(input: TensorLike, dtype: DTypeLike = None, name: str | None = None) -> Tensor:
-    """Ones of another tensor's shape, of its dtype unless one is given."""
+    """Ones with the shape of another tensor, and its dtype unless one is given."""
     return _like(ONES_LIKE, input, dtype)
 
 

@@ -365,7 +365,7 @@ def confusion_matrix(
 
 @late
 def zero_fraction(value: TensorLike, name: str | None = None) -> Tensor:
-    """The share of elements that are zero, a float32 scalar; NaN of none."""
+    """The fraction of elements that are zero, a float32 scalar; NaN for an empty tensor."""
     x = convert_to_tensor(value)
     hits = call("cast", equal(x, convert_to_tensor(0, x.dtype)), dtype=dtypes.float32)
     return call("reduce_mean", hits, axis=None if x._shape is None else tuple(range(len(x._shape))), keepdims=False)
@@ -391,7 +391,7 @@ def _of_rows(name: str, form: Callable[..., Tensor], doc: str) -> SegmentsOfRows
     function.__name__ = function.__qualname__ = name
     function.__doc__ = (
         f"{doc}\n\n    indices: the rows of data. segment_ids: a number for each, which mustn't decrease.\n    "
-        "num_segments: how many there are, by default as many as the last id says.\n    Raises InvalidArgumentError "
+        "num_segments: how many there are; by default the last id plus 1.\n Raises InvalidArgumentError "
         "for ids that decrease or don't fit.\n    "
     )
     return late(function)

@@ -219,7 +219,7 @@ class TopKV2(NamedTuple):
 def in_top_k(targets: TensorLike, predictions: TensorLike, k: Any, name: str | None = None) -> Tensor:
     """Whether fewer than k predictions are larger than that of the target; one row per target.
 
-    A target out of range, or whose prediction isn't finite, is not in.
+    The answer is False for a target out of range, and if its prediction isn't finite.
     """
     classes, scores = convert_to_tensor(targets), convert_to_tensor(predictions)
     if len(scores._shape or (0, 0)) != 2 or len(classes._shape or (0,)) != 1:

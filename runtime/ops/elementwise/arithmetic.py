@@ -430,7 +430,7 @@ _JOIN = register(
 
 
 def strings_join(inputs: Sequence[Any], separator: str = "", name: str | None = None) -> Tensor:
-    """The strings of the inputs one after the other, with `separator` between them. Broadcasts."""
+    """Joins the strings of the inputs, with `separator` between them. Broadcasts."""
     tensors = operands("StringJoin", *inputs)
     total = tensors[0]
     for term in tensors[1:]:

@@ -142,7 +142,7 @@ def where(
 ) -> Tensor:
     """x where `condition` (bool) holds, else y; all three broadcast.
 
-    With `condition` alone: the int64 coordinates of its true elements, shape (count, rank); eager only so far.
+    With `condition` alone: the int64 coordinates of its true elements, shape (count, rank); in eager code only.
     Raises ValueError when only one of x and y is given, InvalidArgumentError for a condition that isn't bool.
     """
     condition = convert_to_tensor(condition)

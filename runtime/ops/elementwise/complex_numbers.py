@@ -110,7 +110,7 @@ def complex(real: Any, imag: Any, name: str | None = None) -> Tensor:
 
 
 def real(input: TensorLike, name: str | None = None) -> Tensor:
-    """The real part; real numbers as they are."""
+    """The real part; real numbers are unchanged."""
     x = convert_to_tensor(input)
     return apply(_REAL, (x,)) if x.dtype.is_complex else x
 
@@ -122,7 +122,7 @@ def imag(input: TensorLike, name: str | None = None) -> Tensor:
 
 
 def conj(x: TensorLike, name: str | None = None) -> Tensor:
-    """The complex conjugate; real numbers as they are. Raises InvalidArgumentError for bool and string."""
+    """The complex conjugate; real numbers are unchanged. Raises InvalidArgumentError for bool and string."""
     z = convert_to_tensor(x)
     if z.dtype.is_complex:
         return apply(_CONJ, (z,))

@@ -158,8 +158,8 @@ def _flat(op: Any, dy: Any) -> Sequence[Any]:
     return (None,)
 
 
-floor = unary("floor", np.floor, "np.floor({0})", "The next integer below or at x.", _flat, cheap=True)
-ceil = unary("ceil", np.ceil, "np.ceil({0})", "The next integer above or at x.", _flat, cheap=True)
+floor = unary("floor", np.floor, "np.floor({0})", "The largest integer not above x.", _flat, cheap=True)
+ceil = unary("ceil", np.ceil, "np.ceil({0})", "The smallest integer not below x.", _flat, cheap=True)
 rint = unary("rint", np.rint, "np.rint({0})", "The nearest integer, halves to even.", _flat, cheap=True)
 trunc = unary("trunc", np.trunc, "np.trunc({0})", "x without its fraction.", _flat, cheap=True)
 

@@ -37,12 +37,12 @@ def _positive(value: Any) -> Any:
 def pad_to_bounding_box(
     image: TensorLike, offset_height: Any, offset_width: Any, target_height: Any, target_width: Any
 ) -> Tensor:
-    """Images in larger ones that are zero elsewhere.
+    """Places images in larger ones that are zero elsewhere.
 
     image: shape (batch, height, width, channels) or (height, width, channels). offset_height, offset_width: rows above
     and columns to the left. target_height, target_width: of the result.
-    Raises ValueError for images of another rank, negative offsets, and images that don't fit (InvalidArgumentError
-    where that is known when the program runs).
+    Raises ValueError for images of another rank, negative offsets, and images that don't fit (InvalidArgumentError if
+    that is known only at run time).
     """
     x, single = batch_of(at_least_3d(convert_to_tensor(image)), "'image'")
     top, left, height, width = map(_number, (offset_height, offset_width, target_height, target_width))
@@ -73,8 +73,8 @@ def crop_to_bounding_box(
 
     image: shape (batch, height, width, channels) or (height, width, channels). offset_height, offset_width: its first
     row and column. target_height, target_width: its size.
-    Raises ValueError for images of another rank, negative offsets, sizes that aren't positive, and parts that reach out
-    of the images (InvalidArgumentError where that is known when the program runs).
+    Raises ValueError for images of another rank, negative offsets, sizes that aren't positive, and parts that extend
+    beyond the images (InvalidArgumentError if that is known only at run time).
     """
     x, single = batch_of(at_least_3d(convert_to_tensor(image)), "'image'")
     top, left, height, width = map(_number, (offset_height, offset_width, target_height, target_width))
@@ -91,7 +91,7 @@ def crop_to_bounding_box(
 
 @late
 def central_crop(image: TensorLike, central_fraction: Any) -> Tensor:
-    """The middle of images: a fraction of their height and of their width.
+    """Crops the central part of images: a fraction of their height and width.
 
     image: shape (batch, height, width, channels) or (height, width, channels). central_fraction: in (0, 1], a number or
     a scalar tensor. Raises ValueError for another fraction and for images of another rank.

@@ -33,7 +33,7 @@ def unbatched(x: Tensor, single: bool) -> Tensor:
 
 
 def at_least_3d(x: Tensor, what: str = "image") -> Tensor:
-    """The images. Raises ValueError where the rank is below 3 or a dimension of the images is 0."""
+    """The images. Raises ValueError if the rank is below 3 or a dimension of the images is 0."""
     if x._shape is None:
         raise ValueError(f"'{what}' contains no shape.")
     if len(x._shape) < 3:
@@ -44,7 +44,7 @@ def at_least_3d(x: Tensor, what: str = "image") -> Tensor:
 
 
 def need(value: Any, holds: Callable[[Any], Any], message: str) -> None:
-    """Raises ValueError where a condition on a number doesn't hold, InvalidArgumentError where that is found later."""
+    """Raises ValueError if a condition on a number doesn't hold, InvalidArgumentError if that is found later."""
     known = static_value(value) if isinstance(value, Tensor) else None
     if is_tensor_like(value) and known is None:
         assert_op(holds(value), message)

@@ -156,8 +156,8 @@ def _bits(dtype: DTypeLike) -> Any:
 def decode_png(contents: Any, channels: int = 0, dtype: DTypeLike = dtypes.uint8, name: str | None = None) -> Tensor:
     """The pixels of a PNG file (or another image without frames), shape (height, width, channels).
 
-    contents: the bytes of the file, a scalar string. channels: 1 grey, 3 colours, 4 with transparency; 0 for those of
-    the file. dtype: uint8 or uint16. Raises InvalidArgumentError for what is no image, ImportError without Pillow.
+    contents: the bytes of the file, a scalar string. channels: 1 grey, 3 colours, 4 with transparency; 0 for the file's
+    own. dtype: uint8 or uint16. Raises InvalidArgumentError if it isn't an image, ImportError without Pillow.
     """
     return _decoded(contents, channels, _bits(dtype), "PNG")
 
@@ -169,10 +169,10 @@ def decode_jpeg(
 ) -> Tensor:  # fmt: skip
     """The pixels of a JPEG file (or another image without frames), uint8, shape (height, width, channels).
 
-    contents: the bytes of the file, a scalar string. channels: 1 grey, 3 colours, 0 for those of the file. ratio: 1, 2,
-    4 or 8, by which the image is made smaller while it is read. The other options are taken, and have no effect. Pixels
-    may differ by a few levels from those that TensorFlow's faster transform gives.
-    Raises InvalidArgumentError for what is no image, ImportError without Pillow.
+    contents: the bytes of the file, a scalar string. channels: 1 grey, 3 colours, 0 for the file's own. ratio: 1, 2, 4
+    or 8, to shrink the image while it is read. The other options have no effect. Pixels may differ by a few levels from
+    those of TensorFlow's faster transform.
+    Raises InvalidArgumentError if it isn't an image, ImportError without Pillow.
     """
     return _decoded(contents, channels, dtypes.uint8, "JPEG", ratio)
 
@@ -180,7 +180,7 @@ def decode_jpeg(
 def decode_bmp(contents: Any, channels: int = 0, name: str | None = None) -> Tensor:
     """The pixels of a BMP file, uint8, shape (height, width, channels).
 
-    channels: 3 or 4, 0 for those of the file. Raises InvalidArgumentError for other files, ImportError without Pillow.
+    channels: 3 or 4; 0 for the file's own. Raises InvalidArgumentError for other files, ImportError without Pillow.
     """
     return _decoded(contents, channels, dtypes.uint8, "BMP")
 
@@ -188,7 +188,7 @@ def decode_bmp(contents: Any, channels: int = 0, name: str | None = None) -> Ten
 def decode_gif(contents: Any, name: str | None = None) -> Tensor:
     """The frames of a GIF file, uint8, shape (frames, height, width, 3).
 
-    Raises InvalidArgumentError for what is no image, ImportError without Pillow.
+    Raises InvalidArgumentError if it isn't an image, ImportError without Pillow.
     """
     return _decoded(contents, 3, dtypes.uint8, "GIF", within=True)
 
@@ -199,10 +199,10 @@ def decode_image(
 ) -> Tensor:  # fmt: skip
     """The pixels of an image of any format: shape (height, width, channels), with frames in front of GIF and WebP.
 
-    contents: the bytes of the file, a scalar string. channels: 1 grey, 3 colours, 4 with transparency; None for those
-    of the file. dtype: floats go from 0 to 1; other integers are made as `convert_image_dtype` does.
-    expand_animations: whether these give all frames, not the first alone.
-    Raises InvalidArgumentError for what is no image, ImportError without Pillow.
+    contents: the bytes of the file, a scalar string. channels: 1 grey, 3 colours, 4 with transparency; None for the
+    file's own. dtype: floats are from 0 to 1; other integers are converted as by `convert_image_dtype`.
+    expand_animations: whether to return all frames, or only the first.
+    Raises InvalidArgumentError if it isn't an image, ImportError without Pillow.
     """
     wanted = dtypes.as_dtype(dtype)
     own = dtypes.float32 if wanted.is_floating else wanted if wanted is dtypes.uint16 else dtypes.uint8
@@ -259,9 +259,9 @@ ENCODE = register(
 
 @late
 def encode_png(image: TensorLike, compression: int = -1, name: str | None = None) -> Tensor:
-    """Images as PNG files: strings, of the shape in front of (height, width, channels).
+    """Encodes images as PNG files: strings, with the shape of the dimensions before (height, width, channels).
 
-    image: uint8 with 1 to 4 channels, or uint16 with 1. compression: 0 to 9, -1 for the usual one. Raises
+    image: uint8 with 1 to 4 channels, or uint16 with 1. compression: 0 to 9, -1 for the default. Raises
     InvalidArgumentError for others, ImportError without Pillow.
     """
     options = () if compression < 0 else (("compress_level", int(compression)),)
@@ -278,8 +278,8 @@ def encode_jpeg(
     """An image as a JPEG file, a scalar string.
 
     image: uint8, shape (height, width, channels) with 1 or 3 channels. quality: 0 to 100. chroma_downsampling: colours
-    at half the resolution. density_unit: of the densities, "in" or "cm". `format` and `xmp_metadata` are taken, and
-    have no effect. Raises InvalidArgumentError for other images, ImportError without Pillow.
+    at half the resolution. density_unit: of the densities, "in" or "cm". `format` and `xmp_metadata` have no effect.
+    Raises InvalidArgumentError for other images, ImportError without Pillow.
     """
     if not 0 <= quality <= 100:
         raise errors.InvalidArgumentError(f"quality must be in [0,100], got {quality}")

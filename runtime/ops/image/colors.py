@@ -49,11 +49,10 @@ def _channels(x: Tensor, label: str, error: type[errors.OpError] = errors.Invali
 
 @late
 def convert_image_dtype(image: TensorLike, dtype: DTypeLike, saturate: bool = False, name: str | None = None) -> Tensor:
-    """Images with another dtype, in its range: integers go from 0 to the largest, floats from 0 to 1.
+    """Converts images to another dtype and its range: integers from 0 to the largest, floats from 0 to 1.
 
-    saturate: numbers beyond the range become its ends; else they are undefined. Integers give floats by multiplying,
-    floats give integers by multiplying and cutting off.
-    Raises AttributeError for dtypes that aren't numbers.
+    saturate: clip numbers outside the range; otherwise they are undefined. Floats are scaled, then truncated to
+    integers. Raises AttributeError for dtypes that aren't numbers.
     """
     x, wanted = convert_to_tensor(image), dtypes.as_dtype(dtype)
     for what, kind in (("dtype", wanted.kind), ("image dtype", x.dtype.kind)):
@@ -189,7 +188,8 @@ def rgb_to_grayscale(images: TensorLike, name: str | None = None) -> Tensor:
 
 @late
 def grayscale_to_rgb(images: TensorLike, name: str | None = None) -> Tensor:
-    """One channel three times. images: shape (..., 1). Raises ValueError for another number of channels."""
+    """Repeats the grey channel three times. images: shape (..., 1). Raises ValueError for another number of
+    channels."""
     x = convert_to_tensor(images)
     if not x._shape or x._shape[-1] not in (1, None):
         raise ValueError("Last dimension of a grayscale image should be size 1.")
@@ -201,9 +201,9 @@ def grayscale_to_rgb(images: TensorLike, name: str | None = None) -> Tensor:
 
 @late
 def adjust_brightness(image: TensorLike, delta: TensorLike) -> Tensor:
-    """`delta` added to images as floats in [0, 1]; integers end up within their range.
+    """Adds `delta` to images, scaled to floats in [0, 1]; integers stay within their range.
 
-    image: numbers of any dtype. delta: a number, as a rule in (-1, 1).
+    image: numbers of any dtype. delta: a number, usually in (-1, 1).
     """
     x, own = _as_floats(image)
     return convert_image_dtype(x + cast(convert_to_tensor(delta), x.dtype), own, saturate=True)
@@ -213,7 +213,7 @@ def adjust_brightness(image: TensorLike, delta: TensorLike) -> Tensor:
 def adjust_contrast(images: TensorLike, contrast_factor: Any) -> Tensor:
     """(x - mean) * contrast_factor + mean, with the mean over each channel of each image.
 
-    images: numbers, shape (..., height, width, channels); integers are floats in [0, 1] for it, and end up within
+    images: numbers, shape (..., height, width, channels); integers are scaled to floats in [0, 1], and stay within
     their range. Raises InvalidArgumentError for a lower rank. No gradient is registered, as in TensorFlow: asking for
     one raises LookupError; write the formula with other ops to differentiate it.
     """
@@ -223,7 +223,7 @@ def adjust_contrast(images: TensorLike, contrast_factor: Any) -> Tensor:
 
 @late
 def adjust_gamma(image: TensorLike, gamma: Any = 1, gain: Any = 1) -> Tensor:
-    """gain * x ** gamma of images as floats in [0, 1]; integers end up within their range.
+    """gain * x ** gamma for images, scaled to floats in [0, 1]; integers stay within their range.
 
     Raises ValueError for a negative gamma.
     """
@@ -234,9 +234,9 @@ def adjust_gamma(image: TensorLike, gamma: Any = 1, gain: Any = 1) -> Tensor:
 
 @late
 def adjust_hue(image: TensorLike, delta: TensorLike, name: str | None = None) -> Tensor:
-    """Colours turned by `delta` of the circle of hues, in [-1, 1].
+    """Rotates the hue of colours by `delta`, in [-1, 1].
 
-    image: red, green and blue, shape (..., 3); integers are floats in [0, 1] for it. Raises ValueError for another
+    image: red, green and blue, shape (..., 3); integers are scaled to floats in [0, 1]. Raises ValueError for another
     delta, InvalidArgumentError for another number of channels.
     """
     need(delta, lambda d: (d >= -1) & (d <= 1), "delta must be in the interval [-1, 1]")
@@ -250,9 +250,9 @@ def adjust_hue(image: TensorLike, delta: TensorLike, name: str | None = None) ->
 
 @late
 def adjust_saturation(image: TensorLike, saturation_factor: Any, name: str | None = None) -> Tensor:
-    """Colours whose saturation is multiplied by a factor, at most 1.
+    """Multiplies the saturation of colours by a factor; the result is at most 1.
 
-    image: red, green and blue, shape (..., 3); integers are floats in [0, 1] for it. Raises InvalidArgumentError for
+    image: red, green and blue, shape (..., 3); integers are scaled to floats in [0, 1]. Raises InvalidArgumentError for
     another number of channels.
     """
     x, own = _as_floats(image)
@@ -265,7 +265,7 @@ def adjust_saturation(image: TensorLike, saturation_factor: Any, name: str | Non
 
 @late
 def per_image_standardization(image: TensorLike) -> Tensor:
-    """Each image with mean 0 and variance 1, float32.
+    """Scales each image to mean 0 and variance 1, float32.
 
     image: numbers, shape (..., height, width, channels). The deviation counts as at least 1 / sqrt(elements), for
     images of one colour. Raises ValueError for a rank below 3 and for images without pixels.

@@ -15,7 +15,7 @@ from runtime.tensor import Tensor, TensorLike
 
 @late
 def sobel_edges(image: TensorLike) -> Tensor:
-    """Changes along height and width, by Sobel's operators on images mirrored at their edges.
+    """The gradients along height and width by Sobel's operators, on images mirrored at their edges.
 
     image: floats, shape (batch, height, width, channels). Shape of the result: with (dy, dx) as a last dimension.
     Raises InvalidArgumentError for images of another rank, or of less than two rows or columns.

@@ -20,7 +20,7 @@ def _image(image: Any) -> tuple[Tensor, int]:
 
 @late
 def flip_left_right(image: TensorLike) -> Tensor:
-    """Mirrored, left to right. image: shape (batch, height, width, channels) or (height, width, channels).
+    """Mirrors images left to right. image: shape (batch, height, width, channels) or (height, width, channels).
 
     Raises ValueError for another rank.
     """
@@ -30,7 +30,7 @@ def flip_left_right(image: TensorLike) -> Tensor:
 
 @late
 def flip_up_down(image: TensorLike) -> Tensor:
-    """Upside down. image: shape (batch, height, width, channels) or (height, width, channels).
+    """Flips images upside down. image: shape (batch, height, width, channels) or (height, width, channels).
 
     Raises ValueError for another rank.
     """
@@ -40,7 +40,8 @@ def flip_up_down(image: TensorLike) -> Tensor:
 
 @late
 def transpose(image: TensorLike, name: str | None = None) -> Tensor:
-    """With rows and columns exchanged. image: shape (batch, height, width, channels) or (height, width, channels).
+    """Exchanges the rows and columns of images. image: shape (batch, height, width, channels) or (height, width,
+    channels).
 
     Raises ValueError for another rank.
     """
@@ -54,7 +55,7 @@ def _transposed(x: Tensor, height: int) -> Tensor:
 
 @late
 def rot90(image: TensorLike, k: Any = 1, name: str | None = None) -> Tensor:
-    """Turned to the left `k` times by 90 degrees.
+    """Rotates images counterclockwise `k` times by 90 degrees.
 
     image: shape (batch, height, width, channels) or (height, width, channels). k: an integer or a scalar tensor.
     Raises ValueError for another rank.

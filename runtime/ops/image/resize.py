@@ -77,15 +77,16 @@ def resize(
     images: TensorLike, size: Any, method: str = ResizeMethod.BILINEAR, preserve_aspect_ratio: bool = False,
     antialias: bool = False, name: str | None = None,
 ) -> Tensor:  # fmt: skip
-    """Images with another height and width.
+    """Resizes images to another height and width.
 
     images: shape (batch, height, width, channels) or (height, width, channels), numbers of any dtype.
     size: the new height and width. method: one of `ResizeMethod`. preserve_aspect_ratio: `size` is an upper bound, the
-    proportions stay. antialias: where images get smaller, the filter covers all pixels that fall together ("area" does
-    so always; "nearest" never).
-    The result is float32, of method "nearest" it has the images' dtype. Differentiable, by all methods.
-    Raises ValueError for images of another rank, a size that isn't two integers or an unknown method,
-    InvalidArgumentError for sizes that aren't positive and images without pixels.
+    proportions stay. antialias: if images shrink, the filter covers all pixels that map to one ("area" always does,
+    "nearest" never).
+
+    The result is float32; with "nearest" it has the images' dtype. All methods are differentiable. Raises ValueError
+    for images of another rank, a size that isn't two integers or an unknown method, InvalidArgumentError for sizes that
+    aren't positive and images without pixels.
     """
     x = convert_to_tensor(images)
     if x.dtype.kind not in "iuf":
@@ -117,7 +118,7 @@ def resize_with_pad(
     method: str = ResizeMethod.BILINEAR,
     antialias: bool = False,
 ) -> Tensor:
-    """Images made as large as fits into a size in their proportions, with zeros around them to fill it.
+    """Resizes images to fit into a given size, keeping their proportions, and pads the rest with zeros.
 
     image, method, antialias: as in `resize`. Raises ValueError for images of another rank and targets that aren't
     positive.
@@ -137,7 +138,7 @@ def resize_with_pad(
 
 @late
 def resize_with_crop_or_pad(image: TensorLike, target_height: Any, target_width: Any) -> Tensor:
-    """The middle of images, or images in the middle of zeros, so that they have a size.
+    """Crops images to their middle, or pads them with zeros around, to a given size.
 
     image: shape (batch, height, width, channels) or (height, width, channels). Raises ValueError for images of another
     rank and targets that aren't positive.

@@ -70,14 +70,14 @@ def crop_and_resize(
     image: TensorLike, boxes: Any, box_indices: Any, crop_size: Any, method: str = "bilinear",
     extrapolation_value: Any = 0.0, name: str | None = None,
 ) -> Tensor:  # fmt: skip
-    """Parts of images, all resized to one size. Shape (boxes, *crop_size, channels), float32.
+    """Crops boxes from images, and resizes them to one size. Shape (boxes, *crop_size, channels), float32.
 
     image: numbers, shape (batch, height, width, channels). boxes: float32, shape (boxes, 4): y1, x1, y2, x2, of which 0
     is the centre of the first pixel and 1 that of the last. box_indices: the image of each box. crop_size: height and
-    width. method: "bilinear" or "nearest". What lies outside of an image is `extrapolation_value`.
-    Differentiable by images and (bilinear) boxes.
+    width. method: "bilinear" or "nearest". Pixels outside of an image are `extrapolation_value`.
+    Differentiable with respect to images and (bilinear) boxes.
     Raises InvalidArgumentError for other shapes and methods and sizes that aren't positive, OutOfRangeError for an
-    index of no image.
+    image index out of range.
     """
     if method not in ("bilinear", "nearest"):
         raise errors.InvalidArgumentError(
@@ -166,15 +166,15 @@ def projective_transform(
     fill_mode: str = "CONSTANT",
     name: str | None = None,
 ) -> Tensor:
-    """Images seen through projective maps, as TensorFlow's ImageProjectiveTransformV3.
+    """Transforms images by projective maps, as TensorFlow's ImageProjectiveTransformV3.
 
     The pixel (x, y) of the result is read at ((a0 x + a1 y + a2) / k, (b0 x + b1 y + b2) / k) with
     k = c0 x + c1 y + 1.
     images: numbers, shape (batch, height, width, channels). transforms: float32, shape (batch or 1, 8): rows
     [a0, a1, a2, b0, b1, b2, c0, c1]. output_shape: height and width of the result, by default those of the images.
-    interpolation: "BILINEAR" or "NEAREST". fill_mode says what is read outside of an image: "CONSTANT" `fill_value`,
-    "NEAREST" the edge, "REFLECT" the image mirrored, "WRAP" the image again. Where k is 0, it is `fill_value`.
-    The result has the images' dtype. Differentiable by images and (bilinear) transforms.
+    interpolation: "BILINEAR" or "NEAREST". fill_mode: the pixels outside of an image: "CONSTANT" `fill_value`,
+    "NEAREST" the edge, "REFLECT" the mirrored image, "WRAP" the repeated image. Where k is 0, `fill_value` is used.
+    The result has the images' dtype. Differentiable with respect to images and (bilinear) transforms.
     Raises InvalidArgumentError for other shapes, ValueError for other names.
     """
     mode, how = fill_mode.upper(), interpolation.upper()

@@ -81,8 +81,8 @@ def diag_part(
 ) -> Tensor:
     """The diagonal k of matrices in the last two dimensions, or the band of diagonals k = (low, high).
 
-    A band has shape [..., high - low + 1, length of the longest]; the places that shorter diagonals leave hold
-    `padding_value`. Raises InvalidArgumentError for diagonals that aren't there.
+    A band has shape [..., high - low + 1, length of the longest]; shorter diagonals are padded with `padding_value`.
+    Raises InvalidArgumentError for diagonals out of range.
     """
     x = convert_to_tensor(input)
     low, high = _band(k)
@@ -104,9 +104,9 @@ def diag(
     padding_value: Any = 0,
     align: str = "RIGHT_LEFT",
 ) -> Tensor:
-    """Matrices with `diagonal` (or a band of diagonals) at k and `padding_value` elsewhere, as small as they can be.
+    """Matrices with `diagonal` (or a band of diagonals) at k and `padding_value` elsewhere, as small as possible by
 
-    Raises InvalidArgumentError for sizes that the diagonal doesn't fit.
+    default. Raises InvalidArgumentError for sizes that the diagonal doesn't fit.
     """
     x = convert_to_tensor(diagonal)
     if x._shape == ():
@@ -155,7 +155,7 @@ def _inverse(table: np.ndarray, rows: int, columns: int) -> np.ndarray:
 def set_diag(
     input: TensorLike, diagonal: TensorLike, name: str | None = "set_diag", k: Any = 0, align: str = "RIGHT_LEFT"
 ) -> Tensor:
-    """Matrices with other numbers on the diagonal k, or in the band of diagonals k = (low, high).
+    """Replaces the diagonal k of matrices, or the band of diagonals k = (low, high).
 
     Raises InvalidArgumentError for a diagonal of another shape.
     """

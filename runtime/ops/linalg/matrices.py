@@ -33,7 +33,8 @@ def _distance(matrix: Any) -> Tensor:
 
 @late
 def band_part(input: TensorLike, num_lower: Any, num_upper: Any, name: str | None = None) -> Tensor:
-    """The diagonal with `num_lower` bands below and `num_upper` above it, zeros elsewhere; negative: all of them."""
+    """The diagonal with `num_lower` bands below and `num_upper` bands above it, zeros elsewhere; negative: all
+    bands."""
     x = convert_to_tensor(input)
     if known_rank(x, "band_part") < 2:
         raise errors.InvalidArgumentError(

@@ -170,7 +170,7 @@ class LogMatrixDeterminant(NamedTuple):
 
 @late
 def slogdet(input: Any, name: str | None = None) -> LogMatrixDeterminant:
-    """Sign and logarithm of the absolute value of the determinant: finite where the determinant overflows."""
+    """The sign of the determinant and the logarithm of its absolute value, finite where the determinant overflows."""
     x = convert_to_tensor(input)
     check_kind(SLOGDET, x.dtype)
     return LogMatrixDeterminant(*apply(SLOGDET, (x,)))
@@ -378,7 +378,7 @@ def cholesky_solve(chol: Any, rhs: TensorLike, name: str | None = None) -> Tenso
 def lstsq(
     matrix: TensorLike, rhs: TensorLike, l2_regularizer: float = 0.0, fast: bool = True, name: str | None = None
 ) -> Tensor:
-    """The x that minimises |matrix @ x - rhs|**2 + l2_regularizer * |x|**2; of least norm where many do.
+    """The x that minimises |matrix @ x - rhs|**2 + l2_regularizer * |x|**2; the one of least norm if there are many.
 
     fast: by the normal equations (needs full rank), else by the pseudo-inverse.
     """

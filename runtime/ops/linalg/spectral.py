@@ -384,7 +384,7 @@ register(
 def sqrtm(input: TensorLike, name: str | None = None) -> Tensor:
     """The principal square root of square matrices: X with X @ X = input.
 
-    Raises InvalidArgumentError where it isn't real.
+    Raises InvalidArgumentError if it isn't real.
     """
     x = convert_to_tensor(input)
     check_kind(SQRTM, x.dtype)

@@ -112,7 +112,8 @@ def convolution(
 ) -> Tensor:  # fmt: skip
     """Slides `filters` (*sizes, channels in, channels out) over `input` (batch, *space, channels).
 
-    With fewer channels in the filters the channels are divided into groups. Raises InvalidArgumentError when they don't
+    If the filters have fewer input channels, the channels are divided into groups. Raises InvalidArgumentError when
+    they don't
     divide evenly.
     """
     x, w = operands("Conv2D", input, filters)
@@ -143,7 +144,7 @@ def conv1d(
     input: TensorLike, filters: Any, stride: Any = None, padding: Any = "VALID", data_format: str | None = "NWC",
     dilations: Any = None, name: str | None = None, strides: Any = None,
 ) -> Tensor:  # fmt: skip
-    """`convolution` over 1 space dimension. The step is called `stride`; `strides`, as of the others, will do."""
+    """`convolution` over 1 space dimension. The step is called `stride`; `strides` is accepted, too."""
     if known_rank(convert_to_tensor(filters), "conv") != 3:
         raise ValueError("filters of conv1d must have rank 3")
     step = strides if stride is None else stride
@@ -327,7 +328,7 @@ def avg_pool(
     input: TensorLike, ksize: Any, strides: Any, padding: Any, data_format: str | None = None, name: str | None = None,
     dilations: Any = 1,
 ) -> Tensor:  # fmt: skip
-    """The mean of each window; what padding adds doesn't count."""
+    """The mean of each window; padding doesn't count."""
     x = convert_to_tensor(input)
     check_kind(OPS["exp"], x.dtype)
     return _pooled(x, ksize, strides, padding, data_format, _average, dilations)

@@ -32,8 +32,8 @@ def dilation2d(
     """The largest sum of image and filter in each window: max over (dy, dx) of input[y + dy, x + dx] + filters[dy, dx].
 
     input: shape [batch, height, width, depth]. filters: [height, width, depth]. strides, dilations: [1, h, w, 1].
-    padding: "SAME" or "VALID"; what lies outside never counts. Where several sums are the largest, they share the
-    gradient. Raises ValueError for other options.
+    padding: "SAME" or "VALID"; values outside never count. If several sums are the largest, they share the gradient.
+    Raises ValueError for other options.
     """
     if data_format != "NHWC":
         raise ValueError(f"Data formats other than NHWC are not yet supported. Received: data_format={data_format!r}")

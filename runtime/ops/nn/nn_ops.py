@@ -331,7 +331,7 @@ def local_response_normalization(
 
 @late
 def embedding_lookup(params: TensorLike, ids: Any, max_norm: Any = None, name: str | None = None) -> Tensor:
-    """The rows of `params` at `ids`, scaled down to the norm `max_norm` where they are longer."""
+    """The rows of `params` at `ids`, scaled down to the norm `max_norm` if they are longer."""
     rows = call("gather", convert_to_tensor(params), convert_to_tensor(ids, dtype_hint=dtypes.int32), axis=0)
     if max_norm is None:
         return rows

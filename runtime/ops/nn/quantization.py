@@ -66,10 +66,10 @@ def fake_quant_with_min_max_args(
     inputs: Any, min: float = -6, max: float = 6, num_bits: int = 8, narrow_range: bool = False,
     name: str | None = None,
 ) -> Tensor:  # fmt: skip
-    """Numbers held within [min, max] and rounded to 2 ** num_bits steps, of which 0 is one.
+    """Clips numbers to [min, max] and rounds them to 2 ** num_bits steps, one of which is 0.
 
-    inputs: float32. narrow_range: one step less, so that there are as many below as above the middle. The gradient is
-    that of a number that is held within the range, but not rounded.
+    inputs: float32. narrow_range: one step less, so that the steps are symmetric. The gradient is that of clipping
+    alone.
     Raises InvalidArgumentError for less than 2 or more than 16 bits, and for a range that is empty.
     """
     _check(num_bits)
@@ -83,7 +83,8 @@ def fake_quant_with_min_max_args(
 def fake_quant_with_min_max_vars(
     inputs: Any, min: Any, max: Any, num_bits: int = 8, narrow_range: bool = False, name: str | None = None
 ) -> Tensor:
-    """`fake_quant_with_min_max_args` with a range of two float32 scalars, which get the gradients of what lies outside.
+    """`fake_quant_with_min_max_args` with a range of two float32 scalars, which get the gradients of the values
+    outside.
 
     Where both are 0, the result is 0. Raises InvalidArgumentError for less than 2 or more than 16 bits, and ends that
     aren't scalars.

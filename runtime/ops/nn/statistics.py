@@ -37,7 +37,7 @@ def sufficient_statistics(
 def normalize_moments(
     counts: Any, mean_ss: Any, variance_ss: Any, shift: Any, name: str | None = None
 ) -> tuple[Tensor, Tensor]:
-    """Mean and variance of what `sufficient_statistics` gave: count, sum, sum of squares, shift (or None)."""
+    """Mean and variance from `sufficient_statistics`: count, sum, sum of squares, shift (or None)."""
     total, squares = convert_to_tensor(mean_ss), convert_to_tensor(variance_ss)
     share = 1.0 / convert_to_tensor(counts, total.dtype)
     moved = total * share
@@ -57,7 +57,7 @@ def max_pool_with_argmax(
     input: Any, ksize: Any, strides: Any, padding: Any, data_format: str = "NHWC",
     output_dtype: DTypeLike = dtypes.int64, include_batch_in_index: bool = False, name: str | None = None,
 ) -> MaxPoolWithArgmax:  # fmt: skip
-    """`max_pool` of images (batch, rows, columns, channels), and where each largest element stands.
+    """`max_pool` of images (batch, rows, columns, channels), and the position of each largest element.
 
     The place is (y * columns + x) * channels + c, with `include_batch_in_index` plus b * rows * columns * channels.
     Raises InvalidArgumentError for tensors of another rank, NotImplementedError for another `data_format`.

@@ -85,7 +85,7 @@ def _function(name: str) -> Callable[..., Any]:
         return _tensors(target(*[_plain(v) for v in args], **{k: _plain(v) for k, v in kwargs.items()}))
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"`numpy.{name}`, giving tensors. It takes tensors, arrays and Python values."
+    function.__doc__ = f"`numpy.{name}`: takes tensors, arrays and Python values, returns tensors."
     return function
 
 
@@ -114,12 +114,13 @@ def experimental_enable_numpy_behavior(prefer_float32: bool = False, dtype_conve
 
 
 def _finfo(dtype: Any) -> np.finfo:
-    """`numpy.finfo`: the limits of a floating-point dtype, of NumPy's or ours. Raises ValueError for another one."""
+    """`numpy.finfo`: the limits of a floating-point dtype, NumPy's or this package's. Raises ValueError for another
+    dtype."""
     return np.finfo(_plain_dtype(dtype))
 
 
 def _iinfo(type: Any) -> np.iinfo:
-    """`numpy.iinfo`: the limits of an integer dtype, of NumPy's or ours. Raises ValueError for another one."""
+    """`numpy.iinfo`: the limits of an integer dtype, NumPy's or this package's. Raises ValueError for another dtype."""
     return np.iinfo(_plain_dtype(type))
 
 

@@ -210,7 +210,7 @@ def _dlpack_device(self: Any) -> tuple[int, int]:
 
 
 def to_dlpack(tf_tensor: Any) -> Any:
-    """A capsule with the tensor's value in DLPack's form, for other libraries. Raises TypeError while tracing."""
+    """A DLPack capsule with the tensor's value, for other libraries. Raises TypeError while tracing."""
     return _dlpack(convert_to_tensor(tf_tensor))
 
 
@@ -229,7 +229,7 @@ class _Capsule:
 
 def from_dlpack(dlcapsule: Any) -> Tensor:
     """The tensor of a DLPack capsule (once), or of an object with `__dlpack__`. Its memory is copied; an array on a GPU
-    stays where it is, and whoever has it must not change it.
+    is shared, and must not be changed afterwards.
 
     Raises TypeError for anything else, and what NumPy raises for a capsule that it can't read; BufferError for an array
     on a GPU that has gaps between elements.

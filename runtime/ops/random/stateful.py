@@ -371,7 +371,7 @@ def truncated_normal(
     shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: DTypeLike = dtypes.float32, seed: int | None = None,
     name: str | None = None,
 ) -> Tensor:  # fmt: skip
-    """Normally distributed numbers no further than two standard deviations from the mean."""
+    """Normally distributed numbers within two standard deviations of the mean."""
     wanted = _need_float(dtype)
     drawn = _drawn(RANDOM_TRUNCATED, shape, wanted, seed)
     return drawn * convert_to_tensor(stddev, wanted) + convert_to_tensor(mean, wanted)

@@ -234,7 +234,7 @@ def _forward_real(rank: int, name: str) -> RealTransform:
     function.__name__ = function.__qualname__ = name
     function.__doc__ = (
         f"The Fourier transform of real numbers over the last {rank} dimension(s): n // 2 + 1 coefficients of the "
-        "last one.\n\n    fft_length: the points of each dimension, which is cropped or filled up with zeros.\n    "
+        "last one.\n\n    fft_length: the points of each dimension, which is cropped or zero-padded.\n "
     )
     return late(function)
 
@@ -265,7 +265,7 @@ irfft, irfft2d, irfft3d = _backward_real(1, "irfft"), _backward_real(2, "irfft2d
 
 @late
 def fftshift(x: TensorLike, axes: Any = None, name: str | None = None) -> Tensor:
-    """The zero frequency moved to the middle of the axes (all by default)."""
+    """Moves the zero frequency to the middle of the axes (all by default)."""
     return _shifted(x, axes, 1)
 
 
@@ -331,7 +331,7 @@ _DCT = register(
 def dct(
     input: TensorLike, type: int = 2, n: Any = None, axis: int = -1, norm: str | None = None, name: Any = None
 ) -> Tensor:
-    """The discrete cosine transform of type 1, 2, 3 or 4 over the last dimension, cropped or filled up to n points.
+    """The discrete cosine transform of type 1, 2, 3 or 4 over the last dimension, cropped or zero-padded to n points.
 
     norm: None or "ortho". Definitions and scales are SciPy's (and TensorFlow's). Raises ValueError for other options.
     """
@@ -356,5 +356,5 @@ def dct(
 def idct(
     input: TensorLike, type: int = 2, n: Any = None, axis: int = -1, norm: str | None = None, name: Any = None
 ) -> Tensor:
-    """The inverse of `dct`, up to TensorFlow's scale: with norm=None it is 2n (type 1: 2 (n - 1)) times the inverse."""
+    """The inverse of `dct`, with TensorFlow's scale: with norm=None it is 2n (type 1: 2 (n - 1)) times the inverse."""
     return dct(input, {1: 1, 2: 3, 3: 2, 4: 4}.get(type, type), n, axis, norm)

@@ -50,7 +50,7 @@ def inverse_mdct(
     mdcts: Any, window_fn: Window | None = vorbis_window, norm: str | None = None, name: str | None = None
 ) -> Tensor:
     """The signals [..., samples] of modified cosine transforms [..., frames, frame_length // 2], but for the first and
-    last half frame. Raises ValueError where the number of coefficients isn't known."""
+    last half frame. Raises ValueError if the number of coefficients isn't known."""
     x = convert_to_tensor(mdcts)
     half = x.shape[-1]
     if half is None:
@@ -99,7 +99,7 @@ def linear_to_mel_weight_matrix(
 def mfccs_from_log_mel_spectrograms(log_mel_spectrograms: Any, name: str | None = None) -> Tensor:
     """The cepstral coefficients of log mel spectrograms [..., bins]: their cosine transform over sqrt(2 bins).
 
-    Raises ValueError where the number of bins isn't known, or is 0.
+    Raises ValueError if the number of bins isn't known, or is 0.
     """
     x = convert_to_tensor(log_mel_spectrograms)
     if not x.shape[-1]:

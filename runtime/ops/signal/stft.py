@@ -53,7 +53,7 @@ def frame(
 ) -> Tensor:
     """Windows of `frame_length` elements along an axis, `frame_step` apart: shape [..., frames, frame_length, ...].
 
-    pad_end: windows that begin in the signal and reach beyond its end are kept, filled up with `pad_value`.
+    pad_end: keep windows that begin in the signal and extend beyond its end, padded with `pad_value`.
     """
     x = convert_to_tensor(signal)
     rank = known_rank(x, "frame")

@@ -114,9 +114,9 @@ def decode_wav(
 ) -> DecodedSound:
     """The samples of a WAV file of 16 bits, float32 in [-1, 1), shape (samples, channels), and their rate, int32.
 
-    contents: the bytes of the file, a scalar string. desired_channels: as many; the last is repeated, others are
-    dropped. desired_samples: as many; the end is filled up with 0 or cut off. Raises InvalidArgumentError for other
-    files.
+    contents: the bytes of the file, a scalar string. desired_channels: the number of channels; the last one is
+    repeated, or channels are dropped. desired_samples: the number of samples; the end is padded with 0 or cut off.
+    Raises InvalidArgumentError for other files.
     """
     attrs = {"desired_channels": int(desired_channels), "desired_samples": int(desired_samples)}
     audio, rate = apply(DECODE, (convert_to_tensor(contents, dtypes.string),), attrs)
@@ -126,8 +126,8 @@ def decode_wav(
 def encode_wav(audio: Any, sample_rate: Any, name: str | None = None) -> Tensor:
     """A WAV file of 16 bits as a scalar string.
 
-    audio: float32 in [-1, 1), shape (samples, channels); what lies outside is held at the ends. sample_rate: samples in
-    a second. Raises InvalidArgumentError for other shapes and rates.
+    audio: float32 in [-1, 1), shape (samples, channels); values outside are clipped. sample_rate: samples per second.
+    Raises InvalidArgumentError for other shapes and rates.
     """
     operands = convert_to_tensor(audio, dtypes.float32), convert_to_tensor(sample_rate, dtypes.int32)
     found: Tensor = apply(ENCODE, operands)

@@ -199,10 +199,10 @@ def decode_csv(
 ) -> list[Tensor]:  # fmt: skip
     """The columns of records of comma-separated values, each a tensor of the shape of the records, which are strings.
 
-    record_defaults: for each column what stands for an empty field, a scalar or a vector of length 1; of length 0: the
-    field must be there. It says the column's dtype too: float32, float64, int32, int64 or string. use_quote_delim:
-    whether fields may stand in double quotes. na_value: a text that counts as an empty field. select_cols: the numbers
-    of the columns that are wanted, ascending. Raises InvalidArgumentError for a record that doesn't fit."""
+    record_defaults: for each column the default for an empty field, a scalar or a vector of length 1; with length 0 the
+    field must not be empty. It also sets the column's dtype: float32, float64, int32, int64 or string. use_quote_delim:
+    whether fields may be quoted. na_value: a text that counts as empty. select_cols: the numbers of the columns to
+    read, ascending. Raises InvalidArgumentError for a record that doesn't fit."""
     kinds, defaults = checked_defaults(record_defaults)
     select = checked_selection(select_cols, len(kinds))
     attrs = {

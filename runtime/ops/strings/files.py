@@ -122,15 +122,15 @@ def _filename(value: Any) -> Tensor:
 
 
 def read_file(filename: Any, name: str | None = None) -> Tensor:
-    """The bytes of a file, as a scalar string. Raises NotFoundError where there is none."""
+    """The bytes of a file, as a scalar string. Raises NotFoundError if there is none."""
     found: Tensor = apply(READ, (_filename(filename),))
     return found
 
 
 def write_file(filename: Any, contents: Any, name: str | None = None) -> None:
-    """Writes a scalar string to a file, in place of what it holds; folders on the way are made.
+    """Writes a scalar string to a file, replacing its contents; missing folders are created.
 
-    Raises PermissionDeniedError and the like where that can't be done.
+    Raises PermissionDeniedError and the like if that fails.
     """
     apply(WRITE, (_filename(filename), convert_to_tensor(contents)))
 

@@ -48,10 +48,10 @@ FORMAT = register(
 def format(
     template: str, inputs: Any = (), placeholder: str = "{}", summarize: int = 3, name: str | None = None
 ) -> Tensor:
-    """`template` with a tensor's text in the place of each `placeholder`: a scalar string.
+    """Replaces each `placeholder` in `template` with a tensor's text; a scalar string.
 
     inputs: a tensor or several. summarize: how many elements to show at each end of a dimension; -1 for all.
-    Raises ValueError where there are more or fewer tensors than placeholders.
+    Raises ValueError if there are more or fewer tensors than placeholders.
     """
     if not isinstance(template, str):
         raise TypeError(f"template must be a str, got {template!r}")
@@ -101,7 +101,7 @@ SEGMENT_JOIN = register(
 def unsorted_segment_join(
     inputs: Any, segment_ids: TensorLike, num_segments: Any, separator: str = "", name: str | None = None
 ) -> Tensor:
-    """The strings of each segment, joined in the order in which they come; "" of none.
+    """The strings of each segment, joined in order; "" for an empty one.
 
     segment_ids: an integer per row of inputs (its shape is how inputs' shape starts); negative ones drop the row.
     Raises InvalidArgumentError for an id of num_segments or more.

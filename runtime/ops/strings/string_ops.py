@@ -258,7 +258,7 @@ def strip(input: TensorLike, name: str | None = None) -> Tensor:
 def regex_replace(
     input: TensorLike, pattern: Any, rewrite: Any, replace_global: bool = True, name: str | None = None
 ) -> Tensor:
-    """Matches of a pattern (Python's syntax) replaced; `\\1` stands for a group, `\\0` for the whole match."""
+    """Replaces matches of a pattern (Python's syntax); `\\1` stands for a group, `\\0` for the whole match."""
     attrs = {"pattern": _bytes(pattern), "rewrite": _bytes(rewrite), "everywhere": bool(replace_global)}
     return apply(REPLACE, (convert_to_tensor(input),), attrs)
 
@@ -279,7 +279,7 @@ def substr(input: TensorLike, pos: Any, len: Any, unit: str = "BYTE", name: str 
 
 
 def to_number(input: TensorLike, out_type: DTypeLike = dtypes.float32, name: str | None = None) -> Tensor:
-    """The numbers that strings write. Raises InvalidArgumentError for others."""
+    """Parses strings as numbers. Raises InvalidArgumentError for other strings."""
     return apply(TO_NUMBER, (convert_to_tensor(input),), {"dtype": dtypes.as_dtype(out_type)})
 
 
@@ -328,8 +328,8 @@ def to_hash_bucket_fast(input: TensorLike, num_buckets: int, name: str | None = 
 
 
 def to_hash_bucket_strong(input: TensorLike, num_buckets: int, key: Sequence[int], name: str | None = None) -> Tensor:
-    """A number below `num_buckets` for each string (SipHash-2-4), the same as TensorFlow's: without the key
-    nobody can guess it.
+    """A number below `num_buckets` for each string (SipHash-2-4), the same as TensorFlow's: unpredictable without the
+    key.
 
     key: two integers. Raises InvalidArgumentError for another number of them, and for no buckets.
     """
@@ -403,7 +403,8 @@ SCRIPT = register(
 
 def unicode_script(input: Any, name: str | None = None) -> Tensor:
     """The script that each code point (int32) belongs to, by ICU's numbers: Latin is 25, Greek 14, Cyrillic 8; 103
-    stands for what no script has, -1 for what is no code point. By the Unicode Standard, version 13."""
+    stands for characters without a script, -1 for numbers that aren't code points. By the Unicode Standard, version
+    13."""
     return apply(SCRIPT, (convert_to_tensor(input, dtypes.int32),))
 
 

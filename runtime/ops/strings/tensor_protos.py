@@ -171,7 +171,7 @@ def serialize_tensor(tensor: Any, name: str | None = None) -> Tensor:
 def parse_tensor(serialized: Any, out_type: DTypeLike, name: str | None = None) -> Tensor:
     """The tensor that `serialize_tensor` has made into a scalar string, here or in TensorFlow.
 
-    Raises InvalidArgumentError where it is no such message, or of another dtype.
+    Raises InvalidArgumentError if it is no such message, or of another dtype.
     """
     found: Tensor = apply(PARSE, (convert_to_tensor(serialized),), {"dtype": dtypes.as_dtype(out_type)})
     return found
