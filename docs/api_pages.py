@@ -22,6 +22,24 @@ _SPECIAL = re.compile(r"([*_<\[\]|])")
 # Where a docstring stands: its namespace, and the names that are parameters or members there.
 Scope = tuple[str, frozenset[str]]
 _NOT_SHOWN = {"Any", "'Any'", "typing.Any"}
+# Public members that only this project's own code uses, by the name of the class.
+_INTERNAL = {
+    "GradientTape": "assigned copy extend is_persistent is_recording is_tracking is_watching leave mark paused_all "
+    "reads_of record record_read recorded watches_accessed_variables",
+    "IndexedSlices": "with_values",
+    "Variable": "array_to_save assign_own component current_array facts handle own_value set_array",
+    "TensorArray": "allocated",
+    "TensorSpec": "covers",
+    "DatasetIterator": "check_state fetch set_state state",
+    "DenseHashTable": "content set_content value_shape",
+    "MutableHashTable": "content set_content value_shape",
+    "StrategyExtended": "call_for_each_replica",
+    "Checkpoint": "stands_for",
+    "ConcreteFunction": "add_gradient_functions_to_graph add_to_graph answered_by argument_specs arguments "
+    "assigned_variables call_flat covers graph_on_its_variables inputs_for made_of plan serving shapes_like",
+    "Function": "around converts",
+    "ThreadingOptions": "merge",
+}
 
 
 def sections(module: Any = ag, prefix: str = "") -> list[tuple[str, dict[str, Any]]]:
@@ -145,6 +163,9 @@ def _entry(name: str, value: Any, home: str, namespace: str) -> Iterator[str]:
         return
     if not (inspect.isclass(value) and issubclass(value, Enum)):
         yield f"```python\n{signature(name, value)}\n```\n"
+    if getattr(value, "__module__", "").partition(".")[0] == "numpy":
+        yield f"NumPy's own `numpy.{value.__name__}`.\n"
+        return
     yield body(inspect.getdoc(value) or "", _scope(namespace, value))
     other = theirs(name)
     if namespace != "array_api":
@@ -159,10 +180,11 @@ def _members(name: str, cls: type, namespace: str) -> Iterator[str]:
     if issubclass(cls, Enum):
         yield f"Members: {', '.join(f'`{each.name}`' for each in cls)}.\n"
     others = []
+    internal = _INTERNAL.get(cls.__name__, "").split()
     cls = type(ag.constant(0)) if cls is ag.Tensor else cls  # what one meets
     for member in sorted(dir(cls)):
         found = inspect.getattr_static(cls, member)
-        if member.startswith("_") or not _is_ours(found):
+        if member.startswith("_") or member in internal or not _is_ours(found):
             continue
         value = getattr(cls, member)
         doc = inspect.getdoc(value) or ""

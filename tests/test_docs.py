@@ -104,8 +104,25 @@ def test_each_public_name_has_an_entry_that_search_finds():
                 assert f"`ag.{name}`" in text, name
 
 
+def test_members_for_this_project_alone_are_left_out():
+    classes = {
+        value.__name__: value
+        for _, names in api_pages.sections()
+        for value in names.values()
+        if isinstance(value, type)
+    }
+    for name, members in api_pages._INTERNAL.items():
+        assert [each for each in members.split() if not hasattr(classes[name], each)] == [], name
+    assert "ag.GradientTape.watch " in _entry("ag.GradientTape") and "paused_all" not in _entry("ag.GradientTape")
+
+
+def test_what_numpy_documents_is_left_to_numpy():
+    page = api_pages.pages()["api/experimental.numpy.md"]
+    assert "NumPy's own `numpy.float32`." in page and "Parameters" not in page
+
+
 def test_an_alias_says_what_it_does():
-    assert "The absolute value; of complex numbers a float. The same as [`ag.abs`]" in api_pages.pages()["api/math.md"]
+    assert "The absolute value; a float for complex numbers. The same as [`ag.abs`]" in api_pages.pages()["api/math.md"]
 
 
 def test_each_example_has_a_page_with_its_source():

@@ -9,7 +9,7 @@ from typing import Any
 
 
 class CommunicationImplementation(enum.Enum):
-    """What TensorFlow's workers talk through. Ours talk through MPI, whatever is asked for."""
+    """TensorFlow's choice of communication. Workers here always use MPI."""
 
     AUTO = "AUTO"
     RING = "RING"
@@ -17,7 +17,7 @@ class CommunicationImplementation(enum.Enum):
 
 
 class CommunicationOptions:
-    """How replicas exchange what they have.
+    """Options of the communication between replicas.
 
     bytes_per_pack   how many bytes of tensors travel together at most; 0: 32 MiB
     timeout_seconds  for how long a replica waits for the others; None: 600
