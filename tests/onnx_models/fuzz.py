@@ -62,7 +62,14 @@ def array_program(seed: str) -> str:
                     name: eval(text if n is None or name != "n" else f"np.int32({n})", {"np": np})
                     for name, text in runs.program.inputs.items()
                 }
-                found = run(dict(zip(made.inputs, inputs.values())))
+                try:
+                    found = run(dict(zip(made.inputs, inputs.values())))
+                except Exception as error:
+                    empty = any(0 in each.shape for each in [*inputs.values(), *eager.values])
+                    if "by zero" not in str(error) or not empty:
+                        raise
+                    verdicts.append("ONNX Runtime refuses to divide no elements by zero")
+                    continue
                 _same(eager.values, moved.values, found[: len(made.outputs)], f"n = {n}")
                 verdicts.append("agree")
         return "agree" if "agree" in verdicts else verdicts[0]
