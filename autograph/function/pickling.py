@@ -32,7 +32,7 @@ def reduced_function(function: Any, make: Callable[..., Any]) -> str | tuple:
     if hasattr(original, "reduce_function"):  # it was loaded from a saved model
         return original.reduce_function(function)
     if hasattr(type(original), "__self__") or isinstance(original, types.MethodType):
-        return getattr, (original.__self__, _name_in_class(original))
+        return _method, (original.__self__, _name_in_class(original))
     name = getattr(original, "__qualname__", "")
     module = getattr(original, "__module__", None) or ""
     if _imported(module, name) is function and not (module == "__main__" and _is_for_elsewhere()):
@@ -43,6 +43,12 @@ def reduced_function(function: Any, make: Callable[..., Any]) -> str | tuple:
         "gradient_memory": function._gradient_memory, "features": function._features,
     }  # fmt: skip
     return _made_function, (make, original, options, *_source_of(original))
+
+
+def _method(instance: Any, name: str) -> Any:
+    """A method that keeps its object alive, since in a pickle or copy of the method alone nothing else does."""
+    function = getattr(type(instance), name, None)
+    return function.keeping(instance) if hasattr(function, "keeping") else getattr(instance, name)
 
 
 def _name_in_class(method: Any) -> str:

@@ -375,8 +375,8 @@ class Function(Generic[P, Result]):
             self._bound = _BoundFunctions()
         return self._bound.get(instance, self._bind)
 
-    def _bind(self, instance: Any) -> Function:
-        method = _weak_method(self._python_function, instance)
+    def _bind(self, instance: Any, method: Any = None) -> Function:
+        method = method or _weak_method(self._python_function, instance)
         return Function(
             method,
             self.input_signature,
@@ -387,6 +387,10 @@ class Function(Generic[P, Result]):
             self._gradient_memory,
             self._features,
         )
+
+    def keeping(self, instance: Any) -> Function:
+        """A method that keeps its instance alive, and has traces of its own."""
+        return self._bind(instance, types.MethodType(self._python_function, instance))
 
     # --- looking at it -------------------------------------------------------------------------------------------
 

@@ -342,3 +342,13 @@ def test_every_public_function_is_found_again():
     collect(ag)
     assert len(found) > 500
     assert [each for each in found if pickle.loads(pickle.dumps(each)) is not each] == []
+
+
+@each_way
+def test_a_method_alone_keeps_its_object(way):
+    layer = Layer()
+    found = way(layer.__call__)
+    layer.w.assign([5.0, 6.0])
+    gc.collect()
+    np.testing.assert_array_equal(found(ag.constant([1.0, 1.0])), [1, 2])
+    np.testing.assert_array_equal(way(found)(ag.constant([1.0, 1.0])), [1, 2])
