@@ -25,7 +25,18 @@ from typing import Any
 import numpy as np
 
 import autograph as ag
-from examples import dynamic_rnn, implicit_newton, kalman, mandelbrot, ode_gradient, path_gradient, quickstart
+from examples import (
+    distributed_training,
+    dynamic_rnn,
+    ensemble,
+    epidemic_sweep,
+    implicit_newton,
+    kalman,
+    mandelbrot,
+    ode_gradient,
+    path_gradient,
+    quickstart,
+)
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "deploy.md"
 BEGIN, END = "<!-- routes -->", "<!-- end of routes -->"
@@ -61,6 +72,9 @@ def programs() -> list[Program]:
     years, pelts = (ag.constant(each) for each in ode_gradient.read_data())
     rates = ag.constant(np.asarray(ode_gradient.START, np.float64))
     series = ag.constant(path_gradient.make_series()[:2, :24])
+    points, curve = (ag.constant(each) for each in ensemble.data())
+    some, penalty = ag.constant(np.arange(0, 400, 2, np.int32)), ag.constant(1e-3, ag.float64)
+    layers = distributed_training.Model()
     x, gamma, band = series[0] * 0.9, ag.constant(path_gradient.GAMMA, ag.float64), ag.constant(path_gradient.BAND)
     return [
         Program("quickstart: throw", quickstart.compiled, start),
@@ -81,7 +95,35 @@ def programs() -> list[Program]:
         Program("path_gradient: alignment", path_gradient.alignment, (x, series[1], gamma, band)),
         Program("path_gradient: gradient", path_gradient.loss_and_gradient, (x, series, gamma, band)),
         Program("path_gradient: nearest", path_gradient.nearest, (x, series, band)),
+        Program("epidemic_sweep: simulate", epidemic_sweep.simulate, (ag.constant(epidemic_sweep.parameters(1000)),)),
+        Program("ensemble: fit", ensemble.fit, (points, curve, some, penalty)),
+        Program("ensemble: error", ensemble.error_on, (points, curve, some, ag.ones([12], ag.float64))),
+        Program("distributed_training: model", ag.function(layers.__call__), (ag.ones([64, 2], ag.float64),)),
     ]
+
+
+KERAS = ("digits: model", "grammar_rnn: model", "grammar_rnn: write", "transfer: model")
+
+
+def keras_programs() -> list[Program]:
+    """Those of the examples that need Keras, which puts modules of this project in TensorFlow's place."""
+    from examples import digits, grammar_rnn, transfer
+
+    ag.random.set_seed(0)
+    classifier, language = digits.make_model(), grammar_rnn.make_model(40)
+    transferred = transfer.with_head(transfer.make_trunk(), 5)
+    images = ag.random.uniform([32, *classifier.input_shape[1:]])
+    pictures = ag.random.uniform([32, *transferred.input_shape[1:]])
+    characters = ag.random.uniform([16, 40], maxval=20, dtype=ag.int32)
+    language(characters)  # which makes its weights
+    speaker = grammar_rnn.Speaker(language)
+    arguments = [
+        (ag.function(lambda x: classifier(x)), (images,)),
+        (ag.function(lambda x: language(x)), (characters,)),
+        (ag.function(lambda heat: speaker.write(heat)), (ag.constant(1.0),)),
+        (ag.function(lambda x: transferred(x)), (pictures,)),
+    ]
+    return [Program(name, *each) for name, each in zip(KERAS, arguments, strict=True)]
 
 
 @dataclass(frozen=True)
@@ -169,43 +211,53 @@ def _onnx(concrete: Any, program: Program, folder: Path) -> Call:
 
 
 def _library(concrete: Any, program: Program, folder: Path) -> Call:
-    """Calls by C's convention: pointers and open sizes of the arguments, places for the results (docs/c_library.md)."""
-    made = ag.export.c_library(concrete, folder, name="program")
+    """Calls by C's convention: pointers and open sizes of the arguments, places for the results (docs/c_library.md).
+
+    A function that assigns variables has its weights in a file, and changes those that were loaded."""
+    weights = folder / "program.safetensors" if concrete.assigned_variables else None
+    made = ag.export.c_library(concrete, folder, name="program", weights=weights)
     if made.shared is None:
         raise ag.errors.UnimplementedError("there is no C compiler to link it")
-    function = ctypes.CDLL(str(made.shared)).program
-    free = ctypes.CDLL(str(made.shared)).program_free
-    given: list[Any] = []
+    library = ctypes.CDLL(str(made.shared))
+    message = ctypes.create_string_buffer(400)
+    said = [message, ctypes.c_size_t(len(message))]
+
+    def check(code: int) -> None:
+        if code:
+            raise ag.errors.InternalError(message.value.decode())
+
+    arguments: list[Any] = []
+    if weights is not None:
+        loaded = ctypes.c_void_p()
+        check(library.program_load(str(weights).encode(), ctypes.byref(loaded), *said))
+        arguments.append(loaded)
     for spec, argument in zip(concrete.argument_specs, program.arguments, strict=True):
         array = np.asarray(argument.numpy(), order="C")
         kind = np.ctypeslib.as_ctypes_type(array.dtype)
         if array.ndim == 0:
-            given.append(kind(array.item()))
+            arguments.append(kind(array.item()))
             continue
-        given.append(np.ctypeslib.as_ctypes(array.reshape(-1)))
-        given += [ctypes.c_int64(size) for size, known in zip(array.shape, spec.shape) if known is None]
-    message = ctypes.create_string_buffer(400)
+        arguments.append(np.ctypeslib.as_ctypes(array.reshape(-1)))
+        arguments += [ctypes.c_int64(size) for size, known in zip(array.shape, spec.shape) if known is None]
+    places: list[tuple[Any, Any]] = []
+    for spec in concrete.outputs:
+        scalar = np.ctypeslib.as_ctypes_type(spec.dtype.np)
+        place = scalar() if spec.shape.rank == 0 else ctypes.POINTER(scalar)()
+        sizes = (ctypes.c_int64 * spec.shape.rank)(*[size or 0 for size in spec.shape])
+        places.append((place, sizes))
+        arguments.append(ctypes.byref(place))
+        if None in list(spec.shape):
+            arguments.append(sizes)
 
     def call() -> list[np.ndarray]:
-        places: list[Any] = []
-        arguments = list(given)
-        for spec in concrete.outputs:
-            scalar = np.ctypeslib.as_ctypes_type(spec.dtype.np)
-            place = scalar() if spec.shape.rank == 0 else ctypes.POINTER(scalar)()
-            sizes = (ctypes.c_int64 * spec.shape.rank)(*[size or 0 for size in spec.shape])
-            places.append((place, sizes))
-            arguments.append(ctypes.byref(place))
-            if None in list(spec.shape):
-                arguments.append(sizes)
-        if function(*arguments, message, ctypes.c_size_t(400)):
-            raise ag.errors.InternalError(message.value.decode())
+        check(library.program(*arguments, *said))
         results = []
         for (place, sizes), spec in zip(places, concrete.outputs):
             if spec.shape.rank == 0:
                 results.append(np.asarray(place.value, spec.dtype.np))
                 continue
             results.append(np.ctypeslib.as_array(place, tuple(sizes)).copy() if all(sizes) else np.zeros(sizes))
-            free(place)
+            library.program_free(place)
         return results
 
     return call
@@ -237,7 +289,7 @@ def table(only: str = "*") -> Iterator[str]:
     """The lines of the table, one after the other as they are measured."""
     yield f"| program | a call | {' | '.join(ROUTES)} |"
     yield f"| --- | --- | {' | '.join(['---'] * len(ROUTES))} |"
-    for program in programs():
+    for program in [*programs(), *keras_programs()]:
         if fnmatch.fnmatch(program.name, only):
             yield row(program)
 

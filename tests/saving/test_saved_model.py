@@ -333,6 +333,33 @@ def test_run_eagerly(tmp_path):
         ag.config.run_functions_eagerly(False)
 
 
+LOGITS = [[1.0, 2.0], [3.0, 4.0]]
+DRAWS = {
+    "normal": lambda: ag.random.normal([2]),
+    "uniform": lambda: ag.random.uniform([2], maxval=9, dtype=ag.int32),
+    "truncated_normal": lambda: ag.random.truncated_normal([2]),
+    "gamma": lambda: ag.random.gamma([2], LOGITS),
+    "poisson": lambda: ag.random.poisson([2], LOGITS, dtype=ag.float64),
+    "categorical": lambda: ag.random.categorical(LOGITS, 3),
+    "shuffle": lambda: ag.random.shuffle(ag.range(9)),
+    "dropout": lambda: ag.nn.dropout(LOGITS, 0.5),
+}
+
+
+@pytest.mark.parametrize("name", DRAWS)
+def test_random_numbers_are_drawn_after_loading(name, tmp_path):
+    ag.random.set_seed(3)
+    try:
+        function = ag.function(lambda: [DRAWS[name](), DRAWS[name]()])
+        expected = function()
+        loaded = saved(module(f=function), tmp_path)
+        found = loaded.f()
+        assert [each.dtype for each in found] == [each.dtype for each in expected]
+        assert [each.shape for each in found] == [each.shape for each in expected]
+    finally:
+        ag.random.set_seed(None)
+
+
 # --- signatures ------------------------------------------------------------------------------------------------------
 
 

@@ -419,7 +419,7 @@ RANDOM_STATE = register(
     OpDef(
         "random_state", lambda inputs, attrs: (TensorType(dtypes.int64, (3,)),), _state_kernel, grad=_nothing,
         effect=True, doc="The state of a stream from which `count` numbers are used up; see stateless.py.",
-        samples=(Sample(((),), {"seed": 3, "kind": "gamma"}, fixed={0: np.int32(5)}),),
+        samples=(Sample(((),), {"seed": 3, "kind": "gamma float32"}, fixed={0: np.int32(5)}),),
         is_random=True,
     )
 )  # fmt: skip
