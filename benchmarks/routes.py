@@ -73,7 +73,7 @@ def programs() -> list[Program]:
     rates = ag.constant(np.asarray(ode_gradient.START, np.float64))
     series = ag.constant(path_gradient.make_series()[:2, :24])
     points, curve = (ag.constant(each) for each in ensemble.data())
-    some, penalty = ag.constant(np.arange(0, 400, 2, np.int32)), ag.constant(1e-3, ag.float64)
+    some, penalty = ag.constant(np.arange(0, 400, 2, dtype=np.int32)), ag.constant(1e-3, ag.float64)
     layers = distributed_training.Model()
     x, gamma, band = series[0] * 0.9, ag.constant(path_gradient.GAMMA, ag.float64), ag.constant(path_gradient.BAND)
     return [

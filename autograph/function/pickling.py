@@ -47,8 +47,8 @@ def reduced_function(function: Any, make: Callable[..., Any]) -> str | tuple:
 
 def _method(instance: Any, name: str) -> Any:
     """A method that keeps its object alive, since in a pickle or copy of the method alone nothing else does."""
-    function = getattr(type(instance), name, None)
-    return function.keeping(instance) if hasattr(function, "keeping") else getattr(instance, name)
+    keeping: Any = getattr(getattr(type(instance), name, None), "keeping", None)
+    return getattr(instance, name) if keeping is None else keeping(instance)
 
 
 def _name_in_class(method: Any) -> str:
