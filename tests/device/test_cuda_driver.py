@@ -251,15 +251,34 @@ def test_ptx_that_is_refused(driver: Pretended) -> None:
         gpu._assembled(".version 8.0\n.visible .entry kernel()\n syntax error", "kernel")
 
 
-def test_ctrl_c_ends_a_loop(driver: Pretended) -> None:
+def _all_together(x: Any) -> Any:
+    while ag.reduce_max(x) < 1e30:
+        x = x * 0.5
+    return x
+
+
+def _each_alone(x: Any) -> Any:
+    def one(v: Any) -> Any:
+        while v < 1e30:
+            v = v * 0.5
+        return v
+
+    return ag.vectorized_map(one, x)
+
+
+def _one_thread(x: Any) -> Any:
+    total, numbers = x[0], ag.TensorArray(ag.float32, size=3, clear_after_read=False)
+    numbers = numbers.unstack(x[:3])
+    while total < 1e30:
+        numbers = numbers.write(1, numbers.read(0) + numbers.read(1))
+        total = total * 0.5
+    return numbers.stack()
+
+
+@pytest.mark.parametrize("program", [_all_together, _each_alone, _one_thread])
+def test_ctrl_c_ends_a_loop(program: Any, driver: Pretended) -> None:
     driver["slow"] = 1
-
-    @ag.function(jit_compile=True)
-    def forever(x: Any) -> Any:
-        while ag.reduce_max(x) < 1e30:
-            x = x * 0.5
-        return x
-
+    forever = ag.function(program, jit_compile=True)
     x = ag.constant(VECTOR).gpu()
     forever.get_concrete_function(x)
 

@@ -106,6 +106,41 @@ def fractal(x: Any) -> Any:
     return ag.map_fn(trips, x, fn_output_signature=ag.int32)
 
 
+def own_trips(x: Any) -> Any:
+    """A thread per element, each with a number of trips of its own."""
+
+    def one(v: Any) -> Any:
+        n = 0
+        while v < 50.0 and n < 40:
+            v = v * v + 0.3
+            n += 1
+        return v + ag.cast(n, ag.float32)
+
+    return ag.vectorized_map(one, ag.abs(x))
+
+
+def written(x: Any) -> Any:
+    found = ag.TensorArray(ag.float32, size=300)
+    for i in ag.range(300):
+        found = found.write(i, x[i] * 2.0 + x[299 - i])
+    return found.stack()
+
+
+def histogram(x: Any) -> Any:
+    rows = ag.cast(ag.abs(x[:, 0]) * 3.0, ag.int32)
+    sums = ag.math.unsorted_segment_sum(x, rows, 12)
+    counts = ag.math.bincount(rows, minlength=12, maxlength=12)
+    return sums, counts, ag.math.unsorted_segment_max(x[:, 1], rows, 12)
+
+
+def exchanged(x: Any) -> Any:
+    columns = ag.cast(ag.abs(x[0]) * 9.0, ag.int32)
+    taken = ag.gather(x, columns, axis=1)
+    for _ in ag.range(3):
+        taken = ag.tensor_scatter_nd_add(taken, columns[:20, None], x[:20] * 0.5)
+    return taken
+
+
 def drawn(x: Any) -> Any:
     return x + ag.random.stateless_normal([300], [1, 2])
 
@@ -113,7 +148,7 @@ def drawn(x: Any) -> Any:
 PROGRAMS: list[tuple[Any, Any]] = [
     (newton, VECTOR), (descent, VECTOR), (stencil, VECTOR), (recurrence, MATRIX), (growing, VECTOR),
     (sieve, np.int32(32)), (distances, MATRIX), (attention, MATRIX), (edit_distance, MATRIX), (fractal, VECTOR - 1.2),
-    (drawn, VECTOR),
+    (drawn, VECTOR), (own_trips, VECTOR), (written, VECTOR), (histogram, MATRIX), (exchanged, MATRIX),
 ]  # fmt: skip
 
 
@@ -142,7 +177,8 @@ def test_values(program: Any, argument: Any, emulator: Emulator) -> None:
 
 
 @pytest.mark.parametrize(
-    ("program", "argument"), [(p, a) for p, a in PROGRAMS if p in (descent, stencil, recurrence, attention, growing)]
+    ("program", "argument"),
+    [(p, a) for p, a in PROGRAMS if p in (descent, stencil, recurrence, attention, growing, exchanged)],
 )
 def test_gradients(program: Any, argument: Any, emulator: Emulator) -> None:
     agree(gradient_of(program), argument, 1e-4)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -12,13 +11,19 @@ import pytest
 
 import autograph as ag
 from autograph import cli
+from runtime.codegen.device.device_module import device_module
+from runtime.codegen.kernel.source import KernelSource
+from runtime.codegen.lower.lower_graph import is_native, lower
+from runtime.ops.table import OpDef
+from tests.codegen import test_table
 from tests.codegen.golden_cases import KERNELS, cases_in, concrete
 from tests.convert import golden
 from tests.device.test_programs import PROGRAMS
+from tests.device.toolkit import ptxas
 
 DEVICE_KERNELS = golden.FOLDER / "device_kernels"
 CASES = cases_in(DEVICE_KERNELS)
-PTXAS = shutil.which("ptxas")
+PTXAS = ptxas()
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
@@ -46,11 +51,11 @@ def test_nothing_is_called_that_a_gpu_lacks() -> None:
     assert ".extern" not in text
 
 
-def assembled(text: str, folder: Path) -> None:
+def assembled(text: str, folder: Path, processor: str = "sm_90") -> None:
     path = folder / "kernel.ptx"
     path.write_text(text)
     assert PTXAS is not None
-    command = [PTXAS, "--gpu-name", "sm_90", "-o", str(folder / "kernel.cubin"), str(path)]
+    command = [PTXAS, "--gpu-name", processor, "-o", str(folder / "kernel.cubin"), str(path)]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 
@@ -73,6 +78,34 @@ def test_golden_kernels_assemble(case: golden.Case, tmp_path: Path) -> None:
 def test_programs_assemble(program: Any, argument: Any, tmp_path: Path) -> None:
     spec = ag.TensorSpec(np.shape(argument), np.asarray(argument).dtype)
     assembled(ag.function(program).get_concrete_function(spec).as_text("ptx"), tmp_path)
+
+
+# The first sample of each row that has kernels, for its first dtype.
+ROWS = {case.values[0].name: case.values for case in reversed(test_table.cases())}  # type: ignore[attr-defined]
+
+
+def row_kernel(op: OpDef, dtype: Any) -> KernelSource | None:
+    """The kernel of a row; None of one that kernels have other rows for."""
+    random = np.random.default_rng(7)
+    for sample, unknown in [(sample, unknown) for unknown in (True, False) for sample in op.samples or ()]:
+        graph = test_table.traced(op, sample.attrs, test_table.operands(sample, dtype, random), unknown)
+        if graph is not None and all(map(is_native, graph.nodes)):
+            return lower(graph)
+    return None
+
+
+@pytest.mark.parametrize("name", sorted(ROWS))
+def test_rows(name: str, tmp_path: Path) -> None:
+    """Each row has PTX, which calls nothing that a GPU lacks, for the oldest GPU and a new one."""
+    source = row_kernel(*ROWS[name])
+    if source is None:
+        pytest.skip("kernels have stateless rows in place of it")
+    module = device_module(source)
+    for processor in ("sm_75", "sm_90"):
+        text = module.ptx(processor)
+        assert f".target {processor}" in text and ".extern" not in text
+        if PTXAS is not None:
+            assembled(text, tmp_path, processor)
 
 
 def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

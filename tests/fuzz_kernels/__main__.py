@@ -33,13 +33,17 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0, help="programs are the same for the same seed")
     parser.add_argument("--first", type=int, default=0, help="number of the first program")
     parser.add_argument("--keep-going", action="store_true", help="don't end at the first difference")
-    parser.add_argument("--gpu", action="store_true", help="compiled programs run on an emulated GPU")
+    parser.add_argument(
+        "--gpu", nargs="?", const="2x2", metavar="BLOCKSxTHREADS",
+        help="compiled programs run on an emulated GPU of so many threads (2x2)",
+    )  # fmt: skip
     parser.add_argument("--current", type=Path, help="a file for the program in work, which a crash leaves behind")
     options = parser.parse_args(arguments)
     os.environ["AUTOGRAPH_STRICT"] = "1"
     faulthandler.enable()
     if options.gpu:
-        ag.config.emulate_gpus(1)
+        blocks, threads = map(int, options.gpu.split("x"))
+        ag.config.emulate_gpus(1, blocks=blocks, threads=threads)
         DEVICE[0] = "/GPU:0"
     start = time.monotonic()
     kinds: Counter[str] = Counter()

@@ -16,15 +16,18 @@ elsewhere places have to be told apart by arithmetic: `i * n + j` with `j` in ra
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from runtime.codegen.device.counted_loops import leaves
 from runtime.codegen.symbolic.polynomial import Polynomial
 from runtime.kernel_ir import ir
 from runtime.kernel_ir.types import Array, Type
 from runtime.llvm.optimize.outer_loop_plan import Uses
 
 # Functions that join two partial results, whatever their order.
+_SAME_ELEMENTS, _LAST_TRIP = "its trips may use the same elements", "its last trip's numbers are used"
 _JOINS = frozenset({"lib.add", "lib.mul", "lib.maximum", "lib.minimum"})
 _OPERATORS = frozenset({"+", "*", "|", "&"})
 # Names of arrays for one memory.
@@ -53,12 +56,14 @@ class Loops:
 
     shared    the loops whose trips are independent
     refused   why others aren't
+    owned     of these, the loops whose stores threads share, in order (see `_Search._can_be_owned`)
     live      of each loop, the variables that are read after it, before they get another value
     memory    array variable -> a name for its memory; two arrays that may be the same have one name
     """
 
     shared: dict[ir.For, Shared] = field(default_factory=dict)
     refused: dict[ir.Statement, str] = field(default_factory=dict)
+    owned: set[ir.Statement] = field(default_factory=set)
     live: dict[ir.Statement, set[str]] = field(default_factory=dict)
     memory: dict[str, str] = field(default_factory=dict)
 
@@ -187,6 +192,8 @@ class _Search:
                         self._found.shared[item] = shared
                     else:
                         self._found.refused[item] = shared
+                        if shared in (_SAME_ELEMENTS, _LAST_TRIP) and self._can_be_owned(item, fresh):
+                            self._found.owned.add(item)
                 self.block(item.body, set(fresh), inside)
 
     def _assign(self, item: ir.Assign, fresh: set[str]) -> None:
@@ -236,16 +243,17 @@ class _Search:
                 if not item.values or not isinstance(item.values[0], ir.Const) or not item.values[0].value:
                     return "a trip may end the kernel"
                 fails = True
-        if _leaves(loop.body):
+        if leaves(loop.body):
             return "a trip may end it"
-        carried = self._uses.exposed(loop.body, {loop.index}) & assigned
+        # Ticks are each thread's own.
+        carried = self._uses.exposed(loop.body, {loop.index}) & assigned - {ir.TICKS}
         totals = [_total(name, loop.body) for name in sorted(carried)]
         if any(total is None for total in totals):
             return "its trips hand numbers on"
-        if self._found.live[loop] & (assigned | {loop.index}) - carried:
-            return "its last trip's numbers are used"
+        if self._found.live[loop] & (assigned | {loop.index}) - carried - {ir.TICKS}:
+            return _LAST_TRIP
         if not self._is_independent(loop, fresh, in_nest):
-            return "its trips may use the same elements"
+            return _SAME_ELEMENTS
         if fails and carried:
             return "a trip may fail, and others add up numbers"  # what has been added up before the failure is nobody's
         return Shared(tuple(total for total in totals if total is not None), fails)
@@ -288,20 +296,58 @@ class _Search:
             return False
         return not any(self._may_meet(name, stored, fresh) for name in whole for stored in stores)
 
+    def _can_be_owned(self, loop: ir.For, fresh: set[str]) -> bool:
+        """Whether each thread can run all trips, alike but for stores, of which it does those to its own part of an
+        array. So each element gets its values in the order of the trips:
+
+            for i in range(n):                  for i in range(n):
+                k = rows[i]                         k = rows[i]
+                a[k] = a[k] + x[i]       →          if first <= k < last:
+                                                        a[k] = a[k] + x[i]
+
+        What the loop writes, it may only read to store it in the same place again.
+        """
+        items = list(ir.walk(loop.body))
+        stores = [item for item in items if isinstance(item, ir.Store)]
+        times = Counter(name for item in items for name in ir.targets(item))
+        written_here = {name for item in stores for name in written([item])}
+        if any(isinstance(each.index, ir.Tuple) or not isinstance(each.array, ir.Var) for each in stores):
+            return False
+        if any(times[name] > 1 for each in stores for name in ir.variables(each.index)):
+            return False
+        whole, _ = _reads(items)
+
+        def is_written(name: str) -> bool:
+            return any(self._may_meet(name, stored, fresh) for stored in written_here)
+
+        if any(is_written(name) for name in whole):
+            return False
+        loaded: dict[str, list[ir.Load]] = {}  # by the variable that gets what was loaded
+        for item in items:
+            parts = ir.expressions(item)
+            loads = [each for each in parts if isinstance(each, ir.Load) and is_written(_name(each))]
+            if isinstance(item, ir.Store):
+                if any(each in loads for each in ir.subexpressions(item.index)):
+                    return False
+                if any((each.array, each.index) != (item.array, item.index) for each in loads):
+                    return False
+            elif loads:
+                if not isinstance(item, ir.Assign) or len(item.targets) != 1 or times[item.targets[0]] > 1:
+                    return False
+                loaded[item.targets[0]] = loads
+        for item in items:
+            for name in ir.variables(item) & loaded.keys():
+                places = {(each.array, each.index) for each in loaded[name]}
+                if not isinstance(item, ir.Store) or places != {(item.array, item.index)}:
+                    return False
+                if name in ir.variables(item.index):
+                    return False
+        return not self._found.live[loop] & loaded.keys()
+
     def _may_meet(self, a: str, b: str, fresh: set[str]) -> bool:
         if a == b:
             return True
         return a not in fresh and b not in fresh and self._memory.get(a) == self._memory.get(b)
-
-
-def _leaves(block: ir.Block) -> bool:
-    """Whether `break` or `continue` of the loop around the block stand in it."""
-    for item in block:
-        if isinstance(item, (ir.Break, ir.Continue)):
-            return True
-        if isinstance(item, ir.If) and (_leaves(item.body) or _leaves(item.orelse)):
-            return True
-    return False
 
 
 def _reads(items: Iterable[ir.Statement]) -> tuple[set[str], dict[str, list[ir.Expr]]]:
@@ -360,7 +406,7 @@ class _Places:
     """Places in arrays as polynomials over what a loop's body doesn't change and the indices of the loops in it."""
 
     def __init__(self, loop: ir.For) -> None:
-        self._index = loop.index
+        self._index, self._loop = loop.index, loop
         self._inner: dict[str, list[ir.For]] = {}
         self._values: dict[str, ir.Expr | None] = {}
         for item in ir.walk(loop.body):
@@ -414,12 +460,16 @@ class _Places:
         span = Polynomial.of(1)
         if spread and inner:
             return False
+        # Digits of a number: what an index is multiplied by is the product of the sizes of those before it.
         while inner:
             name = next((name for name, factor in inner.items() if factor == span), None)
             if name is None:
-                return False
-            del inner[name]
-            loops = self._inner[name]
+                if step is None or step != span:
+                    return False
+                loops, step = [self._loop], None
+            else:
+                del inner[name]
+                loops = self._inner[name]
             sizes = [self.terms(loop.stop) for loop in loops]
             size = sizes[0]
             if (
@@ -429,7 +479,27 @@ class _Places:
             ):
                 return False
             span = span * size
-        return step == span or (span.number == 1 and bool(step.number))
+        return step is None or step == span or (span.number == 1 and bool(step.number))
+
+
+def _name(item: ir.Load) -> str:
+    return item.array.name if isinstance(item.array, ir.Var) else ""
+
+
+def unit_place(loop: ir.For) -> tuple[str, ir.Expr] | None:
+    """The array to which all stores of an innermost loop go, and where the first trip stores, if the others store in
+    the places behind it."""
+    stores = [item for item in loop.body if isinstance(item, ir.Store)]
+    if not stores or not all(isinstance(item, (ir.Store, ir.Assign)) for item in loop.body) or loop.step != ir.ONE:
+        return None
+    array, index = stores[0].array, stores[0].index
+    if not isinstance(array, ir.Var) or any((each.array, each.index) != (array, index) for each in stores):
+        return None
+    terms = _Places(loop).terms(index)
+    factor = None if terms is None else terms.factor_of(loop.index)
+    if factor is None or factor.number != 1 or not ir.variables(index).isdisjoint(ir.assigned(loop.body)):
+        return None
+    return array.name, ir.substituted(index, {loop.index: ir.ZERO})
 
 
 def _loads(item: ir.Expr) -> bool:

@@ -15,6 +15,8 @@ Every thread runs the statements outside of shared loops alike, with the same va
 way through branches and loops. Where statements write to memory,
 
 - a loop whose trips are independent (`independence.py`) is shared: thread t takes the trips t, t + threads, …
+- of a loop that stores in places which only its trips know, each thread runs all trips, and does the stores to its own
+  part of the array;
 - another loop without shared ones in it, and a single store, is left to the first thread;
 - functions of the library that write arrays are rewritten in the same way;
 - arrays that the host can make are parameters (`given_arrays.py`).
@@ -30,9 +32,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from runtime.codegen import cost_model
+from runtime.codegen.device.counted_loops import ranges, whole_ranges
 from runtime.codegen.device.given_arrays import Given, given_arrays
 from runtime.codegen.device.independence import Shared, Total, analysed, read, read_by, written
 from runtime.codegen.device.library import total_function
+from runtime.codegen.device.owned_stores import owned
+from runtime.codegen.device.partial_results import WORDS, joined, neutral
 from runtime.kernel_ir import ir
 from runtime.kernel_ir.types import INT64, Array, Scalar, Type, signature
 from runtime.llvm.device import BUILTINS, MOST_DETAILS, MOST_HANDED_OVER
@@ -65,7 +70,7 @@ def spmd(functions: Sequence[ir.Function], library: Library, signature_text: str
 
     details: how many numbers come with a status; -1: the kernel returns none. Raises NotOnDevice.
     """
-    functions = [_asking_often(each) for each in _whole(functions)]
+    functions = [ranges(_asking_often(each)) for each in _whole(functions)]
     if any(function.kind != "kernel" for function in functions):
         raise NotOnDevice("functions that call themselves")
     if details > MOST_DETAILS:
@@ -138,7 +143,7 @@ class _Rewriter:
         """The name of the function that joins what all threads have."""
         key = (join, (type_,))
         if key not in self.done:
-            self.done[key] = f"total_{_WORDS[join]}_{type_.name}"
+            self.done[key] = f"total_{WORDS[join]}_{type_.name}"
             self.made.append(total_function(self.done[key], lambda left, right: joined(join, left, right, type_)))
         return self.done[key]
 
@@ -216,6 +221,7 @@ class _Body:
     def __init__(self, rewriter: _Rewriter, function: ir.Function, types: Inference) -> None:
         self.rewriter, self.function, self.types = rewriter, function, types
         self.loops = analysed(function, types.variables, rewriter.writes)
+        whole_ranges(function, self.loops.shared)
         self.arrays = {name for name, type_ in types.variables.items() if isinstance(type_, Array)}
         self.names = ir.mentioned(function.body).union(function.parameters)
         self.thread, self.threads = (ir.Var(self._fresh(name)) for name in ("thread", "threads"))
@@ -359,6 +365,8 @@ class _Body:
             self._share(item, self.loops.shared[item])
         elif not self._writes_memory(item):
             self._alike(item)
+        elif item in self.loops.owned:
+            self._owned(item)
         elif self._may_run_alone(item):
             why = self.loops.refused.get(item, "its trips follow each other")
             self.rewriter.alone[why] = self.rewriter.alone.get(why, 0) + 1
@@ -379,11 +387,19 @@ class _Body:
                 return True
         return False
 
+    def _owned(self, item: ir.Statement) -> None:
+        """A loop that all threads run alike, but for stores, of which each does those to its part of an array."""
+        self.rewriter.shared += 1
+        self._touch(read([item]) & self.arrays, written([item]))
+        body = ir.copied([item])
+        ir.map_block(body, _asking_together)
+        self.out += owned(body, self.thread, self.threads, self._fresh)
+
     def _may_run_alone(self, item: ir.For | ir.While) -> bool:
         for each in ir.walk(item.body):
             if isinstance(each, ir.Alloc) or set(ir.targets(each)) & self.arrays:
                 return False
-            if self._calls_a_writer(each) or self._is_worth_sharing(each):
+            if self._calls_a_writer(each) or self._is_worth_sharing(each) or each in self.loops.owned:
                 return False
             if isinstance(each, ir.Return) and not _is_failure(each):
                 return False
@@ -451,6 +467,10 @@ class _Body:
             parts[total.name] = self._fresh(f"all_{total.name}")
             self.out.append(ir.assign(parts[total.name], ir.Var(total.name)))
             self.out.append(ir.assign(total.name, neutral(total.join, self.types.scalar(ir.Var(total.name)))))
+        # They are to be the same in all threads again.
+        ticks = ir.Var(self._fresh("before")) if ir.TICKS in ir.assigned(body) else None
+        if ticks is not None:
+            self.out.append(ir.assign(ticks.name, ir.Var(ir.TICKS)))
         caught = _Caught(self, body, in_loop=True) if info.fails else None
         if caught is not None:
             self.out += caught.start
@@ -477,6 +497,8 @@ class _Body:
         self.out.append(ir.assign(trip.name, start + self.thread if start != ir.ZERO else self.thread))
         step = ir.assign(trip.name, trip + self.threads)
         self.out.append(ir.While(trip.compare("<", bound), [*indices, *body, step]))
+        if ticks is not None:
+            self.out.append(ir.assign(ir.TICKS, ticks))
         if caught is not None:
             self._leave_shared(caught, trip)
         for total in info.totals:
@@ -578,40 +600,3 @@ def _with_status(item: ir.Return, status: tuple[ir.Expr, ...]) -> tuple[ir.Expr,
 def _is_failure(item: ir.Return) -> bool:
     first = _status(item)[0] if item.values else None
     return isinstance(first, ir.Const) and isinstance(first.value, int) and first.value > 0
-
-
-_WORDS = {
-    "lib.add": "add", "lib.mul": "mul", "lib.maximum": "maximum", "lib.minimum": "minimum", "+": "plus", "*": "times",
-    "|": "or", "&": "and", ">": "most", "<": "least",
-}  # fmt: skip
-
-
-def neutral(join: str, type_: Scalar) -> ir.Expr:
-    """What changes nothing when it is joined to a number of this type."""
-    if join in ("lib.add", "+", "|"):
-        value: bool | int | float = False if type_.kind == "b" else 0.0 if type_.is_float else 0
-    elif join in ("lib.mul", "*"):
-        value = 1.0 if type_.is_float else 1
-    elif join == "&":
-        value = True if type_.kind == "b" else -1 if type_.is_signed else (1 << type_.bits) - 1
-    else:
-        greatest = join in ("lib.minimum", "<")
-        if type_.is_float:
-            value = float("inf") if greatest else float("-inf")
-        elif type_.kind == "b":
-            value = greatest
-        elif type_.is_signed:
-            value = (1 << (type_.bits - 1)) - 1 if greatest else -(1 << (type_.bits - 1))
-        else:
-            value = (1 << type_.bits) - 1 if greatest else 0
-    return ir.Const(value, type_)
-
-
-def joined(join: str, left: ir.Expr, right: ir.Expr, type_: Scalar) -> ir.Expr:
-    """Two partial results in one."""
-    if join.startswith("lib."):
-        return ir.call(join, left, right)
-    if join in "<>":
-        return right.compare(join, left).choose(right, left)
-    value = ir.Binary(join, left, right)
-    return value if type_.kind == "b" or type_.is_float else ir.Convert(type_, value)

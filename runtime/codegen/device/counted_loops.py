@@ -1,0 +1,99 @@
+"""Loops that count become loops over ranges again, whose trips may be independent (`independence.py`).
+
+    while i < stop:                              first = i
+        a[i] = x[i] * 2.0                        for trip in range(first, stop):
+        i = i + 1                          →         a[trip] = x[trip] * 2.0
+                                                 i = max(first, stop)
+
+The processor's kernels take counted loops apart, so that each part asks for Ctrl-C (`passes/strip_mine.py`). Threads
+that share a loop ask for themselves, in the loops inside of it: then all trips are one part (`whole_ranges`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from runtime.kernel_ir import ir
+
+
+def ranges(function: ir.Function) -> ir.Function:
+    """The function with ranges in place of counted loops."""
+    body = ir.copied(function.body)
+    names = ir.mentioned(body).union(function.parameters)
+    _block(body, names)
+    return ir.Function(function.name, function.parameters, body, function.kind, function.returns)
+
+
+def _block(block: ir.Block, names: set[str]) -> None:
+    for position in reversed(range(len(block))):
+        item = block[position]
+        for inner in ir.blocks(item):
+            _block(inner, names)
+        if isinstance(item, ir.While):
+            block[position : position + 1] = _range(item, names) or [item]
+
+
+def _range(item: ir.While, names: set[str]) -> ir.Block | None:
+    test, body = item.test, item.body
+    if not (isinstance(test, ir.Compare) and test.op == "<" and isinstance(test.left, ir.Var) and item.loop is None):
+        return None
+    index = test.left
+    steps = [each for each in ir.walk(body) if index.name in ir.targets(each)]
+    if len(steps) != 1 or steps[0] not in body or leaves(body):
+        return None
+    step = steps[0]
+    if not isinstance(step, ir.Assign) or step.value != ir.Binary("+", index, ir.ONE):
+        return None
+    if not ir.variables(test.right).isdisjoint(ir.assigned(body)) or _reads_memory(test.right):
+        return None
+    first, trip = (ir.Var(_fresh(base, names)) for base in ("first", "trip"))
+    at = body.index(step)
+    before, after = body[:at], body[at + 1 :]
+    ir.map_block(before, lambda each: trip if each == index else None)
+    ir.map_block(after, lambda each: trip + 1 if each == index else None)
+    return [
+        ir.assign(first.name, index),
+        ir.For(trip.name, first, test.right, ir.ONE, [*before, *after]),
+        ir.assign(index.name, ir.call("max", first, test.right)),
+    ]
+
+
+def _fresh(base: str, names: set[str]) -> str:
+    name, number = base, 0
+    while name in names:
+        number += 1
+        name = f"{base}_{number}"
+    names.add(name)
+    return name
+
+
+def _reads_memory(item: ir.Expr) -> bool:
+    return any(isinstance(each, (ir.Load, ir.Call)) for each in ir.subexpressions(item))
+
+
+def leaves(block: ir.Block) -> bool:
+    """Whether `break` or `continue` of the loop around the block stand in it."""
+    for item in block:
+        if isinstance(item, (ir.Break, ir.Continue)):
+            return True
+        if isinstance(item, ir.If) and (leaves(item.body) or leaves(item.orelse)):
+            return True
+    return False
+
+
+def whole_ranges(function: ir.Function, shared: Collection[ir.Statement]) -> None:
+    """Makes one part of the parts of loops that threads share, in place."""
+    for block in ir.walk_blocks(function.body):
+        values = {item.targets[0]: item for item in block if isinstance(item, ir.Assign) and len(item.targets) == 1}
+        for item in block:
+            if not isinstance(item, ir.For) or item not in shared or not isinstance(item.stop, ir.Var):
+                continue
+            stop = values.get(item.stop.name)
+            if stop is None or not isinstance(stop.value, ir.Binary) or not isinstance(stop.value.right, ir.Var):
+                continue
+            part = values.get(stop.value.right.name)
+            if part is None or not isinstance(part.value, ir.Call) or part.value.function != "min":
+                continue
+            left, most = part.value.arguments
+            if isinstance(most, ir.Const):
+                block[block.index(part)] = ir.Assign(part.targets, left)

@@ -1,0 +1,94 @@
+"""Loops that all threads run alike, but for stores: each thread does those to its own part of an array.
+
+    for i in range(n):                      first = thread * part
+        k = rows[i]                         last = first + part
+        a[k] = a[k] + x[i]                  for i in range(n):
+                                      →         k = rows[i]
+                                                if first <= k < last:
+                                                    a[k] = a[k] + x[i]
+
+So each element gets its values in the order of the trips, as on the processor. `independence.py` says which loops may
+be run in this way. Where rows are stored, a part is every so many elements, and neighbours store next to each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from runtime.codegen.device.independence import unit_place, written
+from runtime.kernel_ir import ir
+from runtime.kernel_ir.types import INT64
+
+
+def owned(block: ir.Block, thread: ir.Expr, threads: ir.Expr, fresh: Callable[[str], str]) -> ir.Block:
+    """A loop, which is changed, in this form. fresh: gives names that aren't used yet."""
+    return _Owned(block, thread, threads, fresh).statements
+
+
+class _Owned:
+    def __init__(self, block: ir.Block, thread: ir.Expr, threads: ir.Expr, fresh: Callable[[str], str]) -> None:
+        self._thread, self._threads, self._fresh = thread, threads, fresh
+        self._parts: dict[str, tuple[ir.Var, ir.Var]] = {}
+        self.statements: ir.Block = []
+        for name in sorted(written(block) - _stored_in_rows(block)):
+            part, first, last = (ir.Var(fresh(f"{name}_{word}")) for word in ("part", "first", "last"))
+            size = ir.Size(ir.Var(name))
+            self.statements.append(ir.assign(part.name, (size + threads - 1) // threads))
+            self.statements.append(ir.assign(first.name, thread * part))
+            self.statements.append(ir.assign(last.name, first + part))
+            self._parts[name] = first, last
+        self._block(block)
+        self.statements += block
+
+    def _block(self, block: ir.Block) -> None:
+        for position in reversed(range(len(block))):
+            item = block[position]
+            if isinstance(item, ir.Store):
+                assert isinstance(item.array, ir.Var)
+                first, last = self._parts[item.array.name]
+                test = ir.both(item.index.compare(">=", first), item.index.compare("<", last))
+                block[position] = ir.If(test, [item])
+                continue
+            place = unit_place(item) if isinstance(item, ir.For) else None
+            if place is not None and isinstance(item, ir.For):
+                block[position : position + 1] = self._row(item, *place)
+                continue
+            for inner in ir.blocks(item):
+                self._block(inner)
+
+    def _row(self, item: ir.For, array: str, place: ir.Expr) -> ir.Block:
+        """The trips of a thread's own of a loop whose first one would store in `place`."""
+        base = ir.Var(self._fresh("base"))
+        if array in self._parts:
+            first, last = self._parts[array]
+            start, stop = ir.call("max", item.start, first - base), ir.call("min", item.stop, last - base)
+            found = ir.For(item.index, start, stop, ir.ONE, item.body, item.nest)
+            return [ir.assign(base.name, ir.Convert(INT64, place)), found]
+        trip = ir.Var(self._fresh("trip"))
+        own: ir.Expr = (self._thread - base) % self._threads
+        if item.start != ir.ZERO:
+            place, own = place + item.start, item.start + own
+        steps = [ir.assign(item.index, trip), *item.body, ir.assign(trip.name, trip + self._threads)]
+        return [
+            ir.assign(base.name, ir.Convert(INT64, place)),
+            ir.assign(trip.name, own),
+            ir.While(trip.compare("<", item.stop), steps),
+        ]
+
+
+def _stored_in_rows(block: ir.Block) -> set[str]:
+    """The arrays that a block stores to in the trips of innermost loops alone, one element behind the other."""
+    rows, others = set(), set()
+
+    def visit(items: ir.Block) -> None:
+        for item in items:
+            place = unit_place(item) if isinstance(item, ir.For) else None
+            if place is not None:
+                rows.add(place[0])
+            elif isinstance(item, ir.Store):
+                others.update(written([item]))
+            for inner in ir.blocks(item) if place is None else ():
+                visit(inner)
+
+    visit(block)
+    return rows - others
