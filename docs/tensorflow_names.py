@@ -48,7 +48,6 @@ ONLY_HERE = {
 }
 _LAYOUT = "without `layout`"
 _INDICES = "without `bad_indices_policy`: a bad index raises on every tier"
-_NODE = "takes message and op; no node_def"
 DIFFERENCES = {
     "GradientTape": "loops need no `maximum_iterations`; `parallel_iterations` is taken and has no effect",
     "TensorArray": "without `handle`, `flow`, `colocate_with_first_write_call`",
@@ -59,13 +58,6 @@ DIFFERENCES = {
     "config.threading.set_inter_op_parallelism_threads": "warns: operations run one after another",
     "debugging.enable_check_numerics": "the limits are taken and have no effect: the whole traceback is shown",
     "device": "the CPU stands in for devices that aren't there, unless soft placement is off",
-    "errors.FailedPreconditionError": _NODE,
-    "errors.InternalError": _NODE,
-    "errors.InvalidArgumentError": _NODE,
-    "errors.NotFoundError": _NODE,
-    "errors.OpError": _NODE,
-    "errors.OutOfRangeError": _NODE,
-    "errors.UnimplementedError": _NODE,
     "fill": _LAYOUT,
     "function": "changed Python values are noticed; without `experimental_implements` and the like (taken, no effect)",
     "gather": "a bad index raises on every tier",

@@ -35,17 +35,26 @@ def is_own_file(filename: str) -> bool:
 
 
 class OpError(Exception):
-    """Base of the errors that running an op raises."""
+    """Base of the errors that running an op raises.
 
-    def __init__(self, message: str, op: str | None = None) -> None:
+    Made from a message, or from `node_def, op, message` as in TensorFlow, where a program gives None for the first two.
+    `OpError` itself takes an error code after them.
+    """
+
+    def __init__(self, node_def: Any = None, op: Any = None, message: str | None = None, *details: Any) -> None:
+        if message is None:
+            node_def, message = None, node_def
         super().__init__(message)
-        self.message = message
+        self.node_def = node_def
         self.op = op
+        self.message = message
+        self._code = details[0] if details and isinstance(details[0], int) else None
 
     @property
     def error_code(self) -> int:
         """TensorFlow's number of the kind of error, such as 3 (`INVALID_ARGUMENT`)."""
-        return next((CODES[cls.__name__] for cls in type(self).__mro__ if cls.__name__ in CODES), UNKNOWN)
+        own = next((CODES[cls.__name__] for cls in type(self).__mro__ if cls.__name__ in CODES), None)
+        return next(code for code in (own, self._code, UNKNOWN) if code is not None)
 
 
 class InvalidArgumentError(OpError):

@@ -325,10 +325,10 @@ class ConcreteFunction(Generic[P, Result]):
             return self._run_on_variables(tensors)
 
     def _run_on_variables(self, tensors: Sequence[Any]) -> list[Any]:
-        if not ctx.recorders and not self._commits and not placing:
+        if not ctx.recorders and not placing:
             return self._run_unseen(tensors)
         inputs, variables = self.inputs_for(tensors), self.variables
-        results = self._run_with_commits(inputs) if self._commits else self.function(inputs)
+        results = self._run(self.function, inputs)
         for index, value in zip(self._written, results[self._count :]):
             variables[index].assign_own(value)
         return results
@@ -341,16 +341,18 @@ class ConcreteFunction(Generic[P, Result]):
         arrays += [v.current_array() for v in variables]
         if self._has_token:
             arrays.append(None)
-        results = self.function.executable(arrays)
+        results = self._run(self.function.executable, arrays)
         for index, array in zip(self._written, results[self._count :]):
             variables[index].set_array(array)
         return self.function.wrapped(results[: self._count])
 
-    def _run_with_commits(self, inputs: list[Any]) -> list[Any]:
-        """Assignments that ran before an error count, as they do in eager code."""
+    def _run(self, run: Callable[[list[Any]], list[Any]], inputs: list[Any]) -> list[Any]:
+        """What `run` gives. Assignments that ran before an error count, as they do in eager code."""
+        if not self._commits:
+            return run(inputs)
         outer, ctx.commits = ctx.commits, {}
         try:
-            return self.function(inputs)
+            return run(inputs)
         except BaseException:
             for reference, value in ctx.commits.items():
                 variable = reference.deref()

@@ -29,6 +29,11 @@ _REDUCTIONS: dict[str, Callable[[Any], Any]] = {
     "reduce_prod": np.prod, "reduce_sum": np.sum, "reduce_max": np.max, "reduce_min": np.min,
 }  # fmt: skip
 
+_COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
+    "equal": operator.eq, "not_equal": operator.ne, "less": operator.lt, "less_equal": operator.le,
+    "greater": operator.gt, "greater_equal": operator.ge,
+}  # fmt: skip
+
 
 class Origin(NamedTuple):
     """Where a number comes from: a dimension of a value (`is_size`), an entry of a vector, or a scalar (no place)."""
@@ -58,8 +63,17 @@ def entries(tensor: SymbolicTensor) -> np.ndarray | None:
 
 
 def known_value(tensor: Any) -> np.ndarray | None:
-    """The value of a symbolic integer tensor of rank 0 or 1 where all of its entries are known, else None."""
-    found = entries(tensor) if type(tensor) is SymbolicTensor else None
+    """The value of a symbolic integer tensor of rank 0 or 1, or of a comparison of two, where all entries are known.
+
+    None for other tensors.
+    """
+    if type(tensor) is not SymbolicTensor:
+        return None
+    node = tensor.value.node
+    if node is not None and node.op.name in _COMPARISONS and tensor.guard is None:
+        sides = [known_value(SymbolicTensor(side, tensor.builder)) for side in node.inputs]
+        return None if sides[0] is None or sides[1] is None else np.asarray(_COMPARISONS[node.op.name](*sides))
+    found = entries(tensor)
     if found is None or not all(type(entry) is int for entry in found.flat):
         return None
     return found.astype(tensor.dtype.np)

@@ -12,6 +12,7 @@ from runtime import dtypes
 from runtime.context import ctx
 from runtime.ops.control import numpy_function
 from runtime.ops.convert import is_tensor_like, static_value
+from runtime.ops.entries import known_value
 from runtime.tensor import EagerTensor, SymbolicTensor, Tensor
 
 
@@ -36,10 +37,15 @@ def inside_function() -> bool:
 
 
 def get_static_value(tensor: Any, partial: bool = False) -> Any:
-    """The value as a NumPy array or scalar if it is known while tracing, else None."""
+    """The value as a NumPy array or scalar if it is known while tracing, else None.
+
+    Besides constants, that holds for integers computed from constants and known dimensions, and for their comparisons.
+    """
     if not isinstance(tensor, Tensor):
         return tensor.numpy() if ctx.builder is None and is_tensor_like(tensor) else None
     known = static_value(tensor)
+    if known is None:
+        known = known_value(tensor)
     return None if known is None else EagerTensor(np.asarray(known), tensor.dtype).numpy()
 
 

@@ -256,6 +256,31 @@ def test_sample_weights(keras):
     assert loss == pytest.approx(np.mean((before - CLASSES) ** 2 * weights), rel=1e-4)
 
 
+@pytest.mark.parametrize("shape", [(None,), (None, 1), (None, 2)])
+def test_class_weights_in_a_dataset(keras, shape):
+    """Of class numbers, of columns of them, and of rows with a 1 at the class."""
+    targets = np.eye(2, dtype="float32")[CLASSES] if shape[-1] == 2 else CLASSES.reshape([-1, *shape[1:]])
+    loss = "categorical_crossentropy" if shape[-1] == 2 else "sparse_categorical_crossentropy"
+
+    def loss_of(*data, **options):
+        keras.utils.set_random_seed(3)
+        model = keras.Sequential([keras.Input((8,)), keras.layers.Dense(2, activation="softmax")])
+        model.compile("sgd", loss)
+        return losses(model, *data, **options)[0]
+
+    data = ag.data.Dataset.from_tensor_slices((ROWS, targets)).batch(32)
+    by_class = loss_of(data, class_weight={0: 1.0, 1: 3.0})
+    by_row = loss_of(ROWS, targets, shuffle=False, sample_weight=np.where(CLASSES == 1, 3.0, 1.0))
+    np.testing.assert_allclose(by_class, by_row, rtol=1e-5)
+    assert by_class != loss_of(data)
+
+
+def test_an_error_in_a_layer_says_where_it_was(keras):
+    layer = keras.layers.Embedding(5, 3)
+    with pytest.raises(ag.errors.InvalidArgumentError, match=r"(?s)calling Embedding.call\(\).*7 is not in \[0, 5\)"):
+        layer(np.array([1, 7]))
+
+
 def test_ops_under_tensors(keras):
     ops = keras.ops
 

@@ -113,6 +113,26 @@ def test_only_before_what_may_fail():
     assert sum(node.op is COMMIT for node in graph.walk()) == 1
 
 
+def test_a_convolutional_training_step_has_none():
+    kernel, hits = ag.Variable(np.ones((3, 3, 1, 2), np.float32)), ag.Variable(0.0)
+
+    @ag.function
+    def step(images):
+        with ag.GradientTape() as tape:
+            features = ag.nn.max_pool2d(ag.nn.conv2d(images, kernel, 1, "SAME"), 2, 2, "VALID")
+            features = ag.nn.max_pool2d(
+                ag.nn.conv2d(ag.reduce_sum(features, 3, True), kernel, 1, "SAME"), 2, 2, "VALID"
+            )
+            loss = ag.reduce_sum(features)
+        hits.assign_add(loss)
+        kernel.assign_sub(tape.gradient(loss, kernel))
+        return ag.bitcast(loss, ag.int32)
+
+    graph = step.get_concrete_function(ag.TensorSpec([4, 8, 8, 1], ag.float32)).graph
+    assert {"max_pool_grad", "patches_grad", "bitcast"} <= {node.op.name for node in graph.walk()}
+    assert not any(node.op is COMMIT for node in graph.walk())
+
+
 def test_inlined_functions():
     v = ag.Variable(0)
 

@@ -1,5 +1,7 @@
 """`ag.debugging.assert_*`: what they let pass, what they refuse and when, eager and traced."""
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -85,3 +87,14 @@ def test_codes_of_errors():
     assert caught.value.error_code == ag.errors.INVALID_ARGUMENT == 3
     assert ag.errors.AbortedError("x").error_code == ag.errors.ABORTED == 10
     assert issubclass(ag.errors.ResourceExhaustedError, ag.errors.OpError) and ag.errors.OK == 0
+    assert ag.errors.OpError("x").error_code == ag.errors.UNKNOWN
+
+
+def test_errors_are_made_as_in_tensorflow():
+    error = ag.errors.InvalidArgumentError(None, None, "no such row", ag.errors.UNKNOWN)
+    assert (str(error), error.message, error.node_def, error.op) == ("no such row", "no such row", None, None)
+    assert error.error_code == ag.errors.INVALID_ARGUMENT
+    assert ag.errors.NotFoundError(node_def=None, op=None, message="gone").message == "gone"
+    assert ag.errors.OpError(None, None, "lost", ag.errors.DATA_LOSS).error_code == ag.errors.DATA_LOSS
+    copy = pickle.loads(pickle.dumps(ag.errors.OpError(None, "Gather", "lost", ag.errors.DATA_LOSS)))
+    assert (copy.message, copy.op, copy.error_code) == ("lost", "Gather", ag.errors.DATA_LOSS)

@@ -40,6 +40,21 @@ def test_what_values_are():
         ag.is_symbolic_tensor(3)
 
 
+def test_values_of_known_dimensions():
+    seen = []
+
+    @ag.function
+    def f(x, n):
+        rows, columns = ag.shape(x)[0], ag.shape(x)[1]
+        seen.extend(map(ag.get_static_value, (columns * 2, columns > 1, ag.equal(columns, 3))))
+        seen.extend(map(ag.get_static_value, (rows, rows > 1, ag.shape(x), columns > n, x[0] > x[1])))
+        return x
+
+    f.get_concrete_function(ag.TensorSpec([None, 4]), ag.TensorSpec([], ag.int32))
+    assert seen == [8, True, False, None, None, None, None, None]
+    np.testing.assert_array_equal(seen[:3], [8, True, False])
+
+
 def test_initialisers():
     np.testing.assert_array_equal(ag.zeros_initializer()([2], ag.int32), [0, 0])
     np.testing.assert_array_equal(ag.ones_initializer()([2]), [1, 1])

@@ -312,7 +312,7 @@ BITCAST = register(
     OpDef(
         "bitcast", _infer_bitcast, _bitcast_kernel, grad=_nothing, kinds="iufc", doc="The same bytes as another dtype.",
         samples=(Sample(((3,),), {"dtype": dtypes.uint8}, gradient=()),),
-        reads_bits=True,
+        reads_bits=True, can_fail=False,
     )
 )  # fmt: skip
 

@@ -179,7 +179,7 @@ register(
     OpDef(
         "patches_grad", lambda inputs, attrs: (TensorType(inputs[0].dtype, attrs["shape"]),), _fold, grad=_grad_fold,
         kinds="iufc", complex_rule=True, doc="Zeros of a shape with windows added: the adjoint of patches.",
-        attrs=("shape", "sizes", "strides", "rates", "padding"),
+        attrs=("shape", "sizes", "strides", "rates", "padding"), can_fail=False,
         samples=(
             *[Sample((windows,), {**attrs, "shape": shape}) for shape, attrs, windows in _CASES],
             Sample(((2, 3, 3, 2), ()), {**_CASES[0][1], "shape": (None, 5, 2)}, fixed={1: np.int32(2)}, gradient=(0,)),
@@ -200,7 +200,7 @@ register(
         "max_pool_grad", lambda inputs, attrs: (TensorType(inputs[0].dtype, attrs["shape"]),), _largest_grad,
         grad=_grad_largest_grad, kinds="f",
         doc="Zeros of a shape with numbers added where windows have their largest elements: the adjoint of max_pool.",
-        attrs=("shape", "sizes", "strides", "rates", "padding"),
+        attrs=("shape", "sizes", "strides", "rates", "padding"), can_fail=False,
         samples=(
             Sample(((2, 3, 2), (2, 3, 2)), {**_CASES[0][1], "shape": (2, 5, 2)}, fixed={1: _NUMBERS}, gradient=(0,)),
             Sample(
