@@ -272,7 +272,7 @@ def _refusal(loop: Node) -> Exception:
     """Says which effect stands in the loop (or branch), in which line, and what does the same and has a gradient."""
     effect = loop
     while effect.regions:
-        effect = next(n for region in effect.regions for n in region.nodes if gives_by_effect(n))
+        effect = next(n for region in effect.regions for n in region.nodes if gives_by_effect(n) and not n.op.again)
     where = "a loop" if loop.op.name == "while" else "a branch"
     fix = "let the loop make no trips instead, as in `for _ in ag.range(ag.where(condition, n, 0))`"
     if "random" in effect.op.name:

@@ -122,16 +122,14 @@ def _backwards(op: Any) -> dict[str, Any]:
 
 
 def _rows(name: str, infer: Any, kernel: Any, grad: Any, kinds: str, label: str, doc: str) -> tuple[OpDef, OpDef]:
-    """The op, and the same without an order token. That is for gradients, where results follow from the operands and
-    an adjoint may run twice; the order is that of the graph, which is the same for all workers."""
+    """The op, and the same without an order token. That is for gradients, and for what they run a second time: there
+    results follow from the operands, and the order is that of the graph, which is the same for all workers."""
     kernel = timed("collective", name, kernel)
     facts: dict[str, Any] = {
         "grad": grad, "multiple": True, "kinds": kinds, "label": label, "doc": doc, "is_collective": True
     }  # fmt: skip
-    return (
-        register(OpDef(name, infer, kernel, effect=True, **facts)),
-        register(OpDef(f"{name}_again", infer, kernel, **facts)),
-    )
+    again = register(OpDef(f"{name}_again", infer, kernel, **facts))
+    return register(OpDef(name, infer, kernel, effect=True, again=again, **facts)), again
 
 
 ALL_REDUCE, _ALL_REDUCE_AGAIN = _rows(

@@ -128,6 +128,8 @@ class OpDef:
     calls_python: bool = False
     # All replicas of a program run it together, and none alone: it never runs while a program is compiled.
     is_collective: bool = False
+    # Of effects whose results follow from the operands: the op that gives them a second time, without an order token.
+    again: OpDef | None = None
     # Operands of which only dtype and shape matter, never the elements.
     shape_only: tuple[int, ...] = ()
 

@@ -262,6 +262,30 @@ def staged_and_differentiated():
     assert np.allclose(first, expected[RANK])
     assert np.isfinite(second.numpy()).all() and (second.numpy() > 0).all()
 
+    @ag.function
+    def looping_in_a_branch(x, trips):
+        if trips > 2:
+            i = 0
+            while i < trips:
+                x = ag.distribute.get_replica_context().all_reduce("SUM", x * x) / 4.0
+                i += 1
+        return x
+
+    def gradients_in_a_branch(x, trips):
+        with ag.GradientTape() as outer:
+            outer.watch(x)
+            with ag.GradientTape() as inner:
+                inner.watch(x)
+                y = looping_in_a_branch(x, trips)
+            first = inner.gradient(y, x)
+        return y, first, outer.gradient(first, x)
+
+    for run in (gradients_in_a_branch, ag.function(gradients_in_a_branch)):
+        found = strategy.run(run, args=(x, ag.constant(3)))
+        assert all(np.allclose(*pair) for pair in zip(found, (y, first, second)))
+        y_of_two, first_of_two, _ = strategy.run(run, args=(x, ag.constant(2)))
+        assert np.allclose(y_of_two, x) and np.allclose(first_of_two, 1.0)
+
     def gathering(x):
         with ag.GradientTape() as tape:
             tape.watch(x)

@@ -4,7 +4,8 @@
       body(%x, %t): assert(...) ...     →        body(%x): ...
 
 What has run once has passed its assertions, printed its lines and committed its variables. Effects that give tensors
-(random numbers, host calls) can't be left out.
+(random numbers, host calls) can't be left out. Of some, what they give follows from their operands (`OpDef.again`:
+sums over replicas): inside of loops and branches these run again, without an order token.
 """
 
 from __future__ import annotations
@@ -20,7 +21,12 @@ def gives_by_effect(node: Node) -> bool:
     """Whether an effect in the node gives something that running it again wouldn't."""
     if node.op.effect:
         return any(not _is_token(v) for v in node.outputs)
-    return node.has_effect and any(gives_by_effect(inner) for region in node.regions for inner in region.nodes)
+    return node.has_effect and any(_runs_once(inner) for region in node.regions for inner in region.nodes)
+
+
+def _runs_once(node: Node) -> bool:
+    """The same of a node in a loop or branch, whose copy may run its effects again."""
+    return gives_by_effect(node) and node.op.again is None
 
 
 def silenced(nodes: Sequence[Node]) -> list[Node]:
@@ -48,6 +54,9 @@ def _silence(graph: Graph) -> None:
         node.inputs = [mapping[v] for v in node.inputs]
         if node.op.effect:
             mapping[node.outputs[-1]] = node.inputs[-1]
+            if node.op.again is not None:
+                node.op, node.inputs, node.outputs = node.op.again, node.inputs[:-1], node.outputs[:-1]
+                kept.append(node)
         elif node.op is not COMMIT:
             if node.has_effect:
                 token = next(v for v in node.inputs if _is_token(v))
