@@ -3,9 +3,8 @@
     python -m benchmarks.workers            1 to 4 processes, started by mpiexec; needs `pip install -e '.[mpi]'`
     python -m benchmarks.workers --quick    shorter, and writes nothing
 
-Each number is the least of several runs, since others may use the machine. A model of a step's time is fitted to
-one and two processes only, and
-compared with what three and four take.
+Each number is the least of several runs, since others may use the machine. A model of a step's time is fitted to one
+and two processes only, and compared with what three and four take.
 """
 
 from __future__ import annotations
@@ -18,6 +17,7 @@ import platform
 import shutil
 import subprocess
 import sys
+import textwrap
 import time
 from pathlib import Path
 from typing import Any
@@ -25,29 +25,29 @@ from typing import Any
 import numpy as np
 
 import autograph as ag
+from runtime.collectives.group import SHORT
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "scaling.md"
 SIZES = [4, 1 << 10, 1 << 14, 1 << 18, 1 << 20, 1 << 22, 1 << 24, 1 << 26]  # bytes
 WIDTH, ROWS = 256, 2048
 PREDICTED = [8, 16, 64, 256, 1024, 4096]
-# Of a network: seconds for a message, bytes a second. 25 Gbit/s Ethernet, as the literature has it; not measured
-# here.
+# Of a network, not measured here: seconds for a message, bytes a second (25 Gbit/s Ethernet).
 NETWORK = (20e-6, 25e9 / 8)
 
 
 # --- in each process ---
 
 
-def least_seconds(run: Any, group: Any, repeats: int) -> float:
-    """The least time that rank 0 waits for the result, after all have come together."""
-    run()
-    times = []
-    for _ in range(repeats):
-        group.barrier()
-        began = time.perf_counter()
-        run()
-        times.append(time.perf_counter() - began)
-    return min(times)
+def least_seconds(runs: dict[str, Any], group: Any, repeats: int) -> dict[str, float]:
+    """The least time that rank 0 waits for each result, after all have come together. The runs take turns."""
+    times: dict[str, list[float]] = {name: [] for name in runs}
+    for _ in range(repeats + 1):
+        for name, run in runs.items():
+            group.barrier()
+            began = time.perf_counter()
+            run()
+            times[name].append(time.perf_counter() - began)
+    return {name: min(each[1:]) for name, each in times.items()}
 
 
 def make_step(strategy: Any, rows: int) -> tuple[Any, Any, int]:
@@ -84,16 +84,13 @@ def measure(quick: bool) -> dict[str, Any]:
     ag.config.threading.set_intra_op_parallelism_threads(1)
     strategy = ag.distribute.MultiWorkerMirroredStrategy()
     group = strategy._group
-    repeats = 5 if quick else 15
-    found: dict[str, Any] = {"workers": group.size, "barrier": least_seconds(group.barrier, group, 5 * repeats)}
-    found["all_reduce"], found["sent"] = {}, {}
+    repeats = 5 if quick else 40
+    found: dict[str, Any] = {"workers": group.size, "all_reduce": {}}
+    found |= least_seconds({"barrier": group.barrier}, group, 5 * repeats)
     for size in SIZES[: 5 if quick else None]:
         array = np.ones(size // 4, np.float32)
-        before = group.sent
-        group.all_reduce([array])
-        found["sent"][size] = group.sent - before
         few = repeats if size < 1 << 24 else 5
-        found["all_reduce"][size] = least_seconds(lambda array=array: group.all_reduce([array]), group, few)
+        found["all_reduce"][size] = least_seconds({"": lambda array=array: group.all_reduce([array])}, group, few)[""]
     for name, rows in (("weak", ROWS), ("strong", ROWS // group.size)):
         together, alone, found["bytes"] = make_step(strategy, rows)
         # The number of calls is the same for all: they wait for each other.
@@ -104,8 +101,7 @@ def measure(quick: bool) -> dict[str, Any]:
         before = group.sent
         together()
         found["sent_a_step"] = group.sent - before
-        found[name] = least_seconds(together, group, 2 * repeats)
-        found[f"{name} alone"] = least_seconds(alone, group, 2 * repeats)
+        found |= least_seconds({name: together, f"{name} alone": alone}, group, repeats)
     return found
 
 
@@ -131,12 +127,14 @@ def started(workers: int, quick: bool) -> dict[str, Any]:
 
 
 class Model:
-    """A step's time: computing, heads and messages, bytes.
+    """A step's time: computing, messages, bytes.
 
-        step(n) = compute · max(1, n / cores) + (3 · log2(n) + 2 · (n - 1)) · message + bytes sent / bandwidth
+        step(n) = share · (compute + messages(n) · message + bytes sent / bandwidth),  share = max(1, n / cores)
 
-    An all-reduce has one exchange of heads, whose messages double in reach, and two steps in which each process sends
-    to all others. `message` and `bandwidth` are fitted to two processes.
+    All processes first tell each other what they are about to do, which takes log2(n) messages one after the other. In
+    an all-reduce of a few bytes all send theirs to all in the same way; of many, a process sends a part to each other
+    one, and the sum of its own part, 2 (n - 1) messages. `compute` is measured on one process, `message` and
+    `bandwidth` on two: by the all-reduces of the fewest and of the most bytes.
     """
 
     def __init__(self, one: dict[str, Any], two: dict[str, Any], cores: int) -> None:
@@ -144,19 +142,26 @@ class Model:
         self.compute = {name: one[f"{name} alone"] for name in ("weak", "strong")}
         self.bytes = two["bytes"]
         small, large = min(two["all_reduce"], key=int), max(two["all_reduce"], key=int)
-        self.bandwidth = (int(large) - int(small)) / (two["all_reduce"][large] - two["all_reduce"][small])
-        self.message = two["all_reduce"][small] / self.messages(2)
+        self.message = two["all_reduce"][small] / self.messages(2, int(small))
+        rest = two["all_reduce"][large] - self.messages(2, int(large)) * self.message
+        self.bandwidth = self.sent(2, int(large)) / rest
 
     @staticmethod
-    def messages(workers: int) -> float:
-        return 0.0 if workers == 1 else math.log2(workers) + 2 * (workers - 1)
+    def messages(workers: int, size: int) -> float:
+        """How many messages an all-reduce of so many bytes sends one after the other."""
+        if workers == 1:
+            return 0.0
+        return math.log2(workers) * (2 if size * workers <= SHORT else 1) + 2 * (workers - 1) * (size * workers > SHORT)
 
-    def all_reduce(
-        self, workers: int, size: int, message: float | None = None, bandwidth: float | None = None
-    ) -> float:
-        """Seconds of an all-reduce of so many bytes."""
-        sent = 2 * (workers - 1) / workers * size
-        return self.messages(workers) * (message or self.message) + sent / (bandwidth or self.bandwidth)
+    @staticmethod
+    def sent(workers: int, size: int) -> float:
+        """How many bytes each process sends for it."""
+        return (workers - 1) * (size if size * workers <= SHORT else 2 * size / workers)
+
+    def all_reduce(self, workers: int, size: int, network: tuple[float, float] | None = None) -> float:
+        """Seconds of an all-reduce. network: seconds of a message, bytes a second; default: those measured here."""
+        message, bandwidth = network or (self.message, self.bandwidth)
+        return self.messages(workers, size) * message + self.sent(workers, size) / bandwidth
 
     def step(
         self, kind: str, workers: int, own_cores: bool = False, network: tuple[float, float] | None = None
@@ -164,8 +169,11 @@ class Model:
         """Seconds of a training step. own_cores: each process has a core, as on machines of its own."""
         share = 1.0 if own_cores else max(1.0, workers / self.cores)
         compute = self.compute["weak"] / (workers if kind == "strong" else 1)
-        message, bandwidth = network or (None, None)
-        return compute * share + self.all_reduce(workers, self.bytes, message, bandwidth)
+        return share * (compute + self.all_reduce(workers, self.bytes, network))
+
+
+def paragraph(text: str) -> str:
+    return textwrap.fill(" ".join(text.split()), 120)
 
 
 def table(head: list[str], rows: list[list[str]]) -> str:
@@ -183,81 +191,109 @@ def page(found: list[dict[str, Any]]) -> str:
     one, two = found[0], found[1]
     model = Model(one, two, cores)
     sizes = [int(size) for size in two["all_reduce"]]
-    reduces = [[f"{size:,}", *[ms(each["all_reduce"][str(size)]) for each in found[1:]]] for size in sizes]
+    least = [2 * (each["workers"] - 1) / each["workers"] * each["bytes"] for each in found[1:]]
     sent = [
-        [f"{each['workers']}", f"{each['sent_a_step']:,}",
-         f"{2 * (each['workers'] - 1) / each['workers'] * each['bytes']:,.0f}",
-         f"{each['sent_a_step'] / (2 * (each['workers'] - 1) / each['workers'] * each['bytes']):.3f}"]
-        for each in found[1:]
-    ]  # fmt: skip
-    steps = []
-    for each in found:
-        n = each["workers"]
-        weak, strong = model.step("weak", n), model.step("strong", n)
-        steps.append(
-            [f"{n}", ms(each["weak"]), ms(weak), f"{each['weak'] / weak - 1:+.0%}", f"{one['weak'] / each['weak']:.0%}",
-             ms(each["strong"]), ms(strong), f"{each['strong'] / strong - 1:+.0%}",
-f"{one['strong'] / each['strong']:.2f}"]
-        )  # fmt: skip
+        [f"{each['workers']}", f"{each['sent_a_step']:,}", f"{bound:,.0f}", f"{each['sent_a_step'] / bound:.3f}"]
+        for each, bound in zip(found[1:], least)
+    ]
+    reduce_check = [[f"{size:,}", *[_beside(each, size, model) for each in found[1:]]] for size in sizes]
+    steps = [
+        [f"{each['workers']}", *_scaling(each, one, model, "weak"), *_scaling(each, one, model, "strong")]
+        for each in found
+    ]
     predicted = []
     for n in PREDICTED:
-        own, net = model.step("weak", n, True), model.step("weak", n, True, NETWORK)
-        strong = model.step("strong", n, True, NETWORK)
-        alone = model.step("weak", 1, True)
-        predicted.append(
-            [f"{n:,}", ms(own), f"{alone / own:.0%}", ms(net), f"{alone / net:.0%}", f"{alone / strong:.1f}"]
+        alone, here, net = (
+            model.step("weak", 1, True),
+            model.step("weak", n, True),
+            model.step("weak", n, True, NETWORK),
         )
+        gain = alone / model.step("strong", n, True, NETWORK)
+        predicted.append([f"{n:,}", ms(here), f"{alone / here:.0%}", ms(net), f"{alone / net:.0%}", f"{gain:.1f}"])
+    barriers = ", ".join(f"{ms(each['barrier'])} ms for {each['workers']}" for each in found[1:])
+    introduction = paragraph(
+        f"""Training on several processes of one machine, measured by `python -m benchmarks.workers`, which writes this
+        page. The machine has {cores} cores ({platform.machine()}), and each process has one thread. More processes
+        than cores take turns: three and four can't be faster than two, and each exchange waits until the others have
+        had their turn. While this was measured the machine had a load of {os.getloadavg()[1]:.1f}; only an idle machine
+        gives figures to rely on. Times are in milliseconds, the least of several runs."""
+    )
+    about_bytes = paragraph(
+        f"""What each process sends in a training step whose gradients have {two["bytes"]:,} bytes. No all-reduce can do
+        with less than 2 (n - 1) / n times as many bytes, which is what a ring sends:"""
+    )
+    about_steps = paragraph(
+        f"""A network with two hidden layers of {WIDTH}. Weak scaling: {ROWS} rows in each process; the efficiency is
+        the time of one process over that of n. Strong scaling: {ROWS} rows in all; the speed-up is that of one process
+        over that of n. The model knows one and two processes only:"""
+    )
+    about_predictions = paragraph(
+        """For processes with a core each: with messages and bytes as here, in shared memory; and over a network with
+        20 µs for a message and 25 Gbit/s. Nothing of this was measured. The model leaves out that processes contend
+        for the network, and that all wait for the slowest."""
+    )
+    about_messages = paragraph(
+        """The number of messages is what grows: a process sends 2 (n - 1) of them, one to each other process for the
+        parts and one for the sums. This keeps sums in the order of the ranks with the fewest bytes. For thousands of
+        processes with small models it costs more than it gives."""
+    )
+    formula = f"""
+    step(n)     = share · (compute + messages(n) · message + bytes sent / bandwidth)
+    share       = max(1, n / cores)
+    messages(n) = log2(n) + 2 (n - 1); of up to {SHORT:,} bytes in all processes together 2 log2(n)
+
+    compute     = {ms(model.compute["weak"])} ms for {ROWS} rows
+    message     = {1e6 * model.message:.0f} µs
+    bandwidth   = {model.bandwidth / 1e9:.2f} GB/s
+""".strip("\n")
     return f"""# Scaling
 
-Training on several processes of one machine, measured by `python -m benchmarks.workers`, which writes this page.
-The machine has {cores} cores
-({platform.machine()}); processes have one thread each. With more processes than cores they take turns: three and
-four can't be faster than two, and
-each exchange waits until the others have had their turn. Other programs ran meanwhile, too (load
-{os.getloadavg()[1]:.1f}): figures to rely on need an idle machine. The least of several
-runs, in milliseconds.
+{introduction}
 
 ## The cost of an all-reduce
 
-{table(["bytes", *[f"{each['workers']} processes" for each in found[1:]]], reduces)}
+In brackets: what the model below says.
 
-Without any bytes, coming together (`barrier`) takes
-{", ".join(f"{ms(each['barrier'])} ms for {each['workers']}" for each in found[1:])}.
+{table(["bytes", *[f"{each['workers']} processes" for each in found[1:]]], reduce_check)}
+
+Without any bytes, coming together (`barrier`) takes {barriers}.
 
 ## Bytes sent
 
-What each process sends in a training step whose gradients have {two["bytes"]:,} bytes, against the least that an
-all-reduce can do with, 2 (n - 1) / n
-of them, which a ring reaches:
+{about_bytes}
 
 {table(["processes", "bytes sent", "lower bound", "ratio"], sent)}
 
 ## Training steps
 
-A network with two hidden layers of {WIDTH}. Weak scaling: {ROWS} rows in each process; efficiency is the time of
-one over that of n. Strong
-scaling: {ROWS} rows in all; speed-up is the time of one over that of n. The model has seen one and two processes:
+{about_steps}
 
-    step(n) = compute · max(1, n / cores) + (log2(n) + 2 (n - 1)) · message + bytes sent / bandwidth
-    compute {ms(model.compute["weak"])} ms for {ROWS} rows, message {1e6 * model.message:.1f} µs, bandwidth
-{model.bandwidth / 1e9:.2f} GB/s
+{formula}
 
 {table(["processes", "weak", "model", "off by", "efficiency", "strong", "model", "off by", "speed-up"], steps)}
 
 ## What the model predicts
 
-For processes with a core each: with messages and bytes as here, in shared memory; and over a network with 20 µs
-for a message and 25 Gbit/s, figures that
-weren't measured. Not measured here either, so to be taken as an estimate: nothing contends for the network, and no
-process is slower than others.
+{about_predictions}
 
 {table(["processes", "weak here", "efficiency", "weak, network", "efficiency", "strong: speed-up"], predicted)}
 
-What grows is the number of messages: in two steps of an all-reduce each process sends to all others, so that a
-process sends 2 (n - 1) of them.
-That keeps sums in the order of the ranks, with the fewest bytes. For thousands of processes with small models it
-costs more than it gives.
+{about_messages}
 """
+
+
+def _beside(found: dict[str, Any], size: int, model: Model) -> str:
+    """A measured all-reduce, and what the model says."""
+    workers = found["workers"]
+    said = max(1.0, workers / model.cores) * model.all_reduce(workers, size)
+    return f"{ms(found['all_reduce'][str(size)])} ({ms(said)})"
+
+
+def _scaling(found: dict[str, Any], one: dict[str, Any], model: Model, kind: str) -> list[str]:
+    """A measured step, what the model says, how far off it is, and efficiency or speed-up."""
+    measured, said = found[kind], model.step(kind, found["workers"])
+    gain = one[kind] / measured
+    return [ms(measured), ms(said), f"{measured / said - 1:+.0%}", f"{gain:.0%}" if kind == "weak" else f"{gain:.2f}"]
 
 
 def main() -> int:
