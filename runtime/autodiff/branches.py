@@ -23,7 +23,7 @@ from runtime.context import ctx
 from runtime.errors import UnimplementedError
 from runtime.graph.builder import Builder, emit_cond, trace_region
 from runtime.graph.ir import Graph, Node, Substitution, Value, copy_graph, copy_nodes
-from runtime.graph.passes.rewrites.silence import gives_by_effect, silenced
+from runtime.graph.passes.rewrites.silence import gives_by_effect, runs_once, silenced
 from runtime.graph.spans import at_span
 from runtime.graph.structural import CONSTANT
 from runtime.graph.updates import Origins
@@ -272,7 +272,7 @@ def _refusal(loop: Node) -> Exception:
     """Says which effect stands in the loop (or branch), in which line, and what does the same and has a gradient."""
     effect = loop
     while effect.regions:
-        effect = next(n for region in effect.regions for n in region.nodes if gives_by_effect(n) and not n.op.again)
+        effect = next(n for region in effect.regions for n in region.nodes if runs_once(n))
     where = "a loop" if loop.op.name == "while" else "a branch"
     fix = "let the loop make no trips instead, as in `for _ in ag.range(ag.where(condition, n, 0))`"
     if "random" in effect.op.name:

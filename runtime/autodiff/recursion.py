@@ -28,7 +28,7 @@ from runtime.graph.builder import Builder, emit_call, emit_functions
 from runtime.graph.ir import Graph, Node, Substitution, copy_graph, copy_nodes
 from runtime.graph.passes.dead_code import remove_dead_code
 from runtime.graph.passes.rewrites.explicit_captures import pass_captures
-from runtime.graph.passes.rewrites.silence import gives_by_effect, silenced
+from runtime.graph.passes.rewrites.silence import runs_once, silenced
 from runtime.graph.spans import at_span
 from runtime.ops.arrays.shape_ops import ensure_shape
 from runtime.thread_state import handed_on
@@ -65,7 +65,7 @@ def adjoint_of_letrec(
 ) -> list[Any]:
     """Cotangents of (arguments..., captures...)."""
     node, wrap = call.node, call.builder.tensor
-    effect = next((inner for region in node.regions for inner in region.nodes if gives_by_effect(inner)), None)
+    effect = next((inner for region in node.regions for inner in region.nodes if runs_once(inner)), None)
     if effect is not None:
         raise _refusal(effect)
     group = _Group(_without_captures(node))
@@ -165,7 +165,7 @@ def _without_captures(node: Node) -> dict[str, Graph]:
 def _refusal(effect: Node) -> Exception:
     inner = effect
     while inner.regions:
-        inner = next(n for region in inner.regions for n in region.nodes if gives_by_effect(n))
+        inner = next(n for region in inner.regions for n in region.nodes if runs_once(n))
     return at_span(
         UnimplementedError(
             f"no gradient: {inner.op.name} stands in a function that calls itself. The gradient runs the function "

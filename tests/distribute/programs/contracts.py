@@ -280,6 +280,21 @@ def staged_and_differentiated():
             first = inner.gradient(y, x)
         return y, first, outer.gradient(first, x)
 
+    @ag.function
+    def calling_itself(x, calls):
+        x = ag.distribute.get_replica_context().all_reduce("SUM", x * x) / 4.0
+        if calls <= 1:
+            return x
+        return calling_itself(x, calls - 1)
+
+    def gradient_of_recursion(x):
+        with ag.GradientTape() as tape:
+            tape.watch(x)
+            y = calling_itself(x, ag.constant(3))
+        return y, tape.gradient(y, x)
+
+    for run in (gradient_of_recursion, ag.function(gradient_of_recursion)):
+        assert all(np.allclose(*pair) for pair in zip(strategy.run(run, args=(x,)), (y, first)))
     for run in (gradients_in_a_branch, ag.function(gradients_in_a_branch)):
         found = strategy.run(run, args=(x, ag.constant(3)))
         assert all(np.allclose(*pair) for pair in zip(found, (y, first, second)))

@@ -21,10 +21,10 @@ def gives_by_effect(node: Node) -> bool:
     """Whether an effect in the node gives something that running it again wouldn't."""
     if node.op.effect:
         return any(not _is_token(v) for v in node.outputs)
-    return node.has_effect and any(_runs_once(inner) for region in node.regions for inner in region.nodes)
+    return node.has_effect and any(runs_once(inner) for region in node.regions for inner in region.nodes)
 
 
-def _runs_once(node: Node) -> bool:
+def runs_once(node: Node) -> bool:
     """The same of a node in a loop or branch, whose copy may run its effects again."""
     return gives_by_effect(node) and node.op.again is None
 
