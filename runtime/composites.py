@@ -43,9 +43,9 @@ def _shown(value: Any) -> Any:
     return value.value if type(value) is _Whole else value
 
 
-def is_nested(structure: Any) -> bool:
-    """Whether the value is a structure, as against a leaf."""
-    return not is_composite(structure) and nest.is_nested(structure)
+def is_nested(seq: Any) -> bool:
+    """Whether the value is a structure, rather than a leaf."""
+    return not is_composite(seq) and nest.is_nested(seq)
 
 
 def flatten(structure: Any, expand_composites: bool = False) -> list[Any]:

@@ -190,21 +190,21 @@ _BY_KEY.update({str: string, bytes: string, object: string, np.dtype(object): st
 _BY_KEY.update({np.str_: string, np.bytes_: string})
 
 
-def as_dtype(value: Any) -> DType:
+def as_dtype(type_value: Any) -> DType:
     """The `DType` for a name, a NumPy type or dtype, a Python type, or TensorFlow's number for it.
 
     Raises TypeError if there is none; the message lists the known ones.
     """
-    if isinstance(value, DType):
-        return value
-    if type(value) is int and value in _BY_NUMBER:
-        return _BY_NUMBER[value]
+    if isinstance(type_value, DType):
+        return type_value
+    if type(type_value) is int and type_value in _BY_NUMBER:
+        return _BY_NUMBER[type_value]
     try:
-        return _BY_KEY[value]
+        return _BY_KEY[type_value]
     except (KeyError, TypeError):
         pass
     try:
-        dtype = np.dtype(value)
+        dtype = np.dtype(type_value)
     except (TypeError, ValueError):  # NumPy reads dictionaries and lists as descriptions of structures
         dtype = None
     if dtype is not None:
@@ -214,7 +214,7 @@ def as_dtype(value: Any) -> DType:
         if found is not None:
             return found
     known = ", ".join(d.name for d in ALL)
-    raise TypeError(f"Cannot convert {value!r} to a dtype. Known dtypes: {known}.")
+    raise TypeError(f"Cannot convert {type_value!r} to a dtype. Known dtypes: {known}.")
 
 
 def finfo(dtype: DTypeLike) -> Any:

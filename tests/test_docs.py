@@ -147,7 +147,7 @@ def test_an_entry_has_signature_text_errors_example_and_difference():
     entry = _entry("ag.gather")
     assert "```python\nag.gather(" in entry and "params: TensorLike" in entry
     assert ">>> ag.gather(" in entry and "Raises" in entry
-    assert "TensorFlow: `tf.gather`; a bad index raises on every tier." in entry
+    assert "TensorFlow: `tf.gather`; an index out of range always raises an error." in entry
     assert "\n- `maximum_iterations`: an int or" in _entry("ag.while_loop")  # begins in the middle of a line
 
 

@@ -70,12 +70,19 @@ def converted(function: Any) -> Any:
 
 
 @_uncollected()
-def to_code(function: Any, after_pass: Callable[[str, str], None] | None = None) -> str:
+def to_code(
+    entity: Any,
+    recursive: bool = True,
+    experimental_optional_features: Any = None,
+    after_pass: Callable[[str, str], None] | None = None,
+) -> str:
     """The converted source of a function, as text.
 
-    after_pass: called with the name of each pass and the text after it. Raises ConversionError when there is no source.
+    after_pass: called with the name of each pass and the text after it. The other arguments are those of `to_graph`.
+    Raises ConversionError if there is no source.
     """
-    function = _python_function(function)
+    checked(experimental_optional_features)
+    function = _python_function(entity)
 
     def report(name: str, tree: Any) -> None:
         assert after_pass is not None
@@ -85,36 +92,36 @@ def to_code(function: Any, after_pass: Callable[[str, str], None] | None = None)
     return unparse(node).strip("\n") + "\n"
 
 
-def to_graph(function: Any, recursive: bool = True, experimental_optional_features: Any = None) -> Any:
+def to_graph(entity: Any, recursive: bool = True, experimental_optional_features: Any = None) -> Any:
     """The converted form of a function; raises ConversionError when there is no source.
 
     recursive, experimental_optional_features: accepted and without effect. Calls are always converted, as they are met.
     """
     checked(experimental_optional_features)
-    inner = _python_function(function)
+    inner = _python_function(entity)
     _source(inner)
     made = converted(inner)
-    if type(function) is functools.partial:
-        return functools.partial(to_graph(function.func), *function.args, **function.keywords)
-    if type(function) is MethodType:
-        return MethodType(made, function.__self__)
-    is_callable_object = not isinstance(function, FunctionType) and inner is vars(type(function)).get("__call__")
-    return MethodType(made, function) if is_callable_object else made
+    if type(entity) is functools.partial:
+        return functools.partial(to_graph(entity.func), *entity.args, **entity.keywords)
+    if type(entity) is MethodType:
+        return MethodType(made, entity.__self__)
+    is_callable_object = not isinstance(entity, FunctionType) and inner is vars(type(entity)).get("__call__")
+    return MethodType(made, entity) if is_callable_object else made
 
 
-def do_not_convert(function: Any = None) -> Any:
+def do_not_convert(func: Any = None) -> Any:
     """Marks a function that converted code calls unconverted; a decorator, with or without parentheses.
 
     Functions that it passes to `ag.map_fn`, `Strategy.run` and the like aren't converted either.
     """
-    if function is None:
+    if func is None:
         return do_not_convert
 
-    @functools.wraps(function)
+    @functools.wraps(func)
     def call_unconverted(*args: Any, **kwargs: Any) -> Any:
         token = CONVERTING.set(False)
         try:
-            return function(*args, **kwargs)
+            return func(*args, **kwargs)
         finally:
             CONVERTING.reset(token)
 

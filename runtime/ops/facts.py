@@ -24,11 +24,11 @@ def is_tensor(x: Any) -> bool:
     return isinstance(x, Tensor) or getattr(type(x), "__ag_tensor__", False)
 
 
-def is_symbolic_tensor(x: Any) -> bool:
-    """Whether x is a tensor of a function that is being traced. Raises TypeError if x is not a tensor."""
-    if not is_tensor_like(x):
-        raise TypeError(f"Expected a tensor or variable, got {x!r}")
-    return isinstance(x, SymbolicTensor)
+def is_symbolic_tensor(tensor: Any) -> bool:
+    """Whether tensor is a tensor of a function that is being traced. Raises TypeError if tensor is not a tensor."""
+    if not is_tensor_like(tensor):
+        raise TypeError(f"Expected a tensor or variable, got {tensor!r}")
+    return isinstance(tensor, SymbolicTensor)
 
 
 def inside_function() -> bool:

@@ -99,7 +99,7 @@ def test_code_runs_the_same():
 
 def test_text_after_each_pass():
     texts = []
-    to_code(sample, lambda name, text: texts.append((name, text)))
+    to_code(sample, after_pass=lambda name, text: texts.append((name, text)))
     assert "for x in rest" in dict(texts)["break and continue"]
     assert "ag__.for_stmt" in dict(texts)["control flow"]
 

@@ -52,6 +52,17 @@ class BinaryFunction(Protocol):
     def __call__(self, x: TensorLike, y: TensorLike, *, name: str | None = None) -> Tensor: ...
 
 
+class NamedOperands(Protocol):
+    """The public function of an elementwise op whose operands TensorFlow calls otherwise than `x` and `y`."""
+
+    @overload
+    def __call__(self, first: Own, /, *others: Own | TensorLike, name: str | None = None) -> Own: ...
+    @overload
+    def __call__(self, first: TensorLike, /, *others: TensorLike, name: str | None = None) -> Tensor: ...
+    @overload
+    def __call__(self, *operands: TensorLike, name: str | None = None, **named: TensorLike) -> Tensor: ...
+
+
 _TENSORS = (EagerTensor, SymbolicTensor)
 
 
@@ -122,6 +133,17 @@ def binary(
     return _public(function, row, "x, y: tensors of one dtype, or values that take the other's dtype; they broadcast.")
 
 
+def with_operands(function: Any, *names: str) -> NamedOperands:
+    """The public function of an op, changed in place, with other names for its operands."""
+    code = function.__code__
+    own = code.co_varnames
+    function.__code__ = code.replace(co_varnames=(*names, *own[len(names) :]))
+    renamed = dict(zip(own, names))
+    function.__annotations__ = {renamed.get(key, key): value for key, value in function.__annotations__.items()}
+    function.__doc__ = function.__doc__.replace(f"\n    {', '.join(renamed)}: ", f"\n    {', '.join(names)}: ")
+    return mark(function)
+
+
 def _public(function: Callable[..., Any], row: OpDef, arguments: str) -> Any:
     from runtime import dtypes
 
@@ -130,8 +152,7 @@ def _public(function: Callable[..., Any], row: OpDef, arguments: str) -> Any:
     function.__annotations__.update({each: "TensorLike" for each in ("x", "y") if each in function.__annotations__})
     shapes = ", and for shapes that don't broadcast" if "y" in function.__annotations__ else ""
     function.__name__ = function.__qualname__ = row.name
-    function.__doc__ = (
-        f"{row.doc}\n\n    {arguments}\n    Dtypes: {names}. Raises InvalidArgumentError for others{shapes}.\n    "
-    )
+    raised = f"Raises InvalidArgumentError for other dtypes{shapes}."
+    function.__doc__ = f"{row.doc}\n\n    {arguments}\n    Dtypes: {names}. {raised}\n    "
     function.row = row  # type: ignore[attr-defined]
     return mark(function)

@@ -13,7 +13,7 @@ from runtime.dtypes import DType, DTypeLike
 from runtime.ops.convert import convert_to_tensor
 from runtime.ops.dispatch import apply, call
 from runtime.ops.elementwise.arithmetic import multiply_no_nan, square
-from runtime.ops.elementwise.define import UnaryFunction, unary
+from runtime.ops.elementwise.define import UnaryFunction, unary, with_operands
 from runtime.ops.rules import typed, unary_samples
 from runtime.ops.table import OpDef, Sample, register, too_large
 from runtime.tensor import Tensor, TensorLike
@@ -183,14 +183,18 @@ def _grad_relu(op: Any, dy: Any) -> Sequence[Any]:
     return (call("select", op.outputs[0] > 0, dy, convert_to_tensor(0, dy.dtype)),)
 
 
-relu = unary(
-    "relu", lambda x: np.maximum(x, x.dtype.type(0)), typed("({T}(0) if {0} <= {T}(0) else {0})"),
-    "max(x, 0); its gradient at 0 is 0.", _grad_relu, kinds="iuf", cheap=True,
+relu = with_operands(
+    unary(
+        "relu", lambda x: np.maximum(x, x.dtype.type(0)), typed("({T}(0) if {0} <= {T}(0) else {0})"),
+        "max(features, 0); its gradient at 0 is 0.", _grad_relu, kinds="iuf", cheap=True,
+    ), "features",
 )  # fmt: skip
-softplus = unary(
-    "softplus", lambda x: np.logaddexp(x, x.dtype.type(0)),
-    "math.softplus({0})", "log(exp(x) + 1).",
-    lambda op, dy: (dy * sigmoid(op.inputs[0]),), cost=10,
+softplus = with_operands(
+    unary(
+        "softplus", lambda x: np.logaddexp(x, x.dtype.type(0)),
+        "math.softplus({0})", "log(exp(features) + 1).",
+        lambda op, dy: (dy * sigmoid(op.inputs[0]),), cost=10,
+    ), "features",
 )  # fmt: skip
 
 

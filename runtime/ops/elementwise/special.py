@@ -17,7 +17,7 @@ import numpy as np
 from runtime.ops.convert import check_kind, convert_to_tensor, operands
 from runtime.ops.dispatch import apply, call
 from runtime.ops.elementwise import arithmetic, elementary
-from runtime.ops.elementwise.define import BinaryFunction, UnaryFunction, binary, unary
+from runtime.ops.elementwise.define import BinaryFunction, NamedOperands, UnaryFunction, binary, unary, with_operands
 from runtime.ops.elementwise.incomplete_gamma import grad_igamma
 from runtime.ops.rules import binary_samples, broadcast_types, need_same_dtype, unary_samples, unbroadcast
 from runtime.ops.table import OpDef, Sample, register
@@ -151,15 +151,19 @@ def _pair(
 _NO_PAIR: Any = lambda op, dy: (None, None)  # noqa: E731
 _POSITIVE_PAIR = binary_samples(0.3, 3.0)
 
-igamma = binary(
-    "igamma", scipy_kernel("gammainc"), None,
-    "The lower regularised incomplete gamma function P(a, x).",
-    grad_igamma(1), kinds="f", samples=_POSITIVE_PAIR,
+igamma = with_operands(
+    binary(
+        "igamma", scipy_kernel("gammainc"), None,
+        "The lower regularised incomplete gamma function P(a, x).",
+        grad_igamma(1), kinds="f", samples=_POSITIVE_PAIR,
+    ), "a", "x",
 )  # fmt: skip
-igammac = binary(
-    "igammac", scipy_kernel("gammaincc"), None,
-    "The upper regularised incomplete gamma function Q(a, x).",
-    grad_igamma(-1), kinds="f", samples=_POSITIVE_PAIR,
+igammac = with_operands(
+    binary(
+        "igammac", scipy_kernel("gammaincc"), None,
+        "The upper regularised incomplete gamma function Q(a, x).",
+        grad_igamma(-1), kinds="f", samples=_POSITIVE_PAIR,
+    ), "a", "x",
 )  # fmt: skip
 
 
@@ -168,10 +172,12 @@ def _grad_zeta(op: Any, dy: Any) -> Sequence[Any]:
     return None, unbroadcast(dy * -x * zeta(x + 1, q), q, x)
 
 
-zeta: BinaryFunction = binary(
-    "zeta", scipy_kernel("zeta"), None,
-    "The Hurwitz zeta function, the sum of (q + n) ** -x; differentiable by q.", _grad_zeta, kinds="f",
-    samples=tuple(Sample(s.shapes, low=1.5, high=4.0, gradient=(1,)) for s in binary_samples()),
+zeta: NamedOperands = with_operands(
+    binary(
+        "zeta", scipy_kernel("zeta"), None,
+        "The Hurwitz zeta function, the sum of (q + n) ** -x; differentiable with respect to q.", _grad_zeta, kinds="f",
+        samples=tuple(Sample(s.shapes, low=1.5, high=4.0, gradient=(1,)) for s in binary_samples()),
+    ), "x", "q",
 )  # fmt: skip
 
 
@@ -190,13 +196,16 @@ def _grad_polygamma(op: Any, dy: Any) -> Sequence[Any]:
     return None, unbroadcast(dy * polygamma(n + 1, x), x, n)
 
 
-polygamma: BinaryFunction = binary(
-    "polygamma", _polygamma_kernel, None,
-    "The derivative of order n (a whole number; NaN for others) of digamma.", _grad_polygamma, kinds="f",
-    samples=(
-        # Both operands are drawn, and the order must be a whole number.
-        Sample(((3,), (3,)), low=2.0, high=2.0, gradient=(1,)), Sample(((), (2, 3)), low=1.0, high=1.0, gradient=(1,)),
-    ),
+polygamma: NamedOperands = with_operands(
+    binary(
+        "polygamma", _polygamma_kernel, None,
+        "The derivative of order a (a whole number; NaN for others) of digamma.", _grad_polygamma, kinds="f",
+        samples=(
+            # Both operands are drawn, and the order must be a whole number.
+            Sample(((3,), (3,)), low=2.0, high=2.0, gradient=(1,)),
+            Sample(((), (2, 3)), low=1.0, high=1.0, gradient=(1,)),
+        ),
+    ), "a", "x",
 )  # fmt: skip
 
 
@@ -250,9 +259,11 @@ xdivy: BinaryFunction = _pair(
     "xdivy", _guarded(lambda x, y: x / y), "x / y, and 0 where x is 0.", _grad_xdivy,
     text=_guarded_text("{0} / {1}"),
 )  # fmt: skip
-nextafter = _pair(
-    "nextafter", np.nextafter, "The next number after x in the direction of y.",
-    lambda op, dy: (unbroadcast(dy, op.inputs[0], op.inputs[1]), None), reads_bits=True,
+nextafter = with_operands(
+    _pair(
+        "nextafter", np.nextafter, "The next number after x1 in the direction of x2.",
+        lambda op, dy: (unbroadcast(dy, op.inputs[0], op.inputs[1]), None), reads_bits=True,
+    ), "x1", "x2",
 )  # fmt: skip
 
 
