@@ -206,7 +206,10 @@ def source(rank: int, size: int) -> Any:
 
 
 def times(function: Callable[..., Any], x: Any, rounds: int) -> tuple[float, float]:
-    """Seconds for the value, and for value and gradient, both compiled; the least of some rounds."""
+    """Seconds of the processor for the value, and for value and gradient, both compiled; the least of some rounds.
+
+    A call of many milliseconds seldom has a processor to itself on a busy machine: by the clock it looks longer.
+    """
 
     def both(x):
         with ag.GradientTape() as tape:
@@ -220,9 +223,9 @@ def times(function: Callable[..., Any], x: Any, rounds: int) -> tuple[float, flo
     best = [float("inf")] * 2
     for _ in range(rounds):
         for place, call in enumerate(calls):
-            began = time.perf_counter()
+            began = time.process_time()
             call(x)
-            best[place] = min(best[place], time.perf_counter() - began)
+            best[place] = min(best[place], time.process_time() - began)
     return best[0], best[1]
 
 
@@ -241,13 +244,14 @@ _HEAD = """# How gradients of loops grow
 
 Written by `python -m benchmarks.scaling`. Nests of loops read an array element by element (`x[i, j]`), write one
 (`tensor_scatter_nd_update` and its like), or do both, and the gradient is taken with respect to the array. A cell has
-the time of the value, and that of value and gradient together over it; both are compiled, on one thread. The sides of
-an array are alike, so the number of elements is about what the column says. The last column says whether value and
-gradient take at most {target:.0f} times as long as the value; else the most that they take.
+the time of the value, and that of value and gradient together over it; both are compiled, on one thread, and what
+counts is the processor's time, which other programs hardly change. The sides of an array are alike, so the number of
+elements is about what the column says. The last column says whether value and gradient take at most {target:.0f} times as long as
+the value; else the most that they take.
 
-Where the ratio rises with a million elements, the gradient's residuals no longer fit the caches: it keeps one or
-several numbers for each trip of the innermost loop. At depth 3 and 4 of "both" the value is computed in vectors, a
-nanosecond an element, and the loop that runs backwards number by number.
+The gradient keeps one or several numbers for each trip of the innermost loop. In the loop in a branch, which makes
+three trips or none, each of these numbers is checked against the room that is left, and each trip backwards adds to
+three elements that may be one.
 
 | loops | {sizes} | target |
 | --- | {rules} | ---: |

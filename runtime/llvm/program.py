@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from runtime.kernel_ir import ir
 from runtime.kernel_ir.parse_python import parse_constants, parse_functions
 from runtime.kernel_ir.types import Array, Scalar, Tuple, Type, Unsupported, results, signature
-from runtime.llvm import arithmetic, calls, memory, statements, wrapper
+from runtime.llvm import arithmetic, calls, memory, statements, target, wrapper
 from runtime.llvm.infer import Inference
 from runtime.llvm.optimize import jump_threading
 from runtime.llvm.writer import HINTS, OUT_OF_MEMORY, ArrayValue, Value, Writer, part_types, parts
@@ -330,8 +330,10 @@ class Program:
         return name not in self.functions and name in self._formulas()
 
     def joined_arguments(self, types: Inference) -> frozenset[ir.Expr]:
-        """What a function asks several formulas about that have a joint one (`codegen/math/vector_functions.py`),
-        outside of nests: there LLVM makes vectors of calls, but of none with several results."""
+        """What a function asks several formulas about that have a joint one (`codegen/math/vector_functions.py`).
+
+        Not in nests, of which LLVM makes vectors, where it makes none of calls with several results.
+        """
         if not types.called.issuperset(calls.JOINED):
             return frozenset()
         asked: dict[ir.Expr, set[str]] = {}
@@ -339,7 +341,7 @@ class Program:
 
         def visit(block: ir.Block, is_nest: bool) -> None:
             for item in block:
-                in_nest = is_nest or isinstance(item, ir.For)
+                in_nest = is_nest or (isinstance(item, ir.For) and not target.widens_structs())
                 for each in ir.expressions(item):
                     if isinstance(each, ir.Call) and each.function in calls.JOINED:
                         asked.setdefault(each.arguments[0], set()).add(each.function)
@@ -357,8 +359,9 @@ class Program:
         joint, type_ = self._formulas()[name].joined, operand.type
         symbol = self._linked(joint, type_)
         both = f"{{{', '.join([type_.ir] * len(joint.names))}}}"
-        self.declare(f"declare {both} @{symbol}({type_.ir}) nounwind memory(none) willreturn")
-        found = w.op(f"call {both} @{symbol}({type_.ir} {operand.text})")
+        self.declare(f"declare {both} @{symbol}({type_.ir})")
+        attributes = joint.attributes(type_.bits, type_.lanes)
+        found = w.op(f"call {both} @{symbol}({type_.ir} {operand.text}) {attributes}")
         return Value(type_, w.op(f"extractvalue {both} {found}, {joint.names.index(name)}"))
 
     def _linked(self, formula: Any, type_: Scalar) -> str:

@@ -51,6 +51,11 @@ def available() -> bool:
     )
 
 
+def widens_structs() -> bool:
+    """Whether LLVM makes vectors of calls that return several numbers."""
+    return bool(llvm.llvm_version_info[0] >= 21)
+
+
 @functools.cache
 def _machine() -> Any:
     llvm.initialize_native_target()
@@ -58,6 +63,8 @@ def _machine() -> Any:
     if llvm.llvm_version_info[0] in _KNOWN:
         # Rows of fewer elements than 16 are worth vectors, even where some of them are left over.
         llvm.set_option("autograph", "-vectorizer-min-trip-count=4")
+        # Checks of overlap made once for all trips of the loop around always fail if that loop runs backwards.
+        llvm.set_option("autograph", "-hoist-runtime-checks=false")
     target = llvm.Target.from_default_triple()
     return target.create_target_machine(
         cpu=processor.name(), features=processor.flags(), opt=3, reloc="pic",

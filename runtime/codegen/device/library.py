@@ -133,14 +133,20 @@ class _Scalar:
 
     @functools.cached_property
     def joined(self) -> Any:
-        return self._formula.joined
+        return _ScalarJoined(self._formula.joined)
 
     def module(self, size: int, lanes: int = 1) -> str:
         text: str = self._formula.scalar_module(size)
         return text
 
     def attributes(self, size: int, lanes: int = 1) -> str:
-        return "nounwind memory(none)"
+        return "nounwind memory(none) willreturn"
+
+
+class _ScalarJoined(_Scalar):
+    def __init__(self, formula: Any) -> None:
+        super().__init__(formula)
+        self.names = formula.names
 
 
 @functools.cache

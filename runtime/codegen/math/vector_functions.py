@@ -2,9 +2,9 @@
 
 - `inline`: the instructions are inlined into the kernel.
 - `outlined`: for functions with a slow path, which needs a branch. The kernel calls a function, which has vector
-variants
-  that LLVM's loop vectoriser finds by the call's attribute `vector-function-abi-variant`.
+  variants that LLVM's loop vectoriser finds by the call's attribute `vector-function-abi-variant`.
 - `joined`: several outlined functions of one operand that share most of their work (sine and cosine), in one call.
+  It has vector variants, too.
 
 `FORMULAS` (see `function_table.py`) holds them all: `runtime.llvm` links their modules, numba gets intrinsics
 (`backends/numba_backend/math_intrinsics.py`).
@@ -48,14 +48,7 @@ class Function:
 
     def attributes(self, size: int, width: int = 1) -> str:
         """The LLVM attributes of a call."""
-        if self.slow_path is None or width > 1:
-            return "nounwind memory(none)"
-        return f'nounwind memory(none) "vector-function-abi-variant"="{self._variants(size)}"'
-
-    def _variants(self, size: int) -> str:
-        scalar = self.symbol(size)
-        widths = [bits // size for bits in vector_lengths()]
-        return ",".join(f"_ZGV_LLVM_N{w}v_{scalar}({scalar}_{w})" for w in widths)
+        return _attributes(self.symbol(size), size, self.slow_path is not None and width == 1)
 
     def _module(self, size: int, width: int = 1) -> str:
         """A module in textual IR that defines the function."""
@@ -85,10 +78,7 @@ class Function:
             return function
         if self.slow_path is not None:
             function = self._write(module, symbol, FormulaBuilder(None, size, 1))
-            for w in (bits // size for bits in vector_lengths()):
-                # It has no caller before loop vectorisation: this linkage keeps it until then.
-                variant = self._write(module, f"{symbol}_{w}", FormulaBuilder(None, size, w))
-                variant.linkage = "weak_odr"
+            _write_variants(size, lambda w: self._write(module, f"{symbol}_{w}", FormulaBuilder(None, size, w)))
             return function
         return self._define_inline(module, size, 1)
 
@@ -115,7 +105,7 @@ class Function:
             return result
         call = builder.call(self.define(builder.module, size), arguments, attrs=PURE)
         # llvmlite supports attributes without values only.
-        set.add(call.attributes, f'"vector-function-abi-variant"="{self._variants(size)}"')
+        set.add(call.attributes, f'"vector-function-abi-variant"="{_variants(self.symbol(size), size)}"')
         return call
 
 
@@ -134,12 +124,26 @@ class Joined:
     def symbol(self, size: int, width: int = 1) -> str:
         return f"autograph_{self.name}_f{size}{f'x{width}' if width > 1 else ''}"
 
+    def attributes(self, size: int, width: int = 1) -> str:
+        """The LLVM attributes of a call."""
+        return _attributes(self.symbol(size), size, width == 1)
+
     def _module(self, size: int, width: int = 1) -> str:
         module = ir.Module()
-        _write(
-            module, self.symbol(size, width), FormulaBuilder(None, size, width), self.names, self._formula, self._rare
-        )
+        symbol = self.symbol(size, width)
+        self._write(module, symbol, size, width)
+        if width == 1:
+            _write_variants(size, lambda w: self._write(module, f"{symbol}_{w}", size, w))
         return str(module)
+
+    def scalar_module(self, size: int) -> str:
+        """The module without versions for vectors."""
+        module = ir.Module()
+        self._write(module, self.symbol(size), size, 1)
+        return str(module)
+
+    def _write(self, module: Any, symbol: str, size: int, width: int) -> Any:
+        return _write(module, symbol, FormulaBuilder(None, size, width), self.names, self._formula, self._rare)
 
 
 FORMULAS: dict[str, Function] = {}
@@ -159,6 +163,23 @@ def outlined(name: str, formula: Formula, slow_path: SlowPathMask) -> Function:
 def joined(name: str, functions: Sequence[Function], formula: Any, slow_path: SlowPathMask) -> Joined:
     """Declares a formula that gives the results of several functions, bit for bit."""
     return Joined(name, functions, formula, slow_path)
+
+
+def _attributes(symbol: str, size: int, has_variants: bool) -> str:
+    named = f' "vector-function-abi-variant"="{_variants(symbol, size)}"' if has_variants else ""
+    return f"nounwind memory(none) willreturn{named}"
+
+
+def _variants(symbol: str, size: int) -> str:
+    """The variants of a scalar function for vectors, in the words of LLVM's attribute."""
+    widths = [bits // size for bits in vector_lengths()]
+    return ",".join(f"_ZGV_LLVM_N{w}v_{symbol}({symbol}_{w})" for w in widths)
+
+
+def _write_variants(size: int, write: Callable[[int], Any]) -> None:
+    for bits in vector_lengths():
+        # It has no caller before loop vectorisation: this linkage keeps it until then.
+        write(bits // size).linkage = "weak_odr"
 
 
 def _write(module: Any, symbol: str, m: FormulaBuilder, names: Sequence[str], formula: Any, slow_path: Any) -> Any:
