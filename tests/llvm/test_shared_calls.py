@@ -36,7 +36,9 @@ def test_both_in_one_call_are_what_they_are_alone(kind: str) -> None:
         for name in ("sin", "cos")
     ]
     for got, want in zip(joint(x, x.size), alone):
-        assert got.tobytes() == want.tobytes()
+        is_nan = np.isnan(want)
+        assert (np.isnan(got) == is_nan).all()  # whose sign means nothing
+        assert got[~is_nan].tobytes() == want[~is_nan].tobytes()
 
 
 def test_lanes_call_both_at_once_too() -> None:
