@@ -245,3 +245,24 @@ def kernel(x, q, r):
     quotients, rests = ours(text, f"({kind}[::1], int64, int64)")(x, 0, 0)
     assert quotients.tolist() == [int(v) // divisor for v in x]
     assert rests.tolist() == [int(v) % divisor for v in x]
+
+
+def test_versions_of_a_loop_whose_trips_get_longer_are_compared_again():
+    """Trips are short at first, and lanes win; later ones differ by so much that most lanes wait."""
+    import autograph as ag
+
+    @ag.function(jit_compile=True)
+    def primes(limit):
+        count = 0
+        for n in ag.range(2, limit):
+            divisor = 2
+            while divisor * divisor <= n:
+                if n % divisor == 0:
+                    break
+                divisor += 1
+            if divisor * divisor > n:
+                count += 1
+        return count
+
+    for limit, expected in ((2, 0), (3, 1), (100, 25), (5_000, 669), (100_000, 9592)):
+        assert int(primes(ag.constant(limit))) == expected

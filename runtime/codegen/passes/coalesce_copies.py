@@ -53,8 +53,7 @@ class _Coalescing:
             block[:] = [item for item in block if item not in self.dropped]
         ir.map_block(self.body, lambda each: self.renamed(each) if isinstance(each, ir.Var) else None)
         for item in ir.walk(self.body):
-            if isinstance(item, ir.Assign):
-                item.targets = tuple([self.name_of(name) for name in item.targets])
+            ir.rename_targets(item, self.name_of)
 
     def read(self, block: ir.Block, loop: int) -> None:
         """Numbers the statements of a block. loop: the number of the innermost loop around it."""

@@ -1,9 +1,13 @@
 """Selection between two versions of a loop as it runs: trips in lanes, or trip by trip, whichever was faster lately.
 
 Where few lanes have work while the others wait, or where machines have no vector form of an operation, trips by
-themselves are faster. That can't be told from the code, so the loop takes the time: of its first runs, and of each
-`_EVERY` later ones, one is timed in lanes and one trip by trip, and the rest take the version that took less time. A
-run in lanes costs about the same for however few trips. Results are the same either way.
+themselves are faster. That can't be told from the code, so the loop compares: its first runs take one version and the
+other in turn, and so do two of some `_EVERY` later ones; the rest take the version that took less time. Where lanes are
+far ahead, it compares less often, since a run without them costs as much as many with them. A run in lanes costs about
+the same for however few trips. Results are the same either way.
+
+What a trip costs may grow as the loop goes on: trial division of larger numbers. So all runs in lanes are timed, and
+one that takes twice as long as any before it has the loop compare again.
 """
 
 from __future__ import annotations
@@ -12,7 +16,9 @@ import platform
 
 from runtime.llvm.writer import Writer
 
-_FIRST, _EVERY = 4, 64  # powers of two
+_FIRST = 4  # runs that take turns
+_EVERY = 61  # a prime doesn't keep in step with the rows of an image
+_FAR = 4  # times faster
 # The cycle counter of x86; other machines don't let programs read theirs, but have clocks.
 _CLOCK = "@llvm.readcyclecounter" if platform.machine() in ("x86_64", "AMD64") else "@llvm.readsteadycounter"
 
@@ -22,11 +28,17 @@ class VersionSelect:
 
     def __init__(self, w: Writer) -> None:
         self.w = w
-        self._runs, self._lanes, self._alone, self._began, self._count, self._rest = (self._place() for _ in range(6))
+        self._turns = self._place(_FIRST)  # runs that still take turns: in lanes where it is even
+        self._wait = self._place(_EVERY)  # runs until the next ones that do
+        self._compared = self._place()  # whether this run is one of them
+        self._lanes, self._alone = self._place(), self._place()  # what a run and a trip took
+        self._longest = self._place()  # of the runs in lanes
+        self._began, self._count = self._place(), self._place()  # a run that is timed, trip by trip: its trips
+        self._rest = self._place()
 
-    def _place(self) -> str:
+    def _place(self, first: int = 0) -> str:
         place = self.w.stack("i64")
-        self.w.entry.append(f"  store i64 0, ptr {place}")
+        self.w.entry.append(f"  store i64 {first}, ptr {place}")
         return place
 
     def choose(self, active: str, together: str, alone: str) -> None:
@@ -46,40 +58,49 @@ class VersionSelect:
         self._store("0", self._count)
         w.jump(decide)
         w.block(decide)
-        runs = self._load(self._runs)
-        self._store(w.op(f"add i64 {runs}, 1"), self._runs)
-        now = self._is_timed(runs)
-        odd = w.op(f"trunc i64 {runs} to i1")
-        by_themselves = w.op(f"mul i64 {self._load(self._alone)}, {active}")
-        slower = w.op(f"icmp ugt i64 {self._load(self._lanes)}, {by_themselves}")
-        clock, going = w.label(), w.label()
-        w.branch(now, clock, going)
-        w.block(clock)
+        in_lanes, by_themselves = self._load(self._lanes), w.op(f"mul i64 {self._load(self._alone)}, {active}")
+        slower = w.op(f"icmp ugt i64 {in_lanes}, {by_themselves}")
+        compares, odd = self._take_turn(w.op(f"icmp ult i64 {w.op(f'mul i64 {in_lanes}, {_FAR}')}, {by_themselves}"))
+        self._store(w.op(f"select i1 {w.op(f'and i1 {compares}, {odd}')}, i64 {active}, i64 0"), self._count)
         self._store(self._clock(), self._began)
-        w.jump(going)
-        w.block(going)
-        self._store(w.op(f"select i1 {w.op(f'and i1 {now}, {odd}')}, i64 {active}, i64 0"), self._count)
-        w.branch(w.op(f"select i1 {now}, i1 {odd}, i1 {slower}"), single, together)
+        w.branch(w.op(f"select i1 {compares}, i1 {odd}, i1 {slower}"), single, together)
         w.block(single)
         self._store(w.op(f"sub i64 {active}, 1"), self._rest)
         w.jump(alone)
 
-    def lanes_done(self) -> None:
-        """Takes the time of a run in lanes that was to be timed."""
+    def _take_turn(self, is_far: str) -> tuple[str, str]:
+        """Whether the next run takes the version whose turn it is; whether that is the one trip by trip. is_far: lanes
+        are far ahead."""
         w = self.w
-        timed, on = w.label(), w.label()
-        # The run's number has been counted already.
-        w.branch(self._is_timed(w.op(f"sub i64 {self._load(self._runs)}, 1")), timed, on)
-        w.block(timed)
-        self._learn(self._lanes, self._spent())
+        turns = self._load(self._turns)
+        compares, odd = w.op(f"icmp ne i64 {turns}, 0"), w.op(f"trunc i64 {turns} to i1")
+        period = w.op(f"select i1 {is_far}, i64 {_FAR * _EVERY}, i64 {_EVERY}")
+        wait = w.op(f"select i1 {compares}, i64 {period}, i64 {w.op(f'sub i64 {self._load(self._wait)}, 1')}")
+        again = w.op(f"select i1 {w.op(f'icmp eq i64 {wait}, 0')}, i64 2, i64 0")
+        self._store(wait, self._wait)
+        self._store(w.op(f"select i1 {compares}, i64 {w.op(f'sub i64 {turns}, 1')}, i64 {again}"), self._turns)
+        self._store(w.op(f"zext i1 {compares} to i64"), self._compared)
+        return compares, odd
+
+    def lanes_done(self) -> None:
+        """Takes the time of a run in lanes."""
+        w = self.w
+        compared, other, longer, on = (w.label() for _ in range(4))
+        spent, longest = self._spent(), self._load(self._longest)
+        w.branch(w.op(f"icmp ne i64 {self._load(self._compared)}, 0"), compared, other)
+        w.block(compared)
+        self._learn(self._lanes, spent)
+        self._store(
+            w.op(f"select i1 {w.op(f'icmp ugt i64 {spent}, {longest}')}, i64 {spent}, i64 {longest}"), self._longest
+        )
+        w.jump(on)
+        w.block(other)
+        w.branch(w.op(f"icmp ugt i64 {spent}, {w.op(f'shl i64 {longest}, 1')}"), longer, on, unlikely=True)
+        w.block(longer)
+        self._store(self._at_most(spent, w.op(f"shl i64 {longest}, 2")), self._longest)
+        self._store("2", self._turns)
         w.jump(on)
         w.block(on)
-
-    def _is_timed(self, runs: str) -> str:
-        w = self.w
-        first = w.op(f"icmp ult i64 {runs}, {_FIRST}")
-        later = w.op(f"icmp ult i64 {w.op(f'and i64 {runs}, {_EVERY - 1}')}, 2")
-        return w.op(f"or i1 {first}, {later}")
 
     def _spent(self) -> str:
         """Time since the clock was last read, times 64."""
@@ -87,14 +108,17 @@ class VersionSelect:
         return w.op(f"shl i64 {w.op(f'sub i64 {self._clock()}, {self._load(self._began)}')}, 6")
 
     def _learn(self, place: str, cost: str) -> None:
-        """Takes in a cost: at once where it is less than what was known, otherwise little by little, since it counts
-        whatever else the machine does meanwhile."""
+        """Takes in a cost as a fourth of the average; as at most four averages, since it counts what else the machine
+        does meanwhile."""
         w = self.w
         known = self._load(place)
-        more = w.op(f"add i64 {known}, {w.op(f'lshr i64 {known}, 2')}")
-        most = w.op(f"select i1 {w.op(f'icmp eq i64 {known}, 0')}, i64 -1, i64 {more}")
-        less = w.op(f"icmp ult i64 {cost}, {most}")
-        self._store(w.op(f"select i1 {less}, i64 {cost}, i64 {most}"), place)
+        fourth = w.op(f"lshr i64 {self._at_most(cost, w.op(f'shl i64 {known}, 2'))}, 2")
+        before = w.op(f"sub i64 {known}, {w.op(f'lshr i64 {known}, 2')}")
+        is_first = w.op(f"icmp eq i64 {known}, 0")
+        self._store(w.op(f"select i1 {is_first}, i64 {cost}, i64 {w.op(f'add i64 {before}, {fourth}')}"), place)
+
+    def _at_most(self, number: str, most: str) -> str:
+        return self.w.op(f"select i1 {self.w.op(f'icmp ult i64 {number}, {most}')}, i64 {number}, i64 {most}")
 
     def _clock(self) -> str:
         self.w.program.declare(f"declare i64 {_CLOCK}()")
