@@ -246,8 +246,8 @@ Written by `python -m benchmarks.scaling`. Nests of loops read an array element 
 (`tensor_scatter_nd_update` and its like), or do both, and the gradient is taken with respect to the array. A cell has
 the time of the value, and that of value and gradient together over it; both are compiled, on one thread, and what
 counts is the processor's time, which other programs hardly change. The sides of an array are alike, so the number of
-elements is about what the column says. The last column says whether value and gradient take at most {target:.0f} times as
-long as the value; else the most that they take.
+elements is about what the column says. The last column says whether value and gradient take at most
+{target:.0f} times as long as the value; else the most that they take.
 
 The gradient keeps one or several numbers for each trip of the innermost loop. In the loop in a branch, which makes
 three trips or none, each of these numbers is checked against the room that is left, and each trip backwards adds to
