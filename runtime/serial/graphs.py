@@ -24,8 +24,8 @@ from runtime.errors import UnimplementedError
 from runtime.graph.ir import ConstantArray, Graph, Node, Value
 from runtime.graph.spans import describe_span
 from runtime.graph.verify import verify
-from runtime.ops.table import OPS
 from runtime.serial import schema
+from runtime.serial.names import op_called
 from runtime.serial.values import Damaged, Decoder, Encoder, is_index, type_from_json, type_to_json
 from runtime.types import TokenType, Type
 
@@ -190,7 +190,7 @@ class _Reader:
         return at(self._types, said[0]), name_from(said[1]) if len(said) == 2 else None
 
     def _node(self, said: Any, graph: Graph, values: list[Value], number: int, used: set[int]) -> None:
-        op = OPS.get(field(said, "op", str))
+        op = op_called(field(said, "op", str))
         if op is None:
             raise Damaged(f"there is no operation {said['op']!r}")
         inputs = [at(values, place) for place in field(said, "inputs", list)]

@@ -28,10 +28,11 @@ from runtime.dtypes import DType
 from runtime.errors import UnimplementedError
 from runtime.graph.ir import ConstantArray
 from runtime.ops.control import Datum, ErrorTemplate, Message
-from runtime.ops.late import FUNCTIONS, Applied, Call, Place, name_of
+from runtime.ops.late import Applied, Call, Place, name_of
 from runtime.ops.random.stateful import Site
 from runtime.ops.strings.staged_string import Formatted
-from runtime.ops.table import OPS, OpDef
+from runtime.ops.table import OpDef
+from runtime.serial.names import function_called, op_called
 from runtime.tensor import TensorReference
 from runtime.types import StackType, TensorType, TokenType, Type
 
@@ -327,7 +328,7 @@ class Decoder:
     def _call(self, said: Any) -> Call:
         if not isinstance(said, dict) or said.keys() != {"function", "arguments"}:
             raise Damaged("a call is damaged")
-        function = FUNCTIONS.get(said["function"]) if isinstance(said["function"], str) else None
+        function = function_called(said["function"])
         arguments = self._all(said["arguments"])
         if function is None:
             raise Damaged(f"there is no function {said['function']!r}")
@@ -347,9 +348,10 @@ class Decoder:
         return PulledBack(*parts)
 
     def _op(self, said: Any) -> OpDef:
-        if not isinstance(said, str) or said not in OPS:
+        op = op_called(said)
+        if op is None:
             raise Damaged(f"there is no operation {said!r}")
-        return OPS[said]
+        return op
 
     def _ellipsis(self, said: Any) -> Any:
         return ...
@@ -357,7 +359,7 @@ class Decoder:
     def _apply(self, said: Any) -> Applied:
         if not isinstance(said, dict) or said.keys() != {"op", "attributes"} or not isinstance(said["op"], str):
             raise Damaged("a call is damaged")
-        attrs, op = self.from_json(said["attributes"]), OPS.get(said["op"])
+        attrs, op = self.from_json(said["attributes"]), op_called(said["op"])
         if op is None or not isinstance(attrs, dict):
             raise Damaged("a call is damaged")
         return Applied(op, attrs)
