@@ -222,6 +222,37 @@ def test_errors_are_codes_and_messages_that_name_the_line(tmp_path):
     assert library.pick(pointer, size, index, ctypes.byref(y), None, ctypes.c_size_t(0)) == CODES["invalid"]
 
 
+class Refused(KeyError):
+    """An error of the user's."""
+
+
+@pytest.mark.parametrize(
+    ("n", "message"),
+    [
+        (-3, "ValueError: n is -3, at 1.25 of <float32[?]>: 100 %d"),
+        (50, "KeyError: (big, 50)"),
+        (51, "ValueError: 51"),
+        (52, "RuntimeError: 52, 1, 1.25, <float32[]>"),
+    ],
+)
+def test_errors_show_the_values_of_scalars(n, message, tmp_path):
+    def f(x, n, a):
+        if n < 0:
+            raise ValueError(f"n is {n}, at {a:.1f} of {x}: 100 %d")
+        if n == 50:
+            raise Refused("big", n)
+        if n == 51:
+            raise ValueError(n)
+        if n > 51:
+            raise OSError(f"{n}, {x[0]}, {a}, {a * 2}")
+        return ag.reduce_sum(x) * a
+
+    concrete, library, _ = compiled(f, "x: float32[None], n: int32, a: float32", tmp_path)
+    np.testing.assert_array_equal(call(library, "f", concrete, ([1, 2], 3, 2.0))[0], 6)
+    with pytest.raises(Failed, match=rf"^{re.escape(message)}\n.*at .*test_c_library.py:\d+"):
+        call(library, "f", concrete, ([1, 2], n, 1.25))
+
+
 def test_bad_pointers_and_sizes_are_errors(tmp_path):
     concrete, library, _ = compiled(lambda_double, "x: float32[None]", tmp_path, name="twice")
     place, sizes, message = ctypes.c_void_p(), (ctypes.c_int64 * 1)(), ctypes.create_string_buffer(100)

@@ -9,6 +9,7 @@ from typing import Any
 from runtime import errors
 from runtime.codegen.backends import llvm_backend
 from runtime.codegen.export.c_interface import CInterface, Parameter, Result
+from runtime.codegen.export.raising import with_checks
 from runtime.codegen.kernel.source import KernelSource, NotNative
 from runtime.codegen.lower.lower_graph import lower
 from runtime.codegen.native_runtime import gemm, thread_pool
@@ -75,7 +76,7 @@ def compile_object(name: str, functions: Sequence[CFunction]) -> bytes:
 
 def _source(function: CFunction) -> KernelSource:
     try:
-        source = lower(function.graph, assuming=False)
+        source = lower(with_checks(function.graph), assuming=False)
     except NotNative as reason:
         span = reason.node.span if reason.node is not None else None
         error = errors.UnimplementedError(f"{function.name} can't be part of a C library: {reason}")

@@ -40,7 +40,7 @@ def _assert(low: Lowering, node: Node) -> None:
             shown.append(f"<{value.type}>")
     attrs = node.attrs
     message = attrs["message"] or ("assertion failed" if _is_op_error(attrs["error"]) else "")
-    if shown:
+    if shown and not attrs.get("formatted"):  # else the message has them
         separator = ": " if message and not message.endswith("=") else " "
         message = (message + separator + ", ".join(shown)).lstrip()
     low.fail_when(ir.negated(holds), attrs["error"], message, node, details, None, dtypes, attrs["summarize"])
