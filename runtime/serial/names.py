@@ -1,7 +1,7 @@
 """What files call ops and the functions that may be put off (`late`). Files of earlier versions have earlier names.
 
-    RENAMED_OPS = {"roll_rows": "roll"}                                     `roll_rows` was renamed
-    RENAMED_FUNCTIONS = {"nn.nn_ops.conv2d": "nn.convolution.conv2d"}       `conv2d` was moved
+RENAMED_OPS = {"roll_rows": "roll"}                                     `roll_rows` was renamed
+RENAMED_FUNCTIONS = {"nn.nn_ops.conv2d": "nn.convolution.conv2d"}       `conv2d` was moved
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Saved models name ops and functions. Those names must be understood for ever: what is renamed or moved keeps its earlier
-name in `runtime/serial/names.py`. `pytest --update-golden` adds new names to the list; it takes none away."""
+"""Saved models name ops and functions. Those names must be understood for ever: what is renamed or moved keeps its
+earlier name in `runtime/serial/names.py`. `pytest --update-golden` adds new names to the list; it takes none away."""
 
 from __future__ import annotations
 
