@@ -122,7 +122,12 @@ def reduced(group: Any, value: Any, is_mean: bool, pack: int | None = None) -> A
     tensors = [convert_to_tensor(leaves[i]) for i in dense]
     found: list[Any] = list(leaves)
     if tensors:
-        for i, tensor in zip(dense, collective.all_reduce(group, tensors, is_mean, pack, place_of_user())):
+        # Means of whole numbers are floats, as quotients of tensors are.
+        divides = is_mean and any(tensor.dtype.is_integer for tensor in tensors)
+        results = collective.all_reduce(group, tensors, is_mean and not divides, pack, place_of_user())
+        if divides:
+            results = [tensor / cast(convert_to_tensor(group.size), tensor.dtype) for tensor in results]
+        for i, tensor in zip(dense, results):
             found[i] = tensor
     for i, leaf in enumerate(leaves):
         if isinstance(leaf, IndexedSlices):

@@ -14,7 +14,6 @@ from autograph.distribute.variables import Aggregated, MirroredPolicy, SyncOnRea
 from runtime import composites
 from runtime.device import VariableAggregation, device
 from runtime.errors import InvalidArgumentError, UnimplementedError
-from runtime.ops.api import truncatediv
 from runtime.ops.arrays.joining import concat
 from runtime.ops.arrays.scatter import IndexedSlices
 from runtime.ops.arrays.shape_ops import shape
@@ -59,8 +58,8 @@ class Sum:
     def _divided(self, total: Tensor, count: int) -> Tensor:
         if not self.mean:
             return total
-        divisor = cast(convert_to_tensor(count), total.dtype)
-        return total / divisor if total.dtype.is_floating or total.dtype.is_complex else truncatediv(total, divisor)
+        # Means of whole numbers are floats, as quotients of tensors are.
+        return total / cast(convert_to_tensor(count), total.dtype)
 
     def pull_back(self, own: Tensor, dy: Any) -> Any:
         """The cotangent of a replica's tensor, from those of all results: each replica's loss counts as its own."""
@@ -185,7 +184,8 @@ class DeviceCopies(Variable, DistributedValues, Aggregated):
     def _as_one(self, each: Sequence[Any]) -> Any:
         if self.aggregation is VariableAggregation.ONLY_FIRST_REPLICA:
             return each[0]
-        return Sum(self.aggregation is VariableAggregation.MEAN).combine(each)
+        together = Sum(self.aggregation is VariableAggregation.MEAN).combine(each)
+        return together if isinstance(together, IndexedSlices) else cast(together, self.dtype)
 
     def _all_together(self) -> Any:
         return self._as_one([copy.read_value() for copy in self.values])

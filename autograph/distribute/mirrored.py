@@ -15,7 +15,7 @@ from autograph.distribute import device_copies
 from autograph.distribute.contexts import ReduceOp, ReplicaContext, as_reduce_op, current, in_replica, updating
 from autograph.distribute.inputs import DistributedDataset, InputContext, rows_of_share
 from autograph.distribute.meeting import Meeting, meet
-from autograph.distribute.strategy import Strategy, StrategyExtended, ValueContext, mean_of
+from autograph.distribute.strategy import Strategy, StrategyExtended, ValueContext
 from autograph.distribute.values import DistributedValues, PerReplica, of_replica, together
 from autograph.function.polymorphic import Function, functions_run_eagerly
 from autograph.operators.calls import converted_argument
@@ -197,7 +197,7 @@ class MirroredStrategy(Strategy):
             if not is_mean:
                 return total
             count = sum((shape(each)[axis] for each in tensors[1:]), shape(tensors[0])[axis])
-            return mean_of(total, cast(count, total.dtype))
+            return total / cast(count, total.dtype)
 
         each = [composites.flatten(of_replica(value, i)) for i in range(len(self._devices))]
         return composites.pack_sequence_as(of_replica(value, 0), [one(*leaves) for leaves in zip(*each)])
@@ -242,8 +242,8 @@ class MirroredStrategy(Strategy):
         return tuple(of_replica(value, i) for i in range(len(self._devices)))
 
     def gather(self, value: Any, axis: int) -> Any:
-        """The replicas' values, concatenated along ``axis``."""
-        if len(self._devices) == 1:
+        """The replicas' values, concatenated along ``axis``. A value that isn't per replica is itself."""
+        if len(self._devices) == 1 or of_replica(value, 0) is value:
             return super().gather(value, axis)
         each = [nest.flatten(of_replica(value, i)) for i in range(len(self._devices))]
         joined = [device_copies.Gather(axis).combine([*map(convert_to_tensor, leaves)]) for leaves in zip(*each)]

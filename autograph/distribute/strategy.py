@@ -114,11 +114,6 @@ class StrategyExtended:
         return False
 
 
-def mean_of(total: Tensor, count: Tensor) -> Tensor:
-    """The mean of elements of all replicas, of which there are `count`; of whole numbers rounded down."""
-    return total / count if total.dtype.is_floating or total.dtype.is_complex else total // count
-
-
 class Strategy:
     """Runs a program as one replica.
 
@@ -199,7 +194,7 @@ class Strategy:
             return reduced(self._group, total, False, self._pack)
         count = cast(shape(tensor)[axis], tensor.dtype)
         total, count = collective.all_reduce(self._group, [total, count], False, self._pack, place_of_user())
-        return mean_of(total, count)
+        return total / count
 
     def experimental_distribute_dataset(self, dataset: Any, options: Any = None) -> Any:
         """The dataset, of whose batches each replica gets its part."""
@@ -225,7 +220,7 @@ class Strategy:
 
     def gather(self, value: Any, axis: int) -> Any:
         """The replicas' values, concatenated along ``axis``."""
-        return gathered(self._group, value, axis) if self._group is not None else convert_to_tensor(value)
+        return gathered(self._group, value, axis)
 
 
 class OneDeviceStrategy(Strategy):

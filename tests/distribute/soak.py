@@ -127,8 +127,8 @@ def main() -> int:
         while faults.total() < given.faults:
             runs += 1
             kind = rng.choice(kinds)
-            # A stalled worker is missed by others only.
-            workers = rng.randint(2 if kind == "stall" else 1, 3)
+            # Of one that dies the launcher says so, of others only workers that wait for it.
+            workers = rng.randint(1 if kind == "kill" else 2, 3)
             seen = disturbed(folder, workers, kind, rng, f"{os.getpid()}-{runs}")
             if seen["begins"] and not all(saved <= step <= saved + EVERY for step in seen["begins"]):
                 lost += 1

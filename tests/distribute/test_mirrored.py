@@ -366,6 +366,16 @@ def test_reduce_and_gather(strategy):
     assert float(strategy.reduce("sum", rows, axis=0)) == 4.0
     assert float(strategy.reduce("mean", rows, axis=0)) == pytest.approx(4 / 6)
     assert strategy.gather(rows, axis=0).numpy().tolist() == [0, 0, 1, 0, 1, 2]
+    assert strategy.gather(ag.constant([5.0]), axis=0).numpy().tolist() == [5.0]
+    numbers = strategy.experimental_distribute_values_from_function(lambda c: ag.constant([c.replica_id_in_sync_group]))
+    # As in TensorFlow, means of whole numbers are floats.
+    assert (
+        strategy.reduce("mean", numbers).numpy().tolist() == [1.0] and float(strategy.reduce("mean", numbers, 0)) == 1.0
+    )
+    pairs = strategy.experimental_distribute_values_from_function(
+        lambda c: ag.constant([c.replica_id_in_sync_group, 2])
+    )
+    assert float(strategy.reduce("mean", pairs, axis=0)) == 1.5 and strategy.reduce("mean", pairs).dtype is ag.float64
     assert float(strategy.reduce("sum", 2.0)) == 6.0 and float(strategy.reduce("mean", 2.0)) == 2.0
 
 

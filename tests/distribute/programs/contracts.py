@@ -108,7 +108,7 @@ def dtypes_and_bits():
     for dtype in (ag.float64, ag.float32, ag.float16, ag.bfloat16, ag.int32, ag.uint8, ag.complex64):
         x = ag.cast(ag.reshape(ag.range(60), [5, 12]) + RANK, dtype)
         summed, mean = strategy.reduce("SUM", x, axis=None), strategy.reduce("MEAN", x, axis=None)
-        assert summed.dtype == dtype and summed.shape == (5, 12) and mean.dtype == dtype
+        assert summed.dtype == dtype and summed.shape == (5, 12) and mean.dtype == (x / x).dtype
         start = np.arange(60).reshape(5, 12)
         assert np.allclose(np.asarray(ag.cast(summed, ag.complex64)), SIZE * start + SIZE * (SIZE - 1) // 2, rtol=1e-2)
     # Long and short vectors are summed up in the same order: that of the ranks.
@@ -118,6 +118,8 @@ def dtypes_and_bits():
         expected += piece
     assert (strategy.reduce("SUM", ag.constant(pieces[RANK]), axis=None).numpy() == expected).all()
     assert (strategy.reduce("SUM", ag.constant(pieces[RANK][:50]), axis=None).numpy() == expected[:50]).all()
+    exact = np.sum(pieces, axis=0, dtype=np.float64)
+    assert (np.abs(expected - exact) <= (SIZE - 1) * 2.0**-24 * np.abs(pieces).sum(axis=0)).all()
     many = strategy.run(
         lambda: ag.distribute.get_replica_context().all_reduce(
             "SUM", [ag.constant(pieces[RANK][i : i + 1000]) for i in range(0, 40_000, 1000)],
@@ -129,12 +131,14 @@ def dtypes_and_bits():
     assert empty.shape == (0, 3)
 
 
-def means_of_integers_are_rounded_towards_zero():
+def variables_of_integers_take_means_rounded_towards_zero():
     for dtype in (ag.int8, ag.int16, ag.int64, ag.uint64):
         numbers = [[-7 - rank, 5 + rank, np.iinfo(dtype.as_numpy_dtype).min * (rank == 0)] for rank in range(SIZE)]
         numbers = np.array(numbers).astype(dtype.as_numpy_dtype)
         total = numbers.sum(axis=0, dtype=numbers.dtype)
-        mean = strategy.reduce("MEAN", ag.constant(numbers[RANK]), axis=None)
+        with strategy.scope():
+            mean = ag.Variable(np.zeros_like(total), aggregation=Aggregation.MEAN)
+        strategy.run(lambda mean=mean, numbers=numbers: mean.assign(numbers[RANK]))
         assert mean.numpy().tolist() == [abs(int(t)) // SIZE * (-1 if t < 0 else 1) for t in total], mean
 
 
@@ -321,9 +325,9 @@ def an_empty_replica_context_outside():
 
 
 for case in (
-    variables, rows_of_variables, replica_context, dtypes_and_bits, means_of_integers_are_rounded_towards_zero,
-    messages_beyond_what_mpi_counts, reductions_along_axes, datasets, one_seed_for_all, generators,
-    staged_and_differentiated, an_empty_replica_context_outside,
+    variables, rows_of_variables, replica_context, dtypes_and_bits,
+    variables_of_integers_take_means_rounded_towards_zero, messages_beyond_what_mpi_counts, reductions_along_axes,
+    datasets, one_seed_for_all, generators, staged_and_differentiated, an_empty_replica_context_outside,
 ):  # fmt: skip
     case()
 print(f"rank {RANK} of {SIZE}: all contracts hold")
