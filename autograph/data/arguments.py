@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from autograph.data.elements import arguments_of, as_element, spec_of
+from autograph.data.nothing import holds_none, showing
 from autograph.function.polymorphic import function
 from autograph.operators.calls import CONVERTING, converted_argument
 from runtime import composites, dtypes, nest
@@ -23,9 +24,19 @@ from runtime.tensor import SymbolicTensor
 _PROBING: contextvars.ContextVar[bool] = contextvars.ContextVar("probing", default=False)
 
 
-def traced_function(user_function: Callable[..., Any]) -> Any:
-    """A function of elements as an `ag.function`; it is converted, unless `do_not_convert` keeps the caller from it."""
-    traced = function(user_function, autograph=CONVERTING.get() is not False)
+def traced_function(user_function: Callable[..., Any], with_none: bool = False) -> Any:
+    """A function of elements as an `ag.function`; it is converted, unless `do_not_convert` keeps the caller from it.
+
+    with_none: its arguments or results may hold None.
+    """
+    if with_none:
+
+        def converted(*parts: Any) -> Any:
+            return converted_argument(user_function)(*parts)
+
+        traced = function(showing(converted, as_element), autograph=False)
+    else:
+        traced = function(user_function, autograph=CONVERTING.get() is not False)
     traced.may_change_arguments = True
     return traced
 
@@ -33,6 +44,16 @@ def traced_function(user_function: Callable[..., Any]) -> Any:
 def result_spec(traced: Any, *specs: Any) -> Any:
     """What a traced function returns for arguments of these specs."""
     return traced.get_concrete_function(*specs).structured_outputs
+
+
+def traced_for(user_function: Callable[..., Any], *specs: Any) -> tuple[Any, Any]:
+    """The spec of what a function returns for arguments of these specs, and the traced function."""
+    traced = traced_function(user_function, holds_none(specs))
+    made = result_spec(traced, *specs)
+    if any(leaf is None for leaf in nest.flatten(made)):
+        traced = traced_function(user_function, with_none=True)
+        made = result_spec(traced, *specs)
+    return made, traced
 
 
 def has_datasets(spec: Any) -> bool:
@@ -60,9 +81,8 @@ def mapped_spec(user_function: Callable[..., Any], spec: Any) -> tuple[Any, Call
     """The spec of what a function gives for elements of a spec, and what is to be called for them: the traced function,
     or its Python where elements hold datasets."""
     if not has_datasets(spec):
-        traced = traced_function(user_function)
         try:
-            return result_spec(traced, *arguments_of(spec)), traced
+            return traced_for(user_function, *arguments_of(spec))
         except TypeError:
             with_datasets = False
             try:

@@ -30,10 +30,12 @@ from autograph.data.arguments import (
     probed,
     result_spec,
     static_int,
+    traced_for,
     traced_function,
 )
 from autograph.data.elements import arguments_of, as_element, call
 from autograph.data.iterators import DatasetIterator
+from autograph.data.nothing import holds_none, shown
 from autograph.data.options import Options
 from autograph.data.plans import INFINITE, UNKNOWN, Plan
 from autograph.operators.calls import converted_argument
@@ -60,6 +62,7 @@ class _Items(Staged):
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
+        self.holds_none = holds_none(plan.spec)
 
     def count(self) -> Any:
         return self.plan.cardinality()
@@ -68,7 +71,8 @@ class _Items(Staged):
         return convert_to_tensor(0, dtypes.int64)
 
     def item(self, index: Any) -> Any:
-        return self.plan.at(index)
+        element = self.plan.at(index)
+        return shown(element) if self.holds_none else element
 
 
 class Dataset:
@@ -217,7 +221,7 @@ class Dataset:
 
     def filter(self, predicate: Callable[..., Any], name: str | None = None) -> Dataset:
         """The elements for which the predicate holds. It is a traced function with a scalar boolean result."""
-        return Dataset(streams.Filtered(self._plan, traced_function(predicate)))
+        return Dataset(streams.Filtered(self._plan, self._predicate(predicate)))
 
     def unique(self, name: str | None = None) -> Dataset:
         """Each distinct element, once. Raises TypeError unless they are integers or strings."""
@@ -231,7 +235,10 @@ class Dataset:
 
     def take_while(self, predicate: Callable[..., Any], name: str | None = None) -> Dataset:
         """The elements before the first for which the predicate doesn't hold."""
-        return Dataset(streams.Filtered(self._plan, traced_function(predicate), stop=True))
+        return Dataset(streams.Filtered(self._plan, self._predicate(predicate), stop=True))
+
+    def _predicate(self, function: Callable[..., Any]) -> Any:
+        return traced_function(function, holds_none(self.element_spec))
 
     def enumerate(self, start: Any = 0, name: str | None = None) -> Dataset:
         """Pairs of a number, counted from ``start``, and an element."""
@@ -306,7 +313,7 @@ class Dataset:
         if (window_size is None) == (window_size_func is None):
             raise ValueError("Either the `window_size` argument or the `window_size_func` argument must be specified.")
         size = window_size_func or (lambda key: window_size)
-        key = traced_function(key_func)
+        key = self._predicate(key_func)
         result_spec(key, *arguments_of(self.element_spec))
         spec = probed(
             lambda key, group: _as_dataset(reduce_func, (key, group)), TensorSpec((), dtypes.int64),
@@ -377,10 +384,9 @@ class Dataset:
 
     def scan(self, initial_state: Any, scan_func: Callable[..., Any], name: str | None = None) -> Dataset:
         """Computes ``state, output = scan_func(state, element)`` for each element; the outputs are the new elements."""
-        traced = traced_function(scan_func)
         state = as_element(initial_state)
         described = nest.map_structure(lambda leaf: TensorSpec(leaf.shape, leaf.dtype), state)
-        result = result_spec(traced, described, self.element_spec)
+        result, traced = traced_for(scan_func, described, self.element_spec)
         if not (isinstance(result, tuple) and len(result) == 2):
             raise TypeError(f"scan_func must return (state, output), got {result}")
         return Dataset(streams.Scanned(self._plan, state, traced, result[1]))
@@ -525,7 +531,7 @@ class Dataset:
     def as_numpy_iterator(self) -> Iterator[Any]:
         """The elements as NumPy arrays and scalars, outside of traced functions only."""
         for element in self:
-            yield composites.map_structure(lambda leaf: leaf.numpy(), element)
+            yield composites.map_structure(lambda leaf: None if leaf is None else leaf.numpy(), element)
 
     def get_single_element(self, name: str | None = None) -> Any:
         """The only element. Raises InvalidArgumentError if there isn't exactly one."""
@@ -598,12 +604,12 @@ def _dataset_plan(dataset: Any) -> Plan:
 
 def _plan_for(function: Callable[..., Any], element: Any) -> Plan:
     """The plan of the dataset that a function makes of an element."""
-    return _dataset_plan(call(function, element))
+    return _dataset_plan(call(function, shown(element)))
 
 
 def _as_dataset(function: Callable[..., Any], arguments: Any) -> Dataset:
     """The dataset that a function, converted, makes of arguments."""
-    made = converted_argument(function)(*arguments)
+    made = converted_argument(function)(*map(shown, arguments))
     _dataset_plan(made)
     return made
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from autograph.data.nothing import NoneTensorSpec
 from autograph.data.rows import (
     batch_of_leaves,
     batched_spec_of_leaf,
@@ -26,9 +27,14 @@ from runtime.types import TensorType
 
 
 def as_element(value: Any) -> Any:
-    """``value`` with tensors for leaves. A list is a tensor here, as in TensorFlow; other containers are structure."""
-    if type(value) in (EagerTensor, DeviceTensor):
+    """``value`` with tensors for leaves, and `NoneTensorSpec` for None.
+
+    A list is a tensor here, as in TensorFlow; other containers are structure.
+    """
+    if type(value) in (EagerTensor, DeviceTensor, NoneTensorSpec):
         return value
+    if value is None:
+        return NoneTensorSpec()
     if hasattr(value, "element_spec") and hasattr(value, "_as_element"):
         return value._as_element()
     if not isinstance(value, list) and nest.is_nested(value):
@@ -64,7 +70,8 @@ def row(element: Any, index: Any) -> Any:
 
 def rows_of(element: Any) -> list[Any]:
     """The rows of an eager element, an element each."""
-    return [row(element, index) for index in range(int(number_of_rows(composites.flatten(element)[0])))]
+    first = next(leaf for leaf in composites.flatten(element) if not isinstance(leaf, NoneTensorSpec))
+    return [row(element, index) for index in range(int(number_of_rows(first)))]
 
 
 def stacker(spec: Any) -> Callable[[list[Any]], Any]:
@@ -107,6 +114,8 @@ def fitter(spec: Any) -> Callable[[Any], Any]:
             return tensor
 
         return fit
+    if isinstance(spec, NoneTensorSpec):
+        return _fit_none
     fits = list(map(fitter, nest.children(spec)))
 
     def fit_parts(value: Any) -> Any:
@@ -117,6 +126,12 @@ def fitter(spec: Any) -> Callable[[Any], Any]:
         return tuple(made) if spec.__class__ is tuple else nest.rebuild(spec, made)
 
     return fit_parts
+
+
+def _fit_none(value: Any) -> Any:
+    if value is not None:
+        raise TypeError(f"The generator gave {value!r} where it gives None by its signature.")
+    return NoneTensorSpec()
 
 
 def types_of(spec: Any) -> list[TensorType]:

@@ -17,6 +17,7 @@ import numpy as np
 
 from autograph.data.elements import blank, types_of
 from autograph.data.nested import filled, holes
+from autograph.data.nothing import holds_none, shown
 from autograph.data.optional import Optional
 from autograph.data.plans import Plan
 from autograph.data.streams import Shuffled
@@ -168,7 +169,7 @@ class DatasetIterator(StagedIterator, Stream):
                 "an iterator over a dataset has no elements while tracing; a `for` statement or next(...) of a "
                 "converted function asks for them when the program runs"
             )
-        return self._eager().next()
+        return self._shown(self._eager().next())
 
     def __staged_stream__(self) -> Stream:
         return self
@@ -228,10 +229,17 @@ class DatasetIterator(StagedIterator, Stream):
 
     def get_next_as_optional(self) -> Optional:
         """The next element or, at the end, an `Optional` without a value."""
-        there, element = self.fetch(convert_to_tensor(True))
+        there, element = self._fetch(convert_to_tensor(True))
         return Optional(there, element, self.element_spec)
 
+    def _shown(self, element: Any) -> Any:
+        return shown(element) if holds_none(self.element_spec) else element
+
     def fetch(self, wanted: Any) -> tuple[Any, Any]:
+        there, element = self._fetch(wanted)
+        return there, self._shown(element)
+
+    def _fetch(self, wanted: Any) -> tuple[Any, Any]:
         inputs = (wanted,) if self._handle is None else (self._handle, wanted)
         pull = self._pull_from_outside() if self._handle is None else self._pull_from_handle()
         attrs = {"function": pull, "types": (_BOOL, *self._types)}

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from autograph.data.elements import as_element, blank, spec_of
+from autograph.data.nothing import shown
 from runtime import dtypes, nest
 from runtime.ops.control import assert_op
 from runtime.ops.convert import convert_to_tensor
@@ -22,7 +23,8 @@ class OptionalSpec:
         self.element_spec = element_spec
 
     def __tf_flatten__(self) -> tuple[Any, tuple]:
-        return self.element_spec, (TensorSpec((), dtypes.bool_), *nest.flatten(self.element_spec))
+        leaves = [] if self.element_spec is None else nest.flatten(self.element_spec)
+        return self.element_spec, (TensorSpec((), dtypes.bool_), *leaves)
 
     @classmethod
     def __tf_unflatten__(cls, metadata: Any, components: Sequence[Any]) -> Any:
@@ -82,7 +84,7 @@ class Optional:
     def get_value(self, name: str | None = None) -> Any:
         """The element. Raises InvalidArgumentError if there is none."""
         assert_op(self._there, "The given optional does not have a value.", "InvalidArgumentError")
-        return nest.pack_sequence_as(self._spec, self._leaves())
+        return shown(nest.pack_sequence_as(self._spec, self._leaves()))
 
     def _leaves(self) -> list[Any]:
         """The tensors of the element, or what stands for them where there is none."""

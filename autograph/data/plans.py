@@ -27,7 +27,8 @@ from autograph.data.elements import (
     spec_of,
     stacker,
 )  # fmt: skip
-from autograph.data.rows import has_spans, number_of_rows, ragged_spec_of_leaf
+from autograph.data.nothing import NoneTensorSpec
+from autograph.data.rows import has_spans, number_of_rows, ragged_spec_of_leaf, rows_between
 from runtime import composites, dtypes, nest
 from runtime.context import ctx
 from runtime.ops.arrays.creation import range as tensor_range
@@ -184,7 +185,7 @@ class Slices(Plan):
     def __init__(self, tensors: Any) -> None:
         self.tensors = as_element(tensors)
         self.spec = row_spec(spec_of(self.tensors))
-        self.leaves = composites.flatten(self.tensors)
+        self.leaves = [leaf for leaf in composites.flatten(self.tensors) if not isinstance(leaf, NoneTensorSpec)]
         if not self.leaves:
             raise ValueError("from_tensor_slices needs at least one tensor")
         lengths = {count for leaf in self.leaves if isinstance(count := number_of_rows(leaf), int)}
@@ -201,7 +202,7 @@ class Slices(Plan):
     def span(self, start: Any, stop: Any) -> Any:
         if not all(map(has_spans, self.leaves)):
             return None
-        return composites.map_structure(lambda leaf: leaf[start:stop], self.tensors)
+        return composites.map_structure(lambda leaf: rows_between(leaf, start, stop), self.tensors)
 
     @property
     def by_index(self) -> bool:

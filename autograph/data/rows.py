@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from autograph.data.nothing import NoneTensorSpec
 from runtime import dtypes
 from runtime.context import ctx
 from runtime.ops.api import concat, pad, stack, zeros_like
@@ -30,6 +31,8 @@ def spec_of_leaf(leaf: Any) -> Any:
         return leaf._type_spec
     if isinstance(leaf, SparseTensor):
         return SparseTensorSpec(leaf.shape, leaf.dtype)
+    if isinstance(leaf, NoneTensorSpec):
+        return leaf
     if hasattr(leaf, "element_spec"):  # a dataset
         return leaf._type_spec
     return TensorSpec(leaf.shape, leaf.dtype)
@@ -37,6 +40,8 @@ def spec_of_leaf(leaf: Any) -> Any:
 
 def row_spec_of_leaf(spec: Any) -> Any:
     """The spec of the rows of what a spec describes. Raises ValueError for scalars."""
+    if isinstance(spec, NoneTensorSpec):
+        return spec
     shape = spec._shape
     if shape == ():
         raise ValueError("Slicing needs tensors of rank 1 or more, got a scalar.")
@@ -48,6 +53,8 @@ def row_spec_of_leaf(spec: Any) -> Any:
 
 def batched_spec_of_leaf(spec: Any, size: int | None) -> Any:
     """The spec of a batch of what a spec describes. Raises TypeError for datasets, which don't go into one."""
+    if isinstance(spec, NoneTensorSpec):
+        return spec
     if hasattr(spec, "element_spec"):
         raise TypeError(
             "Datasets don't go into batches: `flat_map(lambda window: window.batch(size))` batches each one"
@@ -68,6 +75,8 @@ def ragged_spec_of_leaf(spec: Any) -> Any:
 
 def joined_spec_of_leaves(one: Any, other: Any) -> Any:
     """The spec that covers both. Raises TypeError if kinds or dtypes differ."""
+    if isinstance(one, NoneTensorSpec) and isinstance(other, NoneTensorSpec):
+        return one
     if type(one) is not type(other) or one.dtype is not other.dtype:
         raise TypeError(f"Elements of {one} and {other} don't go into one dataset.")
     shape = widen(one._shape, other._shape)
@@ -88,6 +97,8 @@ def number_of_rows(leaf: Any) -> Any:
 
 def row_of_leaf(leaf: Any, index: Any) -> Any:
     """The row at an index, an int or an int64 scalar."""
+    if isinstance(leaf, NoneTensorSpec):
+        return leaf
     if isinstance(leaf, SparseTensor):
         return sparse_row(leaf, index)
     return leaf[index]
@@ -100,6 +111,8 @@ def has_spans(leaf: Any) -> bool:
 
 def rows_between(leaf: Any, start: Any, stop: Any) -> Any:
     """The rows from one index, an int or an int64 scalar, to another."""
+    if isinstance(leaf, NoneTensorSpec):
+        return leaf
     if not isinstance(leaf, SparseTensor):
         return leaf[start:stop]
     inner = leaf.dense_shape[1:]
@@ -112,6 +125,8 @@ def batch_of_leaves(leaves: list[Any], spec: Any) -> Any:
 
     Raises InvalidArgumentError for dense tensors, and ValueError for sparse ones, of different shapes.
     """
+    if isinstance(spec, NoneTensorSpec):
+        return spec
     if isinstance(spec, SparseTensorSpec):
         return sparse_concat(0, [_with_first_axis(leaf) for leaf in leaves])
     if not isinstance(spec, RaggedTensorSpec):

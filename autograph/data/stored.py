@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from autograph.data.nothing import NoneTensorSpec
 from autograph.data.plans import Follower, OfFile, Plan
 from runtime import composites, dtypes, nest
 from runtime.errors import DataLossError, InvalidArgumentError, NotFoundError
@@ -38,6 +39,8 @@ def spec_to_json(spec: Any) -> Any:
         if isinstance(spec, RaggedTensorSpec):
             return {"ragged": [spec.dtype.name, shape, spec.ragged_rank]}
         return {"sparse" if isinstance(spec, SparseTensorSpec) else "tensor": [spec.dtype.name, shape]}
+    if isinstance(spec, NoneTensorSpec):
+        return {"none": []}
     if type(spec) in (tuple, list):
         return {type(spec).__name__: [spec_to_json(part) for part in spec]}
     if type(spec) is dict and all(isinstance(key, str) for key in spec):
@@ -53,6 +56,8 @@ def spec_from_json(said: Any) -> Any:
         return tuple(parts) if kind == "tuple" else parts
     if kind == "dict":
         return {key: spec_from_json(part) for key, part in content.items()}
+    if kind == "none":
+        return NoneTensorSpec()
     dtype, shape = dtypes.as_dtype(content[0]), content[1]
     if kind == "ragged":
         return RaggedTensorSpec(shape, dtype, content[2])

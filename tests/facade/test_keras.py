@@ -275,6 +275,24 @@ def test_class_weights_in_a_dataset(keras, shape):
     assert by_class != loss_of(data)
 
 
+@pytest.mark.parametrize("source", ["arrays", "generator"])
+@pytest.mark.parametrize("is_given", [False, True])
+def test_an_input_that_may_be_left_out(keras, source, is_given):
+    class Shifted(keras.layers.Layer):
+        def call(self, x, shift=None):
+            return x if shift is None else x + shift
+
+    x, shift = keras.Input((8,), name="x"), keras.Input((8,), name="shift", optional=True)
+    model = keras.Model({"x": x, "shift": shift}, keras.layers.Dense(1)(Shifted()(x, shift)))
+    model.compile("sgd", "mse")
+    inputs = {"x": ROWS[:32], "shift": ROWS[:32] if is_given else None}
+    labels = np.zeros((32, 1), np.float32)
+    expected = model(inputs).numpy()
+    np.testing.assert_allclose(model.predict(inputs, verbose=0), expected, rtol=1e-5, atol=1e-6)
+    data = (inputs, labels) if source == "arrays" else (((inputs, labels) for _ in range(1)),)
+    np.testing.assert_allclose(losses(model, *data)[0], np.mean(expected**2), rtol=1e-4)
+
+
 def test_an_error_in_a_layer_says_where_it_was(keras):
     layer = keras.layers.Embedding(5, 3)
     with pytest.raises(ag.errors.InvalidArgumentError, match=r"(?s)calling Embedding.call\(\).*7 is not in \[0, 5\)"):
