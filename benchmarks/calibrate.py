@@ -4,7 +4,8 @@ For each entry of `runtime/codegen/cost_model.py` it compiles small programs wit
 them side by side. It prints the value in the file, the value with which they were fastest, and how much longer they
 take with the file's: 1.00 says that nothing is to be gained on this machine. Entries in ticks are times of what they
 count. Programs decide little when they take the same time with all values, so look at the spread before changing an
-entry: a value wins that is clearly faster, not the first of equals.
+entry: a value wins that is clearly faster, not the first of equals. Entries named DEVICE_... are for GPUs; this command
+measures the processor and leaves them out.
 """
 
 import argparse
