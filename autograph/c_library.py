@@ -18,7 +18,7 @@ import numpy as np
 
 from autograph.function.concrete import ConcreteFunction
 from autograph.function.polymorphic import Function
-from autograph.naming import argument_names, result_names
+from autograph.naming import argument_names, result_names, trace_to_export
 from runtime import nest
 from runtime.autodiff.tape import GradientTape
 from runtime.errors import InvalidArgumentError, UnimplementedError
@@ -93,14 +93,9 @@ def c_library(
     from runtime.codegen.export.c_header import example, header
     from runtime.codegen.export.c_library import compile_object
 
-    if not isinstance(function, (ConcreteFunction, Function)):
-        raise TypeError(
-            "c_library takes an ag.function or what its get_concrete_function returns, but it was given an object of "
-            f"the type {type(function).__name__!r}"
-        )
-    concrete = function if isinstance(function, ConcreteFunction) else function.get_concrete_function()
+    concrete = trace_to_export(function, "ag.export.c_library")
     name = _identifier(concrete.graph.name) if name is None else name
-    if not name.isidentifier() or not name.isascii() or name in _TAKEN:
+    if not isinstance(name, str) or not name.isidentifier() or not name.isascii() or name in _TAKEN:
         raise InvalidArgumentError(f"{name!r} can't be the name of a C library: it must be an identifier of C")
     arguments, results = argument_names(concrete), result_names(concrete.structured_outputs)
     kept = None if weights is None else _Weights()

@@ -1,4 +1,4 @@
-"""What the tensors among a trace's arguments and results are called outside of Python."""
+"""Traces for programs outside of Python: which one it is, and what its arguments and results are called there."""
 
 from __future__ import annotations
 
@@ -7,8 +7,33 @@ from collections.abc import Iterator
 from typing import Any
 
 from autograph.function.concrete import ConcreteFunction
+from autograph.function.polymorphic import Function
 from runtime import nest
 from runtime.spec import TensorSpec
+
+
+def trace_to_export(function: Any, exporter: str) -> ConcreteFunction:
+    """A concrete function, or the one of a function that takes no arguments or has an input signature.
+
+    Raises TypeError, with the exporter's name, for anything else.
+    """
+    if isinstance(function, ConcreteFunction):
+        return function
+    if not isinstance(function, Function):
+        raise TypeError(
+            f"{exporter} takes an ag.function or what its get_concrete_function returns, but it was given an object of "
+            f"the type {type(function).__name__!r}"
+        )
+    if function.input_signature is None:
+        try:
+            inspect.signature(function.python_function).bind()
+        except TypeError:
+            raise TypeError(
+                f"{exporter} must know what {function._name!r} is called with: give it "
+                f"{function._name}.get_concrete_function(ag.TensorSpec(...), ...), or decorate the function with "
+                "ag.function(input_signature=[...])"
+            ) from None
+    return function.get_concrete_function()
 
 
 def argument_names(concrete: ConcreteFunction) -> list[str]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from autograph.function.concrete import ConcreteFunction
 from autograph.function.polymorphic import Function
-from autograph.naming import argument_names, result_names
+from autograph.naming import argument_names, result_names, trace_to_export
 from runtime import nest
 from runtime.errors import UnimplementedError
 from runtime.staged_list import StagedList
@@ -72,15 +72,10 @@ def export(
     Raises UnimplementedError if an operation of the function has no form in ONNX, with its line; ImportError where
     the package `onnx` isn't installed; TypeError for anything but such a function; ValueError for names that don't fit.
     """
-    if not isinstance(function, (ConcreteFunction, Function)):
-        raise TypeError(
-            "ag.onnx.export takes an ag.function or what its get_concrete_function returns, but it was given an object "
-            f"of the type {type(function).__name__!r}"
-        )
+    concrete = trace_to_export(function, "ag.onnx.export")
     onnx = need_onnx("ag.onnx.export")
     from runtime.onnx_export.model import model_of
 
-    concrete = function if isinstance(function, ConcreteFunction) else function.get_concrete_function()
     names = argument_names(concrete)
     concrete = _with_stacked_lists(concrete)
     inputs = _chosen(input_names, names, "input_names")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 import os
 import time
 from collections.abc import Callable
@@ -42,8 +43,8 @@ class CheckpointManager:
         init_fn: Callable[[], Any] | None = None,
         last_checkpoint_step: int | None = None,
     ) -> None:
-        if max_to_keep is not None and max_to_keep <= 0:
-            raise ValueError(f"Expected a positive integer or `None` for `max_to_keep`, got {max_to_keep}.")
+        if max_to_keep is not None and (not isinstance(max_to_keep, numbers.Integral) or max_to_keep <= 0):
+            raise ValueError(f"Expected a positive integer or `None` for `max_to_keep`, got {max_to_keep!r}.")
         if checkpoint_interval is not None and step_counter is None:
             raise ValueError("`step_counter` should be passed if `checkpoint_interval` is not None.")
         self._checkpoint = checkpoint

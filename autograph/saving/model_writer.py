@@ -19,7 +19,7 @@ import numpy as np
 from autograph.function.concrete import ConcreteFunction
 from autograph.function.guards import broken
 from autograph.function.polymorphic import Function
-from autograph.saving.saved_objects import Asset, Things
+from autograph.saving.saved_objects import Asset, Things, can_be_saved
 from autograph.saving.structures import StructureEncoder, has_foreign_parts, parameters_to_json
 from runtime import nest
 from runtime.context import ctx
@@ -62,11 +62,16 @@ def save(obj: Any, export_dir: str | os.PathLike[str], signatures: Any = None, o
         options: accepted, without effect.
 
     Raises UnimplementedError for functions that call Python (`py_function`) or return objects of the program's classes;
-    ValueError for signatures that aren't such functions; OSError if files can't be written; RuntimeError in a traced
-    function.
+    TypeError for an object that can't hold any; ValueError for signatures that aren't such functions; OSError if files
+    can't be written; RuntimeError in a traced function.
     """
     if ctx.builder is not None:
         raise RuntimeError("saved_model.save writes files, which a traced function can't: call it outside")
+    if not can_be_saved(obj):
+        raise TypeError(
+            "saved_model.save takes an object that holds functions and variables, such as an ag.Module, but it was "
+            f"given {obj!r}"
+        )
     _Saver(obj, _signatures(obj, signatures)).write(Path(os.fspath(export_dir)).absolute())
 
 

@@ -66,6 +66,11 @@ def is_leaf(value: Any) -> bool:
     return isinstance(value, (Variable, Function, ConcreteFunction, EagerTensor, Asset))
 
 
+def can_be_saved(value: Any) -> bool:
+    """Whether an object can be a saved model."""
+    return is_leaf(value) or objects.may_hold(value)
+
+
 def _is_holder(value: Any) -> bool:
     return not objects.has_value(value) and objects.may_hold(value)
 

@@ -367,8 +367,11 @@ def test_what_cannot_be_exported_says_why(tmp_path):
     ):
         with pytest.raises(ag.errors.UnimplementedError, match=text):
             ag.export.c_library(traced(function, "x: float32"), tmp_path)
-    with pytest.raises(ag.errors.InvalidArgumentError, match="must be an identifier of C"):
-        ag.export.c_library(traced(newton, "a: float64"), tmp_path, name="2nd try")
+    for name in ("2nd try", "int", 3):
+        with pytest.raises(ag.errors.InvalidArgumentError, match="must be an identifier of C"):
+            ag.export.c_library(traced(newton, "a: float64"), tmp_path, name=name)
+    with pytest.raises(TypeError, match=r"c_library must know what 'f' is called with"):
+        ag.export.c_library(ag.function(lambda x: x, name="f"), tmp_path)
     assert not list(tmp_path.iterdir())
 
 

@@ -429,6 +429,13 @@ def test_python_in_functions(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("thing", [None, 3, "x", len, lambda x: x, ag.Module])
+def test_what_holds_nothing_is_no_model(thing, tmp_path):
+    with pytest.raises(TypeError, match="takes an object that holds functions and variables"):
+        ag.saved_model.save(thing, tmp_path / "model")
+    assert not (tmp_path / "model").exists()
+
+
 def test_in_a_traced_function(tmp_path):
     with pytest.raises(RuntimeError, match="can't: call it outside"):
         ag.function(lambda: ag.saved_model.save(ag.Module(), tmp_path))()
