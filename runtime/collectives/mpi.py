@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import math
 import time
 from collections.abc import Sequence
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from runtime.collectives.group import Group, Operation
-from runtime.collectives.watch import Watch
+from runtime.collectives.watch import Watch, leave_without_others
 from runtime.errors import UnavailableError, UnimplementedError
 
 # For how long a worker waits for the others unless it is told otherwise, in seconds.
@@ -33,17 +34,30 @@ class MpiGroup(Group):
         MPI = _mpi()
         world = MPI.COMM_WORLD if communicator is None else communicator
         super().__init__(world.Get_rank(), world.Get_size())
+        self.patience = PATIENCE if patience is None else float(patience)
+        self._await_all(world)
         # Messages of its own, which the program's don't meet.
         self._comm = world.Dup()
         self._comm.Set_errhandler(MPI.ERRORS_RETURN)
         self._MPI = MPI
-        self.patience = PATIENCE if patience is None else float(patience)
         self.hosts: list[str] = world.allgather(MPI.Get_processor_name())
         self._failed: Exception | None = None
         self._abandoned: Any = None
         self._units: dict[int, Any] = {}
         self._all_are_here = False
         self._watch = Watch(self.rank, self.size, len(set(self.hosts)) == 1, world.bcast) if self.size > 1 else None
+
+    def _await_all(self, world: Any) -> None:
+        """Returns when all processes have come here, so that none waits without a limit for what comes next."""
+        request, until = world.Ibarrier(), time.monotonic() + self.patience
+        while not request.Test():
+            if time.monotonic() > until:
+                atexit.register(leave_without_others)
+                raise UnavailableError(
+                    f"rank {self.rank} has waited {self.patience:.0f} s for all {self.size} processes to make their "
+                    "strategy: some have ended, or are doing something else"
+                )
+            time.sleep(_PAUSE)
 
     def _join(self, part: np.ndarray, counts: Sequence[int], doing: Operation) -> np.ndarray:
         received = np.empty(sum(counts), np.uint8)

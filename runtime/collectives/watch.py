@@ -268,11 +268,7 @@ class Watch:
         while time.monotonic() < until and not self._hurries and not self._all_have_heard():
             time.sleep(0.02)
         self._leaving = True
-        atexit._run_exitfuncs()
-        for stream in (sys.stdout, sys.stderr):
-            with contextlib.suppress(Exception):
-                stream.flush()
-        os._exit(1)
+        leave_without_others()
 
     def _all_have_heard(self) -> bool:
         """Whether all others have said how they end, or are gone."""
@@ -280,6 +276,16 @@ class Watch:
         if self.rank != 0 and 0 in self._closed:
             return True
         return others <= self._done | self._closed
+
+
+def leave_without_others() -> None:
+    """Ends the process without MPI's own end, which would need all workers."""
+    atexit.unregister(leave_without_others)
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(Exception):
+            stream.flush()
+    os._exit(1)
 
 
 def own_addresses() -> list[str]:

@@ -28,6 +28,12 @@ def test_the_others_hear_of_it(how):
     assert heard, done.stderr
 
 
+def test_a_worker_that_fails_before_it_makes_its_strategy():
+    done = run("late.py", 3, seconds=60)
+    assert done.returncode != 0 and "ValueError: no such luck" in done.stderr
+    assert re.search(r"rank [01] has waited 2 s for all 3 processes to make their strategy", done.stderr), done.stderr
+
+
 def last_line(lines):
     (found,) = [line.split()[2:] for line in lines if line.startswith("ends with")]
     return int(found[0]), np.array(found[1:], float)
