@@ -119,7 +119,7 @@ def _no_failure(function: ir.Function, item: ir.Fail) -> tuple[ir.Expr, ...]:
 
 
 class Program:
-    """Takes in functions as they are called, and prints the module.
+    """Takes in functions as they are called, and writes the module.
 
     functions   those of the kernel; they stay as they are
     failure     gives the values that a function returns for a `Fail` in it

@@ -100,7 +100,7 @@ class Nest:
         if reductions:
             lower_reductions(self, reductions, places)
         else:
-            self._print_elements(places)
+            self._add_elements(places)
         low.fusion.literals = {}
         for node, array in places.items():
             low.define(node.outputs[0], array)
@@ -114,7 +114,7 @@ class Nest:
         self.accesses[value] = Access(self.low, target, self.dims)
         self.plan_loops()
         del self.accesses[value]
-        self._print_elements({value.node: target})  # type: ignore[dict-item]
+        self._add_elements({value.node: target})  # type: ignore[dict-item]
         self.low.fusion.literals = {}
 
     def _read_all(self) -> None:
@@ -128,7 +128,7 @@ class Nest:
                 self.low.ref(value)
                 self._read(value)
 
-    def _print_elements(self, places: dict[Node, Array]) -> None:
+    def _add_elements(self, places: dict[Node, Array]) -> None:
         if self.joined:
             lower_parts(self, self.joined, lambda: self.lower_body(places, {}))
         else:

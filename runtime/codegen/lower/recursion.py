@@ -95,7 +95,7 @@ def _letrec(low: Lowering, node: Node) -> None:
         saved = low.snapshot()
         guessed = [each.owned for each in functions.values()]
         for each in functions.values():
-            _print(low, each, visible, node)
+            _lower(low, each, visible, node)
         if guessed == [each.owned for each in functions.values()]:
             break
         low.restore(saved)
@@ -192,7 +192,7 @@ def _call(low: Lowering, node: Node, function: Function, first: list[ir.Expr], o
 # --- functions --------------------------------------------------------------------------------------------------------
 
 
-def _print(outer: Lowering, function: Function, visible: dict[str, Any], node: Node) -> None:
+def _lower(outer: Lowering, function: Function, visible: dict[str, Any], node: Node) -> None:
     """Lowers the body of a function."""
     low = function.low = Lowering(function.graph)
     low.names, low.errors, low.details = outer.names, list(outer.errors), outer.details

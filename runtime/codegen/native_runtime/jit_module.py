@@ -35,7 +35,7 @@ def link(code: str, *names: str) -> list[int]:
     from runtime.llvm import target
 
     kept = target.available()
-    addresses = target.link(machine_code("resident", code), names, {}) if kept else _compiled(code, names)
+    addresses = target.link(machine_code("resident", code, level=0), names, {}) if kept else _compiled(code, names)
     for name, address in zip(names, addresses):
         llvm.add_symbol(name, address)
     return addresses

@@ -62,7 +62,7 @@ def _cond(low: Lowering, node: Node) -> None:
     for block, refs in zip(blocks, results):
         for names, dims, ref in zip(variables, outside, refs):
             block += [ir.assign(a, b) for a, b in _assignments(names, dims, ref)]
-    _print_branches(low, predicate, blocks)
+    _add_branches(low, predicate, blocks)
     joined = [
         _joined(value, names, dims, pair)
         for value, names, dims, pair in zip(node.outputs, variables, outside, zip(*results))
@@ -105,7 +105,7 @@ def _kept_variable(operands: Sequence[Any], pair: Sequence[Any]) -> tuple[str] |
     return (then,) if then == other and then in known else None
 
 
-def _print_branches(low: Lowering, predicate: ir.Expr, blocks: list[ir.Block]) -> None:
+def _add_branches(low: Lowering, predicate: ir.Expr, blocks: list[ir.Block]) -> None:
     then, other = blocks
     if then:
         low.branch(predicate, then, other)
