@@ -15,7 +15,13 @@ from runtime.kernel_ir import ir
 from runtime.kernel_ir.parse_python import parse_functions
 from runtime.llvm.program import Library
 
-# Products: each element is a sum in the order in which the processor's plain loops compute it. Logarithms of the gamma
+# A function that calls `gpu.thread` is in SPMD form: all threads run it, and a barrier stands before each call and at
+# its end.
+#
+# Products: each element is a sum in the order in which the processor's plain loops compute it. Of large matrices a
+# thread computes 4 x 4 elements at a time, so that what it loads serves four products; neighbours have neighbouring
+# columns. Sorting: of two sorted runs each element finds its place by itself, by how many of the other run stand before
+# it. Logarithms of the gamma
 # function: Lanczos' series with the coefficients of Press and others ("Numerical Recipes", 3rd edition, 6.1), off by at
 # most 1e-14, absolute or relative.
 _FUNCTIONS = """
@@ -33,7 +39,69 @@ def int_matmul(a, a0, b, b0, out, out0, rows, inner, columns, flip_a, flip_b):
 
 
 def matmul(a, a0, b, b0, out, out0, rows, inner, columns, flip_a, flip_b, threads):
-    int_matmul(a, a0, b, b0, out, out0, rows, inner, columns, flip_a, flip_b)
+    if (rows + 3) // 4 * ((columns + 3) // 4) >= gpu.threads():
+        tiled_matmul(a, a0, b, b0, out, out0, rows, inner, columns, flip_a, flip_b)
+    else:
+        int_matmul(a, a0, b, b0, out, out0, rows, inner, columns, flip_a, flip_b)
+
+
+TILED
+
+
+def order_of_row(x, begin, length, descending, places, keys, other_keys, other_places):
+    i = gpu.thread()
+    while i < length:
+        keys[begin + i] = x[begin + i]
+        places[begin + i] = i
+        i = i + gpu.threads()
+    gpu.barrier()
+    width = 1
+    swapped = False
+    while width < length:
+        if swapped:
+            merged_runs(other_keys, other_places, begin, length, width, descending, keys, places)
+        else:
+            merged_runs(keys, places, begin, length, width, descending, other_keys, other_places)
+        gpu.barrier()
+        swapped = not swapped
+        width = width * 2
+    if swapped:
+        i = gpu.thread()
+        while i < length:
+            places[begin + i] = other_places[begin + i]
+            i = i + gpu.threads()
+        gpu.barrier()
+
+
+def merged_runs(keys, places, begin, length, width, descending, out_keys, out_places):
+    i = gpu.thread()
+    while i < length:
+        first = i // (2 * width) * (2 * width)
+        middle = min(first + width, length)
+        last = min(middle + width, length)
+        key = keys[begin + i]
+        is_left = i < middle
+        low = middle if is_left else first
+        high = last if is_left else middle
+        skipped = low
+        while low < high:
+            half = (low + high) // 2
+            held = keys[begin + half]
+            if descending:
+                before = held > key or held != held and key == key
+                behind = key > held or key != key and held == held
+            else:
+                before = held < key or key != key and held == held
+                behind = key < held or held != held and key == key
+            if is_left and before or not is_left and not behind:
+                low = half + 1
+            else:
+                high = half
+        # Its place among its own, and those of the other run before it.
+        to = begin + first + (i - first if is_left else i - middle) + low - skipped
+        out_keys[to] = key
+        out_places[to] = places[begin + i]
+        i = i + gpu.threads()
 
 
 def gemm(a, a0, b, b0, out, out0, rows, inner, columns, flip_a, flip_b, threads):
@@ -121,7 +189,41 @@ def total_function(name: str, join: Callable[[ir.Expr, ir.Expr], ir.Expr]) -> ir
 @functools.cache
 def library() -> Library:
     """The library's functions, those above in place of the processor's."""
-    return Library(llvm_backend.library_text() + _FUNCTIONS, formulas)
+    return Library(llvm_backend.library_text() + _FUNCTIONS.replace("TILED\n", _tiled_matmul()), formulas)
+
+
+def _tiled_matmul() -> str:
+    """The function that computes products of matrices by tiles of 4 x 4 elements, each in a variable."""
+    tile = [(r, c) for r in range(4) for c in range(4)]
+    lines = [
+        "def tiled_matmul(a, a0, b, b0, out, out0, rows, inner, columns, flip_a, flip_b):",
+        "    across = (columns + 3) // 4",
+        "    tiles = (rows + 3) // 4 * across",
+        "    tile = gpu.thread()",
+        "    while tile < tiles:",
+        "        row = tile // across * 4",
+        "        column = tile % across",
+        "        out[out0 + row * columns + column] = 0",
+        "        zero = out[out0 + row * columns + column]",
+        # At the edges some rows and columns are computed twice.
+        *[f"        row{r} = min(row + {r}, rows - 1)" for r in range(4)],
+        *[f"        column{c} = min(column + {c} * across, columns - 1)" for c in range(4)],
+        *[f"        total{r}{c} = zero" for r, c in tile],
+        "        for k in range(inner):",
+        *[
+            f"            left{r} = a[a0 + k * rows + row{r}] if flip_a else a[a0 + row{r} * inner + k]"
+            for r in range(4)
+        ],
+        *[
+            f"            right{c} = b[b0 + column{c} * inner + k] if flip_b else b[b0 + k * columns + column{c}]"
+            for c in range(4)
+        ],
+        *[f"            total{r}{c} = total{r}{c} + left{r} * right{c}" for r, c in tile],
+        *[f"        out[out0 + row{r} * columns + column{c}] = total{r}{c}" for r, c in tile],
+        "        tile = tile + gpu.threads()",
+        "    gpu.barrier()",
+    ]
+    return "\n".join(lines) + "\n"
 
 
 class _Scalar:

@@ -118,12 +118,22 @@ def _asking_together(item: ir.Expr) -> ir.Expr | None:
     return ir.call("gpu.interrupted") if item == ir.call("lib.interrupted") else None
 
 
+def _called(function: ir.Function) -> set[str]:
+    parts = (each for item in ir.walk(function.body) for each in ir.expressions(item))
+    return {each.function for each in parts if isinstance(each, ir.Call)}
+
+
+def _is_spmd(function: ir.Function) -> bool:
+    """Whether a function of the library is written for many threads."""
+    return "gpu.thread" in _called(function)
+
+
 class _Rewriter:
     """Takes in functions, each for certain types of its parameters."""
 
     def __init__(self, functions: Sequence[ir.Function], library: Library, details: int) -> None:
         self.library, self.details = library, details
-        self.program = Program(functions, library)
+        self.program = Program(functions, library, builtins=BUILTINS)
         self.writes = _Writes(library)
         self.done: dict[tuple[str, tuple[Any, ...]], str] = {}
         self.given = Given()
@@ -153,8 +163,21 @@ class _Rewriter:
         if key not in self.done:
             self.done[key] = f"all_{name.removeprefix('lib.')}_{len(self.done)}"
             function = self.library.functions[name.removeprefix("lib.")]
-            self.made.append(self._rewritten(function, self.done[key], parameters))
+            if _is_spmd(function):
+                self.shared += 1
+                self._take(function)
+                self.made.append(ir.Function(self.done[key], function.parameters, function.body, "library"))
+            else:
+                self.made.append(self._rewritten(function, self.done[key], parameters))
         return self.done[key]
+
+    def _take(self, function: ir.Function) -> None:
+        """Takes in the functions in SPMD form that one in this form calls."""
+        for name in sorted(_called(function) & self.library.functions.keys()):
+            called = self.library.functions[name]
+            if _is_spmd(called) and called not in self.made:
+                self._take(called)
+                self.made.append(called)
 
     def _rewritten(self, function: ir.Function, name: str, parameters: Sequence[Type | None]) -> ir.Function:
         types = Inference(self.program, function, parameters)  # type: ignore[arg-type]
