@@ -58,23 +58,30 @@ class _Kernel:
         self.gpu._release("cuModuleUnload", self.module)
 
 
-class _Current:
-    """A block in which a GPU's context is the calling thread's; afterwards another library's is again."""
+class _Current(threading.local):
+    """A block in which a GPU's context is the calling thread's; afterwards another library's is again. Blocks may stand
+    in blocks."""
 
     def __init__(self, gpu: Cuda) -> None:
-        self._gpu = gpu
+        self._gpu, self._depth = gpu, 0
 
     def __enter__(self) -> None:
         gpu = self._gpu
+        if self._depth:
+            self._depth += 1
+            return
         if os.getpid() != gpu.process:
             raise errors.InternalError(
                 "a GPU that a process has used can't be used by its forked children: start them by "
                 "multiprocessing.get_context('spawn'), or use the GPU in the children only"
             )
         gpu.driver("cuCtxPushCurrent_v2", gpu.context)
+        self._depth = 1
 
     def __exit__(self, *error: object) -> None:
-        self._gpu.driver.status("cuCtxPopCurrent_v2", byref(c_void_p()))
+        self._depth -= 1
+        if not self._depth:
+            self._gpu.driver.status("cuCtxPopCurrent_v2", byref(c_void_p()))
 
 
 class Cuda:
@@ -97,7 +104,7 @@ class Cuda:
         self.process = found.process
         self.context = c_void_p()
         self._device = c_int()
-        self._current = _Current(self)
+        self.entered = _Current(self)
         self.driver("cuDeviceGet", byref(self._device), number)
         # The context that other libraries in this process use too.
         self.driver("cuDevicePrimaryCtxRetain", byref(self.context), self._device)
@@ -147,13 +154,13 @@ class Cuda:
     def memory_info(self) -> tuple[int, int]:
         """Free and all memory, in bytes."""
         free, total = c_size_t(), c_size_t()
-        with self._current:
+        with self.entered:
             self.driver("cuMemGetInfo_v2", byref(free), byref(total))
         return free.value, total.value
 
     def allocate(self, size: int) -> int:
         address = c_uint64()
-        with self._current:
+        with self.entered:
             if self._has_pool:
                 function = "cuMemAllocAsync"
                 status = self.driver.status(function, byref(address), size, None)
@@ -174,7 +181,7 @@ class Cuda:
 
     def host_memory(self, size: int) -> HostMemory:
         pointer, address = c_void_p(), c_uint64()
-        with self._current:
+        with self.entered:
             self.driver("cuMemHostAlloc", byref(pointer), size, _PORTABLE | _MAPPED)
             self.driver("cuMemHostGetDevicePointer_v2", byref(address), pointer, 0)
         assert pointer.value is not None
@@ -182,23 +189,23 @@ class Cuda:
         return HostMemory(address.value, content)
 
     def write(self, address: int, content: np.ndarray) -> None:
-        with self._current:
+        with self.entered:
             self.driver("cuMemcpyHtoD_v2", address, content.ctypes.data, content.nbytes)
 
     def write_from(self, address: int, source: HostMemory, size: int) -> None:
-        with self._current:
+        with self.entered:
             self.driver("cuMemcpyHtoDAsync_v2", address, source.content.ctypes.data, size, None)
 
     def read(self, address: int, target: np.ndarray) -> None:
-        with self._current:
+        with self.entered:
             self.driver("cuMemcpyDtoH_v2", target.ctypes.data, address, target.nbytes)
 
     def copy(self, target: int, source: int, size: int) -> None:
-        with self._current:
+        with self.entered:
             self.driver("cuMemcpyDtoD_v2", target, source, size)
 
     def synchronize(self) -> None:
-        with self._current:
+        with self.entered:
             self.driver("cuCtxSynchronize")
 
     # --- kernels -------------------------------------------------------------------------------------------------
@@ -209,7 +216,7 @@ class Cuda:
     def load(self, module: Module) -> _Kernel:
         """Raises InternalError for PTX that the driver refuses, with what its assembler says."""
         loaded, function, blocks, most = c_void_p(), c_void_p(), c_int(), c_int()
-        with self._current:
+        with self.entered:
             kept = module.kept(self.version)
             status = self.driver.status("cuModuleLoadData", byref(loaded), kept) if kept is not None else -1
             if status:  # it isn't there, or is another driver's
@@ -254,7 +261,7 @@ class Cuda:
         values = [C_TYPES[kind](value) for kind, value in arguments]
         pointers = (c_void_p * len(values))(*(ctypes.addressof(value) for value in values))
         sizes = (shape.blocks, 1, 1, shape.block_size, 1, 1, 0)
-        with self._current:
+        with self.entered:
             urgent = self._urgent or self._ready_to_stop()
             try:
                 if meet and shape.blocks > 1:  # they have to run at the same time

@@ -6,6 +6,7 @@ wrong here too, now and then. It is for tests, and for trying out programs: a la
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import random
@@ -38,6 +39,7 @@ class Emulator:
         """shape: of launches that don't have one of their own."""
         self.shape = shape
         self.launches = 0
+        self.entered = contextlib.nullcontext()
         self._total = memory
         self._memory: dict[int, np.ndarray] = {}  # address -> what is allocated
 

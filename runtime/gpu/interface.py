@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -97,6 +98,7 @@ class Backend(Protocol):
     record                 what gives an emulated thread its place (`runtime.llvm.device.Entry`); None: the hardware
     dlpack_type, ordinal   the type of its memory in DLPack, and its number there
     compute_capability     of NVIDIA's
+    entered                a block around several calls, which makes them cheaper
     """
 
     name: str
@@ -105,6 +107,7 @@ class Backend(Protocol):
     ordinal: int
     compute_capability: tuple[int, int]
     launches: int
+    entered: contextlib.AbstractContextManager[None]
 
     def load(self, module: Module) -> Any:
         """The kernel of a module, ready to be launched."""

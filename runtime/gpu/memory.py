@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import collections
 import gc
+import math
 import threading
 import weakref
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -43,11 +44,16 @@ class Traffic:
     back_bytes: int = 0
 
     def since(self, before: Traffic) -> Traffic:
-        return Traffic(*(getattr(self, f.name) - getattr(before, f.name) for f in fields(self)))
+        return Traffic(
+            self.to - before.to, self.to_bytes - before.to_bytes, self.back - before.back,
+            self.back_bytes - before.back_bytes,
+        )  # fmt: skip
 
     def add(self, other: Traffic) -> None:
-        for field in fields(self):
-            setattr(self, field.name, getattr(self, field.name) + getattr(other, field.name))
+        self.to += other.to
+        self.to_bytes += other.to_bytes
+        self.back += other.back
+        self.back_bytes += other.back_bytes
 
     def copy(self) -> Traffic:
         return Traffic(self.to, self.to_bytes, self.back, self.back_bytes)
@@ -213,7 +219,7 @@ class DeviceArray:
 
     @property
     def size(self) -> int:
-        return int(np.prod(self.shape, dtype=np.int64))
+        return math.prod(self.shape)
 
     @property
     def nbytes(self) -> int:

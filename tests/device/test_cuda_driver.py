@@ -247,7 +247,7 @@ def test_a_kernel_that_fails(driver: Pretended) -> None:
 
 def test_ptx_that_is_refused(driver: Pretended) -> None:
     gpu = cuda.Cuda()
-    with gpu._current, pytest.raises(errors.InternalError, match="fatal: Parsing error.*PTX: .version 8.0"):
+    with gpu.entered, pytest.raises(errors.InternalError, match="fatal: Parsing error.*PTX: .version 8.0"):
         gpu._assembled(".version 8.0\n.visible .entry kernel()\n syntax error", "kernel")
 
 

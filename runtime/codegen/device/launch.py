@@ -7,6 +7,7 @@ The kernel's status and the numbers that it returns are written to memory of the
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -55,6 +56,8 @@ class DeviceKernel:
             self._kernel = place.backend.load(self.module)
         self._heap = _HEAP if self.module.makes_arrays else 0
         self._result = results(self.module.result)
+        self._slots = interface.slots(self.module.result)
+        self._head = interface.head_size(place.backend.record is not None, self.module.makes_arrays)
         self._elements = [np.dtype(each.name) for each in self.module.given.elements]
 
     def __call__(self, arguments: Sequence[Any], shape: Shape | None = None) -> list[Any]:
@@ -70,12 +73,10 @@ class DeviceKernel:
                 given[number] = self._on_place(given[number])
             elif isinstance(given[number], DeviceArray):
                 given[number] = given[number].on_host()
-        with place.lock:
-            made: list[Buffer] = []
+        with place.lock, place.backend.entered:
             for element, count in zip(self._elements, self._sizes(given)):
                 size = max(int(count), 0)
                 buffer = self._memory(size * element.itemsize, f"an array that '{self.name}' makes")
-                made.append(buffer)
                 given.append(DeviceArray(place, (size,), element, buffer=buffer, address=buffer.address))
             passed: list[tuple[str, int | float]] = []
             most = 1
@@ -147,13 +148,13 @@ class DeviceKernel:
         changed: where arrays are that it writes to, and what is in them at first.
         """
         place, backend, module = self.place, self.place.backend, self.module
-        slots = interface.slots(module.result)
-        size = interface.head_size(backend.record is not None, module.makes_arrays)
+        slots, size = self._slots, self._head
         # The head of the environment, and behind it what the kernel returns.
-        shared = place.host_memory(interface.head_size(True, True) + 8 * slots)
+        shared = place.host_memory(size + 8 * slots)
         head, found = (part.view(np.int64) for part in (shared.content[:size], shared.content[size : size + 8 * slots]))
+        environment_size = interface.environment_size(shape.threads)
         while True:
-            environment = place.scratch("threads", interface.environment_size(shape.threads)).address
+            environment = place.scratch("threads", environment_size).address
             heap = place.scratch("heap", self._heap).address if self._heap else 0
             head[:] = 0
             head[interface.TOP // 8], head[interface.END // 8] = heap, heap + self._heap
@@ -182,7 +183,7 @@ class DeviceKernel:
                 address, *dims = (int(number) for number in slots[at : at + 1 + item.rank])
                 at += 1 + item.rank
                 dtype = np.dtype(item.element.name)
-                size = int(np.prod(dims, dtype=np.int64)) * dtype.itemsize
+                size = math.prod(dims) * dtype.itemsize
                 holder = next((each for each in buffers if each.covers(address)), None)
                 if holder is None or not size:
                     holder = self._memory(size, note)
