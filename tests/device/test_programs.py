@@ -141,6 +141,26 @@ def exchanged(x: Any) -> Any:
     return taken
 
 
+def running(x: Any) -> Any:
+    """Running totals along few rows and along many, and one of the program's own."""
+    total = ag.constant(0.0)
+    found = ag.TensorArray(ag.float32, size=40)
+    for i in ag.range(40):
+        total += x[i, 0]
+        found = found.write(i, total * 0.5)
+    whole = ag.cumsum(ag.reshape(x, [-1]), exclusive=True)
+    return whole, ag.cumsum(x, axis=1, reverse=True), ag.math.cumprod(x[0]), found.stack(), total
+
+
+def ordered(x: Any) -> Any:
+    return ag.sort(x, axis=-1), ag.argsort(x[:, 0], direction="DESCENDING", stable=True)
+
+
+def products(x: Any) -> Any:
+    """Larger than four elements for each thread, with rows and columns left over, and smaller."""
+    return ag.matmul(x[:, :13], x[:, :13], transpose_b=True), ag.matmul(x, x, transpose_a=True), x[:2] @ x[:30, :1]
+
+
 def drawn(x: Any) -> Any:
     return x + ag.random.stateless_normal([300], [1, 2])
 
@@ -149,7 +169,11 @@ PROGRAMS: list[tuple[Any, Any]] = [
     (newton, VECTOR), (descent, VECTOR), (stencil, VECTOR), (recurrence, MATRIX), (growing, VECTOR),
     (sieve, np.int32(32)), (distances, MATRIX), (attention, MATRIX), (edit_distance, MATRIX), (fractal, VECTOR - 1.2),
     (drawn, VECTOR), (own_trips, VECTOR), (written, VECTOR), (histogram, MATRIX), (exchanged, MATRIX),
+    (running, MATRIX), (ordered, MATRIX), (products, MATRIX),
 ]  # fmt: skip
+
+
+DIFFERENTIABLE = (descent, stencil, recurrence, attention, growing, exchanged, running, products)
 
 
 def gradient_of(program: Any) -> Any:
@@ -178,7 +202,11 @@ def test_values(program: Any, argument: Any, emulator: Emulator) -> None:
 
 @pytest.mark.parametrize(
     ("program", "argument"),
-    [(p, a) for p, a in PROGRAMS if p in (descent, stencil, recurrence, attention, growing, exchanged)],
+    [
+        (p, a)
+        for p, a in PROGRAMS
+        if p in (descent, stencil, recurrence, attention, growing, exchanged, running, products)
+    ],
 )
 def test_gradients(program: Any, argument: Any, emulator: Emulator) -> None:
     agree(gradient_of(program), argument, 1e-4)

@@ -27,6 +27,7 @@ from runtime.kernel_ir.types import Array, Type
 from runtime.llvm.optimize.outer_loop_plan import Uses
 
 # Functions that join two partial results, whatever their order.
+_NUMBERS = "its trips hand numbers on"
 _SAME_ELEMENTS, _LAST_TRIP = "its trips may use the same elements", "its last trip's numbers are used"
 _JOINS = frozenset({"lib.add", "lib.mul", "lib.maximum", "lib.minimum"})
 _OPERATORS = frozenset({"+", "*", "|", "&"})
@@ -50,12 +51,23 @@ class Shared:
     fails: bool = False
 
 
+@dataclass(frozen=True)
+class Scan:
+    """A loop with a running total that its trips read, too. value: what a trip adds to it; before: the statements that
+    lead there."""
+
+    total: Total
+    value: ir.Expr
+    before: tuple[ir.Assign, ...]
+
+
 @dataclass
 class Loops:
     """What `analysed` finds in a function.
 
     shared    the loops whose trips are independent
     refused   why others aren't
+    scans     of these, the loops with a running total
     owned     of these, the loops whose stores threads share, in order (see `_Search._can_be_owned`)
     live      of each loop, the variables that are read after it, before they get another value
     memory    array variable -> a name for its memory; two arrays that may be the same have one name
@@ -63,6 +75,7 @@ class Loops:
 
     shared: dict[ir.For, Shared] = field(default_factory=dict)
     refused: dict[ir.Statement, str] = field(default_factory=dict)
+    scans: dict[ir.Statement, Scan] = field(default_factory=dict)
     owned: set[ir.Statement] = field(default_factory=set)
     live: dict[ir.Statement, set[str]] = field(default_factory=dict)
     memory: dict[str, str] = field(default_factory=dict)
@@ -248,12 +261,17 @@ class _Search:
         # Ticks are each thread's own.
         carried = self._uses.exposed(loop.body, {loop.index}) & assigned - {ir.TICKS}
         totals = [_total(name, loop.body) for name in sorted(carried)]
-        if any(total is None for total in totals):
-            return "its trips hand numbers on"
+        hands_on = any(total is None for total in totals)
+        scan = _scan(next(iter(carried)), loop.body) if hands_on and len(carried) == 1 else None
+        if hands_on and scan is None:
+            return _NUMBERS
         if self._found.live[loop] & (assigned | {loop.index}) - carried - {ir.TICKS}:
             return _LAST_TRIP
         if not self._is_independent(loop, fresh, in_nest):
             return _SAME_ELEMENTS
+        if scan is not None:
+            self._found.scans[loop] = scan
+            return _NUMBERS
         if fails and carried:
             return "a trip may fail, and others add up numbers"  # what has been added up before the failure is nobody's
         return Shared(tuple(total for total in totals if total is not None), fails)
@@ -397,6 +415,40 @@ def _total(name: str, block: ir.Block) -> Total | None:
         if test.op in "<>" and test.right == own == value.no and value.yes == test.left:
             return Total(name, test.op)
     return None
+
+
+def _scan(name: str, block: ir.Block) -> Scan | None:
+    """The running total that a variable is in a block without branches, if what is added to it doesn't depend on it."""
+    steps = [item for item in block if name in ir.targets(item)]
+    if len(steps) != 1 or not all(isinstance(item, (ir.Assign, ir.Store)) for item in block):
+        return None
+    (step,) = steps
+    own = ir.Var(name)
+    if not isinstance(step, ir.Assign) or len(step.targets) != 1:
+        return None
+    value = step.value
+    while isinstance(value, ir.Convert):
+        value = value.operand
+    if isinstance(value, ir.Call) and value.function in _JOINS and value.arguments[0] == own:
+        total, added = Total(name, value.function), value.arguments[1]
+    elif isinstance(value, ir.Binary) and value.op in _OPERATORS and value.left == own:
+        total, added = Total(name, value.op), value.right
+    else:
+        return None
+    stored = written(block)
+    depending = {name}
+    before: list[ir.Assign] = []
+    for item in block:
+        if item is step or not isinstance(item, ir.Assign):
+            continue
+        if not ir.variables(item).isdisjoint(depending):
+            depending |= set(item.targets)
+        elif block.index(item) < block.index(step):
+            before.append(item)
+    reads = set(_reads([step, *before])[1])
+    if not ir.variables(added).isdisjoint(depending) or not reads.isdisjoint(stored):
+        return None
+    return Scan(total, added, tuple(before))
 
 
 # --- places ----------------------------------------------------------------------------------------------------------

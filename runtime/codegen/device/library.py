@@ -174,9 +174,51 @@ def total(value):
 """
 
 
-def total_function(name: str, join: Callable[[ir.Expr, ir.Expr], ir.Expr]) -> ir.Function:
+# What the threads before each one join: in a block by doubling steps, then block after block.
+_PREFIX = """
+def prefix(value, nothing):
+    gpu.put(gpu.thread(), value)
+    gpu.block_barrier()
+    place = gpu.place_in_block()
+    step = 1
+    while step < gpu.block_size():
+        mine = gpu.got(gpu.thread(), value)
+        if place >= step:
+            left = gpu.got(gpu.thread() - step, value)
+            mine = joined(left, mine)
+        gpu.block_barrier()
+        gpu.put(gpu.thread(), mine)
+        gpu.block_barrier()
+        step = 2 * step
+    if place == gpu.block_size() - 1:
+        gpu.put_of_block(gpu.block(), gpu.got(gpu.thread(), value))
+    gpu.barrier()
+    before = nothing
+    for block in range(gpu.block()):
+        other = gpu.got_of_block(block, value)
+        before = joined(before, other)
+    if place > 0:
+        other = gpu.got(gpu.thread() - 1, value)
+        before = joined(before, other)
+    gpu.barrier()
+    return before
+"""
+
+Join = Callable[[ir.Expr, ir.Expr], ir.Expr]
+
+
+def prefix_function(name: str, join: Join) -> ir.Function:
+    """The function that joins the numbers of the threads before each one."""
+    return _joining(_PREFIX, name, join)
+
+
+def total_function(name: str, join: Join) -> ir.Function:
     """The function that joins a number of each thread, and gives the whole to all."""
-    (function,) = parse_functions(_TOTAL)
+    return _joining(_TOTAL, name, join)
+
+
+def _joining(text: str, name: str, join: Join) -> ir.Function:
+    (function,) = parse_functions(text)
 
     def change(item: ir.Expr) -> ir.Expr | None:
         return join(*item.arguments) if isinstance(item, ir.Call) and item.function == "joined" else None

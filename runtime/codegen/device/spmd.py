@@ -15,6 +15,7 @@ Every thread runs the statements outside of shared loops alike, with the same va
 way through branches and loops. Where statements write to memory,
 
 - a loop whose trips are independent (`independence.py`) is shared: thread t takes the trips t, t + threads, …
+- of a loop with a running total each thread takes a part of the trips, from the total of the parts before it on;
 - of a loop that stores in places which only its trips know, each thread runs all trips, and does the stores to its own
   part of the array;
 - another loop without shared ones in it, and a single store, is left to the first thread;
@@ -27,15 +28,15 @@ Checks that fail in a shared loop leave it: of all trips that failed, the first 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from runtime.codegen import cost_model
 from runtime.codegen.device.counted_loops import ranges, whole_ranges
 from runtime.codegen.device.given_arrays import Given, given_arrays
-from runtime.codegen.device.independence import Shared, Total, analysed, read, read_by, written
-from runtime.codegen.device.library import total_function
+from runtime.codegen.device.independence import Scan, Shared, Total, analysed, read, read_by, written
+from runtime.codegen.device.library import prefix_function, total_function
 from runtime.codegen.device.owned_stores import owned
 from runtime.codegen.device.partial_results import WORDS, joined, neutral
 from runtime.kernel_ir import ir
@@ -151,10 +152,17 @@ class _Rewriter:
 
     def total(self, join: str, type_: Scalar) -> str:
         """The name of the function that joins what all threads have."""
-        key = (join, (type_,))
+        return self._joining("total", total_function, join, type_)
+
+    def prefix(self, join: str, type_: Scalar) -> str:
+        """The name of the function that joins what the threads before each one have."""
+        return self._joining("prefix", prefix_function, join, type_)
+
+    def _joining(self, kind: str, make: Callable[..., ir.Function], join: str, type_: Scalar) -> str:
+        key = (f"{kind} {join}", (type_,))
         if key not in self.done:
-            self.done[key] = f"total_{WORDS[join]}_{type_.name}"
-            self.made.append(total_function(self.done[key], lambda left, right: joined(join, left, right, type_)))
+            self.done[key] = f"{kind}_{WORDS[join]}_{type_.name}"
+            self.made.append(make(self.done[key], lambda left, right: joined(join, left, right, type_)))
         return self.done[key]
 
     def together(self, name: str, parameters: Sequence[Type | None]) -> str:
@@ -384,10 +392,14 @@ class _Body:
     # --- loops -------------------------------------------------------------------------------------------------------
 
     def _loop(self, item: ir.For | ir.While) -> None:
-        if isinstance(item, ir.For) and self._is_worth_sharing(item):
+        if isinstance(item, ir.For) and self._is_worth_sharing(item) and self._has_long_rows(item):
+            self._rows_or_scans(item)
+        elif isinstance(item, ir.For) and self._is_worth_sharing(item):
             self._share(item, self.loops.shared[item])
         elif not self._writes_memory(item):
             self._alike(item)
+        elif isinstance(item, ir.For) and item in self.loops.scans:
+            self._scan(item, self.loops.scans[item])
         elif item in self.loops.owned:
             self._owned(item)
         elif self._may_run_alone(item):
@@ -410,6 +422,57 @@ class _Body:
                 return True
         return False
 
+    def _has_long_rows(self, item: ir.For) -> bool:
+        """Whether the trips of a loop that threads share have running totals: few trips would leave threads idle."""
+        return any(each in self.loops.scans for each in item.body)
+
+    def _rows_or_scans(self, item: ir.For) -> None:
+        """Threads share the rows, if there are as many, or else each row."""
+        outer, start = self.out, self.pending
+        made: list[ir.Block] = []
+        after = _Pending()
+        for form in (self._together, lambda rows: self._share(rows, self.loops.shared[rows])):
+            self.out, self.pending = [], start.copy()
+            form(item)
+            made.append(self.out)
+            after.join(self.pending)
+        self.out, self.pending = outer, after
+        rows = item.stop if item.start == ir.ZERO else item.stop - item.start
+        self.out.append(ir.If(rows.compare("<", self.threads), *made))
+
+    def _scan(self, item: ir.For, scan: Scan) -> None:
+        """Each thread adds up what its part of the trips adds, and runs them from the total of those before it on."""
+        self.rewriter.shared += 1
+        name, join = scan.total.name, scan.total.join
+        total, type_ = ir.Var(name), self.types.scalar(ir.Var(name))
+        part, first, last, own, before = (
+            ir.Var(self._fresh(base)) for base in ("part", "first", "last", f"own_{name}", f"{name}_before")
+        )
+        self._touch(read([item]) & self.arrays, set())
+        count = ir.call("max", item.stop - item.start, 0)
+        self.out += [
+            ir.assign(part.name, (count + self.threads - 1) // self.threads),
+            ir.assign(first.name, ir.call("min", item.start + self.thread * part, item.stop)),
+            ir.assign(last.name, ir.call("min", first + part, item.stop)),
+            ir.assign(own.name, neutral(join, type_)),
+            ir.For(
+                item.index, first, last, ir.ONE,
+                [*ir.copied(scan.before), ir.assign(own.name, joined(join, own, scan.value, type_))],
+            ),
+        ]  # fmt: skip
+        self._barrier()
+        prefix = ir.call(self.rewriter.prefix(join, type_), own, neutral(join, type_))
+        self.out += [
+            ir.assign(before.name, total),
+            ir.assign(name, prefix),
+            ir.assign(name, joined(join, before, total, type_)),
+        ]
+        self._touch(read([item]) & self.arrays, written(item.body))
+        self.out.append(ir.For(item.index, first, last, ir.ONE, ir.copied(item.body)))
+        if name in self.loops.live[item]:
+            self.out.append(ir.assign(name, ir.call(self.rewriter.total(join, type_), own)))
+            self.out.append(ir.assign(name, joined(join, before, total, type_)))
+
     def _owned(self, item: ir.Statement) -> None:
         """A loop that all threads run alike, but for stores, of which each does those to its part of an array."""
         self.rewriter.shared += 1
@@ -422,7 +485,9 @@ class _Body:
         for each in ir.walk(item.body):
             if isinstance(each, ir.Alloc) or set(ir.targets(each)) & self.arrays:
                 return False
-            if self._calls_a_writer(each) or self._is_worth_sharing(each) or each in self.loops.owned:
+            if self._calls_a_writer(each) or self._is_worth_sharing(each):
+                return False
+            if each in self.loops.owned or each in self.loops.scans:
                 return False
             if isinstance(each, ir.Return) and not _is_failure(each):
                 return False
