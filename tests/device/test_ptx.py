@@ -33,6 +33,12 @@ def test_device_kernels(case: golden.Case, request: Any) -> None:
     golden.compare(case, function.as_text("device-kernel", gradient) + "\n", request)
 
 
+@pytest.mark.parametrize("size", [64, None])
+def test_products_are_tiled_whether_their_sizes_are_known_or_not(size: int | None) -> None:
+    concrete = ag.function(ag.matmul).get_concrete_function(*[ag.TensorSpec([size, size], ag.float32)] * 2)
+    assert "tiled_matmul" in concrete.as_text("device-kernel")
+
+
 def test_products_and_sums_stay_two_roundings() -> None:
     concrete = ag.function(lambda x, y: x * y + 1.0).get_concrete_function(*[ag.TensorSpec([None], ag.float32)] * 2)
     text = concrete.as_text("ptx")

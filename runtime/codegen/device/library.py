@@ -105,7 +105,7 @@ def merged_runs(keys, places, begin, length, width, descending, out_keys, out_pl
 
 
 def gemm(a, a0, b, b0, out, out0, rows, inner, columns, flip_a, flip_b, threads):
-    int_matmul(a, a0, b, b0, out, out0, rows, inner, columns, flip_a, flip_b)
+    matmul(a, a0, b, b0, out, out0, rows, inner, columns, flip_a, flip_b, threads)
 
 
 def log_gamma(y):
