@@ -522,7 +522,7 @@ class Variable(Operators, metaclass=_MadeByCreators):
             raise ValueError(
                 f"Cannot assign value to variable '{self.name}': Shape mismatch. The variable shape "
                 f"{format_shape(self._shape)} and the assigned value shape {format_shape(shape)} are incompatible; a "
-                "variable made with shape=... takes values of several."
+                "variable made with shape=... accepts values of other shapes."
             ) from None
 
     # --- Python protocols ----------------------------------------------------------------------------------------

@@ -204,7 +204,7 @@ def _converter(function: FunctionType) -> Maker | None:
         raise ConversionError(
             f"{function.__qualname__} is nested too deeply to be converted",
             location=Location(source.filename, source.node.lineno, function.__name__),
-            cause="each `elif`, and each `if` with a `return` that others follow, is a function in the one before it",
+            cause="each `elif`, and each `if` with a `return` that others follow, becomes a function of the one before",
             fix="look the cases up in a dictionary, or put groups of them into functions of their own",
         ) from error
     except (SyntaxError, ValueError) as error:

@@ -267,7 +267,7 @@ class Function(Generic[P, Result]):
         if inspect.isgeneratorfunction(self._python_function):
             raise UnsupportedError(
                 f"'{self._name}' is a generator function, and generators are not supported as traced functions",
-                cause="a traced function returns tensors; a generator gives its values to Python, one after another",
+                cause="a traced function returns tensors; a generator yields its values to Python, one after another",
                 fix="trace the functions that the generator calls, or return the values stacked",
             )
 

@@ -305,8 +305,8 @@ def tuple_(*arguments: Any, **options: Any) -> Any:
         raise StagingTypeError(
             "tuple() of something whose length is known only at run time",
             location=user_location(),
-            cause="a tuple of a staged program has a fixed number of items",
-            fix="use list(), which makes a list that may have any length",
+            cause="a tuple in a staged program has a fixed number of items",
+            fix="use list(): lists may have any length",
         )
     return builtins.tuple(items)
 

@@ -368,7 +368,7 @@ def shared(label: str, location: Location | None) -> StagingError:
     return StagingError(
         f"{label} is a list or object that also has another name, depending on a tensor, and one of the two is changed",
         location=location,
-        cause="in Python the other one would change with it; which one that is, is known only at run time",
+        cause="in Python the other one would change with it, but which one is known only at run time",
         fix="choose a copy (list(x), dict(x), copy.copy(x)), or change it in the branch that chooses it",
     )
 

@@ -191,7 +191,7 @@ class Snapshot:
             raise StagingError(
                 f"'{self.label}', a {kind}, is changed in a branch or loop on tensors",
                 location=user_location(),
-                cause=f"whether the change happens is known only at run time, and a {kind} is no part of the program",
+                cause=f"whether the change happens is known only at run time, but a {kind} isn't part of the program",
                 fix="change it outside of the staged code, or use a list or tensor",
             )
         return ContentSlot(self.label, self.owner)
@@ -226,10 +226,10 @@ def staged_list(
         made = StagedList(items, [without_refs(item) for item in more], like)
     except (TypeError, ValueError) as error:
         raise StagingTypeError(
-            f"'{label}' gets or loses elements in a branch or loop on tensors, and they are not of one kind",
+            f"'{label}' gets or loses elements in a branch or loop on tensors, and they have different types",
             location=user_location(),
             cause=f"its length is known only at run time, so all elements need one dtype, shape and structure: {error}",
-            fix="keep unlike things in several lists, or convert them with ag.cast",
+            fix="keep values of different types in several lists, or convert them with ag.cast",
         ) from error
     made.elements.made(made, items)
     return made
@@ -275,7 +275,7 @@ def iterator_over_staged_list() -> StagingError:
     return StagingError(
         "a branch or loop on tensors changes a list that an iterator runs over",
         location=user_location(),
-        cause="the list's length is known only at run time from then on, but the iterator is Python's and runs now",
+        cause="from then on the list's length is known only at run time, but the Python iterator runs now",
         fix="run over a copy (list(items)), over the list itself with `for`, or by index",
     )
 

@@ -334,7 +334,7 @@ class Frame:
             raise StagingValueError(
                 "a NumPy array is written to in a branch or loop on tensors",
                 location=user_location(),
-                cause="whether and how often that happens is known only at run time, and an array is no tensor",
+                cause="whether and how often that happens is known only at run time, and an array isn't a tensor",
                 fix="make it a tensor, and use ag.tensor_scatter_nd_update, or a list",
             ) from error
         finally:
@@ -447,7 +447,7 @@ def end_trace(builder: Any, *outside: Any) -> None:
                 f"'{label}' is a list from outside of the function, and a branch or loop on tensors changes its "
                 "length, or an item at an index that is a tensor",
                 location=each.location,
-                cause="what it would hold afterwards are tensors that exist only inside of the function",
+                cause="it would then hold tensors that exist only inside of the function",
                 fix="make the list in the function and return it",
             )
 

@@ -20,7 +20,7 @@ from runtime.tensor_array import TensorArray
 from runtime.tracebacks import shows_no_frames
 from runtime.variable import Variable
 
-_IMMUTABLE = "tensors are immutable: what changes one makes a new tensor"
+_IMMUTABLE = "tensors are immutable; operations make new ones"
 _FUNCTIONS: dict[Any, str] = {ast.Add: "tensor_scatter_nd_add", ast.Sub: "tensor_scatter_nd_sub"}
 
 
@@ -49,12 +49,15 @@ def _set_item(self: Any, key: Any, value: Any) -> NoReturn:
     else:
         fixes = [
             *_rewritten(ag, self, key, value, target, operator, given),
-            f"where a loop makes all elements, a list, or an {ag}.TensorArray: `array = array.write(i, v)`, then "
+            f"if a loop makes all elements, use a list, or an {ag}.TensorArray: `array = array.write(i, v)`, then "
             "`array.stack()`",
-            f"for state that changes, an {ag}.Variable made outside of functions: "
+            f"for state that changes, use an {ag}.Variable made outside of functions: "
             f"`{_of_variable(target, operator, given)}`",
         ]
-    cause = {Variable: "a variable changes by its methods", TensorArray: "`write` gives the array that holds the value"}
+    cause = {
+        Variable: "variables change through their methods",
+        TensorArray: "`write` returns an array that holds the value",
+    }
     _raise(
         f"'{type(self).__name__}' object does not support item assignment",
         location,
@@ -77,7 +80,7 @@ def _delete_item(self: Any, key: Any) -> NoReturn:
     _raise(f"'{type(self).__name__}' object doesn't support item deletion", location, _IMMUTABLE, [fix])
 
 
-_NO_VALUE = "a dictionary or set finds a key by its value, which {} has only when the program runs"
+_NO_VALUE = "a dictionary or set finds a key by its value, and {} has one only at run time"
 _UNHASHABLE = "Tensor is unhashable. Instead, use tensor.ref() as the key."
 
 
@@ -90,11 +93,11 @@ def _hash(self: Any) -> NoReturn:
     ag = _alias(frame)
     location = location_of(frame.f_code, frame.f_lineno, frame.f_lasti)
     if isinstance(self, SymbolicTensor):
-        cause = _NO_VALUE.format("a tensor of a function that is being traced")
+        cause = _NO_VALUE.format("a symbolic tensor")
         fixes = _instead_of_keys(ag)
     else:
         cause = "`==` compares tensors element by element, so a dictionary or set can't find one by its value"
-        fixes = ["look it up by its number, `int(t)` or `float(t)`, or by which tensor it is, `t.ref()`"]
+        fixes = ["use its value as the key, `int(t)` or `float(t)`, or its identity, `t.ref()`"]
     _raise(_UNHASHABLE, location, cause, fixes)
 
 
@@ -103,7 +106,7 @@ def _hash_of_number(self: StagedNumber) -> NoReturn:
     """Raises TypeError: the number has no value while it is traced."""
     frame = sys._getframe(2)
     message = (
-        f"a Python {self.kind.__name__} that is known only when the program runs can't be the key of a dictionary "
+        f"a Python {self.kind.__name__} that is known only at run time can't be the key of a dictionary "
         "or the element of a set"
     )
     if is_own_file(frame.f_code.co_filename):
@@ -115,8 +118,8 @@ def _hash_of_number(self: StagedNumber) -> NoReturn:
 
 def _instead_of_keys(ag: str) -> list[str]:
     return [
-        f"for values of one kind, a list or tensor and an index: `{ag}.stack(values)[i]`",
-        f"for others, {ag}.switch_case(i, functions), or `if` and `elif`",
+        f"for values of one type, use a list or tensor and an index: `{ag}.stack(values)[i]`",
+        f"for others, use {ag}.switch_case(i, functions), or `if` and `elif`",
     ]
 
 

@@ -213,9 +213,9 @@ def _chosen(owner: Any, position: Any, first: int, end: int, of: Callable[[Any],
 
 def _unlike(owner: Any, what: str, error: Exception) -> StagingTypeError:
     return StagingTypeError(
-        f"{what}, and the items are not of one kind",
+        f"{what}, and the items have different types",
         location=user_location(),
-        cause=f"which item it is, is known only at run time, so all need one dtype, shape and structure: {error}",
+        cause=f"the index is known only at run time, so all items need one dtype, shape and structure: {error}",
         fix="choose with `if`, or ag.switch_case for functions; convert items with ag.cast",
     )
 

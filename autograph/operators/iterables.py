@@ -356,7 +356,7 @@ def refuse_outdated(items: StagedList) -> None:
             raise StagingError(
                 "a generator over a list whose length is known only at run time, which has changed since",
                 location=user_location(),
-                cause="the items of such a generator are taken when it is made; Python's would see the change",
+                cause="its items are taken when the generator is created, but in Python it would see the change",
                 fix="use the generator before the change, or make a list of its items ([...] in place of (...))",
             )
 
@@ -374,7 +374,7 @@ def watched(generator: StagedList, body: Callable[[Any], Any]) -> Callable[[Any]
             raise StagingError(
                 "a loop over a generator changes the list that the generator runs over",
                 location=user_location(),
-                cause="the items of such a generator are taken when it is made; Python's would see the change",
+                cause="its items are taken when the generator is created, but in Python it would see the change",
                 fix="run over the list itself",
             )
 
@@ -427,7 +427,7 @@ def zip_(*iterables: Any, **options: Any) -> Any:
         raise StagingError(
             "zip() of one iterator with itself, over something staged",
             location=user_location(),
-            cause="in Python each of the parts takes items off that the others don't get",
+            cause="in Python each part takes items that the others then don't get",
             fix="use indices: `x[0::2]`, `x[1::2]`",
         )
     found = [source for source in sources if source is not None]

@@ -62,6 +62,6 @@ def _refused(what: str) -> StagingError:
     return StagingError(
         f"an iterator {what}",
         location=user_location(),
-        cause="an iterator of Python's runs while the function is traced: once, whatever the program does later",
-        fix="take the items before, or use a tensor or list and an index",
+        cause="a Python iterator runs only once, while the function is traced",
+        fix="take the items before the loop, or use a tensor or list and an index",
     )

@@ -100,9 +100,9 @@ def before_loop(limit: Any, body: Builder, starts: Mapping[Value, Callable[[], A
             outside[value] = ctx.builder.read_state(keys[value])
         elif value.node is None or value.graph is not body.graph or value.node.op.effect:
             raise StagingError(
-                "maximum_iterations of a loop hangs on what happens in its body",
+                "maximum_iterations of a loop depends on values that its body computes",
                 location=user_location(),
-                cause="how many iterations there are at most is computed once, before the loop",
+                cause="the limit is computed once, before the loop",
                 fix="call set_loop_options first in the loop's body, with a number that is computed before the loop",
             )
         elif value.node not in needed:

@@ -210,7 +210,7 @@ class Variable:
                 f"tensors: {shape_of(self.structure)} before, {shape_of(value)} after",
                 location=user_location(),
                 cause="the number of iterations is known only at run time, so every iteration must keep the structure",
-                fix="collect values in an ag.TensorArray, or keep the length of lists and tuples",
+                fix="collect values in an ag.TensorArray, or keep the lengths of lists and tuples",
             )
         return [each for _, each in found]
 

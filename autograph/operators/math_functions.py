@@ -144,7 +144,7 @@ def _missing(name: str) -> Callable[..., Any]:
         raise StagingTypeError(
             f"math.{name}() of a tensor",
             location=user_location(),
-            cause=f"math.{name} works on Python numbers, and the value of a tensor is known only when the program runs",
+            cause=f"math.{name} works on Python numbers, and the value of a tensor is known only at run time",
             fix="compute it outside of the function, or with other functions of math or ag.math",
         )
 

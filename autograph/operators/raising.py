@@ -214,7 +214,7 @@ def _refuse_clauses(error: BaseException) -> None:
                         f"{type(error).__name__} is raised under a condition on a tensor, and a `try` around the "
                         "condition would catch it",
                         location=user_location(),
-                        cause="whether it is raised is known only at run time, when the `try` is long over",
+                        cause="whether it is raised is known only at run time, after the `try` has ended",
                         fix="put the `try` into the branch, or set a flag instead of raising;"
                         " a `raise` statement in the `try` statement itself is caught",
                     ) from error
@@ -234,7 +234,7 @@ def _refuse_managers(error: BaseException, is_flagged: bool = False) -> None:
                 f"{type(error).__name__} is raised under a condition on a tensor, and `with {manager}` around the "
                 "condition would swallow it",
                 location=user_location(),
-                cause="whether it is raised is known only at run time, when the `with` is long over",
+                cause="whether it is raised is known only at run time, after the `with` has ended",
                 fix="use `try` and `except` around the `if` that raises",
             ) from error
         frame = frame.f_back

@@ -115,7 +115,7 @@ class _State:
                 "tensor",
                 location=user_location(),
                 cause="how deep the calls go is known only at run time, so all calls must keep the structure",
-                fix="keep the length of lists and tuples, and the keys of dictionaries",
+                fix="keep the lengths of lists and tuples, and the keys of dictionaries",
             )
         found = [
             _joined(type_, before, after, f"'{label}'", ("before a call", "after it"))
@@ -440,8 +440,8 @@ class Recursion:
         raise StagingError(
             f"the types of the results of the recursive function '{activation.callee.__name__}' never settle",
             location=self.location,
-            cause="each call gives something of another type than the calls in it",
-            fix="have all ways through the function return tensors of one dtype and rank",
+            cause="each call returns another type than the calls inside it",
+            fix="return tensors of one dtype and rank on all paths through the function",
         )
 
     def promote(self) -> bool:
@@ -639,8 +639,8 @@ class Recursion:
         return StagingError(
             f"'{name}' has no case in which it doesn't call itself",
             location=self.location,
-            cause="every way through the function needs the result of a further call, so it would never return",
-            fix="return something that doesn't depend on a further call under one of the conditions",
+            cause="every path through the function needs the result of another call, so it would never return",
+            fix="return a value that needs no further call under one of the conditions",
         )
 
     def mismatch(self, what: str) -> Exception:
@@ -648,7 +648,7 @@ class Recursion:
             f"'{self.activation.callee.__name__}' calls itself under a condition on a tensor and {what}",
             location=self.location,
             cause="how deep the calls go is known only at run time, so all calls must return the same structure",
-            fix="return tensors in the same structure on every way, or put them into an ag.TensorArray",
+            fix="return tensors in the same structure on every path, or put them into an ag.TensorArray",
         )
 
 

@@ -503,7 +503,7 @@ def _mismatch(label: str, one: Any, other: Any) -> StagingTypeError | StagingVal
             f"the function returns {names[0]} {_BRANCHES[0]} of a condition on a tensor, {names[1]} {_BRANCHES[1]}: "
             f"the {'main' if one is None else 'else'} branch must also have a return",
             location=user_location(),
-            cause="which one would be known only at run time (a way through without `return` gives None)",
+            cause="the branch is known only at run time (a path without `return` returns None)",
             fix="return a value of the same type in both cases",
         )
     parts = [children(each) for each in (one, other)]
@@ -520,6 +520,6 @@ def _mismatch(label: str, one: Any, other: Any) -> StagingTypeError | StagingVal
     return StagingTypeError(
         f"{label} is {names[0]} {_BRANCHES[0]} of a condition on a tensor, {names[1]} {_BRANCHES[1]}",
         location=user_location(),
-        cause="which one would be known only at run time, and then only numbers and tensors can be chosen",
+        cause="the branch is known only at run time, and only numbers and tensors can be selected then",
         fix=f"make {label} a value of the same type and structure in both branches",
     )

@@ -156,8 +156,8 @@ def _operand(value: Any, word: str) -> Any:
         raise StagingTypeError(
             f"an operand of `{word}` is {describe(value)} beside a tensor",
             location=user_location(),
-            cause=f"which operand `{word}` gives would be known only at run time",
-            fix="compare it, so that every operand is a boolean",
+            cause=f"which operand `{word}` returns is known only at run time",
+            fix="compare it with something, so that every operand is a boolean",
         )
     return convert_to_tensor(value)
 

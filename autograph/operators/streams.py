@@ -73,7 +73,7 @@ def iter_(*arguments: Any) -> Any:
         raise StagingError(
             "iter() of a list whose length is known only at run time",
             location=user_location(),
-            cause="an iterator of Python's runs while the function is traced, when the list has no length yet",
+            cause="a Python iterator runs while the function is traced, when the list has no length yet",
             fix="loop over the list itself with `for`, or by index",
         )
     return iter(*arguments)

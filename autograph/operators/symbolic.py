@@ -201,11 +201,13 @@ def conflict(label: str, one: Any, other: Any, names: tuple[str, str]) -> Stagin
         kinds = [convert_to_tensor(each).dtype.name for each in (one, other)]
         if kinds[0] != kinds[1]:
             text = f"{label} has dtype {kinds[0]} {names[0]}, but dtype {kinds[1]} {names[1]}: {first} and {second}"
+    # Others than tensors and numbers can't be cast.
+    can_cast = all(has_dtype(each) or isinstance(each, (bool, int, float, complex)) for each in (one, other))
     return StagingTypeError(
         text,
         location=user_location(),
         cause="a variable set under a condition on tensors, or in a loop on them, needs one type",
-        fix="convert one of them with ag.cast, or keep them in two variables",
+        fix=f"{'convert one with ag.cast' if can_cast else 'use values of one type'}, or keep them in two variables",
     )
 
 

@@ -108,7 +108,7 @@ def test_staged_code_is_told_the_same(statement: str, shape: list[int], loop: st
 @pytest.mark.parametrize("statement", ["x[:, 0] = v", "x[::2] = v", "x[None] = v", "x[0, 0:1] += v", "x[..., 1] = v"])
 def test_parts_that_only_a_variable_takes(statement: str) -> None:
     message = refusal(statement, x=ag.zeros([3, 2]), **tensors())
-    assert fixes(message)[0].startswith("where a loop makes all elements")
+    assert fixes(message)[0].startswith("if a loop makes all elements")
     names = {"ag": ag, "state": ag.Variable(ag.zeros([3, 2])), **tensors()}
     expected = {"x": np.zeros([3, 2], np.float32), "v": np.float32(5.0)}
     exec(statement, expected)

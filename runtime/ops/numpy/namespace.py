@@ -81,7 +81,7 @@ def _function(name: str) -> Callable[..., Any]:
             rest = {k: v for k, v in options.items() if k != "dtype"}
             if own is not None and dtype is not None and fits(own, args, rest):
                 return cast(late(own)(*args, **rest), dtype)
-            raise refuse(target, "no op stands for it with these arguments")
+            raise refuse(target, "there is no op for it with these arguments")
         return _tensors(target(*[_plain(v) for v in args], **{k: _plain(v) for k, v in kwargs.items()}))
 
     function.__name__ = function.__qualname__ = name

@@ -53,8 +53,8 @@ def as_array(value: Any) -> Any:
 def refuse(function: Any, why: str) -> TypeError:
     name = getattr(function, "__name__", str(function))
     return TypeError(
-        f"np.{name} can't be staged on a symbolic tensor: {why}. Use the function of `ag` that does the same, or "
-        "ag.numpy_function to call NumPy when the program runs."
+        f"np.{name} can't be staged on a symbolic tensor: {why}. Use a similar function of `ag`, or "
+        "ag.numpy_function to call NumPy at run time."
     )
 
 
@@ -91,7 +91,7 @@ def _array_ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any
         result = function(*[_as_tensor(v) for v in inputs], **options)
         return result if out is None else _write(ufunc, result, out)
     if any(contains_symbolic(v) for v in (*inputs, out)):
-        raise refuse(ufunc, "no op stands for it with these arguments")
+        raise refuse(ufunc, "there is no op for it with these arguments")
     if dtype is not None:
         options["dtype"] = dtype
     if out is not None:
@@ -147,7 +147,7 @@ def _array_function(self: Any, function: Any, types: Any, args: Any, kwargs: dic
     if own is not None and fits(own, args, options):
         return (own if ctx.builder is None else late(own))(*args, **options)
     if any(contains_symbolic(v) for v in (*args, *kwargs.values())):
-        raise refuse(function, "no op stands for it" if own is None else "not with these arguments")
+        raise refuse(function, "there is no op for it" if own is None else "not with these arguments")
     return function(*[as_array(v) for v in args], **{k: as_array(v) for k, v in kwargs.items()})
 
 
