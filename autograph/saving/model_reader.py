@@ -124,7 +124,7 @@ class _Loader:
         if not all(map(tensors.is_description, self._said_arrays.values())):
             raise Damaged("the description of an array is damaged")
         try:
-            self._file = tensors.ArrayFile(folder / data)
+            self._file = tensors.ArrayFile(self._inside(data))
         except NotFoundError as error:
             raise DataLossError(f"The saved model in {folder} is incomplete: {error}") from None
         self._variables = [
@@ -147,6 +147,15 @@ class _Loader:
         self._traces = list(map(self._trace, field(document, "traces", list)))
         self._functions = list(map(self._function, field(document, "functions", list)))
         self._fill()
+
+    def _inside(self, name: str) -> Path:
+        """A file of the folder. Raises DataLossError for a link that leads out of it."""
+        path = self._folder / name
+        if not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(self._folder)):
+            raise DataLossError(
+                f"{path} is a link out of the saved model: copy the model with files in place of its links"
+            )
+        return path
 
     def root(self) -> Any:
         signatures = {}
@@ -182,9 +191,10 @@ class _Loader:
             name = checked(said["asset"], str)
             if not _ASSET.fullmatch(name) or name.endswith(("/.", "/..")):
                 raise Damaged(f"{name!r} is no name of an asset")
-            if not (self._folder / name).is_file():
+            path = self._inside(name)
+            if not path.is_file():
                 raise DataLossError(f"The saved model in {self._folder} is incomplete: there is no file {name}")
-            return Asset(self._folder / name)
+            return Asset(path)
         array, dtype = self._array(field(said, "array", str))
         return EagerTensor(array if array.shape or array.dtype == object else array[()], dtype)
 

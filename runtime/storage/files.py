@@ -86,7 +86,10 @@ def read_document(path: Path, kind: str, version: int) -> dict[str, Any]:
     UnimplementedError if it is of a later version.
     """
     try:
-        if path.stat().st_size > _MOST_BYTES:
+        found = path.stat()
+        if not stat.S_ISREG(found.st_mode):
+            raise DataLossError(f"{path} is no {kind}: it is no regular file")  # a device might never end
+        if found.st_size > _MOST_BYTES:
             raise DataLossError(f"{path} is no {kind}: it is larger than any")
         text = path.read_text(encoding="utf-8")
     except (FileNotFoundError, NotADirectoryError):
@@ -100,12 +103,12 @@ def read_document(path: Path, kind: str, version: int) -> dict[str, Any]:
         raise DataLossError(f"{path} is no {kind}, or it is damaged: {reason}") from None
     if not isinstance(document, dict) or document.get("format") != kind:
         raise DataLossError(f"{path} is no {kind}")
-    found = document.get("version")
-    if type(found) is not int or found < 1:
+    own = document.get("version")
+    if type(own) is not int or own < 1:
         raise DataLossError(f"{path} says no version")
-    if found > version:
+    if own > version:
         raise UnimplementedError(
-            f"{path} is a {kind} of version {found}, which a newer autograph has written; this one reads versions up "
+            f"{path} is a {kind} of version {own}, which a newer autograph has written; this one reads versions up "
             f"to {version}. Update autograph, or write the file with this one."
         )
     said = document.pop("crc32", None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import shutil
 import zlib
@@ -58,6 +59,37 @@ def test_a_newer_version(folder):
 def test_something_else(folder, content):
     (folder / "saved_model.json").write_bytes(content)
     with pytest.raises(ag.errors.DataLossError):
+        ag.saved_model.load(folder)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no named pipes")
+def test_what_is_no_file(folder, tmp_path):
+    """Nothing waits for a pipe, or reads a device that never ends."""
+    path = folder / "saved_model.json"
+    path.unlink()
+    os.mkfifo(path)
+    with pytest.raises(ag.errors.DataLossError, match="it is no regular file"):
+        ag.saved_model.load(folder)
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(ag.errors.DataLossError, match="it is no regular file"):
+        ag.saved_model.load(folder)
+
+
+@pytest.mark.parametrize("pattern", ["data-*", "assets/*", "assets"])
+def test_links_out_of_the_folder(folder, tmp_path, pattern):
+    (path,) = folder.glob(pattern)
+    moved = tmp_path / "elsewhere"
+    path.rename(moved)
+    try:
+        path.symlink_to(moved)
+    except OSError:
+        pytest.skip("links can't be made here")
+    with pytest.raises(ag.errors.DataLossError, match="a link out of the saved model"):
+        ag.saved_model.load(folder)
+    path.unlink()
+    path.symlink_to(moved.rename(folder / "within").name)  # a link inside the folder is one of its files
+    if pattern == "data-*":
         ag.saved_model.load(folder)
 
 
