@@ -1,4 +1,4 @@
-"""The command line: `autograph to-code` shows what functions are rewritten to, `autograph graph` their programs,
+"""The command line: `autograph to-code` shows the converted source of functions, `autograph graph` their programs,
 `autograph explain` how they run, `autograph compile` makes C libraries of them and `autograph onnx` ONNX models,
 `autograph saved-model` shows and runs saved models, `autograph run` runs programs written for TensorFlow,
 `autograph serve` shows a page to play with, `autograph cache` shows the folder of compiled kernels.
@@ -27,7 +27,7 @@ examples:
   autograph to-code --diff model.py:train_step        original and converted, side by side
   autograph to-code --passes model.py:train_step      the text after each pass that changes it
   autograph to-code --all model.py                    every function of a file
-  autograph to-code --check *.py                      nothing but an exit code of 1 if something can't be converted
+  autograph to-code --check *.py                      only what can't be converted; exit code 1 if there is any
   cat model.py | autograph to-code -:train_step       from standard input
 """
 _GRAPH_EXAMPLES = """\
@@ -222,12 +222,12 @@ def _parser() -> argparse.ArgumentParser:
         commands,
         "compile",
         help="compile a function to a C library, which needs no Python",
-        description="Imports a file and compiles a function of it to a C library: a header, and what to link.",
+        description="Imports a file and compiles one of its functions to a C library: a header and libraries to link.",
         examples=_COMPILE_EXAMPLES,
     )
     _takes_function(library)
     library.add_argument("--output", required=True, metavar="DIR", help="the folder to write to")
-    library.add_argument("--name", help="what files and functions are called (default: the function's name)")
+    library.add_argument("--name", help="the name of files and functions (default: the function's name)")
     library.add_argument("--gradient", action="store_true", help="define NAME_gradient, too")
     library.add_argument(
         "--weights", metavar="FILE.safetensors", help="write tensors and variables to this file, which NAME_load reads"
@@ -249,7 +249,7 @@ def _parser() -> argparse.ArgumentParser:
         description="Shows the signatures, functions and variables of a saved model, or runs a signature.",
         examples=_SAVED_MODEL_EXAMPLES,
     )
-    saved.add_argument("action", choices=("show", "run"), help="print what there is, or call a signature")
+    saved.add_argument("action", choices=("show", "run"), help="print the contents, or call a signature")
     saved.add_argument("folder", metavar="DIR", help="the folder of the saved model")
     saved.add_argument(
         "inputs",
@@ -273,7 +273,7 @@ def _parser() -> argparse.ArgumentParser:
     serve = commands.add_parser(
         "serve",
         help="serve a page that shows the stages of a program as you type it",
-        description="Serves a page on this machine: a program on its left, and what becomes of it on its right, from "
+        description="Serves a page on this machine: a program on the left, and on the right each of its stages, from "
         "the converted source to assembly. The code runs in child processes with limits of time and memory.",
     )
     serve.add_argument("--port", type=int, default=0, help="the port to listen on (default: a free one)")
@@ -282,7 +282,9 @@ def _parser() -> argparse.ArgumentParser:
         help="show or empty the folder of compiled kernels",
         description="Compiled kernels are kept in a folder (AUTOGRAPH_CACHE_DIR), up to a size (AUTOGRAPH_CACHE_SIZE).",
     )
-    cache.add_argument("action", choices=("info", "clear"), help="print what there is, or remove it all")
+    cache.add_argument(
+        "action", choices=("info", "clear"), help="print the folder, number and size of kernels, or remove them all"
+    )
     return parser
 
 

@@ -36,6 +36,7 @@ textarea { width: 100%; height: 100%; resize: none; outline: none; background: v
 pre { overflow: auto; white-space: pre; }
 pre.bad { color: var(--bad); white-space: pre-wrap; }
 pre.old { opacity: .5; }
+pre.wrapped { white-space: pre-wrap; overflow-wrap: anywhere; }
 nav { display: flex; flex-wrap: wrap; border-bottom: 1px solid var(--line); }
 nav button { font: inherit; color: inherit; background: none; border: 0; border-bottom: 2px solid transparent;
              padding: .4rem .8rem; cursor: pointer; }
@@ -66,7 +67,7 @@ async function show() {
   }
   if (number !== asked) return;
   at('shown').textContent = answer.text;
-  at('shown').className = answer.ok ? '' : 'bad';
+  at('shown').className = !answer.ok ? 'bad' : stage === 'explain' ? 'wrapped' : '';
 }
 const later = () => { clearTimeout(waiting); waiting = setTimeout(show, 500); };
 for (const id of ['source', 'function', 'signature']) at(id).addEventListener('input', later);

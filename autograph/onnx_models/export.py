@@ -26,7 +26,7 @@ _MOST_BYTES = 2**31 - 2**26
 
 @dataclass(frozen=True)
 class OnnxModel:
-    """What an export has made.
+    """The result of an export.
 
     Attributes:
         path: the model's file.
@@ -53,8 +53,8 @@ def export(
     """Writes a function as an ONNX model, which ONNX Runtime and others run without Python and this project.
 
     Loops become `Loop` and `Scan`, branches `If`, the stacks of gradients sequences. Tensors and variables that the
-    function reads become weights, with their values now. Dimensions that the signature leaves open stay open. A
-    variable that the function assigns becomes an input with a default and an output. A list that staged code has made
+    function reads become weights, with their current values. Dimensions that the signature leaves open stay open. A
+    variable that the function assigns becomes an input with a default and an output. A list that staged code builds
     becomes one tensor with a row for each element. `ag.debugging` checks, `assert`, `raise` and `print` have no form in
     ONNX and are left out, with a warning. The model is of opset 20, and has passed `onnx.checker`. See docs/deploy.md.
 
@@ -62,10 +62,10 @@ def export(
         function: what `get_concrete_function` returns, or an `ag.function` with an `input_signature`. Ranks of
             arguments and results must be known.
         path: the model's file.
-        external_data: whether weights go to a second file, `PATH.data`, beside the model; by default where the model
-            would be larger than ONNX allows (2 GiB).
-        input_names, output_names: what the model's inputs and outputs are called; by default as the function's
-            parameters, and as the way to a result in its structure.
+        external_data: whether weights go to a second file, `PATH.data`, beside the model; by default if the model would
+            be larger than ONNX allows (2 GiB).
+        input_names, output_names: the names of the model's inputs and outputs; by default those of the function's
+            parameters, and the path to a result in its structure.
 
     Returns an `OnnxModel`.
 

@@ -17,10 +17,10 @@ from runtime.variable import Variable
 
 
 class OnnxFunction(Module):
-    """A model that was loaded: call it with tensors, by position or by name.
+    """A loaded model: call it with tensors, by position or by name.
 
-    It runs eagerly, node by node; `ag.function(model)` makes one program of it. Tapes see through it. The result is a
-    tensor, or a tuple of them where the model has several outputs; a sequence is a list.
+    It runs eagerly, node by node; `ag.function(model)` compiles it as one program. Tapes record it. The result is a
+    tensor, or a tuple if the model has several outputs; a sequence is a list.
 
     Attributes: `input_names` and `output_names`; `input_specs`, a TensorSpec by name; `weights`, the variables by name
     where it was loaded with `trainable=True`.
@@ -91,9 +91,9 @@ def _variable_name(name: str) -> str:
 def load(path: str | os.PathLike[str], trainable: bool = False) -> OnnxFunction:
     """Reads an ONNX model as a function of tensors, which can be called, differentiated and traced.
 
-    Nothing of the file is run: what it may do is what the operators of the standard do, with public operations of this
-    project. Weights may stand in files beside the model, in its folder. What it computes is up to its author: it can
-    take long and use much memory.
+    No code from the file is run: only the standard's operators, by public operations of this project. Weights may be in
+    files in the model's folder. The model's author decides what it computes: it can run for a long time and use much
+    memory.
 
     Args:
         path: the model's file.

@@ -23,16 +23,16 @@ _OWN = "_self_"  # begins the attributes that aren't the user's
 class Checkpoint(objects.Holder):
     """A group of objects whose values are saved and restored together.
 
-    root       an object in whose place the checkpoint stands: what it holds is saved under the same names
+    root       an object whose parts are saved as if they were the checkpoint's own, under the same names
     kwargs     objects by name; they become attributes. More may be set as attributes later.
 
-    What is saved are variables, random generators, iterators over datasets and tables that change, and what holds such:
-    modules, lists, tuples, dictionaries, objects with attributes. On restoring it is the names of attributes, keys and
-    indices on the way from the checkpoint that decide, not the names of variables.
+    It saves variables, random generators, iterators over datasets and mutable tables, in modules, lists, tuples,
+    dictionaries and objects with attributes. When it is restored, the attributes, keys and indices on the path from the
+    checkpoint identify a value, not the names of variables.
 
-    An iterator goes on where the saved one was, by making the elements up to there again.
+    An iterator continues where the saved one was, by producing the elements up to there again.
 
-    Raises ValueError for what can't hold values, and for a name that the root uses.
+    Raises ValueError for objects that can't hold values, and for a name that the root uses.
     """
 
     def __init__(self, root: Any = None, **kwargs: Any) -> None:
@@ -82,8 +82,8 @@ class Checkpoint(objects.Holder):
     def save(self, file_prefix: str | os.PathLike[str], options: CheckpointOptions | None = None) -> str:
         """Saves the values under the path `file_prefix-N`, where N counts the calls; returns that path.
 
-        The file `checkpoint` of the folder then names it as the latest one. A folder that isn't there is made. While
-        files are written an earlier checkpoint stays whole, whatever happens to the process.
+        The folder's file `checkpoint` then names it as the latest one. A missing folder is created. While files are
+        written, an earlier checkpoint stays intact, whatever happens to the process.
 
         Raises InvalidArgumentError for values that can't be written, OSError if files can't, RuntimeError in a
         traced function.
@@ -96,8 +96,8 @@ class Checkpoint(objects.Holder):
         return path
 
     def write(self, file_prefix: str | os.PathLike[str], options: CheckpointOptions | None = None) -> str:
-        """Writes the values under exactly this path, for `read`; returns the path. No numbers, and no file
-        `checkpoint`. Raises as `save`."""
+        """Writes the values under exactly this path, for `read`; returns the path. It adds no number, and writes no
+        file `checkpoint`. Raises the errors of `save`."""
         check_eager("Checkpoint.write")
         path = os.fspath(file_prefix)
         self._write(path, options)
@@ -135,12 +135,12 @@ class Checkpoint(objects.Holder):
     # --- reading -------------------------------------------------------------------------------------------------
 
     def restore(self, save_path: str | os.PathLike[str] | None, options: CheckpointOptions | None = None) -> Any:
-        """Restores what `save` has saved, now and, for objects that don't exist yet, when they become attributes.
+        """Restores the values that `save` saved: now or, for objects that don't exist yet, when they become attributes.
 
         save_path   what `save` returned, or `latest_checkpoint`; None restores nothing
 
-        Returns a status, whose `assert_consumed()` and `assert_existing_objects_matched()` raise AssertionError where
-        not all was restored; `expect_partial()` silences the warning of values that never were.
+        Returns a status, whose `assert_consumed()` and `assert_existing_objects_matched()` raise AssertionError if not
+        everything was restored; `expect_partial()` silences the warning about values that never were.
 
         Raises NotFoundError if there is no such checkpoint, ValueError and InvalidArgumentError if a variable has
         another shape or dtype, DataLossError for damaged files, UnimplementedError for files of a newer version; then
@@ -154,7 +154,7 @@ class Checkpoint(objects.Holder):
             raise NotFoundError(f"Error when restoring from checkpoint at {save_path}: {error}") from None
 
     def read(self, save_path: str | os.PathLike[str], options: CheckpointOptions | None = None) -> Any:
-        """Restores what `write` has written. Returns and raises as `restore`."""
+        """Restores the values that `write` wrote. Returns and raises the same as `restore`."""
         check_eager("Checkpoint.read")
         return self._restored(save_path)
 

@@ -185,7 +185,7 @@ def trace_on(graph: bool = True, profiler: bool = False, profiler_outdir: Any = 
 
 
 def trace_export(name: str, step: Any = None, profiler_outdir: Any = None) -> None:
-    """Ends what `trace_on` began, and writes it: the graphs to the default writer, if there is one, the profile to its
+    """Ends the trace of `trace_on` and writes it: the graphs to the default writer, if there is one, the profile to its
     folder.
 
     name: the tag. step: an integer, by default that of `as_default` or `set_step`. profiler_outdir: has no effect;
@@ -210,7 +210,7 @@ def trace_export(name: str, step: Any = None, profiler_outdir: Any = None) -> No
 
 
 def trace_off() -> None:
-    """Ends what `trace_on` began, and forgets it. Does nothing where no trace is on."""
+    """Ends the trace of `trace_on` and discards it. Does nothing where no trace is on."""
     _end(save=False)
 
 

@@ -141,10 +141,10 @@ class Trace:
 
 @contextlib.contextmanager
 def trace(path: Any, options: ProfilerOptions | None = None) -> Iterator[None]:
-    """A block whose profile is written to one file, which Perfetto (ui.perfetto.dev) and chrome://tracing open.
+    """A block whose profile is written to one file, for Perfetto (ui.perfetto.dev) and chrome://tracing.
 
-    path: the file; compressed by gzip if its name ends with ".gz". options: what the profile holds. Blocks may nest,
-    and may run beside `start`. The file is written at the end of the block, also where that ends with an exception.
+    path: the file; compressed by gzip if its name ends with ".gz". options: `ProfilerOptions`. Blocks may nest, and may
+    run beside `start`. The file is written at the end of the block, also after an exception.
     """
     session = _Session(options or ProfilerOptions())
     try:

@@ -50,9 +50,9 @@ class _Record:
 
 @contextlib.contextmanager
 def summary_scope(name: str, default_name: str = "summary", values: Any = None) -> Iterator[tuple[str, str]]:
-    """A block for a kind of summary of one's own: gives its tag and the scope of its operations.
+    """A block for your own kind of summary: returns its tag and the scope of its operations.
 
-    The tag is `name`, or `default_name` where that is empty, after the open `name_scope`s. Those around the call of a
+    The tag is `name`, or `default_name` if that is empty, after the open `name_scope`s. Those around the call of a
     traced function don't count: its later calls have others.
     """
     name = name or default_name
@@ -74,7 +74,7 @@ def write(tag: str, tensor: Any, step: Any = None, metadata: Any = None, name: s
     tensor: the tensor, or a function without arguments that gives it, which is called only if it is written. step: an
     integer, by default that of `as_default` or `set_step`. metadata: TensorBoard's `SummaryMetadata`, or its bytes.
 
-    Raises ValueError for a step that isn't a scalar, and where a summary is to be written without step; TypeError for
+    Raises ValueError for a step that isn't a scalar, and for a summary without a step; TypeError for
     a step that isn't an integer.
     """
     return _write(tag, tensor if callable(tensor) else lambda: tensor, step, metadata)

@@ -220,14 +220,14 @@ def should_record_summaries() -> Tensor:
 
 
 def get_step() -> Any:
-    """The thread's default step, as it was given; None where none is set."""
+    """The thread's default step, as it was set, or None."""
     return state.step
 
 
 def set_step(step: Any) -> None:
-    """Sets the default of the `step` argument for the thread; None: there is none.
+    """Sets the thread's default of the `step` argument; None removes it.
 
-    step: an integer, a tensor or a variable. A traced function reads a variable when it runs, and keeps anything else
-    as it was when it was traced.
+    step: an integer, a tensor or a variable. A traced function reads a variable at run time, and keeps anything else
+    from the time of the trace.
     """
     state.step = step

@@ -17,7 +17,7 @@ from runtime.ops.dispatch import call
 def compute_gradient(f: Callable[..., Any], x: Sequence[Any], delta: float | None = None) -> tuple[list, list]:
     """(theoretical, numerical) Jacobians of `f` at `x`, as `tf.test.compute_gradient`.
 
-    f: takes the tensors of `x`, gives one tensor. delta: step of the central differences; default 1/1024.
+    f: takes the tensors of `x`, returns one tensor. delta: the step of the central differences; default 1/1024.
     Each Jacobian is an array of shape (elements of f(*x), elements of the argument).
 
     Raises TypeError when `x` isn't a list or tuple.
@@ -80,7 +80,8 @@ class Worst:
 
 @dataclass
 class GradientReport:
-    """What `check_gradients` found: the largest error, relative to the largest entry, per order and argument; and for
+    """The result of `check_gradients`: the largest error, relative to the largest entry, per order and argument; and
+    for
     those above the tolerance the place where it is largest."""
 
     errors: dict[tuple[int, int], float]
@@ -106,14 +107,14 @@ def check_gradients(
 ) -> GradientReport:
     """Compares the gradients of `f` at `args` with central differences, up to `order`; raises if they differ.
 
-    f: gives a tensor or a structure of tensors (of any shapes; for the higher orders their elements are summed with
-    fixed weights).
-    args: a list of arrays or tensors; use float64, float32 leaves few digits to the differences. Those that aren't
-    floating-point are handed on, and not differentiated by.
+    f: returns a tensor or a structure of tensors (of any shapes; for higher orders their elements are summed with fixed
+    weights).
+    args: a list of arrays or tensors; use float64, because float32 leaves few digits to the differences. Arguments that
+    aren't floating-point are passed on, but not differentiated.
     tolerance: relative; default 1e-5 for float64, 1e-2 otherwise.
 
     Raises AssertionError with the report when a gradient is wrong, TypeError when `args` isn't a list or tuple,
-    ValueError when there is nothing to differentiate by. Gives the report otherwise.
+    ValueError if no argument is floating-point. Returns the report otherwise.
     """
     if not isinstance(args, (list, tuple)):
         raise TypeError(f"`args` must be a list or tuple of the arguments of `f`, not {type(args).__name__}")

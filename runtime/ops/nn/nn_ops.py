@@ -220,9 +220,9 @@ def dropout(
 def stateless_dropout(
     x: TensorLike, rate: Any, seed: Any, rng_alg: Any = None, noise_shape: Any = None, name: str | None = None
 ) -> Tensor:
-    """`dropout` whose random numbers depend on nothing but `seed`, two integers.
+    """`dropout` whose random numbers depend only on `seed`, two integers.
 
-    rng_alg: accepted; the numbers are those of `random.stateless_uniform`. Raises ValueError as `dropout` does.
+    rng_alg: accepted; the numbers are those of `random.stateless_uniform`. Raises the errors of `dropout`.
     """
     tensor = _checked_for_dropout(x, rate)
     if isinstance(rate, (int, float)) and rate == 0:

@@ -21,9 +21,9 @@ from runtime.tensor import Tensor, TensorLike
 def sufficient_statistics(
     x: TensorLike, axes: Any, shift: Any = None, keepdims: bool = False, name: str | None = None
 ) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
-    """The number of elements over `axes`, their sum, the sum of their squares, and `shift` (taken off first) or None.
+    """The number of elements over `axes`, their sum, the sum of their squares, and `shift` (subtracted first) or None.
 
-    `normalize_moments` makes mean and variance of them. Chunks of data add up by adding the first three.
+    `normalize_moments` computes mean and variance from them. For chunks of data, add up the first three.
     """
     tensor = convert_to_tensor(x)
     along = [axes] if isinstance(axes, int) else list(axes)
