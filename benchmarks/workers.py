@@ -29,7 +29,10 @@ from runtime.collectives.group import SHORT
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "scaling.md"
 SIZES = [4, 1 << 10, 1 << 14, 1 << 18, 1 << 20, 1 << 22, 1 << 24, 1 << 26]  # bytes
-WIDTH, ROWS = 256, 2048
+# Which of them gives the bandwidth: about as many bytes as gradients have.
+LARGE = 1 << 20
+# Steps that take a millisecond or two, so that other programs leave some of them alone.
+WIDTH, ROWS = 256, 512
 PREDICTED = [8, 16, 64, 256, 1024, 4096]
 # Of a network, not measured here: seconds for a message, bytes a second (25 Gbit/s Ethernet).
 NETWORK = (20e-6, 25e9 / 8)
@@ -89,7 +92,7 @@ def measure(quick: bool) -> dict[str, Any]:
     found |= least_seconds({"barrier": group.barrier}, group, 5 * repeats)
     for size in SIZES[: 5 if quick else None]:
         array = np.ones(size // 4, np.float32)
-        few = repeats if size < 1 << 24 else 5
+        few = 5 if size >= 1 << 24 else repeats if size > LARGE else 5 * repeats
         found["all_reduce"][size] = least_seconds({"": lambda array=array: group.all_reduce([array])}, group, few)[""]
     for name, rows in (("weak", ROWS), ("strong", ROWS // group.size)):
         together, alone, found["bytes"] = make_step(strategy, rows)
@@ -101,7 +104,7 @@ def measure(quick: bool) -> dict[str, Any]:
         before = group.sent
         together()
         found["sent_a_step"] = group.sent - before
-        found |= least_seconds({name: together, f"{name} alone": alone}, group, repeats)
+        found |= least_seconds({name: together, f"{name} alone": alone}, group, 5 * repeats)
     return found
 
 
@@ -114,9 +117,11 @@ def started(workers: int, quick: bool) -> dict[str, Any]:
     if launcher is None:
         raise SystemExit("there is no mpiexec: pip install -e '.[mpi]'")
     environment = {
-        **os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-        "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe", "OPENBLAS_NUM_THREADS": "1",
+        **os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OPENBLAS_NUM_THREADS": "1",
     }  # fmt: skip
+    if workers > (os.cpu_count() or 1):
+        # Up to then each has a core of its own: else a message may wait until the core's other process is done.
+        environment["PRTE_MCA_rmaps_default_mapping_policy"] = ":oversubscribe"
     command = [launcher, "-n", str(workers), sys.executable, "-m", "benchmarks.workers", "--measure"]
     command += ["--quick"] if quick else []
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
@@ -134,17 +139,17 @@ class Model:
     All processes first tell each other what they are about to do, which takes log2(n) messages one after the other. In
     an all-reduce of a few bytes all send theirs to all in the same way; of many, a process sends a part to each other
     one, and the sum of its own part, 2 (n - 1) messages. `compute` is measured on one process, `message` and
-    `bandwidth` on two: by the all-reduces of the fewest and of the most bytes.
+    `bandwidth` on two: by the all-reduces of the fewest bytes and of `LARGE`.
     """
 
     def __init__(self, one: dict[str, Any], two: dict[str, Any], cores: int) -> None:
         self.cores = cores
         self.compute = {name: one[f"{name} alone"] for name in ("weak", "strong")}
         self.bytes = two["bytes"]
-        small, large = min(two["all_reduce"], key=int), max(two["all_reduce"], key=int)
+        small = min(two["all_reduce"], key=int)
         self.message = two["all_reduce"][small] / self.messages(2, int(small))
-        rest = two["all_reduce"][large] - self.messages(2, int(large)) * self.message
-        self.bandwidth = self.sent(2, int(large)) / rest
+        rest = two["all_reduce"][str(LARGE)] - self.messages(2, LARGE) * self.message
+        self.bandwidth = self.sent(2, LARGE) / rest
 
     @staticmethod
     def messages(workers: int, size: int) -> float:
@@ -210,6 +215,10 @@ def page(found: list[dict[str, Any]]) -> str:
         )
         gain = alone / model.step("strong", n, True, NETWORK)
         predicted.append([f"{n:,}", ms(here), f"{alone / here:.0%}", ms(net), f"{alone / net:.0%}", f"{gain:.1f}"])
+    about_reduces = paragraph(
+        f"""In brackets: what the model below says. It knows the first row and {LARGE:,} bytes, for two processes, and
+        says too little where arrays outgrow the caches."""
+    )
     barriers = ", ".join(f"{ms(each['barrier'])} ms for {each['workers']}" for each in found[1:])
     introduction = paragraph(
         f"""Training on several processes of one machine, measured by `python -m benchmarks.workers`, which writes this
@@ -230,7 +239,7 @@ def page(found: list[dict[str, Any]]) -> str:
     about_predictions = paragraph(
         """For processes with a core each: with messages and bytes as here, in shared memory; and over a network with
         20 µs for a message and 25 Gbit/s. Nothing of this was measured. The model leaves out that processes contend
-        for the network, and that all wait for the slowest."""
+        for the network, that all wait for the slowest, and, above, what it costs to take turns on a core."""
     )
     about_messages = paragraph(
         """The number of messages is what grows: a process sends 2 (n - 1) of them, one to each other process for the
@@ -252,7 +261,7 @@ def page(found: list[dict[str, Any]]) -> str:
 
 ## The cost of an all-reduce
 
-In brackets: what the model below says.
+{about_reduces}
 
 {table(["bytes", *[f"{each['workers']} processes" for each in found[1:]]], reduce_check)}
 
