@@ -14,6 +14,12 @@ FOLDER (docs/) gets `benchmarks_gpu.md`, `benchmarks_gpu.json` and `cuda_results
 step, and `cuda_results/`, with the output and the outcome of each test as soon as it is known. A step that a crash has
 ended, or an error after which the driver refuses the process, goes on behind the test that was at fault.
 
+The machine needs the dependencies of this package, and pytest. If it has no network, make a folder of what it lacks
+elsewhere, by the same Python, and name it in PYTHONPATH:
+
+    python -m pip install --target needed --no-deps gast astunparse six wheel safetensors ml_dtypes \\
+        pytest pluggy iniconfig packaging pygments
+
 Without a GPU: `--emulated` runs the steps on the emulator, `--pretended` with a library in place of the driver
 (`tests/device/driver.c`). Their results are nobody's: FOLDER has to be given.
 """

@@ -18,7 +18,7 @@ import autograph as ag
 from runtime.codegen.device.device_module import shown, spmd_of
 from runtime.codegen.lower.lower_graph import lower
 from tests.autodiff.work import Library
-from tests.device.test_programs import fractal, newton, recurrence, stencil
+from tests.device.test_programs import fractal, newton, own_trips, recurrence, stencil, written
 
 THREADS = 5
 _NO_FAILURE = (1 << 63) - 1
@@ -94,12 +94,21 @@ def gathered(x: Any) -> Any:
     return ag.gather(x, ag.cast(x * 30.0, ag.int32))
 
 
+def totals(x: Any) -> Any:
+    return ag.cumsum(x), ag.cumsum(x, exclusive=True, reverse=True)
+
+
+def segments(x: Any) -> Any:
+    return ag.math.unsorted_segment_sum(x, ag.cast(x * 3.0, ag.int32), 6)
+
+
 def main() -> int:
     random = np.random.default_rng(3)
     vector = random.uniform(0.5, 2.0, 23).astype(np.float32)
     programs: list[tuple[Any, np.ndarray]] = [
         (chain, vector), (newton, vector), (stencil, vector), (fractal, vector - 1.2),
-        (recurrence, random.normal(size=(40, 30)).astype(np.float32)), (gathered, vector),
+        (recurrence, random.normal(size=(40, 30)).astype(np.float32)), (own_trips, vector), (totals, vector),
+        (segments, vector), (written, random.normal(size=300).astype(np.float32)), (gathered, vector),
     ]  # fmt: skip
     for program, argument in programs:
         function = ag.function(program, jit_compile=False)

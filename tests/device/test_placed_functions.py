@@ -3,8 +3,11 @@ CPU."""
 
 from __future__ import annotations
 
+import os
 import re
+import signal
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -352,3 +355,36 @@ def test_threads_share_a_gpu() -> None:
     for each in threads:
         each.join()
     np.testing.assert_allclose(found, [expected] * 6, rtol=1e-5)
+
+
+@pytest.mark.skipif(
+    os.environ.get("AUTOGRAPH_TEST_DEVICE") == "pretended",
+    reason="test_cuda_driver.py has its kernels run beside Python",
+)
+def test_ctrl_c_ends_a_loop() -> None:
+    @ag.function(jit_compile=True)
+    def forever(x: Any) -> Any:
+        while ag.reduce_max(x) < 1e30:
+            x = x * 0.5
+        return x
+
+    x = on_gpu(VECTOR)
+    backend = placing[0].place_of([x]).backend
+    before = backend.launches
+
+    def interrupt() -> None:
+        while backend.launches == before:
+            time.sleep(0.01)
+        time.sleep(0.2)
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt)
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        thread.start()
+        with pytest.raises(KeyboardInterrupt):
+            forever(x)
+    finally:
+        signal.signal(signal.SIGINT, handler)
+        thread.join()
+    np.testing.assert_array_equal((x + 1.0).numpy(), VECTOR + 1)

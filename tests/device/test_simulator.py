@@ -21,4 +21,6 @@ def test_programs_in_the_simulator() -> None:
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr[-2000:]
     names = [line.partition(":")[0] for line in done.stdout.splitlines() if line.endswith(": right")]
-    assert names == ["chain", "newton", "stencil", "fractal", "recurrence", "gathered"]
+    assert names == [
+        "chain", "newton", "stencil", "fractal", "recurrence", "own_trips", "totals", "segments", "written", "gathered",
+    ]  # fmt: skip
