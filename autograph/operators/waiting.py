@@ -21,13 +21,22 @@ from autograph.operators.live import ATOMS, frames_from, places_of
 
 # Instructions that leave what they take on the stack, or only add to it.
 _LOADS = ("LOAD_FAST", "LOAD_CONST", "LOAD_GLOBAL", "LOAD_DEREF", "LOAD_CLOSURE", "LOAD_CLASSDEREF", "LOAD_NAME")
-_ONLY_PUSH = (*_LOADS, "LOAD_SMALL_INT", "LOAD_BUILD_CLASS", "LOAD_ASSERTION_ERROR", "PUSH_NULL", "COPY", "DUP_TOP")
+_ONLY_PUSH = (
+    *_LOADS, "LOAD_SMALL_INT", "LOAD_BUILD_CLASS", "LOAD_ASSERTION_ERROR", "PUSH_NULL", "COPY", "DUP_TOP",
+    "RETURN_GENERATOR",
+)  # fmt: skip
 # Those that leave the stack alone.
-_IDLE = ("NOP", "CACHE", "EXTENDED_ARG", "RESUME", "COPY_FREE_VARS", "MAKE_CELL", "KW_NAMES", "SETUP_FINALLY")
+_IDLE = (
+    "NOP", "CACHE", "EXTENDED_ARG", "RESUME", "COPY_FREE_VARS", "MAKE_CELL", "KW_NAMES", "SETUP_FINALLY",
+    "SETUP_ANNOTATIONS",
+)  # fmt: skip
 # Those that take one value, whatever they give.
 _TAKE_ONE = ("LOAD_ATTR", "LOAD_METHOD", "UNPACK_", "FOR_ITER", "SEND", "BEFORE_", "GET_", "YIELD_VALUE", "SETUP_WITH")
 # Those that give nothing.
-_ONLY_TAKE = ("STORE_", "DELETE_", "POP_", "LIST_", "SET_", "DICT_", "MAP_ADD", "END_")
+_ONLY_TAKE = (
+    "STORE_", "DELETE_", "POP_", "LIST_", "SET_", "DICT_", "MAP_ADD", "END_", "GEN_START", "RETURN_", "RAISE_",
+    "RERAISE",
+)  # fmt: skip
 _COLLECTING = ("BUILD_LIST", "BUILD_SET", "BUILD_MAP", "BUILD_CONST_KEY_MAP")
 _MANAGERS = ("BEFORE_WITH", "BEFORE_ASYNC_WITH", "SETUP_WITH", "SETUP_ASYNC_WITH", "LOAD_SPECIAL")
 _IN_VARIABLES = ("LOAD_FAST", "LOAD_DEREF", "LOAD_GLOBAL", "LOAD_NAME", "LOAD_CLOSURE", "LOAD_CLASSDEREF")
@@ -139,6 +148,8 @@ def _places_at(code: CodeType, here: int) -> tuple[_Place, ...]:
     """The places of the stack below the operands of the instruction at an offset that may have a container."""
     instructions, depths = _layout(code)
     position = max((i for i, each in enumerate(instructions) if each.offset <= here), default=0)
+    if position and instructions[position].opname == "RESUME" and instructions[position - 1].opname == "YIELD_VALUE":
+        position -= 1  # a generator that waits stands behind its `yield` since Python 3.13: what it gave isn't there
     below = _below(instructions[position], depths)
     if below is None:
         return ()
@@ -209,6 +220,8 @@ def _below(instruction: dis.Instruction, depths: dict[int, int]) -> int | None:
 
 
 def _effect(instruction: dis.Instruction, jump: bool) -> int:
+    if instruction.opname == "RETURN_GENERATOR":
+        return 1  # what is sent to the generator, of which `stack_effect` knows nothing before Python 3.13
     argument = instruction.arg if instruction.opcode >= dis.HAVE_ARGUMENT else None
     return dis.stack_effect(instruction.opcode, argument, jump=jump)
 
@@ -219,7 +232,8 @@ def _layout(code: CodeType) -> tuple[list[dis.Instruction], dict[int, int]]:
     instructions = list(dis.get_instructions(code))
     positions = {each.offset: position for position, each in enumerate(instructions)}
     depths: dict[int, int] = {}
-    waiting = [(0, 0)]
+    # A generator of Python 3.10 starts with what is sent to it.
+    waiting = [(0, 1 if instructions[0].opname == "GEN_START" else 0)]
     for entry in getattr(dis.Bytecode(code), "exception_entries", ()):
         waiting.append((entry.target, entry.depth + 1 + bool(entry.lasti)))
     while waiting:

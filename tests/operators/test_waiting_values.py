@@ -5,10 +5,21 @@ No variable holds such a value, only the expression: `change(rows[0], swap(rows)
 
 from __future__ import annotations
 
+import argparse
+import ast
+import asyncio.base_events
+import contextlib
+import dataclasses
+import inspect
+import typing
+from collections.abc import Iterator
+from types import CodeType, ModuleType
+
 import pytest
 
 import autograph as ag
 from autograph.errors import StagingError
+from autograph.operators import waiting
 
 POINTS = [0.25, 0.75]
 
@@ -134,10 +145,36 @@ def starred(x, rows):
     return change(*[rows[0], grow(rows)])
 
 
+def display_in_a_generator(x, rows):
+    def pairs():
+        yield [rows[0], grow(rows)]
+
+    for pair in pairs():
+        pair[0][0] = 7.0
+
+
+def item_of_an_item_in_a_generator(x, rows):
+    def changes():
+        rows[0][int(grow(rows) * 0.0)] = 7.0
+        yield rows[0][0]
+
+    return list(changes())
+
+
+def display_in_a_context_manager(x, rows):
+    @contextlib.contextmanager
+    def lent():
+        yield [rows[0], grow(rows)]
+
+    with lent() as pair:
+        pair[0][0] = 7.0
+
+
 GROWING = [
     argument, keyword_argument, argument_of_an_argument, result_of_a_call, method_of_an_item, method_of_a_new_object,
     item_that_is_assigned_to, item_that_is_changed_in_place, display, dictionary, default_argument, in_a_branch,
     in_a_loop, chained_comparison, formatted, assigned_in_the_expression, comprehension, lambda_function, starred,
+    display_in_a_generator, item_of_an_item_in_a_generator, display_in_a_context_manager,
 ]  # fmt: skip
 
 
@@ -304,3 +341,25 @@ def method_of_the_list_itself(x):
 @pytest.mark.parametrize("program", [result_that_holds_nothing, method_of_the_list_itself])
 def test_what_needs_no_care_is_staged(program, x):
     assert agrees_or_is_refused(program, ag.constant(x))
+
+
+MODULES = [argparse, ast, asyncio.base_events, contextlib, dataclasses, inspect, typing, waiting]
+
+
+def functions_in(code: CodeType) -> Iterator[CodeType]:
+    for each in code.co_consts:
+        if isinstance(each, CodeType):
+            yield each
+            yield from functions_in(each)
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__)
+def test_the_depth_of_the_stack_is_the_compilers(module: ModuleType) -> None:
+    """Before each instruction there is what it takes, and never more than the compiler has room for."""
+    codes = list(functions_in(compile(inspect.getsource(module), "module", "exec")))
+    assert codes
+    for code in codes:
+        instructions, depths = waiting._layout(code)
+        assert max(depths.values()) <= code.co_stacksize, code
+        left = [waiting._below(each, depths) for each in instructions]
+        assert all(count is None or count >= 0 for count in left), code
