@@ -79,9 +79,8 @@ def addresses() -> list[tuple[str, str]]:
     """Each entry's name and where it stands in the site, for the search box (`site.js`)."""
     found = []
     for page, text in pages().items():
-        for name in re.findall(r"^##+ \S+ \{ #(\S+) ", text, re.MULTILINE):
-            name = name.replace("\\", "")
-            found.append((name, f"{page.removesuffix('.md')}.html#{name}"))
+        for name, anchor in re.findall(r"^##+ (\S+) \{ #(\S+) ", text, re.MULTILINE):
+            found.append((name.replace("\\", ""), f"{page.removesuffix('.md')}.html#{anchor}"))
     return found
 
 
@@ -145,8 +144,13 @@ def _page(namespace: str, names: dict[str, Any], first: dict[int, str]) -> str:
 
 
 def _heading(level: int, name: str) -> str:
-    text = name.replace("__", r"\_\_")  # otherwise Markdown makes it bold, in the attributes as well
-    return f"{'#' * level} {text} {{ #{text} data-toc-label='{text.rpartition('.')[2]}' }}\n"
+    text = name.replace("__", r"\_\_")  # otherwise Markdown makes it bold
+    return f"{'#' * level} {text} {{ #{_anchor(name)} data-toc-label='{text.rpartition('.')[2]}' }}\n"
+
+
+def _anchor(name: str) -> str:
+    """The anchor of a name's entry. Markdown takes `__` in it for bold text."""
+    return name.replace("__", "")
 
 
 def _has_entry(value: Any) -> bool:
@@ -196,7 +200,8 @@ def _members(name: str, cls: type, namespace: str) -> Iterator[str]:
         yield _heading(3, label)
         if not is_property:
             yield f"```python\n{signature(f'{name}.{member}', value)}\n```\n"
-        yield body(doc, _scope(namespace, value)) + "\n"
+        # In a member's text, other members aren't functions of the package.
+        yield body(doc, (namespace, _scope(namespace, value)[1] | set(dir(cls)))) + "\n"
     if others:
         arrays = " (`sum`, `T` and so on work as on NumPy's arrays)" if "`T`" in others else ""
         yield f"Other members{arrays}: {', '.join(others)}.\n"
@@ -332,7 +337,7 @@ def _linked(code: str, scope: Scope) -> str:
     for candidate in (f"{namespace}.{name}" if namespace else name, name):
         if candidate in _names() and name not in parameters:
             page = path(candidate.rpartition(".")[0]).removeprefix("api/")
-            return f"[`{code.strip('`')}`]({page}#{full(candidate)})"
+            return f"[`{code.strip('`')}`]({page}#{_anchor(full(candidate))})"
     return code
 
 
