@@ -55,13 +55,13 @@ def _functions(space: dict[str, Any], name: str) -> list[Any]:
     if not inspect.isclass(found):
         return [_unwrapped(found)]
     members = [_unwrapped(member) for member in vars(found).values()]
-    return [each for each in members if isinstance(each, Function) or _is_written(each)]
+    return [each for each in members if isinstance(each, Function) or _is_written(each, found)]
 
 
-def _is_written(member: Any) -> bool:
-    """Whether it is a function with a source: those that `dataclass` generates have none."""
+def _is_written(member: Any, owner: type) -> bool:
+    """Whether it is a function in the class's module with a source: those that `dataclass` adds aren't."""
     try:
-        return inspect.isfunction(member) and bool(inspect.getsource(member))
+        return inspect.isfunction(member) and member.__module__ == owner.__module__ and bool(inspect.getsource(member))
     except OSError:
         return False
 

@@ -127,23 +127,38 @@ LATE_EFFECT = register(
 )  # fmt: skip
 
 
-# The functions that may be put off, by the names that files call them; see `name_of`.
+# The functions whose calls may be deferred, by their names in files, and the names by the functions. Both are complete
+# once the package is imported: a file must mean the same in each process.
 FUNCTIONS: dict[str, Callable[..., Any]] = {}
+_NAMES: dict[Callable[..., Any], str] = {}
+
+
+def name_in_files(name: str, function: Callable[..., Any]) -> None:
+    """Gives a function whose calls may be deferred a name in files. Raises ValueError for a name that is taken."""
+    if FUNCTIONS.setdefault(name, function) is not function:
+        raise ValueError(f"two functions are called {name!r} in files")
+    _NAMES.setdefault(function, name)
 
 
 def name_of(function: Callable[..., Any]) -> str | None:
-    """The name by which files call a function that may be put off: its module below `runtime.ops`, and its own."""
-    name = f"{function.__module__.removeprefix('runtime.ops.')}.{function.__qualname__}"
-    return name if FUNCTIONS.get(name) is function else None
+    """A function's name in files; None if it has none."""
+    return _NAMES.get(function)
 
 
 # --- putting a call off ----------------------------------------------------------------------------------------------
 
 
 def late(function: F) -> F:
-    """`function`, which is called when the program runs where it can't be traced for want of a rank, axis or shape."""
+    """`function`, which is called when the program runs where it can't be traced for want of a rank, axis or shape.
 
-    FUNCTIONS[f"{function.__module__.removeprefix('runtime.ops.')}.{function.__qualname__}"] = function
+    Its name in files is its module below `runtime.ops` and its own.
+    """
+    name_in_files(f"{function.__module__.removeprefix('runtime.ops.')}.{function.__qualname__}", function)
+    return deferrable(function)
+
+
+def deferrable(function: F) -> F:
+    """The same for a function that has a name in files already, or gets none: programs that defer it can't be saved."""
 
     @functools.wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:

@@ -1,4 +1,6 @@
-"""What files call ops and the functions that may be put off (`late`). Files of earlier versions have earlier names.
+"""The names of ops, and of functions whose calls may be deferred (`late`), in files.
+
+Files of earlier versions have earlier names:
 
 RENAMED_OPS = {"roll_rows": "roll"}                                     `roll_rows` was renamed
 RENAMED_FUNCTIONS = {"nn.nn_ops.conv2d": "nn.convolution.conv2d"}       `conv2d` was moved
@@ -13,7 +15,9 @@ from runtime.ops.late import FUNCTIONS
 from runtime.ops.table import OPS, OpDef
 
 RENAMED_OPS: dict[str, str] = {}
-RENAMED_FUNCTIONS: dict[str, str] = {}
+RENAMED_FUNCTIONS: dict[str, str] = {
+    "arrays.segments.segment_sqrt_n": "arrays.segments.sparse_segment_sqrt_n",
+}
 
 
 def op_called(name: Any) -> OpDef | None:

@@ -388,7 +388,7 @@ def _of_rows(name: str, form: Callable[..., Tensor], doc: str) -> SegmentsOfRows
         least = reduce_max(call("concat", ids, convert_to_tensor([-1], ids.dtype), axis=0)) + 1
         return form(rows, ids, least if num_segments is None else num_segments)
 
-    function.__name__ = function.__qualname__ = name
+    function.__name__, function.__qualname__ = name, f"sparse_{name}"
     function.__doc__ = (
         f"{doc}\n\n    indices: the rows of data. segment_ids: a number for each, which mustn't decrease.\n    "
         "num_segments: how many there are; by default the last id plus 1.\n Raises InvalidArgumentError "

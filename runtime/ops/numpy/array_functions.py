@@ -19,6 +19,7 @@ from runtime.ops.arrays.shape_ops import known_rank
 from runtime.ops.convert import convert_to_tensor
 from runtime.ops.dispatch import call
 from runtime.ops.elementwise import compare, elementary
+from runtime.ops.late import name_in_files
 from runtime.ops.linalg import matrices, matrix_products, solvers, spectral
 from runtime.ops.linalg.einsum import einsum
 from runtime.ops.linalg.matrix_products import tensordot
@@ -34,6 +35,7 @@ def implements(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         for name in names:
+            name_in_files(f"numpy.{name}", function)
             found: Any = np
             for part in name.split("."):
                 found = getattr(found, part, None)
@@ -236,12 +238,6 @@ def dot(a: Any, b: Any) -> Tensor:
     if left == 0 or right == 0:
         return x * y
     return tensordot(x, y, [[left - 1], [max(right - 2, 0)]])
-
-
-@implements("vdot")
-def vdot(a: Any, b: Any) -> Tensor:
-    x, y = common(a, b)
-    return reduce.reduce_sum(flat(x) * flat(y))
 
 
 @implements("inner")

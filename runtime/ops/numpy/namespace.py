@@ -15,7 +15,7 @@ from runtime.context import ctx
 from runtime.dtypes import DType
 from runtime.ops.convert import convert_to_tensor, is_tensor_like
 from runtime.ops.elementwise.elementary import cast
-from runtime.ops.late import late
+from runtime.ops.late import deferrable, name_in_files
 from runtime.ops.numpy import ufuncs
 from runtime.ops.numpy.array_functions import FUNCTIONS
 from runtime.ops.numpy.protocol import as_array, contains_symbolic, fits, refuse, without_defaults
@@ -42,6 +42,10 @@ e euler_gamma inf nan newaxis pi float16 float32 float64 int8 int16 int32 int64 
 complex128 bool_ inexact finfo iinfo isscalar issubdtype iscomplexobj isrealobj ndim promote_types result_type shape
 size
 """
+
+
+for _ufunc, _function_of in ufuncs.UFUNCS.items():
+    name_in_files(f"numpy.ufunc.{_ufunc.__name__}", _function_of)
 
 
 def _own(function: Any) -> Callable[..., Any] | None:
@@ -76,11 +80,11 @@ def _function(name: str) -> Callable[..., Any]:
         operands = (*args, *options.values())
         dtype = options.get("dtype")
         if own is not None and dtype is None and fits(own, args, options) and _has_tensor(operands):
-            return (own if ctx.builder is None else late(own))(*[_plain_dtype(v) for v in args], **options)
+            return (own if ctx.builder is None else deferrable(own))(*[_plain_dtype(v) for v in args], **options)
         if any(contains_symbolic(v) for v in operands):
             rest = {k: v for k, v in options.items() if k != "dtype"}
             if own is not None and dtype is not None and fits(own, args, rest):
-                return cast(late(own)(*args, **rest), dtype)
+                return cast(deferrable(own)(*args, **rest), dtype)
             raise refuse(target, "there is no op for it with these arguments")
         return _tensors(target(*[_plain(v) for v in args], **{k: _plain(v) for k, v in kwargs.items()}))
 
