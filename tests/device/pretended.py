@@ -116,8 +116,8 @@ class Pretended:
         found = cuda_driver.Driver(self.library)
         backends, device._state.backends = device._state.backends, {}
         device.emulate_gpus(0)
-        cuda_driver.driver = lambda: found  # type: ignore[assignment]
-        launch.device_module = lambda source, record: self.knows(source)  # type: ignore[assignment]
+        setattr(cuda_driver, "driver", lambda: found)
+        setattr(launch, "device_module", lambda source, record: self.knows(source))
         try:
             yield self
         finally:
