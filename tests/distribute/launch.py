@@ -38,13 +38,13 @@ def why_not() -> str:
 needs_mpi = pytest.mark.skipif(bool(why_not()), reason=why_not() or "needs MPI")
 
 
-def run(program: str | Path, workers: int, *arguments: str, seconds: float = 120) -> subprocess.CompletedProcess[str]:
+def run(program: str | Path, workers: int, *arguments: str, seconds: float = 300) -> subprocess.CompletedProcess[str]:
     """Runs a program (a file's name here, or a path) in several processes, for at most so long."""
     path = PROGRAMS / program
     return _run([str(mpiexec()), "-n", str(workers), sys.executable, str(path), *arguments], seconds)
 
 
-def run_alone(program: str, seconds: float = 120) -> list[str]:
+def run_alone(program: str, seconds: float = 300) -> list[str]:
     """What a program prints, line by line, that is started without MPI and must end without an error."""
     done = _run([sys.executable, str(PROGRAMS / program)], seconds)
     assert done.returncode == 0, f"{done.args}\n{done.stdout}\n{done.stderr}"
@@ -67,7 +67,7 @@ def _run(command: list[str], seconds: float) -> subprocess.CompletedProcess[str]
     return subprocess.CompletedProcess(command, process.returncode, out, err)
 
 
-def check(program: str | Path, workers: int, *arguments: str, seconds: float = 120) -> list[str]:
+def check(program: str | Path, workers: int, *arguments: str, seconds: float = 300) -> list[str]:
     """What a program prints, line by line, which must end without an error."""
     done = run(program, workers, *arguments, seconds=seconds)
     assert done.returncode == 0, f"{done.args}\n{done.stdout}\n{done.stderr}"

@@ -21,7 +21,7 @@ SAID = {
 
 @pytest.mark.parametrize("how", SAID)
 def test_the_others_hear_of_it(how):
-    done = run("faults.py", 3, how, seconds=60)
+    done = run("faults.py", 3, how, seconds=120)
     assert done.returncode != 0 and "is done" not in done.stdout
     # A launcher that sees a process end may end the others before they have printed all.
     heard = re.findall(SAID[how], done.stderr)
@@ -29,7 +29,7 @@ def test_the_others_hear_of_it(how):
 
 
 def test_a_worker_that_fails_before_it_makes_its_strategy():
-    done = run("late.py", 3, seconds=60)
+    done = run("late.py", 3, seconds=120)
     assert done.returncode != 0 and "ValueError: no such luck" in done.stderr
     assert re.search(r"rank [01] has waited 2 s for all 3 processes to make their strategy", done.stderr), done.stderr
 

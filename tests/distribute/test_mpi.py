@@ -30,7 +30,7 @@ def test_workers_that_come_to_different_operations_are_told():
 @needs_mpi
 def test_workers_on_other_machines_try_all_addresses_of_the_first():
     assert len(check("addresses.py", 2, "second")) == 2
-    done = run("addresses.py", 2, "none", seconds=60)
+    done = run("addresses.py", 2, "none", seconds=120)
     assert done.returncode != 0 and "rank 1 can't connect to rank 0 (192.0.2.77" in done.stderr
 
 
