@@ -120,7 +120,7 @@ def _emulated() -> tuple[int, int, tuple[int, int]]:
     if _state.emulated is None:
         text = os.environ.get(_EMULATED) or "0"
         if not text.isdigit():
-            raise InvalidArgumentError(f"{_EMULATED}={text} in the environment is no number of GPUs")
+            raise InvalidArgumentError(f"{_EMULATED}={text} in the environment is not a number of GPUs")
         _state.emulated = int(text), _MEMORY, _THREADS
     return _state.emulated
 
@@ -185,7 +185,7 @@ def set_visible_devices(devices: Any, device_type: str | None = None) -> None:
     there = list_physical_devices(device_type)
     for each in wanted:
         if each not in there:
-            raise ValueError(f"Unrecognized device: {each!r}; there are {there}")
+            raise ValueError(f"Unrecognized device: {each!r}; the devices are {there}")
     hidden = set(there) - set(wanted)
     if any(each.device_type == "CPU" for each in hidden):
         raise ValueError(f"The CPU can't be hidden: {sorted(d.name for d in hidden)}")
@@ -225,7 +225,7 @@ def get_device_details(device: PhysicalDevice) -> dict[str, Any]:
     device.
     """
     if device not in list_physical_devices():
-        raise ValueError(f"Unrecognized device: {device!r}; there are {list_physical_devices()}")
+        raise ValueError(f"Unrecognized device: {device!r}; the devices are {list_physical_devices()}")
     if device.device_type == "CPU":
         return {}
     backend = _backend(int(device.name.rsplit(":", 1)[1]))
@@ -270,14 +270,14 @@ def get_transfer_info(device: str) -> dict[str, int]:
 def _counted(device: str) -> Place:
     found = place_named(device)
     if found is None:
-        raise ValueError(f"{device!r} names no GPU of this machine; there are {list_logical_devices('GPU')}")
+        raise ValueError(f"{device!r} is not a GPU of this machine; its GPUs are {list_logical_devices('GPU')}")
     return found
 
 
 def get_memory_growth(device: PhysicalDevice) -> bool:
     """Whether a GPU's memory is taken as needed: always True. Raises ValueError for other devices."""
     if device not in list_physical_devices("GPU"):
-        raise ValueError(f"Unrecognized device: {device!r}; there are {list_physical_devices('GPU')}")
+        raise ValueError(f"Unrecognized device: {device!r}; the GPUs are {list_physical_devices('GPU')}")
     return True
 
 
@@ -286,7 +286,7 @@ def set_memory_growth(device: PhysicalDevice, enable: bool) -> None:
     get_memory_growth(device)
     if not enable:
         raise ValueError(
-            "memory is always taken as it is needed, never all at once: for a limit use "
+            "GPU memory is always allocated as needed, never all at once. To limit it, use "
             "ag.config.set_logical_device_configuration(gpu, [ag.config.LogicalDeviceConfiguration(memory_limit=MiB)])"
         )
 
@@ -383,8 +383,8 @@ def device(device_name: Any) -> Iterator[None]:
         there = place is not None or f"/device:{kind}:{index}" in [d.name for d in list_logical_devices(kind)]
         if not there and not _state.soft:
             raise InvalidArgumentError(
-                f"Could not satisfy device specification '{device_name}': there are {list_logical_devices()}, and soft "
-                f"placement is off{missing(kind)}"
+                f"Could not satisfy device specification '{device_name}': the devices are {list_logical_devices()}, "
+                f"and soft placement is off{missing(kind)}"
             )
     before = ctx.device
     ctx.device = device_name
@@ -408,7 +408,7 @@ def missing(kind: str) -> str:
 
     return (
         f": {cuda.why_none()} (nvidia-smi shows what the driver sees); "
-        "ag.config.emulate_gpus() adds a GPU made of this computer's threads, for trying things out"
+        "ag.config.emulate_gpus() adds a GPU emulated by threads of the CPU, to try programs out"
     )
 
 

@@ -180,7 +180,7 @@ def explain_refusals(where: Callable[[str, str], str], keep: Callable[[Exception
     _where, _keep = where, keep
 
 
-NO_VALUE = "a tensor of a function that is being traced has its value only when the program runs"
+NO_VALUE = "while a function is traced its tensors are symbolic; they have values only when the program runs"
 
 
 def no_value(message: str, fix: str, cause: str = NO_VALUE) -> OperatorNotAllowedInGraphError:

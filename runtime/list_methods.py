@@ -107,7 +107,9 @@ class ListMethods:
 
     def _boundaries(self, index: slice) -> tuple[Any, Any]:
         if index.step is not None and static_value(convert_to_tensor(index.step)) != 1:
-            raise errors.UnimplementedError("slices of a list with a step can only be read in a staged loop or branch")
+            raise errors.UnimplementedError(
+                "a staged loop or branch can read a list slice with a step, but can't assign or delete one"
+            )
         start = self._boundary(0 if index.start is None else index.start)
         return start, self._size if index.stop is None else maximum(self._boundary(index.stop), start)
 
@@ -197,8 +199,9 @@ class ListMethods:
 
     def _no_comparison(self, symbol: str, other: Any) -> Exception:
         return errors.no_value(
-            f"a list that a staged loop or branch changed is compared by `{symbol}` with a {type(other).__name__}",
-            "compare the lengths and the items that matter",
+            f"a list that a staged loop or branch changed can't be compared with a {type(other).__name__} "
+            f"by `{symbol}`",
+            "compare the lengths, and the items that matter",
             "the length of such a list is known only at run time; only `==` and `!=` of lists of scalars are staged",
         )
 

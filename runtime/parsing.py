@@ -145,8 +145,8 @@ class _Wanted:
         found = dtypes.as_dtype(dtype)
         if found not in (dtypes.float32, dtypes.int64, dtypes.string):
             raise TypeError(
-                f"Feature {key!r} has the dtype {found.name}: messages hold float32, int64 and string; cast it "
-                "afterwards"
+                f"Feature {key!r} has dtype {found.name}, but messages hold only float32, int64 and string; parse "
+                "one of these, and cast the result"
             )
         feature = (kind, str(key), found, shape, default, partitions)
         if feature not in self.places:
@@ -206,7 +206,7 @@ def _ask(wanted: _Wanted, key: str, feature: Any) -> Any:
         partitions = []
         for each in feature.partitions:
             if type(each) not in _PARTITIONS:
-                raise TypeError(f"Feature {key!r} has a partition that is none of RaggedFeature's: {each!r}")
+                raise TypeError(f"Feature {key!r} has a partition that is not one of RaggedFeature's: {each!r}")
             partitions.append((_PARTITIONS[type(each)], each[0]))
         return wanted.add("ragged", feature.value_key or key, feature.dtype, (), None, tuple(partitions))
     raise TypeError(f"Feature {key!r} is {feature!r}: use FixedLenFeature, VarLenFeature, RaggedFeature and the like")

@@ -19,8 +19,8 @@ _FRAMES = 7
 # Calls in calls that a staged recursive function may make: as many as Python's own default allows.
 DEEPEST = 1000
 TOO_DEEP = (
-    f"maximum recursion depth exceeded: a staged function may call itself {DEEPEST} levels deep. Does every way come "
-    "to a case without a further call? If so, write it as a loop, with a stack of its own where it branches"
+    f"maximum recursion depth exceeded: a staged function may call itself {DEEPEST} levels deep. Check that "
+    "every path reaches a base case. If it does, write the function as a loop, with an explicit stack if it branches"
 )
 # Python's frames that there is room for in such a call on the interpreter. Up to Python 3.10 each takes some 500 bytes
 # of the system's stack, which must not overflow: deep regions reach Python's limit before that.

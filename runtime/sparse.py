@@ -79,7 +79,8 @@ class SparseTensor:
             where_ = self._indices._shape
         if where_ is None or len(where_) != 2 or what is None or len(what) != 1 or whole is None or len(whole) != 1:
             raise ValueError(
-                f"need indices of rank 2, values and dense_shape of rank 1, got shapes {where_}, {what} and {whole}"
+                f"a SparseTensor needs indices of rank 2, values and dense_shape of rank 1, "
+                f"got shapes {where_}, {what} and {whole}"
             )
         shapes.merge((where_[0], where_[1]), (what[0], whole[0]))
 
@@ -140,7 +141,10 @@ class SparseTensor:
         return made
 
     def __tf_tensor__(self, dtype: Any = None, name: str | None = None) -> Tensor:
-        raise TypeError("This function takes no sparse tensors; use ag.sparse.to_dense, or its like in ag.sparse.")
+        raise TypeError(
+            "This function doesn't accept sparse tensors. Convert them with ag.sparse.to_dense, or use the function "
+            "for sparse tensors in ag.sparse."
+        )
 
     def __neg__(self) -> SparseTensor:
         return self.with_values(-self._values)
@@ -221,8 +225,8 @@ def need_sparse(value: Any) -> SparseTensor:
     """The value. Raises TypeError for another than a sparse tensor."""
     if not isinstance(value, SparseTensor):
         raise TypeError(
-            f"Input must be a SparseTensor, got {value!r}, a {type(value).__name__}; sparse.from_dense makes one of a "
-            "tensor"
+            f"Input must be a SparseTensor, got {value!r}, a {type(value).__name__}; convert a tensor with "
+            "ag.sparse.from_dense"
         )
     return value
 

@@ -120,7 +120,7 @@ def sparse_reshape(sp_input: SparseTensor, shape: Any, name: str | None = None) 
     if told is not None:  # what is known of the shape stays known
         sure = [isinstance(n, (int, np.integer)) and n >= 0 for n in told]
         new = stack([_constant(int(n)) if is_sure else new[i] for i, (n, is_sure) in enumerate(zip(told, sure))])
-    assert_op(_size(new) == total, "Input to reshape has another number of places than the requested shape")
+    assert_op(_size(new) == total, "Input to reshape and the requested shape have different numbers of elements")
     return SparseTensor(_moved(x, new), x.values, new)
 
 

@@ -38,12 +38,12 @@ Numbers = tuple[DType | None, ...] | None
 
 # Why code that isn't converted can't use such a list, and what to do.
 IS_STAGED = (
-    "a list that a loop or branch on tensors changes is part of the program, not Python's list, so code that isn't "
-    "converted (heapq, bisect, random, C extensions) can't use it"
+    "a list that a loop or branch on tensors changes becomes part of the program and is no longer a Python list, so "
+    "code that isn't converted (heapq, bisect, random, C extensions) can't use it"
 )
 IN_PYTHON = (
-    "for an order, `ag.sort(ag.stack(items))`; a list stays Python's where it is changed by loops over Python's values "
-    "only, which are unrolled"
+    "to sort it, write `ag.sort(ag.stack(items))`; to keep a Python list, change it only in loops over Python values, "
+    "which are unrolled"
 )
 
 
@@ -175,7 +175,9 @@ class StagedList(ListMethods):
         """The elements as one tensor, along a new first axis."""
         self.elements.settle(self)
         if self._like is not None:
-            raise TypeError("the elements of this list are structures; take their parts out before stacking them")
+            raise TypeError(
+                "the elements of this list are structures, which can't be stacked; stack a list of each part instead"
+            )
         return self._rows(self._settled()[0])
 
     def wide_rows(self) -> Tensor:
@@ -226,7 +228,8 @@ class StagedList(ListMethods):
             tensor = convert_to_tensor(leaf) if has_dtype(leaf) else convert_to_tensor(leaf, buffer.dtype)
             if tensor.dtype is not buffer.dtype:
                 raise TypeError(
-                    f"{dtypes.article(tensor.dtype.name)} tensor can't go into a list of {buffer.dtype.name} tensors"
+                    f"{dtypes.article(tensor.dtype.name)} tensor can't be an element of a list of "
+                    f"{buffer.dtype.name} tensors"
                 )
             made.append(tensor)
         return made
@@ -417,7 +420,7 @@ class StagedList(ListMethods):
         if size is None:
             raise errors.no_value(
                 "the length of a list that a staged loop or branch changed is known only at run time",
-                f"call len() in a function that is converted, where it gives a tensor; {IN_PYTHON}",
+                f"call len() in a converted function, where it returns a tensor; {IN_PYTHON}",
                 IS_STAGED,
             )
         return int(size)
@@ -429,8 +432,8 @@ class StagedList(ListMethods):
         size = static_value(self._size)
         if size is None:
             raise errors.no_value(
-                "a list that a staged loop or branch changed can be run over only by a `for` statement of a function "
-                "that is converted; its length is known only at run time",
+                "a list that a staged loop or branch changed can be iterated only by a `for` statement of a converted "
+                "function; its length is known only at run time",
                 f"loop over it with `for`; {IN_PYTHON}",
                 IS_STAGED,
             )
@@ -524,7 +527,9 @@ def _buffer(items: Sequence[Any], everything: Sequence[Any], given: TensorType |
         dtype, shape = types[0].dtype, types[0].shape
         for type_ in types[1:]:
             if type_.dtype is not dtype:
-                raise TypeError(f"a list of {dtype.name} and {type_.dtype.name} tensors")
+                raise TypeError(
+                    f"the elements of a list need one dtype, got {dtype.name} and {type_.dtype.name} tensors"
+                )
             shape = widen(shape, type_.shape)
     else:
         first = convert_to_tensor(everything[0])
@@ -562,8 +567,8 @@ class Moved:
 
 
 _MOVED = (
-    "this list was changed by a staged loop or branch, and lives on as another object in the variables that "
-    "the loop could see; use it through one of them, or return it from the function that changes it"
+    "a staged loop or branch changed this list, and replaced it by another object in the variables that it could see; "
+    "use the list through one of these variables, or return it from the function that changes it"
 )
 
 

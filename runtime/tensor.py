@@ -187,9 +187,9 @@ class Tensor(Operators):
         origin = getattr(self, "_origin", None)
         if origin is None:
             raise AttributeError(
-                f"'{type(self).__name__}' object has no attribute '{name}': tensors are immutable; variables and their "
-                "slices can be assigned. (`v = v - 0.1` gives the name of a variable to a tensor; `v.assign_sub(0.1)` "
-                "changes the variable.)"
+                f"'{type(self).__name__}' object has no attribute '{name}': tensors are immutable. Assign to a "
+                "variable, or to a slice of a variable. (`v = v - 0.1` binds the variable's name to a tensor; "
+                "`v.assign_sub(0.1)` changes the variable.)"
             )
         return origin
 
@@ -381,7 +381,7 @@ class DeviceTensor(EagerTensor):
         """Where the elements are, for numba, CuPy and others. Emulated GPUs have none."""
         backend = self.held.place.backend
         if backend.record is not None:
-            raise AttributeError(f"a tensor on an {backend.name} isn't in the memory of a GPU of NVIDIA's")
+            raise AttributeError(f"a tensor on the device {backend.name!r} isn't in the memory of an NVIDIA GPU")
         data = (self.held.address() if self.held.size else 0), True
         backend.synchronize()
         return {
@@ -416,19 +416,21 @@ def _on_gpu(tensor: EagerTensor, index: int) -> EagerTensor:
     place = place_named(f"GPU:{index}")
     if place is None:
         raise RuntimeError(
-            f"Error copying tensor to device: GPU:{index}. GPU:{index} unknown device: there are "
+            f"Error copying tensor to device: GPU:{index}. GPU:{index} unknown device; the devices are "
             f"{[each.name for each in list_logical_devices()]}{missing('GPU')}"
         )
     found = placing[0].put(tensor, place)
     if found.__class__ is not DeviceTensor:
-        raise RuntimeError(f"Error copying tensor to device: GPU:{index}. GPUs have no tensors of {tensor.dtype.name}")
+        raise RuntimeError(
+            f"Error copying tensor to device: GPU:{index}. GPUs don't support {tensor.dtype.name} tensors"
+        )
     return found
 
 
 # What to do about a text that shows a tensor.
 FORMAT_LATER = (
-    "write the text into the `print`, `raise` or `assert` that shows it; ag.strings.format and ag.as_string make texts "
-    "that are tensors"
+    "write the f-string or format inside the `print`, `raise` or `assert` that shows it, or make a string tensor with "
+    "ag.strings.format or ag.as_string"
 )
 _COMPARES = {dis.opmap["COMPARE_OP"], dis.opmap["CONTAINS_OP"]}
 
@@ -507,7 +509,7 @@ class SymbolicTensor(Tensor):
             raise errors.no_value(
                 f"Iterating over a symbolic tensor of shape {format_shape(shape)} needs a `for` statement that "
                 "`ag.function` converted; its length isn't known while tracing.",
-                "loop over it with `for` in a converted function, or stack what is to be unpacked and index it",
+                "loop over it with `for` in a converted function, or index the tensor instead of unpacking it",
             )
         return (self[i] for i in range(shape[0]))
 
@@ -519,8 +521,8 @@ class SymbolicTensor(Tensor):
         raise errors.no_value(
             f"Using a symbolic tensor as a Python bool is not allowed: {self} has no value while its function is "
             "being traced.",
-            "it is part of a tuple or list that is compared; say so, and the comparison becomes part of the program: "
-            "`tuple(a) < tuple(b)`"
+            "it is an element of a tuple or list that is compared; write `tuple(a) < tuple(b)`, which makes the "
+            "comparison part of the program"
             if compares
             else "use it in an `if`, `while`, `and`, `or`, `not` of a converted function, or ag.cond",
         )
@@ -529,7 +531,7 @@ class SymbolicTensor(Tensor):
         if not spec:
             return str(self)
         raise errors.no_value(
-            f"Formatting {self} by '{spec}' needs its value, which it has when the program runs.",
+            f"Formatting {self} with '{spec}' needs its value, which is known only when the program runs.",
             FORMAT_LATER,
         )
 
@@ -549,9 +551,9 @@ class SymbolicTensor(Tensor):
     def __index__(self) -> int:
         raise self._no_value(
             "index",
-            "as the index of a list or tuple it works where that is written or assigned in the same function, made by "
-            "list(x), or where its items are set; or stack the items: ag.stack(x)[i]; a range needs no value: `range` "
-            "of a converted function",
+            "a symbolic tensor can index a list or tuple that the same function creates (by a literal, by list(x), or "
+            "by setting its items); for any other list, stack the items: ag.stack(x)[i]; `range` takes tensors in a "
+            "converted function",
         )
 
     def __repr__(self) -> str:

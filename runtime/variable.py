@@ -501,7 +501,7 @@ class Variable(Operators, metaclass=_MadeByCreators):
     @property
     def initial_value(self) -> Tensor:
         """Raises RuntimeError: as in TensorFlow 2, it isn't kept."""
-        raise RuntimeError("`initial_value` is not kept: read the variable before assigning it.")
+        raise RuntimeError("`initial_value` is not stored: read the variable before you assign to it.")
 
     def set_shape(self, shape: Any) -> None:
         """Narrows the static shape. Raises ValueError if it doesn't fit."""

@@ -21,7 +21,9 @@ def install(namespace: ModuleType) -> None:
     def array_namespace(self: Any, /, *, api_version: str | None = None) -> ModuleType:
         """The namespace of the array API standard. Raises ValueError for a version that isn't one of its versions."""
         if api_version not in (None, *_VERSIONS):
-            raise ValueError(f"Unsupported version {api_version!r} of the array API standard; there are {_VERSIONS}.")
+            raise ValueError(
+                f"Unsupported version {api_version!r} of the array API standard; the versions are {_VERSIONS}."
+            )
         return namespace
 
     def to_device(self: Any, device: Any, /, *, stream: Any = None) -> Tensor:

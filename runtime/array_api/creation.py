@@ -176,7 +176,7 @@ def linspace(
 def meshgrid(*arrays: Any, indexing: str = "xy") -> tuple[Tensor, ...]:
     """Coordinate matrices of one-dimensional arrays; with 'xy' the first two axes change places."""
     if indexing not in ("xy", "ij"):
-        raise ValueError(f"meshgrid(indexing={indexing!r}): it is 'xy' or 'ij'.")
+        raise ValueError(f"meshgrid(indexing={indexing!r}): indexing must be 'xy' or 'ij'.")
     tensors = [convert_to_tensor(a) for a in arrays]
     count = len(tensors)
     order = list(range(count))

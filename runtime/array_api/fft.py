@@ -36,7 +36,7 @@ def _as_complex(x: Any) -> Tensor:
 def _factor(points: int, norm: str, inverse: bool) -> float:
     """What the unscaled sum (its inverse divided by the points) is to be multiplied by."""
     if norm not in ("backward", "ortho", "forward"):
-        raise ValueError(f"Unknown norm {norm!r}: it is 'backward', 'ortho' or 'forward'.")
+        raise ValueError(f"Unknown norm {norm!r}: it must be 'backward', 'ortho' or 'forward'.")
     if norm == "backward" or not points:
         return 1.0
     scale = points if norm == "forward" else points**0.5

@@ -229,7 +229,7 @@ def _real(values: Tensor) -> Tensor:
 def qr(x: Any, /, *, mode: str = "reduced") -> qr_result:
     """The factors `Q` and `R` of matrices, whole for mode 'complete'."""
     if mode not in ("reduced", "complete"):
-        raise ValueError(f"qr(mode={mode!r}): it is 'reduced' or 'complete'.")
+        raise ValueError(f"qr(mode={mode!r}): mode must be 'reduced' or 'complete'.")
     return qr_result(*spectral.qr(x, mode == "complete"))
 
 
@@ -291,7 +291,7 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Tenso
         sums = reduce.reduce_sum(size, -2 if ord in (1, -1) else -1)
         found = (reduce.reduce_max if ord in (1, math.inf) else reduce.reduce_min)(sums, -1)
     else:
-        raise ValueError(f"matrix_norm(ord={ord!r}): it is 'fro', 'nuc', 1, -1, 2, -2, inf or -inf.")
+        raise ValueError(f"matrix_norm(ord={ord!r}): ord must be 'fro', 'nuc', 1, -1, 2, -2, inf or -inf.")
     return shape_ops.expand_dims(shape_ops.expand_dims(found, -1), -1) if keepdims else found
 
 

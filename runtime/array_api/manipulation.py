@@ -37,7 +37,7 @@ def _axes(axis: Any, rank: int, what: str) -> tuple[int, ...]:
             raise IndexError(f"{what}: axis {one} is out of bounds for an array of {rank} dimensions.")
     made = tuple(int(one) % rank for one in given)
     if len(set(made)) != len(made):
-        raise ValueError(f"{what}: an axis stands twice in {axis!r}.")
+        raise ValueError(f"{what}: an axis is repeated in {axis!r}.")
     return made
 
 

@@ -274,13 +274,13 @@ def _refusal(loop: Node) -> Exception:
     while effect.regions:
         effect = next(n for region in effect.regions for n in region.nodes if runs_once(n))
     where = "a loop" if loop.op.name == "while" else "a branch"
-    fix = "let the loop make no trips instead, as in `for _ in ag.range(ag.where(condition, n, 0))`"
+    fix = "replace the `if` by a loop that may make no trips, as in `for _ in ag.range(ag.where(condition, n, 0))`"
     if "random" in effect.op.name:
-        fix = "draw from an `ag.random.Generator` or with `ag.random.stateless_*`, which give the same numbers again"
+        fix = "draw from an `ag.random.Generator` or with `ag.random.stateless_*`, which repeat their numbers"
     return at_span(
         UnimplementedError(
-            f"no gradient: {effect.op.name} stands in {where} inside of a branch. The gradient runs the branch again, "
-            f"where it would give something else, or do something twice. Compute it before the `if`, or {fix}"
+            f"no gradient: {effect.op.name} is in {where} inside a branch. The gradient runs the branch a second time, "
+            f"which would change its result or repeat its effect. Compute it before the `if`, or {fix}"
         ),
         effect.span or loop.span,
     )

@@ -94,4 +94,4 @@ def discrete(op: Any, attrs: dict, dtype: Any) -> str:
     if op.name == "cast":
         return f"the cast to {dtype.name} has no gradient: only floating-point and complex tensors have"
     label = getattr(op, "label", None) or op.name
-    return f"'{label}' gives {dtype.name}, and only floating-point and complex tensors have a gradient"
+    return f"'{label}' returns {dtype.name}, and only floating-point and complex tensors have a gradient"

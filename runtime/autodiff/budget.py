@@ -33,10 +33,10 @@ def as_budget(value: Any) -> Budget | None:
     if value is None:
         return None
     if isinstance(value, bool) or not hasattr(type(value), "__index__"):
-        raise TypeError(f"gradient_memory is a number of bytes, a Python int, not {value!r}")
+        raise TypeError(f"gradient_memory must be a number of bytes, a Python int, not {value!r}")
     size = int(value.__index__())
     if size <= 0:
-        raise ValueError(f"gradient_memory is a positive number of bytes, not {size}")
+        raise ValueError(f"gradient_memory must be a positive number of bytes, not {size}")
     return Budget(size)
 
 

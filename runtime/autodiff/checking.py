@@ -75,7 +75,11 @@ class Worst:
     def __str__(self) -> str:
         text = f"d {self.target} / d element {list(self.element)} is {self.derivative:.6g}"
         text += f", by differences {self.difference:.6g}"
-        return text if self.settled else f"{text} (they don't settle with smaller steps: a kink or jump is near?)"
+        return (
+            text
+            if self.settled
+            else f"{text} (the differences don't converge with smaller steps; there may be a kink or jump nearby)"
+        )
 
 
 @dataclass

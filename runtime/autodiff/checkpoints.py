@@ -86,7 +86,9 @@ class Replay:
         for node in nodes:
             if gives_by_effect(node):
                 where = f" (line {node.span[1]} of {node.span[0]})" if node.span else ""
-                raise CantRunAgain(f"its gradient needs what '{node.op.name}' gives{where}, and that can't run again")
+                raise CantRunAgain(
+                    f"its gradient needs the result of '{node.op.name}'{where}, which can't be computed again"
+                )
         self.nodes = silenced(nodes)
         self.used = [i for i, v in enumerate(self.body.inputs) if v in reached and i not in needed]
 

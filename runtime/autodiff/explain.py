@@ -50,7 +50,7 @@ def _why_unwatched(tape: Any, source: Any) -> str | None:
             return f"the variable '{source.name}' is watched, but it isn't read while the tape is recording."
         if not source.trainable:
             return (
-                f"the variable '{source.name}' isn't trainable, so that the tape doesn't watch it by itself. Call "
+                f"the variable '{source.name}' isn't trainable, so the tape doesn't watch it automatically. Call "
                 "tape.watch(variable) before it is read."
             )
         if not tape.watches_accessed_variables:
@@ -65,8 +65,8 @@ def _why_unwatched(tape: Any, source: Any) -> str | None:
     if found is not None:
         return f"the source itself is cut off from what the tape watches:\n{_point(found)}"
     return (
-        "the source was never watched. Variables are watched by themselves, other tensors only from tape.watch(source) "
-        "on."
+        "the source was never watched. Trainable variables are watched automatically; watch a tensor with "
+        "tape.watch(source) before it is used."
     )
 
 

@@ -98,7 +98,7 @@ def known_dims(tensor: Any) -> list[Any]:
     Raises ValueError when its rank isn't known.
     """
     if tensor._shape is None:
-        raise ValueError("Jacobians need tensors of known rank; say it by `set_shape` or `ensure_shape`.")
+        raise ValueError("Jacobians need tensors of known rank; set the shape with `set_shape` or `ensure_shape`.")
     return dims(convert_to_tensor(tensor) if None in tensor._shape else tensor)
 
 

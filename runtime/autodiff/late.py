@@ -61,8 +61,8 @@ def adjoint_of_late(
     """The adjoint of a `late` node. Raises LookupError for one that draws random numbers: it can't be made again."""
     if not call.attrs.get("again", True):
         raise LookupError(
-            f"{call.attrs['call']!r} was put off until the program runs, for want of a rank or shape, and has an "
-            "effect: it has no gradient. Give its tensors a known rank."
+            f"{call.attrs['call']!r} was deferred until the program runs, because a rank or shape is unknown. It "
+            "has a side effect, so it has no gradient then. Give its tensors a known rank."
         )
     return _pull_back(call, call.attrs["call"], arrived, tracked)
 

@@ -97,7 +97,7 @@ def adjoint_of_call(
         raise at_span(
             UnimplementedError(
                 f"no gradient: the tape is in the function '{name}' itself, which calls itself under a condition on a "
-                "tensor, and what it calls isn't known yet. Take the gradient outside of the function"
+                "tensor, so its body isn't known yet. Take the gradient outside of the function"
             ),
             call.node.span,
         )
@@ -168,9 +168,9 @@ def _refusal(effect: Node) -> Exception:
         inner = next(n for region in inner.regions for n in region.nodes if runs_once(n))
     return at_span(
         UnimplementedError(
-            f"no gradient: {inner.op.name} stands in a function that calls itself. The gradient runs the function "
-            "again, where it would give something else, or do something twice. Compute it before, or draw from an "
-            "`ag.random.Generator` or with `ag.random.stateless_*`, which give the same numbers again"
+            f"no gradient: {inner.op.name} is in a function that calls itself. The gradient runs the function a second "
+            "time, which would change its result or repeat its effect. Compute it before the call, or draw from an "
+            "`ag.random.Generator` or with `ag.random.stateless_*`, which repeat their numbers"
         ),
         inner.span or effect.span,
     )

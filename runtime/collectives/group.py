@@ -167,7 +167,7 @@ class Group:
         there = self._texts(f"{doing} (operation {self.calls})", doing)
         raise self._refuse(
             InvalidArgumentError(
-                "The workers have come to different collective operations:\n"
+                "The workers called different collective operations:\n"
                 + "".join(f"  rank {rank}: {text}\n" for rank, text in enumerate(there))
                 + "All workers must run the same operations in the same order: a condition around one must not "
                 "depend on the replica or on what only one replica has seen."

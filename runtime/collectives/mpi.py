@@ -54,8 +54,8 @@ class MpiGroup(Group):
             if time.monotonic() > until:
                 atexit.register(leave_without_others)
                 raise UnavailableError(
-                    f"rank {self.rank} has waited {self.patience:.0f} s for all {self.size} processes to make their "
-                    "strategy: some have ended, or are doing something else"
+                    f"rank {self.rank} has waited {self.patience:.0f} s for all {self.size} processes to create their "
+                    "strategy: some have ended, or haven't reached that line"
                 )
             time.sleep(_PAUSE)
 
@@ -136,8 +136,8 @@ class MpiGroup(Group):
                     watch.report_waiting(self.calls, str(doing), waited)
                 elif waited > self.patience + watch.grace:
                     raise UnavailableError(
-                        f"rank {self.rank} has waited {waited:.0f} s for the others in {doing}; rank 0, which would "
-                        "say who is missing, doesn't answer (stopped, or its machine is gone)"
+                        f"rank {self.rank} has waited {waited:.0f} s for the other workers in {doing}; rank 0, which "
+                        "would say who is missing, doesn't answer (stopped, or its machine is gone)"
                     )
                 # Bytes move while MPI is asked; whoever else wants the processor gets it in between.
                 time.sleep(0 if self._all_are_here or waited < _POLITE_SECONDS else _PAUSE)

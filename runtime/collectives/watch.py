@@ -137,7 +137,13 @@ class Watch:
                 self._hear(json.loads(line), peer)
         self._closed.add(peer)
         if peer not in self._done and not self._leaving:
-            self._tell({"said": "died", "rank": peer, "text": "its process ended without a word (killed, or crashed)"})
+            self._tell(
+                {
+                    "said": "died",
+                    "rank": peer,
+                    "text": "its process ended without an error message (killed, or crashed)",
+                }
+            )
 
     def _tell(self, message: dict[str, Any]) -> None:
         """Takes a message in, and passes it on."""
@@ -205,9 +211,14 @@ class Watch:
             if rank not in self._here:
                 missing.append(f"rank {rank} doesn't answer (stopped, or its machine is gone)")
             elif self._here[rank][0] < step:
-                missing.append(f"rank {rank} hasn't come there; it is at {self._here[rank][1]}")
+                missing.append(f"rank {rank} hasn't reached it; it is at {self._here[rank][1]}")
         text = f"{self.names(waiting)} waited in {what}; "
-        self._tell({"said": "stalled", "text": text + ("; ".join(missing) or "all are there, but nothing moves")})
+        self._tell(
+            {
+                "said": "stalled",
+                "text": text + ("; ".join(missing) or "all workers have reached it, but it makes no progress"),
+            }
+        )
 
     @staticmethod
     def names(ranks: Iterable[int]) -> str:

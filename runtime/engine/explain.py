@@ -141,7 +141,7 @@ def explain(title: str, executable: Executable, traced: Graph) -> Section:
     section = Section(title, _tier(executable), list(_loops(graph, traced)))
     section.places = [line for placed in executable.placed.values() for line in placed.lines()]
     if ctx.device is not None and parse(ctx.device)[0] != "CPU" and place_named(ctx.device) is None:
-        section.places.append(f"on the CPU: {ctx.device} was asked for, which this machine lacks")
+        section.places.append(f"on the CPU: {ctx.device} was requested, but this machine doesn't have it")
     shared: dict[str, Kernel] = {}
     for native, part in parts(graph):
         key = graph_cache.description(part) if native else None

@@ -48,8 +48,8 @@ def warn_of_length(graph: Graph, operations: int, told: set[str]) -> None:
     told.add(_LENGTH)
     loops = sorted(unrolled_in(graph), key=lambda each: -each.operations)[:_LOOPS_SHOWN]
     lines = [
-        f"native code of '{graph.name}' takes long to make: it has {operations} different operations on arrays, some "
-        f"{operations // 100} seconds of work. Until it is there, calls are interpreted, or wait with jit_compile=True."
+        f"compiling '{graph.name}' to native code takes about {operations // 100} s: it has {operations} different "
+        "operations on arrays. Until the code is ready, calls are interpreted, or wait for it with jit_compile=True."
     ]
     lines += [
         f"  the loop at {describe_span(each.span)} ran {each.trips} times while the function was traced, which left "

@@ -77,7 +77,7 @@ def set_intra_op_parallelism_threads(num_threads: int) -> None:
 def set_inter_op_parallelism_threads(num_threads: int) -> None:
     """Warns unless `num_threads` is 0 (the system's choice) or 1: operations run one after another."""
     if num_threads not in (0, 1):
-        warn(f"{num_threads} threads were asked for, but one is used", UserWarning)
+        warn(f"{num_threads} threads were requested, but one is used: operations run one after another", UserWarning)
 
 
 # TensorFlow's options for passes that this runtime doesn't have, or that can't be switched.

@@ -34,8 +34,8 @@ def no_form(what: str, why: str, place: Place, span: Any) -> errors.InvalidArgum
     where = f"\n  at {describe_span(span)}" if span else ""
     return errors.InvalidArgumentError(
         f"Could not satisfy device specification '{place.name}': {what} has no form for GPUs: {why}. "
-        "ag.config.set_soft_device_placement(True) lets it run on the CPU, and ag.device('/CPU:0') says that it is to."
-        f"{where}"
+        "Let it run on the CPU with ag.config.set_soft_device_placement(True), or place it there with "
+        f"ag.device('/CPU:0').{where}"
     )
 
 

@@ -131,7 +131,7 @@ class Placer:
         """The op as a kernel. Raises NotNative where it has none."""
         if not all(isinstance(type_, TensorType) and type_.dtype.name in NATIVE_DTYPES for type_ in types):
             dtypes = {getattr(getattr(type_, "dtype", None), "name", "?") for type_ in types} - NATIVE_DTYPES
-            raise NotNative(f"GPUs have no tensors of {', '.join(sorted(dtypes)) or 'this kind'}")
+            raise NotNative(f"GPUs don't support {', '.join(sorted(dtypes)) or 'such'} tensors")
         # Kernels for any size, but for what broadcasts; for these very sizes where there is none.
         general = [TensorType(t.dtype, tuple([d if d == 1 else None for d in t.shape])) for t in types]
         refusal: NotNative | None = None

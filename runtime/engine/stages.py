@@ -62,7 +62,7 @@ def text_of(stage: str, gradient: str | None, function: GraphFunction, again: Ca
     kernel has no form for a GPU, KernelError if no compiler can show the stage.
     """
     if stage not in STAGES:
-        raise ValueError(f"there is no stage {stage!r}; there are {', '.join(STAGES)}")
+        raise ValueError(f"there is no stage {stage!r}; the stages are {', '.join(STAGES)}")
     if gradient is not None and gradient not in GRADIENTS:
         raise ValueError(f"gradient must be None or one of {', '.join(GRADIENTS)}, not {gradient!r}")
     if stage == "passes":

@@ -42,7 +42,7 @@ def why_none() -> str:
     """Why there is no GPU, for an error's text."""
     found = cuda_driver.driver()
     if found is None:
-        return "there is no CUDA driver (libcuda.so.1) here"
+        return "no CUDA driver (libcuda.so.1) was found"
     if found.reason is not None:
         return found.reason
     return "the CUDA driver finds no GPU (CUDA_VISIBLE_DEVICES may hide some)"
@@ -72,7 +72,7 @@ class _Current(threading.local):
             return
         if os.getpid() != gpu.process:
             raise errors.InternalError(
-                "a GPU that a process has used can't be used by its forked children: start them by "
+                "a GPU that a process has used can't be used by its forked children: start them with "
                 "multiprocessing.get_context('spawn'), or use the GPU in the children only"
             )
         gpu.driver("cuCtxPushCurrent_v2", gpu.context)
@@ -96,7 +96,7 @@ class Cuda:
         found = cuda_driver.driver()
         count = device_count()
         if found is None or number >= count:
-            why = f": {why_none()}" if not count else f", there are {count}"
+            why = f": {why_none()}" if not count else f"; the machine has {count}"
             raise errors.InvalidArgumentError(f"there is no GPU {number}{why}")
         self.driver = found
         self.ordinal = number
@@ -115,8 +115,8 @@ class Cuda:
         self.name = name.value.decode(errors="replace")
         if self.compute_capability < _OLDEST:
             raise errors.InvalidArgumentError(
-                f"GPU {number} ({self.name}) has compute capability {major}.{minor}; {_OLDEST[0]}.{_OLDEST[1]} is the "
-                "least that kernels are made for"
+                f"GPU {number} ({self.name}) has compute capability {major}.{minor}; kernels need at least "
+                f"{_OLDEST[0]}.{_OLDEST[1]}"
             )
         self.processor = f"sm_{min(10 * major + minor, _NEWEST)}"
         self.version = f"{self.driver.version_text()} sm_{major}{minor}"

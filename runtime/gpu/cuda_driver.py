@@ -115,7 +115,7 @@ class Driver:
         if missing:
             return (
                 f"the CUDA driver {self.version_text()} is too old (it lacks {', '.join(missing)}); "
-                f"{_SO_FAR // 1000}.0 and later have all that is needed"
+                f"update it to {_SO_FAR // 1000}.0 or later"
             )
         return None
 
@@ -159,8 +159,8 @@ class Driver:
         if status in _STICKY:
             self.lost = self.lost or text
             text += (
-                ". The driver refuses further work of this process on the GPU: start a new one. That is a fault of the "
-                "compiler's; `compute-sanitizer python ...` says which access was wrong"
+                ". The driver refuses further work on the GPU from this process: start a new process. This is a bug of "
+                "the compiler; `compute-sanitizer python ...` shows which access was wrong"
             )
         return errors.InternalError(text)
 

@@ -106,16 +106,18 @@ def taken(given: Any, place: Place) -> DeviceArray:
     tensors of GPUs don't have, ValueError for a capsule that was taken already."""
     name = _api.PyCapsule_GetName(given)
     if name not in _FORMS:
-        raise ValueError(f"the capsule {name!r} holds no array that hasn't been taken out already")
+        raise ValueError(f"the capsule {name!r} holds no array, or its array was already consumed")
     structure = _FORMS[name].from_address(_api.PyCapsule_GetPointer(given, name))
     tensor = structure.tensor
     shape = tuple(tensor.shape[: tensor.rank])
     kind = next((kind for kind, code in _CODES.items() if code == tensor.code), None)
     if kind is None or tensor.lanes != 1:
-        raise BufferError(f"GPUs have no tensors of DLPack's dtype ({tensor.code}, {tensor.bits}, {tensor.lanes})")
+        raise BufferError(
+            f"GPUs don't support tensors of DLPack's dtype ({tensor.code}, {tensor.bits}, {tensor.lanes})"
+        )
     dtype = np.dtype("bool" if kind == "b" else f"{kind}{tensor.bits // 8}")
     if dtype.name == "float16":
-        raise BufferError("GPUs have no tensors of float16")
+        raise BufferError("GPUs don't support float16 tensors")
     if tensor.strides:
         step = 1
         for size, stride in zip(reversed(shape), reversed(tensor.strides[: tensor.rank])):

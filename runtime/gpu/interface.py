@@ -58,7 +58,7 @@ class OutOfMemory(MemoryError):
     """A GPU has no memory left, or no heap of that size can be had. size: bytes."""
 
     def __init__(self, size: int) -> None:
-        super().__init__(f"{size} bytes of a device's memory can't be had")
+        super().__init__(f"{size} bytes of device memory can't be allocated")
         self.size = size
 
 

@@ -162,7 +162,7 @@ class Place:
         return f"<{self.short}: {self.backend.name}>"
 
     def __reduce__(self) -> tuple:
-        raise TypeError("a GPU can't be pickled; tensors on it are pickled as those of the CPU")
+        raise TypeError("a GPU can't be pickled; its tensors are pickled as CPU tensors")
 
 
 class Buffer:

@@ -34,7 +34,9 @@ def _arrays(results: Sequence[np.ndarray]) -> tuple:
 def check_numbers(value: Any) -> None:
     """Raises TypeError if a tensor, or a type of one, can't be reduced: booleans and strings."""
     if value.dtype.kind in "bO":
-        raise TypeError(f"numbers are reduced over replicas, not {value.dtype.name}: ag.cast(x, ag.int32) makes some")
+        raise TypeError(
+            f"only numbers can be reduced over replicas, not {value.dtype.name}; cast bools with ag.cast(x, ag.int32)"
+        )
 
 
 def _same(inputs: Sequence[Any], attrs: dict) -> tuple:

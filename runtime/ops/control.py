@@ -380,7 +380,7 @@ HOST_CALL = register(
             Sample(((2,),), {"function": np.negative, "types": (TensorType(dtypes.float64, (2,)),)}, gradient=()),
         ),
         is_quiet=True,
-        cuts_gradient="no gradient flows through a numpy_function, which the tape doesn't see: py_function has one",
+        cuts_gradient="a numpy_function has no gradient, since the tape doesn't record it; a py_function has one",
     )
 )  # fmt: skip
 

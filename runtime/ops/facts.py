@@ -70,10 +70,12 @@ def register_tensor_conversion_function(
     def convert(self: Any, dtype: Any = None, name: str | None = None) -> Tensor:
         result = conversion_func(self, dtype, name, False)
         if not isinstance(result, Tensor):
-            raise RuntimeError(f"{conversion_func!r} of {type(self).__name__} gave {result!r}, which is no tensor")
+            raise RuntimeError(
+                f"{conversion_func!r} of {type(self).__name__} returned {result!r}, which is not a tensor"
+            )
         return result
 
     for kind in base_type if isinstance(base_type, tuple) else (base_type,):
         if not isinstance(kind, type) or kind.__module__ in ("builtins", "numpy") or issubclass(kind, Tensor):
-            raise TypeError(f"Cannot register conversions for types of Python and NumPy and for tensors: {kind!r}")
+            raise TypeError(f"Cannot register a conversion for a type of Python or NumPy, or for tensors: {kind!r}")
         kind.__tf_tensor__ = convert  # type: ignore[attr-defined]

@@ -110,7 +110,7 @@ def _kernel(*arrays: Any, call: Callable[..., Any], types: tuple) -> tuple:
     results = [] if result is None else nest.flatten(result)
     for result, expected in zip(results, types, strict=True):
         if result.dtype is not expected.dtype or not covers(expected.shape, result._shape):
-            raise errors.InternalError(f"{call!r} gave {result.type} where {expected} was expected")
+            raise errors.InternalError(f"{call!r} returned {result.type}, expected {expected}")
     return tuple([result._array for result in results])
 
 

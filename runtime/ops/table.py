@@ -170,7 +170,7 @@ class OpDef:
 
 def too_large(dtype: Any) -> str:
     """What an op says of an integer that its output's dtype can't hold."""
-    return f"a Python int is too large for {dtype.name} where it becomes a tensor; ag.cast(x, ag.int64) holds 64 bits"
+    return f"a Python int is too large for {dtype.name}, its dtype as a tensor; use ag.cast(x, ag.int64)"
 
 
 OPS: dict[str, OpDef] = {}

@@ -261,7 +261,9 @@ def _with_rows(tensor: Any, rows: Any, blank: Any) -> Any:
         return tensor
     have = tensor.shape[0]
     if have is None:
-        raise ValueError("to_tensor can't give a number of rows to a ragged tensor whose own isn't known yet")
+        raise ValueError(
+            "to_tensor can't set the number of rows of a ragged tensor whose own number isn't known while tracing"
+        )
     if have > rows:
         return tensor[:rows]
     missing = _filled([rows - have, *_inner(tensor)], blank)

@@ -51,7 +51,7 @@ def from_sparse(st_input: SparseTensor, name: str | None = None) -> RaggedTensor
     rows = RaggedTensor.from_value_rowids(st_input.values, st_input.indices[:, 0], nrows=st_input.dense_shape[0])
     places, found = partition.positions_of(rows.row_splits), st_input.indices[:, 1]
     known_a, known_b = static_value(places), static_value(found)
-    message = "SparseTensor is not right-padded: each row's values must stand at its beginning, in order"
+    message = "SparseTensor is not right-padded: the values of each row must be at its start, in order"
     if known_a is None or known_b is None:
         assert_op(reduce_all(equal(places, found)), message)
     elif not np.array_equal(known_a, known_b):

@@ -94,8 +94,8 @@ def _columns(x: RaggedTensor, keys: list[Any]) -> RaggedTensor:
         return RaggedTensor(inner, range_(convert_to_tensor(count, INT) + 1), 1)
     if not isinstance(first, slice):
         raise ValueError(
-            "Cannot index into an inner ragged dimension: the place may exist in some rows only. Slice it, or use "
-            "to_tensor()."
+            "Cannot index into an inner ragged dimension: the index may exist in some rows only. Take a slice, or "
+            "use to_tensor()."
         )
     cut = x if first == slice(None) else _sliced(x, first)
     return cut.with_values(_apply(cut.values, [slice(None), *rest])) if rest else cut

@@ -92,16 +92,16 @@ def check(splits: Tensor, values: Any) -> None:
     known, total = static_value(splits), count(values)
     if known is None or not isinstance(total, int):
         what = "Arguments do not form a valid RaggedTensor: row_splits must"
-        assert_op(equal(splits[0], 0), f"{what} begin with 0; they are", data=[splits])
-        assert_op(reduce_all(greater_equal(lengths_of(splits), 0)), f"{what} not descend; they are", data=[splits])
+        assert_op(equal(splits[0], 0), f"{what} start with 0; they are", data=[splits])
+        assert_op(reduce_all(greater_equal(lengths_of(splits), 0)), f"{what} not decrease; they are", data=[splits])
         assert_op(equal(splits[-1], total), f"{what} end with the number of values; they are", data=[splits])
         return
     array = np.asarray(known)
     problem = None
     if array.size == 0 or array[0] != 0:
-        problem = "they must begin with 0"
+        problem = "they must start with 0"
     elif (np.diff(array) < 0).any():
-        problem = "they must not descend"
+        problem = "they must not decrease"
     elif array[-1] != total:
         problem = f"they must end with the number of values, {total}"
     if problem:

@@ -107,7 +107,7 @@ class RaggedTensor:
             last = reduce_max(concat([convert_to_tensor([-1], INT), ids], 0))
             nrows = int(last) + 1 if isinstance(last, EagerTensor) else last + 1
         if validate and isinstance(ids, EagerTensor) and (np.diff(ids._array) < 0).any():
-            raise errors.InvalidArgumentError(f"value_rowids must not descend, got {ids.numpy().tolist()}")
+            raise errors.InvalidArgumentError(f"value_rowids must not decrease, got {ids.numpy().tolist()}")
         ones = cast(partition.range_(partition.count(ids), dtype=INT) * 0 + 1, INT)
         return cls.from_row_lengths(parts, unsorted_segment_sum(ones, ids, nrows), validate=validate)
 
@@ -295,7 +295,9 @@ class RaggedTensor:
                     joined = RaggedTensor(inner._values, gather(splits, self._splits))
                     return joined if inner_axis == 2 else joined.merge_dims(1, inner_axis - 1)
                 return self.with_values(inner.merge_dims(outer_axis - 1, inner_axis - 1))
-            raise ValueError("dimensions behind the ragged ones are merged with ag.reshape of flat_values")
+            raise ValueError(
+                "merge_dims merges ragged dimensions only; to merge those after them, apply ag.reshape to flat_values"
+            )
         if inner_axis == 1:
             return self._values
         if isinstance(self._values, RaggedTensor):
@@ -346,8 +348,8 @@ class RaggedTensor:
 
     def __tf_tensor__(self, dtype: Any = None, name: str | None = None) -> Tensor:
         raise TypeError(
-            f"This function takes no ragged tensors: {self}. Use to_tensor() to fill the rows up, flat_values for all "
-            "values, or ag.ragged.map_flat_values to apply a function to them."
+            f"This function doesn't accept ragged tensors: {self}. Use to_tensor() to pad the rows, flat_values for "
+            "all values, or ag.ragged.map_flat_values to apply a function to them."
         )
 
     def __hash__(self) -> int:

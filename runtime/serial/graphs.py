@@ -89,8 +89,8 @@ class Writer:
         if schema.is_refused(node.op):
             what = f"{node.op.name} {schema.reason(node.op)}"
             raise UnimplementedError(
-                f"{what}, which can't be saved{_where(node)}; write it with operations of this project, or pass what "
-                "it computes as an argument"
+                f"{what}, which can't be saved{_where(node)}; write it with functions of `ag`, or compute the value "
+                "outside and pass it as an argument"
             )
         said: dict[str, Any] = {"op": node.op.name, "inputs": inputs}
         try:
@@ -201,7 +201,7 @@ class _Reader:
         regions = []
         for place in field(said, "regions", list) if "regions" in said else ():
             if not is_index(place, len(self._free)) or place <= number or place in used:
-                raise Damaged("a region isn't behind its node, or is another's too")
+                raise Damaged("a region doesn't come after its node, or belongs to two nodes")
             used.add(place)
             regions.append(self._free[place])
         if op.regions is not None and len(regions) != len(op.regions):
@@ -244,7 +244,7 @@ def field(said: Any, name: str, kind: type) -> Any:
 def checked(value: Any, kind: type) -> Any:
     """A value of this type. Raises Damaged."""
     if type(value) is not kind:
-        raise Damaged(f"{str(value)[:100]} is no {kind.__name__}")
+        raise Damaged(f"{str(value)[:100]} is not of type {kind.__name__}")
     return value
 
 
@@ -257,5 +257,5 @@ def name_from(said: Any) -> str:
 def at(among: Sequence[Any], place: Any) -> Any:
     """What stands at a place. Raises Damaged."""
     if not is_index(place, len(among)):
-        raise Damaged(f"{place!r} is no place in a list of {len(among)}")
+        raise Damaged(f"{place!r} is not an index of a list of {len(among)}")
     return among[place]

@@ -148,7 +148,7 @@ def reason(op: OpDef) -> str:
 def check(op: OpDef, inputs: int | None, attrs: Mapping[str, Any]) -> None:
     """Raises Damaged where the op takes no such attributes. inputs: how many operands it has, if that is known."""
     if is_refused(op):
-        raise Damaged(f"{op.name} {reason(op)}, which no file may")
+        raise Damaged(f"{op.name} {reason(op)}, which is not allowed in a file")
     for name, value in attrs.items():
         known = _CHECKS.get(name)
         if known is None or not known(value):
@@ -183,7 +183,7 @@ def _check_call(call: Any) -> None:
         pending: list[Any] = [call.args, call.kwargs]
         for part in pending:
             if isinstance(part, OpDef) and is_refused(part):
-                raise Damaged(f"{part.name} {reason(part)}, which no file may")
+                raise Damaged(f"{part.name} {reason(part)}, which is not allowed in a file")
             if isinstance(part, (tuple, list)):
                 pending += part
             elif isinstance(part, dict):

@@ -70,7 +70,7 @@ def _tensor_type(said: Any) -> TensorType:
     shape = said[1]
     if shape is not None:
         if not isinstance(shape, list) or len(shape) > 32 or not all(d is None or is_index(d, 1 << 48) for d in shape):
-            raise Damaged(f"{shape!r} is no shape")
+            raise Damaged(f"{shape!r} is not a shape")
         shape = tuple(shape)
     return TensorType(_DTYPES[said[0]], shape)
 
@@ -124,7 +124,7 @@ class Encoder:
         if encode is None and isinstance(value, np.generic):
             encode = _number
         if encode is None:
-            raise UnimplementedError(f"an object of the type {kind.__name__!r} has no form in files: {value!r}")
+            raise UnimplementedError(f"an object of type {kind.__name__!r} can't be stored in a file: {value!r}")
         return encode(self, value)
 
     def all(self, values: Any) -> list[Any]:
@@ -148,7 +148,7 @@ class Encoder:
     def call(self, call: Call) -> Any:
         name = name_of(call.function)
         if name is None:
-            raise UnimplementedError(f"a call of {call!r} has no form in files")
+            raise UnimplementedError(f"a call of {call!r} can't be stored in a file")
         arguments = [self.to_json(tuple(call.args)), self.to_json(dict(call.kwargs))]
         return {"call": {"function": name, "arguments": arguments}}
 
@@ -225,7 +225,7 @@ class Decoder:
             decode = getattr(self, f"_{tag}", None) if tag in self.tags else None
             if decode is not None:
                 return decode(content)
-        raise Damaged(f"{str(said)[:100]} is no value")
+        raise Damaged(f"{str(said)[:100]} is not a value")
 
     def _all(self, said: Any) -> list[Any]:
         if not isinstance(said, list):
@@ -236,7 +236,7 @@ class Decoder:
         try:
             return float.fromhex(said)
         except (TypeError, ValueError, OverflowError):
-            raise Damaged(f"{said!r} is no float") from None
+            raise Damaged(f"{said!r} is not a float") from None
 
     def _bytes(self, said: Any) -> bytes:
         try:
@@ -260,7 +260,7 @@ class Decoder:
 
     def _dtype(self, said: Any) -> DType:
         if not isinstance(said, str) or said not in _DTYPES:
-            raise Damaged(f"{said!r} is no dtype")
+            raise Damaged(f"{said!r} is not a dtype")
         return _DTYPES[said]
 
     def _at(self, said: Any, among: Sequence[Any], what: str) -> Any:
@@ -292,7 +292,7 @@ class Decoder:
 
     def _index(self, said: Any) -> int:
         if not is_index(said, 1 << 20):
-            raise Damaged("a place is no index")
+            raise Damaged("a place is not an index")
         return said
 
     def _place(self, said: Any) -> Place:

@@ -16,13 +16,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from runtime.dtypes import article
 from runtime.errors import DataLossError, NotFoundError, UnimplementedError
 
 # What begins the name of a file that is being written. One that stays behind is of no use to anybody.
 UNFINISHED = ".writing-"
 # No document of ours comes near; Python's parser needs several times as much memory.
 _MOST_BYTES = 1 << 30
-_DEPTH = "it nests deeper than any document of ours"
+_DEPTH = "it is nested too deeply"
 
 
 def write_atomically(path: Path, write: Callable[[str], None]) -> None:
@@ -88,30 +89,30 @@ def read_document(path: Path, kind: str, version: int) -> dict[str, Any]:
     try:
         found = path.stat()
         if not stat.S_ISREG(found.st_mode):
-            raise DataLossError(f"{path} is no {kind}: it is no regular file")  # a device might never end
+            raise DataLossError(f"{path} is not {article(kind)}: it is not a regular file")  # a device might never end
         if found.st_size > _MOST_BYTES:
-            raise DataLossError(f"{path} is no {kind}: it is larger than any")
+            raise DataLossError(f"{path} is not {article(kind)}: it is larger than 1 GiB")
         text = path.read_text(encoding="utf-8")
     except (FileNotFoundError, NotADirectoryError):
         raise NotFoundError(f"There is no file {path}") from None
     except UnicodeDecodeError as error:
-        raise DataLossError(f"{path} is no {kind}: {error}") from None
+        raise DataLossError(f"{path} is not {article(kind)}: {error}") from None
     try:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
         reason = _DEPTH if isinstance(error, RecursionError) else str(error)
-        raise DataLossError(f"{path} is no {kind}, or it is damaged: {reason}") from None
+        raise DataLossError(f"{path} is not {article(kind)}, or it is damaged: {reason}") from None
     if not isinstance(document, dict) or document.get("format") != kind:
-        raise DataLossError(f"{path} is no {kind}")
+        raise DataLossError(f"{path} is not {article(kind)}")
     own = document.get("version")
     if type(own) is not int or own < 1:
-        raise DataLossError(f"{path} says no version")
+        raise DataLossError(f"{path} is damaged: it has no version")
     if own > version:
         raise UnimplementedError(
-            f"{path} is a {kind} of version {own}, which a newer autograph has written; this one reads versions up "
-            f"to {version}. Update autograph, or write the file with this one."
+            f"{path} is {article(kind)} of version {own}, written by a newer autograph; this one reads versions up to "
+            f"{version}. Update autograph, or write the file with this version of it."
         )
     said = document.pop("crc32", None)
     if said != _checksum(document):
-        raise DataLossError(f"{path} is damaged: its content doesn't have the checksum that it says")
+        raise DataLossError(f"{path} is damaged: its content doesn't match its checksum")
     return document

@@ -98,7 +98,7 @@ class ArrayFile:
             self._file = safe_open(str(path), framework="np")
             self._names = set(self._file.keys())
         except (SafetensorError, OSError, ValueError) as error:
-            raise DataLossError(f"{path} is no safetensors file, or it is damaged: {error}") from None
+            raise DataLossError(f"{path} is not a safetensors file, or it is damaged: {error}") from None
 
     def read(self, name: str, said: Mapping[str, Any]) -> tuple[np.ndarray, DType]:
         """The array of a name, and its dtype; `said` is the document's description of it. Raises DataLossError."""
@@ -106,7 +106,7 @@ class ArrayFile:
         parts = [name, name + _LENGTHS] if dtype is dtypes.string else [name]
         arrays = [self._array(part) for part in parts]
         if _checksum(arrays) != said["crc32"]:
-            raise DataLossError(f"{name} in {self._path} is damaged: it doesn't have the checksum that it should have")
+            raise DataLossError(f"{name} in {self._path} is damaged: its content doesn't match its checksum")
         if dtype is dtypes.string:
             return _strings(arrays[0], arrays[1], shape, f"{name} in {self._path}"), dtype
         (array,) = arrays
@@ -124,7 +124,7 @@ class ArrayFile:
         try:
             known = self._file.get_slice(name)
             if known.get_dtype() not in _NAMES.values():
-                raise DataLossError(f"{name} in {self._path} is of a dtype that isn't known here")
+                raise DataLossError(f"{name} in {self._path} has an unknown dtype, {known.get_dtype()}")
             return np.array(self._file.get_tensor(name))  # a copy: the file may change or go
         except (self._error, OSError, ValueError, TypeError, AttributeError) as error:
             raise DataLossError(f"{name} in {self._path} can't be read: {error}") from None
@@ -134,7 +134,7 @@ def _strings(content: np.ndarray, lengths: np.ndarray, shape: tuple[int, ...], w
     whole = lengths.dtype == np.int64 and content.dtype == np.uint8 and lengths.shape == (math.prod(shape),)
     outside = not whole or bool((lengths < 0).any() or (lengths > content.size).any())
     if outside or sum(lengths.tolist()) != content.size:
-        raise DataLossError(f"{what} is no array of strings of the shape {list(shape)}")
+        raise DataLossError(f"{what} is not an array of strings of shape {list(shape)}")
     data, stops = content.tobytes(), np.cumsum(lengths).tolist()
     array = np.empty(len(stops), object)
     array[:] = [data[start:stop] for start, stop in zip([0, *stops], stops)]

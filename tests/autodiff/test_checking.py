@@ -50,7 +50,7 @@ def test_second_order_is_checked_by_every_argument() -> None:
 
 
 def test_kinks_are_told_from_mistakes() -> None:
-    assert "a kink or jump is near?" in report_of(ag.abs, [np.array([0.0, 1.0])])
+    assert "there may be a kink or jump nearby" in report_of(ag.abs, [np.array([0.0, 1.0])])
     assert "a kink or jump" not in report_of(wrong_in_second_order, [X])
 
 

@@ -78,9 +78,9 @@ def through_a_comparison(x):
     ("function", "line", "cause"),
     [
         (through_an_integer, "n = ag.cast", "the cast to int32 has no gradient"),
-        (through_argmax, "ag.argmax", "gives int64, and only floating-point and complex tensors have a gradient"),
+        (through_argmax, "ag.argmax", "returns int64, and only floating-point and complex tensors have a gradient"),
         (stopped, "ag.stop_gradient", "stop_gradient cuts it off"),
-        (through_a_comparison, "x > 1.0", "gives bool, and only"),
+        (through_a_comparison, "x > 1.0", "returns bool, and only"),
     ],
 )
 def test_breaks_on_the_way(see: Any, function: Any, line: str, cause: str) -> None:
@@ -98,7 +98,7 @@ def python_function(x):
 @pytest.mark.parametrize("see", [traced, called])
 def test_python_functions(see: Any) -> None:
     text = see(python_function)
-    assert "no gradient flows through a numpy_function" in text
+    assert "a numpy_function has no gradient" in text
     assert line_of(python_function, "ag.numpy_function") in text
 
 

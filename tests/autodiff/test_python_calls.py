@@ -193,7 +193,7 @@ def test_what_a_branch_could_not_give_again_is_refused_with_a_way_out() -> None:
 
     x, n = ag.constant(2.0), ag.constant(3)
     for program, name, way_out in ((drawn, "random_uniform", "Generator"), (called, "py_function", "ag.where")):
-        text = f"(?s){name} stands in a loop.*{way_out}.*test_python_calls.py:.*\\n"
+        text = f"(?s){name} is in a loop.*{way_out}.*test_python_calls.py:.*\\n"
         with pytest.raises(ag.errors.UnimplementedError, match=text), ag.GradientTape() as tape:
             tape.watch(x)
             tape.gradient(ag.function(program)(x, n), x)

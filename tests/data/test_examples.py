@@ -126,9 +126,9 @@ class TestParsing:
             ({"n": io.FixedLenSequenceFeature([], ag.int64)}, "allow_missing", ValueError),
             ({"a": io.FixedLenFeature([None], ag.int64)}, "must be known", ValueError),
             ({"a": io.FixedLenFeature([2], ag.int64, default_value=[1, 2, 3])}, "3 elements", ValueError),
-            ({"a": io.FixedLenFeature([], ag.int32)}, "cast it afterwards", TypeError),
+            ({"a": io.FixedLenFeature([], ag.int32)}, "cast the result", TypeError),
             ({"a": "int64"}, "use FixedLenFeature", TypeError),
-            ({"a": io.RaggedFeature(ag.int64, partitions=["n"])}, "none of RaggedFeature's", TypeError),
+            ({"a": io.RaggedFeature(ag.int64, partitions=["n"])}, "not one of RaggedFeature's", TypeError),
             (
                 {"a": io.RaggedFeature(ag.int64, partitions=[io.RaggedFeature.RowLengths("n")])},
                 "don't fit 2 values",

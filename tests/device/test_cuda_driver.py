@@ -240,7 +240,7 @@ def test_a_kernel_that_fails(driver: Pretended) -> None:
         "cuStreamQuery failed: an illegal memory access was encountered (CUDA_ERROR_ILLEGAL_ADDRESS, status 700)"
         in text
     )
-    assert "blocks of 64 threads" in text and "start a new one" in text and "compute-sanitizer" in text
+    assert "blocks of 64 threads" in text and "start a new process" in text and "compute-sanitizer" in text
     del x
     gc.collect()  # nothing is said about memory that can't be freed any more
 
@@ -340,7 +340,7 @@ def test_the_log() -> None:
 
 @pytest.mark.parametrize(
     ("library", "said"),
-    [("/nowhere/libcuda.so", "there is no CUDA driver"), (ctypes.util.find_library("m") or "", "it has no cuInit")],
+    [("/nowhere/libcuda.so", "no CUDA driver"), (ctypes.util.find_library("m") or "", "it has no cuInit")],
 )
 def test_no_driver(library: str, said: str) -> None:
     done = _process(
@@ -366,5 +366,5 @@ def test_the_driver_finds_no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_gpu_that_is_too_old() -> None:
     found = Pretended()
     found["old"] = 1
-    with found.installed(), pytest.raises(errors.InvalidArgumentError, match=r"compute capability 6\.0; 7\.0 is the"):
+    with found.installed(), pytest.raises(errors.InvalidArgumentError, match=r"compute capability 6\.0; kernels need at least 7\.0"):
         cuda.Cuda()

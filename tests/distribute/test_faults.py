@@ -11,9 +11,9 @@ from tests.distribute.launch import check, needs_mpi, run
 pytestmark = needs_mpi
 SAID = {
     "raise": r"A worker failed: rank 2 raised ValueError: no such luck \(.*faults\.py:\d+\)",
-    "kill": r"A worker failed: rank 2 died: its process ended without a word",
+    "kill": r"A worker failed: rank 2 died: its process ended without an error message",
     "stop": r"ranks 0, 1 waited in all_reduce\(SUM\) of float32\[10\] at .*faults\.py:\d+ for 2 s; rank 2 doesn't",
-    "stall": r"ranks 0, 1 waited in .*; rank 2 hasn't come there; it is at .*faults\.py:\d+ in fail",
+    "stall": r"ranks 0, 1 waited in .*; rank 2 hasn't reached it; it is at .*faults\.py:\d+ in fail",
     "leave": r"rank 2 has ended, while rank [01] waits for all workers in all_reduce",
     "branch": r"different collective operations:\n.*\n.*\n *rank 2: all_reduce\(SUM\) of float32\[\] at .*faults",
 }  # fmt: skip
@@ -31,7 +31,7 @@ def test_the_others_hear_of_it(how):
 def test_a_worker_that_fails_before_it_makes_its_strategy():
     done = run("late.py", 3, seconds=120)
     assert done.returncode != 0 and "ValueError: no such luck" in done.stderr
-    assert re.search(r"rank [01] has waited 2 s for all 3 processes to make their strategy", done.stderr), done.stderr
+    assert re.search(r"rank [01] has waited 2 s for all 3 processes to create their strategy", done.stderr), done.stderr
 
 
 def last_line(lines):

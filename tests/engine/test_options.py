@@ -54,7 +54,7 @@ def test_threads():
     assert ag.config.threading.get_inter_op_parallelism_threads() == 1
     ag.config.threading.set_intra_op_parallelism_threads(1)
     ag.config.threading.set_inter_op_parallelism_threads(0)
-    with pytest.warns(UserWarning, match="4 threads were asked for, but one is used"):
+    with pytest.warns(UserWarning, match="4 threads were requested, but one is used"):
         ag.config.threading.set_inter_op_parallelism_threads(4)
 
 

@@ -225,7 +225,7 @@ def test_a_long_compilation_says_so_once(monkeypatch: pytest.MonkeyPatch) -> Non
         assert wait_for_background(300)
     assert len(caught) == 1
     text = str(caught[0].message)
-    assert "'unrolled' takes long to make: it has 160 different operations on arrays" in text
+    assert "compiling 'unrolled' to native code takes about 1 s: it has 160 different operations on arrays" in text
     assert "test_repetition.py" in text and "ran 40 times while the function was traced" in text
     assert "ag.range(n)" in text
     assert caught[0].filename == __file__

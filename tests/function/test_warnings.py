@@ -75,7 +75,7 @@ def own(text):
         (watched, "must be floating", "tape.watch"),
         (target, "must be floating", "tape.gradient"),
         (without_source, "can't be converted", 'names["f"](x)'),
-        (threads, "3 threads were asked for", "set_inter"),
+        (threads, "3 threads were requested", "set_inter"),
         (lambda: own("plain"), "plain", "tracebacks.warn"),
     ],
 )  # fmt: skip

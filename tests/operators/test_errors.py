@@ -488,7 +488,7 @@ def test_lists_that_python_code_can_not_have(statement, says):
     with pytest.raises(TypeError) as caught:
         names["f"](ag.constant(1.0), ag.constant(3))
     message = str(caught.value)
-    assert says in message and "is part of the program, not Python's list" in message
+    assert says in message and "becomes part of the program and is no longer a Python list" in message
     assert "ag.sort(ag.stack(items))" in message
     assert statement in message or statement.startswith("random"), "the library's own line stands there"
     assert caught.value.__cause__ is None

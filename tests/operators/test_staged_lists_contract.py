@@ -245,5 +245,5 @@ def test_copy_of_what_is_left_of_a_list_fails():
             xs.append(i)
         return len(view["items"][:])
 
-    with pytest.raises(TypeError, match="lives on as another object"):
+    with pytest.raises(TypeError, match="replaced it by another object"):
         Staged(f, (i32(3),))

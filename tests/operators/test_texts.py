@@ -139,7 +139,7 @@ def test_texts_outside_of_messages_say_why_and_what_to_do(show: Any) -> None:
         ag.function(show)(ag.constant(2))
     text = str(caught.value)
     assert "test_texts.py:" in text and "only when the program runs" in text
-    assert "write the text into the `print`, `raise` or `assert`" in text
+    assert "inside the `print`, `raise` or `assert`" in text
 
 
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="columns are known from 3.11 on")

@@ -196,7 +196,7 @@ def test_max_pool_gives_the_gradient_to_the_first_of_equals():
         (lambda: ag.linalg.solve([[0.0, 0.0], [0.0, 0.0]], [[1.0], [1.0]]), "not invertible"),
         (lambda: ag.linalg.det([[1.0, 2.0, 3.0]]), "must be square"),
         (lambda: ag.einsum("ij,jk->ik", SPD), "Got 1 inputs"),
-        (lambda: ag.einsum("ij->ik", SPD), "names that no operand has"),
+        (lambda: ag.einsum("ij->ik", SPD), "labels that no operand has"),
         (lambda: ag.einsum("ij,jk->ik", f(2, 3), f(2, 3)), "Expected dimension"),
         (lambda: ag.math.top_k([1.0, 2.0], 3), "at least k columns"),
         (lambda: ag.math.segment_sum([1.0, 2.0], [1, 0]), "not increasing"),

@@ -146,7 +146,7 @@ class TestElementwise:
                 run(mode, lambda x, y: (x + y).flat_values, x, other)
 
     def test_functions_without_ragged_form_say_so(self):
-        with pytest.raises(TypeError, match="takes no ragged tensors.*to_tensor"):
+        with pytest.raises(TypeError, match="doesn't accept ragged tensors.*to_tensor"):
             ag.matmul(ag.ragged.constant([[1.0]]), ag.ones([1, 1]))
 
     def test_map_flat_values(self):

@@ -299,7 +299,7 @@ class TestDamage:
     def test_a_newer_version(self, tmp_path):
         path = make().write(tmp_path / "c")
         self.edited(tmp_path / "c.index", lambda document: document.update(version=99))
-        with pytest.raises(ag.errors.UnimplementedError, match="newer autograph has written"):
+        with pytest.raises(ag.errors.UnimplementedError, match="written by a newer autograph"):
             make().read(path)
 
     @pytest.mark.parametrize(

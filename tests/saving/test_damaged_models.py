@@ -49,7 +49,7 @@ def files(folder):
 
 def test_a_newer_version(folder):
     edit(folder, lambda document: document.update(version=2))
-    with pytest.raises(ag.errors.UnimplementedError, match="of version 2, which a newer autograph has written"):
+    with pytest.raises(ag.errors.UnimplementedError, match="of version 2, written by a newer autograph"):
         ag.saved_model.load(folder)
 
 
@@ -68,11 +68,11 @@ def test_what_is_no_file(folder, tmp_path):
     path = folder / "saved_model.json"
     path.unlink()
     os.mkfifo(path)
-    with pytest.raises(ag.errors.DataLossError, match="it is no regular file"):
+    with pytest.raises(ag.errors.DataLossError, match="it is not a regular file"):
         ag.saved_model.load(folder)
     path.unlink()
     path.mkdir()
-    with pytest.raises(ag.errors.DataLossError, match="it is no regular file"):
+    with pytest.raises(ag.errors.DataLossError, match="it is not a regular file"):
         ag.saved_model.load(folder)
 
 
@@ -203,5 +203,5 @@ def test_values_that_were_changed(folder):
     data = np.fromfile(path, np.uint8)
     data[-1] ^= 1
     data.tofile(path)
-    with pytest.raises(ag.errors.DataLossError, match="doesn't have the checksum"):
+    with pytest.raises(ag.errors.DataLossError, match="doesn't match its checksum"):
         ag.saved_model.load(folder)

@@ -30,7 +30,9 @@ def _kernel(x: Any, value: Any, *holes: Any, spec: tuple) -> Any:
 def _infer(inputs: Sequence[Any], attrs: dict) -> tuple:
     x, value, *holes = inputs
     if x.dtype is not value.dtype:
-        raise TypeError(f"a value of dtype {value.dtype.label} can't go into a tensor of {x.dtype.label}")
+        raise TypeError(
+            f"a value of dtype {value.dtype.label} can't be assigned to a slice of a tensor of dtype {x.dtype.label}"
+        )
     STRIDED_SLICE.infer([x, *holes], attrs)
     return (TensorType(x.dtype, x.shape),)
 

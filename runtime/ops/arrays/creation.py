@@ -72,7 +72,9 @@ def ones(shape: Any, dtype: DTypeLike = dtypes.float32, name: str | None = None)
     """Ones (True) of a shape. Raises InvalidArgumentError for a negative dimension, TypeError for strings."""
     kind = dtypes.as_dtype(dtype)
     if kind is dtypes.string:
-        raise TypeError("Cannot convert 1 to EagerTensor of dtype string: there are no strings of ones")
+        raise TypeError(
+            "Cannot convert 1 to EagerTensor of dtype string: ones and ones_like need a numeric or bool dtype"
+        )
     return _filled(shape, kind.kind == "b" or 1, kind)
 
 

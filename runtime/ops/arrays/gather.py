@@ -164,8 +164,8 @@ def gather(
     batch = batch_dims + known_rank(positions, "gather") if batch_dims < 0 else batch_dims
     if batch and (batch > known_rank(positions, "gather") or batch >= r):
         raise errors.InvalidArgumentError(
-            f"batch_dims = {batch_dims} needs indices of at least and params of more dimensions, got shapes "
-            f"{brackets(positions._shape)} and {brackets(x._shape)} [Op:GatherV2]"
+            f"batch_dims = {batch_dims} needs indices of at least {batch} dimensions and params of more, got "
+            f"shapes {brackets(positions._shape)} and {brackets(x._shape)} [Op:GatherV2]"
         )
     at = batch if axis is None else static_axis(axis, r, "gather")
     if batch == 0:

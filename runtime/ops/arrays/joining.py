@@ -110,8 +110,8 @@ def concat(values: Any, axis: Any, name: str | None = None) -> Tensor:
         raise ValueError("concat needs a tensor of known rank.")
     if max(ranks) == 0:
         raise errors.InvalidArgumentError(
-            "ConcatOp : Expected concatenating dimensions in the range [0, 0), got scalars, which `stack` puts "
-            "together [Op:ConcatV2]"
+            "ConcatOp : Expected concatenating dimensions in the range [0, 0), got scalars; join scalars "
+            "with `stack` [Op:ConcatV2]"
         )
     return apply(CONCAT, tensors, {"axis": static_axis(axis, max(ranks), "ConcatOp")})
 
@@ -315,7 +315,7 @@ def split(
         sizes = [int(e) for e in entries]  # type: ignore[arg-type]
         if sizes.count(-1) > 1 or any(s < -1 for s in sizes):
             raise errors.InvalidArgumentError(
-                f"Sizes of a split must not be negative, save for one -1; got {sizes} [Op:SplitV]", "split"
+                f"Sizes of a split must not be negative, except for one -1; got {sizes} [Op:SplitV]", "split"
             )
         if -1 in sizes:
             if size is None:

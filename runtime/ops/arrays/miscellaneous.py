@@ -304,7 +304,7 @@ def _bitcast_kernel(x: Any, dtype: Any) -> Any:
     if array_.itemsize > size:
         return array_.reshape(-1).view(dtype._np).reshape(*np.shape(x), array_.itemsize // size)
     if not np.shape(x) or array_.shape[-1] * array_.itemsize != size:
-        raise ValueError("the last dimension doesn't make up one element")
+        raise ValueError("the last dimension must hold exactly the bytes of one element")
     return array_.reshape(-1).view(dtype._np).reshape(np.shape(x)[:-1])
 
 

@@ -107,7 +107,9 @@ def eigh_tridiagonal(
     Only all eigenvalues: raises NotImplementedError for eigenvectors, as TensorFlow does, and for a selection.
     """
     if not eigvals_only or select != "a":
-        raise NotImplementedError("eigh_tridiagonal gives all eigenvalues; use eigh for vectors.")
+        raise NotImplementedError(
+            "eigh_tridiagonal computes eigenvalues only, and all of them; use eigh for eigenvectors."
+        )
     a, b = operands("EighTridiagonal", alpha, beta)
     return real(eigvalsh(diag(a) + diag(b, k=1) + diag(conj(b), k=-1)))
 

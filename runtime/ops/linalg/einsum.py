@@ -38,7 +38,7 @@ def _infer(inputs: Sequence[Any], attrs: dict) -> tuple:
         if operand.shape is None:
             return (TensorType(inputs[0].dtype, (None,) * len(result)),)
         if len(operand.shape) != len(term):
-            raise ValueError(f"einsum: '{term}' has {len(term)} names for shape {brackets(operand.shape)}")
+            raise ValueError(f"einsum: '{term}' has {len(term)} labels for shape {brackets(operand.shape)}")
         for label, size in zip(term, operand.shape):
             known = sizes.get(label, 1)
             if known == 1 or size is None:
@@ -114,11 +114,11 @@ def _explicit(equation: str, ranks: Sequence[int]) -> tuple[list[str], str]:
         counts = "".join(t.replace("...", "") for t in terms)
         result = ("..." if "..." in left else "") + "".join(sorted(c for c in set(counts) if counts.count(c) == 1))
     elif len(set(result.replace(".", ""))) != len(result.replace(".", "")):
-        raise ValueError(f"einsum: the result of '{equation}' names a dimension twice")
+        raise ValueError(f"einsum: the result of '{equation}' repeats a label")
     result = result.replace("...", dots)
     unknown = set(result) - set("".join(full))
     if unknown:
-        raise ValueError(f"einsum: the result of '{equation}' has names that no operand has: {sorted(unknown)}")
+        raise ValueError(f"einsum: the result of '{equation}' has labels that no operand has: {sorted(unknown)}")
     return full, result
 
 

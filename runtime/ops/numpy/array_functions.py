@@ -337,7 +337,7 @@ def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True) -> Any:
 @implements("linalg.qr")
 def qr(a: Any, mode: str = "reduced") -> Any:
     if mode not in ("reduced", "complete"):
-        raise TypeError(f"np.linalg.qr of a tensor has modes 'reduced' and 'complete', not {mode!r}")
+        raise TypeError(f"np.linalg.qr of a tensor supports the modes 'reduced' and 'complete', not {mode!r}")
     return spectral.qr(floating(a), mode == "complete")
 
 

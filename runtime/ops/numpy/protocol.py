@@ -131,7 +131,9 @@ def _write(ufunc: Any, result: Any, out: tuple) -> Any:
     results = result if isinstance(result, tuple) else (result,)
     for value, target in zip(results, out):
         if isinstance(value, SymbolicTensor):
-            raise refuse(ufunc, "its result has no value yet to write into an array, as `array += tensor` would")
+            raise refuse(
+                ufunc, "its result has no value yet, so it can't be written into an array, as `array += tensor` does"
+            )
         if not isinstance(target, np.ndarray):
             raise TypeError("A tensor is immutable: it can't be the `out` of a NumPy function.")
         target[...] = value._array
@@ -167,7 +169,9 @@ def _dlpack(
     if value.__class__ is DeviceTensor:
         return _dlpack_of_gpu(value, max_version, dl_device, copy)
     if stream is not None or dl_device not in (None, _dlpack_device(self)):
-        raise BufferError(f"The tensor is on the CPU, without streams; stream={stream!r}, dl_device={dl_device!r}.")
+        raise BufferError(
+            f"The tensor is on the CPU, which has no streams; got stream={stream!r}, dl_device={dl_device!r}."
+        )
     versioned: dict[str, Any] = {} if max_version is None or not _VERSIONED_DLPACK else {"max_version": max_version}
     if copy is not False:
         return np.array(value._array).__dlpack__(**versioned)
@@ -176,8 +180,8 @@ def _dlpack(
         array.flags.writeable = False
         return array.__dlpack__(**versioned, copy=False)
     raise BufferError(
-        "A tensor's memory is read-only, which only version 1 of DLPack can say. Ask for it with max_version=(1, 0), "
-        "or for a copy."
+        "A tensor's memory is read-only, which only version 1 of DLPack can express. Pass max_version=(1, 0), or "
+        "copy=True."
     )
 
 
@@ -187,12 +191,14 @@ def _dlpack_of_gpu(
     from runtime.gpu.dlpack import capsule
 
     if dl_device not in (None, _dlpack_device(value)):
-        raise BufferError(f"The tensor is on {value.held.place.short}, not on DLPack's device {dl_device}: see cpu().")
+        raise BufferError(
+            f"The tensor is on {value.held.place.short}, not on DLPack's device {dl_device}; copy it with cpu()."
+        )
     versioned = max_version is not None and max_version >= (1, 0)
     if copy is False and not versioned:
         raise BufferError(
-            "A tensor's memory is read-only, which only version 1 of DLPack can say. Ask for it with "
-            "max_version=(1, 0), or for a copy."
+            "A tensor's memory is read-only, which only version 1 of DLPack can express. Pass "
+            "max_version=(1, 0), or copy=True."
         )
     held = value.held
     return capsule(held.copied() if copy or not versioned else held, versioned)

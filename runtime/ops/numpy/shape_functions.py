@@ -60,7 +60,9 @@ implements("tile")(lambda A, reps: _tile(A, reps))
 @implements("reshape")
 def reshape(a: Any, shape: Any = None, newshape: Any = None, order: str = "C") -> Tensor:
     if order != "C":
-        raise TypeError("np.reshape of a tensor has the order 'C' only")
+        raise TypeError(
+            "np.reshape of a tensor supports order='C' only; for another order, use the array tensor.numpy()"
+        )
     return shape_ops.reshape(a, shape if newshape is None else newshape)
 
 
@@ -213,7 +215,7 @@ def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Tensor:
 def pad(array: Any, pad_width: Any, mode: str = "constant", constant_values: Any = 0) -> Tensor:
     x = convert_to_tensor(array)
     if mode not in ("constant", "reflect", "symmetric"):
-        raise TypeError(f"np.pad of a tensor has modes 'constant', 'reflect' and 'symmetric', not {mode!r}")
+        raise TypeError(f"np.pad of a tensor supports the modes 'constant', 'reflect' and 'symmetric', not {mode!r}")
     pairs = np.broadcast_to(np.asarray(pad_width), (known_rank(x, "pad"), 2))
     return rearrange.pad(x, pairs, mode, constant_values)
 

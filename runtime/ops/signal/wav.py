@@ -37,7 +37,7 @@ def _decode_kernel(contents: Any, desired_channels: int, desired_samples: int) -
                 raise errors.InvalidArgumentError(f"Can only read 16-bit WAV files, but received {8 * width}")
             frames = file.readframes(count)
     except (wave.Error, EOFError, struct.error) as error:
-        raise errors.InvalidArgumentError(f"This is no WAV file that can be read: {error}") from None
+        raise errors.InvalidArgumentError(f"This is not a WAV file, or it is damaged: {error}") from None
     if len(frames) < 2 * channels * count:
         raise errors.InvalidArgumentError(f"Data too short when trying to read {count} samples")
     sound = np.frombuffer(frames, "<i2").reshape(-1, channels).astype(np.float32) / _LARGEST

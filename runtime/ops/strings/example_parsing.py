@@ -67,18 +67,18 @@ def values_of(feature: Feature) -> Any:
             continue
         if kind == _BYTES:
             if form != wire.BYTES:
-                raise wire.WireError("a bytes_list holds something else")
+                raise wire.WireError("a bytes_list holds a value of another type")
             parts.append(content)
         elif kind == _FLOATS:
             if form not in (wire.BYTES, wire.FIXED32):
-                raise wire.WireError("a float_list holds something else")
+                raise wire.WireError("a float_list holds a value of another type")
             parts.append(wire.packed_floats(content))
         elif form == wire.BYTES:
             parts.append(wire.packed_integers(content))
         elif form == wire.VARINT:
             parts.append(np.array([wire.signed(content)], np.int64))
         else:
-            raise wire.WireError("an int64_list holds something else")
+            raise wire.WireError("an int64_list holds a value of another type")
     if kind == _BYTES:
         return parts
     if len(parts) == 1:
@@ -212,7 +212,7 @@ def _partition(reader: _Reader, how: str, argument: Any, entry: Any, number: int
         lengths = np.diff(numbers, append=count)
     else:  # value_rowids
         if len(numbers) and (numbers.min() < 0 or (np.diff(numbers) < 0).any()):
-            raise reader.fail(number, f"the value_rowids of {argument} must not fall")
+            raise reader.fail(number, f"the value_rowids of {argument} must not be negative or decrease")
         lengths = np.bincount(numbers).astype(np.int64)
     if lengths.sum() != count or (lengths < 0).any():
         raise reader.fail(number, f"the {how} of {argument} don't fit {count} values")

@@ -72,7 +72,9 @@ def _segments_kernel(x: Any, ids: Any, *count: Any, num: int | None, separator: 
     size = int(count[0]) if num is None else num
     x, ids = np.asarray(x, object), np.asarray(ids)
     if x.shape[: ids.ndim] != ids.shape:
-        raise errors.InvalidArgumentError(f"segment_ids' shape {ids.shape} isn't how the shape {x.shape} starts")
+        raise errors.InvalidArgumentError(
+            f"the shape {ids.shape} of segment_ids is not a prefix of the shape {x.shape} of data"
+        )
     if ids.size and ids.max() >= size:
         raise errors.InvalidArgumentError(f"segment id {ids.max()} >= num_segments = {size}")
     rows = x.reshape(ids.size, -1)

@@ -105,7 +105,7 @@ for case in CASES:
         try:
             strategy.reduce("SUM", x, axis=None)
         except ag.errors.InvalidArgumentError as error:
-            assert str(error).startswith("The workers have come to different"), error
+            assert str(error).startswith("The workers called different"), error
         else:
             raise AssertionError("an operation went on after workers had parted")
     if RANK == 0:
