@@ -1,4 +1,4 @@
-"""What the array API standard asks of arrays beyond the operators and attributes that tensors have anyway."""
+"""The methods and attributes that the array API standard requires of arrays and that tensors don't have otherwise."""
 
 from __future__ import annotations
 

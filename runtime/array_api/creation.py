@@ -1,4 +1,4 @@
-"""Making arrays: the array API standard's creation functions, as tensors.
+"""The creation functions of the array API standard; they return tensors.
 
 `dtype` is a dtype of the namespace, `device` the CPU's name or None. Without a dtype, Python floats make float32, ints
 int32 (int64 where they don't fit) and complex numbers complex64.
@@ -26,7 +26,7 @@ from runtime.tensor import Tensor
 
 
 def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Tensor:
-    """The array of a tensor, NumPy array, Python scalar, nested sequence, or object with DLPack or a buffer.
+    """Converts to an array: a tensor, NumPy array, Python scalar, nested sequence, or object with DLPack or a buffer.
 
     copy: False raises ValueError if the elements have to be copied, which all but tensors are.
     """
@@ -61,7 +61,7 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | 
 
 
 def _default(array: np.ndarray) -> DType | None:
-    """The default dtype of Python numbers that NumPy has made an array of."""
+    """The default dtype of an array that NumPy made from Python numbers."""
     if array.dtype.kind == "i":
         fits = not array.size or (array.min() >= dtypes.int32.min and array.max() <= dtypes.int32.max)
         return dtypes.int32 if fits else dtypes.int64
@@ -73,7 +73,7 @@ def _holds_tensors(obj: Any) -> bool:
 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Tensor:
-    """The array of an object with `__dlpack__`. Raises BufferError for `copy=False`: the elements are copied."""
+    """Converts an object with `__dlpack__` to an array. Raises BufferError for `copy=False`: it copies the elements."""
     check_device(device)
     if copy is False and not isinstance(x, Tensor):
         raise BufferError(
@@ -85,7 +85,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> T
 def arange(
     start: float, /, stop: float | None = None, step: float = 1, *, dtype: Any = None, device: Any = None
 ) -> Tensor:
-    """Evenly spaced numbers in the half-open interval [start, stop); [0, start) where `stop` isn't given."""
+    """Evenly spaced numbers in the half-open interval [start, stop); [0, start) if `stop` is None."""
     check_device(device)
     first, last = (0, start) if stop is None else (start, stop)
     given = (first, last, step)
@@ -121,7 +121,7 @@ def ones(shape: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
 
 
 def empty(shape: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """An array whose elements nobody relies on: zeros, since tensors can't be written to."""
+    """An array whose elements are unspecified by the standard: zeros, since tensors are immutable."""
     return zeros(shape, dtype=dtype, device=device)
 
 
@@ -150,7 +150,7 @@ def ones_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Tensor:
 
 
 def empty_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """An array of `x`'s shape whose elements nobody relies on: zeros."""
+    """An array of `x`'s shape whose elements are unspecified by the standard: zeros."""
     return zeros_like(x, dtype=dtype, device=device)
 
 
@@ -164,7 +164,7 @@ def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = N
 def linspace(
     start: complex, stop: complex, /, num: int, *, dtype: Any = None, device: Any = None, endpoint: bool = True
 ) -> Tensor:
-    """`num` evenly spaced numbers from `start` to `stop`, which is the last one if `endpoint`."""
+    """`num` evenly spaced numbers from `start` to `stop`; includes `stop` if `endpoint`."""
     check_device(device)
     if dtype is None:
         dtype = complex64 if isinstance(start, complex) or isinstance(stop, complex) else dtypes.float32
@@ -174,7 +174,7 @@ def linspace(
 
 
 def meshgrid(*arrays: Any, indexing: str = "xy") -> tuple[Tensor, ...]:
-    """Coordinate matrices of one-dimensional arrays; with 'xy' the first two axes change places."""
+    """Coordinate matrices of one-dimensional arrays; 'xy' swaps the first two axes."""
     if indexing not in ("xy", "ij"):
         raise ValueError(f"meshgrid(indexing={indexing!r}): indexing must be 'xy' or 'ij'.")
     tensors = [convert_to_tensor(a) for a in arrays]

@@ -1,4 +1,4 @@
-"""Data types of the array API standard, their promotion, and what a namespace says of itself."""
+"""Data types of the array API standard, their promotion, and the inspection functions of the namespace."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class iinfo_object(NamedTuple):
 
 
 def check_device(device: Any) -> None:
-    """Raises ValueError for a device other than the CPU, which is the only one that holds arrays."""
+    """Raises ValueError for any device but the CPU, which holds all arrays."""
     if device is not None and str(device).lower() not in _CPU_NAMES:
         raise ValueError(f"Unsupported device {device!r}: arrays are on the CPU. Use device=None or '{DEVICE}'.")
 
@@ -65,7 +65,7 @@ def dtype_of(value: Any) -> DType:
 
 
 def default_dtype(value: Any) -> DType:
-    """The dtype of a Python scalar that stands alone: bool, int32 (int64 where it doesn't fit), float32, complex64."""
+    """The dtype of a Python scalar on its own: bool, int32 (int64 if it doesn't fit), float32, complex64."""
     if isinstance(value, complex):
         return complex64
     return convert_to_tensor(value).dtype
@@ -86,7 +86,7 @@ def can_cast(from_: Any, to: Any, /) -> builtins.bool:
 
 
 def finfo(type: Any, /) -> finfo_object:
-    """Machine limits of a floating-point dtype or array; those of a complex one are of its real part."""
+    """Machine limits of a floating-point dtype or array; a complex dtype has the limits of its real part."""
     dtype = dtype_of(type).real_dtype
     if not dtype.is_floating:
         raise TypeError(f"finfo takes a floating-point dtype, not {dtype.name}; use iinfo for integers.")
@@ -117,7 +117,7 @@ def isdtype(dtype: Any, kind: Any) -> builtins.bool:
 
 
 def result_type(*arrays_and_dtypes: Any) -> DType:
-    """The dtype that promotion gives for arrays, dtypes and Python scalars together.
+    """The dtype that arrays, dtypes and Python scalars are promoted to together.
 
     Raises ValueError without arguments.
     """
@@ -139,7 +139,7 @@ def result_type(*arrays_and_dtypes: Any) -> DType:
 
 
 class Info:
-    """What the namespace can do: the object that `__array_namespace_info__()` returns."""
+    """The capabilities of the namespace: the object that `__array_namespace_info__()` returns."""
 
     @staticmethod
     def capabilities() -> dict[str, Any]:
@@ -153,13 +153,13 @@ class Info:
 
     @staticmethod
     def default_dtypes(*, device: Any = None) -> dict[str, DType]:
-        """The dtypes of arrays that are made of Python scalars: float32, complex64, int32; indices are int64."""
+        """The dtypes of arrays made from Python scalars: float32, complex64, int32. Indices are int64."""
         check_device(device)
         return {"real floating": float32, "complex floating": complex64, "integral": int32, "indexing": int64}
 
     @staticmethod
     def dtypes(*, device: Any = None, kind: Any = None) -> dict[str, DType]:
-        """The standard's dtypes by name, of one kind, of a tuple of kinds, or all."""
+        """The standard's dtypes by name: those of one kind, of a tuple of kinds, or all."""
         check_device(device)
         kinds = ("bool", "numeric") if kind is None else kind if isinstance(kind, tuple) else (kind,)
         every = _KINDS["bool"] + _KINDS["numeric"]
@@ -172,5 +172,5 @@ class Info:
 
 
 def __array_namespace_info__() -> Info:
-    """An object that tells the namespace's capabilities, devices and dtypes."""
+    """An object with the namespace's capabilities, devices and dtypes."""
     return Info()

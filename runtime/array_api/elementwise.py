@@ -1,4 +1,4 @@
-"""Elementwise functions of the array API standard. Operands of different dtypes meet at their common one."""
+"""Elementwise functions of the array API standard. Operands of different dtypes are promoted to a common dtype."""
 
 from __future__ import annotations
 
@@ -65,18 +65,18 @@ globals().update({name: _binary(name, ufunc) for name, ufunc in _BINARY.items()}
 
 
 def abs(x: Any, /) -> Tensor:
-    """The absolute value of each element; that of complex numbers is real."""
+    """The absolute value of each element, real for complex numbers."""
     tensor = convert_to_tensor(x)
     return tensor if tensor.dtype.is_unsigned else arithmetic.abs(tensor)
 
 
 def negative(x: Any, /) -> Tensor:
-    """Each element with the other sign; unsigned integers wrap around."""
+    """The negative of each element; unsigned integers wrap around."""
     return -convert_to_tensor(x)
 
 
 def _parts(test: Callable[[Tensor], Tensor], join: Callable[..., Tensor], x: Any) -> Tensor:
-    """A test of real numbers on both parts of complex ones; integers and bools are finite."""
+    """Applies a test of real numbers to both parts of complex numbers; integers and bools are finite."""
     tensor = convert_to_tensor(x)
     if tensor.dtype.is_complex:
         return join(test(complex_numbers.real(tensor)), test(complex_numbers.imag(tensor)))
@@ -123,7 +123,7 @@ def sign(x: Any, /) -> Tensor:
 
 
 def round(x: Any, /) -> Tensor:
-    """Each element rounded to the nearest integer, halves to the even one."""
+    """Each element rounded to the nearest integer, halves to even."""
     tensor = convert_to_tensor(x)
     if tensor.dtype.kind in "biu":
         return tensor
@@ -135,7 +135,7 @@ def round(x: Any, /) -> Tensor:
 
 
 def clip(x: Any, /, min: Any = None, max: Any = None) -> Tensor:
-    """Each element, or the bound that it exceeds; `min` and `max` broadcast, and the dtype stays that of `x`."""
+    """Limits each element to [min, max]. `min` and `max` broadcast; the result has the dtype of `x`."""
     tensor = convert_to_tensor(x)
 
     def bound(value: Any) -> Tensor:
@@ -150,13 +150,13 @@ def clip(x: Any, /, min: Any = None, max: Any = None) -> Tensor:
 
 
 def where(condition: Any, x1: Any, x2: Any, /) -> Tensor:
-    """`x1`'s element where the condition's is True, else `x2`'s; all three broadcast."""
+    """Elements of `x1` where the condition is True, else of `x2`; all three broadcast."""
     first, second = common(x1, x2)
     return compare.where(convert_to_tensor(condition), first, second)
 
 
 def broadcast_arrays(*arrays: Any) -> tuple[Tensor, ...]:
-    """The arrays at the shape that they broadcast to."""
+    """Broadcasts the arrays to a common shape."""
     tensors = [convert_to_tensor(a) for a in arrays]
     shape = broadcast_shapes(*[t.shape for t in tensors])
     return tuple(shapes.broadcast_to(t, shape) for t in tensors)
@@ -168,7 +168,7 @@ def broadcast_shapes(*shapes: Any) -> tuple[int | None, ...]:
 
 
 def broadcast_to(x: Any, /, shape: Any) -> Tensor:
-    """`x` at another shape, its elements repeated along dimensions of length 1 and new ones in front."""
+    """Broadcasts `x` to a shape: repeats it along dimensions of length 1 and along new leading dimensions."""
     return shapes.broadcast_to(convert_to_tensor(x), tuple(shape))
 
 

@@ -34,7 +34,7 @@ def _as_complex(x: Any) -> Tensor:
 
 
 def _factor(points: int, norm: str, inverse: bool) -> float:
-    """What the unscaled sum (its inverse divided by the points) is to be multiplied by."""
+    """The factor to multiply an unscaled sum by; the inverse's sum is already divided by the number of points."""
     if norm not in ("backward", "ortho", "forward"):
         raise ValueError(f"Unknown norm {norm!r}: it must be 'backward', 'ortho' or 'forward'.")
     if norm == "backward" or not points:
@@ -83,7 +83,7 @@ def _real_backward(rows: Tensor, count: int) -> Tensor:
 
 
 def fft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
-    """The Fourier transform along `axis`, cropped or filled up with zeros to `n` points."""
+    """The Fourier transform along `axis`, cropped or zero-padded to `n` points."""
     return _along(_forward, _as_complex(x), n, axis, norm, False)
 
 
@@ -106,7 +106,7 @@ def _plan(x: Tensor, s: Sequence[int] | None, axes: Sequence[int] | None) -> lis
 def fftn(
     x: Any, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward"
 ) -> Tensor:
-    """The Fourier transform along several axes, by default all, of `s` points each."""
+    """The Fourier transform along several axes (by default all), cropped or zero-padded to the lengths `s`."""
     tensor = _as_complex(x)
     for axis, count in _plan(tensor, s, axes):
         tensor = fft(tensor, n=count, axis=axis, norm=norm)
@@ -124,7 +124,7 @@ def ifftn(
 
 
 def rfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
-    """The Fourier transform of real numbers: n // 2 + 1 coefficients, since the others are their conjugates."""
+    """The Fourier transform of real numbers: n // 2 + 1 coefficients; the rest are their conjugates."""
     return _along(_real_forward, convert_to_tensor(x), n, axis, norm, False)
 
 
@@ -136,7 +136,7 @@ def irfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backw
 def rfftn(
     x: Any, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward"
 ) -> Tensor:
-    """The Fourier transform of real numbers along several axes, the last of which has the half of coefficients."""
+    """The Fourier transform of real numbers along several axes; the last axis keeps n // 2 + 1 coefficients."""
     tensor = convert_to_tensor(x)
     plan = _plan(tensor, s, axes)
     axis, count = plan[-1]
@@ -162,7 +162,7 @@ _SWAPPED = {"backward": "forward", "forward": "backward", "ortho": "ortho"}
 
 
 def hfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
-    """The real Fourier transform of the half of a Hermitian signal."""
+    """The Fourier transform, which is real, of a Hermitian signal given by its first half."""
     return irfft(complex_numbers.conj(_as_complex(x)), n=n, axis=axis, norm=_SWAPPED.get(norm, norm))
 
 
@@ -177,17 +177,17 @@ def _frequencies(values: np.ndarray, dtype: Any, device: Any) -> Tensor:
 
 
 def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Tensor:
-    """The frequencies of `fft`'s coefficients, for points at distance `d`."""
+    """The frequencies of `fft`'s coefficients, for points `d` apart."""
     return _frequencies(np.fft.fftfreq(n, d), dtype, device)
 
 
 def rfftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Tensor:
-    """The frequencies of `rfft`'s coefficients, for points at distance `d`."""
+    """The frequencies of `rfft`'s coefficients, for points `d` apart."""
     return _frequencies(np.fft.rfftfreq(n, d), dtype, device)
 
 
 def fftshift(x: Any, /, *, axes: Any = None) -> Tensor:
-    """The zero frequency moved to the middle of `axes`."""
+    """Moves the zero frequency to the middle of `axes`."""
     return fourier.fftshift(convert_to_tensor(x), axes)
 
 

@@ -23,7 +23,7 @@ from runtime.tensor import Tensor
 
 
 class eigh_result(NamedTuple):
-    """`eigenvalues` in rising order, and `eigenvectors` as columns."""
+    """`eigenvalues` in ascending order, and `eigenvectors` as columns."""
 
     eigenvalues: Tensor
     eigenvectors: Tensor
@@ -37,21 +37,21 @@ class eig_result(NamedTuple):
 
 
 class qr_result(NamedTuple):
-    """`Q` with orthonormal columns, and the upper triangle `R`."""
+    """`Q` with orthonormal columns, and the upper triangular `R`."""
 
     Q: Tensor
     R: Tensor
 
 
 class slogdet_result(NamedTuple):
-    """The `sign` of a determinant, and the logarithm of its absolute value, `logabsdet`."""
+    """The `sign` of a determinant, and `logabsdet`, the logarithm of its absolute value."""
 
     sign: Tensor
     logabsdet: Tensor
 
 
 class svd_result(NamedTuple):
-    """`U`, the singular values `S` in falling order, and the adjoint `Vh` of the right singular vectors."""
+    """`U`, the singular values `S` in descending order, and the adjoint `Vh` of the right singular vectors."""
 
     U: Tensor
     S: Tensor
@@ -76,7 +76,7 @@ def matrix_transpose(x: Any, /) -> Tensor:
 
 
 def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Tensor:
-    """The sum of products over axes: the last `axes` of `x1` and the first of `x2`, or a pair of sequences."""
+    """The sum of products over axes. `axes`: how many of the last of `x1` and first of `x2`, or a pair of sequences."""
     a, b = common(convert_to_tensor(x1), convert_to_tensor(x2))
     return ops.tensordot(a, b, axes if isinstance(axes, int) else [list(axes[0]), list(axes[1])])
 
@@ -102,7 +102,7 @@ def outer(x1: Any, x2: Any, /) -> Tensor:
 
 
 def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Tensor:
-    """The vector product of arrays of length 3 along `axis`."""
+    """The cross product of arrays of length 3 along `axis`."""
     a, b = common(convert_to_tensor(x1), convert_to_tensor(x2))
     if a.shape[axis] != 3 or b.shape[axis] != 3:
         raise ValueError(f"cross takes vectors of length 3 along axis {axis}, got {a.shape} and {b.shape}.")
@@ -142,7 +142,7 @@ def slogdet(x: Any, /) -> slogdet_result:
 
 
 def inv(x: Any, /) -> Tensor:
-    """The inverses of square matrices. Raises InvalidArgumentError for one that has none."""
+    """The inverses of square matrices. Raises InvalidArgumentError for a singular one."""
     return solvers.inv(x)
 
 
@@ -194,7 +194,7 @@ def _solve(matrix: Tensor, rhs: Tensor) -> Tensor:
 
 
 def cholesky(x: Any, /, *, upper: bool = False) -> Tensor:
-    """The lower triangle whose product with its adjoint is `x`, or the upper one."""
+    """The Cholesky factor of `x`: the lower triangular L with L @ L^H = x, or if `upper` the upper triangular L^H."""
     made = solvers.cholesky(x)
     if not upper:
         return made
@@ -208,7 +208,7 @@ def eigh(x: Any, /) -> eigh_result:
 
 
 def eigvalsh(x: Any, /) -> Tensor:
-    """Eigenvalues of symmetric or Hermitian matrices, in rising order."""
+    """Eigenvalues of symmetric or Hermitian matrices, in ascending order."""
     return _real(spectral.eigvalsh(x))
 
 
@@ -227,7 +227,7 @@ def _real(values: Tensor) -> Tensor:
 
 
 def qr(x: Any, /, *, mode: str = "reduced") -> qr_result:
-    """The factors `Q` and `R` of matrices, whole for mode 'complete'."""
+    """The factors `Q` and `R` of matrices; `Q` is square for mode 'complete'."""
     if mode not in ("reduced", "complete"):
         raise ValueError(f"qr(mode={mode!r}): mode must be 'reduced' or 'complete'.")
     return qr_result(*spectral.qr(x, mode == "complete"))
@@ -240,24 +240,24 @@ def svd(x: Any, /, *, full_matrices: bool = True) -> svd_result:
 
 
 def svdvals(x: Any, /) -> Tensor:
-    """The singular values of matrices, in falling order."""
+    """The singular values of matrices, in descending order."""
     return _real(spectral.svd(x, compute_uv=False))
 
 
 def matrix_rank(x: Any, /, *, rtol: Any = None) -> Tensor:
-    """The int64 number of singular values above `rtol` times the largest."""
+    """The rank as int64: the number of singular values above `rtol` times the largest."""
     tensor = convert_to_tensor(x)
     s = svdvals(tensor)
     return reduce.reduce_sum(elementary.cast(s > _cutoff(tensor, s, rtol, "matrix_rank"), dtypes.int64), -1)
 
 
 def matrix_power(x: Any, n: int, /) -> Tensor:
-    """Square matrices to the power `n`, by repeated squaring; of the inverse for a negative one."""
+    """Square matrices to the power `n`, by repeated squaring; a negative power is one of the inverse."""
     return _np_matrix_power(convert_to_tensor(x), int(n))
 
 
 def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: float = 2) -> Tensor:
-    """The norm of order `ord` over `axis`, or of all elements; ord=0 counts what isn't zero."""
+    """The norm of order `ord` over `axis`, or of all elements; ord=0 counts the nonzero elements."""
     tensor = convert_to_tensor(x)
     rank = known_rank(tensor, "vector_norm")
     places = tuple(range(rank)) if axis is None else _axes(axis, rank, "vector_norm")

@@ -30,7 +30,7 @@ _INDEX = dtypes.int64
 
 
 def _axes(axis: Any, rank: int, what: str) -> tuple[int, ...]:
-    """Axes as numbers from 0. Raises IndexError for one that isn't there, ValueError for one named twice."""
+    """Axes as nonnegative numbers. Raises IndexError for one out of bounds, ValueError for a repeated one."""
     given = (axis,) if isinstance(axis, (int, np.integer)) else tuple(axis)
     for one in given:
         if not -rank <= one < rank:
@@ -45,7 +45,7 @@ def _axes(axis: Any, rank: int, what: str) -> tuple[int, ...]:
 
 
 def concat(arrays: Any, /, *, axis: int | None = 0) -> Tensor:
-    """The arrays one after the other along `axis`; flattened first if `axis` is None."""
+    """Concatenates arrays along `axis`; flattens them first if `axis` is None."""
     parts = common(*[convert_to_tensor(a) for a in arrays])
     if axis is None:
         return joining.concat([flat(p) for p in parts], 0)
@@ -54,7 +54,7 @@ def concat(arrays: Any, /, *, axis: int | None = 0) -> Tensor:
 
 
 def stack(arrays: Any, /, *, axis: int = 0) -> Tensor:
-    """The arrays along a new axis."""
+    """Stacks arrays along a new axis."""
     parts = common(*[convert_to_tensor(a) for a in arrays])
     (at,) = _axes(axis, known_rank(parts[0], "stack") + 1, "stack")
     return joining.stack(parts, at)
@@ -117,7 +117,7 @@ def reshape(x: Any, /, shape: Any, *, copy: bool | None = None) -> Tensor:
 
 
 def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Tensor:
-    """Each element `repeats` times along `axis`; of the flattened array if `axis` is None."""
+    """Repeats each element `repeats` times along `axis`; flattens `x` first if `axis` is None."""
     tensor = convert_to_tensor(x)
     if axis is None:
         tensor, at = flat(tensor), 0
@@ -127,7 +127,7 @@ def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Tensor:
 
 
 def roll(x: Any, /, shift: Any, *, axis: Any = None) -> Tensor:
-    """`x` with its elements moved by `shift` places along `axis`, those at the end to the front."""
+    """`x` with its elements moved by `shift` places along `axis`, from the end to the front."""
     tensor = convert_to_tensor(x)
     if axis is None:
         total = sum(shift) if isinstance(shift, (tuple, list)) else shift
@@ -176,7 +176,7 @@ def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Tensor:
 
 
 def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Tensor:
-    """For each place of `indices`, the element of `x` at that index along `axis`; other dimensions broadcast."""
+    """The element of `x` at each index of `indices` along `axis`; other dimensions broadcast."""
     tensor, places = convert_to_tensor(x), convert_to_tensor(indices)
     (at,) = _axes(axis, known_rank(tensor, "take_along_axis"), "take_along_axis")
     length = tensor.shape[at]
@@ -219,14 +219,14 @@ def argmin(x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> Ten
 
 
 def count_nonzero(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
-    """The number of elements that aren't zero, as int64, over `axis` or over all."""
+    """The number of nonzero elements, as int64, over `axis` or over all axes."""
     tensor = convert_to_tensor(x)
     places = None if axis is None else _axes(axis, known_rank(tensor, "count_nonzero"), "count_nonzero")
     return reduce.reduce_sum(elementary.cast(truth(tensor), _INDEX), places, keepdims)
 
 
 def nonzero(x: Any, /) -> tuple[Tensor, ...]:
-    """The int64 indices of the elements that aren't zero, an array for each dimension."""
+    """The int64 indices of the nonzero elements: one array for each dimension."""
     tensor = convert_to_tensor(x)
     if known_rank(tensor, "nonzero") == 0:
         raise ValueError("nonzero takes an array of at least one dimension.")
@@ -234,7 +234,7 @@ def nonzero(x: Any, /) -> tuple[Tensor, ...]:
 
 
 def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None) -> Tensor:
-    """The int64 places where the elements of `x2` keep the sorted vector `x1` in order.
+    """The int64 positions at which inserting the elements of `x2` keeps the sorted vector `x1` in order.
 
     sorter: indices that sort `x1`, where it isn't sorted.
     """
@@ -274,7 +274,7 @@ def sort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = 
 
 
 class unique_all_result(NamedTuple):
-    """`values`, the first `indices` of each, the `inverse_indices` that give `x` back, and `counts`."""
+    """`values`, the first `indices` of each, the `inverse_indices` that rebuild `x`, and `counts`."""
 
     values: Tensor
     indices: Tensor
@@ -297,7 +297,7 @@ class unique_inverse_result(NamedTuple):
 
 
 def unique_all(x: Any, /) -> unique_all_result:
-    """The distinct elements in rising order; each NaN is distinct from the others."""
+    """The distinct elements in ascending order; each NaN is distinct from the others."""
     tensor = convert_to_tensor(x)
     line = flat(tensor)
     # The positions at which a sorted run of equal elements begins. NaN is unlike itself, so each begins a run.

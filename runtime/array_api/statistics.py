@@ -25,7 +25,7 @@ def _places(x: Tensor, axis: Any, what: str) -> tuple[int, ...] | None:
 
 
 def _sum_dtype(x: Tensor, dtype: Any) -> DType:
-    """Sums of small integers are of the default integer dtype, which holds more of them."""
+    """Sums of small integers have the default integer dtype, which overflows later."""
     if dtype is not None:
         return as_dtype(dtype)
     if x.dtype.kind == "b" or (x.dtype.kind == "i" and x.dtype.size < 4):
@@ -38,13 +38,13 @@ def _cast(x: Tensor, dtype: DType) -> Tensor:
 
 
 def sum(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
-    """The sum over `axis`, an int or several, or over all; integers shorter than 32 bits give 32 bits."""
+    """The sum over `axis` (an int or several), or over all axes; integers below 32 bits are summed in 32 bits."""
     tensor = convert_to_tensor(x)
     return reduce.reduce_sum(_cast(tensor, _sum_dtype(tensor, dtype)), _places(tensor, axis, "sum"), keepdims)
 
 
 def prod(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
-    """The product over `axis`; integers shorter than 32 bits give 32 bits."""
+    """The product over `axis`; integers below 32 bits are multiplied in 32 bits."""
     tensor = convert_to_tensor(x)
     return reduce.reduce_prod(_cast(tensor, _sum_dtype(tensor, dtype)), _places(tensor, axis, "prod"), keepdims)
 
@@ -59,23 +59,25 @@ def _reduction(name: str, function: Callable[..., Tensor], doc: str) -> Any:
     return reduced
 
 
-max = _reduction("max", reduce.reduce_max, "The largest element over `axis`, or of all.")
-min = _reduction("min", reduce.reduce_min, "The smallest element over `axis`, or of all.")
+max = _reduction("max", reduce.reduce_max, "The largest element over `axis`, or over all axes.")
+min = _reduction("min", reduce.reduce_min, "The smallest element over `axis`, or over all axes.")
 mean = _reduction(
-    "mean", lambda x, *rest: reduce.reduce_mean(floating(x), *rest), "The mean over `axis`; integers give float64."
+    "mean",
+    lambda x, *rest: reduce.reduce_mean(floating(x), *rest),
+    "The mean over `axis`; the mean of integers is float64.",
 )
 all = _reduction("all", lambda x, *rest: reduce.reduce_all(truth(x), *rest), "Whether all elements are true.")
 any = _reduction("any", lambda x, *rest: reduce.reduce_any(truth(x), *rest), "Whether any element is true.")
 
 
 def var(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
-    """The variance over `axis`: squared deviations, summed and divided by their number less `correction`."""
+    """The variance over `axis`: the sum of squared deviations, divided by their number minus `correction`."""
     tensor = convert_to_tensor(x)
     return np_var(tensor, _places(tensor, axis, "var"), correction, keepdims)
 
 
 def std(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
-    """The standard deviation over `axis`: the root of `var`."""
+    """The standard deviation over `axis`: the square root of `var`."""
     return elementary.sqrt(var(x, axis=axis, correction=correction, keepdims=keepdims))
 
 
@@ -104,7 +106,7 @@ def cumulative_prod(x: Any, /, *, axis: Any = None, dtype: Any = None, include_i
 
 
 def diff(x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: Any = None) -> Tensor:
-    """Differences of neighbours along `axis`, taken `n` times, after `prepend` and `append` are joined to `x`."""
+    """The `n`-th differences of neighbours along `axis`; `prepend` and `append` are joined to `x` first."""
     tensor = convert_to_tensor(x)
     (at,) = _axes(axis, known_rank(tensor, "diff"), "diff")
     parts = [p for p in (prepend, tensor, append) if p is not None]

@@ -366,5 +366,8 @@ def test_the_driver_finds_no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_gpu_that_is_too_old() -> None:
     found = Pretended()
     found["old"] = 1
-    with found.installed(), pytest.raises(errors.InvalidArgumentError, match=r"compute capability 6\.0; kernels need at least 7\.0"):
+    with (
+        found.installed(),
+        pytest.raises(errors.InvalidArgumentError, match=r"compute capability 6\.0; kernels need at least 7\.0"),
+    ):
         cuda.Cuda()
