@@ -3,10 +3,10 @@
     y = cond(p, x): then: exp(x) · x     →     dx = cond(p, x, dy): then: e = exp(x); dy · e · x + dy · e
                     else: x                                         else: dy
 
-Running the branch again costs less than it looks: what its gradient doesn't need is dropped, and in exchange nothing is
-kept for the branch that isn't taken. Results of effects (random numbers, host calls) can't be had a second time: the
-forward node hands them out. So it does with what a branch reads from an array that a loop around it changes in place:
-to read that again, a copy of the whole array would have to be kept for each trip.
+Running the branch again costs less than it seems: values that its gradient doesn't need are dropped, and nothing is
+saved for the branch that isn't taken. Results of effects (random numbers, host calls) can't be recomputed, so the
+forward node returns them. It also returns what a branch reads from an array that a loop around it changes in place:
+reading that again would need a copy of the whole array for each trip.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Where paths break on an eager tape: noted as it happens, for `GradientTape.explain`.
+"""Records where gradient paths break on an eager tape, for `GradientTape.explain`.
 
-A tape records only calls that have a gradient to give. What it loses sight of is marked here, with the user's line:
-results that have no gradient (integers), what is computed from them, values that left as NumPy arrays, and values that
-were assigned to variables. Marked tensors are held weakly: a tape keeps nothing alive that it doesn't need.
+A tape records only calls that have a gradient. What leaves its record is marked here, with the user's line: results
+that have no gradient (integers), what is computed from them, values that left as NumPy arrays, and values that were
+assigned to variables. Marked tensors are held weakly: a tape keeps nothing alive that it doesn't need.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""How much memory a loop may use for its gradient, and who says so.
+"""How much memory a loop may use for its gradient, and which setting decides it.
 
     per loop        the loop's `memory` attribute, from `set_loop_options(gradient_memory=...)` or `ag.while_loop`
     per function    the same attribute, from `ag.function(gradient_memory=...)`
     inherited       half of the budget of the loop around it
     global          `ag.config.set_gradient_memory(...)`
 
-The first that says something counts. The first two are strict: a loop that can't keep to them raises. The other two
-may meet loops that nobody thought of, so that such a loop keeps all its residuals instead.
+The first one that is set applies. The first two are strict: a loop that can't keep to them raises. The other two also
+apply to loops that the user didn't have in mind, so a loop that can't keep to them saves all its residuals instead.
 """
 
 from __future__ import annotations

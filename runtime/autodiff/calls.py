@@ -1,6 +1,6 @@
-"""What the reverse walk goes over: ops that ran, eagerly or as nodes of a graph, under one interface.
+"""The calls that the reverse walk visits: ops that ran, eagerly or as nodes of a graph, under one interface.
 
-A call has `op`, `attrs`, `inputs` and `outputs` (tensors). Tensors are told apart by `key_of`: an eager tensor by
+A call has `op`, `attrs`, `inputs` and `outputs` (tensors). Tensors are identified by `key_of`: an eager tensor by
 identity, a symbolic one by its value.
 """
 

@@ -1,8 +1,8 @@
 """`GradientTape.explain`: why a gradient is None, in words, with the user's line.
 
-On an eager tape the recorded calls are walked back from the target, with the gradient rules themselves saying where
-nothing comes out; what the tape has lost sight of is found in its `Breaks`. Inside a function the graph is at hand, and
-with it all that was computed: its edges, into the regions of loops and branches, are walked from both ends.
+On an eager tape the recorded calls are walked back from the target, and the gradient rules themselves show where no
+gradient comes out; paths that the tape doesn't record are found in its `Breaks`. Inside a function the graph holds all
+that was computed: its edges, into the regions of loops and branches, are walked from both ends.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Jacobians: the reverse walk for every element of a target, as one staged loop.
 
-The walk is traced once, with the cotangent as an unknown; a `while` over the elements runs it with one unit cotangent
-after the other and writes each result into its row. So there is no Python per row, and inside a function the loop is
-part of the graph.
+The walk is traced once, with the cotangent as an unknown; a `while` over the elements runs it for each unit cotangent
+and writes the result into its row. So no Python runs per row, and inside a function the loop is part of the graph.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Gradients of calls that are made when the program runs (`runtime.ops.late`): taken then, by an eager tape.
+"""Gradients of calls that are deferred until the program runs (`runtime.ops.late`): an eager tape takes them then.
 
     late(x; f)  ⇒  dx = late(x, dy; pull back f)
 
-The adjoint is such a call itself, so that it differentiates again. The same way goes for an op whose own rule needs a
-rank that isn't known.
+The adjoint is a deferred call itself, so it can be differentiated again. An op whose own rule needs an unknown rank is
+treated alike.
 """
 
 from __future__ import annotations

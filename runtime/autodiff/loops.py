@@ -6,10 +6,10 @@
         c = body(c, u); n = n + 1
 
 The forward loop is extended in place: it counts its trips and pushes the residuals. What the adjoint of the body needs
-of the forward trip is had as cheaply as possible (`residuals.py` decides): invariants are there anyway, cheap
-arithmetic is repeated, integer counters are counted again, only the rest is pushed. A loop inside the body pushes on
-the same stack trip after trip: its empty stack becomes a carry of the outer loop, and the adjoint pops in the reverse
-order. So nothing bounds the trip count, and a loop that only accumulates keeps nothing.
+of the forward trip is obtained as cheaply as possible (`residuals.py` decides): invariants are available, cheap
+arithmetic is repeated, integer counters are counted again, and only the rest is pushed. A loop inside the body pushes
+on the same stack trip after trip: its empty stack becomes a carry of the outer loop, and the adjoint pops in the
+reverse order. So nothing bounds the trip count, and a loop that only accumulates keeps nothing.
 
 The adjoint is an ordinary loop: it can be differentiated again. The push/pop scheme is that of Griewank & Walther,
 "Evaluating Derivatives" (2008), chapter 4.

@@ -1,4 +1,4 @@
-"""Takes loops out of branches, where they work on an array that a loop around the branch changes in place.
+"""Moves loops out of branches if they work on an array that a loop around the branch changes in place.
 
     %a2 = cond(%p, %a, %i):                   %n = cond(%p, %i):  then: return %i * 2
       then: %n = %i * 2                                           else: return 0
@@ -6,9 +6,9 @@
             return %b                         %a2 = cond(%p, %b): then: return %b
       else: return %a                                             else: return %b
 
-The adjoint of a branch runs the branch again, and for this a copy of the whole array would have to be kept in each trip
-of the outer loop. The adjoint of a loop that stands in a loop only keeps what was read. Where the branch isn't taken,
-the loop makes no trips: its limit is where it begins, or its test asks for the predicate first.
+The adjoint of a branch runs the branch again, which would need a copy of the whole array in each trip of the outer
+loop. The adjoint of a loop directly in a loop saves only what was read. If the branch isn't taken, the loop makes no
+trips: its limit is where it begins, or its test asks for the predicate first.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """`py_function` and its gradient: Python functions that compute with eager tensors, called when a program runs.
 
-    y, r = py_function(x)                    r: what a tape saw of the call, an object in a string tensor
+    y, r = py_function(x)                    r: what a tape recorded of the call, an object in a string tensor
     dx, r' = py_function_gradient(r, x, dy)  asks that tape, and records how it answers
 
 The function itself runs once. `r'` belongs to a copy of the tape that has seen the way back too, so that derivatives

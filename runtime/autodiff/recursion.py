@@ -4,12 +4,12 @@
           return a · x         →                dx = a · dy + call f'(x - 1, x · dy)
                                                 return dx
 
-A call in a function is a call in its adjoint, to know its results, and one of the callee's adjoint. What nobody needs
-of that is dropped (of a sum of calls only the adjoints stay). Where results are needed, and calls are `d` deep, the
-gradient costs up to `d` times what the value does. Captures become arguments of all calls first, so that their
-cotangents are results.
+A call in a function is a call in its adjoint, to know its results, and one of the callee's adjoint. Unused results are
+dropped (of a sum of calls only the adjoints remain). Where results are needed, and calls are `d` deep, the gradient
+costs up to `d` times what the value does. Captures become arguments of all calls first, so that their cotangents are
+results.
 
-The adjoint of `f` is named `f'`, which no function of the user's is. Adjoints have adjoints: their group holds the
+The adjoint of `f` is named `f'`, a name that no user function can have. Adjoints have adjoints: their group holds the
 functions that they call.
 """
 

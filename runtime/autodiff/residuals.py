@@ -1,14 +1,14 @@
 """Decides how the adjoint of a loop body gets the forward trip's values that it needs.
 
-    invariant      a capture, or a carry that the body hands on unchanged: used as it is
-    counters       an integer carry `i ± step`: its first value and the number of trips before say what it was
+    invariant      a capture, or a carry that the body passes on unchanged: used as it is
+    counters       an integer carry `i ± step`: computed from its first value and the number of trips before
     shifted        the next value of a carry that is saved anyway: it is the following trip's saved value
     threaded       the stack of a loop inside the body: becomes one stack over all trips
     repeated       cheap arithmetic on the above and on saved values: computed again
     saved          everything else: pushed once a trip
 
 A value is repeated only when that saves no more bytes than saving the value itself would. An invariant that a loop
-around this one changes in place counts as saved then: it would have to be, whole, in each trip of that loop.
+around this one changes in place counts as saved, since that loop would have to save all of it in each trip.
 """
 
 from __future__ import annotations

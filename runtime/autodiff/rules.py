@@ -1,4 +1,4 @@
-"""Imported for its effect: the adjoints of ops with regions register themselves."""
+"""Registers the adjoints of ops with regions, by importing their modules."""
 
 from runtime.autodiff import branches, custom, loops, recursion
 

@@ -1,4 +1,4 @@
-"""Functions about gradients: `gradients` without a tape, `recompute_grad`, `grad_pass_through`."""
+"""Gradient transformations: `gradients` without a tape, `recompute_grad`, `grad_pass_through`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A callable graph, in tiers: interpreted at first, native code as soon as that is compiled.
+"""A callable graph with tiered execution: it is interpreted at first, and runs as native code once that is compiled.
 
 jit_compile=True    compiles before the first run
 jit_compile=None    interprets while a background thread compiles; later calls, and the next trips of a loop that is

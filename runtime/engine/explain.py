@@ -1,11 +1,11 @@
-"""How a graph runs, as data: its loops, its kernels and what is fused in them, what the interpreter keeps and why.
+"""How a graph runs, as data: its loops, its kernels and the nodes fused in them, what stays on the interpreter and why.
 
-    Report ─┬─ Loop     a line of the user's: staged as one `while`, or unrolled while tracing
-            ├─ Kernel ── Nest    nodes that share one pass over memory, or one operation with a form of its own
+    Report ─┬─ Loop     a line of user code: staged as one `while`, or unrolled while tracing
+            ├─ Kernel ── Nest    nodes that share one pass over memory, or one operation with its own kernel code
             └─ Stay     operations that the interpreter runs, and the reason
 
-Nothing runs and nothing is compiled for it, except where times are asked for: a report shows what the next call would
-do. Bytes count each array that a nest reads or writes once; operations count an op as one per element.
+A report runs and compiles nothing, unless times are requested: it shows what the next call would do. Bytes count each
+array that a nest reads or writes once; operations count an op as one per element.
 """
 
 from __future__ import annotations

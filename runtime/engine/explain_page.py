@@ -1,4 +1,4 @@
-"""A report of `f.explain` as one HTML page that needs nothing else: what runs how, beside the user's source.
+"""A report of `f.explain` as one self-contained HTML page: how each part runs, beside the user's source.
 
 Pointing at an entry marks the lines it comes from; pointing at a line marks the entries. It looks like the page of a
 graph (`runtime.graph.page`).

@@ -1,7 +1,7 @@
 """Pictures of a report's page: the timeline of a call, and the kernels under the machine's roofline (Williams,
 Waterman, Patterson, 2009: "Roofline: an insightful visual performance model").
 
-Their colours are the page's variables, so that they are dark where the page is.
+Their colours are CSS variables of the page, so they follow its dark or light theme.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Warnings about the compiler: that it failed (operation, the user's line, the kernel's file) or takes long."""
+"""Warnings about the compiler: it failed (with the operation, the user's line, the kernel's file), or is slow."""
 
 from __future__ import annotations
 

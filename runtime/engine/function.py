@@ -1,8 +1,8 @@
 """A graph as a differentiable function of eager tensors.
 
 `GraphFunction` runs its graph through an `Executable`; when a tape is watching, it runs the forward graph with
-residuals instead and records a call whose gradient runs the backward graph. Both are again graph functions, so that
-gradients of gradients need nothing more.
+residuals instead and records a call whose gradient runs the backward graph. Both are graph functions too, so gradients
+of gradients need no further mechanism.
 """
 
 from __future__ import annotations

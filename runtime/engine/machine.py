@@ -1,9 +1,9 @@
 """A roofline model of this machine: lower bounds for the run time of kernels.
 
-Measured once per process, at first use, in some 200 ms: memory bandwidth as the best of several copies of
+The model is measured once per process, at first use, in about 200 ms: memory bandwidth as the best of several copies of
 32 MiB by all threads (bytes read and written), arithmetic as the best of several products of 512 x 512 float32 matrices
-by NumPy's BLAS. Data in the processor's caches can exceed the bandwidth. There are many tries, since most are
-slow beside other programs.
+by NumPy's BLAS. Data in the processor's caches can exceed the bandwidth. Many runs are measured, since other programs
+slow most of them down.
 """
 
 from __future__ import annotations

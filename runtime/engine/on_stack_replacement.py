@@ -1,12 +1,12 @@
-"""On-stack replacement: a loop that runs on the interpreter is compiled on its own and continues in native code at its
-next trip.
+"""On-stack replacement: a loop that runs on the interpreter is compiled by itself and continues in native code at
+its next trip.
 
-Nobody knows how long a loop will still run. It is interpreted for four fifths of the time that its compilation would
+The remaining run time of a loop is unknown. It is interpreted for four fifths of the time that its compilation would
 keep it waiting; the total is then at most about two and a half times that of the better choice, and a loop that has run
 that long usually continues. The loop waits while the compiler's thread runs Python code, since Python runs one thread
 at a time and both would slow each other down. While LLVM works, which takes longer, the loop is interpreted and may
 end. Compiled code that an earlier process left on disk (`codegen/backends/graph_cache.py`) is loaded almost at once.
-Loops on their own are stored there only where loading would have paid, and where the graph as a whole isn't one kernel.
+Single loops are stored there only if loading them would have paid, and if the graph as a whole isn't one kernel.
 
 Of nested loops the outermost is replaced, and its inner loops with it; the innermost goes first where a single run of
 it already takes that long. A recursive function counts as a loop whose trips are its calls. Time is the thread's CPU

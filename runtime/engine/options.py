@@ -1,4 +1,4 @@
-"""What `ag.config.optimizer` and `ag.config.threading` get and set. Nothing is accepted silently that has no effect."""
+"""The settings of `ag.config.optimizer` and `ag.config.threading`. A setting without effect warns or raises."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A graph on a GPU: its native parts are kernels there, and the rest runs on the CPU, between copies."""
+"""A graph on a GPU: its native parts run there as kernels; the rest runs on the CPU, with copies in between."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Runs ops and graphs on GPUs: where their operands are, or where a `device` block says.
+"""Runs ops and graphs on GPUs: on the device of their operands, or on that of a `device` block.
 
-`Placer` stands in `runtime.context.placing` from the first use of a GPU on. An op is a graph of one node; a graph is
-compiled for a GPU once (`placed_graph.py`). What has no form for a GPU runs on the CPU, unless soft placement is off.
+The first use of a GPU puts a `Placer` into `runtime.context.placing`. An op is a graph of one node; a graph is compiled
+for a GPU once (`placed_graph.py`). An op without GPU code runs on the CPU, unless soft placement is off.
 """
 
 from __future__ import annotations

@@ -5,10 +5,10 @@
 Compile time grows faster than the length of a kernel, and the layers of a network, or the trips of an unrolled loop,
 repeat a small number of patterns. A subgraph starts at each costly node (a product, a loop, a branch: the anchors) and
 is then split into its connected components: the updates of a hundred variables are a hundred small subgraphs with the
-same text. (What an optimizer computes for all of them, a number, doesn't connect them.) Where assignments may have to
-be undone, nodes stay in order, and only components that lie one after the other part. Where a pattern without anchors
-repeats (`graph/passes/rewrites/repetition.py`), a subgraph is one repetition, or several short ones. Subgraphs have no
-names of values, since the kernel's text must not depend on them.
+same text. (A number that an optimizer computes for all of them doesn't connect them.) Where assignments may have to be
+undone, nodes stay in order, and only consecutive components are separated. Where a pattern without anchors repeats
+(`graph/passes/rewrites/repetition.py`), a subgraph is one repetition, or several short ones. Subgraphs have no names of
+values, since the kernel's text must not depend on them.
 """
 
 from __future__ import annotations

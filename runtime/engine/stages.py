@@ -1,16 +1,16 @@
 """The program of a function at each stage of its compilation, as text.
 
-    graph            the graph that its passes have left
+    graph            the graph after its passes
     passes           the graph as traced, and after each pass that changes it
     kernel           the Python text of each native part
     kernel-passes    what each pass over kernels changes
-    llvm             the kernels in LLVM's language, as they are written
+    llvm             the kernels as LLVM IR, before LLVM's passes
     optimized-llvm   the same after LLVM's passes
     asm              assembly for this machine
     device-kernel    the Python text of the kernels as all threads of a GPU run them
-    ptx              those in the language of NVIDIA's GPUs
+    ptx              the same in PTX, the assembly language of NVIDIA's GPUs
 
-Nothing runs, and what is compiled to be shown isn't kept.
+Nothing runs, and code compiled for this text isn't kept.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Profiles as rows of a chart: what a call consists of, in the order of the starts, with what is short put together.
+"""Profiles as rows of a chart: the parts of a call in the order of their starts, with short ones merged.
 
 trace f          0.0 ms   3.1 ms
   convert f      0.2 ms   1.0 ms

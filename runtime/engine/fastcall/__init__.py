@@ -1,3 +1,3 @@
-"""Calls of settled functions in machine code: what a function's earlier calls have been, how they are encoded for the
-machine code, and its parts: guards, the kernel's call, and the entry from Python.
+"""Machine code for calls like a function's earlier ones: the record of these calls, its encoding, and the parts of the
+code: guards, the kernel's call, and the entry from Python.
 """

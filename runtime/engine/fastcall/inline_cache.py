@@ -3,9 +3,9 @@
     f(x)  →  is x a float32 tensor of shape (3,)? is no tape open?  →  kernel(array of x)  →  tensor
 
 In Python these checks take ten times as long as in machine code, and longer than many kernels. A function's inline
-cache holds a `Plan` for each kind of call that it has had, and hands all other calls to the fallback,
-`Function.__call__`. The machine code (`entry_code.py`) is generic: it interprets plans encoded as in
-`plan_encoding.py`. It is compiled once, by the background compiler, and cached with the kernels.
+cache holds a `Plan` for each kind of call seen so far, and passes all other calls to the fallback, `Function.__call__`.
+The machine code (`entry_code.py`) is generic: it interprets plans encoded as in `plan_encoding.py`. It is compiled
+once, by the background compiler, and cached with the kernels.
 """
 
 from __future__ import annotations
