@@ -69,7 +69,7 @@ def export(
 
     Returns an `OnnxModel`.
 
-    Raises UnimplementedError if an operation of the function has no form in ONNX, with its line; ImportError where
+    Raises UnimplementedError if an operation of the function can't be exported to ONNX, with its line; ImportError if
     the package `onnx` isn't installed; TypeError for anything but such a function; ValueError for names that don't fit.
     """
     concrete = trace_to_export(function, "ag.onnx.export")
@@ -168,7 +168,7 @@ def _say_dropped(name: str, dropped: Sequence[str]) -> None:
     if dropped:
         shown = "\n".join(f"  {each}" for each in dropped[:5])
         more = f"\n  and {len(dropped) - 5} more" if len(dropped) > 5 else ""
-        warn(f"The ONNX model of {name} leaves out what has no form in ONNX:\n{shown}{more}")
+        warn(f"The ONNX model of {name} leaves out what can't be exported to ONNX:\n{shown}{more}")
 
 
 def _write(onnx: Any, model: Any, path: Path, external_data: bool | None) -> None:

@@ -33,7 +33,7 @@ def no_form(what: str, why: str, place: Place, span: Any) -> errors.InvalidArgum
     """The error for something that can't run on a GPU while soft placement is off."""
     where = f"\n  at {describe_span(span)}" if span else ""
     return errors.InvalidArgumentError(
-        f"Could not satisfy device specification '{place.name}': {what} has no form for GPUs: {why}. "
+        f"Could not satisfy device specification '{place.name}': {what} can't run on a GPU: {why}. "
         "Let it run on the CPU with ag.config.set_soft_device_placement(True), or place it there with "
         f"ag.device('/CPU:0').{where}"
     )

@@ -260,7 +260,7 @@ def _device_text(stage: str, source: KernelSource) -> str:
             return device_module(source).ptx().rstrip()
         return shown(spmd_of(source).functions)
     except NotOnDevice as reason:
-        raise UnimplementedError(f"'{source.name}' has a kernel with no form for a GPU: {reason}") from None
+        raise UnimplementedError(f"'{source.name}' has a kernel that can't run on a GPU: {reason}") from None
 
 
 def _why_none(name: str, kernels: Sequence[Part]) -> str:

@@ -2,7 +2,7 @@
 
 Functions that ONNX Runtime only has in float32 are put together from those that it has in float64; what ONNX has no
 word for is written out. Checks that end a program (a division of integers by zero, a number that a dtype can't hold)
-have no form in ONNX.
+can't be exported to ONNX.
 """
 
 from __future__ import annotations

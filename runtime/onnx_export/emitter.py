@@ -37,11 +37,11 @@ _KINDS = {
 
 
 class NoForm(UnimplementedError):
-    """A node that has no form in ONNX: says which, where, and what to do instead."""
+    """A node that can't be exported to ONNX: the error names it and its line, and says what to do instead."""
 
     def __init__(self, node: Node, reason: str, instead: str) -> None:
         at = f"\n    at {describe_span(node.span)}" if node.span else ""
-        super().__init__(f"{node.op.name} has no form in ONNX: {reason}. {instead}.{at}", node.op.name)
+        super().__init__(f"{node.op.name} can't be exported to ONNX: {reason}. {instead}.{at}", node.op.name)
 
 
 @dataclass(frozen=True)

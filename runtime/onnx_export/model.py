@@ -45,14 +45,14 @@ class Made:
 def model_of(graph: Graph, arguments: Sequence[Argument], results: Sequence[str], producer: str, doc: str = "") -> Made:
     """The model of a traced graph, whose inputs (but for the token) are `arguments` and whose outputs are `results`.
 
-    Raises UnimplementedError if an op has no form in ONNX, with its line.
+    Raises UnimplementedError if an op can't be exported to ONNX, with its line.
     """
     graph = rewrite("custom gradients", graph)
     for value in (*graph.inputs, *graph.outputs):
         if value.is_tensor and value.dtype.is_complex:
             raise UnimplementedError(
-                f"{graph.name} takes or returns complex numbers, which have no form in ONNX. Pass real and imaginary "
-                "parts, and make the number inside by ag.complex."
+                f"{graph.name} takes or returns complex numbers, which can't be inputs or outputs of an ONNX model. "
+                "Pass real and imaginary parts, and combine them inside with ag.complex."
             )
     graph = rewrite("complex parts", graph, True) or graph
     e = Emitter()
@@ -92,7 +92,7 @@ def _dimensions(value: Value, name: str) -> list[Any]:
     shape = value.shape
     if shape is None:
         raise UnimplementedError(
-            f"{name!r} can't be part of an ONNX model, whose inputs and outputs have known ranks. Give its rank in the "
+            f"{name!r} can't be part of an ONNX model, whose inputs and outputs need known ranks. Give its rank in the "
             "signature, as in ag.TensorSpec([None, None]), or by ag.ensure_shape."
         )
     return [f"{name}_{axis}" if size is None else size for axis, size in enumerate(shape)]

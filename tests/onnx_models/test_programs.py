@@ -192,7 +192,7 @@ def test_checks_and_prints_are_left_out_with_a_warning(tmp_path):
 
     concrete = ag.function(f).get_concrete_function(ag.TensorSpec([]))
     with pytest.warns(
-        UserWarning, match=r"leaves out what has no form in ONNX:\n  check at .*test_programs.py:"
+        UserWarning, match=r"leaves out what can't be exported to ONNX:\n  check at .*test_programs.py:"
     ) as told:
         made = ag.onnx.export(concrete, tmp_path / "model.onnx")
     assert told[0].filename == __file__
@@ -212,7 +212,7 @@ REFUSED = {
     "recursion": (recursive, [COUNT], r"letrec.*can't call themselves\. Write the recursion as a loop"),
     "python": (lambda x: ag.numpy_function(np.sin, [x], ag.float32), [ag.TensorSpec([2])], r"host_call.*calls Python"),
     "complex": (lambda x: x, [ag.TensorSpec([2], ag.complex64)], r"takes or returns complex numbers"),
-    "eigenvalues": (lambda x: ag.linalg.eigvalsh(x), [ag.TensorSpec([2, 2])], r"self_adjoint_eig has no form in ONNX"),
+    "eigenvalues": (lambda x: ag.linalg.eigvalsh(x), [ag.TensorSpec([2, 2])], r"self_adjoint_eig can't be exported"),
     "rank": (lambda x: x * 2.0, [ag.TensorSpec(None)], r"known ranks"),
 }  # fmt: skip
 

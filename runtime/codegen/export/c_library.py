@@ -84,7 +84,7 @@ def _source(function: CFunction) -> KernelSource:
     if any(isinstance(each, Borrowed) for each in source.constants):
         raise errors.UnimplementedError(
             f"{function.name} can't be part of a C library: it draws random numbers from a state of the process; draw "
-            "them by ag.random.stateless_uniform and its like, with a seed among the arguments"
+            "them with ag.random.stateless_uniform or another stateless function, with a seed among the arguments"
         )
     if source.kept:
         raise errors.UnimplementedError(f"{function.name} can't be part of a C library: it assigns a variable")

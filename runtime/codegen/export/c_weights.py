@@ -115,7 +115,7 @@ static int fail(Reader *r, int code, const char *format, ...) {
 }
 
 static int damaged(Reader *r, const char *what) {
-    return fail(r, @DAMAGED@, "DataLossError: the file is no safetensors file, or is damaged: %s", what);
+    return fail(r, @DAMAGED@, "DataLossError: the file is not a safetensors file, or is damaged: %s", what);
 }
 
 static void spaces(Reader *r) {

@@ -51,7 +51,7 @@ def set_options(values: dict[str, bool]) -> None:
     """Sets options. Raises ValueError for a name that means nothing here, TypeError for a value that isn't a bool."""
     for name, value in values.items():
         if name not in _DEFAULTS:
-            raise ValueError(f"unknown option {name!r}; there are {', '.join(_DEFAULTS)}")
+            raise ValueError(f"unknown option {name!r}; the options are {', '.join(_DEFAULTS)}")
         if not isinstance(value, bool):
             raise TypeError(f"option {name!r} must be a bool, not {value!r}")
     _chosen.update(values)
