@@ -8,7 +8,7 @@ from runtime import shapes
 from runtime.graph.ir import Graph, Node, Value
 from runtime.types import StackType, TensorType, TokenType, Type
 
-# The functions that `call` nodes may call: by name the function and the number of its captures.
+# The functions that `call` nodes may call, by name. Each has a graph and a number of captures.
 Functions = Mapping[str, tuple[Graph, int]]
 
 
@@ -41,7 +41,7 @@ def _verify_graph(graph: Graph, functions: Functions) -> None:
         if value in defined:
             raise VerificationError(f"{value!r} is defined twice")
         if value.node is not node or value.graph is not graph:
-            raise VerificationError(f"{value!r} doesn't know its node or graph")
+            raise VerificationError(f"{value!r} refers to a wrong node or graph")
         defined.add(value)
 
     for value in graph.inputs:
@@ -66,7 +66,7 @@ def _verify_graph(graph: Graph, functions: Functions) -> None:
 def _verify_letrec(node: Node, functions: Functions) -> None:
     names, count = node.attrs["functions"], node.attrs["captures"]
     if len(names) != len(node.regions) or not names:
-        raise VerificationError(f"letrec names {names} for {len(node.regions)} functions")
+        raise VerificationError(f"letrec has the names {names}, but {len(node.regions)} functions")
     own = {name: (region, count) for name, region in zip(names, node.regions)}
     for region in node.regions:
         _verify_graph(region, {**functions, **own})
@@ -75,14 +75,14 @@ def _verify_letrec(node: Node, functions: Functions) -> None:
             fits(inner.type, outer.type)
             for inner, outer in zip(region.inputs[first:], node.inputs[len(node.inputs) - count :])
         ):
-            raise VerificationError(f"letrec hands {node.inputs} to a function with inputs {region.inputs}")
+            raise VerificationError(f"letrec passes {node.inputs}, but its function has the inputs {region.inputs}")
     _verify_application(node, node.inputs[: len(node.inputs) - count], names[0], own)
 
 
 def _verify_call(node: Node, functions: Functions) -> None:
     name = node.attrs["function"]
     if name not in functions:
-        raise VerificationError(f"{node!r} calls {name}, and no letrec around it has a function of that name")
+        raise VerificationError(f"{node!r} calls {name}, but no enclosing letrec defines a function of that name")
     _verify_application(node, node.inputs, name, functions)
 
 
@@ -92,11 +92,11 @@ def _verify_application(node: Node, arguments: Sequence[Value], name: str, funct
     if len(parameters) != len(arguments) or not all(
         fits(inner.type, outer.type) for inner, outer in zip(parameters, arguments)
     ):
-        raise VerificationError(f"{node!r} calls {name} with {arguments} for {parameters}")
+        raise VerificationError(f"{node!r} calls {name} with {arguments}, but its parameters are {parameters}")
     if len(region.outputs) != len(node.outputs) or not all(
         fits(outer.type, inner.type) for inner, outer in zip(region.outputs, node.outputs)
     ):
-        raise VerificationError(f"{node!r} takes {node.outputs} for the results {region.outputs} of {name}")
+        raise VerificationError(f"{node!r} has the outputs {node.outputs}, but {name} returns {region.outputs}")
 
 
 def _verify_node(node: Node, functions: Functions) -> None:
@@ -108,9 +108,11 @@ def _verify_node(node: Node, functions: Functions) -> None:
         _verify_regions(node, node.inputs, [[None], node.outputs], functions)
         for start, output in zip(node.inputs, node.outputs):
             if not fits(output.type, start.type):
-                raise VerificationError(f"while starts carry {output!r} from {start!r}")
+                raise VerificationError(
+                    f"the initial value {start!r} of a while doesn't fit the type of its carry {output!r}"
+                )
         if len(node.outputs) != carries:
-            raise VerificationError(f"while has {carries} carries and {len(node.outputs)} outputs")
+            raise VerificationError(f"a while has {carries} carries, but {len(node.outputs)} outputs")
     elif name == "letrec":
         _verify_letrec(node, functions)
     elif name == "call":
@@ -125,7 +127,9 @@ def _verify_node(node: Node, functions: Functions) -> None:
             raise VerificationError(f"effect {node!r} isn't ordered by a token")
         expected = node.op.infer(inputs, node.attrs)
         if len(expected) != len(outputs) or not all(map(fits, outputs, expected)):
-            raise VerificationError(f"{node!r}: the type rule of {name} gives {expected}")
+            raise VerificationError(
+                f"{node!r} has outputs of other types than the type rule of {name} infers: {expected}"
+            )
 
 
 def _verify_regions(node: Node, arguments: list[Value], results: list, functions: Functions) -> None:
@@ -134,12 +138,16 @@ def _verify_regions(node: Node, arguments: list[Value], results: list, functions
         if len(region.inputs) != len(arguments) or not all(
             fits(inner.type, outer.type) for inner, outer in zip(region.inputs, arguments)
         ):
-            raise VerificationError(f"{node.op.name} hands {arguments} to a region with inputs {region.inputs}")
+            raise VerificationError(f"{node.op.name} passes {arguments}, but its region has the inputs {region.inputs}")
         if len(region.outputs) != len(outputs):
-            raise VerificationError(f"a region of {node.op.name} gives {region.outputs} for {outputs}")
+            raise VerificationError(
+                f"a region of {node.op.name} returns {region.outputs}, but the outputs of the node are {outputs}"
+            )
         for inner, outer in zip(region.outputs, outputs):
             if outer is None:
                 if not isinstance(inner.type, TensorType) or inner.dtype.name != "bool" or inner.shape != ():
                     raise VerificationError(f"the test of a while must be a scalar bool, not {inner!r}")
             elif not fits(outer.type, inner.type):
-                raise VerificationError(f"a region of {node.op.name} gives {inner!r} for {outer!r}")
+                raise VerificationError(
+                    f"a region of {node.op.name} returns {inner!r}, which doesn't fit the output {outer!r}"
+                )

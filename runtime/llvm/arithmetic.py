@@ -281,7 +281,7 @@ def _power(w: Writer, a: Value, b: Value, result: Scalar) -> Value:
     if result.is_float:
         return _called(w, "pow", a, b)
     if result.lanes > 1:
-        raise Unsupported("powers of integers in lanes")
+        raise Unsupported("integer powers of vectors")
     # By squaring; exponents below zero don't come here (the text checks them), and would give 1.
     base, exponent, product = (w.stack(result.ir) for _ in range(3))
     for place, value in ((base, a.text), (exponent, b.text), (product, "1")):

@@ -84,7 +84,7 @@ def rule(program: Any, function: str) -> CallRule:
 
 def _scalars(types: Sequence[Any]) -> list[Scalar]:
     if not types or not all(isinstance(type_, Scalar) for type_ in types):
-        raise Unsupported("a function of numbers on something else")
+        raise Unsupported("a function of numbers with an operand that isn't a number")
     return list(types)
 
 
@@ -98,7 +98,7 @@ def _common(types: Sequence[Any]) -> Scalar:
 def _same_float(types: Sequence[Any]) -> Scalar:
     common = _common(types)
     if not common.is_float or any(type_ != common for type_ in types):
-        raise Unsupported("a function of floats on something else")
+        raise Unsupported("a function of floats with an operand that isn't a float")
     return common
 
 
@@ -197,7 +197,7 @@ def _interrupted(w: Writer, operands: Sequence[Any], type_: Any) -> Value:
 def _empty_type(types: Sequence[Any]) -> Array:
     count, element = types
     if not isinstance(count, Scalar) or count.is_float or not isinstance(element, ElementType):
-        raise Unsupported("np.empty of this")
+        raise Unsupported("np.empty with such arguments")
     return Array(element.type)
 
 
@@ -217,7 +217,7 @@ def _flat(w: Writer, operands: Sequence[Any], type_: Array) -> ArrayValue:
 def _shaped_type(types: Sequence[Any]) -> Array:
     dims, line = types
     if not isinstance(dims, Tuple) or not isinstance(line, Array):
-        raise Unsupported("lib.shaped of this")
+        raise Unsupported("lib.shaped with such arguments")
     return Array(line.element, len(dims.items))
 
 
@@ -232,7 +232,7 @@ def _in_threads(w: Writer, operands: Sequence[Any], type_: Any) -> None:
     types = [INT64, INT64, *(argument.type for argument in arguments)]
     callee = w.program.function(part.name, types)
     if callee.allocates or callee.result is not None:
-        raise Unsupported("a part of a nest that can fail")
+        raise Unsupported("a parallel loop nest that can fail")
     total, wanted = (arithmetic.cast(w, operand, INT64).text for operand in (size, count))
     threads.write(w, callee, wanted, total, arguments)
 

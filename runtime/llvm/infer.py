@@ -93,7 +93,7 @@ class Inference:
                 items = self.items(value)
                 if items is not None:
                     if self._tuple_statements.setdefault(name, item) is not item or name in self.variables:
-                        raise Unsupported("a tuple that is assigned twice")
+                        raise Unsupported("a tuple variable that is assigned twice")
                     self.tuples[name] = items
                     return
             self._give(name, self.of(value))
@@ -133,7 +133,7 @@ class Inference:
                 return
             element = named.type
         if size is not None and (not isinstance(size, Scalar) or size.is_float):
-            raise Unsupported("an array of such a size")
+            raise Unsupported("an array whose size isn't an integer")
         self.allocates = True
         self._give(item.name, Array(element))
 
@@ -295,7 +295,7 @@ class Inference:
         if type_ is None:
             return None
         if not isinstance(type_, Array) or type_.rank != 1:
-            raise Unsupported("an element of something else than a flat array")
+            raise Unsupported("an element of a value that isn't a flat array")
         return type_.element
 
     def _load(self, item: ir.Load) -> Type | None:
@@ -419,7 +419,7 @@ def _agreed(item: ir.Expr, found: Type) -> Type:
     stated = item.type
     assert stated is not None
     if stated != found and os.environ.get("AUTOGRAPH_STRICT") == "1":
-        raise AssertionError(f"{print_python.expression(item)} is stated to be {stated}, and is {found}")
+        raise AssertionError(f"{print_python.expression(item)} is declared as {stated}, but its type is {found}")
     return stated
 
 

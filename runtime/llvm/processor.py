@@ -50,5 +50,5 @@ def _limit() -> str:
     """The level that the environment names, or ''. Raises ValueError for one that isn't known."""
     level = os.environ.get(VARIABLE, "")
     if level and level not in _LEVELS:
-        raise ValueError(f"{VARIABLE}={level!r}: it is {', '.join(_LEVELS)}, or not set.")
+        raise ValueError(f"{VARIABLE}={level!r}: it must be one of {', '.join(_LEVELS)}, or not be set.")
     return level

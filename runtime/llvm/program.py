@@ -115,7 +115,7 @@ Failure = Callable[[ir.Function, ir.Fail], tuple[ir.Expr, ...]]
 
 
 def _no_failure(function: ir.Function, item: ir.Fail) -> tuple[ir.Expr, ...]:
-    raise Unsupported(f"{function.name}, which isn't known to return a status")
+    raise Unsupported(f"{function.name}, which may fail but isn't known to return a status")
 
 
 class Program:
@@ -169,7 +169,7 @@ class Program:
     def function(self, name: str, parameters: Sequence[Any]) -> Callee:
         """The function for these types; written when it is first asked for."""
         if not all(isinstance(type_, (Scalar, Array)) for type_ in parameters):
-            raise Unsupported(f"what {name} is called with")
+            raise Unsupported(f"the arguments of {name}")
         key = (name, tuple(parameters))
         callee = self._callees.get(key)
         if callee is None:
@@ -182,7 +182,7 @@ class Program:
                 callee.result, callee.allocates = declared, True
             types = Inference(self, function, parameters)
             if declared is not None and types.result != declared:
-                raise Unsupported(f"{name}, which returns {types.result} and says {declared}")
+                raise Unsupported(f"{name}, which is declared to return {declared} but returns {types.result}")
             callee.result, callee.allocates = types.result, types.allocates or callee.allocates
             callee.called = frozenset(types.called)
             self._texts.append(self._written(callee, types))

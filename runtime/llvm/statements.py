@@ -249,7 +249,7 @@ def _return(w: Writer, item: ir.Return | ir.Fail) -> None:
         position = 0
         found = [typed(w, each, type_) for each, type_ in zip(values if items is None else items, types)]
         if any(isinstance(each, Value) and each.type.lanes > 1 for each in found):
-            raise Unsupported("lanes in a result")
+            raise Unsupported("a vector as a result")
         if w.direct:
             w.line(f"store {found[0].type.ir} {found[0].text}, ptr %result")  # type: ignore[union-attr]
             w.jump("exit")

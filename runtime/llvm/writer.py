@@ -189,7 +189,7 @@ class Writer(FunctionText):
                 self.lanes.store(name, value)
                 return
             if value.type.lanes > 1:
-                raise Unsupported("lanes in a variable that all share")
+                raise Unsupported("a vector in a variable that all lanes share")
             self.line(f"store {value.type.ir} {value.text}, ptr {self.places[name]}")
             return
         owner, data, *dims = self.places[name]

@@ -146,7 +146,7 @@ _OWN_PART = register(
     OpDef(
         "all_gather_own_part", lambda inputs, attrs: tuple(inputs[: len(inputs) // 2]), _own_part,
         grad=_grad_own_part, multiple=True, kinds="iufc", is_collective=True,
-        doc="The gradient of `all_gather`: of the sums over all replicas, this one's parts.",
+        doc="The gradient of `all_gather`: sums over all replicas, of which each replica gets its own parts.",
     )
 )  # fmt: skip
 BROADCAST, _ = _rows(
@@ -158,7 +158,7 @@ BROADCAST, _ = _rows(
 
 def _grad_from_replicas(op: Any, dy: Any) -> Sequence[Any]:
     cotangent = op.attrs["pull_back"](op.inputs[0], dy)
-    # Outside of replicas tapes have seen what the result was made of.
+    # Outside of replicas, tapes have recorded the ops that the result was computed by.
     return (None, dy) if cotangent is None else (cotangent, None)
 
 
@@ -166,8 +166,9 @@ FROM_REPLICAS = register(
     OpDef(
         "from_replicas", lambda inputs, attrs: (inputs[1],), lambda own, result, pull_back: result,
         grad=_grad_from_replicas, kinds="iufc", is_move=True, can_fail=False, is_collective=True,
-        doc="What replicas of one process have made together of a tensor of each. In a replica its gradient is what "
-        "`pull_back(own, dy)` says, which meets the other replicas for it; elsewhere it is the second tensor.",
+        doc="The result that the replicas of one process computed together, from one tensor each. In a replica, its "
+        "gradient is `pull_back(own, dy)`, which waits for the other replicas; elsewhere, it is that of the second "
+        "tensor.",
     )
 )  # fmt: skip
 

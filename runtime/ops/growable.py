@@ -195,7 +195,7 @@ ROW_GRAD: OpDef = register(
         grad=lambda op, dy: (None, None, _row_or_zeros(dy, op.inputs[1])),
         add_into=lambda op, total: apply(ROW_ADD, (total, op.inputs[1], op.inputs[2])),
         shape_only=(0,),
-        doc="Zeros like a growable array, with one row set, if it exists.",
+        doc="Zeros like a growable array, with one row set if that row exists.",
         samples=(
             Sample(((4, 2), (), (2,)), fixed={1: np.int32(3)}, gradient=(2,)),
             Sample(((4, 2), (), (2,)), fixed={1: np.int32(4)}),
@@ -209,7 +209,7 @@ ROW_ADD: OpDef = register(
         lambda inputs, attrs: (inputs[0],),
         _row_add_kernel,
         grad=lambda op, dy: (dy, None, _row_or_zeros(dy, op.inputs[1])),
-        doc="A growable array with a value added to one row, if it exists.",
+        doc="A growable array with a value added to one row if that row exists.",
         samples=(
             Sample(((4, 2), (), (2,)), fixed={1: np.int32(1)}),
             Sample(((3,), (), ()), fixed={1: np.int32(3)}),

@@ -65,7 +65,7 @@ def _infer_find_constant(inputs: Sequence[Any], attrs: dict) -> tuple:
 FIND_CONSTANT = register(
     OpDef(
         "find_constant", _infer_find_constant, _find_constant_kernel, grad=_nothing, label="LookupTableFindV2",
-        doc="The values of keys in a table of constants.",
+        doc="The values that a constant table has for keys.",
         samples=(
             Sample(((2, 2), (3,), (3,), ()), fixed={
                 0: np.array([[5, 7], [1, 5]], np.int64), 1: np.array([7, 5, 6], np.int64),
@@ -196,12 +196,16 @@ def _row(name: str, infer: Any, kernel: Any, label: str, doc: str, multiple: boo
     return register(OpDef(name, infer, kernel, effect=True, multiple=multiple, label=label, doc=doc, not_in_files=why))
 
 
-FIND = _row("table_find", _infer_find, _find_kernel, "LookupTableFindV2", "The values of keys in a table.", False)
-INSERT = _row("table_insert", lambda inputs, attrs: (), _insert_kernel, "LookupTableInsertV2", "Gives keys values.")
-REMOVE = _row("table_remove", lambda inputs, attrs: (), _remove_kernel, "LookupTableRemoveV2", "Takes keys out.")
+FIND = _row(
+    "table_find", _infer_find, _find_kernel, "LookupTableFindV2", "The values that a table has for keys.", False
+)
+INSERT = _row(
+    "table_insert", lambda inputs, attrs: (), _insert_kernel, "LookupTableInsertV2", "Sets the values of keys."
+)
+REMOVE = _row("table_remove", lambda inputs, attrs: (), _remove_kernel, "LookupTableRemoveV2", "Removes keys.")
 SIZE = _row(
     "table_size", lambda inputs, attrs: (TensorType(dtypes.int64, ()),), lambda table: np.int64(len(table)),
-    "LookupTableSizeV2", "How many keys a table has.", False,
+    "LookupTableSizeV2", "The number of keys in a table.", False,
 )  # fmt: skip
 EXPORT = _row(
     "table_export",

@@ -116,13 +116,19 @@ def _kernel(*arrays: Any, call: Callable[..., Any], types: tuple) -> tuple:
 
 LATE = register(
     OpDef(
-        "late", _infer, _kernel, multiple=True, doc="A call that is made when its operands have values.", kinds="biufO"
+        "late",
+        _infer,
+        _kernel,
+        multiple=True,
+        doc="A deferred call: the function is called when the program runs.",
+        kinds="biufO",
     )
 )
 LATE_EFFECT = register(
     OpDef(
         "late_effect", _infer, lambda *arrays, call, types, again: _kernel(*arrays, call=call, types=types),
-        multiple=True, effect=True, doc="The same, of a function that asserts, draws random numbers or acts otherwise.",
+        multiple=True, effect=True,
+        doc="A deferred call of a function with side effects, such as assertions or random numbers.",
     )
 )  # fmt: skip
 

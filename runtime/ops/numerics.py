@@ -47,7 +47,7 @@ def _grad(call: Any, dy: Any) -> Sequence[Any]:
 CHECK = register(
     OpDef(
         "check_numerics", infer_same, _kernel, grad=_grad, kinds="fc", label="CheckNumerics",
-        doc="x, once all its elements are finite.",
+        doc="x; raises an error unless all its elements are finite.",
         samples=tuple(Sample((shape,), {"message": "x"}) for shape in ((3,), (), (2, 0))),
         is_quiet=True,
     )

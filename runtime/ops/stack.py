@@ -186,7 +186,7 @@ ZEROS = register(
         lambda inputs, attrs: (inputs[0],),
         lambda stack: stack.zeros_like(),
         grad=lambda call, cotangent: (None,),
-        doc="A stack of zeros with the same elements.",
+        doc="A stack of zeros, of the same size and with elements of the same shapes.",
         keeps_rows=True,
     )
 )
@@ -195,7 +195,7 @@ EMPTY = register(
         "stack_empty",
         lambda inputs, attrs: (StackType(TensorType(attrs["dtype"], attrs["shape"])),),
         lambda *count, dtype, shape: Stack.empty(dtype.np, shape, *map(int, count)),
-        doc="An empty stack; with an operand, one that has room for so many elements.",
+        doc="An empty stack; an operand gives the number of elements to allocate room for.",
         by_parts=True,
     )
 )
@@ -205,7 +205,7 @@ PUSH = register(
         _push_type,
         lambda stack, value: stack.push(value),
         grad=_grad_push,
-        doc="Puts a value on top.",
+        doc="Pushes a value.",
         can_fail=False,
         by_parts=True,
     )
@@ -217,7 +217,7 @@ POP = register(
         lambda stack: stack.pop(),
         grad=_grad_pop,
         multiple=True,
-        doc="The stack without its top, and the top.",
+        doc="Pops a value: gives the rest of the stack and the value.",
         is_quiet=True,
         by_parts=True,
     )
@@ -227,7 +227,7 @@ ROOM = register(
         "stack_room",
         lambda inputs, attrs: (inputs[0],),
         _room_kernel,
-        doc="How many elements of `size` bytes fit into `share` bytes. With none: the message as an error, or one.",
+        doc="How many elements of `size` bytes fit into `share` bytes. If none does: an error with the message, or 1.",
         by_parts=True,
     )
 )

@@ -616,7 +616,7 @@ def test_a_call_without_its_function_is_found_by_the_verifier() -> None:
     graph = copy_graph(graph_of(fib, INT))
     (node,) = [node for node in graph.walk() if node.op.name == "letrec"]
     node.attrs = {**node.attrs, "functions": ("other",)}
-    with pytest.raises(VerificationError, match="calls fib, and no letrec around it"):
+    with pytest.raises(VerificationError, match="calls fib, but no enclosing letrec"):
         verify(graph)
 
 

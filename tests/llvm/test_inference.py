@@ -119,7 +119,7 @@ STATED = function(ir.Return((ir.Binary("+", ir.Var("x", INT32), ir.Var("x", INT3
 
 
 def test_a_stated_type_must_be_the_one_that_is_inferred() -> None:
-    with pytest.raises(AssertionError, match=r"x \+ x is stated to be .*int32.*int64"):
+    with pytest.raises(AssertionError, match=r"x \+ x is declared as .*int32.*int64"):
         inferred(STATED, INT32)
     right = function(ir.Return((ir.Binary("+", ir.Var("x", INT32), ir.Var("x", INT32), INT64),)))
     assert inferred(right, INT32).result == INT64

@@ -88,7 +88,7 @@ def _chosen() -> list[Compiler]:
     chosen = os.environ.get("AUTOGRAPH_COMPILER")
     if chosen and chosen not in [each.NAME for each in both]:
         raise errors.InvalidArgumentError(
-            f"AUTOGRAPH_COMPILER={chosen} in the environment names no compiler; there are "
+            f"AUTOGRAPH_COMPILER={chosen} in the environment names no compiler; the choices are "
             f"{' and '.join(each.NAME for each in both)}, and both are used where it isn't set"
         )
     return [each for each in both if not chosen or chosen == each.NAME]

@@ -69,7 +69,7 @@ class Function:
 def _why_not(node: Node) -> str | None:
     for inner in (inner for region in node.regions for inner in region.walk()):
         if inner.op.name == "commit":
-            return "a recursive function that assigns a variable before something that may fail has no native form"
+            return "a recursive function that assigns a variable before an op that may fail has no native form"
         if inner.op.is_random:
             return "a recursive function that draws random numbers has no native form"
     return None
@@ -114,7 +114,7 @@ def _call_inside(low: Lowering, node: Node) -> None:
     function: Function | None = low.callable.get(node.attrs["function"])
     around: Function | None = low.within
     if function is None or around is None:
-        raise NotNative(f"'{node.attrs['function']}' is called outside of its letrec", node)
+        raise NotNative(f"'{node.attrs['function']}' is called outside its letrec", node)
     low.fusion.flush_all()
     operands = _arguments(low, node, function)
     _check_depth(low, node, around)
@@ -146,7 +146,7 @@ def _argument(low: Lowering, value: Value, parameter: Value, is_updated: bool) -
     if isinstance(parameter.type, TokenType):
         return [], []
     if not isinstance(parameter.type, TensorType):
-        raise NotNative("a stack that is handed to a recursive function has no native form")
+        raise NotNative("a stack that is passed to a recursive function has no native form")
     if not parameter.type.rank:
         return [low.scalar_name(value)], []
     array = low.array(value)
@@ -212,7 +212,7 @@ def _lower(outer: Lowering, function: Function, visible: dict[str, Any], node: N
         for owned, ref, value in zip(function.owned, results, function.graph.outputs)
     ]
     if low.kept:
-        raise NotNative("a recursive function that assigns a variable before something that may fail")
+        raise NotNative("a recursive function that assigns a variable before an op that may fail has no native form")
     low.add(ir.Return(tuple(function.results)))
     outer.errors, outer.details = low.errors, low.details
     outer.functions += [*low.functions, function]
@@ -229,7 +229,7 @@ def _parameter(low: Lowering, value: Value, parameters: list[str], is_updated: b
     if slot.kind == "scalar":
         return Scalar(ir.Var(name), slot.dtype)
     if slot.kind == "stack":
-        raise NotNative("a stack that is handed to a recursive function has no native form")
+        raise NotNative("a stack that is passed to a recursive function has no native form")
     assert isinstance(value.type, TensorType)
     assert value.type.shape is not None
     dims: list[Atom] = []

@@ -22,7 +22,7 @@ from runtime.kernel_ir import ir
 def _refusal(node: Node) -> str | None:
     rows = node.inputs[0].shape[-1]
     is_left = rows is not None and rows > cost_model.FACTORIZATION_ROWS
-    return f"a matrix of {rows} rows is a matter for LAPACK" if is_left else None
+    return f"a matrix of {rows} rows, which LAPACK handles faster" if is_left else None
 
 
 _FACTORS = (

@@ -49,7 +49,7 @@ def _refusal(node: Node) -> str | None:
         return f"random numbers of {output.dtype.name}"
     if output.type.rank is None:  # type: ignore[union-attr]
         return "random numbers of unknown rank"
-    return "a stream that belongs to no function" if node.op.effect and "site" not in node.attrs else None
+    return "a random stream that belongs to no function" if node.op.effect and "site" not in node.attrs else None
 
 
 REFUSALS.update(dict.fromkeys([*_FLOATS, *_OTHERS], _refusal))

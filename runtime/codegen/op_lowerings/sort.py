@@ -27,7 +27,7 @@ def _refusal(node: Node) -> str | None:
     if first.dtype.kind not in "iuf":
         return f"elements of {first.dtype.name}"
     if first.type.rank is None or node.attrs["axis"] != first.type.rank - 1:  # type: ignore[union-attr]
-        return "another axis than the last"
+        return "an axis other than the last"
     if node.op.name == "argsort" and (first.shape[-1] or 0) > cost_model.SORT_ROW:
         return "rows that NumPy sorts faster"
     if node.op.name == "argsort" or first.type.rank == 1:  # type: ignore[union-attr]

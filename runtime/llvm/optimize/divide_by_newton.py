@@ -154,7 +154,7 @@ def _two(division: str) -> tuple[str, str]:
         depth += (letter in "(<") - (letter in ")>")
         if letter == "," and not depth:
             return operands[:position], operands[position + 2 :].partition(", !")[0]
-    raise AssertionError(f"one operand: {operands}")
+    raise AssertionError(f"expected one operand, got {operands}")
 
 
 def _argument(call: str) -> str:

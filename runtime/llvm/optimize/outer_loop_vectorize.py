@@ -86,7 +86,7 @@ class Lanes:
         for name in sorted(plan.varying - {plan.index}):
             type_ = w.types.variables[name]
             if not isinstance(type_, Scalar):
-                raise Unsupported("lanes of something else than numbers")
+                raise Unsupported("a vector of values that aren't numbers")
             self._places[name] = place = w.stack(type_.times(width).ir)
             # Every lane holds some number, so that what is computed in vain for idle lanes is defined.
             w.line(f"store {type_.times(width).ir} zeroinitializer, ptr {place}")
@@ -146,7 +146,7 @@ class Lanes:
         """A function of numbers that takes no vectors, called for each lane."""
         w = self.w
         if not isinstance(type_, Scalar) or not all(isinstance(operand, Value) for operand in operands):
-            raise Unsupported("lanes as arguments of a function of arrays")
+            raise Unsupported("vectors as arguments of a function of arrays")
         result = f"{type_.times(self.width).ir}"
         found = "poison"
         for lane in range(self.width):

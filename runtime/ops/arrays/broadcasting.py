@@ -41,7 +41,7 @@ BROADCAST_TO = register(
     OpDef(
         "broadcast_to", _infer_broadcast_to, _broadcast_kernel, cheap=True,
         grad=lambda op, dy: (unbroadcast(dy, op.inputs[0]), *[None] * (len(op.inputs) - 1)),
-        doc="Repeated along dimensions of size 1, and new leading ones, to a shape.",
+        doc="Repeats x along dimensions of size 1 and new leading dimensions, up to a shape.",
         samples=(
             Sample(((3,),), {"shape": (2, 3)}), Sample(((2, 1),), {"shape": (2, 3)}), Sample(((),), {"shape": ()}),
             Sample(((),), {"shape": (2, 0)}),
@@ -87,7 +87,7 @@ SUM_TO = register(
     OpDef(
         "sum_to_shape_of", _infer_like, _sum_to_kernel, kinds="iufc", complex_rule=True, shape_only=(1,),
         grad=lambda op, dy: (call("broadcast_like", dy, op.inputs[0]), None),
-        doc="The adjoint of broadcasting: x summed over the dimensions that broadcasting `like` would repeat.",
+        doc="The adjoint of broadcasting: sums x over the dimensions along which `like` was repeated.",
         samples=tuple(
             Sample(shapes, gradient=(0,)) for shapes in [((2, 3), (3,)), ((2, 3), (2, 1)), ((3,), ()), ((0, 2), (1, 2))]
         ),

@@ -50,7 +50,7 @@ FILL = register(
     OpDef(
         "fill", _infer_fill, _fill_kernel,
         grad=lambda op, dy: (None, call("reduce_sum", dy, axis=None, keepdims=False)),
-        doc="One value in a shape whose rank only the program's run tells.",
+        doc="One value repeated in a shape whose rank is known only at run time.",
         samples=(Sample(((2,), ()), fixed={0: np.array([2, 3], np.int32)}),),
     )
 )  # fmt: skip
@@ -108,7 +108,7 @@ _LIKE = tuple(Sample((shape,)) for shape in [(2, 3), (), (0, 2)])
 ZEROS_LIKE = register(
     OpDef(
         "zeros_like", _infer_like, _blank, grad=lambda op, dy: (None,), shape_only=(0,), cheap=True,
-        doc="Zeros of another tensor's shape and dtype.", samples=_LIKE,
+        doc="Zeros with the shape and dtype of another tensor.", samples=_LIKE,
         can_fail=False,
         is_quiet=True,
         by_parts=True,
@@ -117,7 +117,7 @@ ZEROS_LIKE = register(
 ONES_LIKE = register(
     OpDef(
         "ones_like", _infer_like, lambda x: np.ones(x.shape, x.dtype), grad=lambda op, dy: (None,), shape_only=(0,),
-        cheap=True, kinds="biufc", doc="Ones of another tensor's shape and dtype.", samples=_LIKE,
+        cheap=True, kinds="biufc", doc="Ones with the shape and dtype of another tensor.", samples=_LIKE,
         can_fail=False,
         is_quiet=True,
     )
@@ -208,7 +208,7 @@ _SCALARS = ((), (), ())
 RANGE = register(
     OpDef(
         "range", _infer_range, _range_kernel, grad=lambda op, dy: (None, None, None), kinds="iuf",
-        doc="start, start + delta, ... below limit; `size` is their number where it is known.",
+        doc="The numbers start, start + delta, ... below limit; `size` is their count, if known.",
         samples=(
             Sample(_SCALARS, {"size": None}, fixed={0: np.int32(1), 1: np.int32(8), 2: np.int32(3)}),
             Sample(_SCALARS, {"size": 3}, fixed={0: np.float32(2), 1: np.float32(-1), 2: np.float32(-1)}),

@@ -227,7 +227,7 @@ def _grad_row_update(op: Any, dy: Any) -> Sequence[Any]:
 ROW_UPDATE = register(
     OpDef(
         "row_update", _infer_row_update, _row_update_kernel, grad=_grad_row_update, cheap=True,
-        doc="A buffer with row i replaced; generated code writes in place where nobody else holds the buffer.",
+        doc="A buffer with row i replaced; generated code writes in place if nothing else uses the buffer.",
         samples=(
             Sample(((3, 2), (), (2,)), fixed={1: np.int32(1)}), Sample(((3,), (), ()), fixed={1: np.int64(2)}),
         ),

@@ -83,7 +83,7 @@ def _grad_concat(op: Any, dy: Any) -> Sequence[Any]:
 CONCAT = register(
     OpDef(
         "concat", _infer_concat, lambda *xs, axis: np.concatenate(xs, axis), grad=_grad_concat, label="ConcatV2",
-        doc="Tensors one after the other along an axis.",
+        doc="Joins tensors one after the other along an axis.",
         samples=(
             Sample(((2, 3), (1, 3)), {"axis": 0}), Sample(((2, 3), (2, 1), (2, 2)), {"axis": 1}),
             Sample(((3,), (0,)), {"axis": 0}), Sample(((2,),), {"axis": 0}),
@@ -152,7 +152,7 @@ STACK = register(
     OpDef(
         "stack", _infer_stack, _stack_kernel, cheap=True, label="Pack",
         grad=lambda op, dy: call("unstack", dy, axis=op.attrs["axis"], num=len(op.inputs)),
-        doc="Tensors of one shape along a new axis.",
+        doc="Stacks tensors of one shape along a new axis.",
         samples=(
             Sample(((2, 3), (2, 3)), {"axis": 0}), Sample(((2, 3), (2, 3)), {"axis": 2}),
             Sample(((), (), ()), {"axis": 0}), Sample(((0,), (0,)), {"axis": 1}),
@@ -218,7 +218,7 @@ UNSTACK = register(
     OpDef(
         "unstack", _infer_unstack, _unstack_kernel, multiple=True, cheap=True, label="Unpack",
         grad=lambda op, *dys: (call("stack", *_or_zeros(dys, op.outputs), axis=op.attrs["axis"]),),
-        doc="The slices along an axis, without it.",
+        doc="The slices along an axis, which they no longer have.",
         samples=(Sample(((2, 3),), {"axis": 0, "num": 2}), Sample(((2, 3),), {"axis": 1, "num": 3})),
         is_move=True,
     )
@@ -267,7 +267,7 @@ SPLIT = register(
     OpDef(
         "split", _infer_split, _split_kernel, multiple=True, cheap=True,
         grad=lambda op, *dys: (call("concat", *_or_zeros(dys, op.outputs), axis=op.attrs["axis"]),),
-        doc="Consecutive blocks along an axis.",
+        doc="Splits a tensor into consecutive blocks along an axis.",
         samples=(Sample(((3, 2),), {"axis": 0, "sizes": (1, 2)}), Sample(((2, 4),), {"axis": 1, "sizes": (2, 0, 2)})),
         is_move=True,
         numbers_after=1,

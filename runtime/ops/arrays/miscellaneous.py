@@ -43,7 +43,7 @@ def _repeated_kernel(counts: Any) -> Any:
 register(
     OpDef(
         "repeated_positions", lambda inputs, attrs: (TensorType(dtypes.int32, (None,)),), _repeated_kernel,
-        grad=_nothing, kinds="iu", doc="Each position of a vector of counts, as often as its count says.",
+        grad=_nothing, kinds="iu", doc="Each position in a vector of counts, repeated as often as its count says.",
         samples=(Sample(((4,),), low=0.0, high=3.0), Sample(((0,),))),
     )
 )  # fmt: skip
@@ -310,7 +310,8 @@ def _bitcast_kernel(x: Any, dtype: Any) -> Any:
 
 BITCAST = register(
     OpDef(
-        "bitcast", _infer_bitcast, _bitcast_kernel, grad=_nothing, kinds="iufc", doc="The same bytes as another dtype.",
+        "bitcast", _infer_bitcast, _bitcast_kernel, grad=_nothing, kinds="iufc",
+        doc="The same bytes, read as another dtype.",
         samples=(Sample(((3,),), {"dtype": dtypes.uint8}, gradient=()),),
         reads_bits=True, can_fail=False,
     )

@@ -53,7 +53,8 @@ def _grad_tile(op: Any, dy: Any) -> Sequence[Any]:
 
 TILE = register(
     OpDef(
-        "tile", _infer_tile, _tile_kernel, grad=_grad_tile, doc="Copies side by side, so many per dimension.",
+        "tile", _infer_tile, _tile_kernel, grad=_grad_tile,
+        doc="Repeats a tensor a given number of times along each dimension.",
         samples=(
             Sample(((2, 3),), {"multiples": (2, 1)}), Sample(((3,),), {"multiples": (0,)}),
             Sample(((2, 3), ()), {"multiples": (None, 2)}, fixed={1: np.int32(2)}, gradient=(0,)),
@@ -102,7 +103,7 @@ def _grad_pad(op: Any, dy: Any) -> Sequence[Any]:
 PAD = register(
     OpDef(
         "pad", _infer_pad, _pad_kernel, grad=_grad_pad, kinds="biufc", complex_rule=True,
-        doc="With a border of one value.",
+        doc="A tensor with a border of one value.",
         samples=(
             Sample(((2, 3),), {"paddings": ((1, 0), (0, 2)), "constant_values": 0}),
             Sample(((0,),), {"paddings": ((2, 1),), "constant_values": 1}),
@@ -232,7 +233,8 @@ def _mirrored(x: Tensor, axis: int, before: Any, after: Any, kind: str) -> Tenso
 REVERSE = register(
     OpDef(
         "reverse", lambda inputs, attrs: (inputs[0],), lambda x, axis: np.flip(x, axis), cheap=True, label="ReverseV2",
-        grad=lambda op, dy: (call("reverse", dy, axis=op.attrs["axis"]),), doc="Back to front along axes.",
+        grad=lambda op, dy: (call("reverse", dy, axis=op.attrs["axis"]),),
+        doc="Reverses the order of elements along axes.",
         samples=tuple(Sample((s,), {"axis": a}) for s, a in [((2, 3), (0,)), ((2, 3), (0, 1)), ((0,), (0,))]),
         is_move=True,
     )

@@ -249,8 +249,8 @@ SCATTER_MAX = register(
     OpDef(
         "tensor_scatter_nd_max", _infer_extreme("TensorScatterMax"), _extreme_kernel("TensorScatterMax", np.maximum),
         multiple=True, grad=_grad_scatter_extreme, label="TensorScatterMax", kinds="iuf", samples=_EXTREMES,
-        doc="A tensor with the larger of slices and updates at index vectors; for each element of the updates whether "
-        "the tensor had what is there now, and whether the update is it.",
+        doc="A tensor with the larger of slices and updates at index vectors. Two more results say for each update "
+        "whether the element kept its value, and whether it has the value of the update.",
         is_update=True,
         needs_no_constants=True,
     )
@@ -259,8 +259,8 @@ SCATTER_MIN = register(
     OpDef(
         "tensor_scatter_nd_min", _infer_extreme("TensorScatterMin"), _extreme_kernel("TensorScatterMin", np.minimum),
         multiple=True, grad=_grad_scatter_extreme, label="TensorScatterMin", kinds="iuf", samples=_EXTREMES,
-        doc="A tensor with the smaller of slices and updates at index vectors; for each element of the updates whether "
-        "the tensor had what is there now, and whether the update is it.",
+        doc="A tensor with the smaller of slices and updates at index vectors. Two more results say for each update "
+        "whether the element kept its value, and whether it has the value of the update.",
         is_update=True,
         needs_no_constants=True,
     )

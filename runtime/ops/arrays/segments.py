@@ -176,18 +176,22 @@ def _row(name: str, ufunc: Any, neutral: Callable[[Any], Any], grad: Any, doc: s
 
 
 unsorted_segment_sum = _row(
-    "unsorted_segment_sum", np.add, lambda d: 0, _grad_sum, "The sum of the rows of each segment; 0 of none."
+    "unsorted_segment_sum", np.add, lambda d: 0, _grad_sum, "The sum of the rows of each segment; 0 if it has none."
 )
 unsorted_segment_prod = _row(
-    "unsorted_segment_prod", np.multiply, lambda d: 1, _grad_prod, "The product of the rows of each segment; 1 of none."
+    "unsorted_segment_prod",
+    np.multiply,
+    lambda d: 1,
+    _grad_prod,
+    "The product of the rows of each segment; 1 if it has none.",
 )
 unsorted_segment_max = _row(
     "unsorted_segment_max", np.maximum, _lowest, _grad_extreme,
-    "The largest of each segment; the lowest number of the dtype of none.",
+    "The maximum of the rows of each segment; the lowest number of the dtype if it has none.",
 )  # fmt: skip
 unsorted_segment_min = _row(
     "unsorted_segment_min", np.minimum, _highest, _grad_extreme,
-    "The smallest of each segment; the highest number of the dtype of none.",
+    "The minimum of the rows of each segment; the highest number of the dtype if it has none.",
 )  # fmt: skip
 
 

@@ -1,7 +1,7 @@
 """Sets and sequences along the last dimension of sparse tensors, which are given by their indices, values and shapes.
 
 set_operation(a..., b...; how)          →   indices, values, shape of a sparse tensor of sorted sets
-edit_distance(a..., b...; normalize)    →   Levenshtein's distance between the sequences, dense
+edit_distance(a..., b...; normalize)    →   the Levenshtein distance between the sequences, dense
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def _infer_distance(inputs: Sequence[Any], attrs: dict) -> tuple:
 
 
 EDIT_DISTANCE = register(
-    OpDef("edit_distance", _infer_distance, _distance_kernel, doc="Levenshtein's distance between sequences.")
+    OpDef("edit_distance", _infer_distance, _distance_kernel, doc="The Levenshtein distance between sequences.")
 )
 
 

@@ -53,7 +53,7 @@ _INT_DTYPES = ({"dtype": dtypes.int32}, {"dtype": dtypes.int64})
 SHAPE = register(
     OpDef(
         "shape", _infer_shape, lambda x, dtype: np.array(x.shape, dtype._np), grad=_no_gradient, shape_only=(0,),
-        cheap=True, doc="The dimensions, as a vector.",
+        cheap=True, doc="The sizes of the dimensions, as a vector.",
         samples=tuple(Sample((s,), a) for s in [(2, 3), (), (0, 2)] for a in _INT_DTYPES),
         can_fail=False,
         cost=0,
@@ -62,7 +62,8 @@ SHAPE = register(
 DIM = register(
     OpDef(
         "dim", _infer_scalar, lambda x, axis: np.int32(x.shape[axis]), grad=_no_gradient, shape_only=(0,), cheap=True,
-        doc="One dimension, an int32 scalar.", samples=(Sample(((2, 3),), {"axis": 1}), Sample(((0,),), {"axis": 0})),
+        doc="The size of one dimension, as an int32 scalar.",
+        samples=(Sample(((2, 3),), {"axis": 1}), Sample(((0,),), {"axis": 0})),
         cost=0,
     )
 )  # fmt: skip
@@ -205,7 +206,7 @@ EXPAND_DIMS = register(
     OpDef(
         "expand_dims", _infer_expand, _expand_kernel, cheap=True,
         grad=lambda op, dy: (call("squeeze", dy, axis=op.attrs["axis"]),),
-        doc="With dimensions of size 1 at the given places of the result.",
+        doc="A tensor with dimensions of size 1 inserted; the positions are those in the result.",
         samples=_over("axis", [((2, 3), (0,)), ((2, 3), (1, 3)), ((), (0,)), ((0,), (1,))]),
         is_move=True,
         can_fail=False,
@@ -249,7 +250,7 @@ SQUEEZE = register(
     OpDef(
         "squeeze", _infer_squeeze, lambda x, axis: np.squeeze(x, axis),
         grad=lambda op, dy: (call("expand_dims", dy, axis=op.attrs["axis"]),), cheap=True,
-        doc="Without the given dimensions of size 1.",
+        doc="A tensor without the given dimensions of size 1.",
         samples=_over("axis", [((2, 1), (1,)), ((1, 1), (0, 1)), ((1, 3, 1), (0, 2)), ((2,), ())]),
         is_move=True,
         can_fail=False,
@@ -299,7 +300,7 @@ def _grad_transpose(op: Any, dy: Any) -> Sequence[Any]:
 TRANSPOSE = register(
     OpDef(
         "transpose", _infer_transpose, lambda x, perm: np.transpose(x, perm), grad=_grad_transpose, cheap=True,
-        doc="Dimensions in another order.",
+        doc="A tensor with its dimensions in another order.",
         samples=_over("perm", [((2, 3), (1, 0)), ((2, 3, 4), (2, 0, 1)), ((), ()), ((0, 2), (1, 0))]),
         is_move=True,
         can_fail=False,
@@ -331,7 +332,7 @@ def transpose(a: TensorLike, perm: Any = None, conjugate: bool = False, name: st
 IDENTITY = register(
     OpDef(
         "identity", infer_same, lambda x: x, grad=lambda op, dy: (dy,), cheap=True,
-        doc="The same tensor, another node.", samples=unary_samples(),
+        doc="The same tensor, as the result of a new node.", samples=unary_samples(),
         is_move=True,
         can_fail=False,
         is_view=True,
@@ -401,7 +402,8 @@ def _ensure_kernel(x: Any, shape: Shape) -> Any:
 
 ENSURE_SHAPE = register(
     OpDef(
-        "ensure_shape", _infer_ensure, _ensure_kernel, grad=lambda op, dy: (dy,), doc="x, checked to have a shape.",
+        "ensure_shape", _infer_ensure, _ensure_kernel, grad=lambda op, dy: (dy,),
+        doc="x; raises an error unless it has a given shape.",
         samples=(Sample(((2, 3),), {"shape": (None, 3)}), Sample(((),), {"shape": ()})),
         is_move=True,
         is_view=True,

@@ -470,7 +470,7 @@ SLICE_GRAD = register(
     OpDef(
         "slice_grad", _infer_grad, _grad_kernel, grad=_grad_slice_grad, kinds="biufc", complex_rule=True,
         add_into=_add_into,
-        doc="Zeros of a shape with dy in a slice: the adjoint of strided_slice.",
+        doc="Zeros of a shape, with dy in a slice: the adjoint of strided_slice.",
         samples=(
             Sample(((4,),), {"spec": _ROW, "shape": (3, 4)}), Sample(((3, 2),), {"spec": _STEPS, "shape": (3, 4)}),
             Sample(
@@ -486,7 +486,7 @@ SLICE_GRAD = register(
 SLICE_ADD = register(
     OpDef(
         "slice_add", _infer_add, _add_kernel, grad=_grad_slice_add, kinds="iufc", complex_rule=True,
-        doc="acc with dy added in a slice.",
+        doc="acc with dy added to a slice.",
         samples=(
             Sample(((3, 4), (4,)), {"spec": _ROW}), Sample(((3, 4), (3, 2)), {"spec": _STEPS}),
             Sample(((3, 4), (2,), (), ()), {"spec": _HOLES}, fixed={2: _TWO, 3: _ONE}, gradient=(0, 1)),

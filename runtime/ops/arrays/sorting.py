@@ -102,7 +102,8 @@ def _argsort_kernel(x: Any, axis: int, descending: bool) -> Any:
 register(
     OpDef(
         "argsort", lambda inputs, attrs: (TensorType(dtypes.int32, inputs[0].shape),), _argsort_kernel,
-        grad=_nothing, kinds="biufO", doc="The positions that sort along an axis; equal elements keep their order.",
+        grad=_nothing, kinds="biufO",
+        doc="The positions of the elements in sorted order along an axis; equal elements keep their order.",
         samples=tuple(
             Sample((shape,), {"axis": axis, "descending": descending})
             for shape, axis in [((5,), 0), ((3, 4), 1), ((4, 2), 0), ((0,), 0)]
@@ -313,7 +314,7 @@ def _unique_kernel(x: Any, dtype: Any) -> tuple:
 UNIQUE = register(
     OpDef(
         "unique", _infer_unique, _unique_kernel, multiple=True, grad=_nothing, kinds="biufO",
-        doc="The different elements of a vector, where each element is among them, and how often each occurs.",
+        doc="The distinct elements of a vector, the position of each element among them, and how often each occurs.",
         samples=(
             Sample(((8,),), {"dtype": dtypes.int32}, gradient=()),
             Sample(((0,),), {"dtype": dtypes.int64}, gradient=()),

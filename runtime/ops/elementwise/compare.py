@@ -123,7 +123,7 @@ _MASK = np.array([[True, False, True], [False, False, True]])
 SELECT = register(
     OpDef(
         "select", _infer_select, _select_kernel, "({1} if {0} else {2})", _grad_select, cheap=True, label="SelectV2",
-        doc="x where the condition holds, else y. Broadcasts.",
+        doc="x where the condition holds, else y. The operands broadcast.",
         samples=(
             Sample(((2, 3), (2, 3), (2, 3)), fixed={0: _MASK}),
             Sample(((2, 3), (), (3,)), fixed={0: _MASK}),

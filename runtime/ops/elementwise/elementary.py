@@ -256,7 +256,7 @@ def _narrow_kernel(x: Any, dtype: DType) -> Any:
 NARROW = register(
     OpDef(
         "narrow", _infer_cast, _narrow_kernel, "({0})", lambda op, dy: (None,), cheap=True, kinds="iu", narrows=True,
-        doc="The same integers in another integer dtype. Raises InvalidArgumentError for one that it can't hold.",
+        doc="The same integers in another integer dtype. Raises InvalidArgumentError for a number that doesn't fit.",
         samples=tuple(
             Sample((shape,), {"dtype": dtype}, low=0.0, high=100.0)
             for shape in [(), (2, 3), (0, 2)]

@@ -110,7 +110,7 @@ def _grad(op: Any, dy: Any) -> Sequence[Any]:
 _ROW = register(
     OpDef(
         "igamma_derivative", infer_binary, _kernel, grad=_grad, kinds="f", label="IgammaGradA",
-        doc="The derivative of igamma by its first operand, `order` times.",
+        doc="The derivative of igamma of the given order with respect to its first operand.",
         samples=tuple(
             Sample(shapes, {"order": order}, low=0.3, high=3.0)
             for shapes, order in [

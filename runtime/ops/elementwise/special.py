@@ -284,7 +284,7 @@ def _grad_betainc(op: Any, dy: Any) -> Sequence[Any]:
 BETAINC = register(
     OpDef(
         "betainc", _infer_three, scipy_kernel("betainc", wide=True), grad=_grad_betainc, kinds="f",
-        doc="The regularised incomplete beta function I(x; a, b); differentiable by x.",
+        doc="The regularised incomplete beta function I(x; a, b); differentiable with respect to x.",
         samples=tuple(
             Sample(shapes, low=0.1, high=0.9, gradient=(2,)) for shapes in [((), (), ()), ((3,), (3,), (3,)),
                                                                             ((3,), (2, 1), (2, 3))]

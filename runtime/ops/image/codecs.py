@@ -129,7 +129,7 @@ def _infer(inputs: Sequence[Any], attrs: dict) -> tuple:
 
 
 DECODE = register(
-    OpDef("decode_image", _infer, _kernel, kinds="O", doc="The pixels of an image in a file.")
+    OpDef("decode_image", _infer, _kernel, kinds="O", doc="Decodes an image file into pixels.")
 )  # fmt: skip
 
 
@@ -253,7 +253,9 @@ def _infer_encode(inputs: Sequence[Any], attrs: dict) -> tuple:
 
 
 ENCODE = register(
-    OpDef("encode_image", _infer_encode, _encode_kernel, kinds="u", doc="An image as a file.", label="EncodeImage")
+    OpDef(
+        "encode_image", _infer_encode, _encode_kernel, kinds="u", doc="Encodes an image as a file.", label="EncodeImage"
+    )
 )
 
 

@@ -29,7 +29,7 @@ def _kernel(images: Any, factor: Any) -> Any:
 ADJUST_CONTRAST = register(
     OpDef(
         "adjust_contrast", _infer, _kernel, kinds="f", label="AdjustContrastv2",
-        doc="Images with another contrast. Like TensorFlow's, it has no gradient.",
+        doc="Changes the contrast of images. As in TensorFlow, the op has no gradient.",
         samples=(Sample(((2, 3, 3), ()), gradient=()),),
     )
 )  # fmt: skip

@@ -70,7 +70,7 @@ def _grad_eig(op: Any, de: Any, dv: Any) -> Sequence[Any]:
 _EIG = register(
     OpDef(
         "eig", _infer_eig, _eig_kernel, grad=_grad_eig, multiple=True, kinds="fc", complex_rule=True,
-        doc="Eigenvalues and eigenvectors (columns) of square matrices, complex.",
+        doc="Eigenvalues and eigenvectors (columns) of square matrices; both are complex.",
         samples=(Sample(((3, 3),), low=0.2, high=2.0, gradient=()), Sample(((2, 2, 2),), low=0.2, gradient=())),
     )
 )  # fmt: skip
@@ -163,7 +163,7 @@ def _inverse_order(order: Any) -> Any:
 _LU = register(
     OpDef(
         "lu", _infer_lu, wide(_lu_kernel), grad=_grad_lu, multiple=True, kinds="fc", complex_rule=True,
-        doc="The LU factors of square matrices, in one matrix, and the order of their rows.",
+        doc="The LU factors of square matrices, packed into one matrix, and the order of their rows.",
         samples=tuple(Sample((s,), {"dtype": dtypes.int32}, low=0.2, high=2.0) for s in [(2, 2), (2, 3, 3)]),
         attrs=("dtype",),
     )
@@ -250,7 +250,7 @@ def _grad_tridiagonal(op: Any, dy: Any) -> Sequence[Any]:
 _TRIDIAGONAL = register(
     OpDef(
         "tridiagonal_solve", _infer_tridiagonal, wide(_tridiagonal_kernel), grad=_grad_tridiagonal, kinds="fc",
-        doc="The solution of systems with three diagonals: above, middle and below, in rows of n elements.",
+        doc="The solution of tridiagonal systems; the upper, main and lower diagonals are rows of n elements.",
         samples=(
             Sample(((3, 4), (4, 2)), low=0.3, high=1.0, fixed={0: np.array(
                 [[0.5, 0.2, 0.3, 9.0], [2.0, 3.0, 2.5, 2.0], [9.0, 0.4, 0.1, 0.6]])}),

@@ -123,7 +123,9 @@ def _grad_slogdet(op: Any, dsign: Any, dy: Any) -> Sequence[Any]:
 SLOGDET = register(
     OpDef(
         "log_matrix_determinant", _infer_slogdet, wide(_slogdet_kernel), grad=_grad_slogdet, complex_rule=True,
-        multiple=True, kinds="fc", doc="Sign and logarithm of the absolute value of the determinant.", samples=_SQUARES,
+        multiple=True, kinds="fc",
+        doc="The sign of the determinant, and the logarithm of its absolute value.",
+        samples=_SQUARES,
     )
 )  # fmt: skip
 
@@ -276,7 +278,7 @@ TRIANGULAR = register(
     OpDef(
         "matrix_triangular_solve", _infer_solve, wide(_triangular_kernel, _infer_solve),
         grad=_grad_triangular, kinds="fc",
-        doc="The solution of systems whose matrix is triangular; the other triangle is not read.",
+        doc="The solution of systems with triangular matrices; the other triangle is not read.",
         samples=tuple(
             Sample((a, b), {"lower": lower, "adjoint": adjoint}, low=0.5, high=2.0)
             for a, b in [((3, 3), (3, 2)), ((2, 2, 2), (2, 2, 1))] for lower in (False, True)

@@ -374,7 +374,7 @@ def _grad_sylvester(op: Any, dy: Any) -> Sequence[Any]:
 register(
     OpDef(
         "sylvester", lambda inputs, attrs: (inputs[2],), wide(_sylvester_kernel), grad=_grad_sylvester, kinds="fc",
-        complex_rule=True, doc="The X with A @ X + X @ B = C.",
+        complex_rule=True, doc="The matrix X that satisfies A @ X + X @ B = C.",
         samples=(Sample(((2, 2), (3, 3), (2, 3)), low=0.5), Sample(((2, 1, 1),) * 3, low=0.5)),
     )
 )  # fmt: skip

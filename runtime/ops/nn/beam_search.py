@@ -169,7 +169,7 @@ def _infer(inputs: Sequence[Any], attrs: dict) -> tuple:
 BEAM_SEARCH = register(
     OpDef(
         "ctc_beam_search", _infer, _kernel, multiple=True, kinds="f", label="CTCBeamSearchDecoder",
-        doc="The likeliest labellings of frames, by search with a beam of prefixes.",
+        doc="The most likely label sequences for frames, found by a beam search over prefixes.",
     )
 )  # fmt: skip
 

@@ -171,14 +171,14 @@ _CASES: list[tuple[tuple[int, ...], dict[str, Any], tuple[int, ...]]] = [
 register(
     OpDef(
         "patches", _infer, _kernel, grad=_grad, kinds="biufc", complex_rule=True,
-        doc="Windows over the space dimensions.",
+        doc="Extracts windows over the spatial dimensions.",
         samples=tuple(Sample((shape,), {**attrs, "fill": 0}) for shape, attrs, _ in _CASES),
     )
 )  # fmt: skip
 register(
     OpDef(
         "patches_grad", lambda inputs, attrs: (TensorType(inputs[0].dtype, attrs["shape"]),), _fold, grad=_grad_fold,
-        kinds="iufc", complex_rule=True, doc="Zeros of a shape with windows added: the adjoint of patches.",
+        kinds="iufc", complex_rule=True, doc="Zeros of a shape, with windows added: the adjoint of patches.",
         attrs=("shape", "sizes", "strides", "rates", "padding"), can_fail=False,
         samples=(
             *[Sample((windows,), {**attrs, "shape": shape}) for shape, attrs, windows in _CASES],
@@ -189,7 +189,7 @@ register(
 register(
     OpDef(
         "max_pool", _infer_largest, _largest, multiple=True, grad=_grad_largest, kinds="f",
-        doc="The largest element of each window, NaN before all, and its number in the window.",
+        doc="The largest element of each window and its index in the window; NaN counts as larger than any number.",
         # The fourth has windows outside, of which the largest is -inf.
         samples=tuple(Sample((shape,), attrs) for shape, attrs, _ in (*_CASES[:3], _CASES[4])),
     )
@@ -199,7 +199,7 @@ register(
     OpDef(
         "max_pool_grad", lambda inputs, attrs: (TensorType(inputs[0].dtype, attrs["shape"]),), _largest_grad,
         grad=_grad_largest_grad, kinds="f",
-        doc="Zeros of a shape with numbers added where windows have their largest elements: the adjoint of max_pool.",
+        doc="Zeros of a shape, with values added at the largest element of each window: the adjoint of max_pool.",
         attrs=("shape", "sizes", "strides", "rates", "padding"), can_fail=False,
         samples=(
             Sample(((2, 3, 2), (2, 3, 2)), {**_CASES[0][1], "shape": (2, 5, 2)}, fixed={1: _NUMBERS}, gradient=(0,)),

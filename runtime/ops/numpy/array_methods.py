@@ -63,7 +63,7 @@ def _size(self: Any) -> Any:
 _OWN: dict[str, Any] = {
     "reshape": _reshape,
     "transpose": _transpose,
-    "T": property(lambda self: shape_ops.transpose(self), doc="Dimensions in reverse order."),
+    "T": property(lambda self: shape_ops.transpose(self), doc="A tensor with its dimensions in reverse order."),
     "size": property(_size),
     "flatten": lambda self: flat(self),
     "astype": lambda self, dtype: cast(self, dtype),

@@ -294,7 +294,7 @@ _DRAWS = tuple(
 RANDOM_UNIFORM = register(
     OpDef(
         "random_uniform", _infer_drawn, _draw_kernel(philox.uniform), grad=_nothing, effect=True,
-        doc="Uniform in [0, 1).", samples=_DRAWS, cost=10,
+        doc="Uniform random numbers in [0, 1).", samples=_DRAWS, cost=10,
         can_fail=False,
         is_random=True,
     )
@@ -302,14 +302,15 @@ RANDOM_UNIFORM = register(
 RANDOM_NORMAL = register(
     OpDef(
         "random_normal", _infer_drawn, _draw_kernel(philox.normal), grad=_nothing, effect=True,
-        doc="Standard normal.", samples=_DRAWS, cost=10,
+        doc="Standard normal random numbers.", samples=_DRAWS, cost=10,
         can_fail=False,
         is_random=True,
     )
 )  # fmt: skip
 RANDOM_INTEGERS = register(
     OpDef(
-        "random_integers", _infer_drawn, _integers_kernel, grad=_nothing, effect=True, doc="Integers in [low, high).",
+        "random_integers", _infer_drawn, _integers_kernel, grad=_nothing, effect=True,
+        doc="Random integers in [low, high).",
         samples=tuple(
             Sample(((), ()), {"shape": (4,), "dtype": dtype, "seed": None}, fixed={0: low, 1: high})
             for dtype, low, high in [(dtypes.int32, np.int32(2), np.int32(9)), (dtypes.int64, np.int64(2), np.int64(9))]
@@ -380,7 +381,7 @@ def truncated_normal(
 RANDOM_TRUNCATED = register(
     OpDef(
         "random_truncated_normal", _infer_drawn, _draw_kernel(philox.truncated_normal), grad=_nothing, effect=True,
-        doc="Standard normal, within two standard deviations.", samples=_DRAWS, cost=10,
+        doc="Standard normal random numbers, truncated to two standard deviations.", samples=_DRAWS, cost=10,
         can_fail=False,
         is_random=True,
     )
@@ -403,7 +404,7 @@ def _permutation_kernel(count: Any, seed: int | None, site: Site | None = None) 
 RANDOM_PERMUTATION = register(
     OpDef(
         "random_permutation", lambda inputs, attrs: (TensorType(dtypes.int32, (None,)),), _permutation_kernel,
-        grad=_nothing, effect=True, doc="0 .. count - 1 in random order.",
+        grad=_nothing, effect=True, doc="The integers 0 .. count - 1 in random order.",
         samples=tuple(Sample(((),), {"seed": s}, fixed={0: np.int32(n)}) for s, n in [(3, 5), (None, 0)]),
         is_random=True,
     )
@@ -418,7 +419,7 @@ def _state_kernel(count: Any, kind: str, seed: int | None, site: Site | None = N
 RANDOM_STATE = register(
     OpDef(
         "random_state", lambda inputs, attrs: (TensorType(dtypes.int64, (3,)),), _state_kernel, grad=_nothing,
-        effect=True, doc="The state of a stream from which `count` numbers are used up; see stateless.py.",
+        effect=True, doc="The state of a stream after `count` of its numbers were drawn; see stateless.py.",
         samples=(Sample(((),), {"seed": 3, "kind": "gamma float32"}, fixed={0: np.int32(5)}),),
         is_random=True,
     )

@@ -65,10 +65,13 @@ def _row(name: str, function: Callable[..., Any], doc: str, kinds: tuple[DType, 
     )  # fmt: skip
 
 
-UNIFORM = _row("philox_uniform", philox.uniform, "Uniform in [0, 1), of a state.", cost=10)
-NORMAL = _row("philox_normal", philox.normal, "Standard normal, of a state.", cost=10)
+UNIFORM = _row("philox_uniform", philox.uniform, "Uniform numbers in [0, 1), drawn from a state.", cost=10)
+NORMAL = _row("philox_normal", philox.normal, "Standard normal numbers, drawn from a state.", cost=10)
 TRUNCATED = _row(
-    "philox_truncated_normal", philox.truncated_normal, "Standard normal within two deviations, of a state.", cost=10
+    "philox_truncated_normal",
+    philox.truncated_normal,
+    "Standard normal numbers within two deviations, drawn from a state.",
+    cost=10,
 )
 
 
@@ -83,7 +86,7 @@ def _integers_kernel(state: Any, low: Any, high: Any, *holes: Any, shape: tuple[
 INTEGERS = register(
     OpDef(
         "philox_integers", _infer_drawn, _integers_kernel, grad=_nothing, kinds="iu",
-        doc="Integers in [low, high), of a state.",
+        doc="Random integers in [low, high), drawn from a state.",
         samples=(
             Sample(((3,), (), ()), {"shape": (4,), "dtype": dtypes.int32},
                    fixed={0: _STATE, 1: np.int32(2), 2: np.int32(9)}),
@@ -96,7 +99,7 @@ INTEGERS = register(
 FULL_INTEGERS = _row(
     "philox_full_integers",
     lambda *stream: philox.full_integers(*stream).astype(stream[-1]),
-    "Integers of all bits, of a state.",
+    "Integers over the whole range of a dtype, drawn from a state.",
     (dtypes.int32, dtypes.uint64, dtypes.uint32),
     cost=10,
 )
@@ -115,7 +118,7 @@ def _infer_state(inputs: Sequence[Any], attrs: dict) -> tuple:
 
 STATE_OF_SEED = register(
     OpDef(
-        "philox_state", _infer_state, _seeded_kernel, grad=_nothing, kinds="iu", doc="The state that two seeds start.",
+        "philox_state", _infer_state, _seeded_kernel, grad=_nothing, kinds="iu", doc="The initial state for two seeds.",
         samples=(Sample(((2,),)),),
     )
 )  # fmt: skip
@@ -168,7 +171,7 @@ def _grad_gamma(op: Any, dy: Any) -> Sequence[Any]:
 GAMMA = register(
     OpDef(
         "philox_gamma", _infer_drawn, _rejection_kernel(_gamma_sample), grad=_grad_gamma, kinds="f",
-        doc="Gamma numbers of scale 1, of a state and alpha.",
+        doc="Gamma-distributed numbers of shape alpha and scale 1, drawn from a state.",
         samples=tuple(
             Sample(((3,), own), {"shape": shape, "dtype": dtypes.float64}, fixed={0: _STATE}, low=1.5, high=4.0,
                    gradient=())
@@ -179,7 +182,7 @@ GAMMA = register(
 POISSON = register(
     OpDef(
         "philox_poisson", _infer_drawn, _rejection_kernel(_poisson_sample), grad=_nothing, kinds="f",
-        doc="Poisson numbers, of a state and rates.",
+        doc="Poisson-distributed numbers with given rates, drawn from a state.",
         samples=tuple(
             Sample(((3,), own), {"shape": shape, "dtype": dtype}, fixed={0: _STATE}, low=0.5, high=40.0, gradient=())
             for own, shape, dtype in [((), (3,), dtypes.int32), ((2,), (4, 2), dtypes.float32)]
@@ -205,7 +208,7 @@ def _binomial_kernel(
 BINOMIAL = register(
     OpDef(
         "philox_binomial", _infer_drawn, _binomial_kernel, grad=_nothing, kinds="f",
-        doc="Numbers of successes, of a state, numbers of trials and probabilities.",
+        doc="Binomially distributed numbers, drawn from a state, with given numbers of trials and probabilities.",
         samples=tuple(
             Sample(((3,), own, own), {"shape": shape, "dtype": dtype}, fixed={0: _STATE, 1: trials}, low=0.1, high=0.9,
                    gradient=())
@@ -233,7 +236,7 @@ def _categorical_kernel(state: Any, logits: Any, count: Any, dtype: DType) -> An
 CATEGORICAL = register(
     OpDef(
         "philox_categorical", _infer_categorical, _categorical_kernel, grad=_nothing, kinds="f",
-        doc="Classes drawn with the probabilities softmax(logits), of a state.",
+        doc="Classes with the probabilities softmax(logits), drawn from a state.",
         samples=(
             Sample(((3,), (2, 3), ()), {"dtype": dtypes.int64}, fixed={0: _STATE, 2: np.int32(4)}, gradient=()),
         ),
@@ -244,7 +247,7 @@ PERMUTATION = register(
     OpDef(
         "philox_permutation", lambda inputs, attrs: (TensorType(dtypes.int32, (None,)),),
         lambda state, count: philox.permutation(*_stream(state), int(count)), grad=_nothing, kinds="iu",
-        doc="0 .. count - 1 in random order, of a state.",
+        doc="The integers 0 .. count - 1 in random order, drawn from a state.",
         samples=(Sample(((3,), ()), fixed={0: _STATE, 1: np.int32(5)}),),
     )
 )  # fmt: skip

@@ -153,7 +153,7 @@ def _grad_rfft(op: Any, dy: Any) -> Sequence[Any]:
 _RFFT = register(
     OpDef(
         "rfftn", _infer_rfft, _rfft_kernel, grad=_grad_rfft, kinds="f", label="RFFT",
-        doc="The Fourier transform of real numbers over the last dimensions: the half that isn't redundant.",
+        doc="The Fourier transform of real numbers over the last dimensions, without its redundant half.",
         samples=tuple(Sample((s,), {"rank": r}) for s, r in [((4,), 1), ((2, 5), 1), ((3, 4), 2), ((2, 2, 3), 3)]),
     )
 )  # fmt: skip

@@ -85,7 +85,7 @@ def _infer_encode(inputs: Sequence[Any], attrs: dict) -> tuple:
 _SOUND = np.array([[0.0], [0.5], [-1.0]], np.float32)
 DECODE = register(
     OpDef(
-        "decode_wav", _infer_decode, _decode_kernel, multiple=True, kinds="O", doc="The samples of a WAV file.",
+        "decode_wav", _infer_decode, _decode_kernel, multiple=True, kinds="O", doc="Decodes a WAV file into samples.",
         grad=lambda op, *dy: [None],
         samples=(
             Sample(((),), {"desired_channels": -1, "desired_samples": -1},
@@ -95,7 +95,7 @@ DECODE = register(
 )  # fmt: skip
 ENCODE = register(
     OpDef(
-        "encode_wav", _infer_encode, _encode_kernel, kinds="fi", doc="A WAV file of samples.",
+        "encode_wav", _infer_encode, _encode_kernel, kinds="fi", doc="Encodes samples as a WAV file.",
         grad=lambda op, dy: [None, None],
         samples=(Sample(((3, 1), ()), fixed={0: _SOUND, 1: np.int32(8000)}, gradient=()),),
     )

@@ -63,7 +63,7 @@ def _infer(inputs: Sequence[Any], attrs: dict) -> tuple:
 CROSS = register(
     OpDef(
         "sparse_cross", _infer, _kernel, multiple=True, kinds="iO",
-        doc="Combinations of the values of features, joined or hashed.",
+        doc="All combinations of the values of features, joined or hashed.",
     )
 )  # fmt: skip
 

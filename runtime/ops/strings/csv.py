@@ -154,7 +154,15 @@ def _kernel(
 
 
 COLUMNS = register(
-    OpDef("csv_columns", _infer, _kernel, multiple=True, kinds="O", label="DecodeCSV", doc="The columns of records.")
+    OpDef(
+        "csv_columns",
+        _infer,
+        _kernel,
+        multiple=True,
+        kinds="O",
+        label="DecodeCSV",
+        doc="Parses CSV records into columns.",
+    )
 )
 
 

@@ -290,6 +290,6 @@ def _kernel(serialized: Any, features: tuple) -> tuple:
 PARSE = register(
     OpDef(
         "example_features", _infer, _kernel, multiple=True, kinds="O", label="ParseExampleV2",
-        doc="The features of messages.",
+        doc="Parses the features of serialized Example messages.",
     )
 )  # fmt: skip

@@ -111,7 +111,7 @@ MATCHING = register(
         _matching_kernel,
         effect=True,
         kinds="O",
-        doc="Paths that match patterns.",
+        doc="The paths that match patterns.",
         not_in_files=_WHY,
     )
 )

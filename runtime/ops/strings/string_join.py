@@ -40,7 +40,7 @@ def _format_kernel(*tensors: Any, pieces: tuple[str, ...], summarize: int) -> An
 FORMAT = register(
     OpDef(
         "string_format", lambda inputs, attrs: (TensorType(dtypes.string, ()),), _format_kernel,
-        doc="Values written into a template.", grad=None,
+        doc="A template with values filled in.", grad=None,
     )
 )  # fmt: skip
 
@@ -141,7 +141,8 @@ NGRAMS = register(
     OpDef(
         "string_ngrams",
         lambda inputs, attrs: (TensorType(dtypes.string, (None,)), inputs[1]),
-        _ngrams_kernel, multiple=True, doc="The n-grams of rows of strings, and the rows' limits.",
+        _ngrams_kernel, multiple=True,
+        doc="The n-grams of rows of strings, and where each row begins and ends among them.",
         attrs=("widths", "separator", "pads", "padding", "keep_short",),
     )
 )  # fmt: skip
@@ -173,7 +174,9 @@ def _infer_same(inputs: Sequence[Any], attrs: dict) -> tuple:
     return (inputs[0],)
 
 
-TRANSCODE = register(OpDef("unicode_transcode", _infer_same, _transcode_kernel, kinds="O", doc="In another encoding."))
+TRANSCODE = register(
+    OpDef("unicode_transcode", _infer_same, _transcode_kernel, kinds="O", doc="Strings converted to another encoding.")
+)
 
 
 def unicode_transcode(

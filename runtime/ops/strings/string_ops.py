@@ -153,16 +153,19 @@ def _hash_kernel(x: Any, buckets: int, method: str, key: tuple[int, ...]) -> Any
 
 
 LENGTH = _row("string_length", _length_kernel, "The length of strings.", {"unit": "BYTE"}, _to(dtypes.int32))
-LOWER = _row("string_lower", _cased("lower"), "Lower case.", {"encoding": ""})
-UPPER = _row("string_upper", _cased("upper"), "Upper case.", {"encoding": "utf-8"})
-STRIP = _row("string_strip", lambda x: _objects(x, bytes.strip), "Without white space at both ends.", {})
+LOWER = _row("string_lower", _cased("lower"), "Strings in lower case.", {"encoding": ""})
+UPPER = _row("string_upper", _cased("upper"), "Strings in upper case.", {"encoding": "utf-8"})
+STRIP = _row("string_strip", lambda x: _objects(x, bytes.strip), "Strings without white space at both ends.", {})
 REPLACE = _row(
-    "regex_replace", _replace_kernel, "Matches replaced.", {"pattern": b"o", "rewrite": b"<\\0>", "everywhere": True}
+    "regex_replace",
+    _replace_kernel,
+    "Strings with matches of a pattern replaced.",
+    {"pattern": b"o", "rewrite": b"<\\0>", "everywhere": True},
 )
 MATCH = _row("regex_full_match", _match_kernel, "Whether a pattern matches.", {"pattern": b"H.*"}, _to(dtypes.bool_))
 SUBSTR = register(
     OpDef(
-        "substr", _infer_substr, _substr_kernel, kinds="O", doc="A part of strings.",
+        "substr", _infer_substr, _substr_kernel, kinds="O", doc="A substring of each string.",
         grad=lambda op, dy: (None, None, None),
         samples=(
             Sample(
@@ -172,12 +175,12 @@ SUBSTR = register(
     )
 )  # fmt: skip
 HASH = _row(
-    "string_hash", _hash_kernel, "A bucket for strings.", {"buckets": 10, "method": "farm", "key": ()},
+    "string_hash", _hash_kernel, "The bucket of each string's hash.", {"buckets": 10, "method": "farm", "key": ()},
     _to(dtypes.int64),
 )  # fmt: skip
 TO_NUMBER = register(
     OpDef(
-        "string_to_number", _to(dtypes.float32), _number_kernel, kinds="O", doc="Numbers written in strings.",
+        "string_to_number", _to(dtypes.float32), _number_kernel, kinds="O", doc="Parses strings into numbers.",
         grad=lambda op, dy: (None,),
         samples=(
             Sample(((2,),), {"dtype": dtypes.float32}, fixed={0: np.array([b"1.5", b"-2e3"], object)}, gradient=()),
@@ -213,7 +216,7 @@ def _as_string_kernel(x: Any, precision: int, scientific: bool, shortest: bool, 
 AS_STRING = register(
     OpDef(
         "as_string", lambda inputs, attrs: (TensorType(dtypes.string, inputs[0].shape),), _as_string_kernel,
-        kinds="biuf", doc="Numbers written as strings.", grad=lambda op, dy: (None,),
+        kinds="biuf", doc="Formats numbers as strings.", grad=lambda op, dy: (None,),
         samples=(
             Sample(((3,),), {"precision": 2, "scientific": False, "shortest": False, "width": -1, "fill": ""},
                    fixed={0: np.array([1.5, -2.25, 0.0])}, gradient=()),
@@ -357,7 +360,7 @@ ENCODE = register(
         "unicode_encode", lambda inputs, attrs: (
             TensorType(dtypes.string, None if inputs[0].shape is None else inputs[0].shape[:-1]),
         ),
-        _encode_kernel, kinds="i", doc="Strings of code points.", grad=lambda op, dy: (None,),
+        _encode_kernel, kinds="i", doc="Encodes code points as strings.", grad=lambda op, dy: (None,),
         samples=(
             Sample(((2, 2),), {"encoding": "utf-8", "errors": "replace"},
                    fixed={0: np.array([[72, 233], [105, 33]], np.int32)}, gradient=()),
@@ -395,7 +398,7 @@ def _script_kernel(x: Any) -> Any:
 SCRIPT = register(
     OpDef(
         "unicode_script", lambda inputs, attrs: (TensorType(dtypes.int32, inputs[0].shape),), _script_kernel,
-        kinds="i", doc="The scripts of code points.", grad=lambda op, dy: (None,),
+        kinds="i", doc="The Unicode script of each code point.", grad=lambda op, dy: (None,),
         samples=(Sample(((3,),), fixed={0: np.array([65, 1072, -1], np.int32)}, gradient=()),),
     )
 )  # fmt: skip
@@ -426,7 +429,7 @@ def _infer_join(inputs: Sequence[Any], attrs: dict) -> tuple:
 
 
 REDUCE_JOIN = _row(
-    "reduce_join", _join_kernel, "Strings joined over axes.", {"axis": (0,), "keepdims": False, "separator": b"-"},
+    "reduce_join", _join_kernel, "Joins strings along axes.", {"axis": (0,), "keepdims": False, "separator": b"-"},
     _infer_join,
 )  # fmt: skip
 

@@ -68,7 +68,8 @@ _WORDS = np.array([b"a b", b"", b"caf\xc3\xa9"], object)
 _ATTRS = {"sep": b"", "maxsplit": -1, "encoding": "utf-8", "errors": "replace"}
 PARTS = register(
     OpDef(
-        "string_parts", _infer, _kernel, kinds="O", multiple=True, doc="The parts of strings, and how many each has.",
+        "string_parts", _infer, _kernel, kinds="O", multiple=True,
+        doc="Splits strings into parts, and counts the parts of each.",
         grad=lambda op, *dy: [None] * len(op.inputs),
         samples=tuple(
             Sample(((3,),), {"how": how, **_ATTRS}, fixed={0: _WORDS}, gradient=())
@@ -117,7 +118,9 @@ def _infer_raw(inputs: Sequence[Any], attrs: dict) -> tuple:
 
 DECODE_RAW = register(
     OpDef(
-        "decode_raw", _infer_raw, _raw_kernel, kinds="O", doc="Bytes as numbers.", grad=lambda op, dy: (None,),
+        "decode_raw", _infer_raw, _raw_kernel, kinds="O",
+        doc="Decodes bytes into numbers.",
+        grad=lambda op, dy: (None,),
         samples=(
             Sample(((2,),), {"dtype": dtypes.uint8, "little_endian": True},
                    fixed={0: np.array([b"ab", b"cd"], object)}, gradient=()),

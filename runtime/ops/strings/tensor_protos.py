@@ -158,8 +158,10 @@ def _parse_kernel(x: Any, dtype: DType) -> Any:
     return array
 
 
-SERIALIZE = register(OpDef("serialize_tensor", _infer_serialize, _serialize_kernel, doc="A tensor as bytes."))
-PARSE = register(OpDef("parse_tensor", _infer_parse, _parse_kernel, kinds="O", doc="Bytes as a tensor."))
+SERIALIZE = register(
+    OpDef("serialize_tensor", _infer_serialize, _serialize_kernel, doc="Serializes a tensor to bytes.")
+)
+PARSE = register(OpDef("parse_tensor", _infer_parse, _parse_kernel, kinds="O", doc="Reads a tensor from bytes."))
 
 
 def serialize_tensor(tensor: Any, name: str | None = None) -> Tensor:
